@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+)
+
+// A BalanceQuery narrows a balance. The zero value asks for everything; an
+// empty field is not sent.
+type BalanceQuery struct {
+	CoinSymbol  string // ticker symbol, sent as given; at most 256 bytes
+	NetworkName string // name of the network, sent as given; at most 256 bytes
+}
+
+// A Balance is what the holder of the key has.
+type Balance struct {
+	Amounts []BalanceAmount // in the order of the answer
+	Raw     jsontext.Value  // the result as it came
+}
+
+// A BalanceAmount is an amount of one coin.
+type BalanceAmount struct {
+	CoinSymbol  string          // empty when neither the answer nor the query names the coin
+	NetworkName string          // empty when neither the answer nor the query names the network
+	Amount      decimal.Decimal // in units of the coin
+}
+
+// Total returns the sum of the amounts of a coin over all networks; it is zero
+// when the balance does not list the coin. The symbol must match exactly.
+func (b *Balance) Total(coinSymbol string) decimal.Decimal {
+	var total decimal.Decimal
+	for _, a := range b.Amounts {
+		if a.CoinSymbol == coinSymbol {
+			total = total.Add(a.Amount)
+		}
+	}
+	return total
+}
+
+// Balance returns what the holder of the key has. The body is not shown by the
+// interface. These are understood: an amount, which is of the coin and network
+// asked for; a record, or an array of records, with an amount under balance,
+// amount or available; amounts or records by symbol. Anything else is a
+// [*DecodeError]. Raw is kept always.
+//
+// GET /api/balance/
+func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
+	return do(ctx, c, call{
+		op:    opBalance,
+		route: "/api/balance/",
+		query: []param{{"coinSymbol", q.CoinSymbol}, {"networkName", q.NetworkName}},
+		key:   keyInHeader,
+	}, q.read, opts)
+}
+
+func (q BalanceQuery) read(d *decoder) *Balance {
+	b := &Balance{Raw: raw(d)}
+	if d.err == nil {
+		b.Amounts, d.err = q.amounts(node{"/result", "", b.Raw})
+	}
+	return b
+}
+
+// amounts recognises the shape of a balance.
+func (q BalanceQuery) amounts(result node) ([]BalanceAmount, *fault) {
+	amounts := []BalanceAmount{}
+	members := result.members()
+	_, isRecord := balanceOf(members)
+	switch {
+	case result.kind() == '[':
+		members = result.elements()
+	case result.kind() != '{' || isRecord:
+		result.name = q.CoinSymbol
+		members = []node{result}
+	}
+	for _, m := range members {
+		amount, f := q.amount(m)
+		if f != nil {
+			return nil, f
+		}
+		amounts = append(amounts, amount)
+	}
+	return amounts, nil
+}
+
+// amount reads one amount, or one record that holds it. A coin that it does
+// not name itself is the one under whose name it stands.
+func (q BalanceQuery) amount(n node) (BalanceAmount, *fault) {
+	members := n.members()
+	a := BalanceAmount{
+		CoinSymbol:  or(coinSymbol(members), n.name),
+		NetworkName: or(networkName(members), q.NetworkName),
+	}
+	at := n
+	if n.kind() == '{' {
+		found, ok := balanceOf(members)
+		if !ok {
+			return a, n.fault("has no balance, amount or available")
+		}
+		at = found
+	}
+	var f *fault
+	a.Amount, f = at.amount()
+	return a, f
+}
+
+// balanceOf finds the member that is the amount of a record.
+func balanceOf(members []node) (node, bool) {
+	m, ok := member(members, "balance", "amount", "available")
+	return m, ok && m.kind() != '{' && m.kind() != '['
+}

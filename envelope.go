@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// successMessage is the constant text of a success: INTERFACE.md,
+	// "Response envelope".
+	successMessage = "Operation was successful."
+
+	// missingKeyMessage is the text of an answer to a request without the key
+	// header: INTERFACE.md, "Errors", 2.
+	missingKeyMessage = "x-api-key header is required"
+
+	// maxMessage bounds the part of a message that is kept, in bytes.
+	maxMessage = 1 << 10
+)
+
+// An envelope is what stands around a result.
+type envelope struct {
+	message    string // at most maxMessage, without the key; empty when absent or not text
+	meta       jsontext.Value
+	success    bool // the message is the documented one
+	missingKey bool // the message is the documented one for a missing key
+
+	start, end int64 // where the result is in the body, as far as it was read
+}
+
+// open reads a whole answer: the envelope and, with read, the result in it.
+// An error of d is in d.err; refused is an envelope that says no although the
+// status said yes.
+func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool) {
+	found := false
+	if d.peek() == 0 && atEOF(d) {
+		d.broken(errEmptyBody)
+	}
+	d.begin('{')
+	for d.more() {
+		switch string(d.name()) {
+		case "message":
+			e.readMessage(d)
+		case "meta":
+			e.meta = d.key.value(d.value())
+		case "result":
+			found = true
+			e.start = d.json.InputOffset()
+			result = read(d)
+			e.end = d.json.InputOffset()
+		default:
+			d.skip()
+		}
+	}
+	if d.end() && !found {
+		d.failAt("result", errMissing)
+	}
+	d.atEnd()
+	return result, e, d.refused || d.empty && !e.success
+}
+
+// openRefusal reads what there is of an envelope in the body of an answer that
+// says no, which need not be an envelope, nor whole.
+func openRefusal(d *decoder) (e envelope) {
+	d.begin('{')
+	for d.more() {
+		switch string(d.name()) {
+		case "message":
+			e.readMessage(d)
+		case "meta":
+			e.meta = d.key.value(d.value())
+		case "result":
+			e.start = d.json.InputOffset()
+			d.skip()
+			e.end = d.json.InputOffset()
+		default:
+			d.skip()
+		}
+	}
+	return e
+}
+
+// cut returns the result as it stands in the body, or nothing if not all of it
+// is there.
+func (e envelope) cut(body []byte) jsontext.Value {
+	if e.end <= e.start || e.end > int64(len(body)) {
+		return nil
+	}
+	return bytes.TrimLeft(body[e.start:e.end], ": \t\r\n")
+}
+
+// readMessage accepts anything, and keeps text.
+func (e *envelope) readMessage(d *decoder) {
+	if d.peek() != '"' {
+		d.skip()
+		return
+	}
+	value := d.value()
+	if d.err != nil {
+		return
+	}
+	message := string(unquote(value))
+	e.success = message == successMessage
+	e.missingKey = message == missingKeyMessage
+	e.message = bounded(d.key.decoded(message), maxMessage)
+}
+
+// bounded cuts text to at most so many bytes, between two characters.
+func bounded(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+func atEOF(d *decoder) bool {
+	_, err := d.json.ReadToken()
+	if err != nil && err != io.EOF {
+		d.broken(err)
+	}
+	return err == io.EOF
+}

@@ -1,0 +1,386 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Sentinels for [errors.Is]. Each says which errors match it.
+var (
+	// ErrInvalidArgument matches every [*ArgumentError].
+	ErrInvalidArgument = errors.New("gateway: invalid argument")
+
+	// ErrMissingAPIKey matches a call that needs a key and has none, and an
+	// answer with the service's documented text for a missing key, whatever
+	// its status: INTERFACE.md, "Errors", 2 and 3.
+	ErrMissingAPIKey = errors.New("gateway: API key is missing")
+
+	ErrUnauthorized = errors.New("gateway: unauthorized") // ErrUnauthorized matches an [*APIError] of status 401.
+	ErrForbidden    = errors.New("gateway: forbidden")    // ErrForbidden matches an [*APIError] of status 403.
+	ErrNotFound     = errors.New("gateway: not found")    // ErrNotFound matches an [*APIError] of status 404.
+	ErrConflict     = errors.New("gateway: conflict")     // ErrConflict matches an [*APIError] of status 409.
+	ErrRateLimited  = errors.New("gateway: rate limited") // ErrRateLimited matches an [*APIError] of status 429.
+	ErrServer       = errors.New("gateway: server error") // ErrServer matches an [*APIError] of status 500 or above.
+
+	// ErrTimeout matches a [*TransportError] caused by the timeout of an
+	// attempt or by the deadline of the caller's context.
+	ErrTimeout = errors.New("gateway: timeout")
+
+	// ErrNotSent matches every [*ArgumentError], and a [*TransportError] of
+	// [Client.CreateInvoice] of which it is proved that no byte of the invoice
+	// left: sending it again can not double it.
+	ErrNotSent = errors.New("gateway: invoice was not sent")
+
+	// ErrOutcomeUnknown matches an [*OutcomeUnknownError].
+	ErrOutcomeUnknown = errors.New("gateway: outcome unknown")
+
+	// ErrRedirect matches a [*TransportError] for an answer of 3xx. The client
+	// follows none: the key would go along.
+	ErrRedirect = errors.New("gateway: redirect not followed")
+
+	// ErrResponseTooLarge matches a [*TransportError] for a body over the
+	// limit of [WithMaxResponseBytes].
+	ErrResponseTooLarge = errors.New("gateway: response too large")
+
+	// ErrResponseMismatch matches a [*DecodeError] for a record with another
+	// identifier than the one asked for.
+	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
+
+	// ErrOrderInFlight matches the error of a [Client.CreateInvoice] for an
+	// order that another one is creating at this moment. Nothing was sent.
+	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
+
+	// ErrOrderOutcomeUnknown matches the error of a [Client.CreateInvoice] for
+	// an order of which an earlier outcome is unknown. Nothing was sent.
+	// [AllowResubmit] lets it through, once it is known that there is none.
+	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome")
+)
+
+// Phases of a [TransportError].
+const (
+	PhaseStart   = "start"   // before anything was tried: the context had ended, or the order guard refused
+	PhaseDial    = "dial"    // looking up or connecting to the host
+	PhaseProxy   = "proxy"   // connecting through the proxy
+	PhaseTLS     = "tls"     // the TLS handshake
+	PhaseWrite   = "write"   // sending the request
+	PhaseWait    = "wait"    // waiting for the answer's header
+	PhaseRead    = "read"    // reading the answer's body
+	PhaseBackoff = "backoff" // waiting between two attempts
+)
+
+// Outcome says what became of an invoice. The zero value is [OutcomeUnknown],
+// the safe answer.
+type Outcome int8
+
+const (
+	// OutcomeUnknown: the invoice may or may not exist. Do not send it again
+	// before looking it up.
+	OutcomeUnknown Outcome = iota
+	// OutcomeSucceeded: the invoice was created.
+	OutcomeSucceeded
+	// OutcomeNotSent: no byte of the invoice left. Sending it again is safe.
+	OutcomeNotSent
+	// OutcomeRejected: the service refused the invoice. There is none.
+	OutcomeRejected
+)
+
+// String returns the outcome in words: "unknown", "succeeded", "not sent" or
+// "rejected".
+func (o Outcome) String() string {
+	switch o {
+	case OutcomeUnknown:
+		return "unknown"
+	case OutcomeSucceeded:
+		return "succeeded"
+	case OutcomeNotSent:
+		return "not sent"
+	case OutcomeRejected:
+		return "rejected"
+	default:
+		return fmt.Sprintf("Outcome(%d)", int8(o))
+	}
+}
+
+// OutcomeOf says what the error of a [Client.CreateInvoice] means for the
+// invoice. It is [OutcomeSucceeded] for nil and [OutcomeUnknown] for an error
+// that it does not know.
+func OutcomeOf(err error) Outcome {
+	var refusal *APIError
+	switch {
+	case err == nil:
+		return OutcomeSucceeded
+	case errors.Is(err, ErrOutcomeUnknown):
+		return OutcomeUnknown
+	case errors.Is(err, ErrNotSent):
+		return OutcomeNotSent
+	case errors.As(err, &refusal) && refusesInvoice(refusal.StatusCode):
+		return OutcomeRejected
+	default:
+		return OutcomeUnknown
+	}
+}
+
+// refusesInvoice reports whether status proves that no invoice was created.
+// A code that is not listed proves nothing.
+func refusesInvoice(status int) bool {
+	switch {
+	case status >= 400 && status <= 407, status >= 409 && status <= 417:
+		return true
+	}
+	switch status {
+	case 421, 422, 425, 426, 428, 429, 431, 451:
+		return true
+	}
+	return false
+}
+
+// SafeToRetry reports whether the same call may be made again: it can not
+// double an invoice, and it may succeed. It is false for nil, for an error of
+// another package and for a call that its caller has ended.
+func SafeToRetry(err error) bool {
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return false
+	}
+	var answer *APIError
+	if errors.As(err, &answer) {
+		return passingStatus(answer.StatusCode)
+	}
+	var corrupt *DecodeError
+	if errors.As(err, &corrupt) {
+		return corrupt.passing
+	}
+	var failure *TransportError
+	return errors.As(err, &failure) && failure.passing
+}
+
+// An ArgumentError is a refusal by the client's own checks. Nothing was sent.
+// It matches [ErrInvalidArgument] and [ErrNotSent].
+type ArgumentError struct {
+	Op     string // the operation, such as "create_invoice", or "new"
+	Name   string // the argument or field, such as "OrderID"
+	Reason string // what is wrong with it; never its value
+
+	err error
+}
+
+// Error returns one line: the operation, the argument and what is wrong.
+func (e *ArgumentError) Error() string {
+	return fmt.Sprintf("gateway: %s: %s: %s", e.Op, e.Name, e.Reason)
+}
+
+// Is reports whether target is [ErrInvalidArgument] or [ErrNotSent].
+func (e *ArgumentError) Is(target error) bool {
+	return target == ErrInvalidArgument || target == ErrNotSent
+}
+
+// Unwrap returns the sentinel that says more, such as [ErrMissingAPIKey] or
+// [ErrOrderInFlight], or nil.
+func (e *ArgumentError) Unwrap() error { return e.err }
+
+// An APIError is an answer of the service that says no: any status of 400 or
+// above, or a 2xx that carries an error envelope.
+type APIError struct {
+	Op         string
+	StatusCode int
+	Message    string         // the envelope's message, at most 1 KiB; empty when the answer was not an envelope
+	Meta       jsontext.Value // the envelope's meta; nil when there was none
+	Body       []byte         // at most the first 8 KiB of the answer, without the key
+	Header     http.Header    // what helps to find the answer in a log, such as Date and X-Request-Id
+	RetryAfter time.Duration  // what the service asked to wait; 0 when it asked nothing
+	Attempts   int            // how often the request was sent, this answer's included
+
+	missingKey bool
+	note       string
+}
+
+// Error returns one line: the operation, the status and the service's words,
+// quoted.
+func (e *APIError) Error() string {
+	words := fmt.Sprintf("%q", e.Message)
+	if e.Message == "" {
+		words = "no message in the answer: " + sample(e.Body)
+	}
+	text := fmt.Sprintf("gateway: %s: %d: %s", e.Op, e.StatusCode, words)
+	if e.RetryAfter > 0 {
+		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
+	}
+	return text + history(e.Attempts, e.note)
+}
+
+// Is reports whether target is the sentinel of the status, or
+// [ErrMissingAPIKey] where the message is the documented one.
+func (e *APIError) Is(target error) bool {
+	switch target {
+	case ErrUnauthorized:
+		return e.StatusCode == http.StatusUnauthorized
+	case ErrForbidden:
+		return e.StatusCode == http.StatusForbidden
+	case ErrNotFound:
+		return e.StatusCode == http.StatusNotFound
+	case ErrConflict:
+		return e.StatusCode == http.StatusConflict
+	case ErrRateLimited:
+		return e.StatusCode == http.StatusTooManyRequests
+	case ErrServer:
+		return e.StatusCode >= 500
+	case ErrMissingAPIKey:
+		return e.missingKey
+	}
+	return false
+}
+
+// A DecodeError is an answer that the client does not understand.
+type DecodeError struct {
+	Op          string
+	StatusCode  int
+	ContentType string
+	Pointer     string // where in the answer, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
+	Body        []byte // at most the first 8 KiB of the answer, without the key
+	Err         error
+
+	passing bool
+}
+
+// Error returns one line: the operation, the status, the place, what is wrong
+// there and a sample of the answer.
+func (e *DecodeError) Error() string {
+	place := ""
+	if e.Pointer != "" {
+		place = e.Pointer + ": "
+	}
+	return fmt.Sprintf("gateway: %s: %d: answer not understood: %s%v: %s", e.Op, e.StatusCode, place, e.Err, sample(e.Body))
+}
+
+// Unwrap returns Err.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// A TransportError is a call without a usable answer: none came, it was cut,
+// it was too large ([ErrResponseTooLarge]) or it was a redirect
+// ([ErrRedirect]).
+type TransportError struct {
+	Op         string
+	Phase      string // how far the last attempt came; see [PhaseDial] and the others
+	Attempts   int    // how often the request was tried; 0 when it never was
+	LastStatus int    // the status of the last answer of any attempt; 0 when there was none
+	Err        error
+
+	notSent bool
+	timeout bool
+	passing bool
+	note    string
+}
+
+// Error returns one line: the operation, how far it came and why it ended.
+func (e *TransportError) Error() string {
+	text := fmt.Sprintf("gateway: %s: %s: %s", e.Op, e.Phase, oneLine(e.Err))
+	if e.LastStatus != 0 {
+		text += fmt.Sprintf("; last status %d", e.LastStatus)
+	}
+	if e.notSent {
+		text += "; nothing was sent"
+	}
+	return text + history(e.Attempts, e.note)
+}
+
+// Is reports whether target is [ErrNotSent] or [ErrTimeout] and true of e.
+func (e *TransportError) Is(target error) bool {
+	return target == ErrNotSent && e.notSent || target == ErrTimeout && e.timeout
+}
+
+// Timeout reports whether e matches [ErrTimeout].
+func (e *TransportError) Timeout() bool { return e.timeout }
+
+// Unwrap returns Err.
+func (e *TransportError) Unwrap() error { return e.Err }
+
+// An OutcomeUnknownError says that an invoice may or may not have been
+// created. Look the order up at the service before sending it again.
+//
+// It matches [ErrOutcomeUnknown] and nothing else, and as a [net.Error] it is
+// neither a timeout nor temporary: no generic helper may repeat the call, and
+// no handler of cancelled requests may swallow it.
+//
+// [net.Error]: https://pkg.go.dev/net#Error
+type OutcomeUnknownError struct {
+	Op         string
+	OrderID    string
+	StatusCode int       // the status of the answer; 0 when none came
+	Body       []byte    // at most the first 8 KiB of the answer, without the key
+	SentAt     time.Time // when the attempt that may have reached the service began
+	Cause      error     // why the outcome is unknown; deliberately not unwrapped
+}
+
+// Error returns one line: the order, what to do and the cause.
+func (e *OutcomeUnknownError) Error() string {
+	cause := strings.TrimPrefix(oneLine(e.Cause), e.Op+": ")
+	return fmt.Sprintf("gateway: %s: outcome unknown: an invoice for order %q may exist, look it up before sending it again: %s",
+		e.Op, e.OrderID, cause)
+}
+
+// Is reports whether target is [ErrOutcomeUnknown].
+func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
+
+// Timeout is false: a timeout invites to send again.
+func (e *OutcomeUnknownError) Timeout() bool { return false }
+
+// Temporary is false: a temporary error invites to send again.
+func (e *OutcomeUnknownError) Temporary() bool { return false }
+
+// sample quotes the beginning of a body for a one-line text.
+func sample(body []byte) string {
+	const most = 120
+	if len(body) == 0 {
+		return "empty body"
+	}
+	if len(body) > most {
+		return fmt.Sprintf("%q…", body[:most])
+	}
+	return fmt.Sprintf("%q", body)
+}
+
+// oneLine is the text of an error inside another's.
+func oneLine(err error) string {
+	text := strings.TrimPrefix(err.Error(), "gateway: ")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// history says in a text what came before the last attempt.
+func history(attempts int, note string) string {
+	var parts []string
+	if attempts > 1 {
+		parts = append(parts, fmt.Sprintf("%d attempts", attempts))
+	}
+	if note != "" {
+		parts = append(parts, note)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+// A cleanError stands for an error whose text would have shown a key or a
+// password. Of the error itself it keeps only what [errors.Is] asks.
+type cleanError struct {
+	text string
+	is   func(target error) bool
+}
+
+func (e *cleanError) Error() string        { return e.text }
+func (e *cleanError) Is(target error) bool { return e.is(target) }
+
+// ended is the error of a context that has ended, with its cause where the
+// caller gave one.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,257 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// canary is the key of every test client. No text may ever hold it.
+const canary = "CANARY-5f1d8e0b7a64c932"
+
+// prefix is a path in front of every route, so that a path that forgets the
+// base URL's own fails.
+const prefix = "/merchant/v0"
+
+// Wire text as INTERFACE.md describes it. It is written here a second time, by
+// hand, so that a test can not agree with the client by sharing its structs.
+const (
+	pairID    = "7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11"
+	requestID = "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
+
+	networkJSON = `{"id":"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33","name":"Tron (TRC20)","isActive":true,` +
+		`"created_at":"2023-05-14T09:21:43.000Z","updated_at":"2023-06-01T00:00:00.000Z"}`
+	coinJSON = `{"id":"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44","name":"Tether","symbol":"USDT","precision":6,` +
+		`"minAmount":"0.00000100","isActive":true,` +
+		`"created_at":"2023-05-14T09:21:43.000Z","updated_at":"2023-06-01T00:00:00.000Z"}`
+	pairJSON = `{"id":"` + pairID + `","withdrawalFee":"1.5","swapFee":"0.000000010000000001",` +
+		`"minWithdraw":"10","maxWithdraw":"123456789012345678901234.12345678",` +
+		`"depositable":true,"withdrawable":false,"confirmation":20,"arrivalTime":5,"expirationTime":60,` +
+		`"networkId":"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33","coinId":"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44",` +
+		`"created_at":"2023-05-14T09:21:43.000Z","updated_at":"2023-06-01T00:00:00.000Z",` +
+		`"network":` + networkJSON + `,"coin":` + coinJSON + `}`
+	withdrawalJSON = `{"status":"PENDING","destination":"TXYZ","amount":"25.000001","fee":"1.5",` +
+		`"coin":"USDT","network":"Tron (TRC20)","withdrawRequestId":"` + requestID + `"}`
+	ratesJSON   = `[{"symbol":"BTC","usd":"64123.55","eur":"59000.01"},{"symbol":"USDT","usd":"1.0001","eur":"0.92"}]`
+	balanceJSON = `[{"coinSymbol":"USDT","networkName":"Tron (TRC20)","balance":"250.75"}]`
+	invoiceJSON = `{"invoiceId":"inv-1","address":"TXYZ"}`
+)
+
+// enveloped puts the documented envelope of a success around a result.
+func enveloped(result string) string {
+	return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
+}
+
+// refused is the documented envelope of an error.
+func refused(message string) string {
+	return fmt.Sprintf(`{"message":%q,"result":[],"meta":{}}`, message)
+}
+
+// A subject is one method of the client, with an answer that it understands.
+type subject struct {
+	name   string
+	op     string
+	status int
+	result string // the result of a good answer
+	write  bool
+	call   func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error)
+}
+
+func (s subject) body() string { return enveloped(s.result) }
+
+// subjects are all methods that send one request.
+func subjects() []subject {
+	return []subject{
+		{
+			"CoinNetworks", "coin_networks", 200, "[" + pairJSON + "]", false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.CoinNetworks(ctx, opts...)
+			},
+		},
+		{
+			"CoinNetwork", "coin_network", 200, pairJSON, false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.CoinNetwork(ctx, pairID, opts...)
+			},
+		},
+		{
+			"CoinNetworkBySymbol", "coin_network_by_symbol", 200, pairJSON, false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.CoinNetworkBySymbol(ctx, "USDT", "Tron (TRC20)", opts...)
+			},
+		},
+		{
+			"CoinNetworksBySymbol", "coin_network_by_symbol", 200, "[" + pairJSON + "]", false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.CoinNetworksBySymbol(ctx, "USDT", opts...)
+			},
+		},
+		{
+			"ExchangeRates", "exchange_rates", 200, ratesJSON, false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.ExchangeRates(ctx, opts...)
+			},
+		},
+		{
+			"Balance", "balance", 200, balanceJSON, false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "USDT"}, opts...)
+			},
+		},
+		{
+			"CreateInvoice", "create_invoice", 200, invoiceJSON, true,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.CreateInvoice(ctx, order("A-17"), opts...)
+			},
+		},
+		{
+			"Withdrawal", "withdrawal", 201, withdrawalJSON, false,
+			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.Withdrawal(ctx, requestID, opts...)
+			},
+		},
+	}
+}
+
+// order is a valid invoice request for an order.
+func order(id string) gateway.InvoiceRequest {
+	return gateway.InvoiceRequest{
+		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.4895"),
+	}
+}
+
+// A wire is a server that counts and keeps what it is sent.
+type wire struct {
+	URL string // with prefix
+
+	mu       sync.Mutex
+	requests []received
+}
+
+// received is a request as it arrived.
+type received struct {
+	Method, Target string
+	Header         http.Header
+	Body           string
+}
+
+// serve starts a server that answers with handler after it has read the whole
+// request.
+func serve(t testing.TB, handler http.HandlerFunc) *wire {
+	t.Helper()
+	w := &wire{}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.mu.Lock()
+		w.requests = append(w.requests, received{r.Method, r.RequestURI, r.Header.Clone(), string(body)})
+		w.mu.Unlock()
+		handler(rw, r)
+	}))
+	server.Config.ErrorLog = quiet()
+	server.Start()
+	t.Cleanup(server.Close)
+	w.URL = server.URL + prefix
+	return w
+}
+
+// Requests are the requests that have arrived, oldest first.
+func (w *wire) Requests() []received {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]received(nil), w.requests...)
+}
+
+// answer answers every request alike.
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// newClient returns a client with the canary key.
+func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client {
+	t.Helper()
+	c, err := gateway.New(url, canary, opts...)
+	require.NoError(t, err)
+	return c
+}
+
+// once turns retries off.
+func once() gateway.Option { return gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}) }
+
+// assertInvariants asserts what is true of every call: a result or an error
+// and never both, an error of a known type in one line, and the key nowhere.
+func assertInvariants(t testing.TB, result any, err error) {
+	t.Helper()
+	if err == nil {
+		assert.False(t, isZero(result), "a success has a result")
+		assertNoKey(t, result)
+		return
+	}
+	assert.True(t, isZero(result), "an error comes with the zero result, not %v", result)
+	assertKnownError(t, err)
+	assert.NotContains(t, err.Error(), "\n", "an error is one line")
+	assert.True(t, strings.HasPrefix(err.Error(), "gateway: "), "an error says whose it is: %s", err)
+	assertNoKey(t, err)
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		assertNoKey(t, inner)
+	}
+	var unknown *gateway.OutcomeUnknownError
+	if errors.As(err, &unknown) {
+		assertNoKey(t, unknown.Cause)
+	}
+}
+
+func isZero(v any) bool { return v == nil || reflect.ValueOf(v).IsZero() }
+
+func assertKnownError(t testing.TB, err error) {
+	t.Helper()
+	var (
+		argument  *gateway.ArgumentError
+		api       *gateway.APIError
+		decode    *gateway.DecodeError
+		transport *gateway.TransportError
+		unknown   *gateway.OutcomeUnknownError
+		failed    *gateway.WithdrawalFailedError
+		wait      *gateway.WaitError
+	)
+	for _, target := range []any{&argument, &api, &decode, &transport, &unknown, &failed, &wait} {
+		if errors.As(err, target) {
+			return
+		}
+	}
+	assert.Fail(t, "an error of an unknown type", "%T: %v", err, err)
+}
+
+// assertNoKey asserts that no way of printing v shows the canary.
+func assertNoKey(t testing.TB, v any) {
+	t.Helper()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		text := fmt.Sprintf(verb, v)
+		assert.NotContains(t, text, canary, "%s of %T", verb, v)
+		assert.NotContains(t, text, fmt.Sprintf("%x", canary), "%s of %T", verb, v)
+	}
+	if encoded, err := json.Marshal(v); err == nil {
+		assert.NotContains(t, string(encoded), canary, "JSON of %T", v)
+	}
+}
+
+// quiet is a log that nobody reads.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+)
+
+// An InvoiceRequest asks for an invoice: INTERFACE.md, "Create invoice".
+// Amounts are greater than zero, with at most 64 digits, 30 of them decimal
+// places; they are written exactly, zeros at the end included. Texts are valid
+// UTF-8 without control characters, at most 1,024 bytes, and neither begin nor
+// end with a space.
+type InvoiceRequest struct {
+	OrderID      string          // required: the merchant's own identifier of the order, unique
+	Price        decimal.Decimal // required: in the fiat currency
+	Amount       decimal.Decimal // required: the order's amount
+	BaseCurrency string          // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
+	CoinSymbol   string          // the coin to pay with; left out when empty
+	NetworkName  string          // the network to pay on; left out when empty
+}
+
+// InvoiceFormat is how an invoice is spelled on the wire. INTERFACE.md gives
+// two spellings, in its sample and in its table.
+type InvoiceFormat int8
+
+const (
+	// SampleInvoiceFormat names the key apiKey and sends amounts as decimal
+	// strings, as the sample request does.
+	SampleInvoiceFormat InvoiceFormat = iota
+	// TableInvoiceFormat names the key apikey and sends amounts as JSON
+	// numbers, as the field table has it. The digits are the decimal's own.
+	TableInvoiceFormat
+)
+
+// An Invoice is an invoice that was created. What the service answers is not
+// shown by the interface, so it is kept as it came.
+type Invoice struct {
+	OrderID string
+	Raw     jsontext.Value // the result of the answer
+}
+
+// Decode reads the answer into v, as [json.Unmarshal] does: names match
+// exactly, and a name that is listed twice is an error.
+//
+// [json.Unmarshal]: https://pkg.go.dev/github.com/go-json-experiment/json#Unmarshal
+func (i *Invoice) Decode(v any) error {
+	if err := json.Unmarshal(i.Raw, v); err != nil {
+		return fmt.Errorf("gateway: invoice for order %q: %w", i.OrderID, err)
+	}
+	return nil
+}
+
+// Text finds the first of the names that is a member of the answer at any
+// depth, nearest to the top first, and is a text or a number; it returns what
+// stands there.
+func (i *Invoice) Text(names ...string) (string, bool) {
+	for _, name := range names {
+		level := []node{{value: i.Raw}}
+		for len(level) > 0 {
+			var below []node
+			for _, n := range level {
+				below = append(append(below, n.members()...), n.elements()...)
+			}
+			for _, n := range below {
+				if n.name == name && n.kind() == '"' {
+					return n.text(), true
+				}
+				if n.name == name && n.kind() == '0' {
+					return string(n.value), true
+				}
+			}
+			level = below
+		}
+	}
+	return "", false
+}
+
+// CreateInvoice creates an invoice. It puts at most one on the wire, and every
+// error says through [OutcomeOf] which is true: not sent, rejected by the
+// service, or unknown. After [OutcomeUnknown], look the order up at the
+// service before anything else.
+//
+// POST /api/invoice/create
+func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
+	return do(ctx, c, call{
+		op:    opCreateInvoice,
+		route: "/api/invoice/create",
+		key:   keyInBody,
+		write: c.invoice(r),
+	}, r.read, opts)
+}
+
+func (r InvoiceRequest) read(d *decoder) *Invoice {
+	return &Invoice{OrderID: r.OrderID, Raw: raw(d)}
+}
+
+// invoice is an InvoiceRequest as it is posted.
+type invoice struct {
+	InvoiceRequest
+	format InvoiceFormat
+}
+
+func (c *Client) invoice(r InvoiceRequest) invoice {
+	if c == nil || c.cfg == nil {
+		return invoice{InvoiceRequest: r}
+	}
+	return invoice{r, c.cfg.format}
+}
+
+func (i invoice) order() string { return i.OrderID }
+
+func (i invoice) check() (name, reason string) {
+	if i.OrderID == "" {
+		return "orderId", "is required"
+	}
+	for _, field := range []struct{ name, reason string }{
+		{"orderId", checkText(i.OrderID, maxBodyText)},
+		{"price", checkAmount(i.Price)},
+		{"amount", checkAmount(i.Amount)},
+		{"baseCurrency", checkCurrency(i.BaseCurrency)},
+		{"coinSymbol", checkText(i.CoinSymbol, maxBodyText)},
+		{"networkName", checkText(i.NetworkName, maxBodyText)},
+	} {
+		if field.reason != "" {
+			return field.name, field.reason
+		}
+	}
+	return "", ""
+}
+
+func (i invoice) encode(key string) []byte {
+	keyName, quote := "apiKey", `"`
+	if i.format == TableInvoiceFormat {
+		keyName, quote = "apikey", ""
+	}
+	body := []byte(`{"` + keyName + `":`)
+	body = appendQuoted(body, key)
+	body = append(body, `,"price":`+quote+plainText(i.Price)+quote+`,"orderId":`...)
+	body = appendQuoted(body, i.OrderID)
+	for _, optional := range []param{
+		{"baseCurrency", i.BaseCurrency}, {"coinSymbol", i.CoinSymbol}, {"networkName", i.NetworkName},
+	} {
+		if optional.value != "" {
+			body = appendQuoted(append(body, `,"`+optional.name+`":`...), optional.value)
+		}
+	}
+	return append(body, `,"amount":`+quote+plainText(i.Amount)+quote+`}`...)
+}
+
+func appendQuoted(body []byte, text string) []byte {
+	body, _ = jsontext.AppendQuote(body, text) // fails on invalid UTF-8 only, which check refuses
+	return body
+}
+
+// An OrderGuard keeps two invoices from being created for one order. It must
+// be safe for concurrent use. The default one is in memory, so it knows
+// neither other processes nor what was before a restart.
+type OrderGuard interface {
+	// Begin is asked before an invoice is sent. It refuses with an error that
+	// matches [ErrOrderInFlight] while another one for the order is under way,
+	// and with one that matches [ErrOrderOutcomeUnknown] after an unknown
+	// outcome unless resubmit is set.
+	Begin(ctx context.Context, orderID string, resubmit bool) error
+
+	// End is told what came of an invoice that Begin let through, once for
+	// each. Its context is not the caller's, whose end must not lose the
+	// outcome, and is ended after 10 seconds. What it returns does not change
+	// what the call returns: a guard that can not record an outcome must treat
+	// the order as unknown later.
+	End(ctx context.Context, orderID string, outcome Outcome) error
+}
+
+// guardTimeout bounds how long recording an outcome may take.
+const guardTimeout = 10 * time.Second
+
+// guarded sends an invoice while the guard holds its order.
+func (x *exchange) guarded(guard OrderGuard) (err error) {
+	order := x.call.write.order()
+	if x.ctx.Err() != nil {
+		return x.transportError(PhaseStart, x.ctx.Err())
+	}
+	if err := guard.Begin(x.ctx, order, x.cfg.resubmit); err != nil {
+		return x.held(err)
+	}
+	outcome := OutcomeUnknown // a panic of the caller's transport leaves this
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), guardTimeout)
+		defer cancel()
+		_ = guard.End(ctx, order, outcome)
+	}()
+	err = x.run()
+	outcome = OutcomeOf(err)
+	return err
+}
+
+// held is the refusal of the guard: nothing was sent.
+func (x *exchange) held(err error) error {
+	reason := ""
+	switch {
+	case errors.Is(err, ErrOrderInFlight):
+		reason = "an invoice for this order is being created"
+	case errors.Is(err, ErrOrderOutcomeUnknown):
+		reason = "an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none"
+	default:
+		return x.transportError(PhaseStart, fmt.Errorf("the order guard: %w", err))
+	}
+	return &ArgumentError{Op: x.call.op, Name: "orderId", Reason: reason, err: err}
+}
+
+// memoryGuard is the default [OrderGuard].
+type memoryGuard struct {
+	mu     sync.Mutex
+	orders map[string]orderState
+}
+
+// An order that is not in the map is free.
+type orderState struct {
+	inFlight bool
+	unknown  bool // an earlier outcome is unknown
+}
+
+func newMemoryGuard() *memoryGuard {
+	return &memoryGuard{orders: map[string]orderState{}}
+}
+
+func (g *memoryGuard) Begin(_ context.Context, orderID string, resubmit bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	state := g.orders[orderID]
+	switch {
+	case state.inFlight:
+		return ErrOrderInFlight
+	case state.unknown && !resubmit:
+		return ErrOrderOutcomeUnknown
+	}
+	state.inFlight = true
+	g.orders[orderID] = state
+	return nil
+}
+
+// End frees the order, unless its outcome or an earlier one is unknown: that a
+// second invoice was refused or not sent says nothing of the first.
+func (g *memoryGuard) End(_ context.Context, orderID string, outcome Outcome) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	unknown := outcome == OutcomeUnknown || g.orders[orderID].unknown && outcome != OutcomeSucceeded
+	if !unknown {
+		delete(g.orders, orderID)
+		return nil
+	}
+	g.orders[orderID] = orderState{unknown: true}
+	return nil
+}

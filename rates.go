@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+)
+
+// ExchangeRates are the rates of all coins at one time.
+type ExchangeRates struct {
+	Rates     []Rate         // in the order of the answer, each symbol once
+	FetchedAt time.Time      // when the answer was read, by the clock of this machine
+	Raw       jsontext.Value // the result as it came
+}
+
+// A Rate is the price of one unit of a coin.
+type Rate struct {
+	CoinSymbol string
+	USD        decimal.Decimal // US dollars per unit of the coin
+	EUR        decimal.Decimal // euros per unit of the coin
+}
+
+// Rate returns the rate of a coin. The symbol must match exactly.
+func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
+	for _, rate := range r.Rates {
+		if rate.CoinSymbol == coinSymbol {
+			return rate, true
+		}
+	}
+	return Rate{}, false
+}
+
+// ToCoin returns what a price in a fiat currency is in units of a coin,
+// rounded up to so many decimal places, so that a merchant never asks for too
+// little. The fiat currency is "usd" or "eur", in lower or upper case;
+// precision is from 0 to 30, such as [Coin.Precision]. A negative price, an
+// unknown coin or currency is an [*ArgumentError]; a rate that is not above
+// zero is a [*DecodeError].
+func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
+	const op = "to_coin"
+	rate, err := r.rateIn(op, coinSymbol, fiat)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+	if reason := checkConverted(price); reason != "" {
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "price", Reason: reason}
+	}
+	if precision < 0 || precision > maxSentScale {
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "precision", Reason: "must be from 0 to 30"}
+	}
+	amount, rest := price.QuoRem(rate, int32(precision))
+	if rest.Sign() > 0 {
+		amount = amount.Add(decimal.New(1, -int32(precision)))
+	}
+	return amount, nil
+}
+
+// ToFiat returns what an amount of a coin is in a fiat currency, rounded half
+// to even to two places. The fiat currency is "usd" or "eur", in lower or
+// upper case. A negative amount, an unknown coin or currency is an
+// [*ArgumentError]; a rate that is not above zero is a [*DecodeError].
+func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
+	const op = "to_fiat"
+	rate, err := r.rateIn(op, coinSymbol, fiat)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+	if reason := checkConverted(amount); reason != "" {
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "amount", Reason: reason}
+	}
+	return amount.Mul(rate).RoundBank(2), nil
+}
+
+func checkConverted(amount decimal.Decimal) string {
+	if amount.Sign() < 0 {
+		return "must not be negative"
+	}
+	return checkSize(amount)
+}
+
+// rateIn returns the price of a unit of a coin in a fiat currency.
+func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, error) {
+	rate, ok := r.Rate(coinSymbol)
+	if !ok {
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "coinSymbol", Reason: "has no exchange rate"}
+	}
+	var price decimal.Decimal
+	switch strings.ToUpper(fiat) {
+	case "USD":
+		price = rate.USD
+	case "EUR":
+		price = rate.EUR
+	default:
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "fiat", Reason: "must be usd or eur"}
+	}
+	if price.Sign() <= 0 {
+		return decimal.Decimal{}, &DecodeError{
+			Op: op, Err: fmt.Errorf("the %s rate of %q is not above zero", strings.ToUpper(fiat), coinSymbol),
+		}
+	}
+	return price, nil
+}
+
+// ExchangeRates returns the current rates of all coins to US dollars and
+// euros. The body is not shown by the interface. These are understood: an
+// array of records with a symbol and both rates; such records by symbol; rates
+// by currency and symbol. Anything else, and a coin that lacks a rate, is a
+// [*DecodeError]. Raw is kept always.
+//
+// GET /api/exchange-rate
+func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
+	return do(ctx, c, call{
+		op:    opExchangeRates,
+		route: "/api/exchange-rate",
+	}, readRates, opts)
+}
+
+func readRates(d *decoder) *ExchangeRates {
+	r := &ExchangeRates{Raw: raw(d), FetchedAt: time.Now()}
+	if d.err == nil {
+		r.Rates, d.err = rates(node{"/result", "", r.Raw})
+	}
+	return r
+}
+
+// rates recognises the shape of the exchange rates.
+func rates(result node) ([]Rate, *fault) {
+	members := result.members()
+	usd, byUSD := fiat(members, "USD")
+	eur, byEUR := fiat(members, "EUR")
+	switch {
+	case result.kind() == '[':
+		return ratesOf(result.elements())
+	case byUSD && byEUR && usd.kind() == '{' && eur.kind() == '{':
+		return ratesByFiat(usd, eur)
+	case result.kind() == '{':
+		return ratesOf(members)
+	default:
+		return nil, result.fault("is %s, not exchange rates", kindName(result.kind()))
+	}
+}
+
+// ratesOf reads records of a coin and its two rates.
+func ratesOf(records []node) ([]Rate, *fault) {
+	all := []Rate{}
+	for _, n := range records {
+		members := n.members()
+		symbol := or(coinSymbol(members), n.name)
+		if symbol == "" {
+			return nil, n.fault("names no coin")
+		}
+		usd, _ := fiat(members, "USD")
+		eur, _ := fiat(members, "EUR")
+		rate, f := newRate(n, symbol, usd, eur)
+		if f == nil {
+			all, f = addRate(all, rate, n)
+		}
+		if f != nil {
+			return nil, f
+		}
+	}
+	return all, nil
+}
+
+// ratesByFiat reads two objects of rates by symbol.
+func ratesByFiat(usd, eur node) ([]Rate, *fault) {
+	all, inEUR := []Rate{}, eur.members()
+	for _, inUSD := range usd.members() {
+		other, _ := member(inEUR, inUSD.name)
+		rate, f := newRate(inUSD, inUSD.name, inUSD, other)
+		if f != nil {
+			return nil, f
+		}
+		all = append(all, rate)
+	}
+	for _, n := range inEUR {
+		if _, ok := member(usd.members(), n.name); !ok {
+			return nil, n.fault("%q has no USD rate", n.name)
+		}
+	}
+	return all, nil
+}
+
+// newRate reads both rates of a coin. A rate that is not there is an error
+// that names the coin, never zero.
+func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
+	rate := Rate{CoinSymbol: symbol}
+	for _, side := range []struct {
+		code string
+		from node
+		into *decimal.Decimal
+	}{{"USD", usd, &rate.USD}, {"EUR", eur, &rate.EUR}} {
+		if side.from.value == nil {
+			return rate, at.fault("%q has no %s rate", symbol, side.code)
+		}
+		var f *fault
+		if *side.into, f = side.from.amount(); f != nil {
+			return rate, &fault{f.pointer, fmt.Errorf("the %s rate of %q %w", side.code, symbol, f.err)}
+		}
+	}
+	return rate, nil
+}
+
+var errTwice = errors.New("is listed before with other rates")
+
+// addRate adds a rate. A coin may be listed more than once, as once for each
+// of its networks, if the rates are the same.
+func addRate(all []Rate, rate Rate, at node) ([]Rate, *fault) {
+	for _, r := range all {
+		if r.CoinSymbol != rate.CoinSymbol {
+			continue
+		}
+		if !r.USD.Equal(rate.USD) || !r.EUR.Equal(rate.EUR) {
+			return nil, at.fault("%q %w", rate.CoinSymbol, errTwice)
+		}
+		return all, nil
+	}
+	return append(all, rate), nil
+}
