@@ -120,12 +120,9 @@ func parseBase(text string, plainHTTP bool) (base *url.URL, reason string) {
 	if reason := checkBase(parsed, plainHTTP); reason != "" {
 		return nil, reason
 	}
-	return &url.URL{
-		Scheme:  parsed.Scheme,
-		Host:    parsed.Host,
-		Path:    strings.TrimRight(parsed.Path, "/"),
-		RawPath: strings.TrimRight(parsed.EscapedPath(), "/"),
-	}, ""
+	escaped := strings.TrimRight(parsed.EscapedPath(), "/")
+	path, _ := url.PathUnescape(escaped) // the URL was parsed: it unescapes
+	return &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: path, RawPath: escaped}, ""
 }
 
 func checkBase(u *url.URL, plainHTTP bool) string {
@@ -168,5 +165,5 @@ func hasDotSegment(path string) bool {
 
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
+	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
 }

@@ -65,32 +65,32 @@ func (q BalanceQuery) read(d *decoder) *Balance {
 
 // amounts recognises the shape of a balance.
 func (q BalanceQuery) amounts(result node) ([]BalanceAmount, *fault) {
-	amounts := []BalanceAmount{}
-	members := result.members()
-	_, isRecord := balanceOf(members)
+	all := []BalanceAmount{}
+	items := result.members()
+	_, isRecord := balanceOf(items)
 	switch {
 	case result.kind() == '[':
-		members = result.elements()
+		items = result.elements()
 	case result.kind() != '{' || isRecord:
-		result.name = q.CoinSymbol
-		members = []node{result}
+		items = []node{result}
 	}
-	for _, m := range members {
-		amount, f := q.amount(m)
+	for _, item := range items {
+		amount, f := q.amount(item)
 		if f != nil {
 			return nil, f
 		}
-		amounts = append(amounts, amount)
+		all = append(all, amount)
 	}
-	return amounts, nil
+	return all, nil
 }
 
 // amount reads one amount, or one record that holds it. A coin that it does
-// not name itself is the one under whose name it stands.
+// not name itself is the one under whose name it stands, or the one that was
+// asked for.
 func (q BalanceQuery) amount(n node) (BalanceAmount, *fault) {
 	members := n.members()
 	a := BalanceAmount{
-		CoinSymbol:  or(coinSymbol(members), n.name),
+		CoinSymbol:  or(or(coinSymbol(members), n.name), q.CoinSymbol),
 		NetworkName: or(networkName(members), q.NetworkName),
 	}
 	at := n

@@ -1,3 +1,79 @@
+// Package gateway is a client for a cryptocurrency payment gateway: coins and
+// networks, exchange rates, balance, invoices and the inquiry of withdrawals.
+//
+// A [Client] is made once, with [New], and shared: it is safe for concurrent
+// use and has one method per endpoint of the service.
+//
+//	client, err := gateway.New("https://gateway.example", apiKey)
+//	...
+//	invoice, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{
+//		OrderID: "A-17",
+//		Price:   decimal.RequireFromString("10.50"),
+//		Amount:  decimal.RequireFromString("10.50"),
+//	})
+//
+// # Money
+//
+// Amounts are exact: they are read from the digits of the answer and written
+// from their own digits, never through a float. An amount that is missing,
+// null or malformed is an error that names its place, never zero.
+//
+// [Client.CreateInvoice] puts at most one invoice on the wire. When it fails,
+// [OutcomeOf] says which of three things is true:
+//
+//   - [OutcomeNotSent]: no byte of it left. Sending it again is safe.
+//   - [OutcomeRejected]: the service said no. There is no invoice.
+//   - [OutcomeUnknown]: it may exist. Look it up before anything else; until
+//     then the client's [OrderGuard] refuses to send the order again.
+//
+// # Retries
+//
+// Every read is tried up to 3 times, each attempt for at most 15 seconds.
+// [RetryPolicy] changes the numbers.
+//
+//   - Tried again: a connection that was refused, reset, cut or timed out, a
+//     name server that did not answer, a body that broke off or does not
+//     decompress, and the statuses 408, 425, 429, 500, 502 to 504, 520 to 524
+//     and 529.
+//   - Not tried again: a name that does not exist, a certificate or protocol
+//     version that does not fit, a proxy that wants a password, a redirect, an
+//     answer that is too large or not understood, and all other statuses.
+//   - The wait before the n-th retry is drawn between 0 and 100 ms·2ⁿ⁻¹, after
+//     429 and 503 between 0 and 1 s·2ⁿ⁻¹, and at most 5 s. A Retry-After is
+//     waited for up to 30 s. One that is longer, and any wait past the
+//     context's deadline, ends the call at once with the service's answer.
+//   - All retries of a client share a budget, which successes refill, so that
+//     a service in trouble gets few of them.
+//
+// An invoice is tried again, up to 3 times and for 60 seconds each, only while
+// it is proved that nothing of it was read for sending, and never after an
+// answer.
+//
+// # Errors
+//
+// Errors are few: [*ArgumentError] (refused here, nothing sent), [*APIError]
+// (the service said no), [*DecodeError] (an answer that is not understood),
+// [*TransportError] (no usable answer), [*OutcomeUnknownError] (an invoice
+// that may exist), and for waiting [*WithdrawalFailedError] and [*WaitError].
+// What callers branch on has a sentinel, such as [ErrRateLimited].
+// [SafeToRetry] answers for all of them.
+//
+// # The key
+//
+// The key is sent where the interface says, and shown nowhere: no way of
+// printing a client, an option, a result or an error shows it. Where the
+// service itself repeats a key of 8 characters or more, [REDACTED] stands in
+// everything that the client hands out.
+//
+// # What the service does not say
+//
+// The service is described in part only. What it documents is typed. What it
+// does not is read tolerantly where its meaning is documented, as each method
+// says, and is kept as it came in a field Raw. [WithResponse] gives the
+// envelope of any answer.
+//
+// The package prints nothing, keeps no global state and starts no goroutines
+// of its own. Package gatewaytest has a gateway to test against.
 package gateway
 
 import (

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
@@ -328,41 +327,3 @@ func (x *exchange) transportError(phase string, err error) *TransportError {
 		notSent: x.call.write != nil && x.status == 0 && x.latch.seal(),
 	}
 }
-
-// A body reads an answer within a limit, keeps its beginning, and passes over
-// a byte-order mark.
-type body struct {
-	src     io.Reader
-	limit   int64 // how much may still be read
-	keep    int   // how much is kept, at most
-	head    []byte
-	err     error // why reading ended before the end
-	started bool
-}
-
-// Read implements [io.Reader].
-func (b *body) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return 0, b.err
-	}
-	n, err := b.src.Read(p[:min(int64(len(p)), b.limit+1)])
-	for !b.started && err == nil && n < len(byteOrderMark) && strings.HasPrefix(byteOrderMark, string(p[:n])) {
-		var more int
-		more, err = b.src.Read(p[n:min(int64(len(p)), b.limit+1)])
-		n += more
-	}
-	if !b.started && strings.HasPrefix(string(p[:n]), byteOrderMark) {
-		n = copy(p, p[len(byteOrderMark):n])
-	}
-	b.started = true
-	if b.limit -= int64(n); b.limit < 0 {
-		n, err = n-1, ErrResponseTooLarge
-	}
-	b.head = append(b.head, p[:min(n, b.keep-len(b.head))]...)
-	if err != nil && err != io.EOF {
-		b.err = err
-	}
-	return n, err
-}
-
-const byteOrderMark = "\uFEFF"

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,29 +59,33 @@ func (i *Invoice) Decode(v any) error {
 	return nil
 }
 
-// Text finds the first of the names that is a member of the answer at any
-// depth, nearest to the top first, and is a text or a number; it returns what
-// stands there.
+// Text finds the first of the names that is a member of the answer, at any
+// depth, and is a text or a number; it returns what stands there. Of several
+// members of that name it is the one nearest to the top.
 func (i *Invoice) Text(names ...string) (string, bool) {
-	for _, name := range names {
-		level := []node{{value: i.Raw}}
-		for len(level) > 0 {
-			var below []node
-			for _, n := range level {
-				below = append(append(below, n.members()...), n.elements()...)
-			}
-			for _, n := range below {
-				if n.name == name && n.kind() == '"' {
-					return n.text(), true
-				}
-				if n.name == name && n.kind() == '0' {
-					return string(n.value), true
-				}
-			}
-			level = below
+	best, depth, found := len(names), 0, ""
+	dec := jsontext.NewDecoder(bytes.NewReader(i.Raw))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return found, best < len(names)
+		}
+		if !isName(dec) {
+			continue
+		}
+		rank := slices.Index(names, token.String())
+		nearer := rank < best || rank == best && dec.StackDepth() < depth
+		if kind := dec.PeekKind(); rank >= 0 && nearer && (kind == '"' || kind == '0') {
+			value, _ := dec.ReadToken()
+			best, depth, found = rank, dec.StackDepth(), value.String()
 		}
 	}
-	return "", false
+}
+
+// isName reports whether the token read last is the name of a member.
+func isName(dec *jsontext.Decoder) bool {
+	kind, length := dec.StackIndex(dec.StackDepth())
+	return kind == '{' && length%2 == 1
 }
 
 // CreateInvoice creates an invoice. It puts at most one on the wire, and every

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -147,7 +146,7 @@ func rates(result node) ([]Rate, *fault) {
 
 // ratesOf reads records of a coin and its two rates.
 func ratesOf(records []node) ([]Rate, *fault) {
-	all := []Rate{}
+	list := rateList{}
 	for _, n := range records {
 		members := n.members()
 		symbol := or(coinSymbol(members), n.name)
@@ -156,34 +155,64 @@ func ratesOf(records []node) ([]Rate, *fault) {
 		}
 		usd, _ := fiat(members, "USD")
 		eur, _ := fiat(members, "EUR")
-		rate, f := newRate(n, symbol, usd, eur)
-		if f == nil {
-			all, f = addRate(all, rate, n)
-		}
-		if f != nil {
+		if f := list.add(n, symbol, usd, eur); f != nil {
 			return nil, f
 		}
 	}
-	return all, nil
+	return list.rates(), nil
 }
 
 // ratesByFiat reads two objects of rates by symbol.
 func ratesByFiat(usd, eur node) ([]Rate, *fault) {
-	all, inEUR := []Rate{}, eur.members()
-	for _, inUSD := range usd.members() {
-		other, _ := member(inEUR, inUSD.name)
-		rate, f := newRate(inUSD, inUSD.name, inUSD, other)
-		if f != nil {
+	list, inUSD, inEUR := rateList{}, byName(usd), byName(eur)
+	for _, n := range append(usd.members(), eur.members()...) {
+		if f := list.add(n, n.name, inUSD[n.name], inEUR[n.name]); f != nil {
 			return nil, f
 		}
-		all = append(all, rate)
 	}
-	for _, n := range inEUR {
-		if _, ok := member(usd.members(), n.name); !ok {
-			return nil, n.fault("%q has no USD rate", n.name)
+	return list.rates(), nil
+}
+
+func byName(object node) map[string]node {
+	all := map[string]node{}
+	for _, n := range object.members() {
+		all[n.name] = n
+	}
+	return all
+}
+
+// A rateList collects rates, each symbol once.
+type rateList struct {
+	all   []Rate
+	index map[string]int
+}
+
+func (l *rateList) rates() []Rate {
+	if l.all == nil {
+		return []Rate{}
+	}
+	return l.all
+}
+
+// add reads the rates of a coin. It may be listed more than once, as once for
+// each of its networks, if the rates are the same.
+func (l *rateList) add(at node, symbol string, usd, eur node) *fault {
+	rate, f := newRate(at, symbol, usd, eur)
+	if f != nil {
+		return f
+	}
+	if i, ok := l.index[symbol]; ok {
+		if !l.all[i].USD.Equal(rate.USD) || !l.all[i].EUR.Equal(rate.EUR) {
+			return at.fault("%q is listed before with other rates", symbol)
 		}
+		return nil
 	}
-	return all, nil
+	if l.index == nil {
+		l.index = map[string]int{}
+	}
+	l.index[symbol] = len(l.all)
+	l.all = append(l.all, rate)
+	return nil
 }
 
 // newRate reads both rates of a coin. A rate that is not there is an error
@@ -204,21 +233,4 @@ func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
 		}
 	}
 	return rate, nil
-}
-
-var errTwice = errors.New("is listed before with other rates")
-
-// addRate adds a rate. A coin may be listed more than once, as once for each
-// of its networks, if the rates are the same.
-func addRate(all []Rate, rate Rate, at node) ([]Rate, *fault) {
-	for _, r := range all {
-		if r.CoinSymbol != rate.CoinSymbol {
-			continue
-		}
-		if !r.USD.Equal(rate.USD) || !r.EUR.Equal(rate.EUR) {
-			return nil, at.fault("%q %w", rate.CoinSymbol, errTwice)
-		}
-		return all, nil
-	}
-	return append(all, rate), nil
 }

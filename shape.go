@@ -44,23 +44,15 @@ func (n node) members() []node {
 
 // elements returns the elements of an array, in order, or nothing.
 func (n node) elements() []node {
-	var all []node
-	for i, value := range elements(n.value) {
-		all = append(all, node{n.pointer.AppendToken(fmt.Sprint(i)), "", value})
-	}
-	return all
-}
-
-func elements(array jsontext.Value) []jsontext.Value {
-	if array.Kind() != '[' {
+	if n.kind() != '[' {
 		return nil
 	}
-	var all []jsontext.Value
-	dec := jsontext.NewDecoder(bytes.NewReader(array))
+	var all []node
+	dec := jsontext.NewDecoder(bytes.NewReader(n.value))
 	_, _ = dec.ReadToken() // the value is valid: the decoder has read it whole
 	for dec.PeekKind() != ']' {
 		value, _ := dec.ReadValue()
-		all = append(all, value.Clone())
+		all = append(all, node{n.pointer.AppendToken(fmt.Sprint(len(all))), "", value.Clone()})
 	}
 	return all
 }

@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"io"
+	"strings"
+)
+
+// A body reads an answer within a limit, keeps its beginning, and passes over
+// a byte-order mark.
+type body struct {
+	src     io.Reader
+	limit   int64 // how much may still be read
+	keep    int   // how much is kept, at most
+	head    []byte
+	err     error // why reading ended before the end
+	started bool
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.src.Read(p[:min(int64(len(p)), b.limit+1)])
+	if !b.started {
+		n, err = b.skipMark(p, n, err)
+	}
+	b.started = true
+	if b.limit -= int64(n); b.limit < 0 {
+		n, err = n+int(b.limit), ErrResponseTooLarge
+	}
+	b.head = append(b.head, p[:min(n, b.keep-len(b.head))]...)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// skipMark removes a byte-order mark at the start of what the first read gave,
+// reading on while that could be the beginning of one.
+func (b *body) skipMark(p []byte, n int, err error) (int, error) {
+	const mark = "\uFEFF"
+	for err == nil && n < min(len(mark), len(p)) && strings.HasPrefix(mark, string(p[:n])) {
+		var more int
+		more, err = b.src.Read(p[n:min(len(mark), len(p))])
+		n += more
+	}
+	if strings.HasPrefix(string(p[:n]), mark) {
+		n = copy(p, p[len(mark):n])
+	}
+	return n, err
+}

@@ -1,0 +1,318 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+)
+
+var (
+	errMissing   = errors.New("is missing")
+	errEmpty     = errors.New("is empty")
+	errEmptyBody = errors.New("the body is empty")
+	errTrailing  = errors.New("there is more after the end")
+	errInteger   = errors.New("is not an integer in range")
+)
+
+// A decoder reads JSON, strictly and once. After the first error it reads
+// nothing more; whoever uses it looks at err at the end.
+type decoder struct {
+	json jsontext.Decoder
+	key  secret
+	want string // the identifier asked for; empty for any
+	err  *fault
+
+	// What an empty array in the place of the result means is for the
+	// envelope to say.
+	empty   bool // an empty array of records
+	refused bool // an empty array where a record is expected
+}
+
+// A fault is what is wrong with an answer, and where.
+type fault struct {
+	pointer string
+	err     error
+}
+
+// fail records that the value read last is wrong.
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = &fault{d.cleanPointer(d.json.StackPointer()), err}
+	}
+}
+
+// failAt records that a member of the object read last is wrong.
+func (d *decoder) failAt(name string, err error) {
+	if d.err == nil {
+		d.err = &fault{d.cleanPointer(d.json.StackPointer().AppendToken(name)), err}
+	}
+}
+
+// broken records an error of the JSON decoder itself.
+func (d *decoder) broken(err error) {
+	if d.err != nil {
+		return
+	}
+	d.err = &fault{"", err}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		d.err = &fault{d.cleanPointer(syntax.JSONPointer), syntax.Err}
+	}
+}
+
+// cleanPointer writes a pointer without the key, which a service could echo
+// as the name of a member.
+func (d *decoder) cleanPointer(pointer jsontext.Pointer) string {
+	var clean jsontext.Pointer
+	for token := range pointer.Tokens() {
+		clean = clean.AppendToken(d.key.decoded(token))
+	}
+	return string(clean)
+}
+
+func (d *decoder) peek() jsontext.Kind {
+	if d.err != nil {
+		return 0
+	}
+	return d.json.PeekKind()
+}
+
+// more reports whether the object or array that is being read goes on.
+func (d *decoder) more() bool {
+	kind := d.peek()
+	return d.err == nil && kind != '}' && kind != ']' && kind != 0
+}
+
+// begin reads the start of an object or array.
+func (d *decoder) begin(kind jsontext.Kind) bool {
+	if got := d.peek(); got != kind && got != 0 {
+		d.value()
+		d.fail(notA(kind, got))
+	}
+	return d.token()
+}
+
+// end reads the end of an object or array.
+func (d *decoder) end() bool { return d.token() }
+
+func (d *decoder) token() bool {
+	if d.err != nil {
+		return false
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		d.broken(err)
+	}
+	return d.err == nil
+}
+
+// name reads the name of a member. It is valid until the next read.
+func (d *decoder) name() []byte {
+	quoted := d.value()
+	if d.err != nil {
+		return nil
+	}
+	return unquote(quoted)
+}
+
+// value reads any value. It is valid until the next read.
+func (d *decoder) value() jsontext.Value {
+	if d.err != nil {
+		return nil
+	}
+	value, err := d.json.ReadValue()
+	if err != nil {
+		d.broken(err)
+		return nil
+	}
+	return value
+}
+
+func (d *decoder) skip() {
+	if d.err != nil {
+		return
+	}
+	if err := d.json.SkipValue(); err != nil {
+		d.broken(err)
+	}
+}
+
+// scalar reads a value that must be of the given kind.
+func (d *decoder) scalar(kind jsontext.Kind) jsontext.Value {
+	got := d.peek()
+	value := d.value()
+	if got != kind {
+		d.fail(notA(kind, got))
+	}
+	if d.err != nil {
+		return nil
+	}
+	return value
+}
+
+func (d *decoder) text() string {
+	value := d.scalar('"')
+	if value == nil {
+		return ""
+	}
+	return d.key.decoded(string(unquote(value)))
+}
+
+func (d *decoder) nonEmpty() string {
+	text := d.text()
+	if text == "" {
+		d.fail(errEmpty)
+	}
+	return text
+}
+
+func (d *decoder) identifier() string {
+	id := d.nonEmpty()
+	if d.want != "" && id != d.want {
+		d.fail(ErrResponseMismatch)
+	}
+	return id
+}
+
+func (d *decoder) amount() decimal.Decimal {
+	kind := d.peek()
+	value := d.value()
+	if d.err != nil {
+		return decimal.Decimal{}
+	}
+	amount, err := amountOf(kind, value)
+	if err != nil {
+		d.fail(err)
+	}
+	return amount
+}
+
+// amountOf reads an amount from a JSON string or number.
+func amountOf(kind jsontext.Kind, value jsontext.Value) (decimal.Decimal, error) {
+	switch kind {
+	case '"':
+		if len(value) == len(`""`) {
+			return decimal.Decimal{}, errEmpty
+		}
+		return parseAmount(unquote(value))
+	case '0':
+		return parseAmount(value)
+	default:
+		return decimal.Decimal{}, fmt.Errorf("is %s, not an amount", kindName(kind))
+	}
+}
+
+func (d *decoder) flag() bool {
+	kind := d.peek()
+	d.skip()
+	if kind != 't' && kind != 'f' {
+		d.fail(notA('t', kind))
+	}
+	return kind == 't'
+}
+
+// integer accepts any spelling of an integral value: 3, 3.0 and 3e0.
+func (d *decoder) integer() int {
+	value := d.scalar('0')
+	if value == nil {
+		return 0
+	}
+	if n, err := strconv.Atoi(string(value)); err == nil {
+		return n
+	}
+	number, err := parseAmount(value)
+	if err != nil || !number.IsInteger() {
+		d.fail(errInteger)
+		return 0
+	}
+	whole := number.BigInt()
+	if !whole.IsInt64() || int64(int(whole.Int64())) != whole.Int64() {
+		d.fail(errInteger)
+		return 0
+	}
+	return int(whole.Int64())
+}
+
+func (d *decoder) time() time.Time {
+	if d.peek() != '"' {
+		d.skip()
+		return time.Time{}
+	}
+	value := d.value()
+	if d.err != nil {
+		return time.Time{}
+	}
+	return parseTime(string(unquote(value)))
+}
+
+// parseTime reads the usual spellings of a timestamp; one without a zone is
+// in UTC. What it can not read is the zero time.
+func parseTime(text string) time.Time {
+	for _, layout := range [...]string{
+		time.RFC3339,
+		"2006-01-02T15:04:05",
+		"2006-01-02T15:04:05Z0700",
+		"2006-01-02 15:04:05",
+		"2006-01-02 15:04:05Z07:00",
+	} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// atEnd reads the end of the document.
+func (d *decoder) atEnd() {
+	if d.err != nil {
+		return
+	}
+	if _, err := d.json.ReadToken(); err != io.EOF {
+		d.broken(errTrailing)
+	}
+}
+
+// unquote returns the characters of a valid JSON string.
+func unquote(quoted jsontext.Value) []byte {
+	for _, char := range quoted {
+		if char == '\\' {
+			text, _ := jsontext.AppendUnquote(nil, quoted) // valid: the decoder has read it
+			return text
+		}
+	}
+	return quoted[1 : len(quoted)-1]
+}
+
+func notA(want, got jsontext.Kind) error {
+	return fmt.Errorf("is %s, not %s", kindName(got), kindName(want))
+}
+
+func kindName(kind jsontext.Kind) string {
+	switch kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "text"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	default:
+		return "not JSON"
+	}
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
