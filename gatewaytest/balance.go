@@ -1,0 +1,112 @@
+package gatewaytest
+
+import (
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A BalanceEntry is how much of a coin the holder of the key has on one network.
+// Its JSON form is an invention, see [BalanceAsRecords].
+type BalanceEntry struct {
+	CoinSymbol  string `json:"coinSymbol"`
+	NetworkName string `json:"networkName"`
+	Balance     string `json:"balance"` // a decimal number
+}
+
+// Balances returns a copy of the balances.
+func (s *Server) Balances() []BalanceEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.balances)
+}
+
+// SetBalance sets how much of a coin there is on a network, and adds the two to
+// the balances when they lack them. The amount is served as given.
+func (s *Server) SetBalance(symbol, network, amount string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, b := range s.balances {
+		if b.CoinSymbol == symbol && b.NetworkName == network {
+			s.balances[i].Balance = amount
+			return
+		}
+	}
+	s.balances = append(s.balances, BalanceEntry{symbol, network, amount})
+}
+
+// balance carries out a balance lookup. The lock is held.
+func (s *Server) balance(c *call) answer {
+	if refusal, refused := c.refuseHeaderKey(); refused {
+		return refusal
+	}
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return failure(http.StatusBadRequest, "the query is not valid")
+	}
+	symbol, network := query.Get("coinSymbol"), query.Get("networkName")
+	found := slices.DeleteFunc(slices.Clone(s.balances), func(b BalanceEntry) bool {
+		return symbol != "" && b.CoinSymbol != symbol || network != "" && b.NetworkName != network
+	})
+	shape := s.shapes["balance"]
+	switch {
+	case len(found) == 0:
+		return failure(http.StatusNotFound, "no such balance")
+	case shape == BalanceBySymbol:
+		return success(http.StatusOK, bySymbol(found))
+	case shape == BalanceAsRecord && len(found) == 1:
+		return success(http.StatusOK, found[0])
+	case shape == BalanceBare && len(found) == 1:
+		return success(http.StatusOK, found[0].Balance)
+	}
+	return success(http.StatusOK, found)
+}
+
+// bySymbol adds up what there is of each coin.
+func bySymbol(entries []BalanceEntry) map[string]string {
+	sums := map[string]string{}
+	for _, e := range entries {
+		sum, there := sums[e.CoinSymbol]
+		if !there {
+			sums[e.CoinSymbol] = e.Balance
+			continue
+		}
+		sums[e.CoinSymbol] = add(sum, e.Balance)
+	}
+	return sums
+}
+
+// add adds two decimal numbers exactly. What is no number stands for the sum, for
+// a test that has put it there to see it come back.
+func add(a, b string) string {
+	switch {
+	case !isDecimal(a):
+		return a
+	case !isDecimal(b):
+		return b
+	}
+	var x, y big.Rat
+	x.SetString(a)
+	y.SetString(b)
+	return x.Add(&x, &y).FloatString(max(scale(a), scale(b)))
+}
+
+// scale counts the digits behind the point.
+func scale(s string) int {
+	_, fraction, _ := strings.Cut(s, ".")
+	return len(fraction)
+}
+
+// seedBalances are the balances a server starts with.
+func seedBalances() []BalanceEntry {
+	return []BalanceEntry{
+		{"BTC", "Bitcoin", "0.48215003"},
+		{"ETH", "Ethereum", "3.250000000000000001"},
+		{"USDT", "Tron", "1520.75"},
+		{"USDT", "Ethereum", "310.5"},
+		{"USDT", "BNB Smart Chain (BEP20)", "0"},
+		{"TRX", "Tron", "845.120000"},
+	}
+}

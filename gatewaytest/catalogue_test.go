@@ -1,0 +1,68 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The seeded listing has the variety that a client's tests need, and its records
+// have the form of the interface. It is read as plain JSON on purpose.
+func TestServer_seeded_listing(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var listing struct{ Result []map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(get(t, s, "/api/networks-coins").body), &listing))
+	require.Len(t, listing.Result, len(s.Catalogue()))
+	assert.GreaterOrEqual(t, len(listing.Result), 20)
+
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	decimal := regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+	stamp := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+	ids, coins, networks, closed := map[any]bool{}, map[any]int{}, map[any]bool{}, map[string]int{}
+	for _, p := range listing.Result {
+		coin, network := p["coin"].(map[string]any), p["network"].(map[string]any)
+		ids[p["id"]] = true
+		coins[coin["symbol"]]++
+		networks[network["name"]] = true
+		assert.Equal(t, p["coinId"], coin["id"])
+		assert.Equal(t, p["networkId"], network["id"])
+		for _, amount := range []string{"withdrawalFee", "swapFee", "minWithdraw", "maxWithdraw"} {
+			assert.Regexp(t, decimal, p[amount])
+		}
+		assert.Regexp(t, `^\d+\.\d{8}$`, coin["minAmount"])
+		assert.Regexp(t, `^[A-Z]{3,4}$`, coin["symbol"])
+		for _, record := range []map[string]any{p, coin, network} {
+			assert.Regexp(t, uuid, record["id"])
+			assert.Regexp(t, stamp, record["created_at"])
+			assert.Regexp(t, stamp, record["updated_at"])
+		}
+		count := func(what string, yes any) {
+			if yes == false {
+				closed[what]++
+			}
+		}
+		count("deposits", p["depositable"])
+		count("withdrawals", p["withdrawable"])
+		count("coin", coin["isActive"])
+	}
+	assert.Len(t, ids, len(listing.Result), "identifiers are unique")
+	assert.GreaterOrEqual(t, len(coins), 12)
+	assert.GreaterOrEqual(t, len(networks), 10)
+	assert.Equal(t, 5, coins["USDT"])
+	assert.Equal(t, map[string]int{"deposits": 1, "withdrawals": 1, "coin": 1}, closed)
+	assert.Equal(t, s.Catalogue(), start(t).Catalogue(), "the same in every server")
+}
+
+func TestServer_catalogue_is_a_copy(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.Catalogue()[0].Coin.Symbol = "CHANGED"
+	mine := s.Catalogue()
+	s.SetCatalogue(mine)
+	mine[0].Coin.Symbol = "CHANGED"
+	assert.Equal(t, "BTC", s.Catalogue()[0].Coin.Symbol)
+}

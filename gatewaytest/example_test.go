@@ -1,0 +1,63 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func ExampleNewServer() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	req, err := http.NewRequest("GET", gw.URL+"/api/balance/?coinSymbol=BTC", nil)
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("x-api-key", gw.APIKey)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(resp.StatusCode, string(body))
+
+	asked := gw.Requests()[0]
+	fmt.Println(asked.Operation, asked.Target, "key in", asked.KeyIn, asked.Header["X-Api-Key"])
+	// Output:
+	// 200 {"message":"Operation was successful.","result":[{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.48215003"}],"meta":{}}
+	// balance /gateway/api/balance/?coinSymbol=BTC key in header [[REDACTED]]
+}
+
+func ExampleServer_Inject() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	// Two requests go wrong, the first of them after the invoice has been made.
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "Too many requests").RetryAfter("1"))
+
+	for range 3 {
+		body := `{"apiKey":"` + gw.APIKey + `","price":"10.50","orderId":"order-17","amount":"10.50"}`
+		resp, err := http.Post(gw.URL+"/api/invoice/create", "application/json", strings.NewReader(body))
+		if err != nil {
+			fmt.Println("no answer")
+			continue
+		}
+		resp.Body.Close()
+		fmt.Println(resp.Status)
+	}
+	fmt.Println(len(gw.InvoicesFor("order-17")), "invoices for one order")
+	// Output:
+	// no answer
+	// 429 Too Many Requests
+	// 201 Created
+	// 2 invoices for one order
+}

@@ -1,0 +1,180 @@
+package gatewaytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// An Invoice is one that the server has created. Prices and amounts are texts,
+// digit for digit as they were sent. Its JSON form is an invention.
+type Invoice struct {
+	ID           string    `json:"id"`                     // made up, in UUID format
+	OrderID      string    `json:"orderId"`                // as sent
+	Price        string    `json:"price"`                  // "10.50" for both 10.50 and "10.50"
+	Amount       string    `json:"amount"`                 // likewise
+	PriceQuoted  bool      `json:"-"`                      // whether the price came as a string
+	AmountQuoted bool      `json:"-"`                      // whether the amount came as a string
+	BaseCurrency string    `json:"baseCurrency,omitempty"` // empty when it was not sent
+	CoinSymbol   string    `json:"coinSymbol,omitempty"`   // empty when it was not sent
+	NetworkName  string    `json:"networkName,omitempty"`  // empty when it was not sent
+	CreatedAt    time.Time `json:"createdAt"`
+}
+
+// Invoices returns what has been created, oldest first. An order that was invoiced
+// twice is in it twice.
+func (s *Server) Invoices() []Invoice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.invoices)
+}
+
+// InvoicesFor returns the invoices of one order, oldest first.
+func (s *Server) InvoicesFor(orderID string) []Invoice {
+	return slices.DeleteFunc(s.Invoices(), func(i Invoice) bool { return i.OrderID != orderID })
+}
+
+// createInvoice carries out an invoice request. The lock is held.
+func (s *Server) createInvoice(c *call) answer {
+	if status, problem := c.refuseInvoice(); problem != "" {
+		return failure(status, problem)
+	}
+	invoice, problem := c.fields.invoice()
+	if problem != "" {
+		return failure(http.StatusBadRequest, problem)
+	}
+	s.invoices = append(s.invoices, invoice)
+	if s.shapes["invoice"] == InvoiceNested {
+		return success(http.StatusCreated, map[string]Invoice{"invoice": invoice})
+	}
+	return success(http.StatusCreated, invoice)
+}
+
+// refuseInvoice checks a request for an invoice down to its key.
+func (c *call) refuseInvoice() (status int, problem string) {
+	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	_, apiKey := c.fields["apiKey"]
+	_, apikey := c.fields["apikey"]
+	switch {
+	case err != nil || mediaType != "application/json":
+		return http.StatusUnsupportedMediaType, "Content-Type must be application/json"
+	case c.readErr != nil:
+		return http.StatusBadRequest, "the body ended early"
+	case len(c.body) > maxBody:
+		return http.StatusRequestEntityTooLarge, "the body is too large"
+	case c.bodyErr != "":
+		return http.StatusBadRequest, c.bodyErr
+	case apiKey && apikey:
+		return http.StatusBadRequest, "apiKey and apikey are both there"
+	case !apiKey && !apikey:
+		return http.StatusUnauthorized, "apiKey is required"
+	case !c.keyOK:
+		return http.StatusUnauthorized, "apiKey is not valid"
+	}
+	return 0, ""
+}
+
+// An object is a JSON object by its member names.
+type object map[string]json.RawMessage
+
+// parseObject reads a text that has to be one JSON object without duplicate names.
+func parseObject(body []byte) (_ object, problem string) {
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return nil, "the body is not JSON"
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body)) // of valid JSON: no more errors from here
+	if first, _ := decoder.Token(); first != json.Delim('{') {
+		return nil, "the body is not a JSON object"
+	}
+	fields := object{}
+	for decoder.More() {
+		token, _ := decoder.Token()
+		name, _ := token.(string)
+		if _, twice := fields[name]; twice {
+			return fields, fmt.Sprintf("%q is there twice", name)
+		}
+		var value json.RawMessage
+		_ = decoder.Decode(&value)
+		fields[name] = value
+	}
+	return fields, ""
+}
+
+// key returns the member that carries the key, under either of its spellings.
+func (o object) key() (value json.RawMessage, ok bool) {
+	if value, ok = o["apiKey"]; ok {
+		return value, true
+	}
+	value, ok = o["apikey"]
+	return value, ok
+}
+
+// invoice reads the members other than the key.
+func (o object) invoice() (_ Invoice, problem string) {
+	i := Invoice{ID: newID(), CreatedAt: time.Now().UTC()}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		value, ok := o[name], true
+		switch name {
+		case "apiKey", "apikey":
+		case "orderId":
+			i.OrderID, ok = text(value)
+		case "price":
+			i.Price, i.PriceQuoted, ok = decimal(value)
+		case "amount":
+			i.Amount, i.AmountQuoted, ok = decimal(value)
+		case "baseCurrency":
+			i.BaseCurrency, ok = text(value)
+		case "coinSymbol":
+			i.CoinSymbol, ok = text(value)
+		case "networkName":
+			i.NetworkName, ok = text(value)
+		default:
+			return Invoice{}, fmt.Sprintf("%q is not a field of an invoice", name)
+		}
+		if !ok {
+			return Invoice{}, name + " is not valid"
+		}
+	}
+	for _, required := range []struct{ name, value string }{
+		{"price", i.Price}, {"orderId", i.OrderID}, {"amount", i.Amount},
+	} {
+		if required.value == "" {
+			return Invoice{}, required.name + " is required"
+		}
+	}
+	return i, ""
+}
+
+// text returns the content of a JSON string.
+func text(value json.RawMessage) (s string, ok bool) {
+	if value[0] != '"' {
+		return "", false
+	}
+	return s, json.Unmarshal(value, &s) == nil
+}
+
+// decimal returns the digits of a JSON number, or of a JSON string that holds a
+// decimal number, exactly as they stand there.
+func decimal(value json.RawMessage) (digits string, quoted, ok bool) {
+	if s, isText := text(value); isText {
+		return s, true, isDecimal(s)
+	}
+	return string(value), false, value[0] == '-' || '0' <= value[0] && value[0] <= '9'
+}
+
+// isDecimal reports whether a text is digits, with a sign and a fraction or without.
+func isDecimal(s string) bool {
+	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	return isDigits(whole) && (!point || isDigits(fraction))
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,173 @@
+package gatewaytest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestServer_creates_an_invoice(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, body, contentType string // KEY stands for the server's key
+		want                    gatewaytest.Invoice
+	}{
+		{
+			"strings and apiKey", `{"apiKey":"KEY","price":"10.50","orderId":"o-1","amount":"0.5"}`, "application/json",
+			gatewaytest.Invoice{OrderID: "o-1", Price: "10.50", Amount: "0.5", PriceQuoted: true, AmountQuoted: true},
+		},
+		{
+			"numbers and apikey", `{"apikey":"KEY","price":10.50,"orderId":"o-1","amount":-1e-7}`, "application/json; charset=utf-8",
+			gatewaytest.Invoice{OrderID: "o-1", Price: "10.50", Amount: "-1e-7"},
+		},
+		{
+			"all fields, mixed, spaced", ` { "networkName" : "Tron" , "coinSymbol" : "USDT" , "baseCurrency" : "usd" ,
+				"amount" : "3" , "orderId" : "000123" , "price" : 1000000000000000000000000000001 , "apiKey" : "KEY" } `, "Application/JSON",
+			gatewaytest.Invoice{
+				OrderID: "000123", Price: "1000000000000000000000000000001", Amount: "3", AmountQuoted: true,
+				BaseCurrency: "usd", CoinSymbol: "USDT", NetworkName: "Tron",
+			},
+		},
+		{
+			"escapes", `{"\u0061piKey":"KEY","price":"1\u0030","orderId":"\u00e9\n","amount":"1"}`, "application/json",
+			gatewaytest.Invoice{OrderID: "é\n", Price: "10", Amount: "1", PriceQuoted: true, AmountQuoted: true},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			got := ask(t, s, "POST", "/api/invoice/create", strings.ReplaceAll(tt.body, "KEY", s.APIKey), "Content-Type", tt.contentType)
+			assert.Equal(t, 201, got.status, got.body)
+			require.Len(t, s.Invoices(), 1)
+			made := s.Invoices()[0]
+			assert.Regexp(t, `^[0-9a-f-]{36}$`, made.ID)
+			assert.False(t, made.CreatedAt.IsZero())
+			tt.want.ID, tt.want.CreatedAt = made.ID, made.CreatedAt
+			assert.Equal(t, tt.want, made)
+		})
+	}
+}
+
+func TestServer_refuses_an_invoice(t *testing.T) {
+	t.Parallel()
+	const good = `{"apiKey":"KEY","price":"10","orderId":"o","amount":"1"}`
+	with := func(old, new string) string { return strings.Replace(good, old, new, 1) }
+	const notJSON, notObject = "the body is not JSON", "the body is not a JSON object"
+	tests := []struct {
+		name, body string
+		status     int
+		message    string
+	}{
+		{"empty", ``, 400, notJSON},
+		{"cut", good[:20], 400, notJSON},
+		{"trailing text", good + "x", 400, notJSON},
+		{"two objects", good + good, 400, notJSON},
+		{"trailing comma", with(`"1"}`, `"1",}`), 400, notJSON},
+		{"not UTF-8", with(`"o"`, "\"\xff\""), 400, notJSON},
+		{"array", "[" + good + "]", 400, notObject},
+		{"null", "null", 400, notObject},
+		{"twice", with(`"price"`, `"amount":"2","price"`), 400, `"amount" is there twice`},
+		{"twice, escaped", with(`"price"`, `"\u0061mount":"2","price"`), 400, `"amount" is there twice`},
+		{"both spellings", with(`{`, `{"apikey":"KEY",`), 400, "apiKey and apikey are both there"},
+		{"no key", with(`"apiKey":"KEY",`, ``), 401, "apiKey is required"},
+		{"key in another case", with(`apiKey`, `APIKEY`), 401, "apiKey is required"},
+		{"wrong key", with(`KEY`, `wrong`), 401, "apiKey is not valid"},
+		{"key is a number", with(`"KEY"`, `1`), 401, "apiKey is not valid"},
+		{"unknown field", with(`{`, `{"note":1,`), 400, `"note" is not a field of an invoice`},
+		{"field in another case", with(`orderId`, `orderid`), 400, `"orderid" is not a field of an invoice`},
+		{"no price", with(`"price":"10",`, ``), 400, "price is required"},
+		{"no amount", with(`,"amount":"1"`, ``), 400, "amount is required"},
+		{"no order", with(`"orderId":"o",`, ``), 400, "orderId is required"},
+		{"empty order", with(`"o"`, `""`), 400, "orderId is required"},
+		{"order is a number", with(`"o"`, `1`), 400, "orderId is not valid"},
+		{"price is null", with(`"10"`, `null`), 400, "price is not valid"},
+		{"price is empty", with(`"10"`, `""`), 400, "price is not valid"},
+		{"price is a word", with(`"10"`, `"ten"`), 400, "price is not valid"},
+		{"price has an exponent in a string", with(`"10"`, `"1e1"`), 400, "price is not valid"},
+		{"price ends in a point", with(`"10"`, `"1."`), 400, "price is not valid"},
+		{"price has no whole", with(`"10"`, `".5"`), 400, "price is not valid"},
+		{"amount is true", with(`"1"`, `true`), 400, "amount is not valid"},
+		{"currency is a number", with(`{`, `{"baseCurrency":1,`), 400, "baseCurrency is not valid"},
+		{"coin is null", with(`{`, `{"coinSymbol":null,`), 400, "coinSymbol is not valid"},
+		{"network is an object", with(`{`, `{"networkName":{},`), 400, "networkName is not valid"},
+		{"two faults, the first by name", with(`"10"`, `"x","zzz":1`), 400, "price is not valid"},
+		{"64 KiB and a byte", good + strings.Repeat(" ", 64<<10+1-len(good)-len("test-key-")-32+len("KEY")), 413, "the body is too large"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			got := post(s, strings.ReplaceAll(tt.body, "KEY", s.APIKey))
+			require.NoError(t, got.err)
+			assert.Equal(t, tt.status, got.status)
+			assert.JSONEq(t, `{"message":`+quote(tt.message)+`,"result":[],"meta":{}}`, got.body)
+			assert.Empty(t, s.Invoices())
+		})
+	}
+}
+
+// quote writes a message as JSON does.
+func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
+
+func TestServer_accepts_64_KiB(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	body := invoice(s, "o", "")
+	body += strings.Repeat(" ", 64<<10-len(body))
+	assert.Equal(t, 201, post(s, body).status)
+	assert.Len(t, s.Requests()[0].Body, 64<<10-len(s.APIKey)+len("[REDACTED]"))
+}
+
+func TestServer_refuses_other_media_types(t *testing.T) {
+	t.Parallel()
+	for _, contentType := range []string{"", "text/json", "application/json; charset", "application/x-www-form-urlencoded"} {
+		t.Run(contentType, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			got := ask(t, s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", contentType)
+			assert.Equal(t, 415, got.status)
+			assert.JSONEq(t, errorBody("Content-Type must be application/json"), got.body)
+			assert.Empty(t, s.Invoices())
+		})
+	}
+}
+
+// A body that ends before its Content-Length commits nothing.
+func TestServer_refuses_half_a_body(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	body := invoice(s, "o", "")
+	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"+
+		"Content-Length: 1000\r\n\r\n"+body)
+	require.NoError(t, conn.CloseWrite())
+	answer := readAll(t, conn)
+	assert.Contains(t, answer, "HTTP/1.1 400 ")
+	assert.Contains(t, answer, errorBody("the body ended early"))
+	assert.Empty(t, s.Invoices())
+	assert.Equal(t, "body", s.Requests()[0].KeyIn)
+}
+
+func TestServer_same_order_twice(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, order := range []string{"a", "b", "a"} {
+		require.Equal(t, 201, post(s, invoice(s, order, "")).status)
+	}
+	orders := []string{}
+	for _, i := range s.Invoices() {
+		orders = append(orders, i.OrderID)
+	}
+	assert.Equal(t, []string{"a", "b", "a"}, orders)
+	assert.Len(t, s.InvoicesFor("a"), 2)
+	assert.Len(t, s.InvoicesFor("b"), 1)
+	assert.Empty(t, s.InvoicesFor("c"))
+	assert.NotEqual(t, s.Invoices()[0].ID, s.Invoices()[2].ID)
+
+	s.Invoices()[0].OrderID = "changed"
+	assert.Equal(t, "a", s.Invoices()[0].OrderID, "a copy")
+}

@@ -1,0 +1,173 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestServer_Requests(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	ask(t, s, "GET", "/api/exchange-rate?a=b%20c", "")
+	ask(t, s, "GET", "/api/exchange-rate", "", "x-api-key", "wrong")
+	get(t, s, "/api/exchange-rate")
+	post(s, invoice(s, "o-1", ""))
+	post(s, `{"apikey":"wrong"}`)
+	ask(t, s, "POST", "/api/invoice/create", `{}`, "x-api-key", s.APIKey, "Content-Type", "application/json")
+	ask(t, s, "GET", "/elsewhere", "")
+
+	type row struct {
+		op             gatewaytest.Operation
+		method, target string
+		body, keyIn    string
+		keyOK          bool
+		status         int
+	}
+	rows := []row{}
+	for _, r := range s.Requests() {
+		assert.False(t, r.At.IsZero())
+		assert.Empty(t, r.Trouble)
+		rows = append(rows, row{r.Operation, r.Method, r.Target, string(r.Body), r.KeyIn, r.KeyOK, r.Status})
+	}
+	const rates, create = "/gateway/api/exchange-rate", "/gateway/api/invoice/create"
+	assert.Equal(t, []row{
+		{"exchange_rates", "GET", rates + "?a=b%20c", "", "", false, 200},
+		{"exchange_rates", "GET", rates, "", "header", false, 200},
+		{"exchange_rates", "GET", rates, "", "header", true, 200},
+		{"create_invoice", "POST", create, `{"apiKey":"[REDACTED]","price":"10.50","orderId":"o-1","amount":"0.5"}`, "body", true, 201},
+		{"create_invoice", "POST", create, `{"apikey":"[REDACTED]"}`, "body", false, 401},
+		{"create_invoice", "POST", create, `{}`, "header", true, 401},
+		{"", "GET", "/gateway/elsewhere", "", "", false, 404},
+	}, rows)
+}
+
+func TestServer_journal_is_a_copy(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	post(s, invoice(s, "o-1", ""))
+	mine := s.Requests()
+	mine[0].Header.Set("Content-Type", "changed")
+	mine[0].Body[0] = 'x'
+	mine[0].Method = "changed"
+	theirs := s.Requests()[0]
+	assert.Equal(t, "application/json", theirs.Header.Get("Content-Type"))
+	assert.Equal(t, "POST", theirs.Method)
+	assert.True(t, strings.HasPrefix(string(theirs.Body), "{"))
+}
+
+func TestServer_journal_keeps_no_huge_body(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	post(s, strings.Repeat(" ", 64<<10+1))
+	assert.Equal(t, 413, s.Requests()[0].Status)
+	assert.Empty(t, s.Requests()[0].Body)
+}
+
+// TestServer_hides_the_key sends the key in every place and spelling, and looks
+// for it in everything that a test might print.
+func TestServer_hides_the_key(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	key := s.APIKey
+	escaped, percent := "", ""
+	for _, b := range []byte(key) {
+		escaped += fmt.Sprintf(`\u%04X`, b)
+		percent += fmt.Sprintf("%%%02X", b)
+	}
+	mixed := key[:4] + escaped[4*6:8*6] + key[8:]
+	halfPercent := percent[:3*5] + key[5:]
+
+	get(t, s, "/api/balance/")
+	get(t, s, "/api/balance/?apiKey="+key+"&coinSymbol="+percent+"#"+key)
+	get(t, s, "/api/networks-coins/"+halfPercent)
+	ask(t, s, "GET", "/"+percent, key, "Authorization", "Bearer "+key, "Cookie", "k="+key, "X-Other", "a "+key, "X-Again", percent)
+	for _, body := range []string{
+		invoice(s, "o", ""),
+		invoice(s, key, ""),
+		strings.ReplaceAll(invoice(s, "o", ""), key, escaped),
+		strings.ReplaceAll(invoice(s, "o", ""), key, mixed),
+		strings.ReplaceAll(invoice(s, "o", ""), "apiKey", "\\u0061piKey"),
+		invoice(s, "o", "")[:20+len(key)],
+		"apiKey=" + url.QueryEscape(key),
+		key,
+	} {
+		post(s, body)
+	}
+	printed := []string{fmt.Sprint(s), fmt.Sprintln(s), s.String(), fmt.Sprint(*s), fmt.Sprintf("%#v", struct{ G gatewaytest.Server }{*s})}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T"} {
+		printed = append(printed, fmt.Sprintf(verb, s))
+		for _, r := range s.Requests() {
+			printed = append(printed, fmt.Sprintf(verb, r), fmt.Sprintf(verb, string(r.Body)))
+		}
+	}
+	for _, v := range []any{s, s.Requests(), struct{ Gateway *gatewaytest.Server }{s}} {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		printed = append(printed, string(text), fmt.Sprintf("%+v", v))
+	}
+	for _, text := range printed {
+		for _, secret := range []string{key, escaped, strings.ToLower(escaped), mixed, percent, halfPercent, fmt.Sprintf("%x", key), key[9:]} {
+			assert.NotContains(t, text, secret)
+		}
+	}
+	assert.Equal(t, `gatewaytest.Server{URL:"`+s.URL+`", APIKey:"[REDACTED]"}`, fmt.Sprintf("%#v", s))
+	assert.Equal(t, "/gateway/api/balance/?apiKey=[REDACTED]&coinSymbol=[REDACTED]", s.Requests()[1].Target)
+	assert.Equal(t, "/gateway/api/networks-coins/[REDACTED]", s.Requests()[2].Target)
+}
+
+// Whatever stands in the place of a key is hidden too: it may be a real one.
+func TestServer_hides_other_keys(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, body, want string }{
+		{"apiKey", `{"apiKey":"secret","price":1}`, `{"apiKey":"[REDACTED]","price":1}`},
+		{"apikey with spaces", `{"apikey" : "secret" }`, `{"apikey" : "[REDACTED]" }`},
+		{"any case", `{"APIKEY":"secret"}`, `{"APIKEY":"[REDACTED]"}`},
+		{"quotes inside", `{"apiKey":"sec\"ret\\","a":1}`, `{"apiKey":"[REDACTED]","a":1}`},
+		{"number", `{"apiKey":12345,"a":1}`, `{"apiKey":"[REDACTED]","a":1}`},
+		{"cut", `{"apiKey":"secr`, `{"apiKey":"[REDACTED]"`},
+		{"other name", `{"apiKeys":"kept"}`, `{"apiKeys":"kept"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			ask(t, s, "POST", "/api/invoice/create?x=1&api_key=secret&y=2", tt.body, "x-api-key", "secret",
+				"Authorization", "Basic c2VjcmV0", "Cookie", "")
+			r := s.Requests()[0]
+			assert.Equal(t, tt.want, string(r.Body))
+			assert.Equal(t, "/gateway/api/invoice/create?x=1&api_key=[REDACTED]&y=2", r.Target)
+			assert.Equal(t, []string{"[REDACTED]"}, r.Header["X-Api-Key"])
+			assert.Equal(t, []string{"[REDACTED]"}, r.Header["Authorization"])
+			assert.Equal(t, []string{""}, r.Header["Cookie"], "nothing was sent, so nothing is hidden")
+		})
+	}
+}
+
+// A request is in the journal although its body is still on the way.
+func TestServer_journal_at_arrival(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n"+
+		"Content-Type: application/json\r\n\r\n")
+	for len(s.Requests()) == 0 {
+		// The server is another goroutine, and tells nobody.
+	}
+	early := s.Requests()[0]
+	assert.Equal(t, gatewaytest.OpCreateInvoice, early.Operation)
+	assert.Equal(t, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"2"}}, early.Header)
+	assert.Zero(t, early.Status)
+	_, err := conn.Write([]byte("{}"))
+	require.NoError(t, err)
+	require.NoError(t, conn.CloseWrite())
+	assert.Contains(t, readAll(t, conn), "HTTP/1.1 401 ")
+	assert.Equal(t, 401, s.Requests()[0].Status)
+}

@@ -1,0 +1,81 @@
+package gatewaytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf16"
+)
+
+// redacted stands where a key stood.
+const redacted = "[REDACTED]"
+
+// A redactor hides one key in every spelling, and whatever stands where a key
+// belongs: a merchant may have sent a real key to a stand-in by mistake.
+type redactor struct {
+	key   *regexp.Regexp // the key itself
+	field *regexp.Regexp // a member apiKey of a JSON text that may be broken
+	query *regexp.Regexp // a parameter apiKey of a query
+}
+
+func newRedactor(key string) redactor {
+	return redactor{
+		key:   regexp.MustCompile(spellings(key)),
+		field: regexp.MustCompile(`("(?i:(?:x-)?api[-_]?key)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s"{}\[\],]+)`),
+		query: regexp.MustCompile(`((?:^|[?&])(?i:(?:x-)?api[-_]?key)=)[^&#]*`),
+	}
+}
+
+// spellings returns a pattern that matches a text with each of its characters
+// plain, percent-encoded or escaped as in JSON.
+func spellings(key string) string {
+	var pattern strings.Builder
+	for _, r := range key {
+		var percent, units strings.Builder
+		for _, b := range []byte(string(r)) {
+			fmt.Fprintf(&percent, "%%%02x", b)
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&units, `\\u%04x`, unit)
+		}
+		short, _ := json.Marshal(string(r)) // \n, \" and the like
+		fmt.Fprintf(&pattern, `(?:\\?%s|%s|%s|(?i:%s|%s))`,
+			regexp.QuoteMeta(string(r)),
+			regexp.QuoteMeta(url.QueryEscape(string(r))),
+			regexp.QuoteMeta(strings.Trim(string(short), `"`)),
+			percent.String(), units.String())
+	}
+	return pattern.String()
+}
+
+// target returns a URL, or a text that may have one, without keys.
+func (r redactor) target(s string) string {
+	return r.key.ReplaceAllLiteralString(r.query.ReplaceAllString(s, "${1}"+redacted), redacted)
+}
+
+// body returns a copy of a JSON text, which may be broken, without keys.
+func (r redactor) body(b []byte) []byte {
+	b = r.field.ReplaceAll(b, []byte(`${1}"`+redacted+`"`))
+	return r.key.ReplaceAllLiteral(b, []byte(redacted))
+}
+
+// header returns a copy in which the headers that carry credentials have no
+// value, and the others no key.
+func (r redactor) header(h http.Header) http.Header {
+	h = h.Clone()
+	for name, values := range h {
+		for i, value := range values {
+			values[i] = r.target(value) // a Referer has a query too
+			switch name {
+			case "X-Api-Key", "Authorization", "Proxy-Authorization", "Cookie":
+				if value != "" {
+					values[i] = redacted
+				}
+			}
+		}
+	}
+	return h
+}

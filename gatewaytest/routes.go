@@ -1,0 +1,160 @@
+package gatewaytest
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// An Operation names one of the things the service does. A request to an unknown
+// route has the empty Operation.
+type Operation string
+
+// The operations of the service.
+const (
+	// OpCoinNetworks is the listing, GET /api/networks-coins.
+	OpCoinNetworks Operation = "coin_networks"
+	// OpCoinNetwork is the lookup by identifier, GET /api/networks-coins/{id}.
+	OpCoinNetwork Operation = "coin_network"
+	// OpCoinNetworkBySymbol is the lookup by symbol,
+	// GET /api/networks-coins/{coinSymbol}/{networkName}. It is also
+	// GET /api/networks-coins/{coinSymbol} when the catalogue has a coin of that
+	// symbol; the same path is [OpCoinNetwork] otherwise.
+	OpCoinNetworkBySymbol Operation = "coin_network_by_symbol"
+	// OpExchangeRates is GET /api/exchange-rate.
+	OpExchangeRates Operation = "exchange_rates"
+	// OpBalance is GET /api/balance/, with its slash.
+	OpBalance Operation = "balance"
+	// OpCreateInvoice is POST /api/invoice/create.
+	OpCreateInvoice Operation = "create_invoice"
+	// OpWithdrawal is GET /api/withdrawal/inquiry/{withdrawRequestId}.
+	OpWithdrawal Operation = "withdrawal"
+
+	// AnyOperation stands for every request, one to an unknown route included.
+	AnyOperation Operation = "any"
+)
+
+// maxBody is how much of a request body the server accepts.
+const maxBody = 64 << 10
+
+// A call is one request and what the server has made of it so far.
+type call struct {
+	op   Operation
+	args []string // the path parameters, decoded
+	r    *http.Request
+
+	body    []byte
+	readErr error // why the body is not whole
+	fields  object
+	bodyErr string // why the body is not a JSON object
+	keyIn   string
+	keyOK   bool
+}
+
+// route finds out which operation a request is for.
+func (s *Server) route(r *http.Request) *call {
+	c := &call{r: r}
+	c.op, c.args = match(r.URL.EscapedPath())
+	if c.op == OpCoinNetwork && s.isSymbol(c.args[0]) {
+		c.op = OpCoinNetworkBySymbol
+	}
+	return c
+}
+
+// match compares a path with those of the interface, segment by segment. The
+// segments are decoded one by one, so that an encoded slash stays data.
+func match(path string) (Operation, []string) {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		segments[i], _ = url.PathUnescape(segment) // EscapedPath is always well formed
+	}
+	for _, route := range []struct {
+		pattern string
+		op      Operation
+	}{
+		{"networks-coins", OpCoinNetworks},
+		{"networks-coins/{}", OpCoinNetwork},
+		{"networks-coins/{}/{}", OpCoinNetworkBySymbol},
+		{"exchange-rate", OpExchangeRates},
+		{"balance/", OpBalance},
+		{"invoice/create", OpCreateInvoice},
+		{"withdrawal/inquiry/{}", OpWithdrawal},
+	} {
+		if args, ok := fits(strings.Split("/"+prefix+"/api/"+route.pattern, "/"), segments); ok {
+			return route.op, args
+		}
+	}
+	return "", nil
+}
+
+// fits reports whether the segments are those of the pattern, and returns what
+// stands at its {}.
+func fits(pattern, segments []string) (args []string, ok bool) {
+	if len(pattern) != len(segments) {
+		return nil, false
+	}
+	for i, want := range pattern {
+		switch {
+		case want == "{}" && segments[i] != "":
+			args = append(args, segments[i])
+		case want != segments[i]:
+			return nil, false
+		}
+	}
+	return args, true
+}
+
+// readBody reads the body, or one byte more of it than the server accepts.
+func (c *call) readBody() {
+	c.body, c.readErr = io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
+	if c.op == OpCreateInvoice && len(c.body) <= maxBody {
+		c.fields, c.bodyErr = parseObject(c.body)
+	}
+}
+
+// carryOut does the work of an operation and returns its answer.
+func (s *Server) carryOut(c *call) answer {
+	if c.op == "" {
+		return failure(http.StatusNotFound, "no such route")
+	}
+	method := http.MethodGet
+	if c.op == OpCreateInvoice {
+		method = http.MethodPost
+	}
+	if c.r.Method != method {
+		a := failure(http.StatusMethodNotAllowed, "method not allowed")
+		a.allow = method
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch c.op {
+	case OpCoinNetworks:
+		return success(http.StatusOK, s.catalogue)
+	case OpCoinNetwork:
+		return s.coinNetwork(c.args[0])
+	case OpCoinNetworkBySymbol:
+		return s.coinNetworkBySymbol(c.args)
+	case OpExchangeRates:
+		return success(http.StatusOK, s.rateBody())
+	case OpBalance:
+		return s.balance(c)
+	case OpCreateInvoice:
+		return s.createInvoice(c)
+	default: // OpWithdrawal, the last of the seven
+		return s.inquire(c)
+	}
+}
+
+// refuseHeaderKey returns the refusal of a request whose header has no key, or
+// a wrong one.
+func (c *call) refuseHeaderKey() (a answer, refused bool) {
+	switch {
+	case c.keyIn == "":
+		return failure(http.StatusUnauthorized, "x-api-key header is required"), true
+	case !c.keyOK:
+		return failure(http.StatusUnauthorized, "x-api-key is not valid"), true
+	}
+	return answer{}, false
+}

@@ -1,0 +1,176 @@
+package gatewaytest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// The record below has every field the interface names, with the interface's
+// own spelling and types.
+const usdtOnTron = `{
+	"id": "8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b",
+	"withdrawalFee": "1",
+	"swapFee": "0.5",
+	"minWithdraw": "10",
+	"maxWithdraw": "100000",
+	"depositable": true,
+	"withdrawable": false,
+	"confirmation": 20,
+	"arrivalTime": 3,
+	"expirationTime": 60,
+	"networkId": "11111111-2222-4333-8444-555555555555",
+	"coinId": "66666666-7777-4888-8999-aaaaaaaaaaaa",
+	"created_at": "2023-05-14T09:21:43.000Z",
+	"updated_at": "2023-06-14T09:21:43.000Z",
+	"network": {
+		"id": "11111111-2222-4333-8444-555555555555",
+		"name": "Tron",
+		"isActive": true,
+		"created_at": "2023-05-01T00:00:00.000Z",
+		"updated_at": "2023-05-02T00:00:00.000Z"
+	},
+	"coin": {
+		"id": "66666666-7777-4888-8999-aaaaaaaaaaaa",
+		"name": "Tether",
+		"symbol": "USDT",
+		"precision": 6,
+		"minAmount": "1.00000000",
+		"isActive": false,
+		"created_at": "2023-05-03T00:00:00.000Z",
+		"updated_at": "2023-05-04T00:00:00.000Z"
+	}
+}`
+
+// pair is the same record in Go.
+func pair() gatewaytest.CoinNetwork {
+	return gatewaytest.CoinNetwork{
+		ID: "8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b", WithdrawalFee: "1", SwapFee: "0.5",
+		MinWithdraw: "10", MaxWithdraw: "100000", Depositable: true, Confirmations: 20,
+		ArrivalTime: 3, ExpirationTime: 60, NetworkID: "11111111-2222-4333-8444-555555555555",
+		CoinID:    "66666666-7777-4888-8999-aaaaaaaaaaaa",
+		CreatedAt: "2023-05-14T09:21:43.000Z", UpdatedAt: "2023-06-14T09:21:43.000Z",
+		Network: gatewaytest.Network{
+			ID: "11111111-2222-4333-8444-555555555555", Name: "Tron", IsActive: true,
+			CreatedAt: "2023-05-01T00:00:00.000Z", UpdatedAt: "2023-05-02T00:00:00.000Z",
+		},
+		Coin: gatewaytest.Coin{
+			ID: "66666666-7777-4888-8999-aaaaaaaaaaaa", Name: "Tether", Symbol: "USDT", Precision: 6,
+			MinAmount: "1.00000000", CreatedAt: "2023-05-03T00:00:00.000Z", UpdatedAt: "2023-05-04T00:00:00.000Z",
+		},
+	}
+}
+
+func TestServer_answers(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	withSlash := pair()
+	withSlash.ID, withSlash.Network.Name, withSlash.Coin.Symbol = "a/b", "BNB Smart Chain (BEP20)", "X/Y"
+	s.SetCatalogue([]gatewaytest.CoinNetwork{pair(), withSlash})
+	slash := strings.NewReplacer(`8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b`, `a/b`, `"Tron"`, `"BNB Smart Chain (BEP20)"`, `"USDT"`, `"X/Y"`).Replace(usdtOnTron)
+	id := s.AddWithdrawal(gatewaytest.Withdrawal{
+		Status: "PENDING", Destination: "T123", Amount: "120.50", Fee: "1", Coin: "USDT", Network: "Tron", WithdrawRequestID: "w 1",
+	})
+	require.Equal(t, "w 1", id)
+
+	const balances = "/api/balance/"
+	const none = "no such coin and network"
+	tests := []struct {
+		name, method, path, key string
+		op                      gatewaytest.Operation
+		status                  int
+		body                    string
+	}{
+		{"listing", "GET", "/api/networks-coins", "", "coin_networks", 200, successBody("[" + usdtOnTron + "," + slash + "]")},
+		{"by id", "GET", "/api/networks-coins/8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b", "", "coin_network", 200, successBody(usdtOnTron)},
+		{"by id with slash", "GET", "/api/networks-coins/a%2Fb", "", "coin_network", 200, successBody(slash)},
+		{"by unknown id", "GET", "/api/networks-coins/nothing", "", "coin_network", 404, errorBody(none)},
+		{"by symbol", "GET", "/api/networks-coins/USDT", "", "coin_network_by_symbol", 200, successBody("[" + usdtOnTron + "]")},
+		{"by symbol in lower case", "GET", "/api/networks-coins/usdt", "", "coin_network", 404, errorBody(none)},
+		{"by symbol and network", "GET", "/api/networks-coins/USDT/Tron", "", "coin_network_by_symbol", 200, successBody(usdtOnTron)},
+		{"by symbol and network escaped", "GET", "/api/networks-coins/X%2FY/BNB%20Smart%20Chain%20%28BEP20%29", "", "coin_network_by_symbol", 200, successBody(slash)},
+		{"by symbol and other network", "GET", "/api/networks-coins/USDT/Bitcoin", "", "coin_network_by_symbol", 404, errorBody(none)},
+
+		{"balance", "GET", balances + "?coinSymbol=BTC", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.48215003"}]`)},
+		{"balance by network", "GET", balances + "?networkName=Tron", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"USDT","networkName":"Tron","balance":"1520.75"},{"coinSymbol":"TRX","networkName":"Tron","balance":"845.120000"}]`)},
+		{"balance by both", "GET", balances + "?coinSymbol=USDT&networkName=BNB%20Smart+Chain%20(BEP20)", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"USDT","networkName":"BNB Smart Chain (BEP20)","balance":"0"}]`)},
+		{"balance of unknown coin", "GET", balances + "?coinSymbol=NONE", s.APIKey, "balance", 404, errorBody("no such balance")},
+		{"balance with broken query", "GET", balances + "?coinSymbol=%zz", s.APIKey, "balance", 400, errorBody("the query is not valid")},
+		{"balance without key", "GET", balances, "", "balance", 401, errorBody("x-api-key header is required")},
+		{"balance with wrong key", "GET", balances, "wrong", "balance", 401, errorBody("x-api-key is not valid")},
+		{"balance without slash", "GET", "/api/balance", s.APIKey, "", 404, errorBody("no such route")},
+
+		{"withdrawal", "GET", "/api/withdrawal/inquiry/w%201", s.APIKey, "withdrawal", 201, successBody(`{"status":"PENDING","destination":"T123","amount":"120.50","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"w 1"}`)},
+		{"withdrawal unknown", "GET", "/api/withdrawal/inquiry/w2", s.APIKey, "withdrawal", 404, errorBody("no such withdrawal")},
+		{"withdrawal without key", "GET", "/api/withdrawal/inquiry/w%201", "", "withdrawal", 401, errorBody("x-api-key header is required")},
+		{"withdrawal with wrong key", "GET", "/api/withdrawal/inquiry/w%201", "wrong", "withdrawal", 401, errorBody("x-api-key is not valid")},
+
+		{"no route", "GET", "/api", "", "", 404, errorBody("no such route")},
+		{"listing with slash", "GET", "/api/networks-coins/", "", "", 404, errorBody("no such route")},
+		{"empty network", "GET", "/api/networks-coins/USDT/", "", "", 404, errorBody("no such route")},
+		{"double slash", "GET", "//api/networks-coins", "", "", 404, errorBody("no such route")},
+		{"dots stay data", "GET", "/api/networks-coins/%2e%2e", "", "coin_network", 404, errorBody(none)},
+		{"too deep", "GET", "/api/networks-coins/USDT/Tron/more", "", "", 404, errorBody("no such route")},
+		{"wrong method", "POST", "/api/networks-coins", "", "coin_networks", 405, errorBody("method not allowed")},
+		{"wrong method for invoice", "GET", "/api/invoice/create", "", "create_invoice", 405, errorBody("method not allowed")},
+	}
+	for _, tt := range tests {
+		var headers []string
+		if tt.key != "" {
+			headers = []string{"x-api-Key", tt.key}
+		}
+		before := len(s.Requests())
+		got := ask(t, s, tt.method, tt.path, "", headers...)
+		entry := s.Requests()[before]
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.status, got.status)
+			assert.JSONEq(t, tt.body, got.body)
+			assert.Equal(t, "application/json; charset=utf-8", got.header.Get("Content-Type"))
+			assert.Equal(t, tt.op, entry.Operation)
+			assert.Equal(t, tt.status, entry.Status)
+			assert.Equal(t, "/gateway"+tt.path, entry.Target)
+		})
+	}
+}
+
+func TestServer_outside_its_prefix(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.URL = strings.TrimSuffix(s.URL, "/gateway")
+	got := ask(t, s, "GET", "/api/networks-coins", "")
+	assert.Equal(t, 404, got.status)
+	assert.JSONEq(t, errorBody("no such route"), got.body)
+}
+
+func TestServer_allow(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	assert.Equal(t, "GET", ask(t, s, "DELETE", "/api/balance/", "").header.Get("Allow"))
+	assert.Equal(t, "POST", ask(t, s, "PUT", "/api/invoice/create", "").header.Get("Allow"))
+	assert.Equal(t, 405, ask(t, s, "HEAD", "/api/exchange-rate", "").status)
+	assert.Empty(t, get(t, s, "/api/balance/").header.Get("Allow"))
+}
+
+// An identifier that is also the symbol of another coin stays an identifier.
+func TestServer_identifier_before_symbol(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := pair()
+	p.ID = "USDT"
+	s.SetCatalogue([]gatewaytest.CoinNetwork{p})
+	get(t, s, "/api/networks-coins/USDT")
+	assert.Equal(t, gatewaytest.OpCoinNetwork, s.Requests()[0].Operation)
+}
+
+func TestServer_empty_catalogue(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.SetCatalogue(nil)
+	assert.JSONEq(t, successBody(`[]`), get(t, s, "/api/networks-coins").body)
+	assert.Empty(t, s.Catalogue())
+}

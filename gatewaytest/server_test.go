@@ -1,0 +1,93 @@
+package gatewaytest_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestNewServer(t *testing.T) {
+	t.Parallel()
+	one, other := start(t), start(t)
+	assert.Regexp(t, `^http://127\.0\.0\.1:\d+/gateway$`, one.URL)
+	assert.Regexp(t, `^test-key-[0-9a-f]{32}$`, one.APIKey)
+	assert.NotEqual(t, one.APIKey, other.APIKey)
+	assert.NotEqual(t, one.URL, other.URL)
+	assert.Empty(t, one.Requests())
+	assert.Empty(t, one.Invoices())
+	assert.Equal(t, 401, ask(t, one, "GET", "/api/balance/", "", "x-api-key", other.APIKey).status)
+}
+
+// Everything at once: the race detector watches, and nothing is lost.
+func TestServer_concurrent_use(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const workers, rounds = 8, 10
+	s.Inject(gatewaytest.OpCreateInvoice, workers*rounds/2, gatewaytest.CommitThenDrop())
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for i := range rounds {
+				post(s, invoice(s, fmt.Sprintf("o-%d-%d", w, i), ""))
+				try(s, "GET", "/api/networks-coins/USDT", "")
+				try(s, "GET", "/api/balance/", "", "x-api-key", s.APIKey)
+				try(s, "GET", "/api/exchange-rate", "")
+				id := s.AddWithdrawal(gatewaytest.Withdrawal{})
+				_ = s.AdvanceAfter(id, 1, "FAILED")
+				try(s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
+				_ = s.AdvanceWithdrawal(id)
+				s.SetRate("BTC", "1", "1")
+				s.SetBalance("BTC", "Bitcoin", "1")
+				s.SetCatalogue(s.Catalogue())
+				s.SetShape(gatewaytest.RatesBySymbol)
+				s.Inject(gatewaytest.OpCoinNetworks, 1, gatewaytest.Stall())
+				_, _, _ = s.Requests(), s.Invoices(), s.Withdrawals()
+				_, _, _ = s.Rates(), s.Balances(), s.String()
+			}
+		})
+	}
+	group.Wait()
+	require.Len(t, s.Requests(), 5*workers*rounds)
+	require.Len(t, s.Invoices(), workers*rounds)
+	lost := 0
+	for _, r := range s.Requests() {
+		if r.Status == 0 {
+			lost++
+		}
+	}
+	assert.Equal(t, workers*rounds/2, lost)
+	for w := range workers {
+		for i := range rounds {
+			assert.Len(t, s.InvoicesFor(fmt.Sprintf("o-%d-%d", w, i)), 1)
+		}
+	}
+}
+
+// The package is a reading of the interface of its own: it has nothing from the
+// client, nothing from elsewhere, and nothing that belongs into tests only.
+func TestPackage_imports(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, imported := range parsed.Imports {
+			path := strings.Trim(imported.Path.Value, `"`)
+			assert.NotEqual(t, "github.com/cryptogw/gateway", path, file)
+			if !strings.HasSuffix(file, "_test.go") {
+				assert.NotContains(t, path, ".", file)
+				assert.NotContains(t, []string{"testing", "net/http/httptest"}, path, file)
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package gatewaytest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestServer_SetShape(t *testing.T) {
+	t.Parallel()
+	const (
+		list   = "/api/networks-coins"
+		byID   = list + "/8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b"
+		rates  = "/api/exchange-rate"
+		one    = "/api/balance/?coinSymbol=BTC"
+		usdt   = "/api/balance/?coinSymbol=USDT"
+		record = `{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.48215003"}`
+		usdts  = `[{"coinSymbol":"USDT","networkName":"Tron","balance":"1520.75"},
+			{"coinSymbol":"USDT","networkName":"Ethereum","balance":"310.5"},
+			{"coinSymbol":"USDT","networkName":"BNB Smart Chain (BEP20)","balance":"0"}]`
+		coin = `{"id":"66666666-7777-4888-8999-aaaaaaaaaaaa","name":"Tether","symbol":"USDT","precision":6,
+			"minAmount":"1.00000000","isActive":false,
+			"created_at":"2023-05-03T00:00:00.000Z","updated_at":"2023-05-04T00:00:00.000Z"}`
+		noCoin = `{"id":"","name":"","symbol":"ABC","precision":0,"minAmount":"","isActive":false,"created_at":"","updated_at":""}`
+	)
+	tests := []struct {
+		shape        gatewaytest.Shape
+		path, result string
+	}{
+		{gatewaytest.PairAsRecord, byID, usdtOnTron},
+		{gatewaytest.PairInArray, byID, "[" + usdtOnTron + "]"},
+		{gatewaytest.PairInArray, list + "/USDT/Tron", "[" + usdtOnTron + "]"},
+		{gatewaytest.SymbolAsArray, list + "/USDT", "[" + usdtOnTron + "]"},
+		{gatewaytest.SymbolAsRecord, list + "/USDT", usdtOnTron},
+		{gatewaytest.RatesAsRecords, rates, `[{"symbol":"USDT","usd":"1.10","eur":"0.9"},{"symbol":"ABC","usd":"1,5"}]`},
+		{gatewaytest.RatesAsNumbers, rates, `[{"symbol":"USDT","usd":1.10,"eur":0.9},{"symbol":"ABC","usd":"1,5"}]`},
+		{gatewaytest.RatesUpperCase, rates, `[{"currency":"USDT","USD":"1.10","EUR":"0.9"},{"currency":"ABC","USD":"1,5"}]`},
+		{gatewaytest.RatesWithCoin, rates, `[{"coin":` + coin + `,"usd":"1.10","eur":"0.9"},{"coin":` + noCoin + `,"usd":"1,5"}]`},
+		{gatewaytest.RatesBySymbol, rates, `{"USDT":{"usd":"1.10","eur":"0.9"},"ABC":{"usd":"1,5"}}`},
+		{gatewaytest.RatesByFiat, rates, `{"usd":{"USDT":"1.10","ABC":"1,5"},"eur":{"USDT":"0.9"}}`},
+		{gatewaytest.BalanceAsRecords, one, "[" + record + "]"},
+		{gatewaytest.BalanceAsRecord, one, record},
+		{gatewaytest.BalanceAsRecord, usdt, usdts},
+		{gatewaytest.BalanceBare, one, `"0.48215003"`},
+		{gatewaytest.BalanceBare, usdt, usdts},
+		{gatewaytest.BalanceBySymbol, "/api/balance/", `{"BTC":"0.48215003","ETH":"3.250000000000000001","USDT":"1831.25","TRX":"845.120000"}`},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.shape), func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.SetCatalogue([]gatewaytest.CoinNetwork{pair()})
+			for _, r := range s.Rates() {
+				s.SetRate(r.Symbol, "", "")
+			}
+			s.SetRate("USDT", "2", "2")
+			s.SetRate("USDT", "1.10", "0.9")
+			s.SetRate("ABC", "1,5", "")
+			s.SetShape(tt.shape)
+			got := get(t, s, tt.path)
+			assert.Equal(t, 200, got.status)
+			assert.JSONEq(t, successBody(tt.result), got.body)
+		})
+	}
+}
+
+func TestServer_SetShape_of_an_invoice(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		shape         gatewaytest.Shape
+		before, after string
+	}{
+		{gatewaytest.InvoiceFlat, "", ""},
+		{gatewaytest.InvoiceNested, `{"invoice":`, `}`},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.shape), func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.SetShape(gatewaytest.InvoiceNested)
+			s.SetShape(tt.shape)
+			got := post(s, invoice(s, "o-1", `,"baseCurrency":"usd","coinSymbol":"BTC"`))
+			made := s.InvoicesFor("o-1")[0]
+			assert.Equal(t, 201, got.status)
+			assert.JSONEq(t, successBody(tt.before+`{"id":"`+made.ID+`","orderId":"o-1","price":"10.50","amount":"0.5",`+
+				`"baseCurrency":"usd","coinSymbol":"BTC","createdAt":"`+made.CreatedAt.Format(time.RFC3339Nano)+`"}`+tt.after), got.body)
+		})
+	}
+}
+
+func TestServer_SetShape_unknown(t *testing.T) {
+	t.Parallel()
+	assert.PanicsWithValue(t, `gatewaytest: no shape "rates/none"`, func() { start(t).SetShape("rates/none") })
+}
+
+// A coin's amounts add up exactly, and a text that is no number is shown.
+func TestServer_balances_added_up(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, tron, ethereum, want string }{
+		{"exact", "0.1", "0.000000000000000000002", "0.100000000000000000002"},
+		{"negative", "-1.5", "1", "-0.5"},
+		{"whole", "1", "2", "3"},
+		{"first is no number", "NaN", "1", "NaN"},
+		{"second is no number", "1", "", ""},
+		{"half a number", "1.", "1", "1."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.SetShape(gatewaytest.BalanceBySymbol)
+			s.SetBalance("NEW", "Tron", "9")
+			s.SetBalance("NEW", "Tron", tt.tron)
+			s.SetBalance("NEW", "Ethereum", tt.ethereum)
+			assert.JSONEq(t, successBody(`{"NEW":"`+tt.want+`"}`), get(t, s, "/api/balance/?coinSymbol=NEW").body)
+			all := s.Balances()
+			assert.Equal(t, gatewaytest.BalanceEntry{CoinSymbol: "NEW", NetworkName: "Tron", Balance: tt.tron}, all[len(all)-2])
+		})
+	}
+}
+
+// Only what is both a decimal and a JSON number is written as one.
+func TestRatesAsNumbers_of_texts(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, r := range s.Rates() {
+		s.SetRate(r.Symbol, "", "")
+	}
+	s.SetShape(gatewaytest.RatesAsNumbers)
+	assert.JSONEq(t, successBody(`[]`), get(t, s, "/api/exchange-rate").body)
+	s.SetRate("A", "null", "01")
+	s.SetRate("B", "-0.10", "1e5")
+	assert.Contains(t, get(t, s, "/api/exchange-rate").body, `[{"eur":"01","symbol":"A","usd":"null"},{"eur":"1e5","symbol":"B","usd":-0.10}]`)
+}

@@ -1,0 +1,293 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// readAll reads a connection to its end.
+func readAll(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	text, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestServer_Inject(t *testing.T) {
+	t.Parallel()
+	isReset := func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
+	tests := []struct {
+		name     string // as the journal has it
+		trouble  gatewaytest.Trouble
+		status   int // in the journal, and in the answer unless that is lost
+		err      func(error) bool
+		body     string // a part of the answer
+		header   [2]string
+		invoices int // carried out or not
+	}{
+		{"refuse(503)", gatewaytest.Refuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, [2]string{"Retry-After", ""}, 0},
+		{"refuse(429)", gatewaytest.Refuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
+		{"refuse(200)", gatewaytest.Refuse(200, "no"), 200, nil, errorBody("no"), [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
+		{"refuse(999)", gatewaytest.Refuse(999, ""), 999, nil, errorBody(""), [2]string{}, 0},
+		{"bad gateway", gatewaytest.BadGateway(), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
+		{"redirect(307)", gatewaytest.Redirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
+		{"reset", gatewaytest.Reset(), 0, isReset, "", [2]string{}, 0},
+		{"garble", gatewaytest.Garble(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
+		{"truncate(12)", gatewaytest.Truncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
+		{"truncate(0)", gatewaytest.Truncate(0), 201, isCut, "", [2]string{}, 1},
+		{"truncate(-1)", gatewaytest.Truncate(-1), 201, isCut, "", [2]string{}, 1},
+		{"truncate(100000)", gatewaytest.Truncate(100_000), 201, nil, `"meta":{}}`, [2]string{}, 1},
+		{"slow body(1ns)", gatewaytest.SlowBody(1), 201, nil, `"orderId":"o-1"`, [2]string{}, 1},
+		{"huge body(1)", gatewaytest.HugeBody(1), 201, nil, `"orderId":"o-1"`, [2]string{"Content-Length", ""}, 1},
+		{"commit then drop", gatewaytest.CommitThenDrop(), 0, isCut, "", [2]string{}, 1},
+		{"", gatewaytest.Trouble{}, 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", ""}, 1},
+		{"", gatewaytest.Trouble{}.RetryAfter("-1"), 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", "-1"}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.Inject(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+			got := post(s, invoice(s, "o-1", ""))
+			if tt.err == nil {
+				require.NoError(t, got.err)
+			} else {
+				require.Truef(t, tt.err(got.err), "%v", got.err)
+			}
+			assert.Equal(t, tt.status, got.status)
+			assert.Contains(t, got.body, tt.body)
+			if tt.header[0] != "" {
+				assert.Equal(t, tt.header[1], got.header.Get(tt.header[0]))
+			}
+			assert.Len(t, s.InvoicesFor("o-1"), tt.invoices)
+			assert.Equal(t, tt.name, tt.trouble.String())
+			entry := s.Requests()[0]
+			assert.Equal(t, tt.name, entry.Trouble)
+			assert.Equal(t, tt.status, entry.Status)
+			assert.True(t, entry.KeyOK)
+
+			assert.Equal(t, 201, post(s, invoice(s, "o-2", "")).status, "the trouble has passed")
+			assert.Empty(t, s.Requests()[1].Trouble)
+		})
+	}
+}
+
+// A truncated answer announces all of its bytes and has so many of them.
+func TestTruncate_counts(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	whole := get(t, s, "/api/balance/").body
+	for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1, len(whole)} {
+		s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(n))
+		got := try(s, "GET", "/api/balance/", "", "x-api-key", s.APIKey)
+		assert.Equal(t, whole[:n], got.body)
+		assert.Equal(t, n == len(whole), got.err == nil)
+	}
+	s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(1_000_000))
+	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
+	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends unannounced, whole as it is")
+}
+
+// Garble is broken JSON, and the answers around it are not.
+func TestGarble_is_no_JSON(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	assert.True(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
+	s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Garble())
+	assert.False(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
+}
+
+// A huge body is of the size that was asked for, and the right answer behind its
+// padding.
+func TestHugeBody(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	var small, huge map[string]any
+	require.NoError(t, json.Unmarshal([]byte(get(t, s, "/api/balance/").body), &small))
+	for _, size := range []int{10_000, 32 << 10, 1 << 20} {
+		s.Inject(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(int64(size)))
+		got := get(t, s, "/api/balance/")
+		assert.Len(t, got.body, size)
+		require.NoError(t, json.Unmarshal([]byte(got.body), &huge))
+		assert.Equal(t, small["result"], huge["result"])
+		assert.Equal(t, small["message"], huge["message"])
+		assert.Less(t, strings.Index(got.body, "padding"), strings.Index(got.body, "result"))
+	}
+	s.Inject(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(100))
+	assert.Equal(t, 401, ask(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
+}
+
+// A client that leaves ends a huge body that has no end, for Close to return.
+func TestHugeBody_cut_short(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.Inject(gatewaytest.AnyOperation, -1, gatewaytest.HugeBody(1<<60))
+	const request = "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n"
+	gone := dial(t, s, request)
+	_, err := io.ReadFull(gone, make([]byte, 100_000))
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	_, err = io.ReadFull(dial(t, s, request), make([]byte, 100_000))
+	require.NoError(t, err)
+	s.Close() // with the second one still being sent
+}
+
+func TestStall_until_the_client_leaves(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"", strings.Repeat(" ", 100_000)} {
+		s := start(t)
+		s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
+		conn := dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nTransfer-Encoding: chunked\r\n\r\n")
+		chunk := "0\r\n\r\n"
+		if body != "" {
+			chunk = "186a0\r\n" + body + "\r\n" + chunk
+		}
+		_, err := io.WriteString(conn, chunk)
+		require.NoError(t, err)
+		require.NoError(t, conn.CloseWrite())
+		assert.Empty(t, readAll(t, conn), "the connection ends without a byte")
+		assert.Equal(t, "stall", s.Requests()[0].Trouble)
+		assert.Zero(t, s.Requests()[0].Status)
+	}
+}
+
+// Close releases whoever waits, and the journal stays.
+func TestServer_Close(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		trouble gatewaytest.Trouble
+		status  int
+		orders  int
+	}{
+		{"stalled", gatewaytest.Stall(), 0, 0},
+		{"slow", gatewaytest.SlowBody(time.Hour), 201, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.Inject(gatewaytest.AnyOperation, -1, tt.trouble)
+			done := make(chan reply)
+			for range 3 {
+				go func() { done <- post(s, invoice(s, "o", "")) }()
+			}
+			awaitRequests(s, 3)
+			for tt.orders > 0 && s.Requests()[2].Status == 0 {
+				// The headers are on their way; nobody tells when.
+			}
+			closed := make(chan bool)
+			for range 2 {
+				go func() { s.Close(); closed <- true }()
+			}
+			for range 3 {
+				assert.Error(t, (<-done).err)
+			}
+			<-closed
+			<-closed
+			s.Close()
+			assert.Error(t, post(s, invoice(s, "o", "")).err, "nobody listens")
+			require.Len(t, s.Requests(), 3)
+			assert.Equal(t, tt.status, s.Requests()[0].Status)
+			assert.Len(t, s.Invoices(), 3*tt.orders)
+		})
+	}
+}
+
+// net/http does not notice that a connection ends before it has read the request
+// to its end. Close must not depend on that.
+func TestServer_Close_with_an_unread_body(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.Inject(gatewaytest.AnyOperation, -1, gatewaytest.SlowBody(time.Hour))
+	dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nContent-Length: 1000000\r\n\r\n"+
+		strings.Repeat(" ", 100_000))
+	awaitRequests(s, 1)
+	s.Close()
+}
+
+// A stalled client that closes in the middle of its body has left.
+func TestStall_with_half_a_body(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, body := range []string{"Content-Length: 9\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n9\r\n{"} {
+		s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
+		conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\n"+body)
+		require.NoError(t, conn.CloseWrite())
+		assert.Empty(t, readAll(t, conn))
+	}
+}
+
+func TestServer_Close_with_half_a_request(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	silent := dial(t, s, "")
+	half := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9\r\n\r\n{")
+	for len(s.Requests()) == 0 {
+		// The server is another goroutine, and tells nobody.
+	}
+	s.Close()
+	for _, conn := range []net.Conn{silent, half} {
+		_, err := conn.Read(make([]byte, 1))
+		assert.Error(t, err)
+	}
+}
+
+// A slow answer shows its headers at once, and ends when the client leaves.
+func TestSlowBody_client_leaves(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.SlowBody(time.Hour))
+	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
+	first := make([]byte, 15)
+	_, err := io.ReadFull(conn, first)
+	require.NoError(t, err)
+	assert.Equal(t, "HTTP/1.1 200 OK", string(first))
+	require.NoError(t, conn.CloseWrite())
+	_, body, _ := strings.Cut(readAll(t, conn), "\r\n\r\n")
+	assert.Empty(t, body)
+}
+
+func TestServer_Inject_queue(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	refuse := func(status int) gatewaytest.Trouble { return gatewaytest.Refuse(status, "") }
+	s.Inject(gatewaytest.OpBalance, 0, refuse(500)) // never
+	s.Inject(gatewaytest.OpBalance, 2, refuse(501))
+	s.Inject(gatewaytest.AnyOperation, 1, refuse(502))
+	s.Inject(gatewaytest.OpExchangeRates, 1, refuse(503))
+	s.Inject(gatewaytest.OpBalance, 1, gatewaytest.Trouble{})
+	s.Inject(gatewaytest.OpBalance, -1, refuse(504))
+	s.Inject(gatewaytest.OpBalance, 1, refuse(505)) // behind one that never ends
+
+	balance := func() int { return get(t, s, "/api/balance/").status }
+	rates := func() int { return get(t, s, "/api/exchange-rate").status }
+	assert.Equal(t, []int{501, 501, 502, 200, 504, 504, 504},
+		[]int{balance(), balance(), balance(), balance(), balance(), balance(), balance()})
+	assert.Equal(t, []int{503, 200}, []int{rates(), rates()})
+
+	s.Calm()
+	assert.Equal(t, 200, balance())
+	s.Inject(gatewaytest.AnyOperation, 1, refuse(418))
+	assert.Equal(t, 418, get(t, s, "/elsewhere").status, "unknown routes count")
+	s.Inject(gatewaytest.OpBalance, 1, refuse(418))
+	assert.Equal(t, 418, ask(t, s, "DELETE", "/api/balance/", "").status, "so do wrong methods")
+}
+
+func TestTrouble_impossible(t *testing.T) {
+	t.Parallel()
+	assert.PanicsWithValue(t, "gatewaytest: Refuse with status 103, want 200 to 999", func() { gatewaytest.Refuse(103, "") })
+	assert.PanicsWithValue(t, "gatewaytest: Refuse with status 1000, want 200 to 999", func() { gatewaytest.Refuse(1000, "") })
+	assert.PanicsWithValue(t, "gatewaytest: Redirect with status 299, want 300 to 399", func() { gatewaytest.Redirect(299, "") })
+}

@@ -1,0 +1,93 @@
+package gatewaytest_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// seen asks for a withdrawal and returns the status in the answer, as text.
+func seen(t *testing.T, s *gatewaytest.Server, id string) string {
+	t.Helper()
+	got := get(t, s, "/api/withdrawal/inquiry/"+id)
+	require.Equal(t, 201, got.status)
+	return got.body[len(`{"message":"Operation was successful.","result":{"status":"`) : len(got.body)-len(after(id))]
+}
+
+// after is what follows the status of a withdrawal that has nothing but its identifier.
+func after(id string) string {
+	return `","destination":"","amount":"","fee":"","coin":"","network":"","withdrawRequestId":"` + id + `"},"meta":{}}`
+}
+
+func TestServer_seeded_withdrawals(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	all := s.Withdrawals()
+	require.Len(t, all, 2)
+	for i, want := range []string{
+		`{"status":"PENDING","destination":"TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE","amount":"120.50","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"`,
+		`{"status":"COMPLETED","destination":"bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq","amount":"0.01500000","fee":"0.0002","coin":"BTC","network":"Bitcoin","withdrawRequestId":"`,
+	} {
+		id := all[i].WithdrawRequestID
+		assert.Regexp(t, `^[0-9a-f-]{36}$`, id)
+		assert.Equal(t, successBody(want+id+`"}`), get(t, s, "/api/withdrawal/inquiry/"+id).body)
+	}
+}
+
+func TestServer_AddWithdrawal(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
+	assert.Regexp(t, `^[0-9a-f-]{36}$`, id)
+	assert.Equal(t, "PENDING", seen(t, s, id))
+
+	require.NoError(t, s.AdvanceAfter(id, 0, "FAILED"))
+	assert.Equal(t, id, s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id, Status: "NEW"}))
+	assert.Equal(t, "NEW", seen(t, s, id), "replaced, plans and all")
+	assert.Len(t, s.Withdrawals(), 3)
+}
+
+func TestServer_AdvanceWithdrawal(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
+	require.NoError(t, s.AdvanceWithdrawal(id))
+	assert.Equal(t, "COMPLETED", seen(t, s, id))
+	require.EqualError(t, s.AdvanceWithdrawal(id), `gatewaytest: withdrawal "w" is COMPLETED, not PENDING`)
+	require.EqualError(t, s.AdvanceWithdrawal("none"), `gatewaytest: no withdrawal "none"`)
+}
+
+func TestServer_SetWithdrawalStatus(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
+	for _, status := range []string{"FAILED", "PROCESSING", "completed", ""} {
+		require.NoError(t, s.SetWithdrawalStatus(id, status))
+		assert.Equal(t, status, seen(t, s, id))
+	}
+	require.EqualError(t, s.SetWithdrawalStatus("none", "FAILED"), `gatewaytest: no withdrawal "none"`)
+}
+
+func TestServer_AdvanceAfter(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
+	require.NoError(t, s.AdvanceAfter(id, 3, "COMPLETED"))
+	require.NoError(t, s.AdvanceAfter(id, 1, "PROCESSING"))
+
+	statuses := []string{}
+	for range 6 {
+		// Neither of these two is an inquiry that counts.
+		ask(t, s, "GET", "/api/withdrawal/inquiry/"+id, "")
+		s.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "later"))
+		require.Equal(t, 503, get(t, s, "/api/withdrawal/inquiry/"+id).status)
+		statuses = append(statuses, seen(t, s, id))
+	}
+	assert.Equal(t, []string{"PENDING", "PROCESSING", "PROCESSING", "COMPLETED", "COMPLETED", "COMPLETED"}, statuses)
+
+	require.EqualError(t, s.AdvanceAfter(id, -1, "FAILED"), "gatewaytest: -1 inquiries")
+	require.EqualError(t, s.AdvanceAfter("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
+}
