@@ -21,8 +21,8 @@
 // [Client.CreateInvoice] puts at most one invoice on the wire. When it fails,
 // [OutcomeOf] says which of three things is true:
 //
-//   - [OutcomeNotSent]: no byte of it left. Sending it again is safe.
-//   - [OutcomeRejected]: the service said no. There is no invoice.
+//   - [OutcomeNotSent]: this call sent no byte of it.
+//   - [OutcomeRejected]: the service said no. This call created no invoice.
 //   - [OutcomeUnknown]: it may exist. Look it up before anything else; until
 //     then the client's [OrderGuard] refuses to send the order again.
 //

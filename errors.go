@@ -33,8 +33,8 @@ var (
 	ErrTimeout = errors.New("gateway: timeout")
 
 	// ErrNotSent matches every [*ArgumentError], and a [*TransportError] of
-	// [Client.CreateInvoice] of which it is proved that no byte of the invoice
-	// left: sending it again can not double it.
+	// [Client.CreateInvoice] of which it is proved that this call sent no byte
+	// of the invoice.
 	ErrNotSent = errors.New("gateway: invoice was not sent")
 
 	// ErrOutcomeUnknown matches an [*OutcomeUnknownError].
@@ -74,8 +74,8 @@ const (
 	PhaseBackoff = "backoff" // waiting between two attempts
 )
 
-// Outcome says what became of an invoice. The zero value is [OutcomeUnknown],
-// the safe answer.
+// Outcome says what became of the invoice of one call. The zero value is
+// [OutcomeUnknown], the safe answer.
 type Outcome int8
 
 const (
@@ -84,9 +84,12 @@ const (
 	OutcomeUnknown Outcome = iota
 	// OutcomeSucceeded: the invoice was created.
 	OutcomeSucceeded
-	// OutcomeNotSent: no byte of the invoice left. Sending it again is safe.
+	// OutcomeNotSent: this call sent no byte of the invoice. It says nothing of
+	// an earlier call for the order: an error that matches
+	// [ErrOrderOutcomeUnknown] is of this outcome too.
 	OutcomeNotSent
-	// OutcomeRejected: the service refused the invoice. There is none.
+	// OutcomeRejected: the service refused the request. This call created no
+	// invoice.
 	OutcomeRejected
 )
 
@@ -163,7 +166,7 @@ func SafeToRetry(err error) bool {
 // It matches [ErrInvalidArgument] and [ErrNotSent].
 type ArgumentError struct {
 	Op     string // the operation, such as "create_invoice", or "new"
-	Name   string // the argument or field, such as "OrderID"
+	Name   string // the argument, option or field, as INTERFACE.md spells it where it does, such as "orderId"
 	Reason string // what is wrong with it; never its value
 
 	err error

@@ -37,9 +37,9 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // ToCoin returns what a price in a fiat currency is in units of a coin,
 // rounded up to so many decimal places, so that a merchant never asks for too
 // little. The fiat currency is "usd" or "eur", in lower or upper case;
-// precision is from 0 to 30, such as [Coin.Precision]. A negative price, an
-// unknown coin or currency is an [*ArgumentError]; a rate that is not above
-// zero is a [*DecodeError].
+// precision is from 0 to 30, such as [Coin].Precision. A negative price, an
+// unknown coin or currency and a rate that is not above zero are an
+// [*ArgumentError].
 func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
 	rate, err := r.rateIn(op, coinSymbol, fiat)
@@ -61,8 +61,8 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 
 // ToFiat returns what an amount of a coin is in a fiat currency, rounded half
 // to even to two places. The fiat currency is "usd" or "eur", in lower or
-// upper case. A negative amount, an unknown coin or currency is an
-// [*ArgumentError]; a rate that is not above zero is a [*DecodeError].
+// upper case. A negative amount, an unknown coin or currency and a rate that is
+// not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
 	const op = "to_fiat"
 	rate, err := r.rateIn(op, coinSymbol, fiat)
@@ -98,9 +98,7 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
 	if price.Sign() <= 0 {
-		return decimal.Decimal{}, &DecodeError{
-			Op: op, Err: fmt.Errorf("the %s rate of %q is not above zero", strings.ToUpper(fiat), coinSymbol),
-		}
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: fmt.Sprintf("of %q in %s is not above zero", coinSymbol, fiat)}
 	}
 	return price, nil
 }

@@ -23,7 +23,7 @@ import (
 type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
 	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s
-	MaxDelay       time.Duration // no drawn wait is longer; at least BaseDelay; default 5 s
+	MaxDelay       time.Duration // no drawn wait is longer; not below BaseDelay; default 5 s
 	MaxRetryAfter  time.Duration // the longest Retry-After that is waited for; default 30 s
 	AttemptTimeout time.Duration // of one attempt of a read, its body included; default 15 s
 	InvoiceTimeout time.Duration // of one attempt of a create-invoice, its body included; default 60 s
@@ -50,17 +50,18 @@ func (p RetryPolicy) check() string {
 	case min(p.BaseDelay, p.MaxDelay, p.MaxRetryAfter, p.AttemptTimeout, p.InvoiceTimeout) < 0:
 		return "durations must not be negative"
 	}
-	if full := p.withDefaults(); full.BaseDelay > full.MaxDelay {
+	if p.MaxDelay != 0 && p.BaseDelay > p.MaxDelay {
 		return "BaseDelay must not be longer than MaxDelay"
 	}
 	return ""
 }
 
 func (p RetryPolicy) withDefaults() RetryPolicy {
+	maxDelay := or(p.MaxDelay, max(defaultMaxDelay, p.BaseDelay))
 	return RetryPolicy{
 		MaxAttempts:    or(p.MaxAttempts, defaultMaxAttempts),
-		BaseDelay:      or(p.BaseDelay, defaultBaseDelay),
-		MaxDelay:       or(p.MaxDelay, defaultMaxDelay),
+		BaseDelay:      or(p.BaseDelay, min(defaultBaseDelay, maxDelay)),
+		MaxDelay:       maxDelay,
 		MaxRetryAfter:  or(p.MaxRetryAfter, defaultMaxRetryAfter),
 		AttemptTimeout: or(p.AttemptTimeout, defaultAttemptTimeout),
 		InvoiceTimeout: or(p.InvoiceTimeout, defaultInvoiceTimeout),

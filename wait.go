@@ -21,15 +21,16 @@ type WaitOptions struct {
 const maxAskedWait = time.Hour
 
 func (w WaitOptions) withDefaults() WaitOptions {
-	return WaitOptions{or(w.MinInterval, 2*time.Second), or(w.MaxInterval, 30*time.Second)}
+	longest := or(w.MaxInterval, max(30*time.Second, w.MinInterval))
+	return WaitOptions{or(w.MinInterval, min(2*time.Second, longest)), longest}
 }
 
-// check says what is wrong with the intervals in use, or "".
+// check says what is wrong with w, or "".
 func (w WaitOptions) check() string {
 	switch {
 	case w.MinInterval < 0 || w.MaxInterval < 0:
 		return "intervals must not be negative"
-	case w.MinInterval > w.MaxInterval:
+	case w.MaxInterval != 0 && w.MinInterval > w.MaxInterval:
 		return "MinInterval must not be longer than MaxInterval"
 	default:
 		return ""
@@ -104,7 +105,7 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
 		p := &poller{client: c, options: w.withDefaults(), progress: WaitError{WithdrawRequestID: withdrawRequestID}}
-		if reason := p.options.check(); reason != "" {
+		if reason := w.check(); reason != "" {
 			yield(nil, &ArgumentError{Op: opWithdrawal, Name: "w", Reason: reason})
 			return
 		}

@@ -1,0 +1,473 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// connect returns a client for a stand-in. A program for the real service calls
+// New with its base URL and key.
+func connect(gw *gatewaytest.Server, opts ...gateway.Option) *gateway.Client {
+	client, err := gateway.New(gw.URL, gw.APIKey, opts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client
+}
+
+func ExampleNew() {
+	client, err := gateway.New("https://gateway.example/merchant", "the key of the merchant",
+		gateway.WithUserAgent("shop/1.0"),
+		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 5, AttemptTimeout: 5 * time.Second}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%T\n", client) // share it: it is safe for concurrent use
+
+	_, err = gateway.New("http://gateway.example", "the key of the merchant")
+	fmt.Println(err)
+	// Output:
+	// *gateway.Client
+	// gateway: new: baseURL: must begin with https://: plain http is for this machine only, or with WithPlainHTTP
+}
+
+func ExampleClient_CoinNetworks() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	pairs, err := client.CoinNetworks(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range pairs[:3] {
+		fmt.Printf("%s on %s: withdraw %s to %s, fee %s\n",
+			p.Coin.Symbol, p.Network.Name, p.MinWithdraw, p.MaxWithdraw, p.WithdrawalFee)
+	}
+	// Output:
+	// BTC on Bitcoin: withdraw 0.001 to 5, fee 0.0002
+	// BTC on BNB Smart Chain (BEP20): withdraw 0.0005 to 5, fee 0.00001
+	// ETH on Ethereum: withdraw 0.01 to 100, fee 0.0016
+}
+
+func ExampleClient_CoinNetwork() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	id := gw.Catalogue()[5].ID // from the listing
+	pair, err := client.CoinNetwork(context.Background(), id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(pair.Coin.Name, "on", pair.Network.Name, "has", pair.Coin.Precision, "decimal places")
+	// Output: Tether on Tron has 6 decimal places
+}
+
+func ExampleClient_CoinNetworkBySymbol() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "BNB Smart Chain (BEP20)")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(pair.Coin.Symbol, pair.WithdrawalFee)
+	// Output: USDT 0.29
+}
+
+func ExampleClient_CoinNetworksBySymbol() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	pairs, err := client.CoinNetworksBySymbol(context.Background(), "ETH")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range pairs {
+		fmt.Println(p.Network.Name)
+	}
+	// Output:
+	// Ethereum
+	// Arbitrum One
+	// BNB Smart Chain (BEP20)
+}
+
+func ExampleClient_ExchangeRates() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	rate, ok := rates.Rate("BTC")
+	fmt.Println(rate.USD, "USD", rate.EUR, "EUR", ok)
+	// Output: 64250.18 USD 59310.72 EUR true
+}
+
+func ExampleExchangeRates_ToCoin() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	price := decimal.RequireFromString("25.00")
+	amount, err := rates.ToCoin(price, "usd", "BTC", 8) // rounded up
+	fmt.Println(amount, err)
+
+	_, err = rates.ToCoin(price, "gbp", "BTC", 8)
+	fmt.Println(err)
+	// Output:
+	// 0.00038911 <nil>
+	// gateway: to_coin: fiat: must be usd or eur
+}
+
+func ExampleExchangeRates_ToFiat() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	worth, err := rates.ToFiat(decimal.RequireFromString("0.00038911"), "BTC", "eur")
+	fmt.Println(worth.StringFixed(2), err)
+	// Output: 23.08 <nil>
+}
+
+func ExampleClient_Balance() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{CoinSymbol: "USDT"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range balance.Amounts {
+		fmt.Println(a.Amount, a.CoinSymbol, "on", a.NetworkName)
+	}
+	fmt.Println(balance.Total("USDT"), "in all")
+	// Output:
+	// 1520.75 USDT on Tron
+	// 310.5 USDT on Ethereum
+	// 0 USDT on BNB Smart Chain (BEP20)
+	// 1831.25 in all
+}
+
+func ExampleClient_CreateInvoice() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID:      "order-17",
+		Price:        decimal.RequireFromString("10.50"),
+		BaseCurrency: "usd",
+		Amount:       decimal.RequireFromString("10.497901"),
+		CoinSymbol:   "USDT",
+		NetworkName:  "Tron",
+	})
+	fmt.Println(gateway.OutcomeOf(err), invoice.OrderID)
+	fmt.Println(gw.Invoices()[0].Price) // what the stand-in was sent, digit for digit
+	// Output:
+	// succeeded order-17
+	// 10.50
+}
+
+// The four things that can become of an invoice, each made to happen.
+func ExampleClient_CreateInvoice_outcomes() {
+	gw := gatewaytest.NewServer()
+	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+
+	create := func(orderID string) {
+		_, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+			OrderID: orderID, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+		})
+		fmt.Printf("%s: %s, invoices: %d\n", orderID, gateway.OutcomeOf(err), len(gw.InvoicesFor(orderID)))
+	}
+
+	create("order-1")
+
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "amount is too small"))
+	create("order-2")
+
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop()) // the answer is lost
+	create("order-3")
+
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset()) // the request is lost
+	create("order-4")
+
+	gw.Close() // connections are refused
+	create("order-5")
+	// Output:
+	// order-1: succeeded, invoices: 1
+	// order-2: rejected, invoices: 0
+	// order-3: unknown, invoices: 1
+	// order-4: unknown, invoices: 0
+	// order-5: not sent, invoices: 0
+}
+
+func ExampleOutcomeOf() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	ctx := context.Background()
+	request := gateway.InvoiceRequest{
+		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	}
+
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+
+	invoice, err := client.CreateInvoice(ctx, request)
+	switch gateway.OutcomeOf(err) {
+	case gateway.OutcomeSucceeded:
+		fmt.Printf("show the customer: %s\n", invoice.Raw)
+	case gateway.OutcomeNotSent:
+		fmt.Println("this call sent nothing:", err)
+	case gateway.OutcomeRejected:
+		fmt.Println("the service refused it:", err)
+	case gateway.OutcomeUnknown:
+		fmt.Println("look the order up before anything else")
+	}
+	// Output: look the order up before anything else
+}
+
+// After an unknown outcome the client does not send the order again, until the
+// caller says that there is no invoice.
+func ExampleAllowResubmit() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	ctx := context.Background()
+	request := gateway.InvoiceRequest{
+		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	}
+
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset())
+	_, err := client.CreateInvoice(ctx, request)
+	fmt.Println(errors.Is(err, gateway.ErrOutcomeUnknown))
+
+	_, err = client.CreateInvoice(ctx, request)
+	fmt.Println(errors.Is(err, gateway.ErrOrderOutcomeUnknown))
+
+	// Somebody has looked: the service has no invoice for the order.
+	_, err = client.CreateInvoice(ctx, request, gateway.AllowResubmit())
+	fmt.Println(err)
+	// Output:
+	// true
+	// true
+	// <nil>
+}
+
+func ExampleInvoice_Text() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	price, ok := invoice.Text("invoicePrice", "price") // the service documents no name
+	fmt.Println(price, ok)
+	_, ok = invoice.Text("paymentURL")
+	fmt.Println(ok)
+	// Output:
+	// 10.50 true
+	// false
+}
+
+func ExampleInvoice_Decode() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var answer struct {
+		Price decimal.Decimal `json:"price"`
+	}
+	err = invoice.Decode(&answer)
+	fmt.Println(answer.Price.StringFixed(2), err)
+	// Output: 10.50 <nil>
+}
+
+func ExampleClient_Withdrawal() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	id := gw.Withdrawals()[1].WithdrawRequestID
+	w, err := client.Withdrawal(context.Background(), id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(w.Status, w.Amount, w.Coin, "fee", w.Fee)
+	fmt.Println(w.Status == gateway.WithdrawalCompleted)
+	// Output:
+	// COMPLETED 0.015 BTC fee 0.0002
+	// true
+}
+
+func ExampleClient_WaitWithdrawal() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	id := gw.Withdrawals()[0].WithdrawRequestID
+	if err := gw.AdvanceAfter(id, 2, "COMPLETED"); err != nil {
+		log.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
+	w, err := client.WaitWithdrawal(ctx, id, wait)
+	if err != nil {
+		log.Fatal(err) // FAILED, refused or out of time
+	}
+	fmt.Println(w.Status)
+	// Output: COMPLETED
+}
+
+func ExampleClient_WatchWithdrawal() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	ctx := context.Background()
+	id := gw.Withdrawals()[0].WithdrawRequestID
+	if err := gw.AdvanceAfter(id, 3, "FAILED"); err != nil {
+		log.Fatal(err)
+	}
+
+	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
+	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
+		if err != nil {
+			log.Fatal(err) // refused, or the context has ended
+		}
+		fmt.Println(w.Status, w.Status.Terminal())
+	}
+	// Output:
+	// PENDING false
+	// FAILED true
+}
+
+func ExampleWithResponse() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	var response gateway.Response
+	id := gw.Withdrawals()[0].WithdrawRequestID
+	if _, err := client.Withdrawal(context.Background(), id, gateway.WithResponse(&response)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(response.StatusCode, response.Message, response.Attempts)
+	// Output: 201 Operation was successful. 1
+}
+
+func ExampleWithCallAPIKey() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, err := gateway.New(gw.URL, "") // one process, many merchants
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = client.Balance(context.Background(), gateway.BalanceQuery{})
+	fmt.Println(errors.Is(err, gateway.ErrMissingAPIKey))
+
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{}, gateway.WithCallAPIKey(gw.APIKey))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(balance.Total("BTC"))
+	// Output:
+	// true
+	// 0.48215003
+}
+
+func ExampleSafeToRetry() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+	ctx := context.Background()
+
+	gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
+
+	_, err := client.Balance(ctx, gateway.BalanceQuery{})
+	fmt.Println("a balance after 502:", gateway.SafeToRetry(err))
+
+	_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{
+		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	fmt.Println("an invoice after 502:", gateway.SafeToRetry(err))
+	// Output:
+	// a balance after 502: true
+	// an invoice after 502: false
+}
+
+// What a program does about the error of any call.
+func Example_errors() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	ctx := context.Background()
+
+	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.Refuse(401, "the key has expired"))
+
+	balance, err := client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "USDT"})
+	switch {
+	case err == nil:
+		fmt.Println(balance.Total("USDT"))
+	case errors.Is(err, gateway.ErrMissingAPIKey), errors.Is(err, gateway.ErrUnauthorized):
+		fmt.Println("check the key:", err)
+	case errors.Is(err, gateway.ErrNotFound):
+		fmt.Println("the service does not know it:", err)
+	case gateway.SafeToRetry(err):
+		fmt.Println("try again later:", err)
+	default:
+		fmt.Println("tell somebody:", err)
+	}
+	// Output: check the key: gateway: balance: 401: "the key has expired"
+}
+
+// A test of what a program does when the answer to an invoice is lost.
+func Example_testing() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	if err != nil {
+		log.Fatal(err)
+	}
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+
+	_, err = client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	fmt.Println(gateway.OutcomeOf(err), len(gw.InvoicesFor("order-17")), len(gw.Requests()))
+	// Output: unknown 1 1
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+func TestCode(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want int
+	}{
+		"success":             {nil, 0},
+		"failure":             {errors.New("no"), 1},
+		"the service refused": {&gateway.APIError{StatusCode: 404}, 1},
+		"an argument":         {&gateway.ArgumentError{}, 2},
+		"Ctrl-C":              {fmt.Errorf("wait: %w", context.Canceled), 130},
+		"the program's own":   {fmt.Errorf("invoice: %w", Exit(5, context.Canceled)), 5},
+		"an unknown outcome":  {&gateway.OutcomeUnknownError{Cause: context.Canceled}, 1},
+	} {
+		assert.Equal(t, test.want, Code(test.err), name)
+	}
+}
+
+func TestExit(t *testing.T) {
+	t.Parallel()
+	err := Exit(5, io.ErrUnexpectedEOF)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.EqualError(t, err, "unexpected EOF")
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args []string
+		left []string
+		code int
+		text string
+	}{
+		"as wanted":    {args: []string{"-n", "7", "a"}, left: []string{"a"}},
+		"too few":      {args: []string{"-n", "7"}, code: 2, text: "an argument is missing\nusage: p [-n N] A [B]\n  -n int\n    \ta number (default 3)"},
+		"too many":     {args: []string{"a", "b", "c"}, code: 2, text: "\"c\" is one argument too many\nusage: p [-n N] A [B]\n  -n int\n    \ta number (default 3)"},
+		"a wrong flag": {args: []string{"-m"}, code: 2, text: "flag provided but not defined: -m\nusage: p [-n N] A [B]\n  -n int\n    \ta number (default 3)"},
+		"help":         {args: []string{"-h"}, code: 0, text: "usage: p [-n N] A [B]\n  -n int\n    \ta number (default 3)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flags := flag.NewFlagSet("p [-n N] A [B]", flag.ContinueOnError)
+			flags.Int("n", 3, "a number")
+			left, err := Parse(flags, test.args, 1, 2)
+			assert.Equal(t, test.left, left)
+			assert.Equal(t, test.code, Code(err))
+			if test.text != "" {
+				assert.EqualError(t, err, test.text)
+			}
+		})
+	}
+}
+
+func TestClient(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{BaseURL: "http://gateway.example"}
+	_, err := Client(func(name string) string { return env[name] })
+	require.ErrorContains(t, err, "must begin with https://")
+	assert.Equal(t, 2, Code(err))
+	env[BaseURL] = "https://gateway.example"
+	client, err := Client(func(name string) string { return env[name] })
+	require.NoError(t, err)
+	_, err = client.Balance(t.Context(), gateway.BalanceQuery{})
+	require.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	var stderr strings.Builder
+	code := run(t.Context(), func(context.Context, []string, func(string) string, io.Writer) error {
+		return Exit(3, errors.New("it is raining"))
+	}, &stderr)
+	assert.Equal(t, 3, code)
+	assert.Equal(t, "it is raining\n", stderr.String())
+}
+
+func TestMain_success(t *testing.T) {
+	t.Parallel()
+	assert.Zero(t, Main(func(context.Context, []string, func(string) string, io.Writer) error { return nil }))
+}
+
+// Ctrl-C ends the context of a program, which says so with its exit code.
+func TestMain_interrupted(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process can not interrupt itself")
+	}
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	code := Main(func(ctx context.Context, _ []string, _ func(string) string, _ io.Writer) error {
+		if err := self.Signal(os.Interrupt); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	assert.Equal(t, 130, code)
+}

@@ -1,0 +1,134 @@
+// Command quickstart goes through the main job of a merchant: the catalogue,
+// the rates, the balance, an invoice and a withdrawal. Without a gateway in the
+// environment it starts a stand-in; with one it reads only.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/examples/internal/cli"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func main() { os.Exit(cli.Main(run)) }
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+	if _, err := cli.Parse(flag.NewFlagSet("quickstart", flag.ContinueOnError), args, 0, 0); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+
+	if getenv(cli.BaseURL) != "" {
+		client, err := cli.Client(getenv)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "Asking the gateway of %s. This only reads: for more there are examples/invoice and examples/withdrawal.\n", cli.BaseURL)
+		return read(ctx, client, stdout)
+	}
+
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	fmt.Fprintf(stdout, "No gateway is configured: this is a stand-in inside this process, and all its data is made up.\n")
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	if err != nil {
+		return err
+	}
+	if err := read(ctx, client, stdout); err != nil {
+		return err
+	}
+	if err := invoice(ctx, client, stdout); err != nil {
+		return err
+	}
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{
+		Destination: "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron",
+	})
+	if err := gw.AdvanceAfter(id, 3, "COMPLETED"); err != nil {
+		return err
+	}
+	return watch(ctx, client, id, stdout)
+}
+
+// read prints the catalogue, the rates and the balance.
+func read(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
+	pairs, err := client.CoinNetworks(ctx)
+	if err != nil {
+		return err
+	}
+	rates, err := client.ExchangeRates(ctx)
+	if err != nil {
+		return err
+	}
+	balance, err := client.Balance(ctx, gateway.BalanceQuery{})
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "\nCoins and networks\nCOIN\tNETWORK\tFEE\tMIN WITHDRAW\tMAX WITHDRAW\n")
+	for _, p := range pairs {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Coin.Symbol, p.Network.Name, p.WithdrawalFee, p.MinWithdraw, p.MaxWithdraw)
+	}
+	fmt.Fprintf(table, "\nExchange rates\nCOIN\tUSD\tEUR\n")
+	for _, r := range rates.Rates {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", r.CoinSymbol, r.USD, r.EUR)
+	}
+	fmt.Fprintf(table, "\nBalance\nCOIN\tNETWORK\tAMOUNT\n")
+	for _, a := range balance.Amounts {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", a.CoinSymbol, a.NetworkName, a.Amount)
+	}
+	return table.Flush()
+}
+
+// invoice asks for 25.00 US dollars in Tether.
+func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
+	pair, err := client.CoinNetworkBySymbol(ctx, "USDT", "Tron")
+	if err != nil {
+		return err
+	}
+	rates, err := client.ExchangeRates(ctx)
+	if err != nil {
+		return err
+	}
+	price := decimal.RequireFromString("25.00")
+	amount, err := rates.ToCoin(price, "usd", pair.Coin.Symbol, pair.Coin.Precision)
+	if err != nil {
+		return err
+	}
+	created, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{
+		OrderID: "order-1", Price: price, BaseCurrency: "usd", Amount: amount,
+		CoinSymbol: pair.Coin.Symbol, NetworkName: pair.Network.Name,
+	})
+	if err != nil {
+		return fmt.Errorf("invoice %s: %w", gateway.OutcomeOf(err), err)
+	}
+	id, _ := created.Text("id") // what an invoice answers is not documented
+	fmt.Fprintf(stdout, "\nInvoice %s for order %s: %s usd, which is %s %s\n", id, created.OrderID, price.StringFixed(2), amount, pair.Coin.Symbol)
+	return nil
+}
+
+// watch follows a withdrawal to its end. The intervals are short because the
+// stand-in is fast; the default begins at 2 seconds.
+func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
+	fmt.Fprintf(stdout, "\nWithdrawal %s\n", id)
+	wait := gateway.WaitOptions{MinInterval: 20 * time.Millisecond, MaxInterval: 100 * time.Millisecond}
+	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%s: %s %s to %s\n", w.Status, w.Amount, w.Coin, w.Destination)
+		if w.Status == gateway.WithdrawalFailed {
+			return &gateway.WithdrawalFailedError{Withdrawal: w}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+// Command smallest creates an invoice. It is the program of the README.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+func main() {
+	client, err := gateway.New(os.Getenv("GATEWAY_BASE_URL"), os.Getenv("GATEWAY_API_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("order %s has an invoice: %s\n", invoice.OrderID, invoice.Raw)
+}
