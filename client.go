@@ -277,9 +277,6 @@ func escape(text string) string {
 // send puts a request on the wire, as often as the retry policy says: the only
 // place where the HTTP library's Do is called.
 func (c *Client) send(x *exchange) error {
-	if x.cfg.response != nil {
-		*x.cfg.response = Response{}
-	}
 	if x.call.write != nil && c.cfg.guard != nil {
 		return x.guarded(c.cfg.guard)
 	}

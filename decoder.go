@@ -65,14 +65,19 @@ func (d *decoder) broken(err error) {
 	}
 }
 
+// maxPointer bounds the pointer of a fault, in bytes.
+const maxPointer = 1 << 10
+
 // cleanPointer writes a pointer without the key, which a service could echo
 // as the name of a member.
 func (d *decoder) cleanPointer(pointer jsontext.Pointer) string {
 	var clean jsontext.Pointer
 	for token := range pointer.Tokens() {
-		clean = clean.AppendToken(d.key.decoded(token))
+		if clean = clean.AppendToken(d.key.decoded(token)); len(clean) > maxPointer {
+			break
+		}
 	}
-	return string(clean)
+	return bounded(string(clean), maxPointer)
 }
 
 func (d *decoder) peek() jsontext.Kind {

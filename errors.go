@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,20 +111,29 @@ func (o Outcome) String() string {
 	}
 }
 
+// A callError is an error of this package. It alone says what became of its
+// call: what other errors stand in its chain proves nothing.
+type callError interface {
+	error
+	outcome() Outcome // if the call was a create-invoice
+	again() bool      // whether the same call may be made again
+}
+
 // OutcomeOf says what the error of a [Client.CreateInvoice] means for the
 // invoice. It is [OutcomeSucceeded] for nil and [OutcomeUnknown] for an error
 // that it does not know.
 func OutcomeOf(err error) Outcome {
-	var refusal *APIError
-	switch {
-	case err == nil:
+	if err == nil {
 		return OutcomeSucceeded
+	}
+	own, ok := errors.AsType[callError](err)
+	switch {
 	case errors.Is(err, ErrOutcomeUnknown):
 		return OutcomeUnknown
+	case ok:
+		return own.outcome()
 	case errors.Is(err, ErrNotSent):
 		return OutcomeNotSent
-	case errors.As(err, &refusal) && refusesInvoice(refusal.StatusCode):
-		return OutcomeRejected
 	default:
 		return OutcomeUnknown
 	}
@@ -147,19 +157,8 @@ func refusesInvoice(status int) bool {
 // double an invoice, and it may succeed. It is false for nil, for an error of
 // another package and for a call that its caller has ended.
 func SafeToRetry(err error) bool {
-	if errors.Is(err, ErrOutcomeUnknown) {
-		return false
-	}
-	var answer *APIError
-	if errors.As(err, &answer) {
-		return passingStatus(answer.StatusCode)
-	}
-	var corrupt *DecodeError
-	if errors.As(err, &corrupt) {
-		return corrupt.passing
-	}
-	var failure *TransportError
-	return errors.As(err, &failure) && failure.passing
+	own, ok := errors.AsType[callError](err)
+	return ok && !errors.Is(err, ErrOutcomeUnknown) && own.again()
 }
 
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
@@ -185,6 +184,9 @@ func (e *ArgumentError) Is(target error) bool {
 // Unwrap returns the sentinel that says more, such as [ErrMissingAPIKey] or
 // [ErrOrderInFlight], or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
+
+func (e *ArgumentError) outcome() Outcome { return OutcomeNotSent }
+func (e *ArgumentError) again() bool      { return false }
 
 // An APIError is an answer of the service that says no: any status of 400 or
 // above, or a 2xx that carries an error envelope.
@@ -238,6 +240,15 @@ func (e *APIError) Is(target error) bool {
 	return false
 }
 
+func (e *APIError) outcome() Outcome {
+	if refusesInvoice(e.StatusCode) {
+		return OutcomeRejected
+	}
+	return OutcomeUnknown
+}
+
+func (e *APIError) again() bool { return passingStatus(e.StatusCode) }
+
 // A DecodeError is an answer that the client does not understand.
 type DecodeError struct {
 	Op          string
@@ -257,11 +268,14 @@ func (e *DecodeError) Error() string {
 	if e.Pointer != "" {
 		place = e.Pointer + ": "
 	}
-	return fmt.Sprintf("gateway: %s: %d: answer not understood: %s%v: %s", e.Op, e.StatusCode, place, e.Err, sample(e.Body))
+	return fmt.Sprintf("gateway: %s: %d: answer not understood: %s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), sample(e.Body))
 }
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
+
+func (e *DecodeError) outcome() Outcome { return OutcomeUnknown }
+func (e *DecodeError) again() bool      { return e.passing }
 
 // A TransportError is a call without a usable answer: none came, it was cut,
 // it was too large ([ErrResponseTooLarge]) or it was a redirect
@@ -302,6 +316,15 @@ func (e *TransportError) Timeout() bool { return e.timeout }
 // Unwrap returns Err.
 func (e *TransportError) Unwrap() error { return e.Err }
 
+func (e *TransportError) outcome() Outcome {
+	if e.notSent {
+		return OutcomeNotSent
+	}
+	return OutcomeUnknown
+}
+
+func (e *TransportError) again() bool { return e.passing }
+
 // An OutcomeUnknownError says that an invoice may or may not have been
 // created. Look the order up at the service before sending it again.
 //
@@ -334,6 +357,9 @@ func (e *OutcomeUnknownError) Timeout() bool { return false }
 
 // Temporary is false: a temporary error invites to send again.
 func (e *OutcomeUnknownError) Temporary() bool { return false }
+
+func (e *OutcomeUnknownError) outcome() Outcome { return OutcomeUnknown }
+func (e *OutcomeUnknownError) again() bool      { return false }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -368,22 +394,51 @@ func history(attempts int, note string) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// A cleanError stands for an error whose text would have shown a key or a
-// password. Of the error itself it keeps only what [errors.Is] asks.
-type cleanError struct {
+// A foreignError stands for an error of somebody else whose text would have
+// shown a key or a password, or which is itself an error of this package, of
+// another call. Of the error it keeps what [errors.Is] asks, but for the
+// sentinels here: those are for this call to match.
+type foreignError struct {
 	text string
 	is   func(target error) bool
 }
 
-func (e *cleanError) Error() string        { return e.text }
-func (e *cleanError) Is(target error) bool { return e.is(target) }
+func (e *foreignError) Error() string        { return e.text }
+func (e *foreignError) Is(target error) bool { return !isSentinel(target) && e.is(target) }
+
+// foreign returns err as it may stand in the chain of an error of this call.
+func foreign(err error, key secret) error {
+	text := withoutPassword(key.text(err.Error()))
+	if text == err.Error() && !isOurs(err) {
+		return err
+	}
+	return &foreignError{text, func(target error) bool { return errors.Is(err, target) }}
+}
+
+// isOurs reports whether an error of this package is in the chain of err.
+func isOurs(err error) bool {
+	if _, ok := errors.AsType[callError](err); ok {
+		return true
+	}
+	return slices.ContainsFunc(sentinels(), func(s error) bool { return errors.Is(err, s) })
+}
+
+func isSentinel(err error) bool { return slices.Contains(sentinels(), err) }
+
+func sentinels() []error {
+	return []error{
+		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
+		ErrRateLimited, ErrServer, ErrTimeout, ErrNotSent, ErrOutcomeUnknown, ErrRedirect,
+		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderOutcomeUnknown,
+	}
+}
 
 // ended is the error of a context that has ended, with its cause where the
 // caller gave one.
-func ended(ctx context.Context) error {
+func ended(ctx context.Context, key secret) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
+	if cause == nil || errors.Is(err, cause) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return fmt.Errorf("%w: %w", err, foreign(cause, key))
 }

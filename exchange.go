@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -139,13 +140,11 @@ func (x *exchange) checkRetry(_ context.Context, resp *http.Response, err error)
 // mayPass reports whether the last attempt failed in a way that may pass, and
 // may be made again: a write only if none of it was sent.
 func (x *exchange) mayPass() bool {
-	var corrupt *DecodeError
-	var failure *TransportError
-	switch {
-	case errors.As(x.failure, &failure):
+	switch failure := x.failure.(type) {
+	case *TransportError:
 		return failure.passing && (x.call.write == nil || failure.notSent)
-	case errors.As(x.failure, &corrupt):
-		return corrupt.passing && x.call.write == nil
+	case *DecodeError:
+		return failure.passing && x.call.write == nil
 	default:
 		return false
 	}
@@ -177,8 +176,7 @@ func (x *exchange) again(throttled bool, asked time.Duration) bool {
 // remark says in the failure why it is the last.
 func (x *exchange) remark(note string) {
 	x.note = note
-	var failure *TransportError
-	if errors.As(x.failure, &failure) {
+	if failure, ok := x.failure.(*TransportError); ok {
 		failure.note = note
 	}
 }
@@ -213,14 +211,21 @@ func (x *exchange) readResult(resp *http.Response) error {
 	if x.cfg.response != nil {
 		b.keep = int(b.limit)
 	}
-	d := &decoder{key: x.key, want: x.call.id}
-	d.json.Reset(b)
+	d := x.newDecoder(b)
+	d.want = x.call.id
 	e, refused := x.open(d)
+	broken := b.err
+	if d.err != nil && broken == nil {
+		b.fill()
+	}
 	x.kept = b.head
+	if d.err != nil && x.cfg.response != nil {
+		e = openRefusal(x.newDecoder(bytes.NewReader(x.kept)))
+	}
 	x.describe(resp, e)
 	switch {
-	case b.err != nil:
-		return x.unreadable(resp, b.err)
+	case broken != nil:
+		return x.unreadable(resp, broken)
 	case d.err != nil:
 		return x.decodeError(resp, d.err)
 	case refused:
@@ -230,14 +235,18 @@ func (x *exchange) readResult(resp *http.Response) error {
 	}
 }
 
+func (x *exchange) newDecoder(from io.Reader) *decoder {
+	d := &decoder{key: x.key}
+	d.json.Reset(from)
+	return d
+}
+
 // readRefusal reads the beginning of the body of an answer that says no. That
 // it may be cut does not matter: the status has been said.
 func (x *exchange) readRefusal(resp *http.Response) error {
 	b := &body{src: resp.Body, limit: int64(maxKept + x.key.overlap()), keep: maxKept + x.key.overlap()}
-	d := &decoder{key: x.key}
-	d.json.Reset(b)
-	e := openRefusal(d)
-	_, _ = io.Copy(io.Discard, b) // what is not JSON
+	e := openRefusal(x.newDecoder(b))
+	b.fill()
 	x.kept = b.head
 	x.describe(resp, e)
 	return x.apiError(resp, e)
@@ -260,7 +269,7 @@ func (x *exchange) apiError(resp *http.Response, e envelope) error {
 	return &APIError{
 		Op: x.call.op, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.meta, missingKey: e.missingKey,
-		Body: x.key.snippet(x.kept, maxKept), Header: x.key.header(telling(resp.Header)),
+		Body: x.key.snippet(x.kept, maxKept), Header: boundedHeader(x.key.header(telling(resp.Header))),
 		RetryAfter: retryAfter(resp.Header), Attempts: x.attempts, note: x.note,
 	}
 }
@@ -273,31 +282,46 @@ func telling(all http.Header) http.Header {
 		"X-Request-Id", "X-Correlation-Id", "X-Trace-Id", "Traceparent", "Cf-Ray",
 	} {
 		if values := all[name]; len(values) > 0 {
-			some[name] = []string{bounded(values[0], maxBodyText)}
+			some[name] = values[:1]
 		}
 	}
 	return some
 }
 
+// boundedHeader cuts the values of h. It comes after the key is taken out, of
+// which it could leave a part that nobody recognises.
+func boundedHeader(h http.Header) http.Header {
+	for _, values := range h {
+		for i := range values {
+			values[i] = bounded(values[i], maxBodyText)
+		}
+	}
+	return h
+}
+
 func (x *exchange) decodeError(resp *http.Response, f *fault) *DecodeError {
 	return &DecodeError{
 		Op: x.call.op, StatusCode: resp.StatusCode,
-		ContentType: x.key.text(bounded(resp.Header.Get("Content-Type"), maxPathText)),
-		Pointer:     f.pointer, Body: x.key.snippet(x.kept, maxKept), Err: f.err,
+		ContentType: bounded(x.key.text(resp.Header.Get("Content-Type")), maxPathText),
+		Pointer:     bounded(f.pointer, maxPointer), Body: x.key.snippet(x.kept, maxKept), Err: f.err,
 	}
 }
 
 // unreadable is an answer whose body broke off, was too large or is not what
 // it is labelled as.
 func (x *exchange) unreadable(resp *http.Response, err error) error {
-	var corrupt flate.CorruptInputError
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
+	if err == ErrResponseTooLarge {
+		return x.transportError(PhaseRead, err)
+	}
+	err = foreign(err, x.key)
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
+	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
 		failure := x.decodeError(resp, &fault{"", err})
 		failure.passing = true
 		return failure
 	}
 	failure := x.transportError(PhaseRead, err)
-	failure.passing = failure.passing || x.ctx.Err() == nil && !errors.Is(err, ErrResponseTooLarge)
+	failure.passing = x.ctx.Err() == nil
 	return failure
 }
 
@@ -309,7 +333,7 @@ func (x *exchange) noAnswer(err error) *TransportError {
 		phase, traced = attempt.phase, attempt.traced
 	}
 	err = plainError(err)
-	failure := x.transportError(phase, err)
+	failure := x.transportError(phase, foreign(err, x.key))
 	failure.passing = x.ctx.Err() == nil && passingFault(err, phase, traced)
 	return failure
 }
@@ -318,12 +342,13 @@ func (x *exchange) noAnswer(err error) *TransportError {
 // has ended, that is why. Of a write without an answer it is proved that
 // nothing was sent if the latch can be sealed, and in no other way.
 func (x *exchange) transportError(phase string, err error) *TransportError {
+	timeout := timedOut(err)
 	if x.ctx.Err() != nil {
-		err = ended(x.ctx)
+		err, timeout = ended(x.ctx, x.key), errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 	}
 	return &TransportError{
 		Op: x.call.op, Phase: phase, Attempts: x.attempts, LastStatus: x.status,
-		Err: cleaned(err, x.key), timeout: timedOut(err),
+		Err: err, timeout: timeout,
 		notSent: x.call.write != nil && x.status == 0 && x.latch.seal(),
 	}
 }

@@ -104,7 +104,11 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 }
 
 func (r InvoiceRequest) read(d *decoder) *Invoice {
-	return &Invoice{OrderID: r.OrderID, Raw: raw(d)}
+	created := &Invoice{OrderID: r.OrderID, Raw: raw(d)}
+	if created.Raw.Kind() == 'n' {
+		d.fail(errors.New("is null"))
+	}
+	return created
 }
 
 // invoice is an InvoiceRequest as it is posted.

@@ -192,6 +192,7 @@ func WithResponse(r *Response) CallOption {
 		if r == nil {
 			return &ArgumentError{Name: "WithResponse", Reason: "must not be nil"}
 		}
+		*r = Response{}
 		cfg.response = r
 		return nil
 	}

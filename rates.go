@@ -201,7 +201,7 @@ func (l *rateList) add(at node, symbol string, usd, eur node) *fault {
 	}
 	if i, ok := l.index[symbol]; ok {
 		if !l.all[i].USD.Equal(rate.USD) || !l.all[i].EUR.Equal(rate.EUR) {
-			return at.fault("%q is listed before with other rates", symbol)
+			return at.fault("%q is listed before with other rates", bounded(symbol, maxNamed))
 		}
 		return nil
 	}
@@ -213,6 +213,9 @@ func (l *rateList) add(at node, symbol string, usd, eur node) *fault {
 	return nil
 }
 
+// maxNamed bounds a name from the answer in the text of an error, in bytes.
+const maxNamed = 64
+
 // newRate reads both rates of a coin. A rate that is not there is an error
 // that names the coin, never zero.
 func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
@@ -223,11 +226,11 @@ func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
 		into *decimal.Decimal
 	}{{"USD", usd, &rate.USD}, {"EUR", eur, &rate.EUR}} {
 		if side.from.value == nil {
-			return rate, at.fault("%q has no %s rate", symbol, side.code)
+			return rate, at.fault("%q has no %s rate", bounded(symbol, maxNamed), side.code)
 		}
 		var f *fault
 		if *side.into, f = side.from.amount(); f != nil {
-			return rate, &fault{f.pointer, fmt.Errorf("the %s rate of %q %w", side.code, symbol, f.err)}
+			return rate, &fault{f.pointer, fmt.Errorf("the %s rate of %q %w", side.code, bounded(symbol, maxNamed), f.err)}
 		}
 	}
 	return rate, nil

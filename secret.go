@@ -80,7 +80,7 @@ func (s secret) overlap() int {
 func (s secret) header(h http.Header) http.Header {
 	clean := h.Clone()
 	for name, values := range clean {
-		if s.text(name) != name {
+		if s.inName(name) {
 			delete(clean, name)
 			name = redacted
 		}
@@ -90,6 +90,13 @@ func (s secret) header(h http.Header) http.Header {
 		clean[name] = values
 	}
 	return clean
+}
+
+// inName reports whether a header's name, the case of which HTTP changes,
+// holds the key.
+func (s secret) inName(name string) bool {
+	key := s.searched()
+	return key != "" && strings.Contains(strings.ToLower(name), strings.ToLower(key))
 }
 
 // value returns a JSON value of its own without the key, and still valid.
@@ -149,10 +156,16 @@ func redactText(text []byte, key string, limit int) (out []byte, found bool) {
 // with the escapes of JSON, or 0. A text that ends within a long part of the
 // key spells it too: the connection was cut there.
 func matchKey(text []byte, key string) int {
+	if whole := min(len(text), len(key)); whole >= shortestSearched && string(text[:whole]) == key[:whole] {
+		return whole
+	}
 	at := 0
 	for k := range len(key) {
+		if k >= shortestSearched && endsInEscape(text[at:]) {
+			return len(text)
+		}
 		if at == len(text) {
-			return partial(at, k)
+			return 0
 		}
 		char, n := unescape(text[at:])
 		if char != key[k] {
@@ -163,11 +176,10 @@ func matchKey(text []byte, key string) int {
 	return at
 }
 
-func partial(at, matched int) int {
-	if matched < shortestSearched {
-		return 0
-	}
-	return at
+// endsInEscape reports whether nothing is left of a text, or only the
+// beginning of an escape.
+func endsInEscape(rest []byte) bool {
+	return len(rest) == 0 || rest[0] == '\\' && len(rest) < len(`\u0000`) && (len(rest) == 1 || rest[1] == 'u')
 }
 
 // unescape returns the first character of text and how many bytes spell it.

@@ -230,17 +230,6 @@ func plainError(err error) error {
 	return err
 }
 
-// cleaned returns err, or where its text would show the key or the password in
-// a URL, an error that stands for it.
-func cleaned(err error, key secret) error {
-	text := err.Error()
-	clean := withoutPassword(key.text(text))
-	if clean == text {
-		return err
-	}
-	return &cleanError{clean, func(target error) bool { return errors.Is(err, target) }}
-}
-
 // withoutPassword removes what stands before the @ of a URL in text.
 func withoutPassword(text string) string {
 	before, after, found := strings.Cut(text, "://")

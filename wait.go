@@ -169,7 +169,7 @@ func (p *poller) sleep(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return p.end(ended(ctx))
+		return p.end(ended(ctx, p.client.key))
 	}
 }
 
