@@ -375,6 +375,9 @@ func sample(body []byte) string {
 
 // oneLine is the text of an error inside another's.
 func oneLine(err error) string {
+	if err == nil {
+		return "no reason is known"
+	}
 	text := strings.TrimPrefix(err.Error(), "gateway: ")
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -1,0 +1,386 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// failures are errors as the client returns them, made by the calls that meet
+// them; each with its exact text and all that it matches.
+var failures = []struct {
+	name      string
+	trip      tripper
+	call      func(ctx context.Context, c *gateway.Client) (any, error)
+	ctx       func() (context.Context, context.CancelFunc)
+	text      string
+	matches   []error
+	outcome   gateway.Outcome
+	safe      bool // to try again
+	isTimeout bool
+}{
+	{
+		name: "a refusal with words", trip: statusTrip(404, refused("Not Found")), call: withdrawalCall,
+		text:    `gateway: withdrawal: 404: "Not Found"`,
+		matches: []error{gateway.ErrNotFound}, outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a refusal for a missing key", trip: statusTrip(418, refused("x-api-key header is required")), call: withdrawalCall,
+		text:    `gateway: withdrawal: 418: "x-api-key header is required"`,
+		matches: []error{gateway.ErrMissingAPIKey},
+	},
+	{
+		name: "a refusal for a key, in other words", trip: statusTrip(401, refused("X-API-KEY header is required")), call: withdrawalCall,
+		text:    `gateway: withdrawal: 401: "X-API-KEY header is required"`,
+		matches: []error{gateway.ErrUnauthorized}, outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a refusal with words of several lines", trip: statusTrip(409, `{"message":"one\ntwo\u001b[31m","result":[],"meta":{}}`), call: withdrawalCall,
+		text:    `gateway: withdrawal: 409: "one\ntwo\x1b[31m"`,
+		matches: []error{gateway.ErrConflict}, outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a refusal that is a web page", trip: statusTrip(403, "<html>\nno</html>"), call: withdrawalCall,
+		text:    `gateway: withdrawal: 403: no message in the answer: "<html>\nno</html>"`,
+		matches: []error{gateway.ErrForbidden}, outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a refusal without a body", trip: statusTrip(400, ""), call: withdrawalCall,
+		text:    `gateway: withdrawal: 400: no message in the answer: empty body`,
+		outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a refusal with a long body", trip: statusTrip(400, strings.Repeat("a", 500)), call: withdrawalCall,
+		text:    `gateway: withdrawal: 400: no message in the answer: "` + strings.Repeat("a", 120) + `"…`,
+		outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a server error after all attempts", trip: statusTrip(502, ""), call: withdrawalCall,
+		text:    `gateway: withdrawal: 502: no message in the answer: empty body (3 attempts)`,
+		matches: []error{gateway.ErrServer}, safe: true,
+	},
+	{
+		name: "too many requests", trip: statusTrip(429, refused("Slow down."), "Retry-After", "90"), call: withdrawalCall,
+		text:    `gateway: withdrawal: 429: "Slow down."; retry after 1m30s`,
+		matches: []error{gateway.ErrRateLimited}, outcome: gateway.OutcomeRejected, safe: true,
+	},
+	{
+		name: "an error envelope with 200", trip: statusTrip(200, refused("It did not work.")), call: withdrawalCall,
+		text: `gateway: withdrawal: 200: "It did not work."`,
+	},
+	{
+		name: "an answer that is not understood", trip: statusTrip(200, "<html>"), call: withdrawalCall,
+		text: "gateway: withdrawal: 200: answer not understood: ",
+	},
+	{
+		name: "another withdrawal", trip: statusTrip(201, enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))),
+		call: withdrawalCall, text: "gateway: withdrawal: 201: answer not understood: /result/withdrawRequestId: another record than the one asked for: ",
+		matches: []error{gateway.ErrResponseMismatch},
+	},
+	{
+		name: "a redirect", trip: statusTrip(302, "", "Location", "https://evil.test"), call: withdrawalCall,
+		text:    "gateway: withdrawal: wait: redirect not followed; last status 302",
+		matches: []error{gateway.ErrRedirect},
+	},
+	{
+		name: "a refused connection", trip: errorTrip(refusedConnection("connect")), call: withdrawalCall,
+		text:    "gateway: withdrawal: dial: dial tcp: connect: connection refused (3 attempts)",
+		matches: []error{syscall.ECONNREFUSED}, safe: true,
+	},
+	{
+		name: "an attempt that takes too long", trip: hangTrip, call: withdrawalCall,
+		text:    "gateway: withdrawal: wait: no answer within 15s (3 attempts)",
+		matches: []error{gateway.ErrTimeout}, safe: true, isTimeout: true,
+	},
+	{
+		name: "the caller's deadline", trip: hangTrip, call: withdrawalCall,
+		ctx: func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), time.Second)
+		},
+		text:    "gateway: withdrawal: wait: context deadline exceeded",
+		matches: []error{gateway.ErrTimeout, context.DeadlineExceeded}, isTimeout: true,
+	},
+	{
+		name: "a call that was cancelled before", trip: hangTrip, call: withdrawalCall, ctx: cancelledContext,
+		text:    "gateway: withdrawal: start: context canceled",
+		matches: []error{context.Canceled},
+	},
+	{
+		name: "a bad argument", trip: hangTrip,
+		call:    func(ctx context.Context, c *gateway.Client) (any, error) { return c.Withdrawal(ctx, "a/b") },
+		text:    `gateway: withdrawal: withdrawRequestId: must not contain any of / \ % ? #`,
+		matches: []error{gateway.ErrInvalidArgument, gateway.ErrNotSent},
+		outcome: gateway.OutcomeNotSent,
+	},
+	{
+		name: "a rejected invoice", trip: statusTrip(422, refused("price is too small")), call: invoiceCall,
+		text:    `gateway: create_invoice: 422: "price is too small"`,
+		outcome: gateway.OutcomeRejected,
+	},
+	{
+		name: "a throttled invoice", trip: statusTrip(429, refused("Slow down.")), call: invoiceCall,
+		text:    `gateway: create_invoice: 429: "Slow down."`,
+		matches: []error{gateway.ErrRateLimited}, outcome: gateway.OutcomeRejected, safe: true,
+	},
+	{
+		name: "an invoice that was not sent", trip: errorTrip(refusedConnection("connect")), call: invoiceCall,
+		text:    "gateway: create_invoice: dial: dial tcp: connect: connection refused; nothing was sent (3 attempts)",
+		matches: []error{gateway.ErrNotSent, syscall.ECONNREFUSED}, outcome: gateway.OutcomeNotSent, safe: true,
+	},
+	{
+		name: "an invoice of which the answer is lost", trip: readThen(io.ErrUnexpectedEOF), call: invoiceCall,
+		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
+			`look it up before sending it again: wait: unexpected EOF`,
+		matches: []error{gateway.ErrOutcomeUnknown},
+	},
+	{
+		name: "an invoice that took too long", trip: hangAfterReading, call: invoiceCall,
+		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
+			`look it up before sending it again: wait: no answer within 1m0s`,
+		matches: []error{gateway.ErrOutcomeUnknown},
+	},
+	{
+		name: "an invoice and the caller's deadline", trip: hangAfterReading, call: invoiceCall,
+		ctx: func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), time.Second)
+		},
+		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
+			`look it up before sending it again: wait: context deadline exceeded`,
+		matches: []error{gateway.ErrOutcomeUnknown},
+	},
+	{
+		name: "an invoice and a server error", trip: statusTrip(503, refused("Not now.")), call: invoiceCall,
+		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
+			`look it up before sending it again: 503: "Not now."`,
+		matches: []error{gateway.ErrOutcomeUnknown},
+	},
+	{
+		name: "an invoice and an error envelope with 200", trip: statusTrip(200, refused("It did not work.")), call: invoiceCall,
+		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
+			`look it up before sending it again: 200: "It did not work."`,
+		matches: []error{gateway.ErrOutcomeUnknown},
+	},
+	{
+		name: "an invoice for an order without a name", trip: hangTrip,
+		call: func(ctx context.Context, c *gateway.Client) (any, error) { return c.CreateInvoice(ctx, order("")) },
+		text: "gateway: create_invoice: orderId: is required", matches: []error{gateway.ErrInvalidArgument, gateway.ErrNotSent},
+		outcome: gateway.OutcomeNotSent,
+	},
+}
+
+func withdrawalCall(ctx context.Context, c *gateway.Client) (any, error) {
+	return c.Withdrawal(ctx, requestID)
+}
+
+func invoiceCall(ctx context.Context, c *gateway.Client) (any, error) {
+	return c.CreateInvoice(ctx, order("A-17"))
+}
+
+func statusTrip(status int, body string, headers ...string) tripper {
+	return func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		return reply(status, body, headers...), nil
+	}
+}
+
+func errorTrip(err error) tripper {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+func readThen(err error) tripper {
+	return func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		return nil, err
+	}
+}
+
+func hangTrip(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+func hangAfterReading(req *http.Request) (*http.Response, error) {
+	drain(req)
+	return hangTrip(req)
+}
+
+func cancelledContext() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx, cancel
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range failures {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				if tt.ctx != nil {
+					ctx, cancel = tt.ctx()
+				}
+				defer cancel()
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tt.trip}))
+				got, err := tt.call(ctx, c)
+				require.Error(t, err)
+				assertInvariants(t, got, err)
+				assertText(t, tt.text, err)
+				assertMatches(t, err, tt.matches)
+				for _, wrapped := range []error{err, fmt.Errorf("shop: %w", err), errors.Join(errors.New("other"), err)} {
+					assert.Equal(t, tt.outcome, gateway.OutcomeOf(wrapped))
+					assert.Equal(t, tt.safe, gateway.SafeToRetry(wrapped))
+				}
+				var network net.Error
+				if errors.As(err, &network) {
+					assert.Equal(t, tt.isTimeout, network.Timeout())
+				}
+				var timeout interface{ Timeout() bool }
+				assert.Equal(t, tt.isTimeout, errors.As(err, &timeout) && timeout.Timeout())
+			})
+		})
+	}
+}
+
+// assertText asserts the text of an error; one that ends in ": " is how the
+// text begins, before the words of another package.
+func assertText(t *testing.T, want string, err error) {
+	t.Helper()
+	if strings.HasSuffix(want, ": ") {
+		assert.True(t, strings.HasPrefix(err.Error(), want), err.Error())
+		return
+	}
+	assert.EqualError(t, err, want)
+}
+
+func assertMatches(t *testing.T, err error, want []error) {
+	t.Helper()
+	others := []error{context.Canceled, context.DeadlineExceeded, syscall.ECONNREFUSED}
+	for _, target := range append(others, sentinels...) {
+		wanted := false
+		for _, w := range want {
+			wanted = wanted || w == target //nolint:errorlint // the sentinel itself
+		}
+		assert.Equal(t, wanted, errors.Is(err, target), "%q of %v", target, err)
+	}
+}
+
+func TestOutcomeOf(t *testing.T) {
+	t.Parallel()
+	unknown := &gateway.OutcomeUnknownError{Cause: io.EOF}
+	argument := &gateway.ArgumentError{}
+	refusal := &gateway.APIError{StatusCode: 400}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want gateway.Outcome
+		safe bool
+	}{
+		{"nil", nil, gateway.OutcomeSucceeded, false},
+		{"an error of another package", io.EOF, gateway.OutcomeUnknown, false},
+		{"a context's", context.Canceled, gateway.OutcomeUnknown, false},
+		{"a zero APIError", &gateway.APIError{}, gateway.OutcomeUnknown, false},
+		{"a zero TransportError", &gateway.TransportError{Err: io.EOF}, gateway.OutcomeUnknown, false},
+		{"a zero DecodeError", &gateway.DecodeError{Err: io.EOF}, gateway.OutcomeUnknown, false},
+		{"an ArgumentError", argument, gateway.OutcomeNotSent, false},
+		{"a refusal", refusal, gateway.OutcomeRejected, false},
+		{"a passing refusal", &gateway.APIError{StatusCode: 429}, gateway.OutcomeRejected, true},
+		{"an unknown outcome", unknown, gateway.OutcomeUnknown, false},
+		{"an unknown outcome that is wrapped", fmt.Errorf("%w", unknown), gateway.OutcomeUnknown, false},
+		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), gateway.OutcomeRejected, false},
+		{"a refusal joined with an unknown outcome", errors.Join(refusal, unknown), gateway.OutcomeUnknown, false},
+		{"a bad argument joined with an unknown outcome", errors.Join(argument, unknown), gateway.OutcomeUnknown, false},
+		{"a passing refusal joined with an unknown outcome", errors.Join(&gateway.APIError{StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
+		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
+		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
+		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeUnknown, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.want, gateway.OutcomeOf(tt.err))
+			assert.Equal(t, tt.safe, gateway.SafeToRetry(tt.err))
+		})
+	}
+}
+
+func TestOutcome_String(t *testing.T) {
+	t.Parallel()
+	var zero gateway.Outcome
+	assert.Equal(t, gateway.OutcomeUnknown, zero, "the zero value is the safe answer")
+	for outcome, want := range map[gateway.Outcome]string{
+		gateway.OutcomeUnknown: "unknown", gateway.OutcomeSucceeded: "succeeded",
+		gateway.OutcomeNotSent: "not sent", gateway.OutcomeRejected: "rejected", 9: "Outcome(9)", -1: "Outcome(-1)",
+	} {
+		assert.Equal(t, want, outcome.String())
+	}
+}
+
+// No generic helper may send an unknown invoice again, and no handler of
+// cancelled requests may swallow it.
+func TestOutcomeUnknownError(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{
+		context.Canceled, context.DeadlineExceeded, gateway.ErrTimeout, gateway.ErrNotSent, io.EOF, syscall.ECONNRESET,
+		&gateway.APIError{StatusCode: 503}, &net.OpError{Op: "read", Err: temporaryError{}}, &gateway.ArgumentError{},
+	} {
+		err := error(&gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A-17", Cause: cause})
+		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
+		assert.NotErrorIs(t, err, cause)
+		assert.Nil(t, errors.Unwrap(err))
+		var network net.Error
+		require.ErrorAs(t, err, &network)
+		assert.False(t, network.Timeout())
+		var temporary interface{ Temporary() bool }
+		require.ErrorAs(t, err, &temporary)
+		assert.False(t, temporary.Temporary())
+		var answer *gateway.APIError
+		assert.False(t, errors.As(err, &answer))
+		assert.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// What a network says may have several lines, and the text of an error has one.
+func TestErrors_OneLine(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("gateway: it\nbroke\r\n\tat once")
+	for _, err := range []error{
+		&gateway.TransportError{Op: "balance", Phase: gateway.PhaseWait, Err: broken},
+		&gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A\n17", Cause: broken},
+		&gateway.WaitError{WithdrawRequestID: "w\n1", Err: broken, Fault: broken},
+		&gateway.APIError{Op: "balance", StatusCode: 500, Message: "it\nbroke"},
+		&gateway.APIError{Op: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
+		&gateway.DecodeError{Op: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
+		&gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{Status: gateway.WithdrawalFailed, WithdrawRequestID: "w\n1"}},
+	} {
+		t.Run(fmt.Sprintf("%T", err), func(t *testing.T) {
+			t.Parallel()
+			assert.NotContains(t, err.Error(), "\n")
+			assert.True(t, strings.HasPrefix(err.Error(), "gateway: "))
+		})
+	}
+}
+
+// Every sentinel is its own, and says whose it is.
+func TestSentinels(t *testing.T) {
+	t.Parallel()
+	for i, a := range sentinels {
+		assert.True(t, strings.HasPrefix(a.Error(), "gateway: "), a.Error())
+		for _, b := range sentinels[i+1:] {
+			assert.NotErrorIs(t, a, b)
+			assert.NotEqual(t, a.Error(), b.Error())
+		}
+	}
+}

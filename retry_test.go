@@ -1,0 +1,550 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A pace is a client in a bubble whose transport notes when it is used.
+type pace struct {
+	client *gateway.Client
+	begun  time.Time
+	at     []time.Time
+}
+
+// paced makes a client whose n-th request, from 0, is answered with answers[n],
+// and those after the last like the last.
+func paced(t *testing.T, policy gateway.RetryPolicy, answers ...func() (*http.Response, error)) *pace {
+	t.Helper()
+	p := &pace{begun: time.Now()}
+	options := []gateway.Option{through(func(*http.Request) (*http.Response, error) {
+		p.at = append(p.at, time.Now())
+		return answers[min(len(p.at), len(answers))-1]()
+	})}
+	if policy != (gateway.RetryPolicy{}) {
+		options = append(options, gateway.WithRetry(policy))
+	}
+	p.client = newClient(t, "http://localhost", options...)
+	return p
+}
+
+// waits are the waits between the requests.
+func (p *pace) waits() []time.Duration {
+	var all []time.Duration
+	for i := 1; i < len(p.at); i++ {
+		all = append(all, p.at[i].Sub(p.at[i-1]))
+	}
+	return all
+}
+
+func (p *pace) withdrawal(ctx context.Context) error {
+	_, err := p.client.Withdrawal(ctx, requestID)
+	return err
+}
+
+func says503(headers ...string) func() (*http.Response, error) {
+	return func() (*http.Response, error) { return reply(503, refused("Not now."), headers...), nil }
+}
+
+func saysStatus(status int, headers ...string) func() (*http.Response, error) {
+	return func() (*http.Response, error) { return reply(status, refused("No."), headers...), nil }
+}
+
+func saysGood() (*http.Response, error) { return reply(201, enveloped(withdrawalJSON)), nil }
+
+// Waits are drawn between 0 and a ceiling that doubles: over many calls they
+// stay under it, and come near both ends.
+func TestRetry_FullJitter(t *testing.T) {
+	t.Parallel()
+	const calls = 300
+	for _, tt := range []struct {
+		name     string
+		policy   gateway.RetryPolicy
+		status   int
+		ceilings []time.Duration
+	}{
+		{
+			"the defaults",
+			gateway.RetryPolicy{},
+			500,
+			[]time.Duration{100 * time.Millisecond, 200 * time.Millisecond},
+		},
+		{
+			"the defaults after 429",
+			gateway.RetryPolicy{},
+			429,
+			[]time.Duration{time.Second, 2 * time.Second},
+		},
+		{
+			"the defaults after 503",
+			gateway.RetryPolicy{},
+			503,
+			[]time.Duration{time.Second, 2 * time.Second},
+		},
+		{
+			"ten attempts up to the default cap",
+			gateway.RetryPolicy{MaxAttempts: 10, BaseDelay: time.Second},
+			502,
+			[]time.Duration{1e9, 2e9, 4e9, 5e9, 5e9, 5e9, 5e9, 5e9, 5e9},
+		},
+		{
+			"a longer base than after 429",
+			gateway.RetryPolicy{BaseDelay: 3 * time.Second, MaxDelay: time.Minute},
+			429,
+			[]time.Duration{3 * time.Second, 6 * time.Second},
+		},
+		{
+			"a cap that is shorter than the base after 429",
+			gateway.RetryPolicy{MaxDelay: 200 * time.Millisecond},
+			429,
+			[]time.Duration{200 * time.Millisecond, 200 * time.Millisecond},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				most := make([]time.Duration, len(tt.ceilings))
+				least := slices.Repeat([]time.Duration{math.MaxInt64}, len(tt.ceilings))
+				for range calls {
+					p := paced(t, tt.policy, saysStatus(tt.status)) // each with a budget of its own
+					require.Error(t, p.withdrawal(t.Context()))
+					waits := p.waits()
+					require.Len(t, waits, len(tt.ceilings))
+					for i, wait := range waits {
+						most[i] = max(most[i], wait)
+						least[i] = min(least[i], wait)
+					}
+				}
+				for i, ceiling := range tt.ceilings {
+					assert.Less(t, most[i], ceiling+1, "wait %d", i)
+					assert.Greater(t, most[i], ceiling*9/10, "wait %d of many comes near the ceiling", i)
+					assert.Less(t, least[i], ceiling/10, "wait %d of many comes near 0", i)
+				}
+			})
+		})
+	}
+}
+
+// A Retry-After is a floor under the wait, in every spelling that HTTP knows;
+// one that can not be read, or lies in the past, asks nothing.
+func TestRetry_RetryAfter(t *testing.T) {
+	t.Parallel()
+	// Bubbles begin at this time.
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	date := now.Format(http.TimeFormat)
+	in := func(d time.Duration, layout string) string { return now.Add(d).Format(layout) }
+	for _, tt := range []struct {
+		name    string
+		headers []string
+		floor   time.Duration // what the error says, too
+		sent    int
+	}{
+		{"row 38: 1 s", []string{"Retry-After", "1"}, time.Second, 3},
+		{"row 38: 30 s, the longest that is waited for", []string{"Retry-After", "30"}, 30 * time.Second, 3},
+		{"row 39: 31 s", []string{"Retry-After", "31"}, 31 * time.Second, 1},
+		{"row 39: a day", []string{"Retry-After", "86400"}, 24 * time.Hour, 1},
+		{"row 40: none", nil, 0, 3},
+		{"row 40: 0", []string{"Retry-After", "0"}, 0, 3},
+		{"row 40: −1", []string{"Retry-After", "-1"}, 0, 3},
+		{"row 40: 1.5", []string{"Retry-After", "1.5"}, 0, 3},
+		{"row 40: words", []string{"Retry-After", "abc"}, 0, 3},
+		{"row 40: empty", []string{"Retry-After", ""}, 0, 3},
+		{"row 40: 2⁶³−1", []string{"Retry-After", "9223372036854775807"}, math.MaxInt64, 1},
+		{"row 40: 2⁶⁴ and more", []string{"Retry-After", "99999999999999999999999999"}, math.MaxInt64, 1},
+		{"row 40: seconds that overflow as nanoseconds", []string{"Retry-After", "9223372037"}, math.MaxInt64, 1},
+		{"row 40: a date in the past", []string{"Retry-After", in(-time.Hour, http.TimeFormat)}, 0, 3},
+		{"row 40: a date", []string{"Date", date, "Retry-After", in(20*time.Second, http.TimeFormat)}, 20 * time.Second, 3},
+		{
+			"row 40: a date of RFC 850",
+			[]string{"Date", date, "Retry-After", in(20*time.Second, "Monday, 02-Jan-06 15:04:05 GMT")},
+			20 * time.Second, 3,
+		},
+		{"row 40: a date of asctime", []string{"Date", date, "Retry-After", in(20*time.Second, time.ANSIC)}, 20 * time.Second, 3},
+		{"row 40: two headers, of which the first counts", []string{"Retry-After", "2", "Retry-After", "86400"}, 2 * time.Second, 3},
+		{"row 40: a date in the year 9999", []string{"Date", date, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"}, math.MaxInt64, 1},
+		{
+			"row 61: this clock is an hour behind the service's",
+			[]string{"Date", in(time.Hour, http.TimeFormat), "Retry-After", in(time.Hour+5*time.Second, http.TimeFormat)},
+			5 * time.Second, 3,
+		},
+		{
+			"row 61: this clock is an hour ahead of the service's",
+			[]string{"Date", in(-time.Hour, http.TimeFormat), "Retry-After", in(-time.Hour+5*time.Second, http.TimeFormat)},
+			5 * time.Second, 3,
+		},
+		{
+			"row 61: this clock is years behind, and the answer has no Date",
+			[]string{"Retry-After", "Thu, 01 Jan 2026 00:00:00 GMT"},
+			time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now), 1,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, status := range []int{429, 503} {
+				synctest.Test(t, func(t *testing.T) {
+					p := paced(t, gateway.RetryPolicy{}, saysStatus(status, tt.headers...))
+					err := p.withdrawal(t.Context())
+					var answer *gateway.APIError
+					require.ErrorAs(t, err, &answer)
+					assert.Equal(t, tt.sent, len(p.at), "requests")
+					assert.Equal(t, tt.floor, answer.RetryAfter, "RetryAfter of %v", err)
+					for _, wait := range p.waits() {
+						assert.GreaterOrEqual(t, wait, tt.floor)
+						assert.LessOrEqual(t, wait, max(tt.floor, 2*time.Second))
+					}
+					if tt.sent == 1 {
+						assert.Zero(t, time.Since(p.begun), "it returns at once")
+					}
+				})
+				synctest.Test(t, func(t *testing.T) { assertInvoiceRetryAfter(t, status, tt.floor, tt.headers) })
+			}
+		})
+	}
+}
+
+// assertInvoiceRetryAfter asserts that no Retry-After makes an invoice wait.
+func assertInvoiceRetryAfter(t *testing.T, status int, floor time.Duration, headers []string) {
+	t.Helper()
+	p := paced(t, gateway.RetryPolicy{}, saysStatus(status, headers...))
+	got, err := p.client.CreateInvoice(t.Context(), order("A-17"))
+	assertInvariants(t, got, err)
+	assert.Len(t, p.at, 1)
+	assert.Zero(t, time.Since(p.begun))
+	if status == 503 {
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		return
+	}
+	var answer *gateway.APIError
+	require.ErrorAs(t, err, &answer)
+	assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+	assert.ErrorIs(t, err, gateway.ErrRateLimited)
+	assert.Equal(t, floor, answer.RetryAfter)
+}
+
+// A Retry-After on an answer that says yes asks nothing.
+func TestRetry_RetryAfterOfASuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
+			return reply(200, enveloped(withdrawalJSON), "Retry-After", "86400"), nil
+		})
+		assert.NoError(t, p.withdrawal(t.Context()))
+		assert.Zero(t, time.Since(p.begun))
+	})
+}
+
+func TestRetry_MaxRetryAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := paced(t, gateway.RetryPolicy{MaxRetryAfter: time.Hour}, says503("Retry-After", "3600"), saysGood)
+		assert.NoError(t, p.withdrawal(t.Context()))
+		assert.GreaterOrEqual(t, time.Since(p.begun), time.Hour)
+	})
+}
+
+// A wait that would be longer than the caller's deadline is not begun: what
+// the service said is worth more than that time is up.
+func TestRetry_WaitPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "20"))
+		err := p.withdrawal(ctx)
+		assertInvariants(t, (*gateway.Withdrawal)(nil), err)
+		var answer *gateway.APIError
+		require.ErrorAs(t, err, &answer)
+		assert.Equal(t, 503, answer.StatusCode)
+		assert.Equal(t, 20*time.Second, answer.RetryAfter)
+		assert.Equal(t, "Not now.", answer.Message)
+		assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.Contains(t, err.Error(), "(the next one would be after the deadline)")
+		assert.Len(t, p.at, 1)
+		assert.Zero(t, time.Since(p.begun), "it returns at once")
+	})
+}
+
+// The same for an attempt without an answer, of a read and of an invoice.
+func TestRetry_FaultWaitPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		policy := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}
+		c := newClient(t, "http://localhost", gateway.WithRetry(policy), gateway.WithHTTPClient(&http.Client{
+			Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, refusedConnection("connect") }),
+		}))
+		for _, s := range subjects() {
+			got, err := s.call(ctx, c)
+			assertInvariants(t, got, err)
+			assert.Contains(t, err.Error(), "(the next one would be after the deadline)")
+			assert.NotErrorIs(t, err, gateway.ErrTimeout)
+			assert.Equal(t, s.write, errors.Is(err, gateway.ErrNotSent))
+		}
+	})
+}
+
+func TestRetry_Cancelled(t *testing.T) {
+	t.Parallel()
+	errShutdown := errors.New("shutting down")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
+			time.AfterFunc(10*time.Second, func() { cancel(errShutdown) })
+			return reply(503, refused("Not now."), "Retry-After", "20"), nil
+		})
+		err := p.withdrawal(ctx)
+		assertInvariants(t, (*gateway.Withdrawal)(nil), err)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, errShutdown)
+		var failure *gateway.TransportError
+		require.ErrorAs(t, err, &failure)
+		assert.Equal(t, gateway.PhaseBackoff, failure.Phase)
+		assert.Equal(t, 503, failure.LastStatus)
+		assert.Equal(t, 1, failure.Attempts)
+		assert.Equal(t, "gateway: withdrawal: backoff: context canceled: shutting down; last status 503", err.Error())
+		assert.False(t, gateway.SafeToRetry(err))
+		assert.Equal(t, 10*time.Second, time.Since(p.begun), "it returns when it is cancelled")
+	})
+}
+
+// The last answer is the error, though attempts before it failed otherwise,
+// and the other way round.
+func TestRetry_MixedFaults(t *testing.T) {
+	t.Parallel()
+	cut := func() (*http.Response, error) { return nil, refusedConnection("read") }
+	for _, tt := range []struct {
+		name    string
+		answers []func() (*http.Response, error)
+		want    string // of the error; "" for none
+		sent    int
+	}{
+		{"a fault, then 503 twice", []func() (*http.Response, error){cut, says503(), says503()}, `gateway: withdrawal: 503: "Not now." (3 attempts)`, 3},
+		{"503, then 404", []func() (*http.Response, error){says503(), saysStatus(404)}, `gateway: withdrawal: 404: "No." (2 attempts)`, 2},
+		{
+			"503 twice, then a fault",
+			[]func() (*http.Response, error){says503(), says503(), cut},
+			"gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)", 3,
+		},
+		{"503, a fault, then a good answer", []func() (*http.Response, error){says503(), cut, saysGood}, "", 3},
+		{"429, then 500, then a good answer", []func() (*http.Response, error){saysStatus(429), saysStatus(500), saysGood}, "", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := paced(t, gateway.RetryPolicy{}, tt.answers...)
+				err := p.withdrawal(t.Context())
+				assert.Len(t, p.at, tt.sent)
+				if tt.want == "" {
+					assert.NoError(t, err)
+					return
+				}
+				assert.EqualError(t, err, tt.want)
+			})
+		})
+	}
+}
+
+func TestRetry_MaxAttempts(t *testing.T) {
+	t.Parallel()
+	for attempts := 1; attempts <= 10; attempts++ {
+		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := paced(t, gateway.RetryPolicy{MaxAttempts: attempts}, says503())
+				assert.Error(t, p.withdrawal(t.Context()))
+				assert.Len(t, p.at, attempts)
+			})
+		})
+	}
+}
+
+// Attempts have a timeout each, and a create-invoice a longer one.
+func TestRetry_AttemptTimeouts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		options       []gateway.Option
+		read, invoice time.Duration
+	}{
+		{"the defaults", nil, 15 * time.Second, time.Minute},
+		{
+			"both are set",
+			[]gateway.Option{gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second, InvoiceTimeout: 2 * time.Second})},
+			time.Second, 2 * time.Second,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range subjects() {
+				synctest.Test(t, func(t *testing.T) {
+					var lasted []time.Duration
+					c := newClient(t, "http://localhost", append(tt.options, through(func(req *http.Request) (*http.Response, error) {
+						begun := time.Now()
+						<-req.Context().Done()
+						lasted = append(lasted, time.Since(begun))
+						return nil, req.Context().Err()
+					}))...)
+					_, err := s.call(t.Context(), c)
+					require.Error(t, err)
+					if s.write {
+						assert.Equal(t, []time.Duration{tt.invoice}, lasted)
+						return
+					}
+					assert.ErrorIs(t, err, gateway.ErrTimeout)
+					assert.Equal(t, []time.Duration{tt.read, tt.read, tt.read}, lasted)
+				})
+			}
+		})
+	}
+}
+
+// The Timeout of the caller's http.Client is that of one attempt.
+func TestRetry_TimeoutOfTheCallersClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lasted []time.Duration
+		client := &http.Client{Timeout: 7 * time.Second, Transport: tripper(func(req *http.Request) (*http.Response, error) {
+			begun := time.Now()
+			drain(req)
+			<-req.Context().Done()
+			lasted = append(lasted, time.Since(begun))
+			return nil, req.Context().Err()
+		})}
+		c := newClient(t, "http://localhost", gateway.WithHTTPClient(client))
+		_, err := c.Withdrawal(t.Context(), requestID)
+		assert.ErrorIs(t, err, gateway.ErrTimeout)
+		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		assert.Equal(t, []time.Duration{7e9, 7e9, 7e9, 7e9}, lasted)
+		assert.Equal(t, 7*time.Second, client.Timeout)
+	})
+}
+
+// budgetText is what an error says of an empty budget.
+const budgetText = "the retry budget was empty"
+
+// A service that fails everything gets first attempts, and no more than 35
+// retries, which is 500 tokens at 14 each.
+func TestRetry_Budget(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		status  int
+		retries int
+	}{
+		{"row 59: 10,000 calls fail with 500", 500, 35},
+		{"row 59: 10,000 calls are throttled", 503, 100},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const calls = 10_000
+				p := paced(t, gateway.RetryPolicy{}, saysStatus(tt.status))
+				var last error
+				for range calls {
+					last = p.withdrawal(t.Context())
+				}
+				assert.Equal(t, calls+tt.retries, len(p.at))
+				assertInvariants(t, (*gateway.Withdrawal)(nil), last)
+				assert.Contains(t, last.Error(), budgetText)
+				var answer *gateway.APIError
+				require.ErrorAs(t, last, &answer)
+				assert.Equal(t, tt.status, answer.StatusCode)
+			})
+		})
+	}
+}
+
+// Successes fill the budget again: a token each.
+func TestRetry_BudgetRecovers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		failing := true
+		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
+			if failing {
+				return saysStatus(500)()
+			}
+			return saysGood()
+		})
+		for range 100 {
+			_ = p.withdrawal(t.Context())
+		}
+		failing = false
+		p.at = nil
+		for range 5 { // 490 tokens are spent: 4 more are needed for a retry
+			assert.NoError(t, p.withdrawal(t.Context()), "a first attempt is always sent")
+		}
+		assert.Len(t, p.at, 5)
+		failing = true
+		p.at = nil
+		err := p.withdrawal(t.Context())
+		assert.Len(t, p.at, 2, "one retry was earned")
+		assert.Contains(t, err.Error(), budgetText)
+	})
+}
+
+// A retry that helps gives back what it took.
+func TestRetry_BudgetOfHelpfulRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
+			if n++; n%2 == 1 {
+				return saysStatus(500)()
+			}
+			return saysGood()
+		})
+		for range 1000 {
+			require.NoError(t, p.withdrawal(t.Context()))
+		}
+	})
+}
+
+// The budget holds for the retries of an invoice that was not sent.
+func TestRetry_BudgetOfInvoices(t *testing.T) {
+	t.Parallel()
+	t.Run("row 59: invoices that can not be sent", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{
+				Transport: tripper(func(*http.Request) (*http.Response, error) {
+					tries++
+					return nil, refusedConnection("connect")
+				}),
+			}))
+			var last error
+			for i := range 100 {
+				_, last = c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
+				require.ErrorIs(t, last, gateway.ErrNotSent)
+			}
+			assert.Equal(t, 100+35, tries)
+			assert.Contains(t, last.Error(), budgetText)
+		})
+	})
+}
+
+// Clients do not share a budget.
+func TestRetry_BudgetIsOfOneClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			p := paced(t, gateway.RetryPolicy{}, saysStatus(500))
+			assert.Error(t, p.withdrawal(t.Context()))
+			assert.Len(t, p.at, 3)
+		}
+	})
+}
