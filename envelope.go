@@ -64,22 +64,8 @@ func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool
 
 // openRefusal reads what there is of an envelope in the body of an answer that
 // says no, which need not be an envelope, nor whole.
-func openRefusal(d *decoder) (e envelope) {
-	d.begin('{')
-	for d.more() {
-		switch string(d.name()) {
-		case "message":
-			e.readMessage(d)
-		case "meta":
-			e.meta = d.key.value(d.value())
-		case "result":
-			e.start = d.json.InputOffset()
-			d.skip()
-			e.end = d.json.InputOffset()
-		default:
-			d.skip()
-		}
-	}
+func openRefusal(d *decoder) envelope {
+	_, e, _ := open(d, func(d *decoder) struct{} { d.skip(); return struct{}{} })
 	return e
 }
 

@@ -1,12 +1,8 @@
 package gateway
 
 import (
-	"bytes"
-	"compress/flate"
-	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,9 +10,6 @@ import (
 
 	"github.com/hashicorp/go-retryablehttp"
 )
-
-// maxKept is how much of an answer an error keeps, in bytes.
-const maxKept = 8 << 10
 
 // An exchange is one call on its way: what is to be sent, and what has come of
 // it so far. It is used by one goroutine, but for the latch.
@@ -184,145 +177,6 @@ func (x *exchange) remark(note string) {
 func (x *exchange) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	x.waiting, x.received = true, false
 	return x.wait
-}
-
-// receive reads the answer of the last attempt, and closes it.
-func (x *exchange) receive(resp *http.Response) error {
-	defer func() { _ = resp.Body.Close() }()
-	x.received = true
-	switch {
-	case resp.StatusCode >= 400:
-		x.failure = x.readRefusal(resp)
-	case resp.StatusCode >= 300:
-		x.describe(resp, envelope{})
-		x.failure = x.transportError(PhaseWait, ErrRedirect)
-	case resp.StatusCode < 200:
-		x.describe(resp, envelope{})
-		x.failure = x.transportError(PhaseWait, fmt.Errorf("status %d is no answer", resp.StatusCode))
-	default:
-		x.failure = x.readResult(resp)
-	}
-	return x.failure
-}
-
-// readResult reads the body of an answer that says yes.
-func (x *exchange) readResult(resp *http.Response) error {
-	b := &body{src: resp.Body, limit: x.client.cfg.maxBytes, keep: maxKept + x.key.overlap()}
-	if x.cfg.response != nil {
-		b.keep = int(b.limit)
-	}
-	d := x.newDecoder(b)
-	d.want = x.call.id
-	e, refused := x.open(d)
-	broken := b.err
-	if d.err != nil && broken == nil {
-		b.fill()
-	}
-	x.kept = b.head
-	if d.err != nil && x.cfg.response != nil {
-		e = openRefusal(x.newDecoder(bytes.NewReader(x.kept)))
-	}
-	x.describe(resp, e)
-	switch {
-	case broken != nil:
-		return x.unreadable(resp, broken)
-	case d.err != nil:
-		return x.decodeError(resp, d.err)
-	case refused:
-		return x.apiError(resp, e)
-	default:
-		return nil
-	}
-}
-
-func (x *exchange) newDecoder(from io.Reader) *decoder {
-	d := &decoder{key: x.key}
-	d.json.Reset(from)
-	return d
-}
-
-// readRefusal reads the beginning of the body of an answer that says no. That
-// it may be cut does not matter: the status has been said.
-func (x *exchange) readRefusal(resp *http.Response) error {
-	b := &body{src: resp.Body, limit: int64(maxKept + x.key.overlap()), keep: maxKept + x.key.overlap()}
-	e := openRefusal(x.newDecoder(b))
-	b.fill()
-	x.kept = b.head
-	x.describe(resp, e)
-	return x.apiError(resp, e)
-}
-
-// describe fills the caller's Response.
-func (x *exchange) describe(resp *http.Response, e envelope) {
-	r := x.cfg.response
-	if r == nil {
-		return
-	}
-	r.Header = x.key.header(resp.Header)
-	r.Message, r.Meta = e.message, e.meta
-	if result := e.cut(x.kept); result.IsValid() {
-		r.Result = x.key.value(result)
-	}
-}
-
-func (x *exchange) apiError(resp *http.Response, e envelope) error {
-	return &APIError{
-		Op: x.call.op, StatusCode: resp.StatusCode,
-		Message: e.message, Meta: e.meta, missingKey: e.missingKey,
-		Body: x.key.snippet(x.kept, maxKept), Header: boundedHeader(x.key.header(telling(resp.Header))),
-		RetryAfter: retryAfter(resp.Header), Attempts: x.attempts, note: x.note,
-	}
-}
-
-// telling returns the headers that help to find an answer in somebody's log.
-func telling(all http.Header) http.Header {
-	some := http.Header{}
-	for _, name := range [...]string{
-		"Content-Type", "Date", "Server", "Via", "Retry-After",
-		"X-Request-Id", "X-Correlation-Id", "X-Trace-Id", "Traceparent", "Cf-Ray",
-	} {
-		if values := all[name]; len(values) > 0 {
-			some[name] = values[:1]
-		}
-	}
-	return some
-}
-
-// boundedHeader cuts the values of h. It comes after the key is taken out, of
-// which it could leave a part that nobody recognises.
-func boundedHeader(h http.Header) http.Header {
-	for _, values := range h {
-		for i := range values {
-			values[i] = bounded(values[i], maxBodyText)
-		}
-	}
-	return h
-}
-
-func (x *exchange) decodeError(resp *http.Response, f *fault) *DecodeError {
-	return &DecodeError{
-		Op: x.call.op, StatusCode: resp.StatusCode,
-		ContentType: bounded(x.key.text(resp.Header.Get("Content-Type")), maxPathText),
-		Pointer:     bounded(f.pointer, maxPointer), Body: x.key.snippet(x.kept, maxKept), Err: f.err,
-	}
-}
-
-// unreadable is an answer whose body broke off, was too large or is not what
-// it is labelled as.
-func (x *exchange) unreadable(resp *http.Response, err error) error {
-	if err == ErrResponseTooLarge {
-		return x.transportError(PhaseRead, err)
-	}
-	err = foreign(err, x.key)
-	_, corrupt := errors.AsType[flate.CorruptInputError](err)
-	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		failure := x.decodeError(resp, &fault{"", err})
-		failure.passing = true
-		return failure
-	}
-	failure := x.transportError(PhaseRead, err)
-	failure.passing = x.ctx.Err() == nil
-	return failure
 }
 
 // noAnswer is an attempt that got no answer.
