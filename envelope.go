@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -91,7 +92,7 @@ func (e *envelope) readMessage(d *decoder) {
 	message := string(unquote(value))
 	e.success = message == successMessage
 	e.missingKey = message == missingKeyMessage
-	e.message = bounded(d.key.decoded(message), maxMessage)
+	e.message = strings.Clone(bounded(d.key.decoded(message), maxMessage))
 }
 
 // bounded cuts text to at most so many bytes, between two characters.

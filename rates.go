@@ -226,7 +226,7 @@ func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
 		into *decimal.Decimal
 	}{{"USD", usd, &rate.USD}, {"EUR", eur, &rate.EUR}} {
 		if side.from.value == nil {
-			return rate, at.fault("%q has no %s rate", bounded(symbol, maxNamed), side.code)
+			return rate, at.fault("%q has no %s rate, or two", bounded(symbol, maxNamed), side.code)
 		}
 		var f *fault
 		if *side.into, f = side.from.amount(); f != nil {

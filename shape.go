@@ -106,7 +106,16 @@ func networkName(members []node) string {
 }
 
 // fiat finds an amount in a fiat currency by its code, which may be spelled
-// in lower or upper case.
+// in lower or upper case. An amount under each of them is none: which of the
+// two counts is not for us to say.
 func fiat(members []node, code string) (node, bool) {
-	return member(members, strings.ToLower(code), code)
+	lower, isLower := member(members, strings.ToLower(code))
+	upper, isUpper := member(members, code)
+	if isLower && isUpper {
+		return node{}, false
+	}
+	if isUpper {
+		return upper, true
+	}
+	return lower, isLower
 }

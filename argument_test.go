@@ -1,0 +1,696 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// assertRefused asserts that err is the refusal of one argument by the client
+// itself.
+func assertRefused(t testing.TB, err error, op, name, reason string) {
+	t.Helper()
+	var refusal *gateway.ArgumentError
+	require.ErrorAs(t, err, &refusal)
+	assert.Equal(t, op, refusal.Op)
+	assert.Equal(t, name, refusal.Name)
+	assert.Contains(t, refusal.Reason, reason)
+	assert.NotEmpty(t, refusal.Reason)
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.Equal(t, "gateway: "+op+": "+name+": "+refusal.Reason, err.Error())
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+	assert.False(t, gateway.SafeToRetry(err), "the same argument is refused again")
+	assertInvariants(t, nil, err)
+}
+
+func TestNew_baseURL(t *testing.T) {
+	t.Parallel()
+	const (
+		scheme   = "must begin with https://"
+		insecure = "plain http is for this machine only"
+		noHost   = "has no host"
+		notURL   = "is not a URL"
+		query    = "must not have a query or fragment"
+		port     = "has a port that is not from 1 to 65535"
+		invisble = "must not contain spaces or control characters"
+		user     = "must not hold a user or password"
+	)
+	for _, tt := range []struct{ name, url, reason string }{
+		{"row 1: an empty URL", "", "is required"},
+		{"row 2: two colons", "::", notURL},
+		{"row 2: a percent sign that escapes nothing", "https://h/%zz", notURL},
+		{"row 2: a percent sign in the host", "https://%zz", notURL},
+		{"row 2: a NUL", "https://h/\x00", invisble},
+		{"row 2: a line end", "https://h\n", invisble},
+		{"row 2: DEL", "https://h/\x7f", invisble},
+		{"row 2: a space in the path", "https://h/a b", invisble},
+		{"row 2: a space in front", " https://h", invisble},
+		{"row 2: a space in the host", "https://h h", invisble},
+		{"row 2: an unreadable URL with a password", "https://user:s3cret@h:x", notURL},
+		{"row 3: another scheme", "ftp://h", scheme},
+		{"row 3: a file", "file:///", scheme},
+		{"row 3: no scheme", "//h", scheme},
+		{"row 3: a bare host", "h.com", scheme},
+		{"row 3: a bare host with a port", "h.com:443", scheme},
+		{"row 4: plain http to another machine", "http://api.example", insecure},
+		{"row 4: a host that only looks local", "http://localhost.example", insecure},
+		{"row 4: an address that only looks local", "http://127.0.0.1.example", insecure},
+		{"row 4: all interfaces", "http://0.0.0.0", insecure},
+		{"row 6: a user and a password", "https://user:s3cret@h", user},
+		{"row 6: a user", "https://user@h", user},
+		{"row 6: an empty user", "https://@h", user},
+		{"row 7: a query", "https://h?x=1", query},
+		{"row 7: a query after a path", "https://h/p?x=1", query},
+		{"row 7: an empty query", "https://h/p?", query},
+		{"row 7: a fragment", "https://h/#f", query},
+		{"row 7: an empty fragment", "https://h/p#", query},
+		{"row 8: no host", "https:///p", noHost},
+		{"row 8: opaque", "https:opaque", noHost},
+		{"row 8: a port and no host", "https://:443", noHost},
+		{"row 8: a port too large", "https://h:99999", port},
+		{"row 8: port zero", "https://h:0", port},
+		{"row 8: a colon and no port", "https://h:", port},
+		{"row 8: a port that is a word", "https://h:https", notURL},
+		{"a path that climbs", "https://h/a/../b", "must not have dot segments"},
+		{"a path that climbs in escapes", "https://h/a/%2e%2E/b", "must not have dot segments"},
+		{"a dot segment", "https://h/./b", "must not have dot segments"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := gateway.New(tt.url, canary)
+			assert.Nil(t, c)
+			assertRefused(t, err, "new", "baseURL", tt.reason)
+			assert.NotContains(t, fmt.Sprintf("%+v", err), "s3cret")
+		})
+	}
+}
+
+func TestNew_baseURLAccepted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, url string
+		opts      []gateway.Option
+	}{
+		{"row 4: plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
+		{"row 5: this machine by its IPv4 address", "http://127.0.0.1", nil},
+		{"row 5: any other address of this machine", "http://127.8.9.10:8080/p", nil},
+		{"row 5: this machine by its IPv6 address", "http://[::1]", nil},
+		{"row 5: this machine by its IPv6 address and port", "http://[::1]:8080", nil},
+		{"row 5: this machine by its name", "http://localhost", nil},
+		{"row 9: a prefix", "https://gateway.example/merchant", nil},
+		{"row 9: many slashes at the end", "https://gateway.example//", nil},
+		{"a port", "https://gateway.example:65535", nil},
+		{"a scheme in upper case", "HTTPS://gateway.example", nil},
+		{"no path", "https://gateway.example", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := gateway.New(tt.url, canary, tt.opts...)
+			require.NoError(t, err)
+			assert.NotNil(t, c)
+		})
+	}
+}
+
+// badKeys are API keys that can not be sent.
+var badKeys = []struct{ name, key, reason string }{
+	{"row 10: spaces", "   ", "is blank"},
+	{"row 11: a line end at the end is not trimmed", canary + "\n", "must be printable ASCII"},
+	{"row 11: a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
+	{"row 11: a NUL", canary + "\x00", "must be printable ASCII"},
+	{"row 11: a tab", canary + "\t", "must be printable ASCII"},
+	{"row 11: a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
+	{"row 11: a space in front is not trimmed", " " + canary, "must not begin or end with a space"},
+	{"row 11: DEL", canary + "\x7f", "must be printable ASCII"},
+	{"row 12: a letter beyond ASCII", canary + "é", "must be printable ASCII"},
+	{"row 12: invalid UTF-8", canary + "\xff", "must be printable ASCII"},
+	{"row 12: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
+}
+
+func TestNew_apiKey(t *testing.T) {
+	t.Parallel()
+	for _, tt := range badKeys {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := gateway.New("https://gateway.example", tt.key)
+			assert.Nil(t, c)
+			assertRefused(t, err, "new", "apiKey", tt.reason)
+		})
+	}
+	t.Run("row 12: 4,096 bytes are sent whole", func(t *testing.T) {
+		t.Parallel()
+		key := strings.Repeat("k", 4096)
+		w := serve(t, answer(200, enveloped(`"1"`)))
+		c, err := gateway.New(w.URL, key)
+		require.NoError(t, err)
+		_, err = c.Balance(t.Context(), gateway.BalanceQuery{})
+		require.NoError(t, err)
+		assert.Equal(t, key, only(t, w).Header.Get("X-Api-Key"))
+	})
+}
+
+// Without a key the calls that need one fail before they are sent, and the
+// others work.
+func TestClient_missingAPIKey(t *testing.T) {
+	t.Parallel()
+	needKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
+	for _, s := range subjects() {
+		t.Run("row 10: an empty key, "+s.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, answer(s.status, s.body()))
+			c, err := gateway.New(w.URL, "")
+			require.NoError(t, err, "an empty key is allowed at construction")
+			got, err := s.call(t.Context(), c)
+			assertInvariants(t, got, err)
+			if !needKey[s.name] {
+				require.NoError(t, err)
+				assert.NotContains(t, only(t, w).Header, "X-Api-Key")
+				return
+			}
+			assertRefused(t, err, s.op, "apiKey", "is required for this call")
+			assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+			assert.Empty(t, w.Requests())
+			_, err = s.call(t.Context(), c, gateway.WithCallAPIKey(canary))
+			require.NoError(t, err, "a key for the call is enough, and the refusal left nothing behind")
+		})
+	}
+}
+
+func TestNew_options(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name             string
+		opt              gateway.Option
+		argument, reason string
+	}{
+		{"row 13: a nil option", nil, "opts", "holds a nil option"},
+		{"row 14: a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
+		{"row 15: MaxAttempts 0 and nothing else", gateway.WithRetry(gateway.RetryPolicy{}), "WithRetry", "MaxAttempts from 1 to 10"},
+		{"row 15: MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"row 15: MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"row 15: MaxAttempts 1,000,000", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1_000_000}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"row 16: a negative attempt timeout", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", "must not be negative"},
+		{"row 16: a negative invoice timeout", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", "must not be negative"},
+		{"row 16: a negative base delay", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", "must not be negative"},
+		{"row 16: a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
+		{"row 16: a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
+		{"row 16: the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
+		{"row 16: an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
+		{"row 17: a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row 17: a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row 17: a limit over 1 GiB", gateway.WithMaxResponseBytes(1<<30 + 1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row 17: the largest number", gateway.WithMaxResponseBytes(math.MaxInt64), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row 19: a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
+		{"row 19: an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
+		{"row 19: a user agent beyond ASCII", gateway.WithUserAgent("é"), "WithUserAgent", "printable ASCII"},
+		{"row 19: a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
+		{"an invoice format that there is not", gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
+		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := gateway.New("https://gateway.example", canary, gateway.WithPlainHTTP(), tt.opt)
+			assert.Nil(t, c)
+			assertRefused(t, err, "new", tt.argument, tt.reason)
+		})
+	}
+}
+
+func TestNew_optionsAccepted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		opt  gateway.Option
+	}{
+		{"row 15: MaxAttempts 1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
+		{"row 15: MaxAttempts 10", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10})},
+		{"row 16: a zero field takes its default", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second})},
+		{"row 16: the default of the greatest delay gives way to the least", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Hour})},
+		{"row 16: the default of the least delay gives way to the greatest", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: 1})},
+		{"row 16: equal delays", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second})},
+		{"row 17: a limit of one byte", gateway.WithMaxResponseBytes(1)},
+		{"row 17: a limit of 1 GiB", gateway.WithMaxResponseBytes(1 << 30)},
+		{"row 19: 256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
+		{"an http.Client of zero fields", gateway.WithHTTPClient(&http.Client{})},
+		{"no order guard", gateway.WithOrderGuard(nil)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := gateway.New("https://gateway.example", canary, tt.opt)
+			require.NoError(t, err)
+			assert.NotNil(t, c)
+		})
+	}
+}
+
+// badCallOptions are options that no call accepts.
+func badCallOptions() []struct {
+	name             string
+	opt              gateway.CallOption
+	argument, reason string
+} {
+	type row = struct {
+		name             string
+		opt              gateway.CallOption
+		argument, reason string
+	}
+	rows := []row{
+		{"row 13: a nil option", nil, "opts", "holds a nil option"},
+		{"row 18: no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
+		{"row 18: a header name with a space", gateway.WithHeader("X Y", "v"), "WithHeader", "not a header name"},
+		{"row 18: a header name with a colon", gateway.WithHeader("X:", "v"), "WithHeader", "not a header name"},
+		{"row 18: a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
+		{"row 18: a header name beyond ASCII", gateway.WithHeader("É", "v"), "WithHeader", "not a header name"},
+		{"row 18: a pseudo header", gateway.WithHeader(":authority", "v"), "WithHeader", "not a header name"},
+		{"row 18: a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
+		{"row 18: a value with a NUL", gateway.WithHeader("X-Y", "\x00"), "WithHeader", "printable ASCII"},
+		{"row 18: a value beyond ASCII", gateway.WithHeader("X-Y", "é"), "WithHeader", "printable ASCII"},
+		{"row 18: a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
+		{"a nil response", gateway.WithResponse(nil), "WithResponse", "must not be nil"},
+		{"row 10: an empty key for the call", gateway.WithCallAPIKey(""), "WithCallAPIKey", "is required"},
+	}
+	for _, name := range []string{
+		"X-Api-Key", "x-api-key", "X-API-KEY", "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
+		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Upgrade", "Expect", "Range",
+		"Accept", "Accept-Encoding", "User-Agent", "Idempotency-Key", "X-Idempotency-Key", "idempotency-key",
+	} {
+		rows = append(rows, row{"row 18: the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
+	}
+	for _, bad := range badKeys {
+		rows = append(rows, row{bad.name + ", for the call", gateway.WithCallAPIKey(bad.key), "WithCallAPIKey", bad.reason})
+	}
+	return rows
+}
+
+func TestCallOptions_refused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range badCallOptions() {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range subjects() {
+				w := serve(t, answer(s.status, s.body()))
+				got, err := s.call(t.Context(), newClient(t, w.URL), tt.opt)
+				assertRefused(t, err, s.op, tt.argument, tt.reason)
+				assertInvariants(t, got, err)
+				assert.Empty(t, w.Requests())
+			}
+		})
+	}
+}
+
+// Every method refuses what it can not send with, and none panics.
+func TestClient_badReceiverOrContext(t *testing.T) {
+	t.Parallel()
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, answer(s.status, s.body()))
+			t.Run("row 20: a nil context", func(t *testing.T) {
+				var none context.Context
+				got, err := s.call(none, newClient(t, w.URL))
+				assertRefused(t, err, s.op, "ctx", "must not be nil")
+				assertInvariants(t, got, err)
+			})
+			t.Run("row 21: a nil client", func(t *testing.T) {
+				got, err := s.call(t.Context(), nil)
+				assertRefused(t, err, s.op, "client", "was not made by New")
+				assertInvariants(t, got, err)
+			})
+			t.Run("row 21: a zero client", func(t *testing.T) {
+				got, err := s.call(t.Context(), &gateway.Client{})
+				assertRefused(t, err, s.op, "client", "was not made by New")
+				assertInvariants(t, got, err)
+			})
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// Waiting for a withdrawal refuses the same things.
+func TestClient_WaitWithdrawal_refuses(t *testing.T) {
+	t.Parallel()
+	w := serve(t, answer(201, enveloped(withdrawalJSON)))
+	good := newClient(t, w.URL)
+	var none context.Context
+	for _, tt := range []struct {
+		name     string
+		ctx      context.Context
+		client   *gateway.Client
+		id       string
+		options  gateway.WaitOptions
+		argument string
+	}{
+		{"row 20: a nil context", none, good, requestID, gateway.WaitOptions{}, "ctx"},
+		{"row 21: a nil client", t.Context(), nil, requestID, gateway.WaitOptions{}, "client"},
+		{"row 21: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, "client"},
+		{"row 22: an empty identifier", t.Context(), good, "", gateway.WaitOptions{}, "withdrawRequestId"},
+		{"row 16: a negative interval", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: -1}, "w"},
+		{"row 16: a negative greatest interval", t.Context(), good, requestID, gateway.WaitOptions{MaxInterval: -1}, "w"},
+		{"row 16: the least above the greatest", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, "w"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, tt.options)
+			assertRefused(t, err, "withdrawal", tt.argument, "")
+			assertInvariants(t, got, err)
+			yielded := 0
+			for got, err := range tt.client.WatchWithdrawal(tt.ctx, tt.id, tt.options) {
+				yielded++
+				assertRefused(t, err, "withdrawal", tt.argument, "")
+				assert.Nil(t, got)
+			}
+			assert.Equal(t, 1, yielded)
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// badPathTexts are texts that are not one segment of a path.
+var badPathTexts = []struct{ name, text, reason string }{
+	{"row 22: nothing", "", "is required"},
+	{"row 23: a dot", ".", "must not be a dot segment"},
+	{"row 23: two dots", "..", "must not be a dot segment"},
+	{"row 24: a path that climbs", "../balance", "must not contain any of"},
+	{"row 24: two segments", "a/b", "must not contain any of"},
+	{"row 24: a slash", "/", "must not contain any of"},
+	{"row 24: two slashes", "//", "must not contain any of"},
+	{"row 24: a slash at the end", "a/", "must not contain any of"},
+	{"row 24: an escaped slash", "a%2Fb", "must not contain any of"},
+	{"row 24: an escaped dot segment", "%2e%2e", "must not contain any of"},
+	{"row 25: a query", "a?x=1", "must not contain any of"},
+	{"row 25: a fragment", "a#f", "must not contain any of"},
+	{"row 26: a backslash", `a\b`, "must not contain any of"},
+	{"row 27: a NUL", "a\x00b", "control characters"},
+	{"row 27: a line end", "a\r\nb", "control characters"},
+	{"row 27: a line end at the end", "a\n", "control characters"},
+	{"row 27: a tab", "a\tb", "control characters"},
+	{"row 27: DEL", "a\x7fb", "control characters"},
+	{"row 27: a C1 control", "a\u0085b", "control characters"},
+	{"row 27: a zero-width space's kin", "a\u200db", "invisible characters"},
+	{"row 27: an override of the direction", "a\u202eb", "invisible characters"},
+	{"row 27: a byte-order mark", "\ufeffa", "invisible characters"},
+	{"row 28: a broken byte", "a\xff", "not valid UTF-8"},
+	{"row 28: half a character", "\xc3", "not valid UTF-8"},
+	{"row 28: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
+	{"row 29: a space in front", " a", "must not begin or end with a space"},
+	{"row 29: a space at the end", "a ", "must not begin or end with a space"},
+	{"row 29: a space and nothing else", " ", "must not begin or end with a space"},
+	{"row 29: an ideographic space at the end", "a\u3000", "must not begin or end with a space"},
+	{"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+	{"row 30: 10 KB", strings.Repeat("a", 10<<10), "is longer than 256 bytes"},
+	{"row 30: 86 characters of 3 bytes", strings.Repeat("世", 86), "is longer than 256 bytes"},
+}
+
+// pathCalls are the methods with an argument in the path, one for each such
+// argument.
+var pathCalls = []struct {
+	name, op, argument string
+	call               func(c *gateway.Client, text string) (any, error)
+}{
+	{"CoinNetwork", "coin_network", "id", func(c *gateway.Client, text string) (any, error) {
+		return c.CoinNetwork(context.Background(), text)
+	}},
+	{"CoinNetworkBySymbol, the symbol", "coin_network_by_symbol", "coinSymbol", func(c *gateway.Client, text string) (any, error) {
+		return c.CoinNetworkBySymbol(context.Background(), text, "Tron")
+	}},
+	{"CoinNetworkBySymbol, the network", "coin_network_by_symbol", "networkName", func(c *gateway.Client, text string) (any, error) {
+		return c.CoinNetworkBySymbol(context.Background(), "USDT", text)
+	}},
+	{"CoinNetworksBySymbol", "coin_network_by_symbol", "coinSymbol", func(c *gateway.Client, text string) (any, error) {
+		return c.CoinNetworksBySymbol(context.Background(), text)
+	}},
+	{"Withdrawal", "withdrawal", "withdrawRequestId", func(c *gateway.Client, text string) (any, error) {
+		return c.Withdrawal(context.Background(), text)
+	}},
+}
+
+// Row 32, an empty name of a network, is among these: it would ask for the
+// record of an identifier.
+func TestClient_pathTexts(t *testing.T) {
+	t.Parallel()
+	for _, call := range pathCalls {
+		t.Run(call.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, answer(200, enveloped(pairJSON)))
+			c := newClient(t, w.URL)
+			for _, tt := range badPathTexts {
+				t.Run(tt.name, func(t *testing.T) {
+					got, err := call.call(c, tt.text)
+					assertRefused(t, err, call.op, call.argument, tt.reason)
+					assertInvariants(t, got, err)
+				})
+			}
+			assert.Empty(t, w.Requests())
+		})
+	}
+	t.Run("row 32: an empty network name on a lookup by symbol and network", func(t *testing.T) {
+		t.Parallel()
+		w := serve(t, answer(200, enveloped(pairJSON)))
+		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "USDT", "")
+		assertRefused(t, err, "coin_network_by_symbol", "networkName", "is required")
+		assert.Empty(t, w.Requests())
+	})
+}
+
+// badTexts are texts that are refused where almost any text is accepted.
+var badTexts = []struct{ name, text, reason string }{
+	{"row 27: a NUL", "a\x00b", "control characters"},
+	{"row 44: a line end", "a\nb", "control characters"},
+	{"row 44: a line end at the end", "a\r\n", "control characters"},
+	{"row 44: DEL", "a\x7f", "control characters"},
+	{"row 44: a C1 control", "a\u0085b", "control characters"},
+	{"row 43: a broken byte", "a\xff", "not valid UTF-8"},
+	{"row 43: half a character, which would be sent as U+FFFD", "a\xe4\xb8", "not valid UTF-8"},
+	{"row 28: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
+	{"row 29: a space in front", " a", "a space"},
+	{"row 29: a space at the end", "a ", "a space"},
+	{"row 30: 10 KB", strings.Repeat("a", 10<<10), "is longer than"},
+}
+
+func TestClient_Balance_refuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range append(badTexts, struct{ name, text, reason string }{
+		"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes",
+	}) {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, answer(200, enveloped(balanceJSON)))
+			c := newClient(t, w.URL)
+			got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: tt.text})
+			assertRefused(t, err, "balance", "coinSymbol", tt.reason)
+			assertInvariants(t, got, err)
+			got, err = c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT", NetworkName: tt.text})
+			assertRefused(t, err, "balance", "networkName", tt.reason)
+			assertInvariants(t, got, err)
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// assertInvoiceRefused asserts that an invoice is refused in both spellings,
+// and that the order is free afterwards.
+func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument, reason string) {
+	t.Helper()
+	for _, format := range []gateway.InvoiceFormat{gateway.SampleInvoiceFormat, gateway.TableInvoiceFormat} {
+		w := serve(t, answer(200, enveloped(invoiceJSON)))
+		c := newClient(t, w.URL, gateway.WithInvoiceFormat(format))
+		got, err := c.CreateInvoice(t.Context(), request)
+		assertRefused(t, err, "create_invoice", argument, reason)
+		assertInvariants(t, got, err)
+		assert.Empty(t, w.Requests())
+		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err, "a refusal leaves the order free")
+	}
+}
+
+func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
+	t.Parallel()
+	fields := []struct {
+		name string
+		set  func(r *gateway.InvoiceRequest, text string)
+	}{
+		{"orderId", func(r *gateway.InvoiceRequest, text string) { r.OrderID = text }},
+		{"baseCurrency", func(r *gateway.InvoiceRequest, text string) { r.BaseCurrency = text }},
+		{"coinSymbol", func(r *gateway.InvoiceRequest, text string) { r.CoinSymbol = text }},
+		{"networkName", func(r *gateway.InvoiceRequest, text string) { r.NetworkName = text }},
+	}
+	for _, field := range fields {
+		for _, tt := range badTexts {
+			t.Run(tt.name+", "+field.name, func(t *testing.T) {
+				t.Parallel()
+				request := order("A-17")
+				field.set(&request, tt.text)
+				reason := tt.reason
+				if field.name == "baseCurrency" {
+					reason = "" // which of its rules is named first is its own affair
+				}
+				assertInvoiceRefused(t, request, field.name, reason)
+			})
+		}
+	}
+	for _, tt := range []struct{ name, field, text, reason string }{
+		{"row 42: no order", "orderId", "", "is required"},
+		{"row 30: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row 47: a currency with a space", "baseCurrency", "US D", "must not contain spaces"},
+		{"row 47: a currency with a line end", "baseCurrency", "usd\n", "must not contain spaces"},
+		{"row 47: a currency of 1 KB", "baseCurrency", strings.Repeat("u", 1024), "is longer than 64 bytes"},
+		{"row 47: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
+		{"row 30: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row 30: 1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			for _, field := range fields {
+				if field.name == tt.field {
+					field.set(&request, tt.text)
+				}
+			}
+			assertInvoiceRefused(t, request, tt.field, tt.reason)
+		})
+	}
+}
+
+func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		amount decimal.Decimal
+		reason string
+	}{
+		{"row 36: a zero amount is required", decimal.Decimal{}, "is required"},
+		{"row 37: zero", decimal.NewFromInt(0), "must be greater than zero"},
+		{"row 37: zero with places", decimal.RequireFromString("0.00"), "must be greater than zero"},
+		{"row 37: minus zero", decimal.RequireFromString("-0"), "must be greater than zero"},
+		{"row 37: minus five", decimal.NewFromInt(-5), "must be greater than zero"},
+		{"row 38: 1e400", decimal.New(1, 400), "more than 64 digits"},
+		{"row 38: 1e-400", decimal.New(1, -400), "more than 30 decimal places"},
+		{"row 38: 1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
+		{"row 38: 1e-1000000000", decimal.New(1, -1_000_000_000), "more than 30 decimal places"},
+		{"row 38: the largest exponent", decimal.New(1, math.MaxInt32), "more than 64 digits"},
+		{"row 38: the smallest exponent", decimal.New(1, math.MinInt32), "more than 30 decimal places"},
+		{"row 38: a zero with a huge exponent", decimal.New(0, math.MaxInt32), "must be greater than zero"},
+		{"row 38: minus 1e1000000000", decimal.New(-1, 1_000_000_000), "must be greater than zero"},
+		{"row 40: 65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
+		{"row 40: 64 digits and a zero", decimal.New(1, 64), "more than 64 digits"},
+		{"row 40: 10,000 digits", decimal.RequireFromString(strings.Repeat("9", 10_000)), "more than 64 digits"},
+		{"row 40: 31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
+		{"row 40: 31 decimal places that are zero", decimal.RequireFromString("1." + strings.Repeat("0", 31)), "more than 30 decimal places"},
+		{
+			"row 40: 65 digits, 30 of them decimal places",
+			decimal.RequireFromString(strings.Repeat("9", 35) + "." + strings.Repeat("9", 30)), "more than 64 digits",
+		},
+	} {
+		t.Run(tt.name+", price", func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			request.Price = tt.amount
+			assertInvoiceRefused(t, request, "price", tt.reason)
+		})
+		t.Run(tt.name+", amount", func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			request.Amount = tt.amount
+			assertInvoiceRefused(t, request, "amount", tt.reason)
+		})
+	}
+}
+
+func TestClient_CreateInvoice_orderInFlight(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		answer(200, enveloped(invoiceJSON))(rw, r)
+	})
+	c := newClient(t, w.URL)
+	first := make(chan error)
+	go func() {
+		_, err := c.CreateInvoice(context.Background(), order("A-17"))
+		first <- err
+	}()
+	<-arrived
+	t.Run("row 49: an order in flight", func(t *testing.T) {
+		for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
+			got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+			assertRefused(t, err, "create_invoice", "orderId", "is being created")
+			assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
+			assertInvariants(t, got, err)
+		}
+	})
+	close(release)
+	require.NoError(t, <-first)
+	assert.Len(t, w.Requests(), 1)
+}
+
+func TestClient_CreateInvoice_orderUnknown(t *testing.T) {
+	t.Parallel()
+	t.Run("row 50: an order whose outcome is unknown", func(t *testing.T) {
+		t.Parallel()
+		w := serve(t, answer(500, refused("oops")))
+		c := newClient(t, w.URL)
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		got, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assertRefused(t, err, "create_invoice", "orderId", "AllowResubmit")
+		assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+		assertInvariants(t, got, err)
+		assert.Len(t, w.Requests(), 1, "nothing more was sent")
+		_, err = c.CreateInvoice(t.Context(), order("A-18"))
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "another order is another order")
+		_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "by choice it is sent")
+		assert.Len(t, w.Requests(), 3)
+	})
+}
+
+// A context that has ended is no wrong argument: a read is a transport error
+// without an attempt, and an invoice is not sent.
+func TestClient_endedContext(t *testing.T) {
+	t.Parallel()
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, cancelLate := context.WithDeadline(context.Background(), time.Unix(1, 0))
+	defer cancelLate()
+	for _, s := range subjects() {
+		for _, tt := range []struct {
+			name string
+			ctx  context.Context
+			want error
+		}{
+			{"row 51: a cancelled context", cancelled, context.Canceled},
+			{"row 51: a deadline in the past", late, context.DeadlineExceeded},
+			{"row 51: a deadline in the past, with a value", context.WithValue(late, contextKey{}, 1), context.DeadlineExceeded},
+		} {
+			t.Run(tt.name+", "+s.name, func(t *testing.T) {
+				t.Parallel()
+				w := serve(t, answer(s.status, s.body()))
+				got, err := s.call(tt.ctx, newClient(t, w.URL))
+				assertInvariants(t, got, err)
+				var failure *gateway.TransportError
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, gateway.PhaseStart, failure.Phase)
+				assert.Zero(t, failure.Attempts)
+				assert.ErrorIs(t, err, tt.want)
+				assert.Equal(t, s.write, errors.Is(err, gateway.ErrNotSent))
+				assert.Equal(t, tt.want == context.DeadlineExceeded, errors.Is(err, gateway.ErrTimeout))
+				assert.Empty(t, w.Requests())
+			})
+		}
+	}
+}
+
+type contextKey struct{}

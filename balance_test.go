@@ -1,0 +1,149 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+func TestClient_Balance_shapes(t *testing.T) {
+	t.Parallel()
+	none := gateway.BalanceQuery{}
+	coin := gateway.BalanceQuery{CoinSymbol: "USDT"}
+	both := gateway.BalanceQuery{CoinSymbol: "USDT", NetworkName: "Tron"}
+	amount := decimal.New(25075, -2)
+	usdt := []gateway.BalanceAmount{{CoinSymbol: "USDT", Amount: amount}}
+	onTron := []gateway.BalanceAmount{{CoinSymbol: "USDT", NetworkName: "Tron", Amount: amount}}
+	unnamed := []gateway.BalanceAmount{{Amount: amount}}
+	for _, tt := range []struct {
+		name   string
+		query  gateway.BalanceQuery
+		result string
+		want   []gateway.BalanceAmount
+	}{
+		{"an amount, of what was asked for", both, `"250.75"`, onTron},
+		{"an amount as a number", both, `250.75`, onTron},
+		{"an amount, of a coin", coin, `"250.75"`, usdt},
+		{"an amount, of nothing that anybody named", none, `"250.75"`, unnamed},
+		{"row 70: a negative amount", none, `"-250.75"`, []gateway.BalanceAmount{{Amount: amount.Neg()}}},
+		{"a record, balance", none, `{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}`, onTron},
+		{"a record, amount", none, `{"coinSymbol":"USDT","networkName":"Tron","amount":"250.75"}`, onTron},
+		{"a record, available", none, `{"coinSymbol":"USDT","networkName":"Tron","available":"250.75"}`, onTron},
+		{"a record, a number", none, `{"coinSymbol":"USDT","balance":250.75}`, usdt},
+		{"a record, balance before amount", none, `{"coinSymbol":"USDT","amount":"1","available":"2","balance":"250.75"}`, usdt},
+		{"a record, symbol", none, `{"symbol":"USDT","balance":"250.75"}`, usdt},
+		{"a record, coin", none, `{"coin":"USDT","network":"Tron","balance":"250.75"}`, onTron},
+		{"a record, currency", none, `{"currency":"USDT","balance":"250.75"}`, usdt},
+		{"a record, coin and network as records", none, `{"coin":{"symbol":"USDT"},"network":{"name":"Tron"},"balance":"250.75"}`, onTron},
+		{"a record that names nothing is of what was asked for", both, `{"balance":"250.75"}`, onTron},
+		{"a record that names nothing, and nobody else does", none, `{"balance":"250.75"}`, unnamed},
+		{"a record that names itself beats the query", coin, `{"symbol":"BTC","balance":"250.75"}`, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: amount}}},
+		{"an array of a record", none, `[{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}]`, onTron},
+		{"an array of a record that names nothing is of what was asked for", both, `[{"balance":"250.75"}]`, onTron},
+		{"an array of an amount is of what was asked for", both, `["250.75"]`, onTron},
+		{"an empty array", none, `[]`, []gateway.BalanceAmount{}},
+		{
+			"an array of records", none,
+			`[{"coin":"USDT","network":"Tron","balance":"250.75"},{"coin":"USDT","network":"Ethereum","balance":"1"},{"coin":"BTC","balance":0}]`,
+			[]gateway.BalanceAmount{
+				{CoinSymbol: "USDT", NetworkName: "Tron", Amount: amount},
+				{CoinSymbol: "USDT", NetworkName: "Ethereum", Amount: decimal.New(1, 0)},
+				{CoinSymbol: "BTC", Amount: decimal.New(0, 0)},
+			},
+		},
+		{
+			"amounts by symbol", none, `{"USDT":"250.75","BTC":0.5}`,
+			[]gateway.BalanceAmount{{CoinSymbol: "USDT", Amount: amount}, {CoinSymbol: "BTC", Amount: decimal.New(5, -1)}},
+		},
+		{
+			"records by symbol", none, `{"USDT":{"available":"250.75","network":"Tron"},"BTC":{"balance":"0.5"}}`,
+			[]gateway.BalanceAmount{
+				{CoinSymbol: "USDT", NetworkName: "Tron", Amount: amount}, {CoinSymbol: "BTC", Amount: decimal.New(5, -1)},
+			},
+		},
+		{"by symbol, on the network that was asked for", both, `{"USDT":"250.75"}`, onTron},
+		{"an empty map", none, `{}`, []gateway.BalanceAmount{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := cannedClient(t, 200, enveloped(tt.result)).Balance(t.Context(), tt.query)
+			require.NoError(t, err)
+			assertAmounts(t, tt.want, got.Amounts)
+			assert.Equal(t, tt.result, string(got.Raw))
+		})
+	}
+}
+
+// assertAmounts compares amounts by their digits: 1.50 is not 1.5.
+func assertAmounts(t *testing.T, want, got []gateway.BalanceAmount) {
+	t.Helper()
+	require.NotNil(t, got)
+	require.Len(t, got, len(want))
+	for i := range want {
+		assert.Equal(t, want[i].CoinSymbol, got[i].CoinSymbol)
+		assert.Equal(t, want[i].NetworkName, got[i].NetworkName)
+		assertDecimal(t, want[i].Amount.CoefficientInt64(), want[i].Amount.Exponent(), got[i].Amount)
+	}
+}
+
+func TestClient_Balance_nearMisses(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100_000)
+	for _, tt := range []struct{ name, result, pointer, reason string }{
+		{"row 60: null", `null`, "/result", "is null, not an amount"},
+		{"a boolean", `true`, "/result", "is a boolean, not an amount"},
+		{"row 67: a text that is no amount", `"n/a"`, "/result", "is not a decimal number"},
+		{"row 67: an empty text", `""`, "/result", "is empty"},
+		{"row 68: a record whose balance is null", `{"coinSymbol":"USDT","balance":null}`, "/result/balance", "is null, not an amount"},
+		{"row 68: a record with a balance that is null, though there is an amount", `{"balance":null,"amount":"1"}`, "/result/balance", "is null, not an amount"},
+		{"a record whose balance is a boolean", `{"balance":true}`, "/result/balance", "is a boolean, not an amount"},
+		{"a record whose balance is empty", `{"balance":""}`, "/result/balance", "is empty"},
+		{"a record whose balance is a record", `{"coinSymbol":"USDT","balance":{"free":"1"}}`, "/result/coinSymbol", "is not a decimal number"},
+		{"a record under balance", `{"balance":{"USDT":"1"}}`, "/result/balance", "has no balance, amount or available"},
+		{"a list under balances", `{"balances":[{"coin":"USDT","balance":"1"}]}`, "/result/balances", "is an array, not an amount"},
+		{"a record of other names", `{"coinSymbol":"USDT","total":"1"}`, "/result/coinSymbol", "is not a decimal number"},
+		{"an array of records of other names", `[{"coinSymbol":"USDT","total":"1"}]`, "/result/0", "has no balance, amount or available"},
+		{"the second of an array", `[{"coin":"USDT","balance":"1"},{"coin":"BTC","balance":"-"}]`, "/result/1/balance", "is not a decimal number"},
+		{"an array of null", `[null]`, "/result/0", "is null, not an amount"},
+		{"an array of arrays", `[["USDT","1"]]`, "/result/0", "is an array, not an amount"},
+		{"names in another case", `{"coinSymbol":"USDT","Balance":"1"}`, "/result/coinSymbol", "is not a decimal number"},
+		{"a coin that is null in a map", `{"USDT":"1","BTC":null}`, "/result/BTC", "is null, not an amount"},
+		{"a coin without an amount in a map", `{"USDT":{"locked":"1"}}`, "/result/USDT", "has no balance, amount or available"},
+		{"a coin of a name that must be escaped", `{"a/b~c":null}`, "/result/a~1b~0c", "is null, not an amount"},
+		{"row 66: a huge exponent", `{"USDT":"1e1000000000"}`, "/result/USDT", "is not an amount of money"},
+		{"row 58: a coin twice", `{"USDT":"1","USDT":"2"}`, "/result/USDT", "duplicate"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assertNotUnderstood(t, subjectNamed("Balance"), enveloped(tt.result), tt.pointer, tt.reason)
+		})
+	}
+	t.Run("a huge name does not become a huge text", func(t *testing.T) {
+		t.Parallel()
+		_, err := cannedClient(t, 200, enveloped(`{"`+long+`":null}`)).Balance(t.Context(), gateway.BalanceQuery{})
+		require.Error(t, err)
+		assert.LessOrEqual(t, len(err.Error()), 4<<10)
+	})
+}
+
+func TestBalance_Total(t *testing.T) {
+	t.Parallel()
+	b := &gateway.Balance{Amounts: []gateway.BalanceAmount{
+		{CoinSymbol: "USDT", NetworkName: "Tron", Amount: decimal.RequireFromString("250.75")},
+		{CoinSymbol: "BTC", Amount: decimal.RequireFromString("1")},
+		{CoinSymbol: "USDT", NetworkName: "Ethereum", Amount: decimal.RequireFromString("0.000000000000000001")},
+		{CoinSymbol: "USDT", NetworkName: "Solana", Amount: decimal.RequireFromString("-50")},
+		{CoinSymbol: "", Amount: decimal.RequireFromString("7")},
+	}}
+	for symbol, want := range map[string]string{
+		"USDT": "200.750000000000000001", "BTC": "1", "usdt": "0", "XRP": "0", "": "7",
+	} {
+		assert.True(t, b.Total(symbol).Equal(decimal.RequireFromString(want)), "%q: %s", symbol, b.Total(symbol))
+	}
+	assert.True(t, (&gateway.Balance{}).Total("USDT").IsZero())
+}

@@ -1,0 +1,193 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// createdInvoice is the invoice that a result is read as.
+func createdInvoice(t testing.TB, result string) *gateway.Invoice {
+	t.Helper()
+	got, err := cannedClient(t, 200, enveloped(result)).CreateInvoice(t.Context(), order("A-17"))
+	require.NoError(t, err)
+	return got
+}
+
+// The body is not shown by the interface: whatever it is, it is kept byte for
+// byte, and nothing is guessed.
+func TestClient_CreateInvoice_raw(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, result string }{
+		{"a record", invoiceJSON},
+		{"a record in an odd order, with spaces and escapes", `{ "b" : 1.50 , "a":"\u00e9\/" , "c":[ ] }`},
+		{"an array of records", `[{"id":"inv-1"}]`},
+		{"a text", `"https://pay.example/inv-1"`},
+		{"a number, with its digits", `10.500000000000000000001`},
+		{"a boolean", `true`},
+		{"an empty record", `{}`},
+		{"an empty array with the documented text of a success", `[]`},
+		{"much", `{"a":"` + strings.Repeat("x", 100_000) + `"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := createdInvoice(t, tt.result)
+			assert.Equal(t, tt.result, string(got.Raw))
+			assert.Equal(t, "A-17", got.OrderID)
+		})
+	}
+}
+
+// An answer of 2xx that is no envelope, or an envelope that says no, leaves it
+// open whether there is an invoice.
+func TestClient_CreateInvoice_unreadable(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, body string }{
+		{"row 52: no body", ""},
+		{"row 55: no result", "{}"},
+		{"row 57: half a body", `{"message":"Operation was successful.","result":{"inv`},
+		{"row 60: null for a result", enveloped("null")},
+		{"row 83: a page", "<html></html>"},
+		{"an error envelope", refused("Price is too small")},
+		{"an error envelope without a message", `{"result":[]}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, answer(200, tt.body))
+			got, err := newClient(t, w.URL).CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			var unknown *gateway.OutcomeUnknownError
+			require.ErrorAs(t, err, &unknown)
+			assert.Equal(t, "A-17", unknown.OrderID)
+			assert.Equal(t, 200, unknown.StatusCode)
+			assert.Equal(t, tt.body, string(unknown.Body))
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+			assert.False(t, gateway.SafeToRetry(err))
+			assert.Len(t, w.Requests(), 1)
+		})
+	}
+}
+
+func TestInvoice_Text(t *testing.T) {
+	t.Parallel()
+	const result = `{"invoiceId":"inv-1","total":10.50,"paid":false,"note":null,"empty":"","esc":"a\u00e9\n",` +
+		`"deep":{"address":"deep","id":"low","list":[{"memo":"m-1","id":"lower"},{"memo":"m-2"}]},` +
+		`"payment":{"address":"other","id":"low-2"},"id":{"id":"inner"},"big":123456789012345678901234567890}`
+	for _, tt := range []struct {
+		name  string
+		names []string
+		want  string
+		found bool
+	}{
+		{"at the top", []string{"invoiceId"}, "inv-1", true},
+		{"the first of the names that is there", []string{"nope", "address", "invoiceId"}, "deep", true},
+		{"the first of the names, not the nearest", []string{"memo", "invoiceId"}, "m-1", true},
+		{"a number, by its digits", []string{"total"}, "10.50", true},
+		{"a number beyond every integer", []string{"big"}, "123456789012345678901234567890", true},
+		{"in a record", []string{"address"}, "deep", true},
+		{"in a record in an array", []string{"memo"}, "m-1", true},
+		{"nearest to the top", []string{"id"}, "low", true},
+		{"an empty text is a text", []string{"empty"}, "", true},
+		{"escapes are resolved", []string{"esc"}, "aé\n", true},
+		{"a boolean is no text", []string{"paid"}, "", false},
+		{"null is no text", []string{"note"}, "", false},
+		{"a record is no text", []string{"deep"}, "", false},
+		{"an array is no text", []string{"list"}, "", false},
+		{"another case is another name", []string{"InvoiceID", "INVOICEID"}, "", false},
+		{"a name that is not there", []string{"nope"}, "", false},
+		{"an empty name", []string{""}, "", false},
+		{"no names", nil, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, found := createdInvoice(t, result).Text(tt.names...)
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.found, found)
+		})
+	}
+}
+
+func TestInvoice_Text_otherShapes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, result, want string
+		found              bool
+	}{
+		{"an array of a record", `[{"id":"inv-1"}]`, "inv-1", true},
+		{"an array of arrays", `[[],[{"id":"inv-1"}]]`, "inv-1", true},
+		{"a text", `"id"`, "", false},
+		{"an array of texts", `["id","inv-1"]`, "", false},
+		{"an empty record", `{}`, "", false},
+		{"a name in escapes", `{"\u0069d":"inv-1"}`, "inv-1", true},
+		{"an empty name", `{"":"x","id":"inv-1"}`, "inv-1", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, found := createdInvoice(t, tt.result).Text("id")
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.found, found)
+		})
+	}
+	t.Run("an invoice of zero fields", func(t *testing.T) {
+		t.Parallel()
+		_, found := (&gateway.Invoice{}).Text("id")
+		assert.False(t, found)
+	})
+}
+
+func TestInvoice_Decode(t *testing.T) {
+	t.Parallel()
+	type answer struct {
+		InvoiceID string      `json:"invoiceId"`
+		Total     json.Number `json:"-"`
+	}
+	t.Run("into the caller's struct", func(t *testing.T) {
+		t.Parallel()
+		var into answer
+		require.NoError(t, createdInvoice(t, `{"invoiceId":"inv-1","more":1}`).Decode(&into))
+		assert.Equal(t, "inv-1", into.InvoiceID)
+	})
+	t.Run("names match exactly", func(t *testing.T) {
+		t.Parallel()
+		var into answer
+		require.NoError(t, createdInvoice(t, `{"INVOICEID":"inv-1"}`).Decode(&into))
+		assert.Empty(t, into.InvoiceID)
+	})
+	t.Run("into a map", func(t *testing.T) {
+		t.Parallel()
+		var into map[string]any
+		require.NoError(t, createdInvoice(t, invoiceJSON).Decode(&into))
+		assert.Equal(t, map[string]any{"invoiceId": "inv-1", "address": "TXYZ"}, into)
+	})
+	for _, tt := range []struct {
+		name    string
+		invoice *gateway.Invoice
+		into    any
+	}{
+		{"of another type", createdInvoice(t, `{"invoiceId":1}`), &answer{}},
+		{"into what is no pointer", createdInvoice(t, invoiceJSON), answer{}},
+		{"into nil", createdInvoice(t, invoiceJSON), nil},
+		{"of nothing", &gateway.Invoice{OrderID: "A-17"}, &answer{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.invoice.Decode(tt.into)
+			require.Error(t, err)
+			assert.Contains(t, err.Error(), `gateway: invoice for order "A-17": `)
+			assert.NotContains(t, err.Error(), "\n")
+		})
+	}
+}
+
+// An invoice prints and encodes its answer as JSON, not as bytes.
+func TestInvoice_encodes(t *testing.T) {
+	t.Parallel()
+	encoded, err := json.Marshal(createdInvoice(t, invoiceJSON))
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"OrderID":"A-17","Raw":`+invoiceJSON+`}`, string(encoded))
+}
