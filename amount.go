@@ -139,6 +139,14 @@ func checkSize(amount decimal.Decimal) string {
 	return ""
 }
 
+// readable reports whether an amount is of a size that parseAmount gives. One
+// that is made by hand can be of any.
+func readable(amount decimal.Decimal) bool {
+	const most = maxAmountText + maxAmountExponent
+	exponent := amount.Exponent()
+	return -most <= exponent && exponent <= most && amount.Coefficient().BitLen() <= 4*maxAmountText
+}
+
 // coefficientDigits counts the digits of the coefficient, or returns a number
 // over the limit where counting would take long.
 func coefficientDigits(amount decimal.Decimal) int64 {

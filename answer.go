@@ -34,7 +34,7 @@ func (x *exchange) receive(resp *http.Response) error {
 
 // readResult reads the body of an answer that says yes.
 func (x *exchange) readResult(resp *http.Response) error {
-	b := &body{src: resp.Body, limit: x.client.cfg.maxBytes, keep: maxKept + x.key.overlap()}
+	b := &body{src: resp.Body, limit: x.client.cfg.maxBytes, keep: maxKept + x.keys.overlap()}
 	if x.cfg.response != nil {
 		b.keep = int(b.limit)
 	}
@@ -63,7 +63,7 @@ func (x *exchange) readResult(resp *http.Response) error {
 }
 
 func (x *exchange) newDecoder(from io.Reader) *decoder {
-	d := &decoder{key: x.key}
+	d := &decoder{keys: x.keys}
 	d.json.Reset(from)
 	return d
 }
@@ -71,7 +71,7 @@ func (x *exchange) newDecoder(from io.Reader) *decoder {
 // readRefusal reads the beginning of the body of an answer that says no. That
 // it may be cut does not matter: the status has been said.
 func (x *exchange) readRefusal(resp *http.Response) error {
-	b := &body{src: resp.Body, limit: int64(maxKept + x.key.overlap()), keep: maxKept + x.key.overlap()}
+	b := &body{src: resp.Body, limit: int64(maxKept + x.keys.overlap()), keep: maxKept + x.keys.overlap()}
 	e := openRefusal(x.newDecoder(b))
 	b.fill()
 	x.kept = b.head
@@ -85,10 +85,9 @@ func (x *exchange) describe(resp *http.Response, e envelope) {
 	if r == nil {
 		return
 	}
-	r.Header = x.key.header(resp.Header)
-	r.Message, r.Meta = e.message, e.meta
+	*r = Response{Header: x.keys.header(resp.Header), Message: e.message, Meta: e.meta}
 	if result := e.cut(x.kept); result.IsValid() {
-		r.Result = x.key.value(result)
+		r.Result = x.keys.value(result)
 	}
 }
 
@@ -96,7 +95,7 @@ func (x *exchange) apiError(resp *http.Response, e envelope) error {
 	return &APIError{
 		Op: x.call.op, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.meta, missingKey: e.missingKey,
-		Body: x.key.snippet(x.kept, maxKept), Header: boundedHeader(x.key.header(telling(resp.Header))),
+		Body: x.keys.snippet(x.kept, maxKept), Header: boundedHeader(x.keys.header(telling(resp.Header))),
 		RetryAfter: retryAfter(resp.Header), Attempts: x.attempts, note: x.note,
 	}
 }
@@ -129,8 +128,8 @@ func boundedHeader(h http.Header) http.Header {
 func (x *exchange) decodeError(resp *http.Response, f *fault) *DecodeError {
 	return &DecodeError{
 		Op: x.call.op, StatusCode: resp.StatusCode,
-		ContentType: bounded(x.key.text(resp.Header.Get("Content-Type")), maxPathText),
-		Pointer:     bounded(f.pointer, maxPointer), Body: x.key.snippet(x.kept, maxKept), Err: f.err,
+		ContentType: bounded(x.keys.text(resp.Header.Get("Content-Type")), maxPathText),
+		Pointer:     bounded(f.pointer, maxPointer), Body: x.keys.snippet(x.kept, maxKept), Err: f.err,
 	}
 }
 
@@ -140,14 +139,13 @@ func (x *exchange) unreadable(resp *http.Response, err error) error {
 	if err == ErrResponseTooLarge {
 		return x.transportError(PhaseRead, err)
 	}
-	err = foreign(err, x.key)
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		failure := x.decodeError(resp, &fault{"", err})
+		failure := x.decodeError(resp, &fault{"", foreign(err, x.keys)})
 		failure.passing = true
 		return failure
 	}
-	failure := x.transportError(PhaseRead, err)
+	failure := x.transportError(PhaseRead, foreign(err, x.keys))
 	failure.passing = x.ctx.Err() == nil
 	return failure
 }

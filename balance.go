@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
@@ -58,23 +59,26 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 func (q BalanceQuery) read(d *decoder) *Balance {
 	b := &Balance{Raw: raw(d)}
 	if d.err == nil {
-		b.Amounts, d.err = q.amounts(node{"/result", "", b.Raw})
+		b.Amounts, d.err = q.amounts(resultNode(b.Raw))
 	}
 	return b
 }
 
 // amounts recognises the shape of a balance.
 func (q BalanceQuery) amounts(result node) ([]BalanceAmount, *fault) {
-	all := []BalanceAmount{}
-	items := result.members()
-	_, isRecord := balanceOf(items)
+	items := slices.Values(result.members())
+	_, isRecord := balanceOf(result.members())
 	switch {
 	case result.kind() == '[':
 		items = result.elements()
 	case result.kind() != '{' || isRecord:
-		items = []node{result}
+		items = slices.Values([]node{result})
 	}
-	for _, item := range items {
+	all := []BalanceAmount{}
+	for item := range items {
+		if result.kind() == '[' && item.kind() != '{' {
+			return nil, item.fault("is %s, not a record", kindName(item.kind()))
+		}
 		amount, f := q.amount(item)
 		if f != nil {
 			return nil, f
@@ -90,7 +94,7 @@ func (q BalanceQuery) amounts(result node) ([]BalanceAmount, *fault) {
 func (q BalanceQuery) amount(n node) (BalanceAmount, *fault) {
 	members := n.members()
 	a := BalanceAmount{
-		CoinSymbol:  or(or(coinSymbol(members), n.name), q.CoinSymbol),
+		CoinSymbol:  or(coinSymbol(members), or(n.holder(), q.CoinSymbol)),
 		NetworkName: or(networkName(members), q.NetworkName),
 	}
 	at := n

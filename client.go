@@ -104,6 +104,7 @@ const (
 type Client struct {
 	base   *url.URL
 	key    secret
+	keys   redactor
 	cfg    *config
 	budget *budget
 
@@ -142,6 +143,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return &Client{
 		base:   base,
 		key:    newSecret(apiKey),
+		keys:   newRedactor(newSecret(apiKey)),
 		cfg:    cfg,
 		budget: &budget{},
 		reads:  func() *http.Client { return reads },
@@ -205,12 +207,12 @@ func (c *Client) newRequest(ctx context.Context, what call, opts []CallOption) (
 	if c == nil || c.cfg == nil {
 		return refuse("client", "was not made by New")
 	}
-	if ctx == nil {
-		return refuse("ctx", "must not be nil")
-	}
 	cfg, refusal := newCallConfig(what.op, opts)
 	if refusal != nil {
 		return nil, refusal
+	}
+	if ctx == nil {
+		return refuse("ctx", "must not be nil")
 	}
 	target, name, reason := c.target(what)
 	if reason == "" && what.write != nil {
@@ -223,7 +225,10 @@ func (c *Client) newRequest(ctx context.Context, what call, opts []CallOption) (
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{client: c, ctx: ctx, call: what, cfg: cfg, key: key}
+	x := &exchange{client: c, ctx: ctx, call: what, cfg: cfg, key: key, keys: c.keys}
+	if cfg.key != nil {
+		x.keys = newRedactor(c.key, key)
+	}
 	return x, x.build(target)
 }
 

@@ -23,13 +23,12 @@ var (
 // nothing more; whoever uses it looks at err at the end.
 type decoder struct {
 	json jsontext.Decoder
-	key  secret
+	keys redactor
 	want string // the identifier asked for; empty for any
 	err  *fault
 
-	// What an empty array in the place of the result means is for the
-	// envelope to say.
-	empty   bool // an empty array of records
+	// What a result that says nothing means is for the envelope to say.
+	empty   bool // nothing, where nothing could be meant
 	refused bool // an empty array where a record is expected
 }
 
@@ -73,7 +72,7 @@ const maxPointer = 1 << 10
 func (d *decoder) cleanPointer(pointer jsontext.Pointer) string {
 	var clean jsontext.Pointer
 	for token := range pointer.Tokens() {
-		if clean = clean.AppendToken(d.key.decoded(token)); len(clean) > maxPointer {
+		if clean = clean.AppendToken(d.keys.text(token)); len(clean) > maxPointer {
 			break
 		}
 	}
@@ -164,7 +163,7 @@ func (d *decoder) text() string {
 	if value == nil {
 		return ""
 	}
-	return d.key.decoded(string(unquote(value)))
+	return d.keys.text(string(unquote(value)))
 }
 
 func (d *decoder) nonEmpty() string {

@@ -46,7 +46,7 @@ func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool
 		case "message":
 			e.readMessage(d)
 		case "meta":
-			e.meta = d.key.value(d.value())
+			e.meta = d.keys.value(d.value())
 		case "result":
 			found = true
 			e.start = d.json.InputOffset()
@@ -92,16 +92,19 @@ func (e *envelope) readMessage(d *decoder) {
 	message := string(unquote(value))
 	e.success = message == successMessage
 	e.missingKey = message == missingKeyMessage
-	e.message = strings.Clone(bounded(d.key.decoded(message), maxMessage))
+	e.message = strings.Clone(bounded(d.keys.text(message), maxMessage))
 }
 
-// bounded cuts text to at most so many bytes, between two characters.
+// bounded cuts text to at most so many bytes, between two characters where it
+// is UTF-8.
 func bounded(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	for !utf8.RuneStart(text[most]) {
-		most--
+	for cut := most; cut > most-utf8.UTFMax; cut-- {
+		if utf8.RuneStart(text[cut]) {
+			return text[:cut]
+		}
 	}
 	return text[:most]
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -247,7 +249,9 @@ func (e *APIError) outcome() Outcome {
 	return OutcomeUnknown
 }
 
-func (e *APIError) again() bool { return passingStatus(e.StatusCode) }
+func (e *APIError) again() bool {
+	return passingStatus(e.StatusCode) && (e.Op != opCreateInvoice || refusesInvoice(e.StatusCode))
+}
 
 // A DecodeError is an answer that the client does not understand.
 type DecodeError struct {
@@ -266,7 +270,7 @@ type DecodeError struct {
 func (e *DecodeError) Error() string {
 	place := ""
 	if e.Pointer != "" {
-		place = e.Pointer + ": "
+		place = printable(e.Pointer) + ": "
 	}
 	return fmt.Sprintf("gateway: %s: %d: answer not understood: %s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), sample(e.Body))
 }
@@ -275,7 +279,7 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 func (e *DecodeError) outcome() Outcome { return OutcomeUnknown }
-func (e *DecodeError) again() bool      { return e.passing }
+func (e *DecodeError) again() bool      { return e.passing && e.Op != opCreateInvoice }
 
 // A TransportError is a call without a usable answer: none came, it was cut,
 // it was too large ([ErrResponseTooLarge]) or it was a redirect
@@ -323,7 +327,9 @@ func (e *TransportError) outcome() Outcome {
 	return OutcomeUnknown
 }
 
-func (e *TransportError) again() bool { return e.passing }
+func (e *TransportError) again() bool {
+	return e.passing && (e.Op != opCreateInvoice || e.notSent)
+}
 
 // An OutcomeUnknownError says that an invoice may or may not have been
 // created. Look the order up at the service before sending it again.
@@ -379,7 +385,16 @@ func oneLine(err error) string {
 		return "no reason is known"
 	}
 	text := strings.TrimPrefix(err.Error(), "gateway: ")
-	return strings.Join(strings.Fields(text), " ")
+	return printable(strings.Join(strings.Fields(text), " "))
+}
+
+// printable escapes what could forge a line of a log.
+func printable(text string) string {
+	if !strings.ContainsFunc(text, func(char rune) bool { return !unicode.IsPrint(char) }) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }
 
 // history says in a text what came before the last attempt.
@@ -397,33 +412,42 @@ func history(attempts int, note string) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// A foreignError stands for an error of somebody else whose text would have
-// shown a key or a password, or which is itself an error of this package, of
-// another call. Of the error it keeps what [errors.Is] asks, but for the
-// sentinels here: those are for this call to match.
+// A foreignError stands for an error of somebody else: of the caller's
+// transport, context or order guard. Of the error it shows a text without keys
+// and passwords, and it answers what [errors.Is] and [errors.As] ask, but for
+// what is ours: that is for this call to say, and the error may be of another.
 type foreignError struct {
 	text string
 	is   func(target error) bool
+	as   func(target any) bool
 }
 
-func (e *foreignError) Error() string        { return e.text }
+// maxForeignText bounds the text of somebody else's error, in bytes.
+const maxForeignText = 1 << 10
+
+func foreign(err error, keys redactor) error {
+	text := string(keys.snippet([]byte(err.Error()), maxForeignText))
+	return &foreignError{
+		text: withoutPassword(text),
+		is:   func(target error) bool { return errors.Is(err, target) },
+		as:   func(target any) bool { return errors.As(err, target) },
+	}
+}
+
+func (e *foreignError) Error() string { return e.text }
+
+// MarshalText returns the text, for whoever logs errors as JSON.
+func (e *foreignError) MarshalText() ([]byte, error) { return []byte(e.text), nil }
+
 func (e *foreignError) Is(target error) bool { return !isSentinel(target) && e.is(target) }
 
-// foreign returns err as it may stand in the chain of an error of this call.
-func foreign(err error, key secret) error {
-	text := withoutPassword(key.text(err.Error()))
-	if text == err.Error() && !isOurs(err) {
-		return err
+func (e *foreignError) As(target any) bool {
+	switch target.(type) {
+	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
+		**WithdrawalFailedError, **WaitError, *callError:
+		return false
 	}
-	return &foreignError{text, func(target error) bool { return errors.Is(err, target) }}
-}
-
-// isOurs reports whether an error of this package is in the chain of err.
-func isOurs(err error) bool {
-	if _, ok := errors.AsType[callError](err); ok {
-		return true
-	}
-	return slices.ContainsFunc(sentinels(), func(s error) bool { return errors.Is(err, s) })
+	return e.as(target)
 }
 
 func isSentinel(err error) bool { return slices.Contains(sentinels(), err) }
@@ -438,10 +462,10 @@ func sentinels() []error {
 
 // ended is the error of a context that has ended, with its cause where the
 // caller gave one.
-func ended(ctx context.Context, key secret) error {
+func ended(ctx context.Context, keys redactor) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", err, foreign(cause, key))
+	return fmt.Errorf("%w: %w", err, foreign(cause, keys))
 }

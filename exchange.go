@@ -19,6 +19,7 @@ type exchange struct {
 	call   call
 	cfg    callConfig
 	key    secret
+	keys   redactor
 	open   func(*decoder) (e envelope, refused bool)
 
 	req   *retryablehttp.Request
@@ -96,7 +97,7 @@ func (x *exchange) run() error {
 	if x.call.write != nil && OutcomeOf(err) == OutcomeUnknown {
 		return &OutcomeUnknownError{
 			Op: x.call.op, OrderID: x.call.write.order(),
-			StatusCode: x.status, Body: x.key.snippet(x.kept, maxKept), SentAt: x.sentAt, Cause: err,
+			StatusCode: x.status, Body: x.keys.snippet(x.kept, maxKept), SentAt: x.sentAt, Cause: err,
 		}
 	}
 	return err
@@ -127,6 +128,9 @@ func (x *exchange) checkRetry(_ context.Context, resp *http.Response, err error)
 		return x.mayPass() && x.again(false, 0), nil
 	}
 	x.status, x.failure = resp.StatusCode, nil
+	if x.cfg.response != nil {
+		*x.cfg.response = Response{}
+	}
 	return x.call.write == nil && passingStatus(x.status) && x.again(throttles(x.status), retryAfter(resp.Header)), nil
 }
 
@@ -187,7 +191,7 @@ func (x *exchange) noAnswer(err error) *TransportError {
 		phase, traced = attempt.phase, attempt.traced
 	}
 	err = plainError(err)
-	failure := x.transportError(phase, foreign(err, x.key))
+	failure := x.transportError(phase, foreign(err, x.keys))
 	failure.passing = x.ctx.Err() == nil && passingFault(err, phase, traced)
 	return failure
 }
@@ -198,7 +202,7 @@ func (x *exchange) noAnswer(err error) *TransportError {
 func (x *exchange) transportError(phase string, err error) *TransportError {
 	timeout := timedOut(err)
 	if x.ctx.Err() != nil {
-		err, timeout = ended(x.ctx, x.key), errors.Is(x.ctx.Err(), context.DeadlineExceeded)
+		err, timeout = ended(x.ctx, x.keys), errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 	}
 	return &TransportError{
 		Op: x.call.op, Phase: phase, Attempts: x.attempts, LastStatus: x.status,

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,7 +77,10 @@ func (i *Invoice) Text(names ...string) (string, bool) {
 		rank := slices.Index(names, token.String())
 		nearer := rank < best || rank == best && dec.StackDepth() < depth
 		if kind := dec.PeekKind(); rank >= 0 && nearer && (kind == '"' || kind == '0') {
-			value, _ := dec.ReadToken()
+			value, err := dec.ReadToken()
+			if err != nil {
+				return found, best < len(names)
+			}
 			best, depth, found = rank, dec.StackDepth(), value.String()
 		}
 	}
@@ -93,6 +97,9 @@ func isName(dec *jsontext.Decoder) bool {
 // service, or unknown. After [OutcomeUnknown], look the order up at the
 // service before anything else.
 //
+// It returns by the end of its context, but for an [OrderGuard] of the
+// caller's, which may take up to 10 seconds more to record the outcome.
+//
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
 	return do(ctx, c, call{
@@ -105,8 +112,12 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 
 func (r InvoiceRequest) read(d *decoder) *Invoice {
 	created := &Invoice{OrderID: r.OrderID, Raw: raw(d)}
-	if created.Raw.Kind() == 'n' {
+	switch created.Raw.Kind() {
+	case '{', '[':
+	case 'n':
 		d.fail(errors.New("is null"))
+	default:
+		d.empty = true
 	}
 	return created
 }
@@ -172,6 +183,11 @@ func appendQuoted(body []byte, text string) []byte {
 // An OrderGuard keeps two invoices from being created for one order. It must
 // be safe for concurrent use. The default one is in memory, so it knows
 // neither other processes nor what was before a restart.
+//
+// An order is told by its identifier alone. The default guard keeps the orders
+// of calls with [WithCallAPIKey] apart by their keys; another guard that serves
+// several merchants must do so by what it finds in the context, which is the
+// caller's, values included, in both methods.
 type OrderGuard interface {
 	// Begin is asked before an invoice is sent. It refuses with an error that
 	// matches [ErrOrderInFlight] while another one for the order is under way,
@@ -196,12 +212,13 @@ func (x *exchange) guarded(guard OrderGuard) (err error) {
 	if x.ctx.Err() != nil {
 		return x.transportError(PhaseStart, x.ctx.Err())
 	}
-	if err := guard.Begin(x.ctx, order, x.cfg.resubmit); err != nil {
+	owned := x.owned(x.ctx)
+	if err := guard.Begin(owned, order, x.cfg.resubmit); err != nil {
 		return x.held(err)
 	}
 	outcome := OutcomeUnknown // a panic of the caller's transport leaves this
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), guardTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(owned), guardTimeout)
 		defer cancel()
 		_ = guard.End(ctx, order, outcome)
 	}()
@@ -210,24 +227,51 @@ func (x *exchange) guarded(guard OrderGuard) (err error) {
 	return err
 }
 
+// A merchant is whose order it is, where a call has a key of its own.
+type merchant [sha256.Size]byte
+
+type merchantKey struct{}
+
+// owned notes in a context, for the default guard, whose order it is: two
+// merchants may number their orders alike.
+func (x *exchange) owned(ctx context.Context) context.Context {
+	if x.cfg.key == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, merchantKey{}, merchant(sha256.Sum256([]byte(x.cfg.key.reveal()))))
+}
+
 // held is the refusal of the guard: nothing was sent.
 func (x *exchange) held(err error) error {
-	reason := ""
+	words := foreign(err, x.keys)
+	refusal := &ArgumentError{Op: x.call.op, Name: "orderId"}
 	switch {
 	case errors.Is(err, ErrOrderInFlight):
-		reason = "an invoice for this order is being created"
+		refusal.Reason = "an invoice for this order is being created"
+		refusal.err = errors.Join(ErrOrderInFlight, words)
 	case errors.Is(err, ErrOrderOutcomeUnknown):
-		reason = "an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none"
+		refusal.Reason = "an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none"
+		refusal.err = errors.Join(ErrOrderOutcomeUnknown, words)
 	default:
-		return x.transportError(PhaseStart, fmt.Errorf("the order guard: %w", err))
+		return x.transportError(PhaseStart, fmt.Errorf("the order guard: %w", words))
 	}
-	return &ArgumentError{Op: x.call.op, Name: "orderId", Reason: reason, err: err}
+	return refusal
 }
 
 // memoryGuard is the default [OrderGuard].
 type memoryGuard struct {
 	mu     sync.Mutex
-	orders map[string]orderState
+	orders map[ownedOrder]orderState
+}
+
+type ownedOrder struct {
+	merchant merchant // zero for the client's own key
+	order    string
+}
+
+func orderIn(ctx context.Context, orderID string) ownedOrder {
+	owner, _ := ctx.Value(merchantKey{}).(merchant)
+	return ownedOrder{owner, orderID}
 }
 
 // An order that is not in the map is free.
@@ -237,13 +281,14 @@ type orderState struct {
 }
 
 func newMemoryGuard() *memoryGuard {
-	return &memoryGuard{orders: map[string]orderState{}}
+	return &memoryGuard{orders: map[ownedOrder]orderState{}}
 }
 
-func (g *memoryGuard) Begin(_ context.Context, orderID string, resubmit bool) error {
+func (g *memoryGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	state := g.orders[orderID]
+	order := orderIn(ctx, orderID)
+	state := g.orders[order]
 	switch {
 	case state.inFlight:
 		return ErrOrderInFlight
@@ -251,20 +296,21 @@ func (g *memoryGuard) Begin(_ context.Context, orderID string, resubmit bool) er
 		return ErrOrderOutcomeUnknown
 	}
 	state.inFlight = true
-	g.orders[orderID] = state
+	g.orders[order] = state
 	return nil
 }
 
 // End frees the order, unless its outcome or an earlier one is unknown: that a
 // second invoice was refused or not sent says nothing of the first.
-func (g *memoryGuard) End(_ context.Context, orderID string, outcome Outcome) error {
+func (g *memoryGuard) End(ctx context.Context, orderID string, outcome Outcome) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	unknown := outcome == OutcomeUnknown || g.orders[orderID].unknown && outcome != OutcomeSucceeded
+	order := orderIn(ctx, orderID)
+	unknown := outcome == OutcomeUnknown || g.orders[order].unknown && outcome != OutcomeSucceeded
 	if !unknown {
-		delete(g.orders, orderID)
+		delete(g.orders, order)
 		return nil
 	}
-	g.orders[orderID] = orderState{unknown: true}
+	g.orders[order] = orderState{unknown: true}
 	return nil
 }

@@ -53,6 +53,8 @@ func TestClient_CreateInvoice_unreadable(t *testing.T) {
 		{"row 57: half a body", `{"message":"Operation was successful.","result":{"inv`},
 		{"row 60: null for a result", enveloped("null")},
 		{"row 83: a page", "<html></html>"},
+		{"a result that says nothing, and another message", `{"message":"Order exists","result":{}}`},
+		{"a result that is no record, and another message", `{"message":"Order exists","result":false}`},
 		{"an error envelope", refused("Price is too small")},
 		{"an error envelope without a message", `{"result":[]}`},
 	} {

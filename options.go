@@ -157,20 +157,22 @@ type callConfig struct {
 	resubmit bool
 }
 
+// newCallConfig applies all options, also after one that is refused: a Response
+// among them must not keep what an earlier call has left in it.
 func newCallConfig(op string, opts []CallOption) (cfg callConfig, refusal *ArgumentError) {
 	for _, opt := range opts {
 		if opt == nil {
-			return cfg, &ArgumentError{Op: op, Name: "opts", Reason: "holds a nil option"}
+			opt = func(*callConfig) *ArgumentError { return &ArgumentError{Name: "opts", Reason: "holds a nil option"} }
 		}
-		if refusal := opt(&cfg); refusal != nil {
-			refusal.Op = op
-			return cfg, refusal
-		}
+		refusal = or(refusal, opt(&cfg))
 	}
-	if cfg.resubmit && op != opCreateInvoice {
-		return cfg, &ArgumentError{Op: op, Name: "AllowResubmit", Reason: "is for CreateInvoice only"}
+	if refusal == nil && cfg.resubmit && op != opCreateInvoice {
+		refusal = &ArgumentError{Name: "AllowResubmit", Reason: "is for CreateInvoice only"}
 	}
-	return cfg, nil
+	if refusal != nil {
+		refusal.Op = op
+	}
+	return cfg, refusal
 }
 
 // A Response is what came with a result: [WithResponse] fills it, on failure

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +38,7 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 
 // ToCoin returns what a price in a fiat currency is in units of a coin,
 // rounded up to so many decimal places, so that a merchant never asks for too
-// little. The fiat currency is "usd" or "eur", in lower or upper case;
+// little. The fiat currency is "usd" or "eur", in any case;
 // precision is from 0 to 30, such as [Coin].Precision. A negative price, an
 // unknown coin or currency and a rate that is not above zero are an
 // [*ArgumentError].
@@ -60,8 +62,8 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 }
 
 // ToFiat returns what an amount of a coin is in a fiat currency, rounded half
-// to even to two places. The fiat currency is "usd" or "eur", in lower or
-// upper case. A negative amount, an unknown coin or currency and a rate that is
+// to even to two places. The fiat currency is "usd" or "eur", in any
+// case. A negative amount, an unknown coin or currency and a rate that is
 // not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
 	const op = "to_fiat"
@@ -89,16 +91,16 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "coinSymbol", Reason: "has no exchange rate"}
 	}
 	var price decimal.Decimal
-	switch strings.ToUpper(fiat) {
-	case "USD":
+	switch strings.ToLower(fiat) {
+	case "usd":
 		price = rate.USD
-	case "EUR":
+	case "eur":
 		price = rate.EUR
 	default:
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
-	if price.Sign() <= 0 {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: fmt.Sprintf("of %q in %s is not above zero", coinSymbol, fiat)}
+	if price.Sign() <= 0 || !readable(price) {
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: fmt.Sprintf("of %q in %s is not an amount above zero", coinSymbol, fiat)}
 	}
 	return price, nil
 }
@@ -120,7 +122,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 func readRates(d *decoder) *ExchangeRates {
 	r := &ExchangeRates{Raw: raw(d), FetchedAt: time.Now()}
 	if d.err == nil {
-		r.Rates, d.err = rates(node{"/result", "", r.Raw})
+		r.Rates, d.err = rates(resultNode(r.Raw))
 	}
 	return r
 }
@@ -136,16 +138,16 @@ func rates(result node) ([]Rate, *fault) {
 	case byUSD && byEUR && usd.kind() == '{' && eur.kind() == '{':
 		return ratesByFiat(usd, eur)
 	case result.kind() == '{':
-		return ratesOf(members)
+		return ratesOf(slices.Values(members))
 	default:
 		return nil, result.fault("is %s, not exchange rates", kindName(result.kind()))
 	}
 }
 
 // ratesOf reads records of a coin and its two rates.
-func ratesOf(records []node) ([]Rate, *fault) {
+func ratesOf(records iter.Seq[node]) ([]Rate, *fault) {
 	list := rateList{}
-	for _, n := range records {
+	for n := range records {
 		members := n.members()
 		symbol := or(coinSymbol(members), n.name)
 		if symbol == "" {

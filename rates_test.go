@@ -226,10 +226,10 @@ func TestExchangeRates_refuses(t *testing.T) {
 		t.Parallel()
 		for _, fiat := range []string{"usd", "eur"} {
 			got, err := testRates().ToCoin(one, fiat, "DEAD", 8)
-			assertRefused(t, err, "to_coin", "rate", "is not above zero")
+			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
 			assert.Equal(t, decimal.Decimal{}, got)
 			got, err = testRates().ToFiat(one, "DEAD", fiat)
-			assertRefused(t, err, "to_fiat", "rate", "is not above zero")
+			assertRefused(t, err, "to_fiat", "rate", "is not an amount above zero")
 			assert.Equal(t, decimal.Decimal{}, got)
 		}
 	})

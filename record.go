@@ -155,6 +155,8 @@ func raw(d *decoder) jsontext.Value {
 	if d.err != nil {
 		return nil
 	}
-	d.empty = value.Kind() == '[' && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
-	return d.key.value(value)
+	if kind := value.Kind(); kind == '[' || kind == '{' {
+		d.empty = len(bytes.TrimSpace(value[1:len(value)-1])) == 0
+	}
+	return d.keys.value(value)
 }

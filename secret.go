@@ -29,96 +29,112 @@ func newSecret(key string) secret {
 
 func (s secret) empty() bool { return s.reveal == nil || s.reveal() == "" }
 
-// searched is the key to look for in what the service says, or "" for none.
-func (s secret) searched() string {
-	if s.reveal == nil || len(s.reveal()) < shortestSearched {
-		return ""
-	}
-	return s.reveal()
+// A redactor takes keys out of what the service says.
+type redactor struct {
+	keys func() []string // those that are looked for
 }
 
-// text returns text without the key.
-func (s secret) text(text string) string {
-	key := s.searched()
-	if key == "" || !s.mayHold(text) {
+func newRedactor(secrets ...secret) redactor {
+	var keys []string
+	for _, s := range secrets {
+		if !s.empty() && len(s.reveal()) >= shortestSearched {
+			keys = append(keys, s.reveal())
+		}
+	}
+	if keys == nil {
+		return redactor{}
+	}
+	return redactor{keys: func() []string { return keys }}
+}
+
+// mayFind reports whether text holds a key, or escapes that could spell one.
+func (r redactor) mayFind(text string) bool {
+	if r.keys == nil {
+		return false
+	}
+	for _, key := range r.keys() {
+		if strings.Contains(text, key) {
+			return true
+		}
+	}
+	return strings.Contains(text, `\`)
+}
+
+// text returns text without the keys.
+func (r redactor) text(text string) string {
+	if !r.mayFind(text) {
 		return text
 	}
-	out, _ := redactText([]byte(text), key, len(text))
-	return string(out)
+	return string(r.cut([]byte(text), len(text)))
 }
 
-// mayHold reports whether text holds the key, or escapes that could spell it.
-func (s secret) mayHold(text string) bool {
-	return strings.Contains(text, s.searched()) || strings.Contains(text, `\`)
-}
-
-// decoded returns a decoded string without the key.
-func (s secret) decoded(text string) string {
-	if key := s.searched(); key != "" && strings.Contains(text, key) {
-		return strings.ReplaceAll(text, key, redacted)
-	}
-	return text
-}
-
-// snippet returns a copy of the first limit bytes of body, without the key.
+// snippet returns a copy of the first limit bytes of body, without the keys.
 // Of body it looks at more than it returns, so that a key across the limit is
 // not cut into a part that nobody recognises.
-func (s secret) snippet(body []byte, limit int) []byte {
-	if key := s.searched(); key != "" {
-		out, _ := redactText(body, key, limit)
-		return out
+func (r redactor) snippet(body []byte, limit int) []byte {
+	if r.keys == nil {
+		return bytes.Clone(body[:min(len(body), limit)])
 	}
-	return bytes.Clone(body[:min(len(body), limit)])
+	return r.cut(body, limit)
 }
 
 // overlap is how much of a body must be kept beyond the limit of a snippet.
-func (s secret) overlap() int {
-	return len(s.searched()) * len(`\u0000`)
+func (r redactor) overlap() int {
+	longest := 0
+	if r.keys != nil {
+		for _, key := range r.keys() {
+			longest = max(longest, len(key)*len(`\u0000`))
+		}
+	}
+	return longest
 }
 
-// header returns a copy of h without the key.
-func (s secret) header(h http.Header) http.Header {
-	clean := h.Clone()
-	for name, values := range clean {
-		if s.inName(name) {
-			delete(clean, name)
+// header returns a copy of h without the keys. In the name of a header HTTP
+// changes the case of letters.
+func (r redactor) header(h http.Header) http.Header {
+	clean := http.Header{}
+	for name, values := range h {
+		if r.inName(name) {
 			name = redacted
 		}
-		for i := range values {
-			values[i] = s.text(values[i])
+		for _, value := range values {
+			clean[name] = append(clean[name], r.text(value))
 		}
-		clean[name] = values
 	}
 	return clean
 }
 
-// inName reports whether a header's name, the case of which HTTP changes,
-// holds the key.
-func (s secret) inName(name string) bool {
-	key := s.searched()
-	return key != "" && strings.Contains(strings.ToLower(name), strings.ToLower(key))
+func (r redactor) inName(name string) bool {
+	if r.keys == nil {
+		return false
+	}
+	for _, key := range r.keys() {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(key)) {
+			return true
+		}
+	}
+	return false
 }
 
-// value returns a JSON value of its own without the key, and still valid.
-func (s secret) value(v jsontext.Value) jsontext.Value {
-	v = v.Clone()
-	if key := s.searched(); key == "" || !s.mayHold(string(v)) {
-		return v
+// value returns a JSON value of its own without the keys, and still valid.
+func (r redactor) value(v jsontext.Value) jsontext.Value {
+	if !r.mayFind(string(v)) {
+		return v.Clone()
 	}
-	clean, changed, err := s.redactTokens(v)
+	clean, changed, err := r.redactTokens(v)
 	switch {
 	case err != nil:
 		return jsontext.Value(strconv.Quote(redacted))
 	case changed:
 		return clean
 	default:
-		return v
+		return v.Clone()
 	}
 }
 
-// redactTokens rewrites v token by token, which finds a key however its
-// characters are escaped and leaves numbers, which are money, as they are.
-func (s secret) redactTokens(v jsontext.Value) (clean jsontext.Value, changed bool, err error) {
+// redactTokens rewrites v token by token, which leaves it valid and leaves
+// numbers, which are money, as they are unless they are a key.
+func (r redactor) redactTokens(v jsontext.Value) (clean jsontext.Value, changed bool, err error) {
 	var out bytes.Buffer
 	dec, enc := jsontext.NewDecoder(bytes.NewReader(v)), jsontext.NewEncoder(&out)
 	for {
@@ -126,8 +142,8 @@ func (s secret) redactTokens(v jsontext.Value) (clean jsontext.Value, changed bo
 		if err != nil {
 			return bytes.TrimSpace(out.Bytes()), changed, ignoreEOF(err)
 		}
-		if kind := token.Kind(); kind == '"' || kind == '0' && token.String() == s.reveal() {
-			if text := s.decoded(token.String()); text != token.String() {
+		if kind := token.Kind(); kind == '"' || kind == '0' && r.text(token.String()) == redacted {
+			if text := r.text(token.String()); text != token.String() {
 				token, changed = jsontext.String(text), true
 			}
 		}
@@ -137,24 +153,29 @@ func (s secret) redactTokens(v jsontext.Value) (clean jsontext.Value, changed bo
 	}
 }
 
-// redactText copies the part of text before limit and puts redacted in the
-// place of each key that starts there. It reports whether it found one.
-func redactText(text []byte, key string, limit int) (out []byte, found bool) {
+// cut copies the part of text before limit and puts redacted in the place of
+// each key that starts there.
+func (r redactor) cut(text []byte, limit int) []byte {
+	out := make([]byte, 0, min(len(text), limit)+len(redacted))
 	for i := 0; i < min(len(text), limit); {
-		if n := matchKey(text[i:], key); n > 0 {
-			out, found = append(out, redacted...), true
+		n := 0
+		for _, key := range r.keys() {
+			n = max(n, matchKey(text[i:], key))
+		}
+		if n > 0 {
+			out = append(out, redacted...)
 			i += n
 			continue
 		}
 		out = append(out, text[i])
 		i++
 	}
-	return out, found
+	return out
 }
 
 // matchKey returns how many bytes at the start of text spell key, plainly or
-// with the escapes of JSON, or 0. A text that ends within a long part of the
-// key spells it too: the connection was cut there.
+// with the escapes of JSON, which may themselves be escaped; or 0. A text that
+// ends within a long part of the key spells it too: it was cut there.
 func matchKey(text []byte, key string) int {
 	if whole := min(len(text), len(key)); whole >= shortestSearched && string(text[:whole]) == key[:whole] {
 		return whole
@@ -164,11 +185,8 @@ func matchKey(text []byte, key string) int {
 		if k >= shortestSearched && endsInEscape(text[at:]) {
 			return len(text)
 		}
-		if at == len(text) {
-			return 0
-		}
-		char, n := unescape(text[at:])
-		if char != key[k] {
+		n := spells(text[at:], key[k])
+		if n == 0 {
 			return 0
 		}
 		at += n
@@ -176,24 +194,37 @@ func matchKey(text []byte, key string) int {
 	return at
 }
 
-// endsInEscape reports whether nothing is left of a text, or only the
-// beginning of an escape.
-func endsInEscape(rest []byte) bool {
-	return len(rest) == 0 || rest[0] == '\\' && len(rest) < len(`\u0000`) && (len(rest) == 1 || rest[1] == 'u')
+// spells returns how many bytes at the start of text spell a character, or 0.
+// Each level of escapes doubles the backslashes before it.
+func spells(text []byte, char byte) int {
+	rest := bytes.TrimLeft(text, `\`)
+	run := len(text) - len(rest)
+	switch {
+	case run > 0 && char == '\\':
+		return run
+	case len(rest) == 0:
+		return 0
+	case run > 0 && isUnicode(rest, char):
+		return run + len("u0000")
+	case rest[0] == char:
+		return run + 1
+	default:
+		return 0
+	}
 }
 
-// unescape returns the first character of text and how many bytes spell it.
-func unescape(text []byte) (char byte, n int) {
-	if text[0] != '\\' || len(text) < 2 {
-		return text[0], 1
+// isUnicode reports whether text begins with the u0041 of an escape of char.
+func isUnicode(text []byte, char byte) bool {
+	if len(text) < len("u0000") || text[0] != 'u' {
+		return false
 	}
-	if text[1] != 'u' {
-		return text[1], 2
-	}
-	if len(text) >= 6 {
-		if code, err := strconv.ParseUint(string(text[2:6]), 16, 8); err == nil {
-			return byte(code), 6
-		}
-	}
-	return text[0], 1
+	code, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	return err == nil && code == uint64(char)
+}
+
+// endsInEscape reports whether nothing is left of a text, or only the
+// beginning of an escape.
+func endsInEscape(text []byte) bool {
+	rest := bytes.TrimLeft(text, `\`)
+	return len(rest) == 0 || len(rest) < len(text) && rest[0] == 'u' && len(rest) < len("u0000")
 }

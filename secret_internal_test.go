@@ -24,7 +24,7 @@ func spelledInUnicode(text string) string {
 
 func TestSecret_snippet(t *testing.T) {
 	t.Parallel()
-	s := newSecret(testKey)
+	s := newRedactor(newSecret(testKey))
 	for _, tt := range []struct{ name, body, want string }{
 		{"nothing", "", ""},
 		{"no key", "abc", "abc"},
@@ -37,7 +37,9 @@ func TestSecret_snippet(t *testing.T) {
 		{"all in escapes", spelledInUnicode(testKey), "[REDACTED]"},
 		{"in escapes of upper case", strings.ToUpper(spelledInUnicode(testKey)), strings.ToUpper(spelledInUnicode(testKey))},
 		{"hexadecimal digits of upper case", strings.ReplaceAll(spelledInUnicode(testKey), `\u002d`, `\u002D`), "[REDACTED]"},
-		{"after a backslash of its own", `\\` + testKey, `\[REDACTED]`},
+		{"after a backslash of its own", `\\` + testKey, `[REDACTED]`},
+		{"in an escape that was escaped again", strings.ReplaceAll(testKey, "/", `\\\/`), "[REDACTED]"},
+		{"all in escapes that were escaped again", strings.ReplaceAll(spelledInUnicode(testKey), `\`, `\\`), "[REDACTED]"},
 		{"a start at the end", "a " + testKey[:8], "a [REDACTED]"},
 		{"a start at the end, too short to tell", "a " + testKey[:7], "a " + testKey[:7]},
 		{"half an escape at the end", "a " + testKey[:10] + `\u00`, "a [REDACTED]"},
@@ -58,7 +60,7 @@ func TestSecret_snippet(t *testing.T) {
 // could be anybody's.
 func TestSecret_snippetLimit(t *testing.T) {
 	t.Parallel()
-	s := newSecret(testKey)
+	s := newRedactor(newSecret(testKey))
 	for _, spelled := range []string{testKey, spelledInUnicode(testKey)} {
 		for before := maxKept - len(spelled) - 1; before <= maxKept+1; before++ {
 			whole := strings.Repeat("x", before) + spelled + strings.Repeat("y", 100)
@@ -77,10 +79,10 @@ func TestSecret_awkwardKeys(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			s := newSecret(key)
+			s := newRedactor(newSecret(key))
 			assert.NotContains(t, string(s.snippet([]byte("plain: "+key+" end"), maxKept)), key)
 			assert.NotContains(t, s.text("plain: "+key+" end"), key)
-			assert.NotContains(t, s.decoded("plain: "+key+" end"), key)
+			assert.NotContains(t, s.text("plain: "+key+" end"), key)
 			quoted, _ := jsontext.AppendQuote(nil, key)
 			html, _ := json.Marshal(key)
 			for _, spelled := range []string{string(quoted), string(html)} {
@@ -93,7 +95,7 @@ func TestSecret_awkwardKeys(t *testing.T) {
 }
 
 // assertValueHides asserts that a JSON value is cleaned, and stays JSON.
-func assertValueHides(t *testing.T, s secret, value, key string) {
+func assertValueHides(t *testing.T, s redactor, value, key string) {
 	t.Helper()
 	got := s.value(jsontext.Value(value))
 	assert.True(t, got.IsValid(), "%s", got)
@@ -109,7 +111,7 @@ func assertValueHides(t *testing.T, s secret, value, key string) {
 
 func TestSecret_value(t *testing.T) {
 	t.Parallel()
-	s := newSecret(testKey)
+	s := newRedactor(newSecret(testKey))
 	for _, tt := range []struct{ name, value, want string }{
 		{"nothing to hide, byte for byte", `{ "a" : 1.50 ,"b":"\u00e9\/"}`, `{ "a" : 1.50 ,"b":"\u00e9\/"}`},
 		{"a text", `"` + testKey + `"`, `"[REDACTED]"`},
@@ -127,7 +129,7 @@ func TestSecret_value(t *testing.T) {
 	}
 	t.Run("a key of digits as a number", func(t *testing.T) {
 		t.Parallel()
-		assert.Equal(t, `{"a":"[REDACTED]","b":123456789}`, string(newSecret("12345678").value(jsontext.Value(`{"a":12345678,"b":123456789}`))))
+		assert.Equal(t, `{"a":"[REDACTED]","b":123456789}`, string(newRedactor(newSecret("12345678")).value(jsontext.Value(`{"a":12345678,"b":123456789}`))))
 	})
 	t.Run("no value", func(t *testing.T) {
 		t.Parallel()
@@ -137,24 +139,25 @@ func TestSecret_value(t *testing.T) {
 
 func TestSecret_header(t *testing.T) {
 	t.Parallel()
-	s := newSecret(testKey)
+	s := newRedactor(newSecret(testKey))
 	given := http.Header{"A": {"x", "y " + testKey}, "B": {"z"}, "X-" + testKey: {"v"}}
 	got := s.header(given)
 	assert.Equal(t, http.Header{"A": {"x", "y [REDACTED]"}, "B": {"z"}, "[REDACTED]": {"v"}}, got)
 	assert.Equal(t, "y "+testKey, given["A"][1], "the given header is not changed")
-	assert.Nil(t, s.header(nil))
+	assert.Empty(t, s.header(nil))
 }
 
 // A key that is too short to be told from words is not looked for; the zero
 // secret has none.
 func TestSecret_short(t *testing.T) {
 	t.Parallel()
-	for _, s := range []secret{{}, newSecret(""), newSecret("error"), newSecret("7654321")} {
+	for _, s := range []redactor{
+		{}, newRedactor(), newRedactor(secret{}), newRedactor(newSecret("")), newRedactor(newSecret("error"), newSecret("7654321")),
+	} {
 		const body = `{"message":"an error of 7654321"}`
 		assert.Equal(t, body, string(s.snippet([]byte(body), maxKept)))
 		assert.Equal(t, body, string(s.value(jsontext.Value(body))))
 		assert.Equal(t, body, s.text(body))
-		assert.Equal(t, body, s.decoded(body))
 		assert.Equal(t, http.Header{"A": {body}}, s.header(http.Header{"A": {body}}))
 		assert.Zero(t, s.overlap())
 	}

@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,19 +12,43 @@ import (
 )
 
 // A node is a value in a result whose shape the interface does not show, with
-// its place. Such results are small, and are looked at from several sides;
-// the records that are documented are read by a [fields] table instead.
+// its place. Such results are looked at from several sides; the records that
+// are documented are read by a [fields] table instead.
 type node struct {
-	pointer jsontext.Pointer
-	name    string // the name of the member that holds it, if one does
-	value   jsontext.Value
+	parent *node
+	name   string // of the member that holds it, if one does
+	index  int    // in the array that holds it, if one does
+	value  jsontext.Value
 }
+
+func resultNode(value jsontext.Value) node { return node{name: "result", value: value} }
 
 func (n node) kind() jsontext.Kind { return n.value.Kind() }
 
 // fault says what is wrong with n.
 func (n node) fault(format string, args ...any) *fault {
-	return &fault{string(n.pointer), fmt.Errorf(format, args...)}
+	return &fault{string(n.pointer()), fmt.Errorf(format, args...)}
+}
+
+// pointer is built when it is needed, which is once at most: a name may be
+// long, and many nodes may have it in their pointer.
+func (n node) pointer() jsontext.Pointer {
+	switch {
+	case n.parent == nil:
+		return jsontext.Pointer("").AppendToken(n.name)
+	case n.parent.kind() == '[':
+		return n.parent.pointer().AppendToken(strconv.Itoa(n.index))
+	default:
+		return n.parent.pointer().AppendToken(n.name)
+	}
+}
+
+// holder is the name under which a value stands in the result, or "".
+func (n node) holder() string {
+	if n.parent == nil {
+		return ""
+	}
+	return n.name
 }
 
 // members returns the members of an object, in order, or nothing.
@@ -35,26 +61,32 @@ func (n node) members() []node {
 	_, _ = dec.ReadToken() // the value is valid: the decoder has read it whole
 	for dec.PeekKind() == '"' {
 		name, _ := dec.ReadToken()
-		text := name.String()
-		value, _ := dec.ReadValue()
-		all = append(all, node{n.pointer.AppendToken(text), text, value.Clone()})
+		all = append(all, node{parent: &n, name: name.String(), value: n.next(dec)})
 	}
 	return all
 }
 
-// elements returns the elements of an array, in order, or nothing.
-func (n node) elements() []node {
-	if n.kind() != '[' {
-		return nil
+// elements yields the elements of an array, in order, or nothing.
+func (n node) elements() iter.Seq[node] {
+	return func(yield func(node) bool) {
+		if n.kind() != '[' {
+			return
+		}
+		dec := jsontext.NewDecoder(bytes.NewReader(n.value))
+		_, _ = dec.ReadToken() // the value is valid: the decoder has read it whole
+		for i := 0; dec.PeekKind() != ']'; i++ {
+			if !yield(node{parent: &n, index: i, value: n.next(dec)}) {
+				return
+			}
+		}
 	}
-	var all []node
-	dec := jsontext.NewDecoder(bytes.NewReader(n.value))
-	_, _ = dec.ReadToken() // the value is valid: the decoder has read it whole
-	for dec.PeekKind() != ']' {
-		value, _ := dec.ReadValue()
-		all = append(all, node{n.pointer.AppendToken(fmt.Sprint(len(all))), "", value.Clone()})
-	}
-	return all
+}
+
+// next reads a value with dec, and returns the part of n that it is.
+func (n node) next(dec *jsontext.Decoder) jsontext.Value {
+	value, _ := dec.ReadValue()
+	end := int(dec.InputOffset())
+	return n.value[end-len(value) : end]
 }
 
 // member finds the first of the names among the members.

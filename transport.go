@@ -230,18 +230,30 @@ func plainError(err error) error {
 	return err
 }
 
-// withoutPassword removes what stands before the @ of a URL in text.
+// withoutPassword removes what could be a password in a URL from a text: what
+// stands before the @ of each, and all of a proxy's address that is so wrong
+// that net/http quotes it.
 func withoutPassword(text string) string {
-	before, after, found := strings.Cut(text, "://")
-	if !found {
-		return text
+	const badProxy = "invalid proxy address"
+	if before, _, found := strings.Cut(text, badProxy); found {
+		text = before + badProxy
 	}
-	end := strings.IndexAny(after, "/ \"'")
-	if end < 0 {
-		end = len(after)
+	var clean strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "://")
+		clean.WriteString(before)
+		if !found {
+			return clean.String()
+		}
+		clean.WriteString("://")
+		end := strings.IndexAny(after, "/ \"'")
+		if end < 0 {
+			end = len(after)
+		}
+		if at := strings.LastIndex(after[:end], "@"); at >= 0 {
+			clean.WriteString(redacted)
+			after = after[at:]
+		}
+		text = after
 	}
-	if at := strings.LastIndex(after[:end], "@"); at >= 0 {
-		after = redacted + after[at:]
-	}
-	return before + "://" + withoutPassword(after)
 }

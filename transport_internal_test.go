@@ -3,11 +3,14 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -121,7 +124,7 @@ func TestWithoutPassword(t *testing.T) {
 // An error whose text is cleaned still matches what it matched.
 func TestForeign(t *testing.T) {
 	t.Parallel()
-	key := newSecret("CANARY-KEY-12345")
+	key := newRedactor(newSecret("CANARY-KEY-12345"))
 	dirty := errors.Join(errors.New("with CANARY-KEY-12345"), context.Canceled)
 	clean := foreign(dirty, key)
 	assert.NotContains(t, clean.Error(), "CANARY")
@@ -129,5 +132,14 @@ func TestForeign(t *testing.T) {
 	assert.NotErrorIs(t, clean, context.DeadlineExceeded)
 	assert.Nil(t, errors.Unwrap(clean), "the text is not to be found one step further")
 	assert.EqualError(t, foreign(errors.New("dial http://u:p@proxy.test: no"), key), "dial http://[REDACTED]@proxy.test: no")
-	assert.Same(t, io.EOF, foreign(io.EOF, key), "what is clean stays as it is")
+	assert.ErrorIs(t, foreign(io.EOF, key), io.EOF)
+	var op *net.OpError
+	assert.ErrorAs(t, foreign(&net.OpError{Op: "dial", Err: io.EOF}, key), &op)
+	assert.NotErrorIs(t, foreign(fmt.Errorf("of another: %w", ErrNotSent), key), ErrNotSent)
+	var refusal *APIError
+	assert.False(t, errors.As(foreign(&APIError{StatusCode: 400}, key), &refusal), "an answer to another call")
+	assert.LessOrEqual(t, len(foreign(errors.New(strings.Repeat("://", 1<<20)), key).Error()), 1<<10)
+	text, err := json.Marshal(foreign(io.EOF, key))
+	assert.NoError(t, err)
+	assert.Equal(t, `"EOF"`, string(text))
 }

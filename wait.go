@@ -11,11 +11,14 @@ import (
 
 // WaitOptions say how often a withdrawal is asked for while it is waited for.
 // The waits are drawn at random, grow from MinInterval towards MaxInterval and
-// are never outside of the two. A zero field takes its default.
+// are never outside of the two, which are at most 24 hours. A zero field takes
+// its default.
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
 }
+
+const longestInterval = 24 * time.Hour
 
 // maxAskedWait bounds how long a poller waits because the service asked to.
 const maxAskedWait = time.Hour
@@ -30,6 +33,8 @@ func (w WaitOptions) check() string {
 	switch {
 	case w.MinInterval < 0 || w.MaxInterval < 0:
 		return "intervals must not be negative"
+	case max(w.MinInterval, w.MaxInterval) > longestInterval:
+		return "intervals must not be longer than 24 hours"
 	case w.MaxInterval != 0 && w.MinInterval > w.MaxInterval:
 		return "MinInterval must not be longer than MaxInterval"
 	default:
@@ -45,7 +50,11 @@ type WithdrawalFailedError struct {
 
 // Error returns one line that names the withdrawal.
 func (e *WithdrawalFailedError) Error() string {
-	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", e.Withdrawal.WithdrawRequestID, e.Withdrawal.Status)
+	var w Withdrawal
+	if e.Withdrawal != nil {
+		w = *e.Withdrawal
+	}
+	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
 }
 
 // A WaitError is a wait that ended before the withdrawal did: the context
@@ -169,7 +178,7 @@ func (p *poller) sleep(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return p.end(ended(ctx, p.client.key))
+		return p.end(ended(ctx, p.client.keys))
 	}
 }
 
