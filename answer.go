@@ -15,26 +15,31 @@ const maxKept = 8 << 10
 
 // receive reads the answer of the last attempt, and closes it.
 func (x *exchange) receive(resp *http.Response) error {
-	defer func() { _ = resp.Body.Close() }()
+	defer func() {
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody // what the library drains before it tries again
+	}()
 	x.received = true
+	var e envelope
 	switch {
 	case resp.StatusCode >= 400:
-		x.failure = x.readRefusal(resp)
+		e = x.readRefusal(resp)
+		x.failure = x.apiError(resp, e)
 	case resp.StatusCode >= 300:
-		x.describe(resp, envelope{})
 		x.failure = x.transportError(PhaseWait, ErrRedirect)
 	case resp.StatusCode < 200:
-		x.describe(resp, envelope{})
 		x.failure = x.transportError(PhaseWait, fmt.Errorf("status %d is no answer", resp.StatusCode))
 	default:
-		x.failure = x.readResult(resp)
+		e, x.failure = x.readResult(resp)
 	}
+	x.describe(resp, e)
 	return x.failure
 }
 
-// readResult reads the body of an answer that says yes.
-func (x *exchange) readResult(resp *http.Response) error {
-	b := &body{src: resp.Body, limit: x.client.cfg.maxBytes, keep: maxKept + x.keys.overlap()}
+// readResult reads the body of an answer that says yes, and keeps the beginning
+// of it: all of it for a caller who asked for the Response.
+func (x *exchange) readResult(resp *http.Response) (envelope, error) {
+	b := &body{src: resp.Body, limit: x.client.cfg.maxBytes, keep: x.keep()}
 	if x.cfg.response != nil {
 		b.keep = int(b.limit)
 	}
@@ -43,24 +48,27 @@ func (x *exchange) readResult(resp *http.Response) error {
 	e, refused := x.open(d)
 	broken := b.err
 	if d.err != nil && broken == nil {
-		b.fill()
+		b.fill() // the decoder stopped early, at what is wrong
 	}
 	x.kept = b.head
 	if d.err != nil && x.cfg.response != nil {
-		e = openRefusal(x.newDecoder(bytes.NewReader(x.kept)))
+		e = openRefusal(x.newDecoder(bytes.NewReader(x.kept))) // the whole result, which was not understood
 	}
-	x.describe(resp, e)
 	switch {
 	case broken != nil:
-		return x.unreadable(resp, broken)
+		return e, x.unreadable(resp, broken)
 	case d.err != nil:
-		return x.decodeError(resp, d.err)
+		return e, x.decodeError(resp, d.err)
 	case refused:
-		return x.apiError(resp, e)
+		return e, x.apiError(resp, e)
 	default:
-		return nil
+		return e, nil
 	}
 }
+
+// keep is how much of a body is kept for an error: beyond what it shows, so
+// much that no key is cut in two.
+func (x *exchange) keep() int { return maxKept + x.keys.overlap() }
 
 func (x *exchange) newDecoder(from io.Reader) *decoder {
 	d := &decoder{keys: x.keys}
@@ -70,13 +78,12 @@ func (x *exchange) newDecoder(from io.Reader) *decoder {
 
 // readRefusal reads the beginning of the body of an answer that says no. That
 // it may be cut does not matter: the status has been said.
-func (x *exchange) readRefusal(resp *http.Response) error {
-	b := &body{src: resp.Body, limit: int64(maxKept + x.keys.overlap()), keep: maxKept + x.keys.overlap()}
+func (x *exchange) readRefusal(resp *http.Response) envelope {
+	b := &body{src: resp.Body, limit: int64(x.keep()), keep: x.keep()}
 	e := openRefusal(x.newDecoder(b))
 	b.fill()
 	x.kept = b.head
-	x.describe(resp, e)
-	return x.apiError(resp, e)
+	return e
 }
 
 // describe fills the caller's Response.
@@ -136,7 +143,7 @@ func (x *exchange) decodeError(resp *http.Response, f *fault) *DecodeError {
 // unreadable is an answer whose body broke off, was too large or is not what
 // it is labelled as.
 func (x *exchange) unreadable(resp *http.Response, err error) error {
-	if err == ErrResponseTooLarge {
+	if errors.Is(err, ErrResponseTooLarge) {
 		return x.transportError(PhaseRead, err)
 	}
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -44,7 +45,7 @@ func (b *Balance) Total(coinSymbol string) decimal.Decimal {
 // interface. These are understood: an amount, which is of the coin and network
 // asked for; a record, or an array of records, with an amount under balance,
 // amount or available; amounts or records by symbol. Anything else is a
-// [*DecodeError]. Raw is kept always.
+// [*DecodeError], which holds the beginning of it.
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
@@ -59,7 +60,7 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 func (q BalanceQuery) read(d *decoder) *Balance {
 	b := &Balance{Raw: raw(d)}
 	if d.err == nil {
-		b.Amounts, d.err = q.amounts(resultNode(b.Raw))
+		b.Amounts, d.err = q.amounts(rootNode(d, b.Raw))
 	}
 	return b
 }
@@ -94,8 +95,8 @@ func (q BalanceQuery) amounts(result node) ([]BalanceAmount, *fault) {
 func (q BalanceQuery) amount(n node) (BalanceAmount, *fault) {
 	members := n.members()
 	a := BalanceAmount{
-		CoinSymbol:  or(coinSymbol(members), or(n.holder(), q.CoinSymbol)),
-		NetworkName: or(networkName(members), q.NetworkName),
+		CoinSymbol:  cmp.Or(coinSymbol(members), n.holder(), q.CoinSymbol),
+		NetworkName: cmp.Or(networkName(members), q.NetworkName),
 	}
 	at := n
 	if n.kind() == '{' {

@@ -2,7 +2,7 @@
 // networks, exchange rates, balance, invoices and the inquiry of withdrawals.
 //
 // A [Client] is made once, with [New], and shared: it is safe for concurrent
-// use and has one method per endpoint of the service.
+// use and has a method for each endpoint of the service.
 //
 //	client, err := gateway.New("https://gateway.example", apiKey)
 //	...
@@ -41,13 +41,12 @@
 //   - The wait before the n-th retry is drawn between 0 and 100 ms·2ⁿ⁻¹, after
 //     429 and 503 between 0 and 1 s·2ⁿ⁻¹, and at most 5 s. A Retry-After is
 //     waited for up to 30 s. One that is longer, and any wait past the
-//     context's deadline, ends the call at once with the service's answer.
+//     context's deadline, ends the call at once with the last answer or fault.
 //   - All retries of a client share a budget, which successes refill, so that
 //     a service in trouble gets few of them.
 //
-// An invoice is tried again, up to 3 times and for 60 seconds each, only while
-// it is proved that nothing of it was read for sending, and never after an
-// answer.
+// An invoice is tried up to 3 times, for 60 seconds each, and again only while
+// it is proved that nothing of it was read for sending; never after an answer.
 //
 // # Errors
 //
@@ -69,14 +68,15 @@
 //
 // The service is described in part only. What it documents is typed. What it
 // does not is read tolerantly where its meaning is documented, as each method
-// says, and is kept as it came in a field Raw. [WithResponse] gives the
-// envelope of any answer.
+// says, and, for rates, balance and invoices, kept as it came in a field Raw.
+// [WithResponse] gives the envelope of any answer.
 //
 // The package prints nothing, keeps no global state and starts no goroutines
 // of its own. Package gatewaytest has a gateway to test against.
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -118,7 +118,8 @@ type Client struct {
 // front of every route. It must be https, but for hosts on this machine or
 // with [WithPlainHTTP].
 //
-// The key may be empty; calls that need one then fail before anything is sent.
+// The key is at most 4,096 printable ASCII characters. It may be empty; calls
+// that need one then fail before anything is sent.
 // A bad argument or option is an [*ArgumentError].
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
@@ -133,13 +134,13 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		return nil, badOption("apiKey", reason)
 	}
 	if cfg.http != nil {
-		cfg.retry.AttemptTimeout = or(cfg.retry.AttemptTimeout, cfg.http.Timeout)
-		cfg.retry.InvoiceTimeout = or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
+		cfg.retry.AttemptTimeout = cmp.Or(cfg.retry.AttemptTimeout, cfg.http.Timeout)
+		cfg.retry.InvoiceTimeout = cmp.Or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
 	}
 	cfg.retry = cfg.retry.withDefaults()
 	reads := newHTTPClient(cfg.http, cfg.retry.AttemptTimeout, readIdle)
 	writes := newHTTPClient(cfg.http, cfg.retry.InvoiceTimeout, writeIdle)
-	cfg.http = nil
+	cfg.http = nil // it is not to be reached from the client: see reads and writes
 	return &Client{
 		base:   base,
 		key:    newSecret(apiKey),
@@ -169,7 +170,7 @@ type param struct{ name, value string }
 type payload interface {
 	check() (name, reason string)
 	order() string
-	encode(key string) []byte
+	encode(key string, format InvoiceFormat) []byte
 }
 
 // A keyPlace is where the key goes: INTERFACE.md, "Authentication".
@@ -192,7 +193,7 @@ func do[T any](ctx context.Context, c *Client, what call, read reader[T], opts [
 		result, e, refused = open(d, read)
 		return e, refused
 	}
-	if err := c.send(x); err != nil {
+	if err := x.send(); err != nil {
 		return none, err
 	}
 	return result, nil
@@ -252,15 +253,14 @@ func (c *Client) target(what call) (target *url.URL, name, reason string) {
 	u := *c.base
 	args := what.args
 	for segment := range strings.SplitSeq(strings.TrimPrefix(what.route, "/"), "/") {
-		escaped := segment
-		if strings.HasPrefix(segment, "{") {
-			escaped, segment, name, args = escape(args[0]), args[0], strings.Trim(segment, "{}"), args[1:]
-			if reason := checkPathText(segment); reason != "" {
+		if name = strings.Trim(segment, "{}"); name != segment {
+			segment, args = args[0], args[1:]
+			if reason = checkPathText(segment); reason != "" {
 				return nil, name, reason
 			}
 		}
 		u.Path += "/" + segment
-		u.RawPath += "/" + escaped
+		u.RawPath += "/" + escape(segment)
 	}
 	for _, p := range what.query {
 		if reason := checkText(p.value, maxPathText); reason != "" {
@@ -279,18 +279,9 @@ func escape(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }
 
-// send puts a request on the wire, as often as the retry policy says: the only
-// place where the HTTP library's Do is called.
-func (c *Client) send(x *exchange) error {
-	if x.call.write != nil && c.cfg.guard != nil {
-		return x.guarded(c.cfg.guard)
-	}
-	return x.run()
-}
-
-// library returns the retry loop of one call. It keeps nothing of the call: it
+// retryLoop returns the retry loop of one call. It keeps nothing of the call: it
 // asks the exchange what to do.
-func (c *Client) library(x *exchange) *retryablehttp.Client {
+func (c *Client) retryLoop(x *exchange) *retryablehttp.Client {
 	client := c.reads()
 	if x.call.write != nil {
 		client = c.writes()

@@ -29,18 +29,18 @@ type CoinNetwork struct {
 }
 
 var coinNetworkFields = fields[CoinNetwork]{
-	idField("id", func(p *CoinNetwork) *string { return &p.ID }),
-	amountField("withdrawalFee", func(p *CoinNetwork) *decimal.Decimal { return &p.WithdrawalFee }),
-	amountField("swapFee", func(p *CoinNetwork) *decimal.Decimal { return &p.SwapFee }),
-	amountField("minWithdraw", func(p *CoinNetwork) *decimal.Decimal { return &p.MinWithdraw }),
-	amountField("maxWithdraw", func(p *CoinNetwork) *decimal.Decimal { return &p.MaxWithdraw }),
-	flagField("depositable", func(p *CoinNetwork) *bool { return &p.Depositable }),
-	flagField("withdrawable", func(p *CoinNetwork) *bool { return &p.Withdrawable }),
-	integerField("confirmation", func(p *CoinNetwork) *int { return &p.Confirmations }),
-	integerField("arrivalTime", func(p *CoinNetwork) *int { return &p.ArrivalTime }),
-	integerField("expirationTime", func(p *CoinNetwork) *int { return &p.ExpirationTime }),
-	nonEmptyField("networkId", func(p *CoinNetwork) *string { return &p.NetworkID }),
-	nonEmptyField("coinId", func(p *CoinNetwork) *string { return &p.CoinID }),
+	required("id", (*decoder).identifier, func(p *CoinNetwork) *string { return &p.ID }),
+	required("withdrawalFee", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.WithdrawalFee }),
+	required("swapFee", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.SwapFee }),
+	required("minWithdraw", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.MinWithdraw }),
+	required("maxWithdraw", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.MaxWithdraw }),
+	required("depositable", (*decoder).flag, func(p *CoinNetwork) *bool { return &p.Depositable }),
+	required("withdrawable", (*decoder).flag, func(p *CoinNetwork) *bool { return &p.Withdrawable }),
+	required("confirmation", (*decoder).integer, func(p *CoinNetwork) *int { return &p.Confirmations }),
+	required("arrivalTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ArrivalTime }),
+	required("expirationTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ExpirationTime }),
+	required("networkId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.NetworkID }),
+	required("coinId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.CoinID }),
 	timeField("created_at", func(p *CoinNetwork) *time.Time { return &p.CreatedAt }),
 	timeField("updated_at", func(p *CoinNetwork) *time.Time { return &p.UpdatedAt }),
 	recordField("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }),
@@ -57,9 +57,9 @@ type Network struct {
 }
 
 var networkFields = fields[Network]{
-	nonEmptyField("id", func(n *Network) *string { return &n.ID }),
-	textField("name", func(n *Network) *string { return &n.Name }),
-	flagField("isActive", func(n *Network) *bool { return &n.IsActive }),
+	required("id", (*decoder).nonEmpty, func(n *Network) *string { return &n.ID }),
+	required("name", (*decoder).text, func(n *Network) *string { return &n.Name }),
+	required("isActive", (*decoder).flag, func(n *Network) *bool { return &n.IsActive }),
 	timeField("created_at", func(n *Network) *time.Time { return &n.CreatedAt }),
 	timeField("updated_at", func(n *Network) *time.Time { return &n.UpdatedAt }),
 }
@@ -77,12 +77,12 @@ type Coin struct {
 }
 
 var coinFields = fields[Coin]{
-	nonEmptyField("id", func(c *Coin) *string { return &c.ID }),
-	textField("name", func(c *Coin) *string { return &c.Name }),
-	nonEmptyField("symbol", func(c *Coin) *string { return &c.Symbol }),
-	integerField("precision", func(c *Coin) *int { return &c.Precision }),
-	amountField("minAmount", func(c *Coin) *decimal.Decimal { return &c.MinAmount }),
-	flagField("isActive", func(c *Coin) *bool { return &c.IsActive }),
+	required("id", (*decoder).nonEmpty, func(c *Coin) *string { return &c.ID }),
+	required("name", (*decoder).text, func(c *Coin) *string { return &c.Name }),
+	required("symbol", (*decoder).nonEmpty, func(c *Coin) *string { return &c.Symbol }),
+	required("precision", (*decoder).integer, func(c *Coin) *int { return &c.Precision }),
+	required("minAmount", (*decoder).amount, func(c *Coin) *decimal.Decimal { return &c.MinAmount }),
+	required("isActive", (*decoder).flag, func(c *Coin) *bool { return &c.IsActive }),
 	timeField("created_at", func(c *Coin) *time.Time { return &c.CreatedAt }),
 	timeField("updated_at", func(c *Coin) *time.Time { return &c.UpdatedAt }),
 }
@@ -98,7 +98,8 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	}, many(coinNetworkFields), opts)
 }
 
-// CoinNetwork returns the pair of an identifier from the listing. A record
+// CoinNetwork returns the pair of an identifier from the listing: 1 to 256 bytes
+// without any of / \ % ? #. A record
 // with another identifier is an error that matches [ErrResponseMismatch]. The
 // body is not shown by the interface: a record is read, or an array of one.
 //
@@ -113,7 +114,7 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names are
-// sent as given. The body is not shown by the interface: a record is read, or
+// sent as given: 1 to 256 bytes without any of / \ % ? #. The body is not shown by the interface: a record is read, or
 // an array of one; whose symbol and network it has is for the caller to see.
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
@@ -126,7 +127,7 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 }
 
 // CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as
-// given. The interface marks the network's name as not required and does not
+// given: 1 to 256 bytes without any of / \ % ? #. The interface marks the network's name as not required and does not
 // show the body: an array is read, or one record as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}

@@ -270,14 +270,10 @@ func parseTime(text string) time.Time {
 	return time.Time{}
 }
 
-// atEnd reads the end of the document.
-func (d *decoder) atEnd() {
-	if d.err != nil {
-		return
-	}
-	if _, err := d.json.ReadToken(); err != io.EOF {
-		d.broken(errTrailing)
-	}
+// eof reports whether nothing is left to read.
+func (d *decoder) eof() bool {
+	_, err := d.json.ReadToken()
+	return err == io.EOF
 }
 
 // unquote returns the characters of a valid JSON string.

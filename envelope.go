@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -37,7 +36,7 @@ type envelope struct {
 // status said yes.
 func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool) {
 	found := false
-	if d.peek() == 0 && atEOF(d) {
+	if d.peek() == 0 && d.eof() {
 		d.broken(errEmptyBody)
 	}
 	d.begin('{')
@@ -59,7 +58,9 @@ func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool
 	if d.end() && !found {
 		d.failAt("result", errMissing)
 	}
-	d.atEnd()
+	if d.err == nil && !d.eof() {
+		d.broken(errTrailing)
+	}
 	return result, e, d.refused || d.empty && !e.success
 }
 
@@ -107,12 +108,4 @@ func bounded(text string, most int) string {
 		}
 	}
 	return text[:most]
-}
-
-func atEOF(d *decoder) bool {
-	_, err := d.json.ReadToken()
-	if err != nil && err != io.EOF {
-		d.broken(err)
-	}
-	return err == io.EOF
 }

@@ -31,8 +31,8 @@ var (
 	ErrRateLimited  = errors.New("gateway: rate limited") // ErrRateLimited matches an [*APIError] of status 429.
 	ErrServer       = errors.New("gateway: server error") // ErrServer matches an [*APIError] of status 500 or above.
 
-	// ErrTimeout matches a [*TransportError] caused by the timeout of an
-	// attempt or by the deadline of the caller's context.
+	// ErrTimeout matches a [*TransportError] caused by a timeout, of an attempt
+	// or of a part of it, or by the deadline of the caller's context.
 	ErrTimeout = errors.New("gateway: timeout")
 
 	// ErrNotSent matches every [*ArgumentError], and a [*TransportError] of
@@ -62,12 +62,12 @@ var (
 	// ErrOrderOutcomeUnknown matches the error of a [Client.CreateInvoice] for
 	// an order of which an earlier outcome is unknown. Nothing was sent.
 	// [AllowResubmit] lets it through, once it is known that there is none.
-	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome")
+	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
 )
 
-// Phases of a [TransportError].
+// Phases of a [TransportError]: how far its last attempt came.
 const (
-	PhaseStart   = "start"   // before anything was tried: the context had ended, or the order guard refused
+	PhaseStart   = "start"   // before a connection was asked for: the context had ended, or the order guard or the caller's transport refused
 	PhaseDial    = "dial"    // looking up or connecting to the host
 	PhaseProxy   = "proxy"   // connecting through the proxy
 	PhaseTLS     = "tls"     // the TLS handshake
@@ -157,7 +157,7 @@ func refusesInvoice(status int) bool {
 
 // SafeToRetry reports whether the same call may be made again: it can not
 // double an invoice, and it may succeed. It is false for nil, for an error of
-// another package and for a call that its caller has ended.
+// another package and for a call without an answer that its caller has ended.
 func SafeToRetry(err error) bool {
 	own, ok := errors.AsType[callError](err)
 	return ok && !errors.Is(err, ErrOutcomeUnknown) && own.again()
@@ -183,8 +183,8 @@ func (e *ArgumentError) Is(target error) bool {
 	return target == ErrInvalidArgument || target == ErrNotSent
 }
 
-// Unwrap returns the sentinel that says more, such as [ErrMissingAPIKey] or
-// [ErrOrderInFlight], or nil.
+// Unwrap returns what says more: [ErrMissingAPIKey], or the refusal of the
+// [OrderGuard]; or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
 
 func (e *ArgumentError) outcome() Outcome { return OutcomeNotSent }

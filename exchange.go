@@ -49,7 +49,7 @@ func (x *exchange) build(target *url.URL) error {
 	if x.call.json || x.call.write != nil {
 		header["Content-Type"] = []string{"application/json"}
 	}
-	if x.keyInHeader() {
+	if x.sendsKeyHeader() {
 		header["X-Api-Key"] = []string{x.key.reveal()}
 	}
 	method := http.MethodGet
@@ -57,23 +57,23 @@ func (x *exchange) build(target *url.URL) error {
 		method = http.MethodPost
 	}
 	req := &http.Request{Method: method, URL: target, Host: target.Host, Header: header, ProtoMajor: 1, ProtoMinor: 1}
-	var err error
-	if x.req, err = retryablehttp.FromRequest(req.WithContext(x.ctx)); err != nil {
-		return err
-	}
+	x.req = &retryablehttp.Request{Request: req.WithContext(x.ctx)}
 	if x.call.write == nil {
 		return nil
 	}
-	return x.attachBody(x.call.write.encode(x.key.reveal()))
+	return x.attachBody(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
 }
 
-func (x *exchange) keyInHeader() bool {
-	public := x.call.key == keyNowhere && x.client.cfg.keyOnPublic && !x.key.empty()
-	return x.call.key == keyInHeader || public
+func (x *exchange) sendsKeyHeader() bool {
+	if x.call.key == keyNowhere {
+		return x.client.cfg.keyOnPublic && !x.key.empty()
+	}
+	return x.call.key == keyInHeader
 }
 
 // attachBody gives each attempt a latch of its own over the body. GetBody must
-// stay nil: with it net/http would replay the body by itself.
+// stay nil: with it net/http would replay the body by itself. SetBody calls the
+// function once to learn the length, so there is a latch from the start.
 func (x *exchange) attachBody(body []byte) error {
 	err := x.req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) {
 		x.latch, x.sentAt = newLatch(body), time.Now()
@@ -83,12 +83,35 @@ func (x *exchange) attachBody(body []byte) error {
 	return err
 }
 
-// run makes the attempts and says what came of them.
-func (x *exchange) run() error {
+// send makes the attempts and says what came of them: the only place where
+// the HTTP library's Do is called.
+func (x *exchange) send() error {
+	if x.ctx.Err() != nil {
+		return x.transportError(PhaseStart, x.ctx.Err())
+	}
+	release, err := x.hold()
+	if err != nil {
+		return err
+	}
+	outcome := OutcomeUnknown // a panic of the caller's transport leaves this
+	defer func() { release(outcome) }()
 	started := time.Now()
-	err := x.attempt()
+	x.req.SetResponseHandler(x.receive)
+	_, err = x.client.retryLoop(x).Do(x.req)
+	err = x.conclude(err)
 	if r := x.cfg.response; r != nil {
 		r.StatusCode, r.Attempts, r.Duration = x.status, x.attempts, time.Since(started)
+	}
+	outcome = OutcomeOf(err)
+	return err
+}
+
+// conclude says what came of the attempts. An error of the library itself is
+// the end of the context between two of them.
+func (x *exchange) conclude(libraryErr error) error {
+	err := x.failure
+	if libraryErr != nil && x.waiting {
+		err = x.transportError(PhaseBackoff, libraryErr)
 	}
 	if err == nil {
 		x.client.budget.refund(x.cost)
@@ -101,18 +124,6 @@ func (x *exchange) run() error {
 		}
 	}
 	return err
-}
-
-func (x *exchange) attempt() error {
-	if x.ctx.Err() != nil {
-		return x.transportError(PhaseStart, x.ctx.Err())
-	}
-	x.req.SetResponseHandler(x.receive)
-	_, err := x.client.library(x).Do(x.req)
-	if err != nil && x.waiting {
-		return x.transportError(PhaseBackoff, err)
-	}
-	return x.failure
 }
 
 // checkRetry decides whether there is another attempt. The library asks once

@@ -50,9 +50,9 @@ func badOption(name, reason string) error {
 	return &ArgumentError{Op: "new", Name: name, Reason: reason}
 }
 
-// WithHTTPClient sends requests through the transport of client, which is
-// copied and never changed; a nil Transport means the client's own, as without
-// this option. Its Timeout, where it has one, becomes the timeout of one
+// WithHTTPClient sends requests through the Transport of client, which is read
+// once and never changed; a nil Transport means one of the [Client]'s own, as
+// without this option. Its Timeout, where it has one, becomes the timeout of one
 // attempt, unless [WithRetry] sets that. Its Jar and CheckRedirect are not
 // used: the service sets no cookies, and redirects are never followed.
 //
@@ -164,7 +164,9 @@ func newCallConfig(op string, opts []CallOption) (cfg callConfig, refusal *Argum
 		if opt == nil {
 			opt = func(*callConfig) *ArgumentError { return &ArgumentError{Name: "opts", Reason: "holds a nil option"} }
 		}
-		refusal = or(refusal, opt(&cfg))
+		if wrong := opt(&cfg); refusal == nil {
+			refusal = wrong
+		}
 	}
 	if refusal == nil && cfg.resubmit && op != opCreateInvoice {
 		refusal = &ArgumentError{Name: "AllowResubmit", Reason: "is for CreateInvoice only"}
@@ -188,7 +190,7 @@ type Response struct {
 }
 
 // WithResponse fills r with what came besides the result. What r held before
-// is overwritten. One Response is for one call at a time.
+// is overwritten. One Response is for one call at a time; nil is refused.
 func WithResponse(r *Response) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if r == nil {
@@ -200,7 +202,8 @@ func WithResponse(r *Response) CallOption {
 	}
 }
 
-// WithHeader adds a header to the request. Headers that the client or the
+// WithHeader adds a header to the request: a name of at most 256 bytes, a value
+// of at most 1,024 printable ASCII characters. Headers that the client or the
 // protocol owns are refused, among them x-api-key, Host, Content-Type and
 // Idempotency-Key: HTTP libraries replay a request that carries the latter.
 func WithHeader(name, value string) CallOption {
@@ -233,7 +236,7 @@ func isOwned(name string) bool {
 }
 
 // WithCallAPIKey makes the call with another key than the client's: one
-// process, many merchants.
+// process, many merchants. The key is 1 to 4,096 printable ASCII characters.
 func WithCallAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if reason := checkKey(key); reason != "" {
@@ -246,7 +249,8 @@ func WithCallAPIKey(key string) CallOption {
 }
 
 // AllowResubmit lets [Client.CreateInvoice] send an order of which an earlier
-// outcome is unknown. Pass it once it is known that no invoice exists.
+// outcome is unknown. Pass it once it is known that no invoice exists. On other
+// calls it is refused.
 func AllowResubmit() CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		cfg.resubmit = true

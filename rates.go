@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -109,7 +110,7 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 // euros. The body is not shown by the interface. These are understood: an
 // array of records with a symbol and both rates; such records by symbol; rates
 // by currency and symbol. Anything else, and a coin that lacks a rate, is a
-// [*DecodeError]. Raw is kept always.
+// [*DecodeError], which holds the beginning of it.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
@@ -122,7 +123,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 func readRates(d *decoder) *ExchangeRates {
 	r := &ExchangeRates{Raw: raw(d), FetchedAt: time.Now()}
 	if d.err == nil {
-		r.Rates, d.err = rates(resultNode(r.Raw))
+		r.Rates, d.err = rates(rootNode(d, r.Raw))
 	}
 	return r
 }
@@ -146,10 +147,10 @@ func rates(result node) ([]Rate, *fault) {
 
 // ratesOf reads records of a coin and its two rates.
 func ratesOf(records iter.Seq[node]) ([]Rate, *fault) {
-	list := rateList{}
+	list := newRateList()
 	for n := range records {
 		members := n.members()
-		symbol := or(coinSymbol(members), n.name)
+		symbol := cmp.Or(coinSymbol(members), n.name)
 		if symbol == "" {
 			return nil, n.fault("names no coin")
 		}
@@ -159,18 +160,18 @@ func ratesOf(records iter.Seq[node]) ([]Rate, *fault) {
 			return nil, f
 		}
 	}
-	return list.rates(), nil
+	return list.all, nil
 }
 
 // ratesByFiat reads two objects of rates by symbol.
 func ratesByFiat(usd, eur node) ([]Rate, *fault) {
-	list, inUSD, inEUR := rateList{}, byName(usd), byName(eur)
+	list, inUSD, inEUR := newRateList(), byName(usd), byName(eur)
 	for _, n := range append(usd.members(), eur.members()...) {
 		if f := list.add(n, n.name, inUSD[n.name], inEUR[n.name]); f != nil {
 			return nil, f
 		}
 	}
-	return list.rates(), nil
+	return list.all, nil
 }
 
 func byName(object node) map[string]node {
@@ -187,12 +188,7 @@ type rateList struct {
 	index map[string]int
 }
 
-func (l *rateList) rates() []Rate {
-	if l.all == nil {
-		return []Rate{}
-	}
-	return l.all
-}
+func newRateList() *rateList { return &rateList{[]Rate{}, map[string]int{}} }
 
 // add reads the rates of a coin. It may be listed more than once, as once for
 // each of its networks, if the rates are the same.
@@ -206,9 +202,6 @@ func (l *rateList) add(at node, symbol string, usd, eur node) *fault {
 			return at.fault("%q is listed before with other rates", bounded(symbol, maxNamed))
 		}
 		return nil
-	}
-	if l.index == nil {
-		l.index = map[string]int{}
 	}
 	l.index[symbol] = len(l.all)
 	l.all = append(l.all, rate)

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -212,13 +213,13 @@ func TestExchangeRates_refuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := testRates().ToCoin(tt.value, tt.fiat, tt.symbol, tt.precision)
-			assertRefused(t, err, "to_coin", or(tt.argument, "price"), tt.reason)
+			assertRefused(t, err, "to_coin", cmp.Or(tt.argument, "price"), tt.reason)
 			assert.Equal(t, decimal.Decimal{}, got)
 			if tt.argument == "precision" {
 				return
 			}
 			got, err = testRates().ToFiat(tt.value, tt.symbol, tt.fiat)
-			assertRefused(t, err, "to_fiat", or(tt.argument, "amount"), tt.reason)
+			assertRefused(t, err, "to_fiat", cmp.Or(tt.argument, "amount"), tt.reason)
 			assert.Equal(t, decimal.Decimal{}, got)
 		})
 	}
@@ -233,13 +234,6 @@ func TestExchangeRates_refuses(t *testing.T) {
 			assert.Equal(t, decimal.Decimal{}, got)
 		}
 	})
-}
-
-func or(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // Whatever the rate, the coins that are asked for are worth the price, and one

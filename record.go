@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/shopspring/decimal"
 )
 
 // fields is a table of the members of a record: how each is named in the
@@ -20,29 +19,9 @@ type field[T any] struct {
 	read     func(d *decoder, into *T)
 }
 
-// idField is the identifier by which its record can be asked for.
-func idField[T any](name string, at func(*T) *string) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = d.identifier() }}
-}
-
-func textField[T any](name string, at func(*T) *string) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = d.text() }}
-}
-
-func nonEmptyField[T any](name string, at func(*T) *string) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = d.nonEmpty() }}
-}
-
-func amountField[T any](name string, at func(*T) *decimal.Decimal) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = d.amount() }}
-}
-
-func flagField[T any](name string, at func(*T) *bool) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = d.flag() }}
-}
-
-func integerField[T any](name string, at func(*T) *int) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = d.integer() }}
+// required is a member that must be there, read by one of the decoder's methods.
+func required[T, V any](name string, read func(*decoder) V, at func(*T) *V) field[T] {
+	return field[T]{name: name, read: func(d *decoder, into *T) { *at(into) = read(d) }}
 }
 
 // timeField is lenient: a time that is missing or unreadable is the zero time.

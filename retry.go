@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"math"
@@ -57,23 +58,15 @@ func (p RetryPolicy) check() string {
 }
 
 func (p RetryPolicy) withDefaults() RetryPolicy {
-	maxDelay := or(p.MaxDelay, max(defaultMaxDelay, p.BaseDelay))
+	maxDelay := cmp.Or(p.MaxDelay, max(defaultMaxDelay, p.BaseDelay))
 	return RetryPolicy{
-		MaxAttempts:    or(p.MaxAttempts, defaultMaxAttempts),
-		BaseDelay:      or(p.BaseDelay, min(defaultBaseDelay, maxDelay)),
+		MaxAttempts:    cmp.Or(p.MaxAttempts, defaultMaxAttempts),
+		BaseDelay:      cmp.Or(p.BaseDelay, min(defaultBaseDelay, maxDelay)),
 		MaxDelay:       maxDelay,
-		MaxRetryAfter:  or(p.MaxRetryAfter, defaultMaxRetryAfter),
-		AttemptTimeout: or(p.AttemptTimeout, defaultAttemptTimeout),
-		InvoiceTimeout: or(p.InvoiceTimeout, defaultInvoiceTimeout),
+		MaxRetryAfter:  cmp.Or(p.MaxRetryAfter, defaultMaxRetryAfter),
+		AttemptTimeout: cmp.Or(p.AttemptTimeout, defaultAttemptTimeout),
+		InvoiceTimeout: cmp.Or(p.InvoiceTimeout, defaultInvoiceTimeout),
 	}
-}
-
-func or[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 // delay draws the wait after so many attempts: full jitter, as in

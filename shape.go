@@ -21,7 +21,10 @@ type node struct {
 	value  jsontext.Value
 }
 
-func resultNode(value jsontext.Value) node { return node{name: "result", value: value} }
+// rootNode is the result that d has just read.
+func rootNode(d *decoder, value jsontext.Value) node {
+	return node{name: d.json.StackPointer().LastToken(), value: value}
+}
 
 func (n node) kind() jsontext.Kind { return n.value.Kind() }
 

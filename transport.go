@@ -26,7 +26,7 @@ func newHTTPClient(base *http.Client, timeout, idle time.Duration) *http.Client 
 		next = newTransport(idle)
 	}
 	return &http.Client{
-		Transport:     &attempts{next: next, timeout: timeout},
+		Transport:     &attemptTripper{next: next, timeout: timeout},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -56,16 +56,16 @@ func newTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// attempts sends one attempt at a time: under its own timeout, watched, and
+// attemptTripper sends one attempt at a time: under its own timeout, watched, and
 // with no way for the retry library to close the idle connections of a
 // transport that others may use too.
-type attempts struct {
+type attemptTripper struct {
 	next    http.RoundTripper
 	timeout time.Duration
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (t *attempts) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+func (t *attemptTripper) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	seen := &progress{}
 	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, &attemptTimeout{t.timeout})
 	defer func() {

@@ -25,7 +25,7 @@ func TestNewTransport(t *testing.T) {
 	c, err := New("https://gateway.test", "")
 	require.NoError(t, err)
 	transportOf := func(client *http.Client) *http.Transport {
-		return client.Transport.(*attempts).next.(*http.Transport)
+		return client.Transport.(*attemptTripper).next.(*http.Transport)
 	}
 	reads, writes := transportOf(c.reads()), transportOf(c.writes())
 	assert.NotSame(t, reads, writes, "invoices have a pool of their own")
@@ -55,7 +55,7 @@ func TestNewHTTPClient_OfTheCaller(t *testing.T) {
 	assert.Nil(t, theirs.CheckRedirect)
 	assert.Nil(t, ours.Jar)
 	assert.Zero(t, ours.Timeout, "the timeout of an attempt is its own")
-	assert.Same(t, transport, ours.Transport.(*attempts).next)
+	assert.Same(t, transport, ours.Transport.(*attemptTripper).next)
 	assert.Equal(t, http.ErrUseLastResponse, ours.CheckRedirect(nil, nil))
 	_, closes := ours.Transport.(interface{ CloseIdleConnections() })
 	assert.False(t, closes, "the retry library must not be able to close the caller's connections")

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 
 // WaitOptions say how often a withdrawal is asked for while it is waited for.
 // The waits are drawn at random, grow from MinInterval towards MaxInterval and
-// are never outside of the two, which are at most 24 hours. A zero field takes
-// its default.
+// lie between the two, which are at most 24 hours; they are longer, up to an
+// hour, where the service asks for it with Retry-After. A zero field takes its
+// default.
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
@@ -24,8 +26,8 @@ const longestInterval = 24 * time.Hour
 const maxAskedWait = time.Hour
 
 func (w WaitOptions) withDefaults() WaitOptions {
-	longest := or(w.MaxInterval, max(30*time.Second, w.MinInterval))
-	return WaitOptions{or(w.MinInterval, min(2*time.Second, longest)), longest}
+	longest := cmp.Or(w.MaxInterval, max(30*time.Second, w.MinInterval))
+	return WaitOptions{cmp.Or(w.MinInterval, min(2*time.Second, longest)), longest}
 }
 
 // check says what is wrong with w, or "".
@@ -88,7 +90,8 @@ func (e *WaitError) Unwrap() error { return e.Err }
 // is nil only for COMPLETED; FAILED is a [*WithdrawalFailedError]. Faults that
 // may pass and statuses that are not known are waited through. When the
 // context ends, or the service refuses to tell, the error is a [*WaitError],
-// which matches the context's error or the refusal.
+// which matches the context's error or the refusal; a bad argument is an
+// [*ArgumentError].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) (*Withdrawal, error) {
@@ -108,7 +111,8 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 // WatchWithdrawal yields a withdrawal as it is first seen and whenever
 // anything of it has changed, up to and with a terminal status. Faults that
 // may pass are not yielded. When the context ends, or the service refuses to
-// tell, it yields a nil withdrawal and a [*WaitError], and ends.
+// tell, it yields a nil withdrawal and a [*WaitError], and ends; with a bad
+// argument, an [*ArgumentError].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
@@ -188,6 +192,8 @@ func (p *poller) end(err error) error {
 	return &ended
 }
 
+// copy is for a caller who may change it, which must not make the next look
+// seem changed.
 func (w *Withdrawal) copy() *Withdrawal {
 	c := *w
 	return &c

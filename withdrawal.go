@@ -44,17 +44,18 @@ type Withdrawal struct {
 }
 
 var withdrawalFields = fields[Withdrawal]{
-	nonEmptyField("status", func(w *Withdrawal) *string { return (*string)(&w.Status) }),
-	textField("destination", func(w *Withdrawal) *string { return &w.Destination }),
-	amountField("amount", func(w *Withdrawal) *decimal.Decimal { return &w.Amount }),
-	amountField("fee", func(w *Withdrawal) *decimal.Decimal { return &w.Fee }),
-	textField("coin", func(w *Withdrawal) *string { return &w.Coin }),
-	textField("network", func(w *Withdrawal) *string { return &w.Network }),
-	idField("withdrawRequestId", func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
+	required("status", (*decoder).nonEmpty, func(w *Withdrawal) *string { return (*string)(&w.Status) }),
+	required("destination", (*decoder).text, func(w *Withdrawal) *string { return &w.Destination }),
+	required("amount", (*decoder).amount, func(w *Withdrawal) *decimal.Decimal { return &w.Amount }),
+	required("fee", (*decoder).amount, func(w *Withdrawal) *decimal.Decimal { return &w.Fee }),
+	required("coin", (*decoder).text, func(w *Withdrawal) *string { return &w.Coin }),
+	required("network", (*decoder).text, func(w *Withdrawal) *string { return &w.Network }),
+	required("withdrawRequestId", (*decoder).identifier, func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
 }
 
 // Withdrawal returns where a withdrawal stands. How a withdrawal is requested,
-// which gives its identifier, is not part of the interface. A record with
+// which gives its identifier, is not part of the interface; the identifier is 1
+// to 256 bytes without any of / \ % ? #. A record with
 // another identifier is an error that matches [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
