@@ -205,12 +205,12 @@ func (c *Client) newRequest(ctx context.Context, what call, opts []CallOption) (
 	refuse := func(name, reason string) (*exchange, error) {
 		return nil, &ArgumentError{Op: what.op, Name: name, Reason: reason}
 	}
-	if c == nil || c.cfg == nil {
-		return refuse("client", "was not made by New")
-	}
 	cfg, refusal := newCallConfig(what.op, opts)
 	if refusal != nil {
 		return nil, refusal
+	}
+	if c == nil || c.cfg == nil {
+		return refuse("client", "was not made by New")
 	}
 	if ctx == nil {
 		return refuse("ctx", "must not be nil")

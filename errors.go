@@ -426,9 +426,10 @@ type foreignError struct {
 const maxForeignText = 1 << 10
 
 func foreign(err error, keys redactor) error {
-	text := string(keys.snippet([]byte(err.Error()), maxForeignText))
+	whole := err.Error()
+	text := withoutPassword(string(keys.snippet([]byte(whole), maxForeignText)), len(whole) > maxForeignText)
 	return &foreignError{
-		text: withoutPassword(text),
+		text: bounded(text, maxForeignText),
 		is:   func(target error) bool { return errors.Is(err, target) },
 		as:   func(target any) bool { return errors.As(err, target) },
 	}

@@ -142,3 +142,28 @@ func TestRetryPolicy_DelayOfExtremes(t *testing.T) {
 		}
 	}
 }
+
+// What a call pays to the budget: a success one look, a retry one swap, and
+// neither a lock.
+func BenchmarkBudget(b *testing.B) {
+	b.Run("a success, the budget is full", func(b *testing.B) {
+		var full budget
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				full.refund(0)
+			}
+		})
+	})
+	b.Run("a retry and its success", func(b *testing.B) {
+		var used budget
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if used.take(retryCost) {
+					used.refund(retryCost)
+				}
+			}
+		})
+	})
+}

@@ -232,8 +232,8 @@ func plainError(err error) error {
 
 // withoutPassword removes what could be a password in a URL from a text: what
 // stands before the @ of each, and all of a proxy's address that is so wrong
-// that net/http quotes it.
-func withoutPassword(text string) string {
+// that net/http quotes it. In a text that was cut the @ may be missing.
+func withoutPassword(text string, cut bool) string {
 	const badProxy = "invalid proxy address"
 	if before, _, found := strings.Cut(text, badProxy); found {
 		text = before + badProxy
@@ -247,6 +247,9 @@ func withoutPassword(text string) string {
 		}
 		clean.WriteString("://")
 		end := strings.IndexAny(after, "/ \"'")
+		if end < 0 && cut {
+			return clean.String() + redacted
+		}
 		if end < 0 {
 			end = len(after)
 		}

@@ -117,7 +117,7 @@ func TestWithoutPassword(t *testing.T) {
 		"http://u:p@a and socks5://v:q@b both": "http://[REDACTED]@a and socks5://[REDACTED]@b both",
 		"proxyconnect tcp: http://u:p@proxy.test:3128/x": "proxyconnect tcp: http://[REDACTED]@proxy.test:3128/x",
 	} {
-		assert.Equal(t, want, withoutPassword(text))
+		assert.Equal(t, want, withoutPassword(text, false))
 	}
 }
 
