@@ -1,4 +1,4 @@
-.PHONY: test lint cover bench fuzz
+.PHONY: test lint cover bench fuzz proof soak
 
 test:
 	go test -race -shuffle=on ./...
@@ -17,3 +17,10 @@ bench:
 
 fuzz:
 	bash .ci/fuzz 1m
+
+proof:
+	bash contract/ci.sh
+	bash sqlguard/ci.sh
+
+soak:
+	SOAK=10m bash contract/ci.sh

@@ -1,0 +1,150 @@
+package contract
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+var (
+	soakFor  = flag.Duration("soak", 5*time.Second, "how long TestSoak goes on")
+	soakSeed = flag.Uint64("soak.seed", 1, "what the faults of TestSoak are drawn from")
+)
+
+const callers = 1000
+
+// A soak is a crowd of callers of one client.
+type soak struct {
+	gw       *gatewaytest.Server
+	client   *gateway.Client
+	requests atomic.Int64
+	reads    atomic.Int64
+	mu       sync.Mutex
+	outcomes map[string]gateway.Outcome // of every order
+	wrong    []string
+}
+
+// fault draws a trouble for some request to come, and now and then a gap.
+func fault(r *rand.Rand) gatewaytest.Trouble {
+	troubles := []gatewaytest.Trouble{
+		{},
+		gatewaytest.Refuse(429, "slow down"), gatewaytest.Refuse(500, "oh"), gatewaytest.Refuse(503, "later"), gatewaytest.Refuse(404, "no"),
+		gatewaytest.BadGateway(), gatewaytest.Garble(), gatewaytest.Truncate(r.IntN(60)), gatewaytest.Stall(), gatewaytest.Reset(),
+		gatewaytest.Redirect(307, "http://127.0.0.1:1/"), gatewaytest.HugeBody(1 << 16), gatewaytest.CommitThenDrop(),
+	}
+	return troubles[r.IntN(len(troubles))]
+}
+
+// TestSoak lets a thousand callers loose on a gateway in trouble, for as long
+// as -soak says.
+func TestSoak(t *testing.T) {
+	check := leftovers(t)
+	before := heap()
+	gw := gatewaytest.NewServer()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 256}
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{
+		AttemptTimeout: time.Second, InvoiceTimeout: time.Second, BaseDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond, MaxRetryAfter: time.Millisecond,
+	}))
+	require.NoError(t, err)
+	s := &soak{gw: gw, client: client, outcomes: map[string]gateway.Outcome{}}
+	ctx, cancel := context.WithTimeout(t.Context(), *soakFor)
+	defer cancel()
+	var group sync.WaitGroup
+	for n := range callers {
+		group.Go(func() { s.call(ctx, n) })
+	}
+	group.Wait()
+	transport.CloseIdleConnections()
+	gw.Close()
+	s.verify(t)
+	s.outcomes, s.gw, s.client, gw, client = nil, nil, nil, nil, nil
+	check()
+	until(t, "the heap is flat", func() bool { return heap() <= before+8<<20 })
+}
+
+// heap is how much is in use once the garbage is gone.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// call makes reads and orders by turns until ctx ends, and makes trouble.
+func (s *soak) call(ctx context.Context, caller int) {
+	r := rand.New(rand.NewPCG(*soakSeed, uint64(caller)))
+	for n := 0; ctx.Err() == nil; n++ {
+		if r.IntN(4) == 0 {
+			s.gw.Inject(gatewaytest.AnyOperation, 1, fault(r))
+		}
+		one, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(20+r.IntN(3000))*time.Millisecond)
+		if r.IntN(2) == 0 {
+			_, err := s.client.ExchangeRates(one)
+			s.reads.Add(1)
+			s.note(err == nil || one.Err() != nil || gateway.OutcomeOf(err) == gateway.OutcomeUnknown || gateway.OutcomeOf(err) == gateway.OutcomeRejected, "a read that failed oddly: %v", err)
+		} else {
+			s.order(one, fmt.Sprintf("order-%d-%d", caller, n))
+		}
+		s.requests.Add(1)
+		cancel()
+	}
+}
+
+func (s *soak) order(ctx context.Context, id string) {
+	e := create(ctx, s.client, id, &sight{})
+	s.note(e.err == nil || e.invoice == nil, "a result with an error: %v", e.err)
+	s.note(e.err != nil || e.invoice != nil && e.invoice.OrderID == id, "the invoice of another order than %s", id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outcomes[id] = e.outcome()
+}
+
+func (s *soak) note(holds bool, format string, args ...any) {
+	if holds {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+// verify compares what the callers were told with what the gateway committed.
+func (s *soak) verify(t *testing.T) {
+	commits, sends := map[string]int{}, map[string]int{}
+	for _, i := range s.gw.Invoices() {
+		commits[i.OrderID]++
+	}
+	for _, r := range s.gw.Requests() {
+		if order := journalOrder(r.Body); order != "" {
+			sends[order]++
+		}
+	}
+	counts := map[gateway.Outcome]int{}
+	for id, outcome := range s.outcomes {
+		counts[outcome]++
+		s.note(commits[id] <= 1 && sends[id] <= 1, "%s was doubled: %d commits, %d sends", id, commits[id], sends[id])
+		s.note(outcome != gateway.OutcomeSucceeded || commits[id] == 1, "%s was lost", id)
+		s.note(outcome != gateway.OutcomeNotSent || sends[id] == 0, "%s was sent, and is said not to have been", id)
+		s.note(commits[id] == 0 || outcome == gateway.OutcomeSucceeded || outcome == gateway.OutcomeUnknown, "%s was committed, and is said to be %v", id, outcome)
+		delete(commits, id)
+	}
+	s.note(len(commits) == 0, "invoices that nobody asked for: %v", commits)
+	assert.Empty(t, s.wrong[:min(len(s.wrong), 10)])
+	t.Logf("soak: %d calls in %v, %d reads, orders: %v; the gateway saw %d requests",
+		s.requests.Load(), *soakFor, s.reads.Load(), counts, len(s.gw.Requests()))
+	assert.NotZero(t, counts[gateway.OutcomeSucceeded])
+	assert.NotZero(t, counts[gateway.OutcomeUnknown])
+}

@@ -1,0 +1,231 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// A Dialect is the SQL of one database.
+type Dialect int8
+
+const (
+	PostgreSQL Dialect = iota + 1 // PostgreSQL, through github.com/jackc/pgx/v5/stdlib.
+	SQLite                        // SQLite 3.35 and later, through modernc.org/sqlite.
+)
+
+// String returns the name of the database.
+func (d Dialect) String() string {
+	switch d {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case SQLite:
+		return "SQLite"
+	default:
+		return fmt.Sprintf("Dialect(%d)", int8(d))
+	}
+}
+
+// Packages of the drivers that are recognised.
+const (
+	pgxPackage    = "github.com/jackc/pgx/v5/stdlib"
+	sqlitePackage = "modernc.org/sqlite"
+)
+
+// dialectOf returns the dialect of a driver, or 0. The package of its type
+// tells them apart, so that neither driver has to be imported.
+func dialectOf(d driver.Driver) Dialect {
+	kind := reflect.TypeOf(d)
+	if kind == nil || kind.Kind() != reflect.Pointer {
+		return 0
+	}
+	switch kind.Elem().PkgPath() {
+	case pgxPackage:
+		return PostgreSQL
+	case sqlitePackage:
+		return SQLite
+	default:
+		return 0
+	}
+}
+
+// Schema returns the statements that make the table and its index if they are
+// not there, for a merchant's own migrations. The name is as for [WithTable].
+func Schema(d Dialect, table string) (string, error) {
+	if d != PostgreSQL && d != SQLite {
+		return "", badArgument("dialect", "must be PostgreSQL or SQLite")
+	}
+	if reason := checkTable(table); reason != "" {
+		return "", badArgument("table", reason)
+	}
+	return strings.Join(d.schema(table), ";\n\n") + ";\n", nil
+}
+
+// CreateTable makes the table and its index if they are not there. Any number
+// of processes may do so at once.
+func (g *Guard) CreateTable(ctx context.Context) error {
+	create := g.createInSQLite
+	if g.cfg.dialect == PostgreSQL {
+		create = g.createInPostgres
+	}
+	if err := create(ctx, g.cfg.dialect.schema(g.cfg.table)); err != nil {
+		return fmt.Errorf("sqlguard: creating the table: %w", err)
+	}
+	return nil
+}
+
+// createInPostgres makes all under a lock of our own: of several IF NOT EXISTS
+// at once, all but one can fail.
+func (g *Guard) createInPostgres(ctx context.Context, texts []string) error {
+	tx, err := g.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, text := range append([]string{"SELECT pg_advisory_xact_lock(hashtext('sqlguard'))"}, texts...) {
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// createInSQLite makes one after the other: in a transaction, the second would
+// fail if another process had written since the first.
+func (g *Guard) createInSQLite(ctx context.Context, texts []string) error {
+	for _, text := range texts {
+		if _, err := g.db.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schema is the table and its index. The index holds only the orders that are
+// in flight or unknown, so that Pending is as fast after a million orders.
+func (d Dialect) schema(table string) []string {
+	return d.fill(table, `CREATE TABLE IF NOT EXISTS {table} (
+	order_id      {key} NOT NULL PRIMARY KEY,
+	attempts      integer NOT NULL, -- how often it was begun
+	token         text,             -- of the process that has begun it; NULL once that has ended
+	begun_at      {time} NOT NULL,
+	lease_until   {time} NOT NULL,  -- from then on an order with a token is unknown
+	ended_at      {time},
+	outcome       text,             -- what was recorded then
+	unknown_since {time},           -- NULL: no earlier outcome is unknown
+	created_at    {time},           -- NULL: no invoice is known to exist
+	resolved_at   {time},
+	resolved_by   text,
+	resolution    text,             -- "exists" or "does not exist"
+	note          text
+)`, `CREATE INDEX IF NOT EXISTS {index} ON {table} (order_id)
+	WHERE token IS NOT NULL OR unknown_since IS NOT NULL`)
+}
+
+// statements are the texts that a guard sends.
+type statements struct{ begin, end, resolve, order, pending string }
+
+// begun is the verdict of the statement begin for the one whose token it took.
+// Any other verdict is the state of the order, which is then as it was.
+const begun = "begun"
+
+// Parameters of begin: order, token, lease, and the states besides free that
+// may be begun. The row is written even where it is not taken, for only so
+// does one statement both decide and say why. The token makes it safe to send
+// it twice: database/sql does so when a connection turns out to be broken.
+const beginText = `INSERT INTO {table} AS o (order_id, token, attempts, begun_at, lease_until)
+VALUES ($1, $2, 1, {now}, {lease})
+ON CONFLICT (order_id) DO UPDATE SET
+	token         = CASE WHEN {open} THEN excluded.token       ELSE o.token       END,
+	attempts      = CASE WHEN {open} THEN o.attempts + 1       ELSE o.attempts    END,
+	begun_at      = CASE WHEN {open} THEN excluded.begun_at    ELSE o.begun_at    END,
+	lease_until   = CASE WHEN {open} THEN excluded.lease_until ELSE o.lease_until END,
+	unknown_since = CASE WHEN {open} AND o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END
+RETURNING CASE WHEN token = $2 THEN 'begun' ELSE {state} END`
+
+// Parameters of end: order, token, outcome. An outcome that comes after the
+// order was resolved or resubmitted ends nothing; only that an invoice exists
+// or may exist is recorded.
+const endText = `UPDATE {table} SET
+	token         = CASE WHEN token = $2 THEN NULL ELSE token END,
+	unknown_since = CASE
+		WHEN $3 = 'unknown' THEN coalesce(unknown_since, begun_at)
+		WHEN $3 = 'succeeded' AND token = $2 THEN NULL
+		ELSE unknown_since END,
+	created_at    = CASE WHEN $3 = 'succeeded' THEN {now} ELSE created_at END,
+	ended_at      = {now},
+	outcome       = $3
+WHERE order_id = $1 AND (token = $2 OR $3 IN ('succeeded', 'unknown'))
+RETURNING 'ended'`
+
+// Parameters of resolve: order, attempts, finding, by, note.
+const resolveText = `UPDATE {table} SET
+	token         = NULL,
+	unknown_since = NULL,
+	created_at    = CASE WHEN $3 = 'exists' THEN {now} ELSE created_at END,
+	resolved_at   = {now},
+	resolved_by   = $4,
+	resolution    = $3,
+	note          = $5
+WHERE order_id = $1 AND attempts = $2 AND {state} = 'unknown'
+RETURNING 'resolved'`
+
+// orderText selects what scan reads.
+const orderText = `SELECT order_id, {state}, attempts, {text}begun_at{/text}, {text}ended_at{/text}, coalesce(outcome, ''),
+	{text}coalesce(unknown_since, begun_at){/text}, {text}created_at{/text},
+	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, '')
+FROM {table} `
+
+func (d Dialect) statements(table string) statements {
+	texts := d.fill(table, beginText, endText, resolveText,
+		orderText+`WHERE order_id = $1`,
+		orderText+`WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'
+ORDER BY coalesce(unknown_since, begun_at), order_id`)
+	return statements{begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3], pending: texts[4]}
+}
+
+// stateText is the state of a row. Both databases hold the time still during a
+// statement, so it is the same wherever it stands in one.
+const stateText = `CASE
+		WHEN {row}token IS NOT NULL AND {row}lease_until > {now} THEN 'in flight'
+		WHEN {row}token IS NOT NULL OR {row}unknown_since IS NOT NULL THEN 'unknown'
+		WHEN {row}created_at IS NOT NULL THEN 'created'
+		ELSE 'free' END`
+
+// fill writes texts for a database: first what stands for an expression of
+// ours, then what the databases spell differently. A time is a text in SQLite,
+// of a form that sorts.
+func (d Dialect) fill(table string, texts ...string) []string {
+	ours := strings.NewReplacer(
+		"{open}", strings.NewReplacer("{row}", "o.", "{now}", "excluded.begun_at").Replace(stateText)+" IN ('free', $4, $5)",
+		"{state}", strings.ReplaceAll(stateText, "{row}", ""),
+		"{table}", `"`+table+`"`,
+		"{index}", `"`+table+`_open"`,
+	)
+	theirs := strings.NewReplacer(
+		"{key}", `text COLLATE "C"`,
+		"{time}", "timestamptz",
+		"{now}", "now()",
+		"{lease}", "now() + CAST(CAST($3 AS text) AS interval)",
+		"{text}", "coalesce(to_char(",
+		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
+	)
+	if d == SQLite {
+		theirs = strings.NewReplacer(
+			"{key}", "text",
+			"{time}", "text",
+			"{now}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+			"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?3)",
+			"{text}", "coalesce(",
+			"{/text}", ", '')",
+			"$", "?",
+		)
+	}
+	filled := make([]string, len(texts))
+	for i, text := range texts {
+		filled[i] = theirs.Replace(ours.Replace(text))
+	}
+	return filled
+}

@@ -1,0 +1,65 @@
+package sqlguard_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/shopspring/decimal"
+	_ "modernc.org/sqlite"
+)
+
+// An invoice whose answer is lost is not sent again, by any process, until
+// somebody has looked it up.
+func Example() {
+	ctx := context.Background()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+
+	dir, err := os.MkdirTemp("", "orders")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "orders.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	check(err)
+	defer db.Close()
+
+	guard, err := sqlguard.New(db)
+	check(errors.Join(err, guard.CreateTable(ctx)))
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guard))
+	check(err)
+
+	price := decimal.RequireFromString("10.50")
+	invoice := gateway.InvoiceRequest{OrderID: "A-17", Price: price, Amount: price}
+	_, err = client.CreateInvoice(ctx, invoice)
+	fmt.Println("outcome:", gateway.OutcomeOf(err))
+	_, err = client.CreateInvoice(ctx, invoice)
+	fmt.Println("held back:", errors.Is(err, gateway.ErrOrderOutcomeUnknown))
+
+	pending, err := guard.Pending(ctx)
+	check(err)
+	for _, o := range pending {
+		fmt.Printf("%s is %s after %d attempt\n", o.ID, o.State, o.Attempts)
+		exists := len(gw.InvoicesFor(o.ID)) > 0 // somebody looks it up
+		check(guard.Resolve(ctx, o, sqlguard.Resolution{Exists: exists, By: "anna@shop.example"}))
+	}
+	_, err = client.CreateInvoice(ctx, invoice)
+	fmt.Println("created already:", errors.Is(err, sqlguard.ErrOrderCreated))
+	// Output:
+	// outcome: unknown
+	// held back: true
+	// A-17 is unknown after 1 attempt
+	// created already: true
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,96 @@
+package sqlguard
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(jobEnv); text != "" {
+		os.Exit(work(text)) // this is one of the processes of the race
+	}
+	code := m.Run()
+	stopPostgres()
+	os.Exit(code)
+}
+
+// A world is one database with one table: what the processes of a merchant
+// share.
+type world struct {
+	dialect Dialect
+	driver  string
+	dsn     string
+	table   string
+}
+
+// inBoth runs a test against PostgreSQL and against SQLite in a file.
+func inBoth(t *testing.T, test func(t *testing.T, w world)) {
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
+	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
+}
+
+func newPostgres(t *testing.T) world {
+	t.Helper()
+	w := world{PostgreSQL, "pgx", postgresDSN(t), "orders_" + strings.ToLower(rand.Text())}
+	db := w.open(t)
+	t.Cleanup(func() {
+		if _, err := db.Exec(`DROP TABLE IF EXISTS ` + w.table); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func newSQLite(t *testing.T) world {
+	t.Helper()
+	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
+	if err := w.open(t).Ping(); err != nil { // several at once can not switch a new file to WAL
+		t.Fatal(err)
+	}
+	return w
+}
+
+func newSQLiteWith(t *testing.T, settings string) world {
+	t.Helper()
+	return world{SQLite, "sqlite", "file:" + filepath.Join(t.TempDir(), "orders.db") + "?" + settings, DefaultTable}
+}
+
+func (w world) open(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(w.driver, w.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(4)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// guard is what one process has: a handle and a guard of its own. The table
+// is there.
+func (w world) guard(t *testing.T, opts ...Option) *Guard {
+	t.Helper()
+	g, err := New(w.open(t), append([]Option{WithTable(w.table)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// endLeases lets the lease of every order run out, as time would.
+func (g *Guard) endLeases(ctx context.Context) error {
+	_, err := g.db.ExecContext(ctx, fmt.Sprintf(`UPDATE %q SET lease_until = begun_at WHERE token IS NOT NULL`, g.cfg.table))
+	return err
+}

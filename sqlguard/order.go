@@ -1,0 +1,167 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A State is what may be done with an order. The package's documentation says
+// what each of them means.
+type State string
+
+const (
+	StateFree     State = "free"      // StateFree: an invoice may be sent.
+	StateInFlight State = "in flight" // StateInFlight: an invoice is being sent.
+	StateUnknown  State = "unknown"   // StateUnknown: an invoice was sent and may exist.
+	StateCreated  State = "created"   // StateCreated: an invoice exists.
+)
+
+// An Order is what the table holds of an order. All times are those of the
+// database, in UTC, and zero for what has not happened.
+type Order struct {
+	ID       string
+	State    State
+	Attempts int             // how often Begin has let it through; no more invoices than that can exist
+	Begun    time.Time       // when Begin did so last
+	Ended    time.Time       // when End last recorded an outcome
+	Outcome  gateway.Outcome // what End recorded then
+	Since    time.Time       // since when an invoice may exist whose outcome is unknown; zero in other states
+	Created  time.Time       // when it was recorded last that an invoice exists
+
+	Resolved   time.Time  // when the order was last resolved
+	Resolution Resolution // how, and by whom
+}
+
+// A Resolution says what somebody found out about an order whose outcome was
+// unknown.
+type Resolution struct {
+	Exists bool   // whether the service has an invoice for the order
+	By     string // required: who found out
+	Note   string // anything worth remembering, such as the invoice's number
+}
+
+// Texts of Resolution.Exists in the table.
+const (
+	exists       = "exists"
+	doesNotExist = "does not exist"
+)
+
+// Order returns what the table holds of an order. One that was never begun is
+// free, with no attempts.
+func (g *Guard) Order(ctx context.Context, orderID string) (Order, error) {
+	orders, err := g.read(ctx, g.stmts.order, orderID)
+	if err != nil {
+		return Order{}, orderError(orderID, err)
+	}
+	if len(orders) == 0 {
+		return Order{ID: orderID, State: StateFree}, nil
+	}
+	return orders[0], nil
+}
+
+// Pending lists the orders that somebody has to look up at the service: all
+// that are unknown, those of crashed processes included once their lease is
+// over. The one that has waited longest comes first.
+func (g *Guard) Pending(ctx context.Context) ([]Order, error) {
+	orders, err := g.read(ctx, g.stmts.pending)
+	if err != nil {
+		return nil, fmt.Errorf("sqlguard: pending orders: %w", err)
+	}
+	return orders, nil
+}
+
+// Resolve records what was found out about an order that is unknown, who found
+// it out and when. If an invoice exists, the order is created from then on;
+// if none does, it is what it was before: free, or created where an earlier
+// invoice is known to exist.
+//
+// The order is as [Guard.Pending] or [Guard.Order] returned it before it was
+// looked up. Resolve refuses with [ErrTriedAgain] if it has been sent again
+// since, and with [ErrNotUnknown] if there is nothing to resolve. A Resolution
+// without By is a [*gateway.ArgumentError].
+func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
+	if strings.TrimSpace(r.By) == "" {
+		return badArgument("Resolution.By", "is required")
+	}
+	finding := doesNotExist
+	if r.Exists {
+		finding = exists
+	}
+	resolved, err := g.answer(ctx, g.stmts.resolve, o.ID, o.Attempts, finding, r.By, r.Note)
+	if err == nil && resolved == "" {
+		err = g.unresolved(ctx, o)
+	}
+	if err != nil {
+		return orderError(o.ID, err)
+	}
+	return nil
+}
+
+// unresolved says why an order could not be resolved.
+func (g *Guard) unresolved(ctx context.Context, o Order) error {
+	now, err := g.Order(ctx, o.ID)
+	switch {
+	case err != nil:
+		return errors.Join(ErrNotUnknown, err)
+	case now.State == StateUnknown:
+		return ErrTriedAgain
+	default:
+		return fmt.Errorf("%w: it is %s", ErrNotUnknown, now.State)
+	}
+}
+
+// read returns the orders that a query selects.
+func (g *Guard) read(ctx context.Context, query string, args ...any) (orders []Order, err error) {
+	rows, err := g.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		o, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		orders = append(orders, o)
+	}
+	return orders, rows.Err()
+}
+
+// scan reads the columns that the dialect's statements select.
+func scan(rows *sql.Rows) (o Order, err error) {
+	var outcome, finding string
+	err = rows.Scan(&o.ID, &o.State, &o.Attempts, stamp{&o.Begun}, stamp{&o.Ended}, &outcome,
+		stamp{&o.Since}, stamp{&o.Created}, stamp{&o.Resolved}, &finding, &o.Resolution.By, &o.Resolution.Note)
+	for _, known := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected} {
+		if outcome == known.String() {
+			o.Outcome = known
+		}
+	}
+	o.Resolution.Exists = finding == exists
+	if o.State != StateUnknown {
+		o.Since = time.Time{}
+	}
+	return o, err
+}
+
+// A stamp reads a time from a text, and the zero time from an empty one.
+type stamp struct{ at *time.Time }
+
+// Scan implements [sql.Scanner].
+func (s stamp) Scan(value any) (err error) {
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("a time came as %T", value)
+	}
+	*s.at = time.Time{}
+	if text != "" {
+		*s.at, err = time.Parse(time.RFC3339Nano, text)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package sqlguard
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The server that all tests share. It is started when the first one asks.
+var server struct {
+	sync.Mutex
+	dsn  string
+	err  error
+	stop func()
+}
+
+// postgresDSN returns where PostgreSQL is: at SQLGUARD_POSTGRES, or on a
+// server that the tests start for themselves.
+func postgresDSN(t *testing.T) string {
+	t.Helper()
+	if dsn := os.Getenv("SQLGUARD_POSTGRES"); dsn != "" {
+		return dsn
+	}
+	server.Lock()
+	defer server.Unlock()
+	if server.dsn == "" && server.err == nil {
+		server.dsn, server.stop, server.err = startPostgres()
+	}
+	if server.err != nil {
+		t.Fatalf("no PostgreSQL server: %v\napt-get install postgresql, or set SQLGUARD_POSTGRES to the DSN of one", server.err)
+	}
+	return server.dsn
+}
+
+func stopPostgres() {
+	server.Lock()
+	defer server.Unlock()
+	if server.stop != nil {
+		server.stop()
+	}
+}
+
+// startPostgres makes a cluster in a new directory and a server for it, which
+// listens on a loopback port and dies with this process.
+func startPostgres() (dsn string, stop func(), err error) {
+	bin, err := postgresBinaries()
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "sqlguard-postgres-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	account, err := postgresAccount(dir)
+	if err != nil {
+		return "", remove, err
+	}
+	data := filepath.Join(dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.Dir, initdb.SysProcAttr = dir, account
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return "", remove, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	for range 5 { // somebody else may take the port
+		var port string
+		var halt func()
+		if port, err = freePort(); err != nil {
+			break
+		}
+		if halt, err = runPostgres(filepath.Join(bin, "postgres"), data, port, account); err == nil {
+			dsn = "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
+			return dsn, func() { halt(); remove() }, nil
+		}
+	}
+	return "", remove, err
+}
+
+// postgresBinaries finds the newest server that Debian's packages have
+// installed, or the one in the PATH.
+func postgresBinaries() (dir string, err error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		path, err := exec.LookPath("postgres")
+		return filepath.Dir(path), err
+	}
+	version := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+		return n
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(newest), nil
+}
+
+// postgresAccount says as whom to run the server, which refuses to be root,
+// and gives that account the directory.
+func postgresAccount(dir string) (*syscall.SysProcAttr, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	account, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, err
+	}
+	uid, err1 := strconv.ParseUint(account.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(account.Gid, 10, 32)
+	if err := errors.Join(err1, err2, os.Chown(dir, int(uid), int(gid))); err != nil {
+		return nil, err
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+// runPostgres starts a server and waits until it says that it is ready. A
+// shell stands between: it stops the server when its input ends, which is when
+// this process closes it, or is killed.
+func runPostgres(path, data, port string, account *syscall.SysProcAttr) (halt func(), err error) {
+	const script = `exec 3<&0; "$@" </dev/null & exec 2>/dev/null; cat <&3 >/dev/null; kill -INT $!; wait $!`
+	cmd := exec.Command("/bin/sh", "-c", script, "sh", path, "-D", data, "-p", port,
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB")
+	cmd.Dir, cmd.SysProcAttr = "/", account
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	input, err1 := cmd.StdinPipe()
+	log, err2 := cmd.StderrPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	var drained sync.WaitGroup
+	halt = func() {
+		_ = input.Close()
+		drained.Wait()
+		_ = cmd.Wait()
+	}
+	overdue := time.AfterFunc(time.Minute, func() { _ = input.Close() })
+	defer overdue.Stop()
+	lines, said := bufio.NewScanner(log), ""
+	for lines.Scan() {
+		said += lines.Text() + "\n"
+		if strings.Contains(said, "ready to accept connections") {
+			drained.Go(func() { _, _ = io.Copy(io.Discard, log) })
+			return halt, nil
+		}
+	}
+	halt()
+	return nil, fmt.Errorf("postgres did not start:\n%s", said)
+}

@@ -1,0 +1,362 @@
+package sqlguard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/cryptogw/gateway"
+)
+
+const (
+	racers     = 16
+	orderCount = 200
+	mostKills  = 4 // at one point
+)
+
+// 16 processes race for 200 orders, over a gateway that loses answers and
+// refuses, and are killed at every point of the protocol. No order is created
+// twice, and none is lost.
+func TestGuard_race(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		r := newRace(t, w)
+		var all sync.WaitGroup
+		for n := range racers {
+			all.Go(func() { r.racer(n) })
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+		r.logRace()
+		g := w.guard(t)
+		r.checkHeld(g)
+		r.checkPending(g)
+		r.finish(g)
+	})
+}
+
+// A race is the gateway of the race, and the parent of its processes.
+type race struct {
+	t   *testing.T
+	job job
+
+	mu        sync.Mutex
+	processes map[string]*os.Process
+	killed    map[string]bool
+	started   int
+	counts    map[string]int // by point
+	kills     map[string]int // by point
+	commits   map[string]int // by order
+	met       map[string]int // what the processes met with, but for those that were killed
+	calm      bool           // no more trouble
+}
+
+func newRace(t *testing.T, w world) *race {
+	r := &race{
+		t: t, processes: map[string]*os.Process{}, killed: map[string]bool{},
+		counts: map[string]int{}, kills: map[string]int{}, commits: map[string]int{}, met: map[string]int{},
+	}
+	gw := httptest.NewServer(r)
+	t.Cleanup(gw.Close)
+	r.job = job{Driver: w.driver, DSN: w.dsn, Table: w.table, URL: gw.URL, Orders: orderCount}
+	return r
+}
+
+// racer runs a process until it ends by itself: where it is killed, another
+// one takes its place.
+func (r *race) racer(n int) {
+	for generation := 0; ; generation++ {
+		name := fmt.Sprintf("racer-%d.%d", n, generation)
+		out, errs := &bytes.Buffer{}, &bytes.Buffer{}
+		cmd, err := r.start(name, uint64(n), out, errs)
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		err = cmd.Wait()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && r.wasKilled(name) {
+			continue
+		}
+		met := map[string]int{}
+		if err := errors.Join(err, json.Unmarshal(out.Bytes(), &met)); err != nil {
+			r.t.Errorf("%s: %v\n%s", name, err, errs)
+			return
+		}
+		r.add(met)
+		return
+	}
+}
+
+func (r *race) start(name string, seed uint64, out, errs *bytes.Buffer) (*exec.Cmd, error) {
+	r.mu.Lock() // until the process is known, the gateway does not answer it
+	defer r.mu.Unlock()
+	j := r.job
+	j.Name, j.Seed = name, seed
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", jobEnv+"="+string(text))
+	cmd.Stdout, cmd.Stderr = out, errs
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	r.processes[name] = cmd.Process
+	r.started++
+	return cmd, nil
+}
+
+func (r *race) wasKilled(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.killed[name]
+}
+
+func (r *race) add(met map[string]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for word, n := range met {
+		r.met[word] += n
+	}
+}
+
+func (r *race) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	process := req.UserAgent()
+	switch req.URL.Path {
+	case "/told/" + beginning, "/told/" + ending:
+		point := req.URL.Path[len("/told/"):]
+		n := r.dieAt(point, req)
+		w.WriteHeader(http.StatusNoContent)
+		_ = http.NewResponseController(w).Flush()
+		if n%70 == 60 { // the process has its answer: it dies within the statement, or close to it
+			r.kill(process, point+", answered")
+		}
+	case "/told/" + taken, "/told/" + ended:
+		r.dieAt(req.URL.Path[len("/told/"):], req)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		r.createInvoice(w, req)
+	}
+}
+
+// createInvoice is the endpoint. Each tenth request or so meets with one kind
+// of trouble or another.
+func (r *race) createInvoice(w http.ResponseWriter, req *http.Request) {
+	var body struct{ OrderID string }
+	if err := json.NewDecoder(req.Body).Decode(&body); err != nil || body.OrderID == "" {
+		r.t.Errorf("%s %s: %v", req.Method, req.URL, err)
+	}
+	n := r.dieAt(received, req)
+	if r.isCalm() {
+		n = 0
+	}
+	switch n % 10 {
+	case 2: // cut before
+		panic(http.ErrAbortHandler)
+	case 4:
+		answer(w, http.StatusUnprocessableEntity, "Not now")
+		return
+	case 6:
+		answer(w, http.StatusServiceUnavailable, "Try later")
+		return
+	}
+	r.mu.Lock()
+	r.commits[body.OrderID]++
+	r.mu.Unlock()
+	if n == 0 {
+		answer(w, http.StatusCreated, "Operation was successful.")
+		return
+	}
+	r.dieAt(committed, req)
+	switch n % 10 {
+	case 7: // cut after
+		panic(http.ErrAbortHandler)
+	case 9:
+		answer(w, http.StatusInternalServerError, "Internal Server Error")
+	default:
+		answer(w, http.StatusCreated, "Operation was successful.")
+	}
+}
+
+func answer(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"message":%q,"result":{},"meta":{}}`, message)
+}
+
+// reach counts how often a point was reached.
+func (r *race) reach(point string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[point]++
+	return r.counts[point]
+}
+
+func (r *race) isCalm() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calm
+}
+
+// dieAt counts how often a point was reached, and kills the process that has
+// reached it where its turn has come.
+func (r *race) dieAt(point string, req *http.Request) (n int) {
+	turn := map[string]int{beginning: 5, taken: 10, received: 20, committed: 30, ending: 40, ended: 50}[point]
+	n = r.reach(point)
+	if n%70 == turn && r.kill(req.UserAgent(), point) {
+		r.never(req)
+	}
+	return n
+}
+
+// kill is kill -9. It reports whether the process was killed, now or before.
+func (r *race) kill(name, point string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.killed[name] && !r.calm && r.kills[point] < mostKills {
+		if err := r.processes[name].Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			r.t.Errorf("%s: %v", name, err)
+		}
+		r.killed[name] = true
+		r.kills[point]++
+	}
+	return r.killed[name]
+}
+
+// never leaves a request of a dead process without an answer.
+func (r *race) never(req *http.Request) {
+	<-req.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
+func (r *race) logRace() {
+	sum := 0
+	for _, n := range r.kills {
+		sum += n
+	}
+	r.t.Logf("%d processes, of which %d were killed: %v", r.started, sum, r.kills)
+	r.t.Logf("points reached: %v", r.counts)
+	r.t.Logf("the others met with: %v", r.met)
+	if len(r.kills) < 8 || r.met["refused: in flight"] == 0 || r.met["unknown"] == 0 || r.met["rejected"] == 0 {
+		r.t.Error("the race was no race")
+	}
+}
+
+// states sorts the orders by state, and checks each against what the gateway
+// has created.
+func (r *race) states(g *Guard) map[State][]string {
+	r.t.Helper()
+	states := map[State][]string{}
+	for n := range orderCount {
+		o, err := g.Order(r.t.Context(), orderName(n))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		states[o.State] = append(states[o.State], o.ID)
+		created := r.commits[o.ID]
+		switch {
+		case created > 1:
+			r.t.Errorf("%s was created %d times", o.ID, created)
+		case o.State == StateCreated && created == 0:
+			r.t.Errorf("%s is lost: %+v", o.ID, o)
+		case o.State == StateFree && created == 1:
+			r.t.Errorf("%s could be created again: %+v", o.ID, o)
+		case o.Attempts == 0:
+			r.t.Errorf("nobody tried %s", o.ID)
+		}
+	}
+	return states
+}
+
+// checkHeld looks at the orders that the dead still hold: nobody gets them.
+func (r *race) checkHeld(g *Guard) {
+	states := r.states(g)
+	r.t.Logf("before the leases end: %s", sizes(states))
+	for _, id := range states[StateInFlight] {
+		if err := g.Begin(r.t.Context(), id, true); !errors.Is(err, gateway.ErrOrderInFlight) {
+			r.t.Errorf("%s: %v", id, err)
+		}
+	}
+	if len(states[StateInFlight]) == 0 {
+		r.t.Error("no process died with an order")
+	}
+}
+
+// checkPending ends the leases: what the dead held is listed.
+func (r *race) checkPending(g *Guard) {
+	if err := g.endLeases(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	states := r.states(g)
+	r.t.Logf("after the leases have ended: %s", sizes(states))
+	pending, err := g.Pending(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	existing := 0
+	for _, o := range pending {
+		listed[o.ID] = true
+		existing += r.commits[o.ID]
+	}
+	r.t.Logf("%d are pending, and %d of them exist", len(pending), existing)
+	unknown := states[StateUnknown]
+	if len(pending) != len(unknown) || len(listed) != len(unknown) || len(states[StateInFlight]) > 0 {
+		r.t.Errorf("pending are %v, unknown are %v", slices.Sorted(maps.Keys(listed)), unknown)
+	}
+	for _, id := range unknown {
+		if err := g.Begin(r.t.Context(), id, false); !listed[id] || !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
+			r.t.Errorf("%s: listed: %v, %v", id, listed[id], err)
+		}
+	}
+}
+
+// finish resolves what is pending, and creates what does not exist.
+func (r *race) finish(g *Guard) {
+	pending, err := g.Pending(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, o := range pending {
+		found := Resolution{Exists: r.commits[o.ID] == 1, By: "the test"}
+		if err := g.Resolve(r.t.Context(), o, found); err != nil {
+			r.t.Error(err)
+		}
+	}
+	r.calm = true
+	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	late := 0
+	for n := range orderCount {
+		switch _, err := client.CreateInvoice(r.t.Context(), request(n)); {
+		case err == nil:
+			late++
+		case !errors.Is(err, ErrOrderCreated):
+			r.t.Error(err)
+		}
+	}
+	states := r.states(g)
+	r.t.Logf("resolved %d, then created %d: %s", len(pending), late, sizes(states))
+	if len(states[StateCreated]) != orderCount || len(r.commits) != orderCount {
+		r.t.Errorf("%d orders are created, and %d exist", len(states[StateCreated]), len(r.commits))
+	}
+}
+
+func sizes(states map[State][]string) string {
+	return fmt.Sprintf("%d created, %d unknown, %d in flight, %d free",
+		len(states[StateCreated]), len(states[StateUnknown]), len(states[StateInFlight]), len(states[StateFree]))
+}

@@ -1,0 +1,757 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/shopspring/decimal"
+)
+
+const order = "A-17"
+
+// A play is what two processes, a and b, and a person do with one order.
+type play struct {
+	a, b *Guard
+	seen Order // as the person has read it
+}
+
+// A step is one deed: what it must return, and the state that must follow.
+type step struct {
+	deed  string
+	want  error
+	state State
+}
+
+// The deeds, by name. The first word says who.
+func (p *play) do(ctx context.Context, deed string) error {
+	who, what, _ := strings.Cut(deed, " ")
+	g := map[string]*Guard{"a": p.a, "b": p.b}[who]
+	switch what {
+	case "begins":
+		return g.Begin(ctx, order, false)
+	case "resubmits":
+		return g.Begin(ctx, order, true)
+	case "succeeds":
+		return g.End(ctx, order, gateway.OutcomeSucceeded)
+	case "is rejected":
+		return g.End(ctx, order, gateway.OutcomeRejected)
+	case "sends nothing":
+		return g.End(ctx, order, gateway.OutcomeNotSent)
+	case "learns nothing":
+		return g.End(ctx, order, gateway.OutcomeUnknown)
+	case "reports nonsense":
+		return g.End(ctx, order, gateway.Outcome(77))
+	case "ends": // time goes by: the lease ends
+		return p.a.endLeases(ctx)
+	case "looks it up":
+		var err error
+		p.seen, err = p.a.Order(ctx, order)
+		return err
+	case "finds one", "finds none":
+		return p.a.Resolve(ctx, p.seen, Resolution{Exists: what == "finds one", By: "anna", Note: "by phone"})
+	default:
+		panic("no such deed: " + deed)
+	}
+}
+
+// Every transition there is, as short plays.
+var plays = map[string][]step{
+	"success": {
+		{"a begins", nil, StateInFlight},
+		{"b begins", gateway.ErrOrderInFlight, StateInFlight},
+		{"b resubmits", gateway.ErrOrderInFlight, StateInFlight},
+		{"a begins", gateway.ErrOrderInFlight, StateInFlight},
+		{"a succeeds", nil, StateCreated},
+		{"b begins", ErrOrderCreated, StateCreated},
+		{"b resubmits", ErrOrderCreated, StateCreated},
+		{"a begins", ErrOrderCreated, StateCreated},
+	},
+	"rejection": {
+		{"a begins", nil, StateInFlight},
+		{"a is rejected", nil, StateFree},
+		{"b begins", nil, StateInFlight},
+		{"b is rejected", nil, StateFree},
+	},
+	"nothing sent": {
+		{"a begins", nil, StateInFlight},
+		{"a sends nothing", nil, StateFree},
+		{"a resubmits", nil, StateInFlight},
+		{"a succeeds", nil, StateCreated},
+	},
+	"unknown": {
+		{"a begins", nil, StateInFlight},
+		{"a learns nothing", nil, StateUnknown},
+		{"a begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"time ends", nil, StateUnknown},
+		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+	},
+	"an outcome that is none": {
+		{"a begins", nil, StateInFlight},
+		{"a reports nonsense", nil, StateUnknown},
+	},
+	"a resubmission says nothing of the first": {
+		{"a begins", nil, StateInFlight},
+		{"a learns nothing", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"a resubmits", gateway.ErrOrderInFlight, StateInFlight},
+		{"b is rejected", nil, StateUnknown},
+		{"a resubmits", nil, StateInFlight},
+		{"a sends nothing", nil, StateUnknown},
+		{"a begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"a resubmits", nil, StateInFlight},
+		{"a learns nothing", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"b succeeds", nil, StateCreated},
+	},
+	"crash": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"b is rejected", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+	},
+	"crash, and none exists": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+		{"b begins", nil, StateInFlight},
+		{"b succeeds", nil, StateCreated},
+	},
+	"crash, and one exists": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds one", nil, StateCreated},
+		{"anna finds none", ErrNotUnknown, StateCreated},
+		{"b begins", ErrOrderCreated, StateCreated},
+	},
+	"slow, but before anyone else": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"a begins", gateway.ErrOrderInFlight, StateUnknown},
+		{"a resubmits", gateway.ErrOrderInFlight, StateUnknown},
+		{"a is rejected", nil, StateFree},
+		{"a is rejected", ErrNotHeld, StateFree},
+	},
+	"late rejection during a resubmission": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"a is rejected", ErrNotHeld, StateInFlight},
+		{"a resubmits", gateway.ErrOrderInFlight, StateInFlight},
+		{"b succeeds", nil, StateCreated},
+	},
+	"late success during a resubmission": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"a succeeds", nil, StateInFlight},
+		{"b is rejected", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateCreated}, // it was recorded that one exists
+	},
+	"late success after it was found that none exists": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+		{"a succeeds", nil, StateCreated},
+		{"b begins", ErrOrderCreated, StateCreated},
+	},
+	"late success during the next one": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+		{"b begins", nil, StateInFlight},
+		{"a succeeds", nil, StateInFlight},
+		{"b is rejected", nil, StateCreated},
+	},
+	"late rejection after it was found that none exists": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+		{"a is rejected", ErrNotHeld, StateFree},
+	},
+	"late unknown outcome after it was found that none exists": {
+		{"a begins", nil, StateInFlight},
+		{"time ends", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+		{"b begins", nil, StateInFlight},
+		{"a learns nothing", nil, StateInFlight},
+		{"b is rejected", nil, StateUnknown},
+	},
+	"nothing to resolve": {
+		{"anna looks it up", nil, StateFree},
+		{"anna finds none", ErrNotUnknown, StateFree},
+		{"a begins", nil, StateInFlight},
+		{"anna looks it up", nil, StateInFlight},
+		{"anna finds none", ErrNotUnknown, StateInFlight},
+		{"a learns nothing", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"anna looks it up", nil, StateInFlight},
+		{"anna finds none", ErrNotUnknown, StateInFlight},
+		{"b is rejected", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+		{"anna finds none", ErrNotUnknown, StateFree},
+	},
+	"resolved too late": {
+		{"a begins", nil, StateInFlight},
+		{"a learns nothing", nil, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"b resubmits", nil, StateInFlight},
+		{"b learns nothing", nil, StateUnknown},
+		{"anna finds none", ErrTriedAgain, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateFree},
+	},
+	"an end without a beginning": {
+		{"a is rejected", ErrNotHeld, StateFree},
+		{"a succeeds", ErrNotHeld, StateFree},
+		{"a begins", nil, StateInFlight},
+		{"b is rejected", ErrNotHeld, StateInFlight},
+		{"b sends nothing", ErrNotHeld, StateInFlight},
+		{"a is rejected", nil, StateFree},
+	},
+}
+
+var repeats = map[string][]step{
+	"one after the other": {
+		{"a begins", nil, StateInFlight},
+		{"b begins", gateway.ErrOrderInFlight, StateInFlight},
+		{"a succeeds", nil, StateCreated},
+		{"b begins", nil, StateInFlight},
+		{"b is rejected", nil, StateCreated},
+		{"b begins", nil, StateInFlight},
+		{"b learns nothing", nil, StateUnknown},
+		{"a begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"anna looks it up", nil, StateUnknown},
+		{"anna finds none", nil, StateCreated},
+		{"a begins", nil, StateInFlight},
+		{"a succeeds", nil, StateCreated},
+	},
+}
+
+func TestGuard_transitions(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		a, b := w.guard(t), w.guard(t)
+		for name, steps := range plays {
+			t.Run(name, func(t *testing.T) { perform(t, &play{a: a, b: b}, steps) })
+		}
+		a, b = w.guard(t, WithRepeats()), w.guard(t, WithRepeats())
+		for name, steps := range repeats {
+			t.Run("with repeats/"+name, func(t *testing.T) { perform(t, &play{a: a, b: b}, steps) })
+		}
+	})
+}
+
+// perform performs a play on an empty table, and looks after every step at
+// what a merchant sees.
+func perform(t *testing.T, p *play, steps []step) {
+	clear(p.a.held)
+	clear(p.b.held)
+	if _, err := p.a.db.Exec(`DELETE FROM ` + p.a.cfg.table); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range steps {
+		if err := p.do(t.Context(), s.deed); !errors.Is(err, s.want) {
+			t.Fatalf("step %d, %s: %v, want %v", i, s.deed, err, s.want)
+		}
+		now, err := p.b.Order(t.Context(), order)
+		if err != nil || now.ID != order || now.State != s.state {
+			t.Fatalf("step %d, after %s: %+v, %v, want it %s", i, s.deed, now, err, s.state)
+		}
+		pending, err := p.a.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.state != StateUnknown && len(pending) > 0 || s.state == StateUnknown && !slices.Equal(pending, []Order{now}) {
+			t.Fatalf("step %d, after %s: pending are %+v, the order is %+v", i, s.deed, pending, now)
+		}
+		if now.Since.IsZero() == (s.state == StateUnknown) {
+			t.Fatalf("step %d, after %s: unknown since %v", i, s.deed, now.Since)
+		}
+	}
+}
+
+// A merchant sees who did what, and when.
+func TestGuard_record(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		p := &play{a: w.guard(t, WithLease(90*time.Second+7*time.Millisecond)), b: w.guard(t)}
+		for _, deed := range []string{"a begins", "a learns nothing", "b resubmits", "b is rejected"} {
+			if err := p.do(t.Context(), deed); err != nil {
+				t.Fatal(deed, err)
+			}
+		}
+		listed, err := p.a.Pending(t.Context())
+		if err != nil || len(listed) != 1 {
+			t.Fatal(listed, err)
+		}
+		o := listed[0]
+		want := Order{
+			ID: order, State: StateUnknown, Attempts: 2, Outcome: gateway.OutcomeRejected,
+			Begun: o.Begun, Ended: o.Ended, Since: o.Since,
+		}
+		if o != want || o.Since.After(o.Begun) || o.Begun.After(o.Ended) || o.Since.IsZero() || o.Ended.Location() != time.UTC {
+			t.Fatalf("%+v", o)
+		}
+		found := Resolution{Exists: true, By: "anna", Note: "it's invoice 4711; DROP TABLE"}
+		if err := p.b.Resolve(t.Context(), o, found); err != nil {
+			t.Fatal(err)
+		}
+		after, err := p.a.Order(t.Context(), order)
+		want.State, want.Since = StateCreated, time.Time{}
+		want.Created, want.Resolved, want.Resolution = after.Created, after.Resolved, found
+		if err != nil || after != want || after.Created != after.Resolved || after.Resolved.Before(after.Ended) {
+			t.Fatalf("%+v, %v", after, err)
+		}
+	})
+}
+
+// The lease is counted by the clock of the database, to the millisecond.
+func TestGuard_lease(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		g := w.guard(t, WithLease(90*time.Second+7*time.Millisecond))
+		if err := g.Begin(t.Context(), order, false); err != nil {
+			t.Fatal(err)
+		}
+		query := `SELECT begun_at || '', lease_until || '' FROM ` + w.table
+		if w.dialect == PostgreSQL {
+			query = `SELECT to_char(begun_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+				to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') FROM ` + w.table
+		}
+		var begun, until time.Time
+		if err := g.db.QueryRow(query).Scan(stamp{&begun}, stamp{&until}); err != nil {
+			t.Fatal(err)
+		}
+		if lease := until.Sub(begun); lease != 90*time.Second+7*time.Millisecond {
+			t.Errorf("from %v to %v: %v", begun, until, lease)
+		}
+		if age := time.Since(begun).Abs(); age > time.Hour {
+			t.Errorf("begun %v ago", age)
+		}
+	})
+}
+
+// Identifiers are compared byte by byte, and kept as they are.
+func TestGuard_identifiers(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		g := w.guard(t)
+		ids := []string{"a", "A", "000123", "123", "0e5", "null", `o'"; --`, "é", "e\u0301", "訂單", "%", "$1", "?1", strings.Repeat("x", 1024)}
+		for _, id := range ids {
+			if err := g.Begin(t.Context(), id, false); err != nil {
+				t.Fatal(id, err)
+			}
+			if err := g.End(t.Context(), id, gateway.OutcomeUnknown); err != nil {
+				t.Fatal(id, err)
+			}
+		}
+		pending, err := g.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var listed []string
+		for _, o := range pending {
+			listed = append(listed, o.ID)
+		}
+		slices.Sort(listed)
+		slices.Sort(ids)
+		if !slices.Equal(listed, ids) {
+			t.Errorf("%q, want %q", listed, ids)
+		}
+	})
+}
+
+// Of many at once, in one process and in several, one begins.
+func TestGuard_concurrent(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		guards := []*Guard{w.guard(t), w.guard(t), w.guard(t)}
+		for n := range 20 {
+			id := fmt.Sprint(n)
+			var let, refused atomic.Int32
+			var all sync.WaitGroup
+			for i := range 24 {
+				all.Go(func() {
+					switch err := guards[i%len(guards)].Begin(t.Context(), id, i%2 == 0); {
+					case err == nil:
+						let.Add(1)
+					case errors.Is(err, gateway.ErrOrderInFlight):
+						refused.Add(1)
+					default:
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if let.Load() != 1 || refused.Load() != 23 {
+				t.Fatalf("order %s: %d began, %d were refused", id, let.Load(), refused.Load())
+			}
+		}
+	})
+}
+
+// Any number of processes may make the table at once.
+func TestGuard_CreateTable_at_once(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		var all sync.WaitGroup
+		for range 8 {
+			g, err := New(w.open(t), WithTable(w.table))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				if err := g.CreateTable(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// The text for migrations makes what CreateTable makes, whatever the name.
+func TestSchema(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		w.table = "user" // a reserved word
+		text, err := Schema(w.dialect, w.table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := w.open(t)
+		t.Cleanup(func() { _, _ = db.Exec(`DROP TABLE "user"`) })
+		for range 2 {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+		}
+		g, err := New(db, WithTable(w.table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeSucceeded)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, bad := range []struct {
+		dialect Dialect
+		table   string
+	}{{0, DefaultTable}, {SQLite, ""}, {PostgreSQL, "Orders"}, {SQLite, `a"b`}} {
+		if text, err := Schema(bad.dialect, bad.table); text != "" || !errors.Is(err, gateway.ErrInvalidArgument) {
+			t.Errorf("%v: %q, %v", bad, text, err)
+		}
+	}
+}
+
+// Without a table every method fails, and Begin lets nothing through.
+func TestGuard_no_table(t *testing.T) {
+	inBoth(t, func(t *testing.T, w world) {
+		g, err := New(w.open(t), WithTable(w.table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err1 := g.Order(t.Context(), order)
+		_, err2 := g.Pending(t.Context())
+		for i, err := range []error{
+			g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected),
+			g.Resolve(t.Context(), Order{ID: order}, Resolution{By: "anna"}), err1, err2,
+		} {
+			if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotUnknown) || !strings.Contains(err.Error(), w.table) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if len(g.held) > 0 {
+			t.Error("an order is held")
+		}
+	})
+}
+
+// Begin does not believe a statement that can not be committed.
+func TestGuard_Begin_not_committed(t *testing.T) {
+	t.Run("PostgreSQL", func(t *testing.T) {
+		g := newPostgres(t).guard(t)
+		refuse := g.cfg.table + "_refuse"
+		_, err := g.db.Exec(fmt.Sprintf(`
+			CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$;
+			CREATE CONSTRAINT TRIGGER late AFTER INSERT ON %[2]s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s()`,
+			refuse, g.cfg.table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = g.db.Exec(`DROP FUNCTION ` + refuse + ` CASCADE`) })
+		notBegun(t, g, "not today")
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		w := newSQLiteWith(t, "_pragma=journal_mode(DELETE)&_pragma=busy_timeout(10)")
+		g := w.guard(t)
+		reader, err := w.open(t).Query(`SELECT 1 FROM sqlite_schema`) // keeps its lock, so that nobody can commit
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = reader.Close() }()
+		notBegun(t, g, "SQLITE_BUSY")
+	})
+}
+
+func notBegun(t *testing.T, g *Guard, reason string) {
+	t.Helper()
+	if err := g.Begin(t.Context(), order, false); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Fatalf("began: %v", err)
+	}
+	if o, err := g.Order(t.Context(), order); err != nil || o.Attempts != 0 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+}
+
+// Nothing is asked once the context has ended.
+func TestGuard_Begin_ended_context(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.Begin(ctx, order, false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := g.End(ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if o, err := g.Order(t.Context(), order); err != nil || o.Attempts != 0 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// Where the answer of the database is lost, Begin takes back what it may have
+// recorded.
+func TestGuard_Begin_answer_lost(t *testing.T) {
+	g, connector := lossyGuard(t)
+	lost := errors.New("connection reset")
+	connector.lose(lost)
+	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	o, err := g.Order(t.Context(), order)
+	if err != nil || o.State != StateFree || o.Attempts != 1 || o.Outcome != gateway.OutcomeNotSent {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if err := g.Begin(t.Context(), order, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where that is lost too, the order is unknown after its lease, never free.
+func TestGuard_Begin_all_answers_lost(t *testing.T) {
+	g, connector := lossyGuard(t)
+	lost := errors.New("connection reset")
+	connector.refuse(2, lost) // what takes it back does not arrive
+	connector.lose(lost)
+	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	if err := g.Begin(t.Context(), order, true); !errors.Is(err, gateway.ErrOrderInFlight) {
+		t.Fatal(err)
+	}
+	if err := g.endLeases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
+		t.Fatal(err)
+	}
+}
+
+// database/sql sends a statement again when the connection turns out to be
+// broken. That is one attempt.
+func TestGuard_Begin_sent_again(t *testing.T) {
+	g, connector := lossyGuard(t)
+	connector.lose(driver.ErrBadConn)
+	if err := g.Begin(t.Context(), order, false); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 1 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+}
+
+// An outcome that can not be recorded leaves the order unknown.
+func TestGuard_End_not_recorded(t *testing.T) {
+	g, connector := lossyGuard(t)
+	if err := g.Begin(t.Context(), order, false); err != nil {
+		t.Fatal(err)
+	}
+	lost := errors.New("connection refused")
+	connector.refuse(1, lost)
+	if err := g.End(t.Context(), order, gateway.OutcomeSucceeded); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.endLeases(t.Context()), g.endLeases(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 1 {
+		t.Fatal(pending, err)
+	}
+}
+
+// A success needs nobody's look, and a second request is not sent.
+func TestGuard_client(t *testing.T) {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	g := newSQLite(t).guard(t)
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	amount := decimal.RequireFromString("10.50")
+	request := gateway.InvoiceRequest{OrderID: order, Price: amount, Amount: amount}
+	if _, err := client.CreateInvoice(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
+		_, err := client.CreateInvoice(t.Context(), request, opts...)
+		if !errors.Is(err, ErrOrderCreated) || gateway.OutcomeOf(err) != gateway.OutcomeNotSent || gateway.SafeToRetry(err) {
+			t.Error(err)
+		}
+	}
+	if n := len(gw.InvoicesFor(order)); n != 1 {
+		t.Errorf("%d invoices", n)
+	}
+}
+
+func TestNew(t *testing.T) {
+	db := newSQLite(t).open(t)
+	for name, opts := range map[string][]Option{
+		"nil option":     {nil},
+		"no dialect":     {WithDialect(0)},
+		"other dialect":  {WithDialect(3)},
+		"no table":       {WithTable("")},
+		"upper case":     {WithTable("Orders")},
+		"digit":          {WithTable("1orders")},
+		"injection":      {WithTable(`o"; DROP TABLE x; --`)},
+		"schema":         {WithTable("shop.orders")},
+		"long table":     {WithTable(strings.Repeat("x", 59))},
+		"no lease":       {WithLease(0)},
+		"negative lease": {WithLease(-time.Minute)},
+		"short lease":    {WithLease(time.Second - 1)},
+		"long lease":     {WithLease(24*time.Hour + 1)},
+	} {
+		if g, err := New(db, opts...); g != nil || !errors.Is(err, gateway.ErrInvalidArgument) {
+			t.Errorf("%s: %v, %v", name, g, err)
+		}
+	}
+	if g, err := New(nil); g != nil || !errors.Is(err, gateway.ErrInvalidArgument) {
+		t.Error(g, err)
+	}
+}
+
+// The dialect follows from the driver. A driver that is not known is refused
+// by name, unless the merchant says what it is.
+func TestNew_dialect(t *testing.T) {
+	for name, want := range map[string]Dialect{"pgx": PostgreSQL, "sqlite": SQLite} {
+		db, err := sql.Open(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, err := New(db); err != nil || g.cfg.dialect != want {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = db.Close()
+	}
+	wrapped := sql.OpenDB(&lossyConnector{})
+	if _, err := New(wrapped); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), "sqlguard.lossyDriver") {
+		t.Error(err)
+	}
+	if g, err := New(wrapped, WithDialect(PostgreSQL)); err != nil || g.cfg.dialect != PostgreSQL {
+		t.Error(err)
+	}
+	for d, want := range map[Dialect]string{PostgreSQL: "PostgreSQL", SQLite: "SQLite", 9: "Dialect(9)"} {
+		if d.String() != want {
+			t.Errorf("%d is %s", d, d)
+		}
+	}
+}
+
+func TestGuard_Resolve_by_nobody(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	if err := g.Resolve(t.Context(), Order{ID: order}, Resolution{By: " "}); !errors.Is(err, gateway.ErrInvalidArgument) {
+		t.Error(err)
+	}
+}
+
+// lossyGuard returns a guard over connections that lose statements and
+// answers on demand.
+func lossyGuard(t *testing.T) (*Guard, *lossyConnector) {
+	t.Helper()
+	w := newSQLite(t)
+	w.guard(t) // makes the table
+	connector := &lossyConnector{driver: w.open(t).Driver(), dsn: w.dsn}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	g, err := New(db, WithDialect(SQLite))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, connector
+}
+
+type lossyConnector struct {
+	driver driver.Driver
+	dsn    string
+
+	mu       sync.Mutex
+	answer   error // instead of the next answer
+	refusal  error // instead of carrying out the statement that is
+	refuseIn int   // so many from now
+}
+
+func (c *lossyConnector) lose(err error) { c.answer = err }
+
+func (c *lossyConnector) refuse(n int, err error) { c.refuseIn, c.refusal = n, err }
+
+func (c *lossyConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
+	return lossyConn{conn, c}, err
+}
+
+func (c *lossyConnector) Driver() driver.Driver { return lossyDriver{} }
+
+type lossyDriver struct{ driver.Driver }
+
+type lossyConn struct {
+	driver.Conn
+	connector *lossyConnector
+}
+
+func (c lossyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	l := c.connector
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refuseIn--; l.refuseIn == 0 {
+		return nil, l.refusal
+	}
+	rows, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+	if err != nil || l.answer == nil {
+		return rows, err
+	}
+	for err == nil {
+		err = rows.Next(make([]driver.Value, len(rows.Columns())))
+	}
+	if err != io.EOF {
+		return nil, err
+	}
+	err, l.answer = l.answer, nil
+	return nil, errors.Join(rows.Close(), err)
+}
