@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
@@ -95,19 +94,4 @@ func TestRun(t *testing.T) {
 func TestMain_success(t *testing.T) {
 	t.Parallel()
 	assert.Zero(t, Main(func(context.Context, []string, func(string) string, io.Writer) error { return nil }))
-}
-
-// Ctrl-C ends the context of a program, which says so with its exit code. (On
-// Windows a process can not interrupt itself; there this test fails.)
-func TestMain_interrupted(t *testing.T) {
-	self, err := os.FindProcess(os.Getpid())
-	require.NoError(t, err)
-	code := Main(func(ctx context.Context, _ []string, _ func(string) string, _ io.Writer) error {
-		if err := self.Signal(os.Interrupt); err != nil {
-			return err
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	assert.Equal(t, 130, code)
 }

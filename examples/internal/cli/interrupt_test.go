@@ -1,0 +1,27 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Ctrl-C ends the context of a program, which says so with its exit code.
+func TestMain_interrupted(t *testing.T) {
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	code := Main(func(ctx context.Context, _ []string, _ func(string) string, _ io.Writer) error {
+		if err := self.Signal(os.Interrupt); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	assert.Equal(t, 130, code)
+}
