@@ -1,4 +1,4 @@
-.PHONY: test lint cover bench fuzz proof soak
+.PHONY: test lint cover bench fuzz mutants proof soak
 
 test:
 	go test -race -shuffle=on ./...
@@ -8,6 +8,7 @@ lint:
 	test -z "$$(.bin/gofumpt -l .)"
 	go vet ./...
 	.bin/staticcheck ./...
+	go list -f '{{.Dir}}' ./... | xargs .bin/gosec -quiet -color=false -nosec-require-rules -nosec-require-justification
 
 cover:
 	bash .ci/cover 95 . ./gatewaytest
@@ -17,6 +18,9 @@ bench:
 
 fuzz:
 	bash .ci/fuzz 1m
+
+mutants:
+	bash .ci/mutants 90
 
 proof:
 	bash contract/ci.sh

@@ -108,10 +108,10 @@ func allDigits(text []byte) bool {
 func newDecimal(digits []byte, exponent int) decimal.Decimal {
 	if len(digits) <= maxFastDigits {
 		value, _ := strconv.ParseInt(string(digits), 10, 64) // digits only, and few: it fits
-		return decimal.New(value, int32(exponent))
+		return decimal.New(value, int32(exponent))           // #nosec G115 -- from -192 to 64: see parseAmount
 	}
 	value, _ := new(big.Int).SetString(string(digits), 10) // digits only: it parses
-	return decimal.NewFromBigInt(value, int32(exponent))
+	return decimal.NewFromBigInt(value, int32(exponent))   // #nosec G115 -- as above
 }
 
 // checkAmount says what is wrong with an amount to be sent, or "".

@@ -617,12 +617,16 @@ func TestClient_CreateInvoice_orderInFlight(t *testing.T) {
 		answer(200, enveloped(invoiceJSON))(rw, r)
 	})
 	c := newClient(t, w.URL)
-	first := make(chan error)
+	first := make(chan error, 1)
 	go func() {
 		_, err := c.CreateInvoice(context.Background(), order("A-17"))
 		first <- err
 	}()
-	<-arrived
+	select {
+	case <-arrived:
+	case err := <-first:
+		require.FailNow(t, "the first invoice did not arrive", "%v", err)
+	}
 	t.Run("row 49: an order in flight", func(t *testing.T) {
 		for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
 			got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)

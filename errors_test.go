@@ -68,6 +68,11 @@ var failures = []struct {
 		outcome: gateway.OutcomeRejected,
 	},
 	{
+		name: "a refusal with a body that just fits", trip: statusTrip(400, strings.Repeat("a", 120)), call: withdrawalCall,
+		text:    `gateway: withdrawal: 400: no message in the answer: "` + strings.Repeat("a", 120) + `"`,
+		outcome: gateway.OutcomeRejected,
+	},
+	{
 		name: "a server error after all attempts", trip: statusTrip(502, ""), call: withdrawalCall,
 		text:    `gateway: withdrawal: 502: no message in the answer: empty body (3 attempts)`,
 		matches: []error{gateway.ErrServer}, safe: true,

@@ -127,6 +127,7 @@ func TestInvoice_Text_otherShapes(t *testing.T) {
 		{"an empty record", `{}`, "", false},
 		{"a name in escapes", `{"\u0069d":"inv-1"}`, "inv-1", true},
 		{"an empty name", `{"":"x","id":"inv-1"}`, "inv-1", true},
+		{"the nearest to the top comes last", `{"more":{"id":"other"},"id":"inv-1"}`, "inv-1", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

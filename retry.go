@@ -80,7 +80,7 @@ func (p RetryPolicy) delay(attempts int, throttled bool) time.Duration {
 	if shift := attempts - 1; base <= p.MaxDelay>>shift {
 		ceiling = base << shift
 	}
-	return rand.N(max(ceiling, 1))
+	return rand.N(max(ceiling, 1)) // #nosec G404 -- jitter need not be secret
 }
 
 // passingStatus reports whether a read that got this status may do better when

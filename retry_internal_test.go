@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -140,6 +141,16 @@ func TestRetryPolicy_DelayOfExtremes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A doubling that stays under the cap is not stretched to it.
+func TestRetryPolicy_DelayUnderAnOddCap(t *testing.T) {
+	t.Parallel()
+	p := RetryPolicy{BaseDelay: 2, MaxDelay: 5}
+	for range 1000 {
+		assert.Less(t, p.delay(2, false), time.Duration(4))
+		assert.Less(t, p.delay(3, false), time.Duration(5))
 	}
 }
 

@@ -164,6 +164,7 @@ func TestRetry_RetryAfter(t *testing.T) {
 		{"row 40: 2⁶³−1", []string{"Retry-After", "9223372036854775807"}, math.MaxInt64, 1},
 		{"row 40: 2⁶⁴ and more", []string{"Retry-After", "99999999999999999999999999"}, math.MaxInt64, 1},
 		{"row 40: seconds that overflow as nanoseconds", []string{"Retry-After", "9223372037"}, math.MaxInt64, 1},
+		{"row 40: the most seconds that do not overflow", []string{"Retry-After", "9223372036"}, 9223372036 * time.Second, 1},
 		{"row 40: a date in the past", []string{"Retry-After", in(-time.Hour, http.TimeFormat)}, 0, 3},
 		{"row 40: a date", []string{"Date", date, "Retry-After", in(20*time.Second, http.TimeFormat)}, 20 * time.Second, 3},
 		{

@@ -175,7 +175,7 @@ func (p *poller) poll(ctx context.Context) (changed bool, err error) {
 // sleep waits until the next poll is due, or the context ends.
 func (p *poller) sleep(ctx context.Context) error {
 	p.interval = min(max(p.interval, p.options.MinInterval)*3/2, p.options.MaxInterval)
-	wait := p.options.MinInterval + rand.N(p.interval-p.options.MinInterval+1)
+	wait := p.options.MinInterval + rand.N(p.interval-p.options.MinInterval+1) // #nosec G404 -- jitter need not be secret
 	timer := time.NewTimer(max(wait, p.asked))
 	defer timer.Stop()
 	select {
