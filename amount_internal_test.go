@@ -198,3 +198,30 @@ func TestCheckSize(t *testing.T) {
 		})
 	}
 }
+
+// What parseAmount gives is readable; what only a program can make need not be.
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	bits := func(n uint) decimal.Decimal {
+		return decimal.NewFromBigInt(new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), n), big.NewInt(1)), 0)
+	}
+	for _, tt := range []struct {
+		name   string
+		amount decimal.Decimal
+		want   bool
+	}{
+		{"nothing", decimal.Zero, true},
+		{"the largest exponent that 128 characters and an exponent of 64 can make", decimal.New(1, 192), true},
+		{"an exponent beyond it", decimal.New(1, 193), false},
+		{"the smallest exponent that they can make", decimal.New(1, -192), true},
+		{"an exponent below it", decimal.New(1, -193), false},
+		{"a coefficient of 512 bits, in which 128 digits find room", bits(512), true},
+		{"a coefficient of 513 bits", bits(513), false},
+		{"a negative coefficient of 513 bits", bits(513).Neg(), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.want, readable(tt.amount))
+		})
+	}
+}

@@ -143,3 +143,14 @@ func TestForeign(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, `"EOF"`, string(text))
 }
+
+// A text of just the length that is kept was not cut: its last URL is whole,
+// and no password was cut off from it.
+func TestForeign_aTextThatJustFits(t *testing.T) {
+	t.Parallel()
+	const end = " https://gateway.example"
+	whole := strings.Repeat("p", maxForeignText-len(end)) + end
+
+	assert.Equal(t, whole, foreign(errors.New(whole), redactor{}).Error())
+	assert.True(t, strings.HasSuffix(foreign(errors.New("p"+whole), redactor{}).Error(), " https://"+redacted))
+}

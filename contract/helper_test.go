@@ -18,6 +18,7 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
 )
@@ -25,13 +26,14 @@ import (
 // canary is the key of every client here. No text may show it.
 const canary = "canary-key-5f1d93b7c2e84a60"
 
-// TestMain sets how many schedules the property test draws, unless -rapid.checks does.
+// TestMain sets how many schedules the property test draws, unless -rapid.checks
+// does, and fails when the tests leave a goroutine behind.
 func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.checks", "10000")
 	_ = flag.Set("rapid.nofailfile", "true")
 	flag.Parse()
 	log.SetOutput(io.Discard) // net/http's own remarks; TestHostile_Remarks counts them
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // order is a request for an invoice with every field.

@@ -8,6 +8,7 @@ require (
 	github.com/cryptogw/gateway v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/shopspring/decimal v1.6.0
+	go.uber.org/goleak v1.3.0
 	modernc.org/sqlite v1.60.1
 )
 

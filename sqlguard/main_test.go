@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 )
 
@@ -20,6 +21,10 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	stopPostgres()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
 	os.Exit(code)
 }
 

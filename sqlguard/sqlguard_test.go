@@ -671,6 +671,7 @@ func TestNew_dialect(t *testing.T) {
 		_ = db.Close()
 	}
 	wrapped := sql.OpenDB(&lossyConnector{})
+	t.Cleanup(func() { _ = wrapped.Close() })
 	if _, err := New(wrapped); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), "sqlguard.lossyDriver") {
 		t.Error(err)
 	}
