@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"time"
 )
 
@@ -19,13 +20,19 @@ type answer struct {
 	message string
 	result  json.RawMessage
 	allow   string // the method that would have been right, with a 405
+
+	isRecord bool   // whether the result is one record, rather than a list of any kind
+	extra    string // members in front of the envelope's own, with their commas
 }
 
 // success is the answer that carries a result. It encodes the result at once,
 // while the state it comes from is still locked.
 func success(status int, result any) answer {
 	encoded, _ := json.Marshal(result) // plain data: cannot fail
-	return answer{status: status, message: successText, result: encoded}
+	return answer{
+		status: status, message: successText, result: encoded,
+		isRecord: reflect.TypeOf(result).Kind() == reflect.Struct,
+	}
 }
 
 // failure is the documented error envelope under a status.
@@ -36,7 +43,7 @@ func failure(status int, message string) answer {
 // body encodes the envelope.
 func (a answer) body() []byte {
 	text, _ := json.Marshal(a.message)
-	return bytes.Join([][]byte{[]byte(`{"message":`), text, []byte(`,"result":`), a.result, []byte(`,"meta":{}}`)}, nil)
+	return bytes.Join([][]byte{[]byte("{" + a.extra + `"message":`), text, []byte(`,"result":`), a.result, []byte(`,"meta":{}}`)}, nil)
 }
 
 // padded encodes the envelope in two halves, with room for any number of plain

@@ -1,7 +1,8 @@
 // Package gatewaytest is a stand-in for the payment gateway, for tests: what
 // net/http/httptest is to a web server. A [Server] listens on a loopback port,
 // answers the seven operations of the service from memory, keeps a journal of
-// what it was asked and of what was committed, and makes trouble on request.
+// what it was asked and of what was committed, and makes trouble on request. It
+// has a clock of its own, so that what takes days is tested in no time.
 //
 //	func TestCheckout(t *testing.T) {
 //		gw := gatewaytest.NewServer()
@@ -21,6 +22,51 @@
 // It is built from the description of the service alone and shares no code with
 // the client package, so that a mistake in one is not repeated in the other. It
 // uses the standard library only and does not import testing.
+//
+// # Virtual time
+//
+// There are two ways to let a week pass. [Server.Advance] moves the clock of a
+// server: withdrawals that wait for that time move on, and a rate limit begins
+// anew. That is enough for a test that asks by itself, once before and once
+// after.
+//
+// Code that waits by itself, such as a client that polls or that honours a
+// Retry-After, belongs in a bubble of testing/synctest, where time passes as
+// soon as everybody waits. Sockets do not work in a bubble; a server of
+// [NewMemoryServer] has none. Everything is made and closed inside of the
+// bubble, and the client takes its connections from [Server.Transport]:
+//
+//	func TestSynctestRecipe_Payout(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			gw := gatewaytest.NewMemoryServer()
+//			defer gw.Close()
+//			client, err := gateway.New(gw.URL, gw.APIKey,
+//				gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}))
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//
+//			// The withdrawal is done in a week, and 100 requests a day are answered.
+//			const week = 7 * 24 * time.Hour
+//			id := gw.Withdrawals()[0].WithdrawRequestID
+//			if err := gw.SettleWithdrawal(id, week, "COMPLETED"); err != nil {
+//				t.Fatal(err)
+//			}
+//			gw.LimitRate(100, 24*time.Hour)
+//
+//			begun := time.Now()
+//			paid, err := client.WaitWithdrawal(t.Context(), id, gateway.WaitOptions{})
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			if waited := time.Since(begun); paid.Status != gateway.WithdrawalCompleted || waited < week {
+//				t.Errorf("%s after %v", paid.Status, waited)
+//			}
+//		})
+//	}
+//
+// The troubles that take time, [Stall] and [SlowBody], and the timeouts of the
+// client keep the time of the bubble too.
 //
 // # Inventions
 //
@@ -42,7 +88,12 @@
 //     duplicate or wrongly typed fields is refused;
 //   - that one order may be invoiced many times;
 //   - that a balance nobody holds is a 404;
-//   - how the status of a withdrawal moves, see [Server.AdvanceWithdrawal];
+//   - how and when the status of a withdrawal moves, see [Server.AdvanceWithdrawal],
+//     [Server.AdvanceAfter] and [Server.SettleWithdrawal];
+//   - the clock, which a test may set ahead, and its time in the Date header;
+//   - rate limits: that there are any, how they count, and how a request too many
+//     is refused, see [Server.LimitRate];
+//   - the members and the status of [Drift], which are invented to be unknown;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //
 // Documented, and followed: methods and paths, where the key travels, the

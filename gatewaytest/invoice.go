@@ -25,7 +25,7 @@ type Invoice struct {
 	BaseCurrency string    `json:"baseCurrency,omitempty"` // empty when it was not sent
 	CoinSymbol   string    `json:"coinSymbol,omitempty"`   // empty when it was not sent
 	NetworkName  string    `json:"networkName,omitempty"`  // empty when it was not sent
-	CreatedAt    time.Time `json:"createdAt"`
+	CreatedAt    time.Time `json:"createdAt"`              // by the clock of [Server.Now]
 }
 
 // Invoices returns what has been created, oldest first. An order that was invoiced
@@ -50,6 +50,7 @@ func (s *Server) createInvoice(c *call) answer {
 	if problem != "" {
 		return failure(http.StatusBadRequest, problem)
 	}
+	invoice.CreatedAt = s.now().UTC()
 	s.invoices = append(s.invoices, invoice)
 	if s.shapes["invoice"] == InvoiceNested {
 		return success(http.StatusCreated, map[string]Invoice{"invoice": invoice})
@@ -118,7 +119,7 @@ func (o object) key() (value json.RawMessage, ok bool) {
 
 // invoice reads the members other than the key.
 func (o object) invoice() (_ Invoice, problem string) {
-	i := Invoice{ID: newID(), CreatedAt: time.Now().UTC()}
+	i := Invoice{ID: newID()}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value, ok := o[name], true
 		switch name {

@@ -17,8 +17,8 @@ type Request struct {
 	KeyIn     string      // where a key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
 	Status    int         // the status of the answer; 0 as long as there is none
-	Trouble   string      // the name of the [Trouble] the request met, or ""
-	At        time.Time   // when the request arrived
+	Trouble   string      // the name of the [Trouble] the request met, "rate limit" (see [Server.LimitRate]) or ""
+	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
 // Requests returns a copy of the journal: every request that has arrived, oldest
@@ -45,11 +45,11 @@ func (s *Server) arrive(c *call) (*Request, Trouble) {
 		Method:    c.r.Method,
 		Target:    s.redact.target(c.r.RequestURI),
 		Header:    s.redact.header(c.r.Header),
-		At:        time.Now(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	trouble := s.nextTrouble(c.op)
+	entry.At = s.now()
+	trouble := s.nextTrouble(c.op, entry.At)
 	entry.Trouble = trouble.name
 	s.journal = append(s.journal, entry)
 	return entry, trouble

@@ -54,7 +54,11 @@ func start(t *testing.T) *gatewaytest.Server {
 // try sends one request, with pairs of header names and values, on a connection
 // of its own, and follows no redirect.
 func try(s *gatewaytest.Server, method, path, body string, headers ...string) reply {
-	transport := &http.Transport{DisableKeepAlives: true}
+	return tryBy(&http.Transport{DisableKeepAlives: true}, s, method, path, body, headers...)
+}
+
+// tryBy is try with the connections of a transport.
+func tryBy(transport *http.Transport, s *gatewaytest.Server, method, path, body string, headers ...string) reply {
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}

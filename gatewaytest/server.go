@@ -17,11 +17,13 @@ import (
 // forgets the path of its base URL fails loudly.
 const prefix = "gateway"
 
-// A Server is a gateway that lives in memory and listens on a loopback port.
-// It is made by [NewServer] and is safe for concurrent use.
+// A Server is a gateway that lives in memory. It is made by [NewServer], and then
+// listens on a loopback port, or by [NewMemoryServer], and then needs no network.
+// It is safe for concurrent use.
 type Server struct {
 	// URL is the base URL of the service, of the form http://127.0.0.1:port/gateway
-	// with no trailing slash. It is for reading: changing it changes nothing.
+	// with no trailing slash, or http://localhost/gateway without a network. It is
+	// for reading: changing it changes nothing.
 	URL string
 
 	// APIKey is the one key that the server accepts. It is made anew for every
@@ -38,12 +40,15 @@ type state struct {
 	key     string // what APIKey was at the start
 	redact  redactor
 	http    *http.Server
-	closing chan struct{}  // closed by Close: releases the handlers that wait
-	once    sync.Once      // closes once
-	served  chan struct{}  // closed when the accept loop has ended
-	conns   sync.WaitGroup // open connections; added to by the accept loop only
+	dial    func(context.Context) (net.Conn, error) // connects to this server
+	closing chan struct{}                           // closed by Close: releases the handlers that wait
+	once    sync.Once                               // closes once
+	served  chan struct{}                           // closed when the accept loop has ended
+	conns   sync.WaitGroup                          // open connections; added to by the accept loop only
 
-	mu          sync.Mutex // guards what follows; never held while the network is used
+	mu          sync.Mutex    // guards what follows; never held while the network is used
+	ahead       time.Duration // of the clock, before time.Now
+	limit       limit
 	journal     []*Request
 	troubles    []*injection
 	shapes      map[string]Shape
@@ -63,11 +68,20 @@ func NewServer() *Server {
 	if err != nil {
 		panic(fmt.Sprintf("gatewaytest: cannot listen on a loopback port: %v", err))
 	}
+	return newServer("http://"+listener.Addr().String(), listener, func(ctx context.Context) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, listener.Addr().Network(), listener.Addr().String())
+	})
+}
+
+// newServer starts a server on a listener that dial leads to.
+func newServer(origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
 	key := newKey()
-	s := &Server{URL: "http://" + listener.Addr().String() + "/" + prefix, APIKey: key}
+	s := &Server{URL: origin + "/" + prefix, APIKey: key}
 	s.state = &state{
 		key:         key,
 		redact:      newRedactor(key),
+		dial:        dial,
 		closing:     make(chan struct{}),
 		served:      make(chan struct{}),
 		shapes:      map[string]Shape{},
@@ -143,6 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		defer s.mu.Unlock()
 		entry.Status = status
 	}}
+	w.Header().Set("Date", s.Now().UTC().Format(http.TimeFormat))
 	if trouble.retryAfter != "" {
 		w.Header().Set("Retry-After", trouble.retryAfter)
 	}

@@ -174,15 +174,20 @@ func (s *Server) Inject(op Operation, times int, t Trouble) {
 	s.troubles = append(s.troubles, &injection{op: op, left: times, trouble: t})
 }
 
-// Calm forgets all troubles. One that is already being played goes on.
+// Calm forgets all troubles. One that is already being played goes on, and so does
+// the limit of [Server.LimitRate].
 func (s *Server) Calm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.troubles = nil
 }
 
-// nextTrouble takes the trouble for a request from the queue. The lock is held.
-func (s *Server) nextTrouble(op Operation) Trouble {
+// nextTrouble takes the trouble for a request from the queue, unless there are too
+// many requests. The lock is held.
+func (s *Server) nextTrouble(op Operation, now time.Time) Trouble {
+	if wait := s.limit.admit(now); wait > 0 {
+		return overLimit(wait)
+	}
 	var next Trouble
 	for _, in := range s.troubles {
 		if in.left == 0 || in.op != op && in.op != AnyOperation {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // The documented statuses of a withdrawal.
@@ -27,12 +28,19 @@ type Withdrawal struct {
 type withdrawal struct {
 	Withdrawal
 	plans []plan
+	dates []date // in their order
 }
 
 // A plan is a change of status that waits for a number of inquiries.
 type plan struct {
 	inquiries int
 	status    string
+}
+
+// A date is a change of status that waits for a time.
+type date struct {
+	at     time.Time
+	status string
 }
 
 // Withdrawals returns a copy of the withdrawals, in the order in which they were
@@ -42,6 +50,7 @@ func (s *Server) Withdrawals() []Withdrawal {
 	defer s.mu.Unlock()
 	all := []Withdrawal{}
 	for _, w := range s.withdrawals {
+		w.keepDates(s.now())
 		all = append(all, w.Withdrawal)
 	}
 	return all
@@ -104,6 +113,22 @@ func (s *Server) AdvanceAfter(id string, inquiries int, status string) error {
 	})
 }
 
+// SettleWithdrawal plans a change by the server's clock (see [Server.Now]): from
+// the moment that it has moved on by so much, the withdrawal has the new status,
+// which may be any text. Several plans may wait at once; of two for the same
+// moment the later call wins. It is an error when after is negative or there is no
+// withdrawal of that identifier.
+func (s *Server) SettleWithdrawal(id string, after time.Duration, status string) error {
+	if after < 0 {
+		return fmt.Errorf("gatewaytest: after %v", after)
+	}
+	return s.change(id, func(w *withdrawal) error {
+		w.dates = append(w.dates, date{s.now().Add(after), status})
+		slices.SortStableFunc(w.dates, func(a, b date) int { return a.at.Compare(b.at) })
+		return nil
+	})
+}
+
 // change alters a withdrawal under the lock.
 func (s *Server) change(id string, alter func(*withdrawal) error) error {
 	s.mu.Lock()
@@ -115,10 +140,11 @@ func (s *Server) change(id string, alter func(*withdrawal) error) error {
 	return alter(w)
 }
 
-// withdrawal finds one by its identifier, or nil. The lock is held.
+// withdrawal finds one by its identifier, as it is now, or nil. The lock is held.
 func (s *Server) withdrawal(id string) *withdrawal {
 	for _, w := range s.withdrawals {
 		if w.WithdrawRequestID == id {
+			w.keepDates(s.now())
 			return w
 		}
 	}
@@ -136,6 +162,14 @@ func (s *Server) inquire(c *call) answer {
 	}
 	w.countInquiry()
 	return success(http.StatusCreated, w.Withdrawal) // 201 is documented
+}
+
+// keepDates makes the changes whose time has come.
+func (w *withdrawal) keepDates(now time.Time) {
+	for len(w.dates) > 0 && !now.Before(w.dates[0].at) {
+		w.Status = w.dates[0].status
+		w.dates = w.dates[1:]
+	}
 }
 
 // countInquiry counts the plans down and fulfils the ones that are due.

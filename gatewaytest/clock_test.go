@@ -1,0 +1,162 @@
+package gatewaytest_test
+
+import (
+	"math"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// startInMemory returns a server without a network, which is closed when the
+// bubble ends.
+func startInMemory(t *testing.T) *gatewaytest.Server {
+	t.Helper()
+	s := gatewaytest.NewMemoryServer()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestServer_Now(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, other := startInMemory(t), startInMemory(t)
+		assert.True(t, s.Now().Equal(time.Now()))
+		<-time.After(time.Hour)
+		assert.True(t, s.Now().Equal(time.Now()), "it runs with the bubble")
+		s.Advance(0)
+		assert.True(t, s.Now().Equal(time.Now()))
+		s.Advance(time.Minute)
+		s.Advance(time.Second)
+		<-time.After(time.Hour)
+		assert.True(t, s.Now().Equal(time.Now().Add(time.Minute+time.Second)), "ahead, and running")
+		assert.True(t, other.Now().Equal(time.Now()), "each server has its own")
+	})
+}
+
+func TestServer_Advance_as_far_as_it_goes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t)
+		s.Advance(time.Hour)
+		s.Advance(math.MaxInt64)
+		s.Advance(math.MaxInt64)
+		assert.True(t, s.Now().Equal(time.Now().Add(math.MaxInt64)), "%v", s.Now())
+	})
+}
+
+func TestServer_Advance_backwards(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	assert.PanicsWithValue(t, "gatewaytest: Advance by -1ns, want 0 or more", func() { s.Advance(-1) })
+	assert.WithinRange(t, s.Now(), s.Now().Add(-time.Hour), time.Now())
+}
+
+// Everything that the server dates has the time of its clock.
+func TestServer_Advance_shows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t)
+		s.Advance(100 * 24 * time.Hour)
+		got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
+		require.NoError(t, got.err)
+		want := time.Date(2000, 4, 10, 0, 0, 0, 0, time.UTC) // bubbles begin with the year 2000
+		assert.Equal(t, "Mon, 10 Apr 2000 00:00:00 GMT", got.header.Get("Date"))
+		assert.Contains(t, got.body, `"createdAt":"2000-04-10T00:00:00Z"`)
+		assert.Equal(t, want, s.Invoices()[0].CreatedAt)
+		assert.True(t, s.Requests()[0].At.Equal(want))
+	})
+}
+
+func TestServer_SettleWithdrawal(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		wait time.Duration
+		want string
+	}
+	type plan struct {
+		after  time.Duration
+		status string
+	}
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		name  string
+		plans []plan
+		steps []step
+	}{
+		{"not a moment too early", []plan{{day, "COMPLETED"}}, []step{{0, "PENDING"}, {day - 1, "PENDING"}, {1, "COMPLETED"}, {day, "COMPLETED"}}},
+		{"at once", []plan{{0, "FAILED"}}, []step{{0, "FAILED"}}},
+		{"any text", []plan{{day, "on hold"}, {2 * day, ""}}, []step{{day, "on hold"}, {day, ""}}},
+		{"in the order of time", []plan{{3 * day, "C"}, {day, "A"}, {2 * day, "B"}}, []step{{day, "A"}, {day, "B"}, {day, "C"}}},
+		{"several at once", []plan{{2 * day, "B"}, {day, "A"}}, []step{{3 * day, "B"}}},
+		{"the later call for one moment", []plan{{day, "A"}, {day, "B"}}, []step{{day, "B"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				waiting, advanced := startInMemory(t), startInMemory(t)
+				for _, s := range []*gatewaytest.Server{waiting, advanced} {
+					s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
+					for _, p := range tt.plans {
+						require.NoError(t, s.SettleWithdrawal("w", p.after, p.status))
+					}
+				}
+				for _, step := range tt.steps {
+					// The clock is advanced on the one, and runs on the other.
+					advanced.Advance(step.wait)
+					assert.Equal(t, step.want, inquire(t, advanced, "w"))
+				}
+				for _, step := range tt.steps {
+					<-time.After(step.wait)
+					assert.Equal(t, step.want, inquire(t, waiting, "w"))
+				}
+			})
+		})
+	}
+}
+
+// inquire is seen for a server without a network.
+func inquire(t *testing.T, s *gatewaytest.Server, id string) string {
+	t.Helper()
+	transport := s.Transport()
+	defer transport.CloseIdleConnections()
+	got := tryBy(transport, s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
+	require.NoError(t, got.err)
+	require.Equal(t, http.StatusCreated, got.status)
+	return got.body[len(`{"message":"Operation was successful.","result":{"status":"`) : len(got.body)-len(after(id))]
+}
+
+// What is due has happened, for whoever looks, with or without an inquiry.
+func TestServer_SettleWithdrawal_and_the_rest(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	id := s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
+	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "FAILED"))
+	s.Advance(time.Hour)
+	assert.Equal(t, "FAILED", s.Withdrawals()[2].Status)
+	require.EqualError(t, s.AdvanceWithdrawal(id), `gatewaytest: withdrawal "w" is FAILED, not PENDING`)
+
+	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "LATE"))
+	require.NoError(t, s.AdvanceAfter(id, 1, "COUNTED"))
+	s.Advance(time.Hour)
+	assert.Equal(t, "LATE", seen(t, s, id))
+	assert.Equal(t, "COUNTED", seen(t, s, id))
+
+	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "OVERTAKEN"))
+	s.Advance(time.Hour)
+	require.NoError(t, s.SetWithdrawalStatus(id, "SET"))
+	assert.Equal(t, "SET", seen(t, s, id), "the plan was due before")
+
+	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "FAILED"))
+	s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id})
+	s.Advance(time.Hour)
+	assert.Equal(t, "PENDING", seen(t, s, id), "replaced, plans and all")
+
+	require.EqualError(t, s.SettleWithdrawal(id, -1, "FAILED"), "gatewaytest: after -1ns")
+	require.EqualError(t, s.SettleWithdrawal("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
+}

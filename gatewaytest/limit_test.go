@@ -1,0 +1,124 @@
+package gatewaytest_test
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// rates asks for the exchange rates n times and returns the statuses.
+func rates(t *testing.T, s *gatewaytest.Server, n int) []int {
+	t.Helper()
+	transport := s.Transport()
+	defer transport.CloseIdleConnections()
+	statuses := []int{}
+	for range n {
+		got := tryBy(transport, s, "GET", "/api/exchange-rate", "")
+		require.NoError(t, got.err)
+		statuses = append(statuses, got.status)
+	}
+	return statuses
+}
+
+func TestServer_LimitRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t)
+		s.LimitRate(2, time.Minute)
+		<-time.After(time.Hour) // the window begins with a request
+		assert.Equal(t, []int{200}, rates(t, s, 1))
+		<-time.After(time.Minute - 1)
+		assert.Equal(t, []int{200, 429, 429}, rates(t, s, 3))
+		<-time.After(1)
+		assert.Equal(t, []int{200, 200, 429}, rates(t, s, 3), "a new window, with room for all")
+		s.Advance(time.Minute)
+		assert.Equal(t, []int{200, 200, 429}, rates(t, s, 3), "by the server's clock")
+
+		s.LimitRate(1, time.Hour)
+		assert.Equal(t, []int{200, 429}, rates(t, s, 2), "anew")
+		s.Calm()
+		assert.Equal(t, []int{429}, rates(t, s, 1), "it is no trouble")
+		s.LimitRate(0, 0)
+		assert.Equal(t, []int{200, 200, 200}, rates(t, s, 3), "off")
+	})
+}
+
+func TestServer_LimitRate_refusal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		per  time.Duration
+		late time.Duration // how far into the window the refusal is
+		want string
+	}{
+		{"whole seconds", time.Minute, 0, "60"},
+		{"rounded up", time.Minute, 1, "60"},
+		{"the second before", time.Minute, time.Second, "59"},
+		{"the last second", time.Minute, time.Minute - 1, "1"},
+		{"a short window", time.Nanosecond, 0, "1"},
+		{"a long window", math.MaxInt64, 0, "9223372037"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := startInMemory(t)
+				s.LimitRate(1, tt.per)
+				require.Equal(t, []int{200}, rates(t, s, 1))
+				<-time.After(tt.late)
+				got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
+				require.NoError(t, got.err)
+				assert.Equal(t, 429, got.status)
+				assert.Equal(t, errorBody("too many requests"), got.body)
+				assert.Equal(t, tt.want, got.header.Get("Retry-After"))
+				assert.Empty(t, s.Invoices())
+				entry := s.Requests()[1]
+				assert.Equal(t, gatewaytest.OpCreateInvoice, entry.Operation)
+				assert.Equal(t, 429, entry.Status)
+				assert.Equal(t, "rate limit", entry.Trouble)
+				assert.Equal(t, "body", entry.KeyIn)
+				assert.Empty(t, s.Requests()[0].Trouble)
+			})
+		})
+	}
+}
+
+// Requests of every kind count, and only those that are let in meet trouble.
+func TestServer_LimitRate_counts(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.LimitRate(3, time.Hour)
+	s.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "later"))
+	assert.Equal(t, 404, get(t, s, "/elsewhere").status)
+	assert.Equal(t, 401, ask(t, s, "GET", "/api/balance/", "").status)
+	s.Inject(gatewaytest.OpBalance, 2, gatewaytest.Refuse(418, ""))
+	assert.Equal(t, 418, get(t, s, "/api/balance/").status)
+	assert.Equal(t, 429, get(t, s, "/api/balance/").status)
+	assert.Equal(t, 429, get(t, s, "/elsewhere").status)
+	s.Advance(time.Hour)
+	assert.Equal(t, 418, get(t, s, "/api/balance/").status, "it has waited")
+	assert.Equal(t, 200, get(t, s, "/api/balance/").status)
+}
+
+func TestServer_LimitRate_impossible(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, tt := range []struct {
+		requests int
+		per      time.Duration
+		want     string
+	}{
+		{-1, time.Second, "gatewaytest: LimitRate with -1 requests in 1s, want 0 or more in more than 0s"},
+		{1, 0, "gatewaytest: LimitRate with 1 requests in 0s, want 0 or more in more than 0s"},
+		{1, -1, "gatewaytest: LimitRate with 1 requests in -1ns, want 0 or more in more than 0s"},
+	} {
+		assert.PanicsWithValue(t, tt.want, func() { s.LimitRate(tt.requests, tt.per) })
+	}
+	assert.NotPanics(t, func() { s.LimitRate(0, -1) })
+	assert.Equal(t, []int{200, 200}, rates(t, s, 2))
+}

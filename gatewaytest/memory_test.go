@@ -1,0 +1,245 @@
+package gatewaytest_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestNewMemoryServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one, other := startInMemory(t), startInMemory(t)
+		assert.Equal(t, "http://localhost/gateway", one.URL)
+		assert.Regexp(t, `^test-key-[0-9a-f]{32}$`, one.APIKey)
+		assert.NotEqual(t, one.APIKey, other.APIKey)
+		assert.Equal(t, `gatewaytest.Server{URL:"http://localhost/gateway", APIKey:"[REDACTED]"}`, one.String())
+		for s, status := range map[*gatewaytest.Server]int{one: 200, other: 401} {
+			got := tryBy(s.Transport(), s, "GET", "/api/balance/", "", "x-api-key", one.APIKey)
+			require.NoError(t, got.err)
+			assert.Equal(t, status, got.status, "each transport leads to its own server")
+		}
+		assert.Equal(t, one.Catalogue(), other.Catalogue())
+	})
+}
+
+// The transport of a server with a port leads there, whatever the URL.
+func TestServer_Transport(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	transport := s.Transport()
+	assert.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
+	s.URL = "http://pay.example/gateway"
+	assert.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
+	assert.NotSame(t, transport, s.Transport())
+	s.Close()
+	assert.Error(t, tryBy(transport, s, "GET", "/api/exchange-rate", "").err)
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := start(t).Transport().DialContext(gone, "tcp", "pay.example:80")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Every trouble is to be had in a bubble, and takes the time that it says.
+func TestNewMemoryServer_troubles(t *testing.T) {
+	t.Parallel()
+	isTimeout := func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+	for _, tt := range []struct {
+		trouble  gatewaytest.Trouble
+		status   int
+		err      func(error) bool
+		invoices int
+		took     time.Duration
+	}{
+		{gatewaytest.Trouble{}, 201, nil, 1, 0},
+		{gatewaytest.Refuse(503, "later"), 503, nil, 0, 0},
+		{gatewaytest.BadGateway(), 502, nil, 0, 0},
+		{gatewaytest.Garble(), 200, nil, 1, 0},
+		{gatewaytest.Truncate(10), 201, isCut, 1, 0},
+		{gatewaytest.Stall(), 0, isTimeout, 0, time.Hour},
+		{gatewaytest.Reset(), 0, isCut, 0, 0},
+		{gatewaytest.Redirect(307, "https://elsewhere.test/"), 307, nil, 0, 0},
+		{gatewaytest.SlowBody(time.Second), 201, nil, 1, 184 * time.Second},
+		{gatewaytest.SlowBody(time.Minute), 201, isTimeout, 1, time.Hour},
+		{gatewaytest.HugeBody(1 << 20), 201, nil, 1, 0},
+		{gatewaytest.CommitThenDrop(), 0, isCut, 1, 0},
+		{gatewaytest.Drift(), 201, nil, 1, 0},
+	} {
+		t.Run(tt.trouble.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := startInMemory(t)
+				s.Inject(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+				client := &http.Client{Transport: s.Transport(), Timeout: time.Hour, CheckRedirect: func(*http.Request, []*http.Request) error {
+					return http.ErrUseLastResponse
+				}}
+				begun := time.Now()
+				status, err := order(client, s)
+				if tt.err == nil {
+					require.NoError(t, err)
+				} else {
+					require.Truef(t, tt.err(err), "%v", err)
+				}
+				assert.Equal(t, tt.took, time.Since(begun))
+				assert.Equal(t, tt.status, status)
+				assert.Equal(t, tt.status, s.Requests()[0].Status)
+				assert.Len(t, s.Invoices(), tt.invoices)
+				synctest.Wait()
+				status, err = order(client, s)
+				require.NoError(t, err, "the trouble has passed")
+				assert.Equal(t, 201, status)
+			})
+		})
+	}
+}
+
+// order asks for an invoice, and reads the answer to its end.
+func order(client *http.Client, s *gatewaytest.Server) (status int, err error) {
+	resp, err := client.Post(s.URL+"/api/invoice/create", "application/json", strings.NewReader(invoice(s, "o", "")))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+// A pipe holds nothing back, so whoever writes waits for a reader: a body that is
+// refused before it has been read must not make both sides wait.
+func TestNewMemoryServer_large_request(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{64<<10 + 1, 300 << 10, 4 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			s := startInMemory(t)
+			got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", strings.Repeat(" ", size), "Content-Type", "application/json")
+			require.NoError(t, got.err)
+			assert.Equal(t, 413, got.status)
+		})
+	}
+}
+
+// Connections stay open for as long as nothing happens, and are used again.
+func TestNewMemoryServer_idle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t)
+		transport, dialled := s.Transport(), 0
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled++
+			return dial(ctx, network, address)
+		}
+		for range 3 {
+			assert.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
+			<-time.After(1000 * time.Hour)
+		}
+		assert.Equal(t, 1, dialled)
+		transport.CloseIdleConnections()
+		assert.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
+		assert.Equal(t, 2, dialled)
+	})
+}
+
+// Close ends idle connections, those that wait, and those that never said
+// anything. A goroutine that stays behind would fail the bubble.
+func TestNewMemoryServer_Close(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := gatewaytest.NewMemoryServer()
+		transport := s.Transport()
+		require.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
+		silent, err := transport.DialContext(t.Context(), "tcp", "localhost:80")
+		require.NoError(t, err)
+		s.Inject(gatewaytest.OpBalance, 1, gatewaytest.Stall())
+		s.Inject(gatewaytest.OpBalance, 1, gatewaytest.SlowBody(time.Hour))
+		var waiting sync.WaitGroup
+		for range 2 {
+			waiting.Go(func() {
+				assert.Error(t, tryBy(transport, s, "GET", "/api/balance/", "", "x-api-key", s.APIKey).err)
+			})
+		}
+		synctest.Wait()
+		begun := time.Now()
+		s.Close()
+		s.Close()
+		waiting.Wait()
+		_, err = silent.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		assert.Zero(t, time.Since(begun))
+		assert.Len(t, s.Requests(), 3, "the journal stays")
+
+		got := tryBy(transport, s, "GET", "/api/exchange-rate", "")
+		require.ErrorContains(t, got.err, "dial pipe gatewaytest: the server is closed")
+	})
+}
+
+// A client that leaves releases its handler.
+func TestNewMemoryServer_client_leaves(t *testing.T) {
+	t.Parallel()
+	for _, trouble := range []gatewaytest.Trouble{gatewaytest.Stall(), gatewaytest.SlowBody(time.Hour), gatewaytest.HugeBody(1 << 60)} {
+		synctest.Test(t, func(t *testing.T) {
+			s := startInMemory(t)
+			s.Inject(gatewaytest.AnyOperation, 1, trouble)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var waiting sync.WaitGroup
+			waiting.Go(func() {
+				req, err := http.NewRequestWithContext(ctx, "GET", s.URL+"/api/exchange-rate", nil)
+				assert.NoError(t, err)
+				resp, err := s.Transport().RoundTrip(req)
+				if err == nil {
+					_, err = io.ReadFull(resp.Body, make([]byte, 2))
+					<-ctx.Done()
+					assert.NoError(t, resp.Body.Close())
+				}
+				assert.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
+			})
+			synctest.Wait()
+			cancel()
+			waiting.Wait()
+		})
+	}
+}
+
+// Everything at once without a network, for the race detector.
+func TestNewMemoryServer_concurrent_use(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startInMemory(t)
+		transport := s.Transport()
+		s.LimitRate(100, time.Minute)
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for range 10 {
+					tryBy(transport, s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
+					id := s.AddWithdrawal(gatewaytest.Withdrawal{})
+					_ = s.SettleWithdrawal(id, time.Minute, "COMPLETED")
+					tryBy(transport, s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
+					s.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Drift())
+					tryBy(transport, s, "GET", "/api/exchange-rate", "")
+					s.Advance(time.Second)
+					_, _ = s.Now(), s.Withdrawals()
+				}
+			})
+		}
+		group.Wait()
+		assert.Len(t, s.Requests(), 240)
+		for _, r := range s.Requests() {
+			assert.NotZero(t, r.Status)
+		}
+	})
+}
