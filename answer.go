@@ -44,13 +44,14 @@ func (x *exchange) readResult(resp *http.Response) (envelope, error) {
 		b.keep = int(b.limit)
 	}
 	d := x.newDecoder(b)
-	d.want = x.call.id
+	d.want, d.drift = x.call.id, x.newDrifts()
 	e, refused := x.open(d)
 	broken := b.err
 	if d.err != nil && broken == nil {
 		b.fill() // the decoder stopped early, at what is wrong
 	}
 	x.kept = b.head
+	x.drift = d.drifted()
 	if d.err != nil && x.cfg.response != nil {
 		e = openRefusal(x.newDecoder(bytes.NewReader(x.kept))) // the whole result, which was not understood
 	}
@@ -148,7 +149,7 @@ func (x *exchange) unreadable(resp *http.Response, err error) error {
 	}
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		failure := x.decodeError(resp, &fault{"", foreign(err, x.keys)})
+		failure := x.decodeError(resp, &fault{err: foreign(err, x.keys)})
 		failure.passing = true
 		return failure
 	}

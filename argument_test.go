@@ -218,6 +218,10 @@ func TestNew_options(t *testing.T) {
 		{"row 19: a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
 		{"an invoice format that there is not", gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
 		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
+		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
+		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
+		{"no observer", gateway.WithObserver(nil), "WithObserver", "must not be nil"},
+		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -71,8 +71,29 @@
 // says, and, for rates, balance and invoices, kept as it came in a field Raw.
 // [WithResponse] gives the envelope of any answer.
 //
-// The package prints nothing, keeps no global state and starts no goroutines
-// of its own. Package gatewaytest has a gateway to test against.
+// # Around the calls
+//
+// What merchants write around a client is here:
+//
+//   - [Cache] keeps what was loaded last: many callers share one load, and when
+//     that fails they get the old value. [ExchangeRates] belong into one.
+//     [Client.Catalog] is a cache of the listing, with lookups that cost nothing.
+//   - [CoinNetwork.CheckWithdrawal], [CoinNetwork.CheckPayment] and
+//     [CoinNetwork.NetWithdrawal] say before anything is sent what the catalogue
+//     does not allow; a [*LimitError] has the nearest amount that it does.
+//   - [ExchangeRates.ToCoin] and [ExchangeRates.ToFiat] convert, never to the
+//     merchant's disadvantage.
+//   - [Client.WaitWithdrawal], [Client.WatchWithdrawal] and, for many at once,
+//     [Client.WaitWithdrawals] ask until a withdrawal has ended.
+//   - An [Observer] is told of every attempt and of every [Drift], a place where
+//     an answer differs from the interface. [WithLogger] writes the same to a
+//     log. [OperationFromContext] names requests in a RoundTripper, which is
+//     also the place for tracing, a rate limit or a circuit breaker.
+//   - [FromEnv] makes a client of what the environment says, and
+//     [WithAPIKeySource] asks for the key when it is needed.
+//
+// The package prints nothing, keeps no global state and has no goroutines in
+// the background. Package gatewaytest has a gateway to test against.
 package gateway
 
 import (
@@ -108,6 +129,8 @@ type Client struct {
 	cfg    *config
 	budget *budget
 
+	observers []Observer
+
 	// The HTTP clients stand behind functions because the buffers of their
 	// connections hold what was sent.
 	reads, writes func() *http.Client
@@ -133,6 +156,9 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	if reason := checkKey(apiKey); reason != "" && apiKey != "" {
 		return nil, badOption("apiKey", reason)
 	}
+	if apiKey != "" && cfg.keySource != nil {
+		return nil, badOption("apiKey", "must be empty with WithAPIKeySource")
+	}
 	if cfg.http != nil {
 		cfg.retry.AttemptTimeout = cmp.Or(cfg.retry.AttemptTimeout, cfg.http.Timeout)
 		cfg.retry.InvoiceTimeout = cmp.Or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
@@ -147,6 +173,9 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		keys:   newRedactor(newSecret(apiKey)),
 		cfg:    cfg,
 		budget: &budget{},
+
+		observers: cfg.observers(),
+
 		reads:  func() *http.Client { return reads },
 		writes: func() *http.Client { return writes },
 	}, nil
@@ -209,11 +238,8 @@ func (c *Client) newRequest(ctx context.Context, what call, opts []CallOption) (
 	if refusal != nil {
 		return nil, refusal
 	}
-	if c == nil || c.cfg == nil {
-		return refuse("client", "was not made by New")
-	}
-	if ctx == nil {
-		return refuse("ctx", "must not be nil")
+	if name, reason := c.checkCall(ctx); reason != "" {
+		return refuse(name, reason)
 	}
 	target, name, reason := c.target(what)
 	if reason == "" && what.write != nil {
@@ -222,30 +248,23 @@ func (c *Client) newRequest(ctx context.Context, what call, opts []CallOption) (
 	if reason != "" {
 		return refuse(name, reason)
 	}
-	key, err := c.keyFor(what, cfg)
-	if err != nil {
+	x := &exchange{client: c, ctx: withOperation(ctx, what.op), call: what, cfg: cfg, keys: c.keys}
+	if err := x.takeKey(); err != nil {
 		return nil, err
-	}
-	x := &exchange{client: c, ctx: ctx, call: what, cfg: cfg, key: key, keys: c.keys}
-	if cfg.key != nil {
-		x.keys = newRedactor(c.key, key)
 	}
 	return x, x.build(target)
 }
 
-// keyFor returns the key of a call, which it must have where it is sent.
-func (c *Client) keyFor(what call, cfg callConfig) (secret, error) {
-	key := c.key
-	if cfg.key != nil {
-		key = *cfg.key
+// checkCall says what is wrong with what every call begins with, or "".
+func (c *Client) checkCall(ctx context.Context) (name, reason string) {
+	switch {
+	case c == nil || c.cfg == nil:
+		return "client", "was not made by New"
+	case ctx == nil:
+		return "ctx", "must not be nil"
+	default:
+		return "", ""
 	}
-	if what.key != keyNowhere && key.empty() {
-		return key, &ArgumentError{
-			Op: what.op, Name: "apiKey", err: ErrMissingAPIKey,
-			Reason: "is required for this call: give it to New or WithCallAPIKey",
-		}
-	}
-	return key, nil
 }
 
 // target builds the URL of a call.
@@ -287,10 +306,12 @@ func (c *Client) retryLoop(x *exchange) *retryablehttp.Client {
 		client = c.writes()
 	}
 	return &retryablehttp.Client{
-		HTTPClient:   client,
-		RetryMax:     c.cfg.retry.MaxAttempts - 1,
-		CheckRetry:   x.checkRetry,
-		Backoff:      x.backoff,
-		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+		HTTPClient: client,
+		RetryMax:   c.cfg.retry.MaxAttempts - 1,
+
+		RequestLogHook: x.begin,
+		CheckRetry:     x.checkRetry,
+		Backoff:        x.backoff,
+		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
 	}
 }

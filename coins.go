@@ -39,13 +39,16 @@ var coinNetworkFields = fields[CoinNetwork]{
 	required("confirmation", (*decoder).integer, func(p *CoinNetwork) *int { return &p.Confirmations }),
 	required("arrivalTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ArrivalTime }),
 	required("expirationTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ExpirationTime }),
-	required("networkId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.NetworkID }),
-	required("coinId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.CoinID }),
+	matching(required("networkId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.NetworkID }), networkIDs),
+	matching(required("coinId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.CoinID }), coinIDs),
 	timeField("created_at", func(p *CoinNetwork) *time.Time { return &p.CreatedAt }),
 	timeField("updated_at", func(p *CoinNetwork) *time.Time { return &p.UpdatedAt }),
-	recordField("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }),
-	recordField("coin", coinFields, func(p *CoinNetwork) *Coin { return &p.Coin }),
+	matching(recordField("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }), networkIDs),
+	matching(recordField("coin", coinFields, func(p *CoinNetwork) *Coin { return &p.Coin }), coinIDs),
 }
+
+func networkIDs(p *CoinNetwork) (string, string) { return p.NetworkID, p.Network.ID }
+func coinIDs(p *CoinNetwork) (string, string)    { return p.CoinID, p.Coin.ID }
 
 // A Network is a network that coins run on: INTERFACE.md, "Network record".
 type Network struct {

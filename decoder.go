@@ -27,6 +27,8 @@ type decoder struct {
 	want string // the identifier asked for; empty for any
 	err  *fault
 
+	drift *drifts // nil when nobody asks for it
+
 	// What a result that says nothing means is for the envelope to say.
 	empty   bool // nothing, where nothing could be meant
 	refused bool // an empty array where a record is expected
@@ -36,19 +38,20 @@ type decoder struct {
 type fault struct {
 	pointer string
 	err     error
+	broken  bool // it is not JSON, or not all of it
 }
 
 // fail records that the value read last is wrong.
 func (d *decoder) fail(err error) {
 	if d.err == nil {
-		d.err = &fault{d.cleanPointer(d.json.StackPointer()), err}
+		d.err = &fault{pointer: d.cleanPointer(d.json.StackPointer()), err: err}
 	}
 }
 
 // failAt records that a member of the object read last is wrong.
 func (d *decoder) failAt(name string, err error) {
 	if d.err == nil {
-		d.err = &fault{d.cleanPointer(d.json.StackPointer().AppendToken(name)), err}
+		d.err = &fault{pointer: d.cleanPointer(d.json.StackPointer().AppendToken(name)), err: err}
 	}
 }
 
@@ -57,11 +60,34 @@ func (d *decoder) broken(err error) {
 	if d.err != nil {
 		return
 	}
-	d.err = &fault{"", err}
+	d.err = &fault{err: err, broken: true}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		d.err = &fault{d.cleanPointer(syntax.JSONPointer), syntax.Err}
+		d.err = &fault{d.cleanPointer(syntax.JSONPointer), syntax.Err, true}
 	}
+}
+
+// note records that the value read last, or the member whose name was, is not
+// as the interface has it.
+func (d *decoder) note(kind DriftKind) {
+	if d.drift != nil && d.err == nil {
+		d.drift.add(kind, d.cleanPointer(d.json.StackPointer()))
+	}
+}
+
+// drifted returns what differs from the interface in the answer, an error that
+// ended the reading of it included.
+func (d *decoder) drifted() []Drift {
+	switch {
+	case d.drift == nil:
+		return nil
+	case d.err == nil || d.err.broken:
+	case errors.Is(d.err.err, ErrResponseMismatch):
+		d.drift.add(DriftMismatch, d.err.pointer)
+	default:
+		d.drift.add(DriftUnknownShape, d.err.pointer)
+	}
+	return d.drift.all
 }
 
 // maxPointer bounds the pointer of a fault, in bytes.
@@ -143,6 +169,12 @@ func (d *decoder) skip() {
 	if err := d.json.SkipValue(); err != nil {
 		d.broken(err)
 	}
+}
+
+// pass skips the value of a member that the interface does not list.
+func (d *decoder) pass() {
+	d.note(DriftUnknownField)
+	d.skip()
 }
 
 // scalar reads a value that must be of the given kind.

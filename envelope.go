@@ -52,7 +52,7 @@ func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool
 			result = read(d)
 			e.end = d.json.InputOffset()
 		default:
-			d.skip()
+			d.pass()
 		}
 	}
 	if d.end() && !found {

@@ -203,6 +203,7 @@ type APIError struct {
 	Attempts   int            // how often the request was sent, this answer's included
 
 	missingKey bool
+	unread     bool // of an attempt that was made again: only an [Observer] sees it
 	note       string
 }
 
@@ -210,7 +211,9 @@ type APIError struct {
 // quoted.
 func (e *APIError) Error() string {
 	words := fmt.Sprintf("%q", e.Message)
-	if e.Message == "" {
+	if e.unread {
+		words = "will be tried again"
+	} else if e.Message == "" {
 		words = "no message in the answer: " + sample(e.Body)
 	}
 	text := fmt.Sprintf("gateway: %s: %d: %s", e.Op, e.StatusCode, words)

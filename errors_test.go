@@ -368,6 +368,7 @@ func TestErrors_OneLine(t *testing.T) {
 		&gateway.APIError{Op: "balance", StatusCode: 500, Message: "it\nbroke"},
 		&gateway.APIError{Op: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
 		&gateway.DecodeError{Op: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
+		&gateway.LimitError{Limit: "min\nWithdraw"},
 		&gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{Status: gateway.WithdrawalFailed, WithdrawRequestID: "w\n1"}},
 	} {
 		t.Run(fmt.Sprintf("%T", err), func(t *testing.T) {

@@ -353,6 +353,37 @@ func ExampleClient_WaitWithdrawal() {
 	// Output: COMPLETED
 }
 
+func ExampleClient_WaitWithdrawals() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	var ids []string
+	for _, w := range gw.Withdrawals() {
+		ids = append(ids, w.WithdrawRequestID)
+	}
+	if err := gw.AdvanceAfter(ids[0], 2, "FAILED"); err != nil {
+		log.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
+	completed, failed := 0, 0
+	for w, err := range client.WaitWithdrawals(ctx, ids, wait) {
+		var end *gateway.WithdrawalFailedError
+		switch {
+		case err == nil && w.Status == gateway.WithdrawalCompleted:
+			completed++
+		case errors.As(err, &end):
+			failed++
+		default:
+			log.Fatal(err) // refused or out of time; the error names the withdrawal
+		}
+	}
+	fmt.Println(completed, "completed,", failed, "failed")
+	// Output: 1 completed, 1 failed
+}
+
 func ExampleClient_WatchWithdrawal() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -445,8 +476,6 @@ func Example_errors() {
 		fmt.Println(balance.Total("USDT"))
 	case errors.Is(err, gateway.ErrMissingAPIKey), errors.Is(err, gateway.ErrUnauthorized):
 		fmt.Println("check the key:", err)
-	case errors.Is(err, gateway.ErrNotFound):
-		fmt.Println("the service does not know it:", err)
 	case gateway.SafeToRetry(err):
 		fmt.Println("try again later:", err)
 	default:

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -23,18 +24,65 @@ type exchange struct {
 	open   func(*decoder) (e envelope, refused bool)
 
 	req   *retryablehttp.Request
-	latch *latch // of the attempt under way; nil for a read
+	latch *latch // of the attempt under way; nil for a read, and before there is a body
 
 	attempts int
-	status   int           // of the last answer
+	status   int           // of the last answer of any attempt
+	answered int           // of the answer to the last attempt; 0 when none came
 	kept     []byte        // the beginning of the last answer's body
-	sentAt   time.Time     // when the last attempt began
+	begun    time.Time     // when the last attempt began
 	wait     time.Duration // before the next attempt
 	waiting  bool          // between two attempts
 	received bool          // the answer of the last attempt was read
 	cost     int64         // what the last retry took from the budget
 	note     string        // why there was no further attempt, where that is not plain
 	failure  error         // what is wrong with the last attempt
+
+	reported int     // attempts that the observers know of
+	drift    []Drift // in the last answer
+}
+
+// takeKey finds the key of the call, which it must have where it is sent.
+func (x *exchange) takeKey() error {
+	x.key = x.client.key
+	switch {
+	case x.cfg.key != nil:
+		x.key = *x.cfg.key
+	case x.client.cfg.keySource != nil && x.mayNeedKey():
+		if err := x.askForKey(); err != nil {
+			return err
+		}
+	}
+	if x.call.key != keyNowhere && x.key.empty() {
+		return &ArgumentError{
+			Op: x.call.op, Name: "apiKey", err: ErrMissingAPIKey,
+			Reason: "is required for this call: give it to New, WithAPIKeySource or WithCallAPIKey",
+		}
+	}
+	if x.key.reveal() != x.client.key.reveal() {
+		x.keys = newRedactor(x.client.key, x.key)
+	}
+	return nil
+}
+
+func (x *exchange) mayNeedKey() bool {
+	return x.call.key != keyNowhere || x.client.cfg.keyOnPublic
+}
+
+// askForKey asks the source that the caller has given.
+func (x *exchange) askForKey() error {
+	if x.ctx.Err() != nil {
+		return x.transportError(PhaseStart, x.ctx.Err())
+	}
+	key, err := x.client.cfg.keySource(x.ctx)
+	if err != nil {
+		return x.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", foreign(err, newRedactor(newSecret(key)))))
+	}
+	if reason := checkKey(key); reason != "" && key != "" {
+		return &ArgumentError{Op: x.call.op, Name: "WithAPIKeySource", Reason: "the key " + reason}
+	}
+	x.key = newSecret(key)
+	return nil
 }
 
 // build makes the request.
@@ -76,7 +124,7 @@ func (x *exchange) sendsKeyHeader() bool {
 // function once to learn the length, so there is a latch from the start.
 func (x *exchange) attachBody(body []byte) error {
 	err := x.req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) {
-		x.latch, x.sentAt = newLatch(body), time.Now()
+		x.latch = newLatch(body)
 		return x.latch, nil
 	}))
 	x.req.GetBody = nil
@@ -109,6 +157,7 @@ func (x *exchange) send() error {
 // conclude says what came of the attempts. An error of the library itself is
 // the end of the context between two of them.
 func (x *exchange) conclude(libraryErr error) error {
+	x.report(0)
 	err := x.failure
 	if libraryErr != nil && x.waiting {
 		err = x.transportError(PhaseBackoff, libraryErr)
@@ -120,10 +169,15 @@ func (x *exchange) conclude(libraryErr error) error {
 	if x.call.write != nil && OutcomeOf(err) == OutcomeUnknown {
 		return &OutcomeUnknownError{
 			Op: x.call.op, OrderID: x.call.write.order(),
-			StatusCode: x.status, Body: x.keys.snippet(x.kept, maxKept), SentAt: x.sentAt, Cause: err,
+			StatusCode: x.status, Body: x.keys.snippet(x.kept, maxKept), SentAt: x.begun, Cause: err,
 		}
 	}
 	return err
+}
+
+// begin notes when an attempt begins.
+func (x *exchange) begin(retryablehttp.Logger, *http.Request, int) {
+	x.begun, x.answered, x.drift = time.Now(), 0, nil
 }
 
 // checkRetry decides whether there is another attempt. The library asks once
@@ -138,11 +192,19 @@ func (x *exchange) checkRetry(_ context.Context, resp *http.Response, err error)
 		x.failure = x.noAnswer(err)
 		return x.mayPass() && x.again(false, 0), nil
 	}
-	x.status, x.failure = resp.StatusCode, nil
+	x.status, x.answered, x.failure = resp.StatusCode, resp.StatusCode, nil
 	if x.cfg.response != nil {
 		*x.cfg.response = Response{}
 	}
-	return x.call.write == nil && passingStatus(x.status) && x.again(throttles(x.status), retryAfter(resp.Header)), nil
+	if x.call.write != nil || !passingStatus(x.status) {
+		return false, nil
+	}
+	asked := retryAfter(resp.Header)
+	if !x.again(throttles(x.status), asked) {
+		return false, nil
+	}
+	x.failure = &APIError{Op: x.call.op, StatusCode: x.status, RetryAfter: asked, Attempts: x.attempts, unread: true}
+	return true, nil
 }
 
 // mayPass reports whether the last attempt failed in a way that may pass, and
@@ -164,7 +226,7 @@ func (x *exchange) again(throttled bool, asked time.Duration) bool {
 	if x.attempts >= policy.MaxAttempts || x.ctx.Err() != nil || asked > policy.MaxRetryAfter {
 		return false
 	}
-	x.wait = max(policy.delay(x.attempts, throttled), asked)
+	x.wait = max(policy.delay(x.attempts, throttled), asked, 1) // 0 would say that there is no other attempt
 	if deadline, ok := x.ctx.Deadline(); ok && time.Until(deadline) < x.wait {
 		x.remark("the next one would be after the deadline")
 		return false
@@ -190,6 +252,7 @@ func (x *exchange) remark(note string) {
 }
 
 func (x *exchange) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
+	x.report(x.wait)
 	x.waiting, x.received = true, false
 	return x.wait
 }
@@ -218,6 +281,6 @@ func (x *exchange) transportError(phase string, err error) *TransportError {
 	return &TransportError{
 		Op: x.call.op, Phase: phase, Attempts: x.attempts, LastStatus: x.status,
 		Err: err, timeout: timeout,
-		notSent: x.call.write != nil && x.status == 0 && x.latch.seal(),
+		notSent: x.call.write != nil && x.status == 0 && (x.latch == nil || x.latch.seal()),
 	}
 }

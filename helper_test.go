@@ -231,8 +231,9 @@ func assertKnownError(t testing.TB, err error) {
 		unknown   *gateway.OutcomeUnknownError
 		failed    *gateway.WithdrawalFailedError
 		wait      *gateway.WaitError
+		limit     *gateway.LimitError
 	)
-	for _, target := range []any{&argument, &api, &decode, &transport, &unknown, &failed, &wait} {
+	for _, target := range []any{&argument, &api, &decode, &transport, &unknown, &failed, &wait, &limit} {
 		if errors.As(err, target) {
 			return
 		}

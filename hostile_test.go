@@ -781,7 +781,7 @@ func TestHostile_valuesMadeByHand(t *testing.T) {
 	}
 	for _, err := range []error{
 		&gateway.ArgumentError{}, &gateway.APIError{}, &gateway.DecodeError{}, &gateway.TransportError{},
-		&gateway.OutcomeUnknownError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{},
+		&gateway.OutcomeUnknownError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{}, &gateway.LimitError{},
 	} {
 		t.Run(fmt.Sprintf("a zero %T", err), func(t *testing.T) {
 			t.Parallel()

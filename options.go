@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -27,6 +29,9 @@ type config struct {
 	plainHTTP   bool
 	guard       OrderGuard
 	maxBytes    int64
+	keySource   func(context.Context) (string, error)
+	observer    Observer
+	logger      *slog.Logger
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -112,6 +117,23 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 func WithKeyOnPublicCalls() Option {
 	return func(cfg *config) error {
 		cfg.keyOnPublic = true
+		return nil
+	}
+}
+
+// WithAPIKeySource asks source for the key, once for each call that sends one,
+// under the context of the call; the apiKey of [New] must then be empty. A key
+// may change from call to call. An error of source ends the call with a
+// [*TransportError] that matches it, before anything is sent; an empty key is
+// one that is missing. [WithCallAPIKey] comes first: then source is not asked.
+//
+// It must be safe for concurrent use.
+func WithAPIKeySource(source func(context.Context) (string, error)) Option {
+	return func(cfg *config) error {
+		if source == nil {
+			return badOption("WithAPIKeySource", "must not be nil")
+		}
+		cfg.keySource = source
 		return nil
 	}
 }

@@ -225,7 +225,7 @@ func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
 		}
 		var f *fault
 		if *side.into, f = side.from.amount(); f != nil {
-			return rate, &fault{f.pointer, fmt.Errorf("the %s rate of %q %w", side.code, bounded(symbol, maxNamed), f.err)}
+			return rate, &fault{pointer: f.pointer, err: fmt.Errorf("the %s rate of %q %w", side.code, bounded(symbol, maxNamed), f.err)}
 		}
 	}
 	return rate, nil

@@ -234,6 +234,16 @@ func TestExchangeRates_refuses(t *testing.T) {
 			assert.Equal(t, decimal.Decimal{}, got)
 		}
 	})
+	t.Run("a rate beyond what an answer can hold", func(t *testing.T) {
+		t.Parallel()
+		for _, rate := range []decimal.Decimal{decimal.New(1, 193), decimal.New(1, -193)} {
+			rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rate}}}
+			_, err := rates.ToCoin(one, "usd", "C", 8)
+			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
+			_, err = rates.ToFiat(one, "C", "usd")
+			assertRefused(t, err, "to_fiat", "rate", "is not an amount above zero")
+		}
+	})
 }
 
 // Whatever the rate, the coins that are asked for are worth the price, and one
@@ -253,4 +263,31 @@ func TestExchangeRates_ToCoin_neverUndercharges(t *testing.T) {
 		require.True(t, price.IsZero() || coins.Sub(unit).Mul(rate).LessThan(price), "%s coins at %s are too many for %s", coins, rate, price)
 		require.LessOrEqual(t, -int(coins.Exponent()), precision)
 	}
+}
+
+// What is asked for in coins is worth the price again, less at most a cent, and
+// nothing less where the price has no more than two places: whatever the rate
+// and the precision. A number of coins that no amount can hold is refused.
+func TestExchangeRates_thereAndBack(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(11, 12))
+	cent, refused := decimal.New(1, -2), 0
+	for range 5_000 {
+		places := int32(random.IntN(13))
+		price := decimal.New(random.Int64N(1_000_000_000_000), -places)
+		rate := decimal.New(1+random.Int64N(1_000_000_000_000), int32(random.IntN(81)-60))
+		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewFromInt(1), EUR: rate}}}
+		coins, err := rates.ToCoin(price, "eur", "C", random.IntN(31))
+		require.NoError(t, err)
+		back, err := rates.ToFiat(coins, "C", "eur")
+		if err != nil {
+			assertRefused(t, err, "to_fiat", "amount", "has more than 64 digits")
+			require.Greater(t, coins.NumDigits(), 64, "%s coins", coins)
+			refused++
+			continue
+		}
+		require.False(t, back.LessThan(price.Sub(cent)), "%s at %s is %s coins, which are worth %s", price, rate, coins, back)
+		require.False(t, places <= 2 && back.LessThan(price), "%s at %s is %s coins, which are worth %s", price, rate, coins, back)
+	}
+	assert.Less(t, refused, 1_500)
 }

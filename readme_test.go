@@ -88,8 +88,13 @@ func TestREADME_code(t *testing.T) {
 // compiled returns the sources that README code may come from, by path.
 func compiled(t *testing.T) map[string]string {
 	t.Helper()
-	sources := map[string]string{"example_test.go": fileText(t, "example_test.go")}
-	err := filepath.WalkDir("examples", func(path string, entry fs.DirEntry, err error) error {
+	sources := map[string]string{}
+	tests, err := filepath.Glob("example_*test.go")
+	require.NoError(t, err)
+	for _, path := range tests {
+		sources[path] = fileText(t, path)
+	}
+	err = filepath.WalkDir("examples", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".go") {
 			sources[path] = fileText(t, path)
 		}
@@ -228,6 +233,11 @@ func keysSent(t *testing.T) map[string]string {
 		},
 		"WaitWithdrawal": func() error {
 			_, err := client.WaitWithdrawal(ctx, done, gateway.WaitOptions{})
+			return err
+		},
+		"WaitWithdrawals": func() (err error) {
+			for _, err = range client.WaitWithdrawals(ctx, []string{done}, gateway.WaitOptions{}) {
+			}
 			return err
 		},
 		"WatchWithdrawal": func() (err error) {

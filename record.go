@@ -33,6 +33,19 @@ func recordField[T, R any](name string, inner fields[R], at func(*T) *R) field[T
 	return field[T]{name: name, read: func(d *decoder, into *T) { inner.fill(d, at(into)) }}
 }
 
+// matching is a member whose identifier the interface says to equal another's.
+// Whichever is read later is compared.
+func matching[T any](f field[T], ids func(*T) (string, string)) field[T] {
+	read := f.read
+	f.read = func(d *decoder, into *T) {
+		read(d, into)
+		if a, b := ids(into); a != "" && b != "" && a != b {
+			d.note(DriftMismatch)
+		}
+	}
+	return f
+}
+
 // fill reads one object into a record. A member that is not in the table is
 // passed over; one of the table that is not there is an error.
 func (fs fields[T]) fill(d *decoder, into *T) {
@@ -43,7 +56,7 @@ func (fs fields[T]) fill(d *decoder, into *T) {
 	for next := 0; d.more(); {
 		i := fs.index(d.name(), next)
 		if i < 0 {
-			d.skip()
+			d.pass()
 			continue
 		}
 		fs[i].read(d, into)

@@ -19,9 +19,10 @@ import (
 
 // A pace is a client in a bubble whose transport notes when it is used.
 type pace struct {
-	client *gateway.Client
-	begun  time.Time
-	at     []time.Time
+	client  *gateway.Client
+	answers gateway.Option // through the transport
+	begun   time.Time
+	at      []time.Time
 }
 
 // paced makes a client whose n-th request, from 0, is answered with answers[n],
@@ -29,10 +30,11 @@ type pace struct {
 func paced(t *testing.T, policy gateway.RetryPolicy, answers ...func() (*http.Response, error)) *pace {
 	t.Helper()
 	p := &pace{begun: time.Now()}
-	options := []gateway.Option{through(func(*http.Request) (*http.Response, error) {
+	p.answers = through(func(*http.Request) (*http.Response, error) {
 		p.at = append(p.at, time.Now())
 		return answers[min(len(p.at), len(answers))-1]()
-	})}
+	})
+	options := []gateway.Option{p.answers}
 	if policy != (gateway.RetryPolicy{}) {
 		options = append(options, gateway.WithRetry(policy))
 	}

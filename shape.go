@@ -30,7 +30,7 @@ func (n node) kind() jsontext.Kind { return n.value.Kind() }
 
 // fault says what is wrong with n.
 func (n node) fault(format string, args ...any) *fault {
-	return &fault{string(n.pointer()), fmt.Errorf(format, args...)}
+	return &fault{pointer: string(n.pointer()), err: fmt.Errorf(format, args...)}
 }
 
 // pointer is built when it is needed, which is once at most: a name may be

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"time"
 )
 
@@ -99,10 +98,8 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 		switch {
 		case err != nil:
 			return nil, err
-		case seen.Status == WithdrawalFailed:
-			return nil, &WithdrawalFailedError{seen}
-		case seen.Status == WithdrawalCompleted:
-			return seen, nil
+		case seen.Status.Terminal():
+			return seen.verdict()
 		}
 	}
 	panic("gateway: a watch ended without a terminal status or an error")
@@ -139,57 +136,69 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 	}
 }
 
-// A poller asks for one withdrawal again and again.
-type poller struct {
-	client   *Client
-	options  WaitOptions
-	progress WaitError     // what to say when the wait ends
-	interval time.Duration // the longest next wait; it grows
-	asked    time.Duration // what the service asked to wait
-}
-
-// poll asks once. A fault that may pass is no error and no change.
-func (p *poller) poll(ctx context.Context) (changed bool, err error) {
-	p.asked = 0
-	seen, err := p.client.Withdrawal(ctx, p.progress.WithdrawRequestID)
-	if errors.Is(err, ErrInvalidArgument) {
-		return false, err
-	}
-	p.progress.Polls++
-	if err == nil {
-		changed = p.progress.Last == nil || !seen.equal(p.progress.Last)
-		p.progress.Last = seen
-		return changed, nil
-	}
-	if !SafeToRetry(err) {
-		return false, p.end(err)
-	}
-	p.progress.Fault = err
-	var answer *APIError
-	if errors.As(err, &answer) {
-		p.asked = min(answer.RetryAfter, maxAskedWait)
-	}
-	return false, nil
-}
-
-// sleep waits until the next poll is due, or the context ends.
-func (p *poller) sleep(ctx context.Context) error {
-	p.interval = min(max(p.interval, p.options.MinInterval)*3/2, p.options.MaxInterval)
-	wait := p.options.MinInterval + rand.N(p.interval-p.options.MinInterval+1) // #nosec G404 -- jitter need not be secret
-	timer := time.NewTimer(max(wait, p.asked))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return p.end(ended(ctx, p.client.keys))
+// WaitWithdrawals waits for many withdrawals at once, and yields each as it
+// ends, in the way that [Client.WaitWithdrawal] returns it: with a nil error
+// only for COMPLETED, with a [*WithdrawalFailedError] that holds it for FAILED, and
+// with a [*WaitError] that names it where the service refuses to tell. When the
+// context ends, it yields a [*WaitError] for each that is left. The identifiers
+// must differ; after an [*ArgumentError] it yields nothing more.
+//
+// At most 8 are asked for at a time, and at most 100 within a MinInterval, those
+// first that have been due for the longest; where the service asks for a wait, all
+// wait. While the loop's body runs, no further ones are asked for. When the
+// loop is left, no request is under way any more.
+//
+// GET /api/withdrawal/inquiry/{withdrawRequestId}
+func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
+	return func(yield func(*Withdrawal, error) bool) {
+		if err := c.checkWaits(ctx, withdrawRequestIDs, w); err != nil {
+			yield(nil, err)
+			return
+		}
+		asking, cancel := context.WithCancel(ctx)
+		all := newCrowd(c, withdrawRequestIDs, w)
+		defer all.wait()
+		defer cancel()
+		for !all.over() {
+			end := all.step(asking)
+			if end != nil && (!yield(end.seen, end.err) || errors.Is(end.err, ErrInvalidArgument)) {
+				return
+			}
+		}
 	}
 }
 
-func (p *poller) end(err error) error {
-	ended := p.progress
-	ended.Err = err
-	return &ended
+// checkWaits checks all that a caller can get wrong before anything is sent.
+func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) error {
+	refuse := func(name, reason string) error {
+		return &ArgumentError{Op: opWithdrawal, Name: name, Reason: reason}
+	}
+	if name, reason := c.checkCall(ctx); reason != "" {
+		return refuse(name, reason)
+	}
+	if reason := w.check(); reason != "" {
+		return refuse("w", reason)
+	}
+	seen := map[string]bool{}
+	for i, id := range ids {
+		name := fmt.Sprintf("withdrawRequestIds[%d]", i)
+		if reason := checkPathText(id); reason != "" {
+			return refuse(name, reason)
+		}
+		if seen[id] {
+			return refuse(name, "is listed twice")
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// verdict is how a wait for a withdrawal ends whose status is terminal.
+func (w *Withdrawal) verdict() (*Withdrawal, error) {
+	if w.Status == WithdrawalFailed {
+		return nil, &WithdrawalFailedError{w}
+	}
+	return w, nil
 }
 
 // copy is for a caller who may change it, which must not make the next look

@@ -44,13 +44,21 @@ type Withdrawal struct {
 }
 
 var withdrawalFields = fields[Withdrawal]{
-	required("status", (*decoder).nonEmpty, func(w *Withdrawal) *string { return (*string)(&w.Status) }),
+	required("status", readStatus, func(w *Withdrawal) *WithdrawalStatus { return &w.Status }),
 	required("destination", (*decoder).text, func(w *Withdrawal) *string { return &w.Destination }),
 	required("amount", (*decoder).amount, func(w *Withdrawal) *decimal.Decimal { return &w.Amount }),
 	required("fee", (*decoder).amount, func(w *Withdrawal) *decimal.Decimal { return &w.Fee }),
 	required("coin", (*decoder).text, func(w *Withdrawal) *string { return &w.Coin }),
 	required("network", (*decoder).text, func(w *Withdrawal) *string { return &w.Network }),
 	required("withdrawRequestId", (*decoder).identifier, func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
+}
+
+func readStatus(d *decoder) WithdrawalStatus {
+	status := WithdrawalStatus(d.nonEmpty())
+	if !status.Known() {
+		d.note(DriftUnknownStatus)
+	}
+	return status
 }
 
 // Withdrawal returns where a withdrawal stands. How a withdrawal is requested,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/shopspring/decimal"
 
@@ -13,7 +12,7 @@ import (
 )
 
 func main() {
-	client, err := gateway.New(os.Getenv("GATEWAY_BASE_URL"), os.Getenv("GATEWAY_API_KEY"))
+	client, err := gateway.FromEnv() // GATEWAY_BASE_URL and GATEWAY_API_KEY; or New with both
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Environment variables that [FromEnv] reads.
+const (
+	envBaseURL    = "GATEWAY_BASE_URL"
+	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
+	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
+)
+
+// FromEnv returns a client as [New] does, with what the environment says: the
+// base URL from GATEWAY_BASE_URL, which is required, and the key from
+// GATEWAY_API_KEY or from the file that GATEWAY_API_KEY_FILE names, which is read
+// once and may end in a line end. Without either the key is empty; with both,
+// and with a file that can not be read, FromEnv fails. A variable that is empty
+// counts as not set.
+//
+// What is wrong is an [*ArgumentError] that names the variable.
+func FromEnv(opts ...Option) (*Client, error) {
+	baseURL := os.Getenv(envBaseURL)
+	if baseURL == "" {
+		return nil, badOption(envBaseURL, "is required")
+	}
+	key, err := keyFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	client, err := New(baseURL, key, opts...)
+	return client, inEnv(err)
+}
+
+func keyFromEnv() (string, error) {
+	key, file := os.Getenv(envAPIKey), os.Getenv(envAPIKeyFile)
+	switch {
+	case key != "" && file != "":
+		return "", badOption(envAPIKeyFile, "must not be set together with "+envAPIKey)
+	case file != "":
+		return readKey(file)
+	default:
+		return key, nil
+	}
+}
+
+// readKey reads a file of one line.
+func readKey(name string) (string, error) {
+	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment chooses the file
+	if err != nil {
+		return "", badKeyFile(err)
+	}
+	defer func() { _ = file.Close() }()
+	const most int64 = maxKey + int64(len("\r\n")) + 1
+	text, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return "", badKeyFile(err)
+	}
+	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if reason := checkKey(key); reason != "" {
+		return "", badOption(envAPIKeyFile, "the key in the file "+reason)
+	}
+	return key, nil
+}
+
+// badKeyFile says why a file can not be read, without its name, which could be
+// the key in the wrong variable.
+func badKeyFile(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return badOption(envAPIKeyFile, "the file can not be read: "+oneLine(err))
+}
+
+// inEnv names the variable that an argument of [New] came from.
+func inEnv(err error) error {
+	var wrong *ArgumentError
+	if errors.As(err, &wrong) {
+		switch wrong.Name {
+		case "baseURL":
+			wrong.Name = envBaseURL
+		case "apiKey":
+			wrong.Name = envAPIKey
+		}
+	}
+	return err
+}

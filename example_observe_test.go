@@ -1,0 +1,245 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"expvar"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// metrics counts what a client does. Published with expvar.Publish, it stands
+// at /debug/vars.
+type metrics struct {
+	*expvar.Map
+}
+
+func (m metrics) Attempt(_ context.Context, a gateway.Attempt) {
+	m.Add(a.Operation, 1)
+	if a.Err != nil {
+		m.Add(a.Operation+"_failed", 1)
+	}
+	if a.Wait > 0 {
+		m.Add(a.Operation+"_retried", 1)
+	}
+}
+
+func (m metrics) Drift(_ context.Context, d gateway.Drift) {
+	m.Add("drift", 1)
+}
+
+// Metrics are an observer.
+func ExampleWithObserver() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.BadGateway())
+	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
+
+	seen := metrics{new(expvar.Map)}
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(seen))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.Balance(context.Background(), gateway.BalanceQuery{}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(seen)
+	// Output: {"balance": 2, "balance_failed": 1, "balance_retried": 1, "drift": 1}
+}
+
+// The logger says what the client does, and nothing that must not be in a log.
+func ExampleWithLogger() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithLogger(logger))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.Withdrawal(context.Background(), gw.Withdrawals()[0].WithdrawRequestID); err != nil {
+		log.Fatal(err)
+	}
+	// Output: level=WARN msg="gateway: drift" operation=withdrawal kind="unknown status" pointer=/result/status
+}
+
+// withoutTimes leaves the times out of a log, for the sake of the example.
+func withoutTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// A pacer lets requests through at a steady rate. A request whose context ends
+// while it waits is not sent.
+type pacer struct {
+	next  http.RoundTripper
+	every *time.Ticker
+}
+
+func (p *pacer) RoundTrip(req *http.Request) (*http.Response, error) {
+	select {
+	case <-p.every.C:
+		return p.next.RoundTrip(req)
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+// A rate limit is a RoundTripper. It is also asked for retries, and what it
+// holds back until the caller leaves was not sent.
+func ExampleWithHTTPClient_rateLimit() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	limit := &pacer{next: gw.Transport(), every: time.NewTicker(time.Millisecond)}
+	defer limit.every.Stop()
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: limit}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var callers sync.WaitGroup
+	for range 10 {
+		callers.Go(func() {
+			if _, err := client.ExchangeRates(context.Background()); err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	callers.Wait()
+	fmt.Println(len(gw.Requests()), "requests, one after the other")
+	// Output: 10 requests, one after the other
+}
+
+var errOpen = errors.New("the circuit is open")
+
+// A breaker refuses requests after three failures in a row. A real one would
+// let one through now and then.
+type breaker struct {
+	next     http.RoundTripper
+	failures atomic.Int64
+}
+
+func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
+	if b.failures.Load() >= 3 {
+		return nil, errOpen // before anything of the body is read
+	}
+	resp, err := b.next.RoundTrip(req)
+	if err != nil || resp.StatusCode >= 500 {
+		b.failures.Add(1)
+	} else {
+		b.failures.Store(0)
+	}
+	return resp, err
+}
+
+// A circuit breaker is a RoundTripper. Its refusal is final, so it is not tried
+// again, and of an invoice it is proved that nothing was sent.
+func ExampleWithHTTPClient_circuitBreaker() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
+
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: &breaker{next: gw.Transport()}}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	_, err = client.ExchangeRates(ctx) // three attempts, three failures
+	fmt.Println("the service fails:", errors.Is(err, gateway.ErrServer))
+
+	_, err = client.ExchangeRates(ctx)
+	fmt.Println("the breaker refuses:", errors.Is(err, errOpen))
+	_, err = client.CreateInvoice(ctx, order("A-17"))
+	fmt.Println("an invoice:", gateway.OutcomeOf(err))
+	fmt.Println("requests:", len(gw.Requests()))
+	// Output:
+	// the service fails: true
+	// the breaker refuses: true
+	// an invoice: not sent
+	// requests: 3
+}
+
+// A RoundTripper learns from the context what a request is for.
+func ExampleOperationFromContext() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	tracing := tripper(func(req *http.Request) (*http.Response, error) {
+		op, _ := gateway.OperationFromContext(req.Context())
+		fmt.Println("span:", op)
+		return http.DefaultTransport.RoundTrip(req)
+	})
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: tracing}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, _ = client.ExchangeRates(context.Background())
+	_, _ = client.CoinNetworksBySymbol(context.Background(), "BTC")
+	// Output:
+	// span: exchange_rates
+	// span: coin_network_by_symbol
+}
+
+// A key that changes is read when it is needed: here from a file that somebody
+// else writes.
+func ExampleWithAPIKeySource() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	file, err := os.CreateTemp("", "key")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.Remove(file.Name())
+
+	client, err := gateway.New(gw.URL, "", gateway.WithAPIKeySource(func(context.Context) (string, error) {
+		key, err := os.ReadFile(file.Name())
+		return strings.TrimSpace(string(key)), err
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = client.Balance(context.Background(), gateway.BalanceQuery{})
+	fmt.Println("no key yet:", errors.Is(err, gateway.ErrMissingAPIKey))
+
+	if _, err := fmt.Fprintln(file, gw.APIKey); err != nil {
+		log.Fatal(err)
+	}
+	_, err = client.Balance(context.Background(), gateway.BalanceQuery{})
+	fmt.Println("now there is one:", err == nil)
+	// Output:
+	// no key yet: true
+	// now there is one: true
+}
+
+// In a program the variables are set by whoever runs it.
+func ExampleFromEnv() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	_ = os.Setenv("GATEWAY_BASE_URL", gw.URL)
+	_ = os.Setenv("GATEWAY_API_KEY", gw.APIKey)
+	defer os.Unsetenv("GATEWAY_BASE_URL")
+	defer os.Unsetenv("GATEWAY_API_KEY")
+
+	client, err := gateway.FromEnv()
+	if err != nil {
+		log.Fatal(err)
+	}
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{CoinSymbol: "BTC"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(balance.Total("BTC"))
+	// Output: 0.48215003
+}

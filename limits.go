@@ -1,0 +1,277 @@
+package gateway
+
+import "github.com/shopspring/decimal"
+
+// Fields of a [CoinNetwork] that limit an amount, as INTERFACE.md spells them.
+const (
+	limitDepositable   = "depositable"
+	limitWithdrawable  = "withdrawable"
+	limitCoinActive    = "coin.isActive"
+	limitNetworkActive = "network.isActive"
+	limitPrecision     = "coin.precision"
+	limitMinAmount     = "coin.minAmount"
+	limitMinWithdraw   = "minWithdraw"
+	limitMaxWithdraw   = "maxWithdraw"
+	limitWithdrawalFee = "withdrawalFee"
+)
+
+// A LimitError is an amount that a [CoinNetwork] does not allow. Nothing was
+// sent.
+type LimitError struct {
+	Limit   string              // the field that is not met, as INTERFACE.md spells it, such as "minWithdraw" or "coin.precision"
+	Bound   decimal.Decimal     // the value of that field; zero when it is a flag
+	Amount  decimal.Decimal     // the amount that was checked
+	Nearest decimal.NullDecimal // the nearest amount that passes the same method, the greater of two; not Valid when none does
+}
+
+// Error returns one line: the limit, the amount and the nearest one that
+// passes.
+func (e *LimitError) Error() string {
+	amount, bound := amountText(e.Amount), amountText(e.Bound)
+	reason := amount + " is below " + bound
+	switch e.Limit {
+	case limitDepositable, limitWithdrawable, limitCoinActive, limitNetworkActive:
+		reason = "is false"
+	case limitPrecision:
+		reason = amount + " has more than " + bound + " decimal places"
+	case limitMaxWithdraw:
+		reason = amount + " is above " + bound
+	case limitWithdrawalFee:
+		reason = amount + " is not above " + bound
+	}
+	next := "no amount passes"
+	if e.Nearest.Valid {
+		next = "the nearest amount that passes is " + amountText(e.Nearest.Decimal)
+	}
+	return "gateway: " + printable(e.Limit) + ": " + reason + "; " + next
+}
+
+// amountText writes an amount without zeros at the end of its places. An error
+// made by hand can hold one that is too large to write.
+func amountText(amount decimal.Decimal) string {
+	if !readable(amount) {
+		return "an amount of absurd size"
+	}
+	return plainText(amount.Normalize())
+}
+
+// CheckWithdrawal returns nil when an amount, in units of the coin, can be
+// withdrawn by what the record says. Otherwise it returns a [*LimitError] for
+// the first of these that is not so: withdrawable, coin.isActive and
+// network.isActive are true; the amount has no more decimal places than
+// coin.precision, not counting zeros at the end; it is at least minWithdraw; it
+// is at most maxWithdraw. The bounds are taken as they stand: a maxWithdraw of
+// zero allows nothing.
+//
+// An amount that is not above zero or has more than 64 digits or 30 decimal
+// places is an [*ArgumentError], and so are a nil record, a negative precision
+// and a bound beyond what an answer can hold.
+//
+// It sends nothing, and the service may know more than the record says. It is
+// safe for concurrent use while nobody changes the record.
+func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
+	const op = "check_withdrawal"
+	if p == nil {
+		return noRecord(op)
+	}
+	l := p.withdrawalLimits()
+	return l.check(op, amount)
+}
+
+// CheckPayment returns nil when an amount, in units of the coin, can be paid by
+// what the record says. Otherwise it returns a [*LimitError] for the first of
+// these that is not so: depositable, coin.isActive and network.isActive are
+// true; the amount has no more decimal places than coin.precision, not counting
+// zeros at the end; it is at least coin.minAmount.
+//
+// INTERFACE.md calls coin.minAmount the coin's minimum amount and does not state
+// of what: this method assumes that it is that of a payment.
+//
+// What is an [*ArgumentError], and when it is safe for concurrent use, is as
+// with [CoinNetwork.CheckWithdrawal].
+func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
+	const op = "check_payment"
+	if p == nil {
+		return noRecord(op)
+	}
+	l := limits{
+		flags:  [3]flag{{limitDepositable, p.Depositable}, {limitCoinActive, p.Coin.IsActive}, {limitNetworkActive, p.Network.IsActive}},
+		places: p.Coin.places(),
+		bounds: [3]bound{{limitMinAmount, p.Coin.MinAmount, atLeast}},
+	}
+	return l.check(op, amount)
+}
+
+// NetWithdrawal returns what arrives of a withdrawn amount, in units of the
+// coin: the amount less withdrawalFee, exactly, and so with more decimal places
+// than coin.precision where the fee has more.
+//
+// INTERFACE.md does not state whether the fee is taken from the amount or comes
+// on top of it: this method assumes that it is taken from the amount.
+//
+// It checks the amount as [CoinNetwork.CheckWithdrawal] does, and then that it
+// is above the fee; if it is not, the error is a [*LimitError] of withdrawalFee,
+// and its Nearest is the least amount that passes this method. A negative fee is
+// an [*ArgumentError]. On error the result is zero.
+func (p *CoinNetwork) NetWithdrawal(amount decimal.Decimal) (decimal.Decimal, error) {
+	const op = "net_withdrawal"
+	if p == nil {
+		return decimal.Decimal{}, noRecord(op)
+	}
+	l := p.withdrawalLimits()
+	l.bounds[2] = bound{limitWithdrawalFee, p.WithdrawalFee, above}
+	if err := l.check(op, amount); err != nil {
+		return decimal.Decimal{}, err
+	}
+	return amount.Sub(p.WithdrawalFee), nil
+}
+
+func noRecord(op string) error {
+	return &ArgumentError{Op: op, Name: "coinNetwork", Reason: "must not be nil"}
+}
+
+// limits are all that an amount is checked against.
+type limits struct {
+	flags  [3]flag
+	places int32
+	bounds [3]bound // in the order of their checks; those left over are zero
+}
+
+type flag struct {
+	limit string
+	on    bool
+}
+
+type bound struct {
+	limit string
+	value decimal.Decimal
+	rule  rule
+}
+
+// A rule is how an amount has to stand to a bound.
+type rule int
+
+const (
+	unbounded rule = iota
+	atLeast
+	atMost
+	above
+)
+
+func (p *CoinNetwork) withdrawalLimits() limits {
+	return limits{
+		flags:  [3]flag{{limitWithdrawable, p.Withdrawable}, {limitCoinActive, p.Coin.IsActive}, {limitNetworkActive, p.Network.IsActive}},
+		places: p.Coin.places(),
+		bounds: [3]bound{{limitMinWithdraw, p.MinWithdraw, atLeast}, {limitMaxWithdraw, p.MaxWithdraw, atMost}},
+	}
+}
+
+// places returns the precision, at most that of an amount in a request, or -1.
+func (c *Coin) places() int32 {
+	return int32(max(-1, min(c.Precision, maxSentScale))) // #nosec G115 -- from -1 to 30
+}
+
+func (l *limits) check(op string, amount decimal.Decimal) error {
+	if name, reason := l.refuse(amount); reason != "" {
+		return &ArgumentError{Op: op, Name: name, Reason: reason}
+	}
+	for _, f := range &l.flags {
+		if !f.on {
+			return &LimitError{Limit: f.limit, Amount: amount}
+		}
+	}
+	if !fits(amount, l.places) {
+		return &LimitError{limitPrecision, decimal.NewFromInt32(l.places), amount, l.nearest(amount)}
+	}
+	for _, b := range &l.bounds {
+		if !b.allows(amount) {
+			return &LimitError{b.limit, b.value, amount, l.nearest(amount)}
+		}
+	}
+	return nil
+}
+
+// refuse says which argument or field can not be worked with, and why.
+func (l *limits) refuse(amount decimal.Decimal) (name, reason string) {
+	if amount.Sign() <= 0 || !small(amount) {
+		if reason := checkAmount(amount); reason != "" {
+			return "amount", reason
+		}
+	}
+	if l.places < 0 {
+		return limitPrecision, "must not be negative"
+	}
+	for _, b := range &l.bounds {
+		if !small(b.value) && !readable(b.value) {
+			return b.limit, "is not an amount of money"
+		}
+		if b.rule == above && b.value.Sign() < 0 {
+			return b.limit, "must not be negative"
+		}
+	}
+	return "", ""
+}
+
+// small reports whether a look is enough to see that the size of an amount is
+// within every limit, as it nearly always is. It allocates nothing.
+func small(amount decimal.Decimal) bool {
+	exponent := amount.Exponent()
+	return -maxSentScale <= exponent && exponent <= 0 &&
+		amount.Equal(decimal.New(amount.CoefficientInt64(), exponent)) // of a coefficient beyond int64 only some bits remain
+}
+
+// fits reports whether an amount has no more than so many places that matter.
+func fits(amount decimal.Decimal, places int32) bool {
+	return -amount.Exponent() <= places || amount.RoundFloor(places).Equal(amount)
+}
+
+func (b *bound) allows(amount decimal.Decimal) bool {
+	switch b.rule {
+	case atLeast:
+		return !amount.LessThan(b.value)
+	case atMost:
+		return !amount.GreaterThan(b.value)
+	case above:
+		return amount.GreaterThan(b.value)
+	default:
+		return true
+	}
+}
+
+// nearest returns the amount nearest to the given one that check lets pass, if
+// there is one. What passes is a range of the amounts that a request can carry.
+func (l *limits) nearest(amount decimal.Decimal) decimal.NullDecimal {
+	low, high := decimal.New(1, -l.places), decimal.New(1, maxSentDigits).Sub(decimal.NewFromInt(1))
+	for _, b := range &l.bounds {
+		switch b.rule {
+		case atLeast:
+			low = decimal.Max(low, carried(b.value, l.places, decimal.Decimal.RoundCeil))
+		case atMost:
+			high = decimal.Min(high, carried(b.value, l.places, decimal.Decimal.RoundFloor))
+		case above:
+			low = decimal.Max(low, carried(b.value, l.places, roundAbove))
+		case unbounded:
+		}
+	}
+	if low.GreaterThan(high) {
+		return decimal.NullDecimal{}
+	}
+	within := decimal.Max(low, decimal.Min(high, amount.Round(l.places)))
+	return decimal.NewNullDecimal(within.Normalize())
+}
+
+// carried rounds a bound to so many places, or to fewer if a request can not
+// carry its digits. One that is too large for any is rounded to a whole number.
+func carried(value decimal.Decimal, places int32, round func(decimal.Decimal, int32) decimal.Decimal) decimal.Decimal {
+	for ; places > 0; places-- {
+		if rounded := round(value, places); checkSize(rounded) == "" {
+			return rounded
+		}
+	}
+	return round(value, 0)
+}
+
+// roundAbove returns the least amount of so many places that is above value.
+func roundAbove(value decimal.Decimal, places int32) decimal.Decimal {
+	return value.RoundFloor(places).Add(decimal.New(1, -places))
+}

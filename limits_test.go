@@ -1,0 +1,632 @@
+package gateway_test
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// plainPair can be withdrawn from 10 to 1000 and paid from 5, with two places.
+func plainPair() *gateway.CoinNetwork {
+	return &gateway.CoinNetwork{
+		WithdrawalFee: decimal.RequireFromString("1.50"),
+		MinWithdraw:   decimal.RequireFromString("10.00"),
+		MaxWithdraw:   decimal.RequireFromString("1000"),
+		Depositable:   true,
+		Withdrawable:  true,
+		Network:       gateway.Network{IsActive: true},
+		Coin:          gateway.Coin{Precision: 2, MinAmount: decimal.RequireFromString("5.00000000"), IsActive: true},
+	}
+}
+
+// limitedPair returns a plainPair of other limits. A text that is empty changes
+// nothing.
+func limitedPair(precision int, least, most, fee string) *gateway.CoinNetwork {
+	p := plainPair()
+	p.Coin.Precision = precision
+	for into, text := range map[*decimal.Decimal]string{&p.MinWithdraw: least, &p.MaxWithdraw: most, &p.WithdrawalFee: fee} {
+		if text != "" {
+			*into = decimal.RequireFromString(text)
+		}
+	}
+	return p
+}
+
+// assertLimit asserts that err is of a limit, and names what stands nearest to
+// the amount; "" is for no amount.
+func assertLimit(t *testing.T, err error, limit, bound string, amount decimal.Decimal, nearest string) {
+	t.Helper()
+	var refusal *gateway.LimitError
+	require.ErrorAs(t, err, &refusal)
+	assert.Equal(t, limit, refusal.Limit)
+	assert.True(t, refusal.Bound.Equal(decimal.RequireFromString(bound)), "the bound is %s, not %s", refusal.Bound, bound)
+	assert.Equal(t, amount, refusal.Amount)
+	assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.False(t, gateway.SafeToRetry(err))
+	if nearest == "" {
+		assert.Equal(t, decimal.NullDecimal{}, refusal.Nearest)
+		assert.True(t, strings.HasSuffix(err.Error(), "; no amount passes"), err.Error())
+		return
+	}
+	require.True(t, refusal.Nearest.Valid, "%s is nearest", nearest)
+	assert.True(t, refusal.Nearest.Decimal.Equal(decimal.RequireFromString(nearest)), "%s is nearest, not %s", nearest, refusal.Nearest.Decimal)
+	assert.True(t, strings.HasSuffix(err.Error(), "; the nearest amount that passes is "+nearest), err.Error())
+}
+
+func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                  string
+		pair                  *gateway.CoinNetwork
+		amount                string
+		limit, bound, nearest string // no limit: it passes
+	}{
+		{"an amount between the limits passes", plainPair(), "12.34", "", "", ""},
+		{"the least passes", plainPair(), "10", "", "", ""},
+		{"the most passes", plainPair(), "1000", "", "", ""},
+		{"the most with other zeros passes", plainPair(), "1000.000", "", "", ""},
+		{"zeros at the end are no places", plainPair(), "12.50000000000", "", "", ""},
+		{"one unit below the least does not pass", plainPair(), "9.99", "minWithdraw", "10", "10"},
+		{"one unit above the most does not pass", plainPair(), "1000.01", "maxWithdraw", "1000", "1000"},
+		{"a place too many is rounded down", plainPair(), "12.344", "coin.precision", "2", "12.34"},
+		{"a place too many is rounded up", plainPair(), "12.346", "coin.precision", "2", "12.35"},
+		{"of two that are as near the greater is named", plainPair(), "12.345", "coin.precision", "2", "12.35"},
+		{"precision comes before the least, and the nearest heeds both", plainPair(), "0.001", "coin.precision", "2", "10"},
+		{"precision comes before the most, and the nearest heeds both", plainPair(), "5000.001", "coin.precision", "2", "1000"},
+		{"a least with more places than the precision is rounded up", limitedPair(2, "10.001", "", ""), "10", "minWithdraw", "10.001", "10.01"},
+		{"a most with more places than the precision is rounded down", limitedPair(2, "", "999.999", ""), "1000", "maxWithdraw", "999.999", "999.99"},
+		{"between two neighbours that are both outside nothing passes", limitedPair(2, "10.001", "10.009", ""), "10", "minWithdraw", "10.001", ""},
+		{"an amount between such limits has no neighbour either", limitedPair(2, "10.001", "10.009", ""), "10.005", "coin.precision", "2", ""},
+		{"a least above the most lets nothing pass", limitedPair(2, "20", "10", ""), "15", "minWithdraw", "20", ""},
+		{"a least that is the most lets one amount pass", limitedPair(2, "20", "20", ""), "15", "minWithdraw", "20", "20"},
+		{"a most of zero allows nothing", limitedPair(2, "0", "0", ""), "1", "maxWithdraw", "0", ""},
+		{"a most below zero allows nothing", limitedPair(2, "0", "-1", ""), "1", "maxWithdraw", "-1", ""},
+		{"a least below zero is no limit", limitedPair(2, "-5", "", ""), "0.01", "", "", ""},
+		{"without a least the smallest unit is the least", limitedPair(2, "0", "", ""), "0.001", "coin.precision", "2", "0.01"},
+		{"a most below the smallest unit allows nothing", limitedPair(2, "0", "0.009", ""), "0.001", "coin.precision", "2", ""},
+		{"whole units only", limitedPair(0, "0.5", "", ""), "2.5", "coin.precision", "0", "3"},
+		{"a least below one whole unit", limitedPair(0, "0.5", "", ""), "0.4", "coin.precision", "0", "1"},
+		{"a precision above all places", limitedPair(math.MaxInt, "0", "", ""), "0.000000000000000000000000000001", "", "", ""},
+		{"a precision of the most places", limitedPair(30, "", "", ""), "9.999999999999999999999999999999", "minWithdraw", "10", "10"},
+		{"a limit that is finer than any amount", limitedPair(99, "10.0000000000000000000000000000000001", "", ""), "10", "minWithdraw", "10.0000000000000000000000000000000001", "10.000000000000000000000000000001"},
+		{"an amount with an exponent", plainPair(), "1e2", "", "", ""},
+		{"an amount with an exponent above the most", plainPair(), "1e63", "maxWithdraw", "1000", "1000"},
+		{"a least of 64 digits", limitedPair(2, "1e63", "1e64", ""), "1", "minWithdraw", "1e63", "1" + strings.Repeat("0", 63)},
+		{"a least of 65 digits, which no amount has", limitedPair(2, "1e64", "1e65", ""), "1", "minWithdraw", "1e64", ""},
+		{"a most of 65 digits", limitedPair(2, "", "1e64", ""), strings.Repeat("9", 61) + ".999", "coin.precision", "2", "1" + strings.Repeat("0", 61)},
+		{
+			"a least whose digits no amount can carry is rounded up to fewer places",
+			limitedPair(30, "1"+strings.Repeat("0", 40)+"."+strings.Repeat("0", 29)+"1", "1e60", ""), "1",
+			"minWithdraw", "1" + strings.Repeat("0", 40) + "." + strings.Repeat("0", 29) + "1",
+			"1" + strings.Repeat("0", 40) + "." + strings.Repeat("0", 22) + "1",
+		},
+		{
+			"a most whose digits no amount can carry is rounded down to fewer places",
+			limitedPair(30, "", strings.Repeat("9", 40)+"."+strings.Repeat("9", 30), ""), "1e50",
+			"maxWithdraw", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30),
+			strings.Repeat("9", 40) + "." + strings.Repeat("9", 24),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			amount := decimal.RequireFromString(tt.amount)
+			err := tt.pair.CheckWithdrawal(amount)
+			if tt.limit == "" {
+				require.NoError(t, err)
+				return
+			}
+			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
+			assertNearest(t, tt.pair, tt.pair.CheckWithdrawal, amount, err)
+		})
+	}
+}
+
+func TestCoinNetwork_CheckPayment(t *testing.T) {
+	t.Parallel()
+	withMinimum := func(precision int, least string) *gateway.CoinNetwork {
+		p := plainPair()
+		p.Coin.Precision, p.Coin.MinAmount = precision, decimal.RequireFromString(least)
+		return p
+	}
+	for _, tt := range []struct {
+		name                  string
+		pair                  *gateway.CoinNetwork
+		amount                string
+		limit, bound, nearest string // no limit: it passes
+	}{
+		{"the least passes", plainPair(), "5", "", "", ""},
+		{"zeros at the end are no places", plainPair(), "5.00000000", "", "", ""},
+		{"there is no most", plainPair(), strings.Repeat("9", 64), "", "", ""},
+		{"the limits of a withdrawal do not count", limitedPair(2, "100", "1", "500"), "5", "", "", ""},
+		{"one unit below the least does not pass", plainPair(), "4.99", "coin.minAmount", "5", "5"},
+		{"a place too many is rounded to the nearest", plainPair(), "7.005", "coin.precision", "2", "7.01"},
+		{"precision comes first, and the nearest heeds both", plainPair(), "4.999", "coin.precision", "2", "5"},
+		{"a least with more places than the precision is rounded up", withMinimum(2, "0.00100000"), "0.001", "coin.precision", "2", "0.01"},
+		{"a least that no amount has lets nothing pass", withMinimum(2, "1e64"), "7", "coin.minAmount", "1e64", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			amount := decimal.RequireFromString(tt.amount)
+			err := tt.pair.CheckPayment(amount)
+			if tt.limit == "" {
+				require.NoError(t, err)
+				return
+			}
+			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
+			assertNearest(t, tt.pair, tt.pair.CheckPayment, amount, err)
+		})
+	}
+}
+
+func TestCoinNetwork_NetWithdrawal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                  string
+		pair                  *gateway.CoinNetwork
+		amount                string
+		net                   string // "": there is an error
+		limit, bound, nearest string
+	}{
+		{"the fee is taken from the amount", plainPair(), "12.34", "10.84", "", "", ""},
+		{"a fee of zero takes nothing", limitedPair(2, "", "", "0"), "12.34", "12.34", "", "", ""},
+		{"a fee with more places than the precision is taken exactly", limitedPair(2, "", "", "0.00015"), "10", "9.99985", "", "", ""},
+		{"the smallest unit can arrive", limitedPair(2, "", "", "19.99"), "20", "0.01", "", "", ""},
+		{"less than the smallest unit can arrive", limitedPair(2, "", "", "19.999"), "20", "0.001", "", "", ""},
+		{"a fee that is the amount leaves nothing", limitedPair(2, "", "", "20"), "20", "", "withdrawalFee", "20", "20.01"},
+		{"a fee above the amount leaves nothing", limitedPair(2, "", "", "50.001"), "20", "", "withdrawalFee", "50.001", "50.01"},
+		{"a fee above the most leaves nothing of any amount", limitedPair(2, "", "", "1000"), "20", "", "withdrawalFee", "1000", ""},
+		{"a fee without a limit below it", limitedPair(0, "0", "", "1.5"), "1", "", "withdrawalFee", "1.5", "2"},
+		{"a fee that no amount exceeds", limitedPair(2, "", "1e70", "1e64"), "20", "", "withdrawalFee", "1e64", ""},
+		{
+			"a fee whose digits no amount can carry",
+			limitedPair(30, "", "1e60", strings.Repeat("9", 40)+"."+strings.Repeat("9", 30)), "20", "",
+			"withdrawalFee", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30), "1" + strings.Repeat("0", 40),
+		},
+		{"the least comes before the fee, and the nearest heeds both", limitedPair(2, "", "", "15"), "5", "", "minWithdraw", "10", "15.01"},
+		{"precision comes before the fee, and the nearest heeds both", limitedPair(2, "", "", "15"), "12.001", "", "coin.precision", "2", "15.01"},
+		{"the most comes before the fee", limitedPair(2, "", "", "15"), "1001", "", "maxWithdraw", "1000", "1000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			amount := decimal.RequireFromString(tt.amount)
+			net, err := tt.pair.NetWithdrawal(amount)
+			if tt.net != "" {
+				require.NoError(t, err)
+				assert.True(t, net.Equal(decimal.RequireFromString(tt.net)), "%s arrives, not %s", tt.net, net)
+				return
+			}
+			assert.Equal(t, decimal.Decimal{}, net)
+			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
+			assertNearest(t, tt.pair, netCheck(tt.pair), amount, err)
+		})
+	}
+}
+
+func netCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
+	return func(amount decimal.Decimal) error {
+		_, err := p.NetWithdrawal(amount)
+		return err
+	}
+}
+
+// Flags come first, in the order of their documentation, and the error names
+// no amount, since none passes.
+func TestCoinNetwork_flags(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                    string
+		change                  func(*gateway.CoinNetwork)
+		ofWithdrawal, ofDeposit string // the limit; "": it passes
+	}{
+		{"nothing is off", func(*gateway.CoinNetwork) {}, "", ""},
+		{"withdrawals are off", func(p *gateway.CoinNetwork) { p.Withdrawable = false }, "withdrawable", ""},
+		{"deposits are off", func(p *gateway.CoinNetwork) { p.Depositable = false }, "", "depositable"},
+		{"the coin is off", func(p *gateway.CoinNetwork) { p.Coin.IsActive = false }, "coin.isActive", "coin.isActive"},
+		{"the network is off", func(p *gateway.CoinNetwork) { p.Network.IsActive = false }, "network.isActive", "network.isActive"},
+		{
+			"coin and network are off",
+			func(p *gateway.CoinNetwork) { p.Coin.IsActive, p.Network.IsActive = false, false },
+			"coin.isActive", "coin.isActive",
+		},
+		{
+			"everything is off",
+			func(p *gateway.CoinNetwork) { *p = gateway.CoinNetwork{} },
+			"withdrawable", "depositable",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := plainPair()
+			tt.change(p)
+			amount := decimal.RequireFromString("12.34")
+			outside := decimal.RequireFromString("0.001") // also breaks every limit
+			for _, check := range []struct {
+				limit string
+				do    func(decimal.Decimal) error
+			}{{tt.ofWithdrawal, p.CheckWithdrawal}, {tt.ofWithdrawal, netCheck(p)}, {tt.ofDeposit, p.CheckPayment}} {
+				if check.limit == "" {
+					require.NoError(t, check.do(amount))
+					continue
+				}
+				assertLimit(t, check.do(amount), check.limit, "0", amount, "")
+				assertLimit(t, check.do(outside), check.limit, "0", outside, "")
+				assert.EqualError(t, check.do(amount), "gateway: "+check.limit+": is false; no amount passes")
+			}
+		})
+	}
+}
+
+func TestCoinNetwork_limitsRefuse(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*gateway.CoinNetwork)) *gateway.CoinNetwork {
+		p := plainPair()
+		change(p)
+		return p
+	}
+	twenty := decimal.NewFromInt(20)
+	huge := decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 1<<22), 0) // over a million digits
+	const withdrawal, payment, net = "check_withdrawal", "check_payment", "net_withdrawal"
+	all := []string{withdrawal, payment, net}
+	for _, tt := range []struct {
+		name             string
+		pair             *gateway.CoinNetwork
+		amount           decimal.Decimal
+		ops              []string // the others let it pass
+		argument, reason string
+	}{
+		{"no record", nil, twenty, all, "coinNetwork", "must not be nil"},
+		{"no amount", plainPair(), decimal.Decimal{}, all, "amount", "is required and must be greater than zero"},
+		{"an amount of zero with places", plainPair(), decimal.New(0, -2), all, "amount", "must be greater than zero"},
+		{"a zero with a huge exponent", plainPair(), decimal.New(0, 1<<30), all, "amount", "must be greater than zero"},
+		{"an amount below zero", plainPair(), decimal.New(-1, 0), all, "amount", "must be greater than zero"},
+		{"an amount far below zero", plainPair(), decimal.New(-1, 1<<30), all, "amount", "must be greater than zero"},
+		{"an amount of 65 digits", plainPair(), decimal.New(1, 64), all, "amount", "has more than 64 digits"},
+		{"an amount of 65 digits before any zeros", plainPair(), decimal.RequireFromString(strings.Repeat("7", 65)), all, "amount", "has more than 64 digits"},
+		{"an amount of 31 places", plainPair(), decimal.New(1, -31), all, "amount", "has more than 30 decimal places"},
+		{"an amount with a huge exponent", plainPair(), decimal.New(1, 1<<30), all, "amount", "has more than 64 digits"},
+		{"an amount with the largest exponent", plainPair(), decimal.New(1, math.MaxInt32), all, "amount", "has more than 64 digits"},
+		{"an amount with the smallest exponent", plainPair(), decimal.New(1, math.MinInt32), all, "amount", "has more than 30 decimal places"},
+		{"an amount of a million digits", plainPair(), huge, all, "amount", "has more than 64 digits"},
+		{"a negative precision", with(func(p *gateway.CoinNetwork) { p.Coin.Precision = -1 }), twenty, all, "coin.precision", "must not be negative"},
+		{"the smallest precision", with(func(p *gateway.CoinNetwork) { p.Coin.Precision = math.MinInt }), twenty, all, "coin.precision", "must not be negative"},
+		{"a record that is off too", with(func(p *gateway.CoinNetwork) { *p = gateway.CoinNetwork{Coin: gateway.Coin{Precision: -1}} }), twenty, all, "coin.precision", "must not be negative"},
+		{"a least with a huge exponent", with(func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(1, 1<<30) }), twenty, []string{withdrawal, net}, "minWithdraw", "is not an amount of money"},
+		{"a least of zero with a huge exponent", with(func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(0, 1<<30) }), twenty, []string{withdrawal, net}, "minWithdraw", "is not an amount of money"},
+		{"a least with the smallest exponent", with(func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(1, math.MinInt32) }), twenty, []string{withdrawal, net}, "minWithdraw", "is not an amount of money"},
+		{"a most with the largest exponent", with(func(p *gateway.CoinNetwork) { p.MaxWithdraw = decimal.New(1, math.MaxInt32) }), twenty, []string{withdrawal, net}, "maxWithdraw", "is not an amount of money"},
+		{"a most of a million digits", with(func(p *gateway.CoinNetwork) { p.MaxWithdraw = huge }), twenty, []string{withdrawal, net}, "maxWithdraw", "is not an amount of money"},
+		{"a minimum with a huge exponent", with(func(p *gateway.CoinNetwork) { p.Coin.MinAmount = decimal.New(1, 1<<30) }), twenty, []string{payment}, "coin.minAmount", "is not an amount of money"},
+		{"a fee with a huge exponent", with(func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(1, 1<<30) }), twenty, []string{net}, "withdrawalFee", "is not an amount of money"},
+		{"a fee with the smallest exponent", with(func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(1, math.MinInt32) }), twenty, []string{net}, "withdrawalFee", "is not an amount of money"},
+		{"a fee below zero", with(func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(-1, -2) }), twenty, []string{net}, "withdrawalFee", "must not be negative"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for op, check := range map[string]func(decimal.Decimal) error{
+				withdrawal: tt.pair.CheckWithdrawal,
+				payment:    tt.pair.CheckPayment,
+				net: func(amount decimal.Decimal) error {
+					got, err := tt.pair.NetWithdrawal(amount)
+					assert.True(t, err == nil || got.Equal(decimal.Decimal{}), "an error comes with zero")
+					return err
+				},
+			} {
+				err := check(tt.amount)
+				if strings.Contains(strings.Join(tt.ops, " "), op) {
+					assertRefused(t, err, op, tt.argument, tt.reason)
+				} else {
+					assert.NoError(t, err)
+				}
+			}
+		})
+	}
+}
+
+func TestLimitError_text(t *testing.T) {
+	t.Parallel()
+	amount := func(text string) decimal.Decimal { return decimal.RequireFromString(text) }
+	nearest := decimal.NewNullDecimal(amount("10"))
+	for _, tt := range []struct {
+		err  gateway.LimitError
+		want string
+	}{
+		{
+			gateway.LimitError{Limit: "minWithdraw", Bound: amount("10.00000000"), Amount: amount("0.50"), Nearest: nearest},
+			"gateway: minWithdraw: 0.5 is below 10; the nearest amount that passes is 10",
+		},
+		{
+			gateway.LimitError{Limit: "coin.minAmount", Bound: amount("10"), Amount: amount("0.5"), Nearest: nearest},
+			"gateway: coin.minAmount: 0.5 is below 10; the nearest amount that passes is 10",
+		},
+		{
+			gateway.LimitError{Limit: "maxWithdraw", Bound: amount("10"), Amount: amount("1e3"), Nearest: nearest},
+			"gateway: maxWithdraw: 1000 is above 10; the nearest amount that passes is 10",
+		},
+		{
+			gateway.LimitError{Limit: "coin.precision", Bound: amount("2"), Amount: amount("10.001"), Nearest: nearest},
+			"gateway: coin.precision: 10.001 has more than 2 decimal places; the nearest amount that passes is 10",
+		},
+		{
+			gateway.LimitError{Limit: "withdrawalFee", Bound: amount("9.99"), Amount: amount("9.99"), Nearest: nearest},
+			"gateway: withdrawalFee: 9.99 is not above 9.99; the nearest amount that passes is 10",
+		},
+		{
+			gateway.LimitError{Limit: "maxWithdraw", Bound: amount("0"), Amount: amount("7")},
+			"gateway: maxWithdraw: 7 is above 0; no amount passes",
+		},
+		{
+			gateway.LimitError{Limit: "network.isActive", Amount: amount("7")},
+			"gateway: network.isActive: is false; no amount passes",
+		},
+		{
+			gateway.LimitError{Limit: "by\nhand", Bound: decimal.New(1, math.MaxInt32), Amount: decimal.New(1, math.MinInt32)},
+			`gateway: by\nhand: an amount of absurd size is below an amount of absurd size; no amount passes`,
+		},
+		{gateway.LimitError{}, "gateway: : 0 is below 0; no amount passes"},
+	} {
+		t.Run(tt.want, func(t *testing.T) {
+			t.Parallel()
+			assert.EqualError(t, &tt.err, tt.want)
+		})
+	}
+}
+
+// The switches of the decimal package are the whole program's: neither a check
+// nor the text of an error heeds them. This test is not parallel.
+func TestLimitError_decimalSwitches(t *testing.T) {
+	p := plainPair()
+	defer restoreDecimal()()
+	decimal.UseScientificNotation, decimal.TrimTrailingZeros = true, false
+	decimal.DivisionPrecision, decimal.MaxDecodeExponent = 0, 1
+	p.MinWithdraw = decimal.New(10000, -2)
+	assert.EqualError(t, p.CheckWithdrawal(decimal.New(5000, -2)),
+		"gateway: minWithdraw: 50 is below 100; the nearest amount that passes is 100")
+	assert.EqualError(t, p.CheckWithdrawal(decimal.New(123456, -3)),
+		"gateway: coin.precision: 123.456 has more than 2 decimal places; the nearest amount that passes is 123.46")
+}
+
+// assertNearest asserts of the error of a check that the amount it names passes
+// the check, and that none does that is nearer, or as near and greater. Whether
+// one does is asked of amounts beside the asked one, the named one and the
+// limits, at every number of places.
+func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Decimal) error, asked decimal.Decimal, err error) {
+	t.Helper()
+	var refusal *gateway.LimitError
+	require.ErrorAs(t, err, &refusal)
+	nearest := refusal.Nearest
+	if nearest.Valid {
+		require.NoError(t, check(nearest.Decimal), "%s is said to pass", nearest.Decimal)
+		require.LessOrEqual(t, -int(nearest.Decimal.Exponent()), p.Coin.Precision, "the places of %s", nearest.Decimal)
+	}
+	for places := range int32(min(p.Coin.Precision, 30) + 1) {
+		unit := decimal.New(1, -places)
+		for _, near := range []decimal.Decimal{asked, nearest.Decimal, p.MinWithdraw, p.MaxWithdraw, p.WithdrawalFee, p.Coin.MinAmount, {}} {
+			floor := near.RoundFloor(places)
+			for _, other := range []decimal.Decimal{floor.Sub(unit), floor, floor.Add(unit)} {
+				if other.Sign() <= 0 || check(other.Normalize()) != nil {
+					continue
+				}
+				require.True(t, nearest.Valid, "%s passes, and it is said that none does", other)
+				far, named := other.Sub(asked).Abs(), nearest.Decimal.Sub(asked).Abs()
+				require.False(t, far.LessThan(named), "%s is nearer to %s than %s", other, asked, nearest.Decimal)
+				require.False(t, far.Equal(named) && other.GreaterThan(nearest.Decimal), "%s is as near to %s as %s, and greater", other, asked, nearest.Decimal)
+			}
+		}
+	}
+}
+
+// Small limits, in ten-thousandths, beside what integers say: every amount of
+// the precision is tried.
+func TestCoinNetwork_limitsAgainstIntegers(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6))
+	passed, none := 0, 0
+	for range 3_000 {
+		precision := random.IntN(4)
+		step := []int64{10_000, 1_000, 100, 10}[precision]
+		within := func(most int64) int64 { return random.Int64N((most+2)*step) - 2*step }
+		least, most, fee, minAmount := within(12), within(20), max(0, within(12)), within(12)
+		asked := 1 + random.Int64N(20*step)
+		if random.IntN(2) == 0 {
+			asked = (1 + random.Int64N(20)) * step
+		}
+		p := limitedPair(precision, "", "", "")
+		p.MinWithdraw, p.MaxWithdraw, p.WithdrawalFee = decimal.New(least, -4), decimal.New(most, -4), decimal.New(fee, -4)
+		p.Coin.MinAmount = decimal.New(minAmount, -4)
+		for _, method := range []struct {
+			check  func(decimal.Decimal) error
+			passes func(int64) bool
+		}{
+			{p.CheckWithdrawal, func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most }},
+			{netCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most && a > fee }},
+			{p.CheckPayment, func(a int64) bool { return a > 0 && a%step == 0 && a >= minAmount }},
+		} {
+			err := method.check(decimal.New(asked, -4))
+			if method.passes(asked) {
+				require.NoError(t, err)
+				passed++
+				continue
+			}
+			var refusal *gateway.LimitError
+			require.ErrorAs(t, err, &refusal)
+			want := nearestByHand(asked, step, method.passes)
+			require.Equal(t, want > 0, refusal.Nearest.Valid, "%v", err)
+			if want == 0 {
+				none++
+				continue
+			}
+			require.True(t, refusal.Nearest.Decimal.Equal(decimal.New(want, -4)), "%v, not %d ten-thousandths", err, want)
+		}
+	}
+	assert.Greater(t, passed, 500)
+	assert.Greater(t, none, 500)
+}
+
+// nearestByHand tries the first 25 amounts, and returns 0 when none passes.
+func nearestByHand(asked, step int64, passes func(int64) bool) int64 {
+	distance := func(a int64) int64 { return max(a-asked, asked-a) }
+	nearest := int64(0)
+	for a := step; a <= 25*step; a += step {
+		if passes(a) && (nearest == 0 || distance(a) <= distance(nearest)) {
+			nearest = a
+		}
+	}
+	return nearest
+}
+
+// Limits and amounts of every size that an answer can hold.
+func TestCoinNetwork_limitsOfEverySize(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	digits := func(most int) decimal.Decimal {
+		text := make([]byte, 1+random.IntN(most))
+		for i := range text {
+			text[i] = "0000123456789999"[random.IntN(16)]
+		}
+		whole, _ := new(big.Int).SetString(string(text), 10)
+		return decimal.NewFromBigInt(whole, int32(random.IntN(45)-30))
+	}
+	passed, refused := 0, 0
+	for range 120 {
+		p, amount := plainPair(), digits(64)
+		p.Coin.Precision = random.IntN(33)
+		p.MinWithdraw, p.MaxWithdraw = digits(60), digits(100)
+		p.WithdrawalFee, p.Coin.MinAmount = digits(70), digits(70)
+		for _, check := range []func(decimal.Decimal) error{p.CheckWithdrawal, netCheck(p), p.CheckPayment} {
+			switch err := check(amount).(type) {
+			case nil:
+				passed++
+			case *gateway.LimitError:
+				refused++
+				assertNearest(t, p, check, amount, err)
+			default:
+				require.ErrorIs(t, err, gateway.ErrInvalidArgument)
+			}
+		}
+	}
+	assert.Greater(t, passed, 15)
+	assert.Greater(t, refused, 200)
+}
+
+// How an amount is written changes nothing.
+func TestCoinNetwork_limitsByValue(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(9, 10))
+	written := func(value int64) decimal.Decimal { // in hundredths, with any zeros at the end
+		zeros := random.IntN(20)
+		whole := new(big.Int).Mul(big.NewInt(value), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(zeros)), nil))
+		return decimal.NewFromBigInt(whole, int32(-2-zeros))
+	}
+	for range 2_000 {
+		least, most, amount := random.Int64N(50), random.Int64N(100), 1+random.Int64N(100)
+		p := plainPair()
+		p.MinWithdraw, p.MaxWithdraw = decimal.New(least, -2), decimal.New(most, -2)
+		plain := p.CheckWithdrawal(decimal.New(amount, -2))
+		p.MinWithdraw, p.MaxWithdraw = written(least), written(most)
+		padded := p.CheckWithdrawal(written(amount))
+		if plain == nil {
+			require.NoError(t, padded)
+			continue
+		}
+		require.EqualError(t, padded, plain.Error())
+	}
+}
+
+// The common case looks at no digits: what it allocates is one number to compare
+// with a limit of other places. This test is not parallel.
+func TestCoinNetwork_CheckWithdrawal_allocations(t *testing.T) {
+	p, amount := plainPair(), decimal.RequireFromString("12.34")
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = p.CheckWithdrawal(amount) }), 1.0)
+}
+
+// FuzzCheckWithdrawal compares the check with one by fractions, and the nearest
+// amount with its neighbours.
+func FuzzCheckWithdrawal(f *testing.F) {
+	for _, seed := range []struct {
+		amount, least, most string
+		precision           int
+	}{
+		{"12.34", "10", "1000", 2},
+		{"1.50000000000", "0.00000001", "5", 8},
+		{"12.345", "10.001", "10.009", 2},
+		{"1e63", "-1", "1e64", 0},
+		{"0.000000000000000000000000000001", "0", "0", 99},
+		{"9999999999999999999", "18446744073709551616", "1e-64", 30},
+		{"20", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30), "1e50", 30},
+		{"0", "1e-2147483648", "1e2147483647", -1},
+		{strings.Repeat("9", 65), "1e193", "1e-193", math.MaxInt},
+	} {
+		f.Add(seed.amount, seed.least, seed.most, seed.precision)
+	}
+	f.Fuzz(func(t *testing.T, amountText, leastText, mostText string, precision int) {
+		p := plainPair()
+		p.Coin.Precision = precision
+		var amount decimal.Decimal
+		for into, text := range map[*decimal.Decimal]string{&amount: amountText, &p.MinWithdraw: leastText, &p.MaxWithdraw: mostText} {
+			value, err := decimal.NewFromString(text)
+			if err != nil || len(text) > 300 {
+				return
+			}
+			*into = value
+		}
+		err := p.CheckWithdrawal(amount)
+		if isPlain(amount) && isPlain(p.MinWithdraw) && isPlain(p.MaxWithdraw) && amount.Sign() > 0 && precision >= 0 {
+			require.NotErrorIs(t, err, gateway.ErrInvalidArgument)
+		}
+		switch refusal := err.(type) {
+		case *gateway.ArgumentError:
+		case *gateway.LimitError:
+			require.Equal(t, limitByFractions(p, amount), refusal.Limit)
+			assertNearest(t, p, p.CheckWithdrawal, amount, err)
+		default:
+			require.NoError(t, err)
+			require.Empty(t, limitByFractions(p, amount))
+		}
+	})
+}
+
+// isPlain reports whether an amount is of a size that is never refused.
+func isPlain(amount decimal.Decimal) bool {
+	return amount.NumDigits() <= 30 && amount.Exponent() <= 30 && amount.Exponent() >= -30
+}
+
+// limitByFractions names the limit of a withdrawal that is not met, or "".
+func limitByFractions(p *gateway.CoinNetwork, amount decimal.Decimal) string {
+	units := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(min(p.Coin.Precision, 30))), nil)
+	switch {
+	case !new(big.Rat).Mul(amount.Rat(), new(big.Rat).SetInt(units)).IsInt():
+		return "coin.precision"
+	case amount.Rat().Cmp(p.MinWithdraw.Rat()) < 0:
+		return "minWithdraw"
+	case amount.Rat().Cmp(p.MaxWithdraw.Rat()) > 0:
+		return "maxWithdraw"
+	default:
+		return ""
+	}
+}
+
+func BenchmarkCoinNetwork_CheckWithdrawal(b *testing.B) {
+	p := plainPair()
+	for _, bench := range []struct{ name, amount string }{
+		{"passes", "12.34"},
+		{"passes, with zeros at the end", "12.34000000"},
+		{"passes, beyond int64", "12." + strings.Repeat("0", 25)},
+		{"below the least", "0.5"},
+	} {
+		amount := decimal.RequireFromString(bench.amount)
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = p.CheckWithdrawal(amount)
+			}
+		})
+	}
+}

@@ -1,0 +1,386 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A witness is an observer that keeps what it is told.
+type witness struct {
+	attempts []gateway.Attempt
+	drifts   []gateway.Drift
+	contexts []context.Context
+}
+
+func (w *witness) Attempt(ctx context.Context, a gateway.Attempt) {
+	w.contexts = append(w.contexts, ctx)
+	w.attempts = append(w.attempts, a)
+}
+
+func (w *witness) Drift(ctx context.Context, d gateway.Drift) {
+	w.contexts = append(w.contexts, ctx)
+	w.drifts = append(w.drifts, d)
+}
+
+// routes are the paths as INTERFACE.md writes them.
+var routes = map[string]string{
+	"CoinNetworks":         "/api/networks-coins",
+	"CoinNetwork":          "/api/networks-coins/{id}",
+	"CoinNetworkBySymbol":  "/api/networks-coins/{coinSymbol}/{networkName}",
+	"CoinNetworksBySymbol": "/api/networks-coins/{coinSymbol}",
+	"ExchangeRates":        "/api/exchange-rate",
+	"Balance":              "/api/balance/",
+	"CreateInvoice":        "/api/invoice/create",
+	"Withdrawal":           "/api/withdrawal/inquiry/{withdrawRequestId}",
+}
+
+func TestObserver_success(t *testing.T) {
+	t.Parallel()
+	forEach(t, "one event", func(t *testing.T, s subject) {
+		synctest.Test(t, func(t *testing.T) {
+			var w witness
+			c := newClient(t, "https://gateway.example", gateway.WithObserver(&w), through(func(req *http.Request) (*http.Response, error) {
+				time.Sleep(40 * time.Millisecond) // of the bubble
+				op, ok := gateway.OperationFromContext(req.Context())
+				assert.True(t, ok)
+				assert.Equal(t, s.op, op, "the operation, for whoever traces requests")
+				return reply(s.status, s.body()), nil
+			}))
+			_, err := s.call(t.Context(), c)
+			require.NoError(t, err)
+			assert.Equal(t, []gateway.Attempt{{
+				Operation: s.op, Route: routes[s.name], Number: 1, StatusCode: s.status, Duration: 40 * time.Millisecond,
+			}}, w.attempts)
+			assert.Empty(t, w.drifts)
+		})
+	})
+}
+
+func TestObserver_retries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "7"), func() (*http.Response, error) {
+			return nil, refusedConnection("connect")
+		}, saysGood)
+		p.watch(t, gateway.WithObserver(&w))
+		require.NoError(t, p.withdrawal(t.Context()))
+
+		require.Len(t, w.attempts, 3)
+		busy, cut, good := w.attempts[0], w.attempts[1], w.attempts[2]
+		assert.Equal(t, 503, busy.StatusCode)
+		assert.ErrorIs(t, busy.Err, gateway.ErrServer)
+		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: will be tried again; retry after 7s`)
+		assert.Equal(t, 7*time.Second, busy.Wait)
+		assert.Zero(t, cut.StatusCode, "no answer came")
+		var fault *gateway.TransportError
+		assert.ErrorAs(t, cut.Err, &fault)
+		assert.Equal(t, p.waits()[1], cut.Wait)
+		assert.Equal(t, gateway.Attempt{Operation: "withdrawal", Route: routes["Withdrawal"], Number: 3, StatusCode: 201}, good)
+	})
+}
+
+// watch makes the client of a pace again, with further options.
+func (p *pace) watch(t *testing.T, opts ...gateway.Option) {
+	t.Helper()
+	p.client = newClient(t, "http://localhost", append(opts, p.answers)...)
+}
+
+// What ends a call is told as the call's own error, once, and without a wait.
+func TestObserver_failures(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		status   int
+		body     string
+		attempts int
+		want     error
+	}{
+		{"a refusal", 401, refused("No."), 1, gateway.ErrUnauthorized},
+		{"a server that fails three times", 500, refused("No."), 3, gateway.ErrServer},
+		{"an answer of another record", 201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1)), 1, gateway.ErrResponseMismatch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				c := newClient(t, "http://localhost", gateway.WithObserver(&w), through(func(*http.Request) (*http.Response, error) {
+					return reply(tt.status, tt.body), nil
+				}))
+				_, err := c.Withdrawal(t.Context(), requestID)
+				require.ErrorIs(t, err, tt.want)
+				require.Len(t, w.attempts, tt.attempts)
+				last := w.attempts[tt.attempts-1]
+				assert.Equal(t, err, last.Err)
+				assert.Zero(t, last.Wait)
+				for i, a := range w.attempts {
+					assert.Equal(t, i+1, a.Number)
+					assert.Equal(t, tt.status, a.StatusCode)
+					assert.Equal(t, i+1 < tt.attempts, a.Wait > 0, "there is a wait before another attempt, and only there")
+				}
+			})
+		})
+	}
+}
+
+// Of an invoice that is lost the observer hears what the wire did, the caller
+// that the outcome is unknown.
+func TestObserver_unknownOutcome(t *testing.T) {
+	t.Parallel()
+	var w witness
+	c := cannedClient(t, 500, refused("No."), gateway.WithObserver(&w))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	require.Len(t, w.attempts, 1)
+	assert.ErrorIs(t, w.attempts[0].Err, gateway.ErrServer)
+}
+
+// A caller who leaves between two attempts has made one, of which was told.
+func TestObserver_leavesWhileWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "7"))
+		p.watch(t, gateway.WithObserver(&w))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		require.ErrorIs(t, p.withdrawal(ctx), context.Canceled)
+		require.Len(t, w.attempts, 1)
+		assert.Equal(t, 7*time.Second, w.attempts[0].Wait)
+	})
+}
+
+func TestObserver_nothingSent(t *testing.T) {
+	t.Parallel()
+	var w witness
+	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(&w))
+	_, err := c.Withdrawal(t.Context(), "..")
+	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Withdrawal(ended, requestID)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, w.attempts)
+}
+
+type tenantKey struct{}
+
+// The context is the caller's, with its values and the operation.
+func TestObserver_context(t *testing.T) {
+	t.Parallel()
+	var w witness
+	c := cannedClient(t, 201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)), gateway.WithObserver(&w))
+	_, err := c.Withdrawal(context.WithValue(t.Context(), tenantKey{}, "shop-1"), requestID)
+	require.NoError(t, err)
+	require.Len(t, w.contexts, 2, "a drift and an attempt")
+	for _, ctx := range w.contexts {
+		assert.Equal(t, "shop-1", ctx.Value(tenantKey{}))
+		op, ok := gateway.OperationFromContext(ctx)
+		assert.True(t, ok)
+		assert.Equal(t, "withdrawal", op)
+	}
+	_, ok := gateway.OperationFromContext(t.Context())
+	assert.False(t, ok, "a context of no call")
+}
+
+func TestObserver_drift(t *testing.T) {
+	t.Parallel()
+	type drifts = []gateway.Drift
+	strange := func(in, at, member string) string { return strings.Replace(in, at, at+member+",", 1) }
+	for _, tt := range []struct {
+		name    string
+		subject string
+		body    string
+		want    drifts
+	}{
+		{"nothing", "CoinNetworks", enveloped("[" + pairJSON + "]"), nil},
+		{
+			"a member of the envelope", "Balance", strings.Replace(enveloped(balanceJSON), `{`, `{"traceId":7,`, 1),
+			drifts{{"balance", "/traceId", gateway.DriftUnknownField}},
+		},
+		{
+			"members at every depth", "CoinNetwork",
+			enveloped(strange(strange(strange(pairJSON, `"coin":{`, `"color":"red"`), `"network":{`, `"a/b":[1]`), `{`, `"tag":null`)),
+			drifts{
+				{"coin_network", "/result/tag", gateway.DriftUnknownField},
+				{"coin_network", "/result/network/a~1b", gateway.DriftUnknownField},
+				{"coin_network", "/result/coin/color", gateway.DriftUnknownField},
+			},
+		},
+		{
+			"a member of every record is told of once, where it comes first", "CoinNetworks",
+			enveloped("[" + pairJSON + strings.Repeat(","+strange(pairJSON, `{`, `"tag":null`), 100) + "]"),
+			drifts{{"coin_networks", "/result/1/tag", gateway.DriftUnknownField}},
+		},
+		{
+			"a name in another case is unknown", "Withdrawal", enveloped(strange(withdrawalJSON, `{`, `"STATUS":"FAILED"`)),
+			drifts{{"withdrawal", "/result/STATUS", gateway.DriftUnknownField}},
+		},
+		{
+			"a status", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)),
+			drifts{{"withdrawal", "/result/status", gateway.DriftUnknownStatus}},
+		},
+		{
+			"a networkId of another network", "CoinNetworks",
+			enveloped("[" + pairJSON + "," + strings.Replace(pairJSON, `"networkId":"1`, `"networkId":"2`, 1) + "]"),
+			drifts{{"coin_networks", "/result/1/network", gateway.DriftMismatch}},
+		},
+		{
+			"a coinId of another coin, which comes after the coin", "CoinNetwork",
+			enveloped(strings.Replace(strings.Replace(pairJSON, `"coinId":"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44",`, "", 1),
+				`"coin":`+coinJSON, `"coin":`+coinJSON+`,"coinId":"c"`, 1)),
+			drifts{{"coin_network", "/result/coinId", gateway.DriftMismatch}},
+		},
+		{
+			"rates of no known shape", "ExchangeRates", enveloped(`"soon"`),
+			drifts{{"exchange_rates", "/result", gateway.DriftUnknownShape}},
+		},
+		{
+			"a documented field that is missing", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5",`, "", 1)),
+			drifts{{"withdrawal", "/result/fee", gateway.DriftUnknownShape}},
+		},
+		{
+			"another record than the one asked for", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1)),
+			drifts{{"withdrawal", "/result/withdrawRequestId", gateway.DriftMismatch}},
+		},
+		{"a page of HTML is no drift", "Withdrawal", "<html>", nil},
+		{"an answer that was cut is no drift", "Withdrawal", enveloped(withdrawalJSON)[:100], nil},
+		{
+			"the key is not told", "Withdrawal", enveloped(strange(withdrawalJSON, `{`, `"`+canary+`":1`)),
+			drifts{{"withdrawal", "/result/[REDACTED]", gateway.DriftUnknownField}},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var w witness
+			s := subjectNamed(tt.subject)
+			_, _ = s.call(t.Context(), cannedClient(t, s.status, tt.body, gateway.WithObserver(&w)))
+			assert.Equal(t, tt.want, w.drifts)
+			assert.Len(t, w.attempts, 1)
+		})
+	}
+}
+
+// A refusal of whatever kind of body says nothing of the shapes of results.
+func TestObserver_driftOfARefusal(t *testing.T) {
+	t.Parallel()
+	forEach(t, "no drift", func(t *testing.T, s subject) {
+		var w witness
+		_, err := s.call(t.Context(), cannedClient(t, 404, `{"error":"no such thing","result":{"x":1}}`, gateway.WithObserver(&w)))
+		require.Error(t, err)
+		assert.Empty(t, w.drifts)
+	})
+}
+
+// A service that changes every name can not make the client talk for ever.
+func TestObserver_driftIsBounded(t *testing.T) {
+	t.Parallel()
+	var members strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&members, `"x%d":0,`, i)
+	}
+	var w witness
+	c := cannedClient(t, 201, enveloped(`{`+members.String()+withdrawalJSON[1:]), gateway.WithObserver(&w))
+	_, err := c.Withdrawal(t.Context(), requestID)
+	require.NoError(t, err)
+	assert.Len(t, w.drifts, 64)
+}
+
+// What a first attempt met is told though the second one succeeded.
+func TestObserver_driftOfEachAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		strange := strings.Replace(enveloped(withdrawalJSON), `{`, `{"x":1,`, 1)
+		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
+			cut := reply(201, strange[:120])
+			cut.ContentLength = int64(len(strange))
+			cut.Body = io.NopCloser(io.MultiReader(cut.Body, brokenReader{io.ErrUnexpectedEOF}))
+			return cut, nil
+		}, saysGood)
+		p.watch(t, gateway.WithObserver(&w))
+		require.NoError(t, p.withdrawal(t.Context()))
+		assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/x", Kind: gateway.DriftUnknownField}}, w.drifts)
+		require.Len(t, w.attempts, 2)
+		assert.Equal(t, 201, w.attempts[0].StatusCode)
+	})
+}
+
+func TestWithLogger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		var w witness
+		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "7"), func() (*http.Response, error) {
+			return reply(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)), nil
+		})
+		p.watch(t, gateway.WithLogger(logger), gateway.WithObserver(&w))
+		require.NoError(t, p.withdrawal(t.Context()))
+
+		const route = `"operation":"withdrawal","route":"/api/withdrawal/inquiry/{withdrawRequestId}"`
+		assert.Equal(t, []string{
+			`{"level":"WARN","msg":"gateway: attempt will be made again",` + route +
+				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: will be tried again; retry after 7s"}`,
+			`{"level":"WARN","msg":"gateway: drift","operation":"withdrawal","kind":"unknown field","pointer":"/[REDACTED]"}`,
+			`{"level":"DEBUG","msg":"gateway: attempt",` + route + `,"attempt":2,"status":201,"duration":0,"wait":0}`,
+		}, timeless(t, &out))
+		assert.Len(t, w.attempts, 2, "a logger and an observer are both told")
+	})
+}
+
+// timeless are the lines of a log without their times.
+func timeless(t *testing.T, log *bytes.Buffer) []string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(log.String()) {
+		var at struct{ Time time.Time }
+		require.NoError(t, json.Unmarshal([]byte(line), &at))
+		stamp, err := json.Marshal(at.Time)
+		require.NoError(t, err)
+		lines = append(lines, strings.TrimSpace(strings.Replace(line, `"time":`+string(stamp)+`,`, "", 1)))
+	}
+	return lines
+}
+
+// A logger that is set to Warn hears of retries and drift only, and the error
+// of a call is the caller's to log.
+func TestWithLogger_level(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	c := cannedClient(t, 404, refused("No."), gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+	_, err := c.Withdrawal(t.Context(), requestID)
+	require.Error(t, err)
+	assert.Empty(t, out.String())
+}
+
+// An observer that panics in the middle of an invoice leaves the order guarded.
+func TestObserver_panics(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, "http://localhost", gateway.WithObserver(panicking{}), through(func(*http.Request) (*http.Response, error) {
+		return reply(201, enveloped(invoiceJSON)), nil
+	}))
+	assert.PanicsWithError(t, "the observer's", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+}
+
+type panicking struct{}
+
+func (panicking) Attempt(context.Context, gateway.Attempt) { panic(errors.New("the observer's")) }
+func (panicking) Drift(context.Context, gateway.Drift)     {}
