@@ -44,7 +44,7 @@ func (x *exchange) readResult(resp *http.Response) (envelope, error) {
 		b.keep = int(b.limit)
 	}
 	d := x.newDecoder(b)
-	d.want, d.drift = x.call.id, x.newDrifts()
+	d.want, d.size, d.drift = x.call.id, resp.ContentLength, x.newDrifts()
 	e, refused := x.open(d)
 	broken := b.err
 	if d.err != nil && broken == nil {

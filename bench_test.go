@@ -61,7 +61,7 @@ func BenchmarkWithdrawal(b *testing.B) {
 
 func BenchmarkCoinNetworks(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
-		body := enveloped("[" + strings.Repeat(pairJSON+",", n-1) + pairJSON + "]")
+		body := enveloped(manyPairs(n))
 		b.Run(fmt.Sprintf("pairs=%d/client", n), func(b *testing.B) {
 			c := inMemory(b, body)
 			b.ReportAllocs()

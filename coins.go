@@ -39,12 +39,12 @@ var coinNetworkFields = fields[CoinNetwork]{
 	required("confirmation", (*decoder).integer, func(p *CoinNetwork) *int { return &p.Confirmations }),
 	required("arrivalTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ArrivalTime }),
 	required("expirationTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ExpirationTime }),
-	matching(required("networkId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.NetworkID }), networkIDs),
-	matching(required("coinId", (*decoder).nonEmpty, func(p *CoinNetwork) *string { return &p.CoinID }), coinIDs),
+	matching(required("networkId", (*decoder).reference, func(p *CoinNetwork) *string { return &p.NetworkID }), networkIDs),
+	matching(required("coinId", (*decoder).reference, func(p *CoinNetwork) *string { return &p.CoinID }), coinIDs),
 	timeField("created_at", func(p *CoinNetwork) *time.Time { return &p.CreatedAt }),
 	timeField("updated_at", func(p *CoinNetwork) *time.Time { return &p.UpdatedAt }),
-	matching(recordField("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }), networkIDs),
-	matching(recordField("coin", coinFields, func(p *CoinNetwork) *Coin { return &p.Coin }), coinIDs),
+	matching(recordField("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }, keptNetworks), networkIDs),
+	matching(recordField("coin", coinFields, func(p *CoinNetwork) *Coin { return &p.Coin }, keptCoins), coinIDs),
 }
 
 func networkIDs(p *CoinNetwork) (string, string) { return p.NetworkID, p.Network.ID }

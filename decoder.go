@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,10 @@ type decoder struct {
 	want string // the identifier asked for; empty for any
 	err  *fault
 
-	drift *drifts // nil when nobody asks for it
+	size   int64            // of the answer, in bytes; below 0 when it was not said
+	drift  *drifts          // nil when nobody asks for it
+	memory *memory          // of the list that is read; nil outside of one
+	within jsontext.Pointer // where the value stands that is read, if it is a part of another's
 
 	// What a result that says nothing means is for the envelope to say.
 	empty   bool // nothing, where nothing could be meant
@@ -41,17 +45,46 @@ type fault struct {
 	broken  bool // it is not JSON, or not all of it
 }
 
+// inside returns a decoder for the value read last, with the same errors in the
+// same places.
+func (d *decoder) inside(value jsontext.Value) *decoder {
+	inner := &d.memory.inner
+	inner.json.Reset(bytes.NewReader(value))
+	inner.keys, inner.drift, inner.err, inner.within = d.keys, d.drift, nil, d.pointer()
+	return inner
+}
+
+// maxAhead bounds, in bytes, how much of an answer is taken to come because it
+// was announced: a service could announce more than it sends.
+const maxAhead = 8 << 20
+
+// expected guesses how many records of a list are still to come, by the size
+// of those that came since start and by the size of the answer. What is
+// announced in truth is stored once, and not moved to where there is more room.
+func (d *decoder) expected(came int, start int64) int {
+	at := d.json.InputOffset()
+	if left := min(d.size-at, maxAhead); came > 0 && left > 0 && at > start {
+		return int(left*int64(came)/(at-start)) + 1
+	}
+	return 1
+}
+
 // fail records that the value read last is wrong.
 func (d *decoder) fail(err error) {
 	if d.err == nil {
-		d.err = &fault{pointer: d.cleanPointer(d.json.StackPointer()), err: err}
+		d.err = &fault{pointer: d.place(), err: err}
 	}
 }
+
+// pointer is where the value read last stands, or the member whose name was.
+func (d *decoder) pointer() jsontext.Pointer { return d.within + d.json.StackPointer() }
+
+func (d *decoder) place() string { return d.cleanPointer(d.pointer()) }
 
 // failAt records that a member of the object read last is wrong.
 func (d *decoder) failAt(name string, err error) {
 	if d.err == nil {
-		d.err = &fault{pointer: d.cleanPointer(d.json.StackPointer().AppendToken(name)), err: err}
+		d.err = &fault{pointer: d.cleanPointer(d.pointer().AppendToken(name)), err: err}
 	}
 }
 
@@ -71,7 +104,7 @@ func (d *decoder) broken(err error) {
 // as the interface has it.
 func (d *decoder) note(kind DriftKind) {
 	if d.drift != nil && d.err == nil {
-		d.drift.add(kind, d.cleanPointer(d.json.StackPointer()))
+		d.drift.add(kind, d.place())
 	}
 }
 
@@ -179,12 +212,9 @@ func (d *decoder) pass() {
 
 // scalar reads a value that must be of the given kind.
 func (d *decoder) scalar(kind jsontext.Kind) jsontext.Value {
-	got := d.peek()
 	value := d.value()
-	if got != kind {
-		d.fail(notA(kind, got))
-	}
-	if d.err != nil {
+	if d.err == nil && value.Kind() != kind {
+		d.fail(notA(kind, value.Kind()))
 		return nil
 	}
 	return value
@@ -206,6 +236,25 @@ func (d *decoder) nonEmpty() string {
 	return text
 }
 
+// reference is a text that stands in many records of a list.
+func (d *decoder) reference() string {
+	value := d.scalar('"')
+	if value == nil {
+		return ""
+	}
+	known := slotFor(d.memory, keptTexts, value)
+	if known.holds(value) {
+		return known.value
+	}
+	text := d.keys.text(string(unquote(value)))
+	if text == "" {
+		d.fail(errEmpty)
+		return ""
+	}
+	known.keep(value, text)
+	return text
+}
+
 func (d *decoder) identifier() string {
 	id := d.nonEmpty()
 	if d.want != "" && id != d.want {
@@ -215,15 +264,20 @@ func (d *decoder) identifier() string {
 }
 
 func (d *decoder) amount() decimal.Decimal {
-	kind := d.peek()
 	value := d.value()
 	if d.err != nil {
 		return decimal.Decimal{}
 	}
-	amount, err := amountOf(kind, value)
+	known := slotFor(d.memory, keptAmounts, value)
+	if known.holds(value) {
+		return known.value
+	}
+	amount, err := amountOf(value.Kind(), value)
 	if err != nil {
 		d.fail(err)
+		return decimal.Decimal{}
 	}
+	known.keep(value, amount)
 	return amount
 }
 
@@ -243,8 +297,7 @@ func amountOf(kind jsontext.Kind, value jsontext.Value) (decimal.Decimal, error)
 }
 
 func (d *decoder) flag() bool {
-	kind := d.peek()
-	d.skip()
+	kind := d.value().Kind()
 	if kind != 't' && kind != 'f' {
 		d.fail(notA('t', kind))
 	}
@@ -274,15 +327,17 @@ func (d *decoder) integer() int {
 }
 
 func (d *decoder) time() time.Time {
-	if d.peek() != '"' {
-		d.skip()
-		return time.Time{}
-	}
 	value := d.value()
-	if d.err != nil {
+	if d.err != nil || value.Kind() != '"' {
 		return time.Time{}
 	}
-	return parseTime(string(unquote(value)))
+	known := slotFor(d.memory, keptTimes, value)
+	if known.holds(value) {
+		return known.value
+	}
+	at := parseTime(string(unquote(value)))
+	known.keep(value, at)
+	return at
 }
 
 // parseTime reads the usual spellings of a timestamp; one without a zone is
@@ -310,13 +365,11 @@ func (d *decoder) eof() bool {
 
 // unquote returns the characters of a valid JSON string.
 func unquote(quoted jsontext.Value) []byte {
-	for _, char := range quoted {
-		if char == '\\' {
-			text, _ := jsontext.AppendUnquote(nil, quoted) // valid: the decoder has read it
-			return text
-		}
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
 	}
-	return quoted[1 : len(quoted)-1]
+	text, _ := jsontext.AppendUnquote(nil, quoted) // valid: the decoder has read it
+	return text
 }
 
 func notA(want, got jsontext.Kind) error {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,8 +30,33 @@ func timeField[T any](name string, at func(*T) *time.Time) field[T] {
 	return field[T]{name: name, optional: true, read: func(d *decoder, into *T) { *at(into) = d.time() }}
 }
 
-func recordField[T, R any](name string, inner fields[R], at func(*T) *R) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { inner.fill(d, at(into)) }}
+// recordField is a record within a record. In a list it is kept, for it comes
+// again.
+func recordField[T, R any](name string, inner fields[R], at func(*T) *R, kept func(*memory) *memo[R]) field[T] {
+	return field[T]{name: name, read: func(d *decoder, into *T) { inner.recall(d, at(into), kept) }}
+}
+
+// recall reads one object into a record, as fill does, unless the same object
+// was read before.
+func (fs fields[T]) recall(d *decoder, into *T, kept func(*memory) *memo[T]) {
+	if d.memory == nil || d.peek() != '{' {
+		fs.fill(d, into)
+		return
+	}
+	value := d.value()
+	if d.err != nil {
+		return
+	}
+	known := slotFor(d.memory, kept, value)
+	if known.holds(value) {
+		*into = known.value
+		return
+	}
+	inner := d.inside(value)
+	fs.fill(inner, into)
+	if d.err = inner.err; d.err == nil {
+		known.keep(value, *into)
+	}
 }
 
 // matching is a member whose identifier the interface says to equal another's.
@@ -120,10 +146,18 @@ func many[T any](fs fields[T]) reader[[]T] {
 		if !d.begin('[') {
 			return nil
 		}
+		start := d.json.InputOffset()
 		for d.more() {
+			if len(records) == 1 {
+				d.memory = newMemory()
+			}
+			if len(records) == cap(records) {
+				records = slices.Grow(records, d.expected(len(records), start))
+			}
 			records = append(records, *new(T))
 			fs.fill(d, &records[len(records)-1])
 		}
+		d.memory = nil
 		d.empty = d.end() && len(records) == 0
 		return records
 	}
