@@ -49,7 +49,7 @@ type fault struct {
 // same places.
 func (d *decoder) inside(value jsontext.Value) *decoder {
 	inner := &d.memory.inner
-	inner.json.Reset(bytes.NewReader(value))
+	inner.json.Reset(bytes.NewBuffer(value)) // of which it reads without a copy
 	inner.keys, inner.drift, inner.err, inner.within = d.keys, d.drift, nil, d.pointer()
 	return inner
 }
@@ -229,11 +229,11 @@ func (d *decoder) text() string {
 }
 
 func (d *decoder) nonEmpty() string {
-	text := d.text()
-	if text == "" {
-		d.fail(errEmpty)
+	value := d.scalar('"')
+	if value == nil {
+		return ""
 	}
-	return text
+	return d.nonEmptyIn(value)
 }
 
 // reference is a text that stands in many records of a list.
@@ -242,16 +242,14 @@ func (d *decoder) reference() string {
 	if value == nil {
 		return ""
 	}
-	known := slotFor(d.memory, keptTexts, value)
-	if known.holds(value) {
-		return known.value
-	}
+	return recall(d, value, keptTexts, (*decoder).nonEmptyIn)
+}
+
+func (d *decoder) nonEmptyIn(value []byte) string {
 	text := d.keys.text(string(unquote(value)))
 	if text == "" {
 		d.fail(errEmpty)
-		return ""
 	}
-	known.keep(value, text)
 	return text
 }
 
@@ -268,16 +266,14 @@ func (d *decoder) amount() decimal.Decimal {
 	if d.err != nil {
 		return decimal.Decimal{}
 	}
-	known := slotFor(d.memory, keptAmounts, value)
-	if known.holds(value) {
-		return known.value
-	}
-	amount, err := amountOf(value.Kind(), value)
+	return recall(d, value, keptAmounts, (*decoder).amountIn)
+}
+
+func (d *decoder) amountIn(value []byte) decimal.Decimal {
+	amount, err := amountOf(jsontext.Value(value).Kind(), value)
 	if err != nil {
 		d.fail(err)
-		return decimal.Decimal{}
 	}
-	known.keep(value, amount)
 	return amount
 }
 
@@ -331,13 +327,11 @@ func (d *decoder) time() time.Time {
 	if d.err != nil || value.Kind() != '"' {
 		return time.Time{}
 	}
-	known := slotFor(d.memory, keptTimes, value)
-	if known.holds(value) {
-		return known.value
-	}
-	at := parseTime(string(unquote(value)))
-	known.keep(value, at)
-	return at
+	return recall(d, value, keptTimes, (*decoder).timeIn)
+}
+
+func (d *decoder) timeIn(value []byte) time.Time {
+	return parseTime(string(unquote(value)))
 }
 
 // parseTime reads the usual spellings of a timestamp; one without a zone is

@@ -32,31 +32,22 @@ func timeField[T any](name string, at func(*T) *time.Time) field[T] {
 
 // recordField is a record within a record. In a list it is kept, for it comes
 // again.
-func recordField[T, R any](name string, inner fields[R], at func(*T) *R, kept func(*memory) *memo[R]) field[T] {
-	return field[T]{name: name, read: func(d *decoder, into *T) { inner.recall(d, at(into), kept) }}
+func recordField[T, R any](name string, inner fields[R], at func(*T) *R, kept func(*memory) memo[R]) field[T] {
+	return field[T]{name: name, read: func(d *decoder, into *T) {
+		if d.memory == nil || d.peek() != '{' {
+			inner.fill(d, at(into))
+		} else if value := d.value(); d.err == nil {
+			*at(into) = recall(d, value, kept, inner.fillFrom)
+		}
+	}}
 }
 
-// recall reads one object into a record, as fill does, unless the same object
-// was read before.
-func (fs fields[T]) recall(d *decoder, into *T, kept func(*memory) *memo[T]) {
-	if d.memory == nil || d.peek() != '{' {
-		fs.fill(d, into)
-		return
-	}
-	value := d.value()
-	if d.err != nil {
-		return
-	}
-	known := slotFor(d.memory, kept, value)
-	if known.holds(value) {
-		*into = known.value
-		return
-	}
+// fillFrom makes a record of the value that was read last.
+func (fs fields[T]) fillFrom(d *decoder, value []byte) (record T) {
 	inner := d.inside(value)
-	fs.fill(inner, into)
-	if d.err = inner.err; d.err == nil {
-		known.keep(value, *into)
-	}
+	fs.fill(inner, &record)
+	d.err = inner.err
+	return record
 }
 
 // matching is a member whose identifier the interface says to equal another's.
