@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"math/big"
-	"strconv"
 	"strings"
 
 	"github.com/shopspring/decimal"
@@ -107,11 +106,26 @@ func allDigits(text []byte) bool {
 // newDecimal returns digits·10^exponent. Digits may start with a minus.
 func newDecimal(digits []byte, exponent int) decimal.Decimal {
 	if len(digits) <= maxFastDigits {
-		value, _ := strconv.ParseInt(string(digits), 10, 64) // digits only, and few: it fits
-		return decimal.New(value, int32(exponent))           // #nosec G115 -- from -192 to 64: see parseAmount
+		return decimal.New(smallInt(digits), int32(exponent)) // #nosec G115 -- from -192 to 64: see parseAmount
 	}
 	value, _ := new(big.Int).SetString(string(digits), 10) // digits only: it parses
 	return decimal.NewFromBigInt(value, int32(exponent))   // #nosec G115 -- as above
+}
+
+// smallInt reads so few digits that they fit. They may start with a minus.
+func smallInt(digits []byte) int64 {
+	var value int64
+	negative := digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	for _, digit := range digits {
+		value = value*10 + int64(digit-'0')
+	}
+	if negative {
+		return -value
+	}
+	return value
 }
 
 // checkAmount says what is wrong with an amount to be sent, or "".

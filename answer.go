@@ -13,39 +13,37 @@ import (
 // maxKept is how much of an answer an error keeps, in bytes.
 const maxKept = 8 << 10
 
-// receive reads the answer of the last attempt, and closes it.
-func (x *exchange) receive(resp *http.Response) error {
+// receive reads an answer, closes it, and says what is wrong with it.
+func (x *exchange) receive(resp *http.Response) (failure error) {
 	defer func() {
 		_ = resp.Body.Close()
 		resp.Body = http.NoBody // what the library drains before it tries again
 	}()
-	x.received = true
 	var e envelope
 	switch {
 	case resp.StatusCode >= 400:
 		e = x.readRefusal(resp)
-		x.failure = x.apiError(resp, e)
+		failure = x.apiError(resp, e)
 	case resp.StatusCode >= 300:
-		x.failure = x.transportError(PhaseWait, ErrRedirect)
+		failure = x.transportError(PhaseWait, ErrRedirect)
 	case resp.StatusCode < 200:
-		x.failure = x.transportError(PhaseWait, fmt.Errorf("status %d is no answer", resp.StatusCode))
+		failure = x.transportError(PhaseWait, fmt.Errorf("status %d is no answer", resp.StatusCode))
 	default:
-		e, x.failure = x.readResult(resp)
+		e, failure = x.readResult(resp)
 	}
 	x.describe(resp, e)
-	return x.failure
+	return failure
 }
 
 // readResult reads the body of an answer that says yes, and keeps the beginning
 // of it: all of it for a caller who asked for the Response.
 func (x *exchange) readResult(resp *http.Response) (envelope, error) {
-	b := &body{src: resp.Body, limit: x.client.cfg.maxBytes, keep: x.keep()}
+	b, d := x.readFrom(resp.Body, x.client.cfg.maxBytes)
 	if x.cfg.response != nil {
 		b.keep = int(b.limit)
 	}
-	d := x.newDecoder(b)
-	d.want, d.size, d.drift = x.call.id, resp.ContentLength, x.newDrifts()
-	e, refused := x.open(d)
+	d.want, d.size, d.drift, d.terse = x.call.id, resp.ContentLength, x.newDrifts(), x.cfg.response == nil
+	e, refused := x.answer.open(d)
 	broken := b.err
 	if d.err != nil && broken == nil {
 		b.fill() // the decoder stopped early, at what is wrong
@@ -61,6 +59,9 @@ func (x *exchange) readResult(resp *http.Response) (envelope, error) {
 	case d.err != nil:
 		return e, x.decodeError(resp, d.err)
 	case refused:
+		if e.meta == nil {
+			e.meta = openRefusal(x.newDecoder(bytes.NewReader(x.kept))).meta
+		}
 		return e, x.apiError(resp, e)
 	default:
 		return e, nil
@@ -71,17 +72,49 @@ func (x *exchange) readResult(resp *http.Response) (envelope, error) {
 // much that no key is cut in two.
 func (x *exchange) keep() int { return maxKept + x.keys.overlap() }
 
+// A reading is what an answer is read with. It serves many calls, one at a
+// time, and nothing that is handed out is a part of it.
+type reading struct {
+	body    body
+	decoder decoder
+}
+
+// readFrom begins to read an answer of at most limit bytes.
+func (x *exchange) readFrom(src io.Reader, limit int64) (*body, *decoder) {
+	if x.reading == nil {
+		x.reading = x.client.readings().Get().(*reading)
+	}
+	b, d := &x.reading.body, &x.reading.decoder
+	*b = body{src: src, limit: limit, keep: x.keep(), head: b.head[:0]}
+	d.reset(b, x.keys)
+	return b, d
+}
+
+// largestReading bounds the answers after which a reading is used again: its
+// buffers are as large as what they held.
+const largestReading = 64 << 10
+
+// giveBack lets the next call use the reading.
+func (x *exchange) giveBack() {
+	r := x.reading
+	if r == nil || r.decoder.json.InputOffset() > largestReading || cap(r.body.head) > largestReading {
+		return
+	}
+	x.reading, r.body.src, r.decoder.answerState = nil, nil, answerState{}
+	x.client.readings().Put(r)
+}
+
 func (x *exchange) newDecoder(from io.Reader) *decoder {
-	d := &decoder{keys: x.keys}
-	d.json.Reset(from)
+	d := &decoder{}
+	d.reset(from, x.keys)
 	return d
 }
 
 // readRefusal reads the beginning of the body of an answer that says no. That
 // it may be cut does not matter: the status has been said.
 func (x *exchange) readRefusal(resp *http.Response) envelope {
-	b := &body{src: resp.Body, limit: int64(x.keep()), keep: x.keep()}
-	e := openRefusal(x.newDecoder(b))
+	b, d := x.readFrom(resp.Body, int64(x.keep()))
+	e := openRefusal(d)
 	b.fill()
 	x.kept = b.head
 	return e

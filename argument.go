@@ -25,6 +25,8 @@ func checkPathText(text string) string {
 		return "is required"
 	case text == "." || text == "..":
 		return "must not be a dot segment"
+	case len(text) <= maxPathText && isUnreserved(text):
+		return "" // as nearly all are
 	case strings.ContainsAny(text, `/\%?#`):
 		return `must not contain any of / \ % ? #`
 	case strings.ContainsFunc(text, isFormat):

@@ -1,9 +1,6 @@
 package gateway
 
-import (
-	"io"
-	"strings"
-)
+import "io"
 
 // A body reads an answer within a limit, keeps its beginning, and passes over
 // a byte-order mark.
@@ -49,12 +46,12 @@ func (b *body) fill() {
 // reading on while that could be the beginning of one.
 func (b *body) skipMark(p []byte, n int, err error) (int, error) {
 	const mark = "\uFEFF"
-	for err == nil && n < min(len(mark), len(p)) && strings.HasPrefix(mark, string(p[:n])) {
+	for err == nil && n < min(len(mark), len(p)) && mark[:n] == string(p[:n]) {
 		var more int
 		more, err = b.src.Read(p[n:min(len(mark), len(p))])
 		n += more
 	}
-	if strings.HasPrefix(string(p[:n]), mark) {
+	if n >= len(mark) && mark == string(p[:len(mark)]) {
 		n = copy(p, p[len(mark):n])
 	}
 	return n, err

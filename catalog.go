@@ -35,9 +35,9 @@ func (c *Client) Catalog(o CacheOptions) *Catalog {
 // reportRepeated tells the observers which elements of the listing repeat an
 // earlier one, as far as there are not too many.
 func (c *Client) reportRepeated(ctx context.Context, repeated []int) {
-	ctx = withOperation(ctx, opCoinNetworks)
+	about := &callContext{ctx, opCoinNetworks}
 	for _, i := range repeated[:min(len(repeated), maxDrifts)] {
-		c.reportDrift(ctx, Drift{Operation: opCoinNetworks, Pointer: "/result/" + strconv.Itoa(i), Kind: DriftMismatch})
+		c.reportDrift(about, Drift{Operation: opCoinNetworks, Pointer: "/result/" + strconv.Itoa(i), Kind: DriftMismatch})
 	}
 }
 

@@ -99,11 +99,7 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"net/http"
-	"net/url"
-	"strings"
-
-	"github.com/hashicorp/go-retryablehttp"
+	"sync"
 )
 
 // Version is the version of this library.
@@ -123,7 +119,7 @@ const (
 // A Client calls the gateway. Make it with [New], once, and share it: it never
 // changes and is safe for concurrent use. No way of printing it shows the key.
 type Client struct {
-	base   *url.URL
+	base   base
 	key    secret
 	keys   redactor
 	cfg    *config
@@ -131,9 +127,11 @@ type Client struct {
 
 	observers []Observer
 
-	// The HTTP clients stand behind functions because the buffers of their
-	// connections hold what was sent.
-	reads, writes func() *http.Client
+	// These stand behind functions because they hold the key, or have buffers
+	// with what was sent and what the service said.
+	reads, writes func() *carrier
+	shared        func() *headers
+	readings      func() *sync.Pool
 }
 
 // New returns a client for the gateway at baseURL, such as
@@ -164,11 +162,13 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		cfg.retry.InvoiceTimeout = cmp.Or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
 	}
 	cfg.retry = cfg.retry.withDefaults()
-	reads := newHTTPClient(cfg.http, cfg.retry.AttemptTimeout, readIdle)
-	writes := newHTTPClient(cfg.http, cfg.retry.InvoiceTimeout, writeIdle)
+	reads := newCarrier(cfg.http, cfg.retry.AttemptTimeout, readIdle)
+	writes := newCarrier(cfg.http, cfg.retry.InvoiceTimeout, writeIdle)
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
+	shared := newHeaders(cfg.userAgent, apiKey)
+	readings := &sync.Pool{New: func() any { return &reading{} }}
 	return &Client{
-		base:   base,
+		base:   newBase(base),
 		key:    newSecret(apiKey),
 		keys:   newRedactor(newSecret(apiKey)),
 		cfg:    cfg,
@@ -176,18 +176,20 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 
 		observers: cfg.observers(),
 
-		reads:  func() *http.Client { return reads },
-		writes: func() *http.Client { return writes },
+		reads:    func() *carrier { return reads },
+		writes:   func() *carrier { return writes },
+		shared:   func() *headers { return shared },
+		readings: func() *sync.Pool { return readings },
 	}, nil
 }
 
 // A call says what is particular to one request.
 type call struct {
 	op    string
-	route string   // as INTERFACE.md writes it; each {name} is filled with an argument
-	args  []string // for the route, in its order
-	query []param  // those with an empty value are left out
-	id    string   // the identifier that the record in the answer must have; empty for any
+	route string    // as INTERFACE.md writes it; each {name} is filled with an argument
+	args  [2]string // for the route, in its order
+	query []param   // those with an empty value are left out
+	id    string    // the identifier that the record in the answer must have; empty for any
 	key   keyPlace
 	json  bool    // whether a read says that it is JSON
 	write payload // what is posted; nil for a read
@@ -213,46 +215,29 @@ const (
 
 // do makes a call: the only way from a method to the wire and back.
 func do[T any](ctx context.Context, c *Client, what call, read reader[T], opts []CallOption) (T, error) {
-	var result, none T
-	x, err := c.newRequest(ctx, what, opts)
+	x := &exchangeOf[T]{exchange: exchange{client: c, call: what}, read: read}
+	x.answer = x
+	err := x.newRequest(ctx, opts)
+	if err == nil {
+		err = x.send()
+	}
 	if err != nil {
+		var none T
 		return none, err
 	}
-	x.open = func(d *decoder) (e envelope, refused bool) {
-		result, e, refused = open(d, read)
-		return e, refused
-	}
-	if err := x.send(); err != nil {
-		return none, err
-	}
-	return result, nil
+	return x.result, nil
 }
 
-// newRequest checks everything that a caller can get wrong, and builds the
-// request.
-func (c *Client) newRequest(ctx context.Context, what call, opts []CallOption) (*exchange, error) {
-	refuse := func(name, reason string) (*exchange, error) {
-		return nil, &ArgumentError{Op: what.op, Name: name, Reason: reason}
-	}
-	cfg, refusal := newCallConfig(what.op, opts)
-	if refusal != nil {
-		return nil, refusal
-	}
-	if name, reason := c.checkCall(ctx); reason != "" {
-		return refuse(name, reason)
-	}
-	target, name, reason := c.target(what)
-	if reason == "" && what.write != nil {
-		name, reason = what.write.check()
-	}
-	if reason != "" {
-		return refuse(name, reason)
-	}
-	x := &exchange{client: c, ctx: withOperation(ctx, what.op), call: what, cfg: cfg, keys: c.keys}
-	if err := x.takeKey(); err != nil {
-		return nil, err
-	}
-	return x, x.build(target)
+// An exchangeOf is an exchange with the result that is read from its answer.
+type exchangeOf[T any] struct {
+	exchange
+	read   reader[T]
+	result T
+}
+
+func (x *exchangeOf[T]) open(d *decoder) (e envelope, refused bool) {
+	x.result, e, refused = open(d, x.read)
+	return e, refused
 }
 
 // checkCall says what is wrong with what every call begins with, or "".
@@ -264,54 +249,5 @@ func (c *Client) checkCall(ctx context.Context) (name, reason string) {
 		return "ctx", "must not be nil"
 	default:
 		return "", ""
-	}
-}
-
-// target builds the URL of a call.
-func (c *Client) target(what call) (target *url.URL, name, reason string) {
-	u := *c.base
-	args := what.args
-	for segment := range strings.SplitSeq(strings.TrimPrefix(what.route, "/"), "/") {
-		if name = strings.Trim(segment, "{}"); name != segment {
-			segment, args = args[0], args[1:]
-			if reason = checkPathText(segment); reason != "" {
-				return nil, name, reason
-			}
-		}
-		u.Path += "/" + segment
-		u.RawPath += "/" + escape(segment)
-	}
-	for _, p := range what.query {
-		if reason := checkText(p.value, maxPathText); reason != "" {
-			return nil, p.name, reason
-		}
-		if p.value != "" {
-			u.RawQuery += "&" + p.name + "=" + escape(p.value)
-		}
-	}
-	u.RawQuery = strings.TrimPrefix(u.RawQuery, "&")
-	return &u, "", ""
-}
-
-// escape escapes everything but the unreserved characters of RFC 3986.
-func escape(text string) string {
-	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
-}
-
-// retryLoop returns the retry loop of one call. It keeps nothing of the call: it
-// asks the exchange what to do.
-func (c *Client) retryLoop(x *exchange) *retryablehttp.Client {
-	client := c.reads()
-	if x.call.write != nil {
-		client = c.writes()
-	}
-	return &retryablehttp.Client{
-		HTTPClient: client,
-		RetryMax:   c.cfg.retry.MaxAttempts - 1,
-
-		RequestLogHook: x.begin,
-		CheckRetry:     x.checkRetry,
-		Backoff:        x.backoff,
-		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
 	}
 }

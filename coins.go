@@ -90,6 +90,12 @@ var coinFields = fields[Coin]{
 	timeField("updated_at", func(c *Coin) *time.Time { return &c.UpdatedAt }),
 }
 
+var (
+	readPairs       = many(coinNetworkFields)
+	readPair        = one(coinNetworkFields)
+	readPairOrPairs = oneOrMany(coinNetworkFields)
+)
+
 // CoinNetworks lists all coins on all their networks, one element per pair. A
 // listing of none is empty, not nil.
 //
@@ -98,7 +104,7 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	return do(ctx, c, call{
 		op:    opCoinNetworks,
 		route: "/api/networks-coins",
-	}, many(coinNetworkFields), opts)
+	}, readPairs, opts)
 }
 
 // CoinNetwork returns the pair of an identifier from the listing: 1 to 256 bytes
@@ -111,9 +117,9 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 	return do(ctx, c, call{
 		op:    opCoinNetwork,
 		route: "/api/networks-coins/{id}",
-		args:  []string{id},
+		args:  [2]string{id},
 		id:    id,
-	}, one(coinNetworkFields), opts)
+	}, readPair, opts)
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names are
@@ -125,8 +131,8 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 	return do(ctx, c, call{
 		op:    opCoinNetworkBySymbol,
 		route: "/api/networks-coins/{coinSymbol}/{networkName}",
-		args:  []string{coinSymbol, networkName},
-	}, one(coinNetworkFields), opts)
+		args:  [2]string{coinSymbol, networkName},
+	}, readPair, opts)
 }
 
 // CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as
@@ -138,6 +144,6 @@ func (c *Client) CoinNetworksBySymbol(ctx context.Context, coinSymbol string, op
 	return do(ctx, c, call{
 		op:    opCoinNetworkBySymbol,
 		route: "/api/networks-coins/{coinSymbol}",
-		args:  []string{coinSymbol},
-	}, oneOrMany(coinNetworkFields), opts)
+		args:  [2]string{coinSymbol},
+	}, readPairOrPairs, opts)
 }

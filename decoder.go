@@ -24,10 +24,16 @@ var (
 // nothing more; whoever uses it looks at err at the end.
 type decoder struct {
 	json jsontext.Decoder
+	answerState
+}
+
+// An answerState is what a decoder knows of the answer that it reads.
+type answerState struct {
 	keys redactor
 	want string // the identifier asked for; empty for any
 	err  *fault
 
+	terse  bool             // an empty meta is of no interest
 	size   int64            // of the answer, in bytes; below 0 when it was not said
 	drift  *drifts          // nil when nobody asks for it
 	memory *memory          // of the list that is read; nil outside of one
@@ -36,6 +42,12 @@ type decoder struct {
 	// What a result that says nothing means is for the envelope to say.
 	empty   bool // nothing, where nothing could be meant
 	refused bool // an empty array where a record is expected
+}
+
+// reset makes d ready for another answer.
+func (d *decoder) reset(from io.Reader, keys redactor) {
+	d.json.Reset(from)
+	d.answerState = answerState{keys: keys}
 }
 
 // A fault is what is wrong with an answer, and where.
@@ -49,8 +61,8 @@ type fault struct {
 // same places.
 func (d *decoder) inside(value jsontext.Value) *decoder {
 	inner := &d.memory.inner
-	inner.json.Reset(bytes.NewBuffer(value)) // of which it reads without a copy
-	inner.keys, inner.drift, inner.err, inner.within = d.keys, d.drift, nil, d.pointer()
+	inner.reset(bytes.NewBuffer(value), d.keys) // of which it reads without a copy
+	inner.drift, inner.within = d.drift, d.pointer()
 	return inner
 }
 
@@ -254,11 +266,19 @@ func (d *decoder) nonEmptyIn(value []byte) string {
 }
 
 func (d *decoder) identifier() string {
-	id := d.nonEmpty()
-	if d.want != "" && id != d.want {
+	value := d.scalar('"')
+	switch {
+	case value == nil:
+		return ""
+	case d.want == "":
+		return d.nonEmptyIn(value)
+	case string(unquote(value)) == d.want:
+		return d.want
+	default:
+		id := d.nonEmptyIn(value)
 		d.fail(ErrResponseMismatch)
+		return id
 	}
-	return id
 }
 
 func (d *decoder) amount() decimal.Decimal {

@@ -45,7 +45,7 @@ func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool
 		case "message":
 			e.readMessage(d)
 		case "meta":
-			e.meta = d.keys.value(d.value())
+			e.readMeta(d)
 		case "result":
 			found = true
 			e.start = d.json.InputOffset()
@@ -90,10 +90,23 @@ func (e *envelope) readMessage(d *decoder) {
 	if d.err != nil {
 		return
 	}
-	message := string(unquote(value))
-	e.success = message == successMessage
-	e.missingKey = message == missingKeyMessage
-	e.message = strings.Clone(bounded(d.keys.text(message), maxMessage))
+	message := unquote(value)
+	if e.success = string(message) == successMessage; e.success {
+		e.message = d.keys.text(successMessage)
+		return
+	}
+	e.missingKey = string(message) == missingKeyMessage
+	e.message = strings.Clone(bounded(d.keys.text(string(message)), maxMessage))
+}
+
+// readMeta accepts anything. The empty object, which it is as described, is
+// not kept for a success that nobody asked to hear more of.
+func (e *envelope) readMeta(d *decoder) {
+	value := d.value()
+	if d.terse && string(value) == "{}" {
+		return
+	}
+	e.meta = d.keys.value(value)
 }
 
 // bounded cuts text to at most so many bytes, between two characters where it

@@ -16,14 +16,24 @@ import (
 // it so far. It is used by one goroutine, but for the latch.
 type exchange struct {
 	client *Client
-	ctx    context.Context
+	ctx    callContext
 	call   call
 	cfg    callConfig
 	key    secret
 	keys   redactor
-	open   func(*decoder) (e envelope, refused bool)
+	answer interface {
+		open(d *decoder) (e envelope, refused bool)
+	}
 
-	req   *retryablehttp.Request
+	target  url.URL
+	header  http.Header
+	carrier *carrier
+	http    http.Client // sends an attempt through the exchange itself
+	first   attempt
+	loop    retryablehttp.Client // asks the exchange what to do
+	req     retryablehttp.Request
+	reading *reading // of the answers; nil before there is one
+
 	latch *latch // of the attempt under way; nil for a read, and before there is a body
 
 	attempts int
@@ -33,13 +43,40 @@ type exchange struct {
 	begun    time.Time     // when the last attempt began
 	wait     time.Duration // before the next attempt
 	waiting  bool          // between two attempts
-	received bool          // the answer of the last attempt was read
 	cost     int64         // what the last retry took from the budget
 	note     string        // why there was no further attempt, where that is not plain
 	failure  error         // what is wrong with the last attempt
 
 	reported int     // attempts that the observers know of
 	drift    []Drift // in the last answer
+}
+
+// newRequest checks everything that a caller can get wrong, and builds the
+// request.
+func (x *exchange) newRequest(ctx context.Context, opts []CallOption) error {
+	if refusal := x.cfg.apply(x.call.op, opts); refusal != nil {
+		return refusal
+	}
+	name, reason := x.client.checkCall(ctx)
+	if reason != "" {
+		return x.refuse(name, reason)
+	}
+	name, reason = x.client.base.aim(&x.target, &x.call)
+	if reason == "" && x.call.write != nil {
+		name, reason = x.call.write.check()
+	}
+	if reason != "" {
+		return x.refuse(name, reason)
+	}
+	x.ctx, x.keys = callContext{ctx, x.call.op}, x.client.keys
+	if err := x.takeKey(); err != nil {
+		return err
+	}
+	return x.build()
+}
+
+func (x *exchange) refuse(name, reason string) error {
+	return &ArgumentError{Op: x.call.op, Name: name, Reason: reason}
 }
 
 // takeKey finds the key of the call, which it must have where it is sent.
@@ -74,7 +111,7 @@ func (x *exchange) askForKey() error {
 	if x.ctx.Err() != nil {
 		return x.transportError(PhaseStart, x.ctx.Err())
 	}
-	key, err := x.client.cfg.keySource(x.ctx)
+	key, err := x.client.cfg.keySource(&x.ctx)
 	if err != nil {
 		return x.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", foreign(err, newRedactor(newSecret(key)))))
 	}
@@ -85,31 +122,43 @@ func (x *exchange) askForKey() error {
 	return nil
 }
 
-// build makes the request.
-func (x *exchange) build(target *url.URL) error {
-	header := http.Header{
-		"Accept":     {"application/json"},
-		"User-Agent": {x.client.cfg.userAgent},
-	}
-	for name, values := range x.cfg.header {
-		header[name] = values
-	}
-	if x.call.json || x.call.write != nil {
-		header["Content-Type"] = []string{"application/json"}
-	}
-	if x.sendsKeyHeader() {
-		header["X-Api-Key"] = []string{x.key.reveal()}
-	}
+// build makes the request. The header is put in place by RoundTrip.
+func (x *exchange) build() error {
+	x.header = x.newHeader()
 	method := http.MethodGet
 	if x.call.write != nil {
 		method = http.MethodPost
 	}
-	req := &http.Request{Method: method, URL: target, Host: target.Host, Header: header, ProtoMajor: 1, ProtoMinor: 1}
-	x.req = &retryablehttp.Request{Request: req.WithContext(x.ctx)}
+	req := &http.Request{
+		Method: method, URL: &x.target, Host: x.target.Host, Header: x.client.shared().none, ProtoMajor: 1, ProtoMinor: 1,
+	}
+	x.req.Request = req.WithContext(&x.ctx)
 	if x.call.write == nil {
 		return nil
 	}
 	return x.attachBody(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
+}
+
+// newHeader makes the header of a request. The values that are alike in all
+// requests are shared: whoever sets a header puts another in their place.
+func (x *exchange) newHeader() http.Header {
+	shared := x.client.shared()
+	header := make(http.Header, 4)
+	header["Accept"], header["User-Agent"] = shared.json, shared.userAgent
+	for name, values := range x.cfg.header {
+		header[name] = values
+	}
+	if x.call.json || x.call.write != nil {
+		header["Content-Type"] = shared.json
+	}
+	switch {
+	case !x.sendsKeyHeader():
+	case x.cfg.key == nil && x.client.cfg.keySource == nil:
+		header["X-Api-Key"] = shared.key
+	default:
+		header["X-Api-Key"] = []string{x.key.reveal()}
+	}
+	return header
 }
 
 func (x *exchange) sendsKeyHeader() bool {
@@ -143,15 +192,30 @@ func (x *exchange) send() error {
 	}
 	outcome := OutcomeUnknown // a panic of the caller's transport leaves this
 	defer func() { release(outcome) }()
-	started := time.Now()
-	x.req.SetResponseHandler(x.receive)
-	_, err = x.client.retryLoop(x).Do(x.req)
+	x.makeLoop()
+	x.begun = time.Now()
+	started := x.begun
+	_, err = x.loop.Do(&x.req)
 	err = x.conclude(err)
+	x.giveBack()
 	if r := x.cfg.response; r != nil {
 		r.StatusCode, r.Attempts, r.Duration = x.status, x.attempts, time.Since(started)
 	}
 	outcome = OutcomeOf(err)
 	return err
+}
+
+// makeLoop makes the retry loop of the call.
+func (x *exchange) makeLoop() {
+	x.carrier = x.client.reads()
+	if x.call.write != nil {
+		x.carrier = x.client.writes()
+	}
+	x.http.Transport, x.http.CheckRedirect = x, noRedirect
+	x.loop.HTTPClient = &x.http
+	x.loop.RetryMax = x.client.cfg.retry.MaxAttempts - 1
+	x.loop.CheckRetry = x.checkRetry
+	x.loop.ErrorHandler = retryablehttp.PassthroughErrorHandler
 }
 
 // conclude says what came of the attempts. An error of the library itself is
@@ -175,17 +239,9 @@ func (x *exchange) conclude(libraryErr error) error {
 	return err
 }
 
-// begin notes when an attempt begins.
-func (x *exchange) begin(retryablehttp.Logger, *http.Request, int) {
-	x.begun, x.answered, x.drift = time.Now(), 0, nil
-}
-
-// checkRetry decides whether there is another attempt. The library asks once
-// for what the wire did, and once more when the answer could not be used.
+// checkRetry reads the answer of an attempt, unless it is one to be tried again
+// by its status, and decides whether there is another attempt.
 func (x *exchange) checkRetry(_ context.Context, resp *http.Response, err error) (bool, error) {
-	if x.received {
-		return x.mayPass() && x.again(false, 0), nil
-	}
 	x.waiting = false
 	x.attempts++
 	if err != nil {
@@ -196,15 +252,15 @@ func (x *exchange) checkRetry(_ context.Context, resp *http.Response, err error)
 	if x.cfg.response != nil {
 		*x.cfg.response = Response{}
 	}
-	if x.call.write != nil || !passingStatus(x.status) {
-		return false, nil
+	if x.call.write == nil && passingStatus(x.status) {
+		asked := retryAfter(resp.Header)
+		if x.again(throttles(x.status), asked) {
+			x.failure = &APIError{Op: x.call.op, StatusCode: x.status, RetryAfter: asked, Attempts: x.attempts, unread: true}
+			return true, nil
+		}
 	}
-	asked := retryAfter(resp.Header)
-	if !x.again(throttles(x.status), asked) {
-		return false, nil
-	}
-	x.failure = &APIError{Op: x.call.op, StatusCode: x.status, RetryAfter: asked, Attempts: x.attempts, unread: true}
-	return true, nil
+	x.failure = x.receive(resp)
+	return x.mayPass() && x.again(false, 0), nil
 }
 
 // mayPass reports whether the last attempt failed in a way that may pass, and
@@ -240,6 +296,7 @@ func (x *exchange) again(throttled bool, asked time.Duration) bool {
 		return false
 	}
 	x.cost = cost
+	x.loop.Backoff, x.loop.PrepareRetry = x.backoff, x.resume
 	return true
 }
 
@@ -253,8 +310,14 @@ func (x *exchange) remark(note string) {
 
 func (x *exchange) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	x.report(x.wait)
-	x.waiting, x.received = true, false
+	x.waiting = true
 	return x.wait
+}
+
+// resume begins another attempt.
+func (x *exchange) resume(*http.Request) error {
+	x.begun, x.answered, x.drift = time.Now(), 0, nil
+	return nil
 }
 
 // noAnswer is an attempt that got no answer.
@@ -276,7 +339,7 @@ func (x *exchange) noAnswer(err error) *TransportError {
 func (x *exchange) transportError(phase string, err error) *TransportError {
 	timeout := timedOut(err)
 	if x.ctx.Err() != nil {
-		err, timeout = ended(x.ctx, x.keys), errors.Is(x.ctx.Err(), context.DeadlineExceeded)
+		err, timeout = ended(&x.ctx, x.keys), errors.Is(x.ctx.Err(), context.DeadlineExceeded)
 	}
 	return &TransportError{
 		Op: x.call.op, Phase: phase, Attempts: x.attempts, LastStatus: x.status,

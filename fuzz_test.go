@@ -45,7 +45,7 @@ type readResult struct {
 	open func(d *decoder) (found bool, e envelope, refused bool)
 }
 
-func reading[T any](name string, read reader[T], isNil func(T) bool) readResult {
+func readWith[T any](name string, read reader[T], isNil func(T) bool) readResult {
 	return readResult{name, func(d *decoder) (bool, envelope, bool) {
 		result, e, refused := open(d, read)
 		return !isNil(result), e, refused
@@ -57,13 +57,13 @@ func nilPointer[T any](one *T) bool { return one == nil }
 
 func readersOfAll() []readResult {
 	return []readResult{
-		reading("many", many(coinNetworkFields), nilSlice[CoinNetwork]),
-		reading("one", one(coinNetworkFields), nilPointer[CoinNetwork]),
-		reading("oneOrMany", oneOrMany(coinNetworkFields), nilSlice[CoinNetwork]),
-		reading("withdrawal", one(withdrawalFields), nilPointer[Withdrawal]),
-		reading("rates", readRates, nilPointer[ExchangeRates]),
-		reading("balance", BalanceQuery{CoinSymbol: "USDT"}.read, nilPointer[Balance]),
-		reading("invoice", InvoiceRequest{OrderID: "A-17"}.read, nilPointer[Invoice]),
+		readWith("many", many(coinNetworkFields), nilSlice[CoinNetwork]),
+		readWith("one", one(coinNetworkFields), nilPointer[CoinNetwork]),
+		readWith("oneOrMany", oneOrMany(coinNetworkFields), nilSlice[CoinNetwork]),
+		readWith("withdrawal", one(withdrawalFields), nilPointer[Withdrawal]),
+		readWith("rates", readRates, nilPointer[ExchangeRates]),
+		readWith("balance", BalanceQuery{CoinSymbol: "USDT"}.read, nilPointer[Balance]),
+		readWith("invoice", InvoiceRequest{OrderID: "A-17"}.read, nilPointer[Invoice]),
 	}
 }
 
@@ -97,8 +97,8 @@ func FuzzEnvelope(f *testing.F) {
 }
 
 func newTestDecoder(answer io.Reader) *decoder {
-	d := &decoder{keys: newRedactor(newSecret(testKey))}
-	d.json.Reset(answer)
+	d := &decoder{}
+	d.reset(answer, newRedactor(newSecret(testKey)))
 	return d
 }
 
@@ -215,21 +215,22 @@ func FuzzPath(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	base, reason := parseBase("https://gateway.example/p%20q/é", false)
+	parsed, reason := parseBase("https://gateway.example/p%20q/é", false)
 	if reason != "" {
 		f.Fatal(reason)
 	}
-	c := &Client{base: base}
+	b := newBase(parsed)
 	const prefix = "/p%20q/%C3%A9"
 	f.Fuzz(func(t *testing.T, text string) {
-		checkPath(t, c, prefix+"/api/networks-coins/", text)
-		checkQuery(t, c, prefix+"/api/balance/?coinSymbol=", text)
+		checkPath(t, b, prefix+"/api/networks-coins/", text)
+		checkQuery(t, b, prefix+"/api/balance/?coinSymbol=", text)
 	})
 }
 
-func checkPath(t *testing.T, c *Client, before, text string) {
+func checkPath(t *testing.T, b base, before, text string) {
 	t.Helper()
-	target, name, reason := c.target(call{route: "/api/networks-coins/{id}", args: []string{text}})
+	var target url.URL
+	name, reason := b.aim(&target, &call{route: "/api/networks-coins/{id}", args: [2]string{text}})
 	if reason != "" {
 		if name != "id" || checkPathText(text) != reason {
 			t.Fatalf("%q: %s %s", text, name, reason)
@@ -248,9 +249,10 @@ func checkPath(t *testing.T, c *Client, before, text string) {
 	}
 }
 
-func checkQuery(t *testing.T, c *Client, before, text string) {
+func checkQuery(t *testing.T, b base, before, text string) {
 	t.Helper()
-	target, _, reason := c.target(call{route: "/api/balance/", query: []param{{"coinSymbol", text}, {"networkName", "n"}}})
+	var target url.URL
+	_, reason := b.aim(&target, &call{route: "/api/balance/", query: []param{{"coinSymbol", text}, {"networkName", "n"}}})
 	if reason != "" || text == "" {
 		return
 	}

@@ -42,7 +42,7 @@ func (x *exchange) hold() (release func(Outcome), err error) {
 	if x.call.write == nil || guard == nil {
 		return func(Outcome) {}, nil
 	}
-	order, owned := x.call.write.order(), x.owned(x.ctx)
+	order, owned := x.call.write.order(), x.owned(&x.ctx)
 	if err := guard.Begin(owned, order, x.cfg.resubmit); err != nil {
 		return nil, x.held(err)
 	}

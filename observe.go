@@ -81,12 +81,6 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-type operationKey struct{}
-
-func withOperation(ctx context.Context, op string) context.Context {
-	return context.WithValue(ctx, operationKey{}, op)
-}
-
 // OperationFromContext returns which operation a request is made for, for
 // whoever counts or traces them in a RoundTripper: "coin_networks",
 // "coin_network", "coin_network_by_symbol", "exchange_rates", "balance",
@@ -123,10 +117,10 @@ func (x *exchange) report(wait time.Duration) {
 		StatusCode: x.answered, Err: x.failure, Wait: wait, Duration: time.Since(x.begun),
 	}
 	for _, d := range x.drift {
-		x.client.reportDrift(x.ctx, d)
+		x.client.reportDrift(&x.ctx, d)
 	}
 	for _, o := range x.client.observers {
-		o.Attempt(x.ctx, a)
+		o.Attempt(&x.ctx, a)
 	}
 }
 

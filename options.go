@@ -179,14 +179,14 @@ type callConfig struct {
 	resubmit bool
 }
 
-// newCallConfig applies all options, also after one that is refused: a Response
+// apply applies all options, also after one that is refused: a Response
 // among them must not keep what an earlier call has left in it.
-func newCallConfig(op string, opts []CallOption) (cfg callConfig, refusal *ArgumentError) {
+func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentError) {
 	for _, opt := range opts {
 		if opt == nil {
 			opt = func(*callConfig) *ArgumentError { return &ArgumentError{Name: "opts", Reason: "holds a nil option"} }
 		}
-		if wrong := opt(&cfg); refusal == nil {
+		if wrong := opt(cfg); refusal == nil {
 			refusal = wrong
 		}
 	}
@@ -196,7 +196,7 @@ func newCallConfig(op string, opts []CallOption) (cfg callConfig, refusal *Argum
 	if refusal != nil {
 		refusal.Op = op
 	}
-	return cfg, refusal
+	return refusal
 }
 
 // A Response is what came with a result: [WithResponse] fills it, on failure

@@ -15,21 +15,26 @@ import (
 	"time"
 )
 
-// newHTTPClient returns the client that sends attempts of at most timeout. It
-// shares nothing with base but the transport.
-func newHTTPClient(base *http.Client, timeout, idle time.Duration) *http.Client {
-	var next http.RoundTripper
-	if base != nil {
-		next = base.Transport
-	}
-	if next == nil {
-		next = newTransport(idle)
-	}
-	return &http.Client{
-		Transport:     &attemptTripper{next: next, timeout: timeout},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+// A carrier sends attempts of at most timeout.
+type carrier struct {
+	next    http.RoundTripper
+	timeout time.Duration
+	expired error // the cause of the end of an attempt that took too long
 }
+
+// newCarrier returns a carrier that shares nothing with base but the transport.
+func newCarrier(base *http.Client, timeout, idle time.Duration) *carrier {
+	c := &carrier{timeout: timeout, expired: &attemptTimeout{timeout}}
+	if base != nil {
+		c.next = base.Transport
+	}
+	if c.next == nil {
+		c.next = newTransport(idle)
+	}
+	return c
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 const (
 	readIdle = 90 * time.Second
@@ -56,37 +61,44 @@ func newTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// attemptTripper sends one attempt at a time: under its own timeout, watched, and
-// with no way for the retry library to close the idle connections of a
-// transport that others may use too.
-type attemptTripper struct {
-	next    http.RoundTripper
-	timeout time.Duration
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (t *attemptTripper) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	seen := &progress{}
-	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, &attemptTimeout{t.timeout})
+// RoundTrip sends one attempt: under its own timeout, and watched. The exchange
+// is its own transport. So the header is put in place here, where net/http does
+// not copy it for redirects, and the retry library finds no idle connections to
+// close, which others may use too.
+func (x *exchange) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+	a := x.newAttempt()
+	ctx, cancel := context.WithTimeoutCause(req.Context(), x.carrier.timeout, x.carrier.expired)
 	defer func() {
 		if resp == nil {
 			cancel()
 		}
 	}()
-	answer, err := t.next.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
+	req = req.WithContext(httptrace.WithClientTrace(ctx, a.watch()))
+	req.Header = x.header
+	answer, err := x.carrier.next.RoundTrip(req)
 	switch {
 	case err != nil:
 		discard(answer)
-		return nil, seen.failure(ctx, err)
+		return nil, a.failure(ctx, err)
 	case answer == nil:
-		return nil, seen.failure(ctx, errNoAnswer)
+		return nil, a.failure(ctx, errNoAnswer)
 	}
 	if answer.Body == nil {
 		answer.Body = http.NoBody
 	}
-	answer.Body = &attemptBody{answer.Body, ctx, cancel}
+	a.body = attemptBody{answer.Body, ctx, cancel}
+	answer.Body = &a.body
 	dropBadLocation(answer)
 	return answer, nil
+}
+
+// newAttempt returns the attempt that begins. The first, which mostly is the
+// only one, is a part of the exchange.
+func (x *exchange) newAttempt() *attempt {
+	if x.attempts > 0 {
+		return &attempt{}
+	}
+	return &x.first
 }
 
 var errNoAnswer = errors.New("the RoundTripper returned neither an answer nor an error")
@@ -104,6 +116,34 @@ func dropBadLocation(answer *http.Response) {
 	if _, err := answer.Location(); err != nil {
 		answer.Header.Del("Location")
 	}
+}
+
+// A callContext is the context of the caller during a call, which also knows
+// the operation.
+type callContext struct {
+	context.Context
+	op string
+}
+
+type operationKey struct{}
+
+// Value implements [context.Context].
+func (c *callContext) Value(key any) any {
+	if key == (operationKey{}) {
+		return c.op
+	}
+	return c.Context.Value(key)
+}
+
+// headers are values of headers that are alike in all requests of a client, and
+// none. Nobody changes them.
+type headers struct {
+	json, userAgent, key []string
+	none                 http.Header
+}
+
+func newHeaders(userAgent, key string) *headers {
+	return &headers{[]string{"application/json"}, []string{userAgent}, []string{key}, http.Header{}}
 }
 
 // An attemptTimeout is the cause of an attempt that took too long.
@@ -156,29 +196,44 @@ func timeoutOr(ctx context.Context, err error) error {
 	return err
 }
 
-// A progress watches how far an attempt comes. Its hooks may be called from
-// other goroutines, and after the attempt is over.
-type progress struct {
-	phase atomic.Value
+// An attempt is one request on its way, and how far it comes. Its hooks may be
+// called from other goroutines, and after the attempt is over.
+type attempt struct {
+	step  atomic.Int32 // an index into steps
+	trace httptrace.ClientTrace
+	body  attemptBody
 }
 
-func (p *progress) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GetConn:           func(string) { p.phase.Store(PhaseDial) },
-		TLSHandshakeStart: func() { p.phase.Store(PhaseTLS) },
-		GotConn:           func(httptrace.GotConnInfo) { p.phase.Store(PhaseWrite) },
+// steps are how far an attempt has come; the first is before net/http was
+// reached.
+var steps = [...]string{PhaseStart, PhaseDial, PhaseTLS, PhaseWrite, PhaseWait}
+
+const (
+	stepDial int32 = iota + 1
+	stepTLS
+	stepWrite
+	stepWait
+)
+
+func (a *attempt) watch() *httptrace.ClientTrace {
+	a.trace = httptrace.ClientTrace{
+		GetConn:           func(string) { a.step.Store(stepDial) },
+		TLSHandshakeStart: func() { a.step.Store(stepTLS) },
+		GotConn:           func(httptrace.GotConnInfo) { a.step.Store(stepWrite) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
-				p.phase.Store(PhaseWait)
+				a.step.Store(stepWait)
 			}
 		},
 	}
+	return &a.trace
 }
 
 // failure says how far the attempt came. What a transport reported beats what
 // an error looks like; some report nothing.
-func (p *progress) failure(ctx context.Context, err error) *attemptError {
-	phase, traced := p.phase.Load().(string)
+func (a *attempt) failure(ctx context.Context, err error) *attemptError {
+	step := a.step.Load()
+	phase, traced := steps[step], step > 0
 	if !traced {
 		phase = phaseOf(err)
 	}

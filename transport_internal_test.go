@@ -24,10 +24,7 @@ func TestNewTransport(t *testing.T) {
 	t.Parallel()
 	c, err := New("https://gateway.test", "")
 	require.NoError(t, err)
-	transportOf := func(client *http.Client) *http.Transport {
-		return client.Transport.(*attemptTripper).next.(*http.Transport)
-	}
-	reads, writes := transportOf(c.reads()), transportOf(c.writes())
+	reads, writes := c.reads().next.(*http.Transport), c.writes().next.(*http.Transport)
 	assert.NotSame(t, reads, writes, "invoices have a pool of their own")
 	assert.LessOrEqual(t, writes.IdleConnTimeout, 2*time.Second, "an invoice is not put on an old connection")
 	for _, transport := range []*http.Transport{reads, writes} {
@@ -45,19 +42,24 @@ func TestNewTransport(t *testing.T) {
 }
 
 // The caller's client is neither changed nor used beyond its transport.
-func TestNewHTTPClient_OfTheCaller(t *testing.T) {
+func TestNewCarrier_OfTheCaller(t *testing.T) {
 	t.Parallel()
 	transport := &http.Transport{}
 	theirs := &http.Client{Transport: transport, Jar: panicJar{}, Timeout: time.Second}
 	before := *theirs
-	ours := newHTTPClient(theirs, time.Minute, time.Second)
+	ours := newCarrier(theirs, time.Minute, time.Second)
 	assert.Equal(t, before.Timeout, theirs.Timeout)
 	assert.Nil(t, theirs.CheckRedirect)
-	assert.Nil(t, ours.Jar)
-	assert.Zero(t, ours.Timeout, "the timeout of an attempt is its own")
-	assert.Same(t, transport, ours.Transport.(*attemptTripper).next)
-	assert.Equal(t, http.ErrUseLastResponse, ours.CheckRedirect(nil, nil))
-	_, closes := ours.Transport.(interface{ CloseIdleConnections() })
+	assert.Same(t, transport, ours.next)
+
+	c, err := New("https://gateway.test", "", WithHTTPClient(theirs))
+	require.NoError(t, err)
+	x := &exchange{client: c}
+	x.makeLoop()
+	assert.Nil(t, x.http.Jar)
+	assert.Zero(t, x.http.Timeout, "the timeout of an attempt is its own")
+	assert.Equal(t, http.ErrUseLastResponse, x.http.CheckRedirect(nil, nil))
+	_, closes := x.http.Transport.(interface{ CloseIdleConnections() })
 	assert.False(t, closes, "the retry library must not be able to close the caller's connections")
 }
 

@@ -53,12 +53,21 @@ var withdrawalFields = fields[Withdrawal]{
 	required("withdrawRequestId", (*decoder).identifier, func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
 }
 
+var readWithdrawal = one(withdrawalFields)
+
+// readStatus keeps a status that the interface does not list.
 func readStatus(d *decoder) WithdrawalStatus {
-	status := WithdrawalStatus(d.nonEmpty())
-	if !status.Known() {
-		d.note(DriftUnknownStatus)
+	value := d.scalar('"')
+	if value == nil {
+		return ""
 	}
-	return status
+	for _, known := range [...]WithdrawalStatus{WithdrawalPending, WithdrawalFailed, WithdrawalCompleted} {
+		if string(unquote(value)) == string(known) {
+			return known
+		}
+	}
+	d.note(DriftUnknownStatus)
+	return WithdrawalStatus(d.nonEmptyIn(value))
 }
 
 // Withdrawal returns where a withdrawal stands. How a withdrawal is requested,
@@ -71,9 +80,9 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 	return do(ctx, c, call{
 		op:    opWithdrawal,
 		route: "/api/withdrawal/inquiry/{withdrawRequestId}",
-		args:  []string{withdrawRequestID},
+		args:  [2]string{withdrawRequestID},
 		id:    withdrawRequestID,
 		key:   keyInHeader,
 		json:  true,
-	}, one(withdrawalFields), opts)
+	}, readWithdrawal, opts)
 }
