@@ -118,34 +118,6 @@ func dropBadLocation(answer *http.Response) {
 	}
 }
 
-// A callContext is the context of the caller during a call, which also knows
-// the operation.
-type callContext struct {
-	context.Context
-	op string
-}
-
-type operationKey struct{}
-
-// Value implements [context.Context].
-func (c *callContext) Value(key any) any {
-	if key == (operationKey{}) {
-		return c.op
-	}
-	return c.Context.Value(key)
-}
-
-// headers are values of headers that are alike in all requests of a client, and
-// none. Nobody changes them.
-type headers struct {
-	json, userAgent, key []string
-	none                 http.Header
-}
-
-func newHeaders(userAgent, key string) *headers {
-	return &headers{[]string{"application/json"}, []string{userAgent}, []string{key}, http.Header{}}
-}
-
 // An attemptTimeout is the cause of an attempt that took too long.
 type attemptTimeout struct{ after time.Duration }
 

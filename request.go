@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// newRequest checks everything that a caller can get wrong, and builds the
+// request.
+func (x *exchange) newRequest(ctx context.Context, opts []CallOption) error {
+	if refusal := x.cfg.apply(x.call.op, opts); refusal != nil {
+		return refusal
+	}
+	name, reason := x.client.checkCall(ctx)
+	if reason != "" {
+		return x.refuse(name, reason)
+	}
+	name, reason = x.client.base.aim(&x.target, &x.call)
+	if reason == "" && x.call.write != nil {
+		name, reason = x.call.write.check()
+	}
+	if reason != "" {
+		return x.refuse(name, reason)
+	}
+	x.ctx, x.keys = callContext{ctx, x.call.op}, x.client.keys
+	if err := x.takeKey(); err != nil {
+		return err
+	}
+	return x.build()
+}
+
+func (x *exchange) refuse(name, reason string) error {
+	return &ArgumentError{Op: x.call.op, Name: name, Reason: reason}
+}
+
+// takeKey finds the key of the call, which it must have where it is sent.
+func (x *exchange) takeKey() error {
+	x.key = x.client.key
+	switch {
+	case x.cfg.key != nil:
+		x.key = *x.cfg.key
+	case x.client.cfg.keySource != nil && x.mayNeedKey():
+		if err := x.askForKey(); err != nil {
+			return err
+		}
+	}
+	if x.call.key != keyNowhere && x.key.empty() {
+		return &ArgumentError{
+			Op: x.call.op, Name: "apiKey", err: ErrMissingAPIKey,
+			Reason: "is required for this call: give it to New, WithAPIKeySource or WithCallAPIKey",
+		}
+	}
+	if x.key.reveal() != x.client.key.reveal() {
+		x.keys = newRedactor(x.client.key, x.key)
+	}
+	return nil
+}
+
+func (x *exchange) mayNeedKey() bool {
+	return x.call.key != keyNowhere || x.client.cfg.keyOnPublic
+}
+
+// askForKey asks the source that the caller has given.
+func (x *exchange) askForKey() error {
+	if x.ctx.Err() != nil {
+		return x.transportError(PhaseStart, x.ctx.Err())
+	}
+	key, err := x.client.cfg.keySource(&x.ctx)
+	if err != nil {
+		return x.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", foreign(err, newRedactor(newSecret(key)))))
+	}
+	if reason := checkKey(key); reason != "" && key != "" {
+		return &ArgumentError{Op: x.call.op, Name: "WithAPIKeySource", Reason: "the key " + reason}
+	}
+	x.key = newSecret(key)
+	return nil
+}
+
+// build makes the request. The header is put in place by RoundTrip.
+func (x *exchange) build() error {
+	x.header = x.newHeader()
+	method := http.MethodGet
+	if x.call.write != nil {
+		method = http.MethodPost
+	}
+	req := &http.Request{
+		Method: method, URL: &x.target, Host: x.target.Host, Header: x.client.shared().none, ProtoMajor: 1, ProtoMinor: 1,
+	}
+	x.req.Request = req.WithContext(&x.ctx)
+	if x.call.write == nil {
+		return nil
+	}
+	return x.attachBody(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
+}
+
+// newHeader makes the header of a request. The values that are alike in all
+// requests are shared: whoever sets a header puts another in their place.
+func (x *exchange) newHeader() http.Header {
+	shared := x.client.shared()
+	header := make(http.Header, 4)
+	header["Accept"], header["User-Agent"] = shared.json, shared.userAgent
+	for name, values := range x.cfg.header {
+		header[name] = values
+	}
+	if x.call.json || x.call.write != nil {
+		header["Content-Type"] = shared.json
+	}
+	switch {
+	case !x.sendsKeyHeader():
+	case x.cfg.key == nil && x.client.cfg.keySource == nil:
+		header["X-Api-Key"] = shared.key
+	default:
+		header["X-Api-Key"] = []string{x.key.reveal()}
+	}
+	return header
+}
+
+func (x *exchange) sendsKeyHeader() bool {
+	if x.call.key == keyNowhere {
+		return x.client.cfg.keyOnPublic && !x.key.empty()
+	}
+	return x.call.key == keyInHeader
+}
+
+// attachBody gives each attempt a latch of its own over the body. GetBody must
+// stay nil: with it net/http would replay the body by itself. SetBody calls the
+// function once to learn the length, so there is a latch from the start.
+func (x *exchange) attachBody(body []byte) error {
+	err := x.req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) {
+		x.latch = newLatch(body)
+		return x.latch, nil
+	}))
+	x.req.GetBody = nil
+	return err
+}
+
+// A callContext is the context of the caller during a call, which also knows
+// the operation.
+type callContext struct {
+	context.Context
+	op string
+}
+
+type operationKey struct{}
+
+// Value implements [context.Context].
+func (c *callContext) Value(key any) any {
+	if key == (operationKey{}) {
+		return c.op
+	}
+	return c.Context.Value(key)
+}
+
+// headers are values of headers that are alike in all requests of a client, and
+// none. Nobody changes them.
+type headers struct {
+	json, userAgent, key []string
+	none                 http.Header
+}
+
+func newHeaders(userAgent, key string) *headers {
+	return &headers{[]string{"application/json"}, []string{userAgent}, []string{key}, http.Header{}}
+}
