@@ -33,7 +33,12 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.nofailfile", "true")
 	flag.Parse()
 	log.SetOutput(io.Discard) // net/http's own remarks; TestHostile_Remarks counts them
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m,
+		// toxiproxy leaves the two ends of a link behind that was cut
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).write"),
+	)
 }
 
 // order is a request for an invoice with every field.
