@@ -10,10 +10,10 @@ import (
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/examples/internal/cli"
 	"github.com/cryptogw/gateway/examples/internal/clitest"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 func TestRun(t *testing.T) {
-	t.Parallel()
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -40,7 +40,6 @@ TRX   Tron     845.12
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			stdout, err := clitest.Call(t.Context(), t, run, clitest.Gateway(t), test.args...)
 			require.NoError(t, err)
 			assert.Equal(t, test.want, stdout)
@@ -49,7 +48,6 @@ TRX   Tron     845.12
 }
 
 func TestRun_nothingThere(t *testing.T) {
-	t.Parallel()
 	stdout, err := clitest.Call(t.Context(), t, run, clitest.Gateway(t), "DOGE")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	assert.Equal(t, 1, cli.Code(err))
@@ -57,11 +55,10 @@ func TestRun_nothingThere(t *testing.T) {
 }
 
 func TestRun_noKey(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
-	env := map[string]string{cli.BaseURL: gw.URL}
+	clitest.Setenv(t, &gatewaytest.Server{URL: gw.URL})
 	var stdout strings.Builder
-	err := run(t.Context(), nil, func(name string) string { return env[name] }, &stdout)
+	err := run(t.Context(), nil, &stdout)
 	require.ErrorIs(t, err, gateway.ErrMissingAPIKey)
 	assert.Equal(t, 2, cli.Code(err))
 	assert.Empty(t, stdout.String())
@@ -69,7 +66,6 @@ func TestRun_noKey(t *testing.T) {
 }
 
 func TestRun_arguments(t *testing.T) {
-	t.Parallel()
 	clitest.NeedsGateway(t, run)
 	clitest.RefusesArguments(t, run, map[string][]string{
 		"\"c\" is one argument too many\nusage: balance [SYMBOL [NETWORK]]": {"a", "b", "c"},

@@ -22,14 +22,12 @@ USDT  Solana                   0.8   5             50000         yes      yes   
 `
 
 func TestRun_oneCoin(t *testing.T) {
-	t.Parallel()
 	stdout, err := clitest.Call(t.Context(), t, run, clitest.Gateway(t), "USDT")
 	require.NoError(t, err)
 	assert.Equal(t, tether, stdout)
 }
 
 func TestRun_allCoins(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.NoError(t, err)
@@ -46,7 +44,6 @@ func TestRun_allCoins(t *testing.T) {
 }
 
 func TestRun_unknownCoin(t *testing.T) {
-	t.Parallel()
 	stdout, err := clitest.Call(t.Context(), t, run, clitest.Gateway(t), "usdt")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	require.ErrorContains(t, err, `the gateway has no coin "usdt"; symbols are upper case`)
@@ -55,7 +52,6 @@ func TestRun_unknownCoin(t *testing.T) {
 }
 
 func TestRun_refused(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	gw.Inject(gatewaytest.OpCoinNetworks, 1, gatewaytest.Refuse(403, "not from there"))
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
@@ -65,7 +61,6 @@ func TestRun_refused(t *testing.T) {
 }
 
 func TestRun_arguments(t *testing.T) {
-	t.Parallel()
 	clitest.NeedsGateway(t, run)
 	clitest.RefusesArguments(t, run, map[string][]string{
 		"\"Tron\" is one argument too many\nusage: coins [SYMBOL]": {"USDT", "Tron"},

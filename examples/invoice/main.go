@@ -28,12 +28,12 @@ const (
 
 func main() { os.Exit(cli.Main(run)) }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	request, err := parse(args)
 	if err != nil {
 		return err
 	}
-	client, err := cli.Client(getenv)
+	client, err := cli.Client()
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ func order(more ...string) []string {
 }
 
 func TestRun_succeeded(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw, order("-currency", "usd", "-coin", "USDT", "-network", "Tron")...)
 	require.NoError(t, err)
@@ -36,7 +35,6 @@ func TestRun_succeeded(t *testing.T) {
 
 // What is true of an invoice stands in the message and in the exit code.
 func TestRun_failed(t *testing.T) {
-	t.Parallel()
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for name, test := range map[string]struct {
@@ -53,7 +51,6 @@ func TestRun_failed(t *testing.T) {
 		"unknown, is not": {t.Context(), gatewaytest.BadGateway(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			gw := clitest.Gateway(t)
 			gw.Inject(gatewaytest.OpCreateInvoice, 1, test.trouble)
 			stdout, err := clitest.Call(test.ctx, t, run, gw, order()...)
@@ -68,7 +65,6 @@ func TestRun_failed(t *testing.T) {
 
 // What the client itself refuses was not sent either.
 func TestRun_refusedHere(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	_, err := clitest.Call(t.Context(), t, run, gw, order("-currency", "US D")...)
 	require.ErrorContains(t, err, "nothing was sent: gateway: create_invoice: baseCurrency: must not contain spaces")
@@ -77,7 +73,6 @@ func TestRun_refusedHere(t *testing.T) {
 }
 
 func TestRun_arguments(t *testing.T) {
-	t.Parallel()
 	clitest.NeedsGateway(t, run, order()...)
 	clitest.RefusesArguments(t, run, map[string][]string{
 		"-order is missing\nusage: invoice -order ID":                     {"-price", "1", "-amount", "1"},

@@ -21,15 +21,15 @@ import (
 
 func main() { os.Exit(cli.Main(run)) }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if _, err := cli.Parse(flag.NewFlagSet("quickstart", flag.ContinueOnError), args, 0, 0); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 
-	if getenv(cli.BaseURL) != "" {
-		client, err := cli.Client(getenv)
+	if cli.Configured() {
+		client, err := cli.Client()
 		if err != nil {
 			return err
 		}

@@ -81,7 +81,6 @@ COMPLETED: 50 USDT to TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE
 var anID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func TestRun_standIn(t *testing.T) {
-	t.Parallel()
 	stdout, err := clitest.Call(t.Context(), t, run, nil)
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(stdout, "\n")
@@ -91,7 +90,6 @@ func TestRun_standIn(t *testing.T) {
 
 // With a gateway of somebody it must not create anything there.
 func TestRun_configured(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.NoError(t, err)
@@ -105,7 +103,6 @@ func TestRun_configured(t *testing.T) {
 }
 
 func TestRun_refused(t *testing.T) {
-	t.Parallel()
 	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpExchangeRates, gatewaytest.OpBalance} {
 		gw := clitest.Gateway(t)
 		gw.Inject(op, 1, gatewaytest.Refuse(401, "who are you"))
@@ -139,7 +136,6 @@ func TestWatch_failed(t *testing.T) {
 }
 
 func TestRun_arguments(t *testing.T) {
-	t.Parallel()
 	clitest.RefusesArguments(t, run, map[string][]string{
 		"\"now\" is one argument too many\nusage: quickstart": {"now"},
 	})

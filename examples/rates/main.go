@@ -17,12 +17,12 @@ import (
 
 func main() { os.Exit(cli.Main(run)) }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	args, err := cli.Parse(flag.NewFlagSet("rates [SYMBOL]", flag.ContinueOnError), args, 0, 1)
 	if err != nil {
 		return err
 	}
-	client, err := cli.Client(getenv)
+	client, err := cli.Client()
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 )
 
 func TestRun_allCoins(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.NoError(t, err)
@@ -27,14 +26,12 @@ func TestRun_allCoins(t *testing.T) {
 }
 
 func TestRun_oneCoin(t *testing.T) {
-	t.Parallel()
 	stdout, err := clitest.Call(t.Context(), t, run, clitest.Gateway(t), "DOGE")
 	require.NoError(t, err)
 	assert.Equal(t, "COIN  USD         EUR\nDOGE  0.12345678  0.11396\n", stdout)
 }
 
 func TestRun_unknownCoin(t *testing.T) {
-	t.Parallel()
 	stdout, err := clitest.Call(t.Context(), t, run, clitest.Gateway(t), "doge")
 	require.EqualError(t, err, `the gateway has no rate of "doge"; symbols are upper case`)
 	assert.Equal(t, 1, cli.Code(err))
@@ -43,7 +40,6 @@ func TestRun_unknownCoin(t *testing.T) {
 
 // A rate that is missing is an error, and not a price of zero.
 func TestRun_missingRate(t *testing.T) {
-	t.Parallel()
 	gw := clitest.Gateway(t)
 	gw.SetRate("ETH", "3127.45", "")
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
@@ -54,7 +50,6 @@ func TestRun_missingRate(t *testing.T) {
 }
 
 func TestRun_arguments(t *testing.T) {
-	t.Parallel()
 	clitest.NeedsGateway(t, run)
 	clitest.RefusesArguments(t, run, map[string][]string{
 		"\"usd\" is one argument too many\nusage: rates [SYMBOL]": {"BTC", "usd"},

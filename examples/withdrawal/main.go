@@ -1,11 +1,15 @@
-// Command withdrawal follows a withdrawal until it is COMPLETED or FAILED, and
-// prints a line whenever anything of it changes.
+// Command withdrawal follows a withdrawal until it is COMPLETED or FAILED:
+//
+//	go run ./examples/withdrawal -timeout 1h ID
+//
+// On a terminal it shows one line that is written anew every second; elsewhere
+// it prints a line whenever anything of the withdrawal changes. Ctrl-C ends it,
+// with the withdrawal as it was seen last and exit code 130.
 package main
 
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -16,7 +20,7 @@ import (
 
 func main() { os.Exit(cli.Main(run)) }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("withdrawal [flags] ID", flag.ContinueOnError)
 	every := flags.Duration("every", 2*time.Second, "the shortest `time` between two inquiries; the longest is ten times as long")
 	timeout := flags.Duration("timeout", 10*time.Minute, "the longest `time` to wait")
@@ -24,19 +28,25 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err != nil {
 		return err
 	}
-	client, err := cli.Client(getenv)
+	shown := displayOn(stdout)
+	client, err := cli.Client(gateway.WithObserver(shown))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, *timeout)
 	defer cancel()
+	return follow(ctx, client, args[0], gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}, shown)
+}
 
-	wait := gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}
-	for w, err := range client.WatchWithdrawal(ctx, args[0], wait) {
+// follow shows a withdrawal until it has ended.
+func follow(ctx context.Context, client *gateway.Client, id string, wait gateway.WaitOptions, shown display) error {
+	stop := shown.start()
+	defer stop()
+	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "%s: %s %s, fee %s, on %s to %s\n", w.Status, w.Amount, w.Coin, w.Fee, w.Network, w.Destination)
+		shown.changed(w)
 		if w.Status == gateway.WithdrawalFailed {
 			return &gateway.WithdrawalFailedError{Withdrawal: w}
 		}

@@ -15,10 +15,11 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Environment variables that the examples read.
+// Environment variables that the examples read, by [gateway.FromEnv].
 const (
-	BaseURL = "GATEWAY_BASE_URL"
-	APIKey  = "GATEWAY_API_KEY"
+	BaseURL    = "GATEWAY_BASE_URL"
+	APIKey     = "GATEWAY_API_KEY"
+	APIKeyFile = "GATEWAY_API_KEY_FILE"
 )
 
 // Exit codes. A program may have further ones, see [Exit].
@@ -29,7 +30,7 @@ const (
 )
 
 // A Program is an example without the process around it.
-type Program func(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error
+type Program func(ctx context.Context, args []string, stdout io.Writer) error
 
 // Main runs a program, whose context Ctrl-C ends, and returns its exit code: 0
 // when it did what it was asked, 1 when that failed, 2 when it was called
@@ -42,7 +43,7 @@ func Main(program Program) int {
 }
 
 func run(ctx context.Context, program Program, stderr io.Writer) int {
-	err := program(ctx, os.Args[1:], os.Getenv, os.Stdout)
+	err := program(ctx, os.Args[1:], os.Stdout)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 	}
@@ -76,13 +77,16 @@ func (e *exitError) Unwrap() error { return e.error }
 // Exit returns err with the exit code of the program.
 func Exit(code int, err error) error { return &exitError{code, err} }
 
+// Configured reports whether the environment names a gateway.
+func Configured() bool { return os.Getenv(BaseURL) != "" }
+
 // Client returns a client for the gateway that the environment names.
-func Client(getenv func(string) string) (*gateway.Client, error) {
-	if getenv(BaseURL) == "" {
-		return nil, Exit(exitUsage, errors.New(
-			"set "+BaseURL+" and "+APIKey+" to use a gateway; `go run ./examples/quickstart` needs neither"))
+func Client(opts ...gateway.Option) (*gateway.Client, error) {
+	if !Configured() {
+		return nil, Exit(exitUsage, fmt.Errorf(
+			"set %s, and %s or %s, to use a gateway; `go run ./examples/quickstart` needs none of them", BaseURL, APIKey, APIKeyFile))
 	}
-	return gateway.New(getenv(BaseURL), getenv(APIKey))
+	return gateway.FromEnv(opts...)
 }
 
 // Parse reads the arguments of a program into its flags, whose name is the

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 func TestCode(t *testing.T) {
@@ -68,23 +71,64 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// setenv sets the variables of [Client], and no others of them.
+func setenv(t *testing.T, baseURL, key, file string) {
+	t.Helper()
+	t.Setenv(BaseURL, baseURL)
+	t.Setenv(APIKey, key)
+	t.Setenv(APIKeyFile, file)
+}
+
 func TestClient(t *testing.T) {
-	t.Parallel()
-	env := map[string]string{BaseURL: "http://gateway.example"}
-	_, err := Client(func(name string) string { return env[name] })
-	require.ErrorContains(t, err, "must begin with https://")
-	assert.Equal(t, 2, Code(err))
-	env[BaseURL] = "https://gateway.example"
-	client, err := Client(func(name string) string { return env[name] })
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte(gw.APIKey+"\n"), 0o600))
+	for name, keys := range map[string][2]string{
+		"a key":            {gw.APIKey, ""},
+		"a file for a key": {"", file},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setenv(t, gw.URL, keys[0], keys[1])
+			assert.True(t, Configured())
+			client, err := Client()
+			require.NoError(t, err)
+			_, err = client.Balance(t.Context(), gateway.BalanceQuery{})
+			assert.NoError(t, err)
+		})
+	}
+}
+
+func TestClient_noKey(t *testing.T) {
+	setenv(t, "https://gateway.example", "", "")
+	client, err := Client()
 	require.NoError(t, err)
 	_, err = client.Balance(t.Context(), gateway.BalanceQuery{})
-	require.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+	assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+}
+
+func TestClient_refused(t *testing.T) {
+	setenv(t, "http://gateway.example", "", "")
+	_, err := Client()
+	require.ErrorContains(t, err, "GATEWAY_BASE_URL: must begin with https://")
+	assert.Equal(t, 2, Code(err))
+	_, err = Client(gateway.WithPlainHTTP())
+	assert.NoError(t, err, "options are the client's")
+}
+
+func TestClient_notConfigured(t *testing.T) {
+	setenv(t, "", "key", "")
+	assert.False(t, Configured())
+	_, err := Client()
+	require.EqualError(t, err, "set GATEWAY_BASE_URL, and GATEWAY_API_KEY or GATEWAY_API_KEY_FILE, to use a gateway; "+
+		"`go run ./examples/quickstart` needs none of them")
+	assert.Equal(t, 2, Code(err))
 }
 
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var stderr strings.Builder
-	code := run(t.Context(), func(context.Context, []string, func(string) string, io.Writer) error {
+	code := run(t.Context(), func(context.Context, []string, io.Writer) error {
 		return Exit(3, errors.New("it is raining"))
 	}, &stderr)
 	assert.Equal(t, 3, code)
@@ -93,5 +137,5 @@ func TestRun(t *testing.T) {
 
 func TestMain_success(t *testing.T) {
 	t.Parallel()
-	assert.Zero(t, Main(func(context.Context, []string, func(string) string, io.Writer) error { return nil }))
+	assert.Zero(t, Main(func(context.Context, []string, io.Writer) error { return nil }))
 }

@@ -16,7 +16,7 @@ import (
 func TestMain_interrupted(t *testing.T) {
 	self, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)
-	code := Main(func(ctx context.Context, _ []string, _ func(string) string, _ io.Writer) error {
+	code := Main(func(ctx context.Context, _ []string, _ io.Writer) error {
 		if err := self.Signal(os.Interrupt); err != nil {
 			return err
 		}

@@ -21,16 +21,25 @@ func Gateway(t *testing.T) *gatewaytest.Server {
 	return gw
 }
 
+// Setenv configures a gateway, or none when gw is nil, for the rest of the test,
+// which therefore can not be parallel.
+func Setenv(t *testing.T, gw *gatewaytest.Server) {
+	t.Helper()
+	if gw == nil {
+		gw = &gatewaytest.Server{}
+	}
+	t.Setenv(cli.BaseURL, gw.URL)
+	t.Setenv(cli.APIKey, gw.APIKey)
+	t.Setenv(cli.APIKeyFile, "")
+}
+
 // Call runs a program with a gateway, or with none configured when gw is nil,
 // and returns what it printed. No program may print the key.
 func Call(ctx context.Context, t *testing.T, program cli.Program, gw *gatewaytest.Server, args ...string) (string, error) {
 	t.Helper()
-	env := map[string]string{}
-	if gw != nil {
-		env[cli.BaseURL], env[cli.APIKey] = gw.URL, gw.APIKey
-	}
+	Setenv(t, gw)
 	var stdout strings.Builder
-	err := program(ctx, args, func(name string) string { return env[name] }, &stdout)
+	err := program(ctx, args, &stdout)
 	if gw != nil {
 		assert.NotContains(t, stdout.String(), gw.APIKey)
 	}
@@ -63,7 +72,7 @@ func NeedsGateway(t *testing.T, program cli.Program, args ...string) {
 	t.Helper()
 	stdout, err := Call(t.Context(), t, program, nil, args...)
 	require.EqualError(t, err,
-		"set GATEWAY_BASE_URL and GATEWAY_API_KEY to use a gateway; `go run ./examples/quickstart` needs neither")
+		"set GATEWAY_BASE_URL, and GATEWAY_API_KEY or GATEWAY_API_KEY_FILE, to use a gateway; `go run ./examples/quickstart` needs none of them")
 	assert.Equal(t, 2, cli.Code(err))
 	assert.Empty(t, stdout)
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cryptogw/gateway"
+)
+
+// mostFindings bounds how many findings of one answer are kept.
+const mostFindings = 100
+
+// A checker collects where an answer is not as it should be. What recurs in the
+// records of a list is one finding, with a count.
+type checker struct {
+	findings []Finding
+	index    map[[3]string]int // of the findings
+}
+
+func newChecker() *checker {
+	return &checker{findings: []Finding{}, index: map[[3]string]int{}}
+}
+
+func (c *checker) add(kind string, at place, detail string) {
+	key := [3]string{kind, at.all, detail}
+	if i, met := c.index[key]; met {
+		c.findings[i].Count++
+		return
+	}
+	if len(c.findings) == mostFindings {
+		return
+	}
+	c.index[key] = len(c.findings)
+	c.findings = append(c.findings, Finding{kind, at.pointer, detail, 1})
+}
+
+// result checks the records of a result.
+func (c *checker) result(items []item, of *table) {
+	for _, item := range items {
+		object, isObject := item.value.(map[string]any)
+		switch {
+		case isObject:
+			c.record(item.at, object, of, of.shown)
+		case of.shown:
+			c.add(otherType, item.at, kindOf(item.value)+", not object")
+		}
+	}
+}
+
+// record compares a record with its table. Of one that is not shown only the
+// names are compared.
+func (c *checker) record(at place, record map[string]any, of *table, shown bool) {
+	for _, f := range of.fields {
+		value, there := record[f.name]
+		switch {
+		case there:
+			c.field(at.member(f.name), value, f, shown)
+		case shown:
+			c.add(missingField, at.member(f.name), "")
+		}
+		if shown && !equal(record, f) {
+			c.add(mismatch, at.member(f.name), "is not "+strings.Join(f.equals, "."))
+		}
+	}
+	for _, name := range names(record) {
+		if _, known := of.field(name); !known {
+			c.add(unknownField, at.member(name), kindOf(record[name]))
+		}
+	}
+}
+
+// field compares a member with what its table says.
+func (c *checker) field(at place, value any, f field, shown bool) {
+	kind := kindOf(value)
+	if shown && kind != f.kind {
+		c.add(otherType, at, kind+", not "+f.kind)
+		return
+	}
+	if inner, isObject := value.(map[string]any); isObject && f.record != nil {
+		c.record(at, inner, f.record, shown)
+	}
+	text, isText := value.(string)
+	if !shown || !isText || f.format == nil || f.format.text.MatchString(text) {
+		return
+	}
+	detail := f.format.not
+	if detail == "" {
+		detail = fmt.Sprintf("%.64q", text)
+	}
+	c.add(f.format.kind, at, detail)
+}
+
+// equal reports whether a member of a record is the text that the interface says
+// it equals, where both are there.
+func equal(record map[string]any, f field) bool {
+	a, b := textAt(record, f.name), textAt(record, f.equals...)
+	return f.equals == nil || a == "" || b == "" || a == b
+}
+
+// envelope checks what stands around a result. Its own members, which the
+// Response does not have, are for the client to tell.
+func (c *checker) envelope(r gateway.Response, drifts []gateway.Drift) {
+	root := place{}
+	switch {
+	case r.Message == "":
+		c.add(missingField, root.member("message"), "or no text")
+	case r.Message != "Operation was successful.":
+		c.add(otherMessage, root.member("message"), fmt.Sprintf("%.64q", r.Message))
+	}
+	if value, ok := parse(r.Meta); ok {
+		c.result([]item{{root.member("meta"), value}}, meta)
+	} else {
+		c.add(missingField, root.member("meta"), "")
+	}
+	for _, d := range drifts {
+		inResult := d.Pointer == "/result" || strings.HasPrefix(d.Pointer, "/result/")
+		if !inResult {
+			c.add(string(d.Kind), place{d.Pointer, d.Pointer}, "")
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/examples/internal/cli"
+)
+
+// A finding of each kind, wherever it can be. What the client can read is no
+// failure, whatever it differs in.
+func TestRun_findings(t *testing.T) {
+	listing := enveloped("[" + pairJSON + "," + pairJSON + "]")
+	inquiry := enveloped(withdrawalJSON)
+	for _, tt := range []struct {
+		name   string
+		path   string
+		status int
+		body   string // of which old becomes new everywhere
+		old    string
+		new    string
+		want   []Finding
+		unread string // what the client says, when it can not read the answer
+	}{
+		{
+			"a new member of every record", pathListing, 200, listing, `"swapFee"`, `"color":"red","swapFee"`,
+			[]Finding{{unknownField, "/result/0/color", "string", 2}},
+			"",
+		},
+		{
+			"a new member of a record within", pathByID, 200, enveloped(pairJSON), `"symbol"`, `"kind":null,"symbol"`,
+			[]Finding{{unknownField, "/result/coin/kind", "null", 1}},
+			"",
+		},
+		{
+			"a name that needs escaping", pathByNetwork, 200, enveloped("[" + pairJSON + "]"), `"name":"Tron"`, `"a/b~c":{},"name":"Tron"`,
+			[]Finding{{unknownField, "/result/0/network/a~1b~0c", "object", 1}},
+			"",
+		},
+		{
+			"a new member of the envelope", pathRates, 200, enveloped(ratesJSON), `"meta"`, `"page":1,"meta"`,
+			[]Finding{{unknownField, "/page", "", 1}},
+			"",
+		},
+		{
+			"meta that is not empty", pathListing, 200, listing, `"meta":{}`, `"meta":{"page":1}`,
+			[]Finding{{unknownField, "/meta/page", "integer", 1}},
+			"",
+		},
+		{
+			"meta that is no object", pathListing, 200, listing, `"meta":{}`, `"meta":[]`,
+			[]Finding{{otherType, "/meta", "array, not object", 1}},
+			"",
+		},
+		{
+			"no meta", pathBalance, 200, enveloped(balanceJSON), `,"meta":{}`, ``,
+			[]Finding{{missingField, "/meta", "", 1}},
+			"",
+		},
+		{
+			"no message", pathBalance, 200, enveloped(balanceJSON), `"message":"Operation was successful.",`, ``,
+			[]Finding{{missingField, "/message", "or no text", 1}},
+			"",
+		},
+		{
+			"another message", pathBalance, 200, enveloped(balanceJSON), "was successful", "is a\u202esuccess",
+			[]Finding{{otherMessage, "/message", `"Operation is a\u202esuccess."`, 1}},
+			"",
+		},
+		{
+			"a member that is missing", pathListing, 200, listing, `"swapFee":"0.5",`, ``,
+			[]Finding{{missingField, "/result/0/swapFee", "", 2}},
+			"/result/0/swapFee: is missing",
+		},
+		{
+			"an identifier that is missing beside its record", pathByID, 200, enveloped(pairJSON), `"networkId":"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33",`, ``,
+			[]Finding{{missingField, "/result/networkId", "", 1}},
+			"/result/networkId: is missing",
+		},
+		{
+			"a time that is missing, with which the client can live", pathByID, 200, enveloped(pairJSON), `"created_at":"2023-05-14T09:21:43.000Z",`, ``,
+			[]Finding{{missingField, "/result/created_at", "", 1}, {missingField, "/result/network/created_at", "", 1}, {missingField, "/result/coin/created_at", "", 1}},
+			"",
+		},
+		{
+			"a record that is missing", pathByID, 200, enveloped(pairJSON), `"coin":{`, `"money":{`,
+			[]Finding{{missingField, "/result/coin", "", 1}, {unknownField, "/result/money", "object", 1}},
+			"/result/coin: is missing",
+		},
+		{
+			"an amount that is a number", pathListing, 200, listing, `"withdrawalFee":"1.5"`, `"withdrawalFee":1.5`,
+			[]Finding{{otherType, "/result/0/withdrawalFee", "number, not string", 2}},
+			"",
+		},
+		{
+			"an amount that is an integer", pathWithdrawal, 201, inquiry, `"fee":"1.5"`, `"fee":1`,
+			[]Finding{{otherType, "/result/fee", "integer, not string", 1}},
+			"",
+		},
+		{
+			"an amount that is null", pathWithdrawal, 201, inquiry, `"fee":"1.5"`, `"fee":null`,
+			[]Finding{{otherType, "/result/fee", "null, not string", 1}},
+			"/result/fee: is null, not an amount",
+		},
+		{
+			"an amount in words", pathWithdrawal, 201, inquiry, `"fee":"1.5"`, `"fee":"none"`,
+			[]Finding{{otherFormat, "/result/fee", "no decimal number", 1}},
+			"/result/fee: ",
+		},
+		{
+			"an integer that is text", pathByID, 200, enveloped(pairJSON), `"confirmation":20`, `"confirmation":"20"`,
+			[]Finding{{otherType, "/result/confirmation", "string, not integer", 1}},
+			"/result/confirmation: is text",
+		},
+		{
+			"an integer that is broken", pathByID, 200, enveloped(pairJSON), `"precision":6`, `"precision":6.5`,
+			[]Finding{{otherType, "/result/coin/precision", "number, not integer", 1}},
+			"/result/coin/precision: is not an integer",
+		},
+		{
+			"a flag that is a number", pathByID, 200, enveloped(pairJSON), `"depositable":true`, `"depositable":1`,
+			[]Finding{{otherType, "/result/depositable", "integer, not boolean", 1}},
+			"/result/depositable: is a number",
+		},
+		{
+			"a record that is an identifier", pathBySymbol, 200, enveloped(pairJSON), `"network":{`, `"network":"n-1","net":{`,
+			[]Finding{{otherType, "/result/network", "string, not object", 1}, {unknownField, "/result/net", "object", 1}},
+			"/result/network: is text",
+		},
+		{
+			"an identifier that is no UUID", pathListing, 200, listing, pairID, `17`,
+			[]Finding{{otherFormat, "/result/0/id", "no UUID", 2}},
+			"",
+		},
+		{
+			"a time of another kind", pathListing, 200, listing, `"updated_at":"2023-06-01T00:00:00.000Z"`, `"updated_at":"1 June 2023"`,
+			[]Finding{
+				{otherFormat, "/result/0/updated_at", "no ISO 8601 timestamp in UTC", 2},
+				{otherFormat, "/result/0/network/updated_at", "no ISO 8601 timestamp in UTC", 2},
+				{otherFormat, "/result/0/coin/updated_at", "no ISO 8601 timestamp in UTC", 2},
+			},
+			"",
+		},
+		{
+			"an element that is no record", pathListing, 200, enveloped("[" + pairJSON + ",7]"), `$`, `$`,
+			[]Finding{{otherType, "/result/1", "integer, not object", 1}},
+			"/result/1: is a number, not an object",
+		},
+		{
+			"a network that is another", pathListing, 200, listing, `"networkId":"1b0a4c5d`, `"networkId":"00000000`,
+			[]Finding{{mismatch, "/result/0/networkId", "is not network.id", 2}},
+			"",
+		},
+		{
+			"a coin that is another", pathBySymbol, 200, enveloped("[" + pairJSON + "]"), `"coinId":"5e3f7a90`, `"coinId":"00000000`,
+			[]Finding{{mismatch, "/result/0/coinId", "is not coin.id", 1}},
+			"",
+		},
+		{
+			"a status that nobody knows", pathWithdrawal, 201, inquiry, `PENDING`, `ON\u001bHOLD`,
+			[]Finding{{unknownStatus, "/result/status", `"ON\x1bHOLD"`, 1}},
+			"",
+		},
+		{
+			"a status in lower case", pathWithdrawal, 201, inquiry, `PENDING`, `completed`,
+			[]Finding{{unknownStatus, "/result/status", `"completed"`, 1}},
+			"",
+		},
+		{
+			"another HTTP status than the documented one", pathWithdrawal, 200, inquiry, `$`, `$`,
+			[]Finding{{otherCode, "", "200, not 201", 1}},
+			"",
+		},
+		{
+			"a new member of a rate", pathRates, 200, enveloped(ratesJSON), `"usd"`, `"gbp":"1","usd"`,
+			[]Finding{{unknownField, "/result/0/gbp", "string", 1}},
+			"",
+		},
+		{
+			"a third currency", pathRates, 200, enveloped(`{"usd":{"USDT":1},"eur":{"USDT":0.9},"gbp":{"USDT":0.8}}`), `$`, `$`,
+			[]Finding{{unknownField, "/result/gbp", "object", 1}},
+			"",
+		},
+		{
+			"a new member of a coin in a rate", pathRates, 200, enveloped(`[{"coin":{"symbol":"USDT","hue":1},"usd":1,"eur":"0.9"}]`), `$`, `$`,
+			[]Finding{{unknownField, "/result/0/coin/hue", "integer", 1}},
+			"",
+		},
+		{
+			"a new member of a balance by symbol", pathBalance, 200, enveloped(`{"BTC":{"balance":"1","locked":"2"},"USDT":{"balance":3,"locked":4}}`), `$`, `$`,
+			[]Finding{{unknownField, "/result/BTC/locked", "string", 1}, {unknownField, "/result/USDT/locked", "integer", 1}},
+			"",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := tt.body
+			if tt.old != "$" {
+				require.Contains(t, body, tt.old)
+				body = strings.ReplaceAll(body, tt.old, tt.new)
+			}
+			call, err := probed(t, tt.path, answer{tt.path, tt.status, body})
+			assert.Equal(t, tt.want, call.Findings)
+			assert.Equal(t, tt.status, call.Status)
+			if tt.unread == "" {
+				assert.Empty(t, call.Error)
+				if tt.old != pairID { // the lookup of another identifier is not served
+					assert.NoError(t, err)
+				}
+				return
+			}
+			assert.Contains(t, call.Error, tt.unread)
+			require.ErrorContains(t, err, " could not be read")
+			assert.Equal(t, 1, cli.Code(err))
+		})
+	}
+}

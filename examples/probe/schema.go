@@ -1,0 +1,123 @@
+package main
+
+import "regexp"
+
+// A table is what INTERFACE.md says of a record. This is a reading of that page
+// of its own: it shares nothing with the client.
+type table struct {
+	shown  bool // whether the page shows the record; if not, these are names that the client knows
+	fields []field
+}
+
+// A field is a member of a record.
+type field struct {
+	name   string
+	kind   string   // its JSON type; "" where the page does not say
+	format *format  // of its text; nil where the page does not say
+	record *table   // what it holds; nil when that is no record
+	equals []string // the path of the member beside it that has the same text; nil for none
+}
+
+// A format is what the text of a field looks like.
+type format struct {
+	text *regexp.Regexp
+	kind string // of the finding when it does not
+	not  string // in words; "" shows the text itself
+}
+
+var (
+	uuid      = &format{regexp.MustCompile(`^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$`), otherFormat, "no UUID"}
+	decimal   = &format{regexp.MustCompile(`^-?\d+(\.\d+)?$`), otherFormat, "no decimal number"}
+	timestamp = &format{regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$`), otherFormat, "no ISO 8601 timestamp in UTC"}
+	status    = &format{regexp.MustCompile(`^(PENDING|FAILED|COMPLETED)$`), unknownStatus, ""}
+)
+
+// "Coin-network record".
+var coinNetwork = &table{shown: true, fields: []field{
+	{name: "id", kind: "string", format: uuid},
+	{name: "withdrawalFee", kind: "string", format: decimal},
+	{name: "swapFee", kind: "string", format: decimal},
+	{name: "minWithdraw", kind: "string", format: decimal},
+	{name: "maxWithdraw", kind: "string", format: decimal},
+	{name: "depositable", kind: "boolean"},
+	{name: "withdrawable", kind: "boolean"},
+	{name: "confirmation", kind: "integer"},
+	{name: "arrivalTime", kind: "integer"},
+	{name: "expirationTime", kind: "integer"},
+	{name: "networkId", kind: "string", equals: []string{"network", "id"}},
+	{name: "coinId", kind: "string", equals: []string{"coin", "id"}},
+	{name: "created_at", kind: "string", format: timestamp},
+	{name: "updated_at", kind: "string", format: timestamp},
+	{name: "network", kind: "object", record: network},
+	{name: "coin", kind: "object", record: coin},
+}}
+
+// "Network record".
+var network = &table{shown: true, fields: []field{
+	{name: "id", kind: "string", format: uuid},
+	{name: "name", kind: "string"},
+	{name: "isActive", kind: "boolean"},
+	{name: "created_at", kind: "string", format: timestamp},
+	{name: "updated_at", kind: "string", format: timestamp},
+}}
+
+// "Coin record".
+var coin = &table{shown: true, fields: []field{
+	{name: "id", kind: "string", format: uuid},
+	{name: "name", kind: "string"},
+	{name: "symbol", kind: "string"},
+	{name: "precision", kind: "integer"},
+	{name: "minAmount", kind: "string", format: decimal},
+	{name: "isActive", kind: "boolean"},
+	{name: "created_at", kind: "string", format: timestamp},
+	{name: "updated_at", kind: "string", format: timestamp},
+}}
+
+// "Withdrawal inquiry result".
+var withdrawal = &table{shown: true, fields: []field{
+	{name: "status", kind: "string", format: status},
+	{name: "destination", kind: "string"},
+	{name: "amount", kind: "string", format: decimal},
+	{name: "fee", kind: "string", format: decimal},
+	{name: "coin", kind: "string"},
+	{name: "network", kind: "string"},
+	{name: "withdrawRequestId", kind: "string"},
+}}
+
+// "Response envelope": meta is an empty object.
+var meta = &table{shown: true}
+
+// The body of the exchange rates is not shown. The client knows these names.
+var rate = &table{fields: []field{
+	{name: "symbol"},
+	{name: "coinSymbol"},
+	{name: "coin", record: coin},
+	{name: "currency"},
+	{name: "usd"},
+	{name: "USD"},
+	{name: "eur"},
+	{name: "EUR"},
+}}
+
+// The body of the balance is not shown. The client knows these names.
+var balance = &table{fields: []field{
+	{name: "symbol"},
+	{name: "coinSymbol"},
+	{name: "coin", record: coin},
+	{name: "currency"},
+	{name: "networkName"},
+	{name: "network", record: network},
+	{name: "balance"},
+	{name: "amount"},
+	{name: "available"},
+}}
+
+// field returns what the table says of a name.
+func (t *table) field(name string) (field, bool) {
+	for _, f := range t.fields {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return field{}, false
+}

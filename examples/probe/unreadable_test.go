@@ -1,0 +1,139 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/examples/internal/clitest"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// What is not understood is described as far as it goes.
+func TestRun_unreadable(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		path   string
+		status int
+		body   string
+		shape  string // "" for none
+		unread string
+	}{
+		{"a page of HTML", pathRates, 200, "<html>It works!</html>", "", "answer not understood"},
+		{"nothing", pathRates, 200, "", "", "the body is empty"},
+		{"JSON that breaks off", pathRates, 200, enveloped(ratesJSON)[:60], "", "answer not understood"},
+		{"more after the end", pathRates, 200, enveloped(ratesJSON) + "{", "array of 1 record (eur string, symbol string, usd string)", "there is more after the end"},
+		{"a name twice", pathByID, 200, enveloped(strings.Replace(pairJSON, `"swapFee"`, `"swapFee":"1","swapFee"`, 1)), "one record", "duplicate"},
+		{"no envelope", pathListing, 200, "[" + pairJSON + "]", "array of 1 record, without the envelope", "is an array, not an object"},
+		{"no envelope around a record", pathByID, 200, pairJSON, "one record, without the envelope", "/result: is missing"},
+		{"no envelope, and more after the end", pathListing, 200, "[" + pairJSON + "]<!-- -->", "", "answer not understood"},
+		{"another envelope", pathListing, 200, `{"success":true,"data":[` + pairJSON + `]}`, "unknown (data array, success boolean), without the envelope", "/result: is missing"},
+		{"another envelope in the envelope", pathListing, 200, enveloped(`{"items":[` + pairJSON + `],"total":1}`), "unknown (items array, total number)", "/result: is an object, not an array"},
+		{"no record", pathByID, 200, enveloped(`"Tron"`), "unknown (string)", "/result: is text, not an object"},
+		{"null", pathByID, 200, enveloped(`null`), "unknown (null)", "/result: is null"},
+		{"rates by symbol and in one currency", pathRates, 200, enveloped(`{"BTC":"64000","USDT":1}`), "map by symbol of 2 coins (number or string)", `"BTC" has no USD rate`},
+		{"rates under other names", pathRates, 200, enveloped(`[{"ticker":"BTC","price":"64000"}]`), "array of 1 record (price string, ticker string)", "names no coin"},
+		{"rates by symbol under other names", pathRates, 200, enveloped(`{"BTC":{"price":"64000"}}`), "unknown (BTC object)", `"BTC" has no USD rate`},
+		{"rates in another object", pathRates, 200, enveloped(`{"rates":[]}`), "unknown (rates array)", "/result/rates"},
+		{"a balance under another name", pathBalance, 200, enveloped(`[{"symbol":"BTC","total":"1"}]`), "array of 1 record (symbol string, total string)", "has no balance, amount or available"},
+		{"an error that says that all is well", pathRates, 200, `{"message":"No rates today.","result":[],"meta":{}}`, "", "No rates today."},
+		{"a refusal", pathWithdrawal, 404, `{"message":"Not Found","result":[],"meta":{}}`, "", `gateway: withdrawal: 404: "Not Found"`},
+		{"a refusal for want of a key", pathRates, 401, `{"message":"x-api-key header is required","result":[],"meta":{}}`, "", "x-api-key header is required"},
+		{"a record in another", pathWithdrawal, 201, enveloped(`{"data":` + withdrawalJSON + `}`), "unknown (data object)", "/result/status: is missing"},
+		{"a redirect", pathRates, 302, "", "", "redirect"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			call, err := probed(t, tt.path, answer{tt.path, tt.status, tt.body})
+			require.ErrorContains(t, err, " could not be read")
+			assert.Contains(t, call.Error, tt.unread)
+			assert.Equal(t, tt.status, call.Status)
+			if tt.shape == "" {
+				assert.Nil(t, call.Shape)
+				assert.Empty(t, call.Findings)
+				return
+			}
+			require.NotNil(t, call.Shape)
+			assert.Equal(t, tt.shape, call.Shape.String())
+		})
+	}
+}
+
+// A listing that the client can not read still says what to look up.
+func TestRun_goesOn(t *testing.T) {
+	broken := with(t, pairJSON, `"swapFee":"0.5",`, "")
+	r, err := report(t, serve(t, answer{pathListing, 200, enveloped("[" + broken + "]")}), "-withdrawal", requestID)
+	require.EqualError(t, err, "1 answer could not be read")
+	for _, call := range r.Calls[1:] {
+		assert.Empty(t, call.Error)
+		assert.Empty(t, call.Skipped)
+	}
+}
+
+// Without a pair there are no lookups; a balance may still name a coin.
+func TestRun_nothingToLookUp(t *testing.T) {
+	r, err := report(t, serve(t, answer{pathListing, 200, enveloped("[]")}))
+	require.NoError(t, err)
+	skipped := []string{}
+	for _, call := range r.Calls {
+		skipped = append(skipped, call.Skipped)
+	}
+	assert.Equal(t, []string{
+		"", "no answer before it gives an id to ask for", "no answer before it gives a coin and a network to ask for",
+		"no answer before it gives a coin to ask for", "", "", "", "give an identifier with -withdrawal",
+	}, skipped)
+
+	r, err = report(t, serve(t, answer{pathListing, 200, enveloped("[]")}, answer{pathBalance, 200, enveloped(`"0"`)}))
+	require.NoError(t, err)
+	assert.Equal(t, "bare amount (string)", r.Calls[5].Shape.String())
+	assert.Equal(t, "no answer before it gives a coin to ask for", r.Calls[6].Skipped)
+
+	r, err = report(t, serve(t, answer{pathBalance, 200, enveloped(`"5"`)}))
+	require.NoError(t, err)
+	assert.Empty(t, r.Calls[6].Skipped, "the balance names no coin, but the listing does")
+}
+
+// A gateway that is not there.
+func TestRun_noAnswer(t *testing.T) {
+	gw := gatewaytest.NewServer()
+	gw.Close()
+	stdout, err := clitest.Call(t.Context(), t, run, gw)
+	require.EqualError(t, err, "3 answers could not be read")
+	assert.Contains(t, stdout, "GET /api/exchange-rate\n  no answer in ")
+	assert.Contains(t, stdout, "and 3 attempts\n  could not be read: gateway: exchange_rates: dial: ")
+	assert.NotContains(t, stdout, gw.URL)
+}
+
+// A service that repeats the key, in a text, in a name or in what stands there
+// instead of an answer.
+func TestRun_echo(t *testing.T) {
+	for _, body := range []string{
+		`{"message":"` + key + `","result":[{"` + key + `":"` + key + `","symbol":"` + key + `","usd":"1","eur":"1"}],"` + key + `":1,"meta":{"` + key + `":1}}`,
+		`{"` + key + `":"` + key + `"}`,
+		`{"result":{"` + key + `":"` + key + `","` + key + `":"` + key + `"}}`,
+		"key " + key,
+	} {
+		gw := serve(t, answer{pathRates, 200, body}, answer{pathBalance, 200, body}, answer{pathWithdrawal, 201, body})
+		for _, args := range [][]string{{"-json"}, {}} {
+			stdout, _ := clitest.Call(t.Context(), t, run, gw, append(args, "-withdrawal", requestID)...)
+			assert.Contains(t, stdout, "[REDACTED]")
+			assert.NotContains(t, stdout, key)
+		}
+	}
+}
+
+// What a service sends can not write to a terminal, nor fill it.
+func TestRun_hostileNames(t *testing.T) {
+	names := strings.Builder{}
+	for i := range 300 {
+		names.WriteString(`"` + strings.Repeat("x", 1000+i) + `\u001b[2J\n":1,`)
+	}
+	body := enveloped(`[{` + names.String() + `"symbol":"USDT","usd":1,"eur":1}]`)
+	gw := serve(t, answer{pathRates, 200, body}, answer{pathBalance, 200, strings.Replace(body, "result", "\\u001b]0;", 1)})
+	stdout, err := clitest.Call(t.Context(), t, run, gw)
+	require.Error(t, err)
+	assert.NotContains(t, stdout, "\x1b")
+	assert.Less(t, len(stdout), 50_000)
+	assert.Equal(t, 100, strings.Count(stdout, "  unknown field "))
+}
