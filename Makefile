@@ -1,4 +1,4 @@
-.PHONY: test lint cover bench fuzz mutants proof soak
+.PHONY: test lint cover bench fuzz mutants proof contract-prism soak
 
 test:
 	go test -race -shuffle=on ./...
@@ -25,6 +25,9 @@ mutants:
 proof:
 	bash contract/ci.sh
 	bash sqlguard/ci.sh
+
+contract-prism:
+	bash contract/ci-strangers.sh
 
 soak:
 	SOAK=10m bash contract/ci.sh

@@ -1,0 +1,39 @@
+package surface
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Shapes returns every shape that gatewaytest has, whose sources are in dir.
+func Shapes(t *testing.T, dir string) []string {
+	t.Helper()
+	return declared(t, dir, `Shape = "(\w+/\w+)"`)
+}
+
+// Troubles returns the name of every function of gatewaytest that makes trouble.
+func Troubles(t *testing.T, dir string) []string {
+	t.Helper()
+	return declared(t, dir, `(?m)^func ([A-Z]\w*)\(.*\) Trouble \{$`)
+}
+
+// declared returns what the pattern finds in the sources, so that nothing new is
+// forgotten in a table.
+func declared(t *testing.T, dir, pattern string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(source), -1) {
+			found = append(found, match[1])
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}

@@ -1,0 +1,133 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/cryptogw/gateway"
+)
+
+const (
+	balancePath    = "/api/balance/"
+	withdrawalPath = "/api/withdrawal/inquiry/"
+)
+
+// keyed are the cases of what takes the key in a header.
+func keyed() []Case {
+	return []Case{
+		{
+			Name: "the balance takes the key in a header, of which the name has no case", Where: "Endpoints, 5; Authentication",
+			Check: func(ctx context.Context, t Target) error { return t.anyCase(ctx, balancePath) },
+		},
+		{Name: "the client's balance is answered", Where: "Endpoints, 5", Check: balance},
+		{Name: "a balance is narrowed by coin, by network and by both", Where: "Endpoints, 5; Errors, 1", Check: narrowed},
+		{
+			Name: "a balance without the key header is refused", Where: "Authentication, 2; Errors, 1 and 2", Invalid: true,
+			Check: func(ctx context.Context, t Target) error { return t.keyless(ctx, balancePath) },
+		},
+		{
+			Name: "a withdrawal inquiry without the key header is refused", Where: "Authentication, 2; Errors, 1 and 2", Invalid: true,
+			Check: func(ctx context.Context, t Target) error {
+				return t.keyless(ctx, withdrawalPath+url.PathEscape(t.withdrawal()))
+			},
+		},
+		{
+			Name: "a withdrawal inquiry takes the key in a header, of which the name has no case", Where: "Endpoints, 7; Authentication",
+			Withdrawal: true,
+			Check: func(ctx context.Context, t Target) error {
+				return t.anyCase(ctx, withdrawalPath+url.PathEscape(t.WithdrawalID))
+			},
+		},
+		{
+			Name: "a withdrawal inquiry answers 201 with all its fields", Where: "Endpoints, 7; Withdrawal inquiry result",
+			Withdrawal: true, Check: inquiry,
+		},
+	}
+}
+
+// withdrawal is an identifier to ask for, known or not.
+func (t Target) withdrawal() string {
+	if t.WithdrawalID == "" {
+		return "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
+	}
+	return t.WithdrawalID
+}
+
+// anyCase asks with every spelling of the header that the pages have, and one.
+func (t Target) anyCase(ctx context.Context, path string) error {
+	for _, name := range []string{"x-api-key", "x-api-Key", "X-API-KEY"} {
+		a, err := t.get(ctx, path, http.Header{name: {t.APIKey}, "Content-Type": {"application/json"}})
+		if err == nil {
+			err = a.succeeded()
+		}
+		if err != nil {
+			return fmt.Errorf("with the header %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (t Target) keyless(ctx context.Context, path string) error {
+	a, err := t.get(ctx, path, http.Header{"Content-Type": {"application/json"}})
+	if err != nil {
+		return err
+	}
+	return a.refused(missingKeyMessage)
+}
+
+func balance(ctx context.Context, t Target) error {
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	var r gateway.Response
+	_, err = c.Balance(ctx, gateway.BalanceQuery{}, gateway.WithResponse(&r))
+	return t.answered(r, err)
+}
+
+// narrowed accepts an error too, in its envelope: what a gateway says of a
+// balance that nobody holds is not shown.
+func narrowed(ctx context.Context, t Target) error {
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	pairs, err := c.CoinNetworks(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for _, p := range samples(pairs) {
+		for _, query := range []url.Values{
+			{"coinSymbol": {p.Coin.Symbol}},
+			{"networkName": {p.Network.Name}},
+			{"coinSymbol": {p.Coin.Symbol}, "networkName": {p.Network.Name}},
+		} {
+			a, err := t.get(ctx, balancePath+"?"+query.Encode(), http.Header{"X-Api-Key": {t.APIKey}})
+			if err == nil && a.succeeded() != nil {
+				err = a.refused("")
+			}
+			wrong = append(wrong, err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func inquiry(ctx context.Context, t Target) error {
+	c, err := t.client()
+	if err != nil {
+		return err
+	}
+	var r gateway.Response
+	if _, err := c.Withdrawal(ctx, t.WithdrawalID, gateway.WithResponse(&r)); err != nil {
+		return err
+	}
+	if r.StatusCode != http.StatusCreated {
+		return fmt.Errorf("status %d, want 201", r.StatusCode)
+	}
+	return errors.Join(documented(r), withdrawalForm().check(json.RawMessage(r.Result)))
+}
