@@ -85,22 +85,22 @@ func (x *exchange) readFrom(src io.Reader, limit int64) (*body, *decoder) {
 		x.reading = x.client.readings().Get().(*reading)
 	}
 	b, d := &x.reading.body, &x.reading.decoder
-	*b = body{src: src, limit: limit, keep: x.keep(), head: b.head[:0]}
+	*b = body{src: src, limit: limit, keep: x.keep(), head: b.head[:0], read: b.read}
 	d.reset(b, x.keys)
 	return b, d
 }
 
-// largestReading bounds the answers after which a reading is used again: its
-// buffers are as large as what they held.
+// largestReading bounds what was read, in bytes, by a reading that is used again:
+// its buffers may be as large.
 const largestReading = 64 << 10
 
 // giveBack lets the next call use the reading.
 func (x *exchange) giveBack() {
 	r := x.reading
-	if r == nil || r.decoder.json.InputOffset() > largestReading || cap(r.body.head) > largestReading {
+	if r == nil || r.body.read > largestReading || cap(r.body.head) > largestReading {
 		return
 	}
-	x.reading, r.body.src, r.decoder.answerState = nil, nil, answerState{}
+	x.reading, r.body.src, r.body.read, r.decoder.answerState = nil, nil, 0, answerState{}
 	x.client.readings().Put(r)
 }
 
@@ -126,7 +126,7 @@ func (x *exchange) describe(resp *http.Response, e envelope) {
 	if r == nil {
 		return
 	}
-	*r = Response{Header: x.keys.header(resp.Header), Message: e.message, Meta: e.meta}
+	*r = Response{Header: x.keys.header(resp.Header), Message: e.message, Meta: e.meta.Clone()}
 	if result := e.cut(x.kept); result.IsValid() {
 		r.Result = x.keys.value(result)
 	}

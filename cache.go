@@ -48,7 +48,7 @@ type Cache[T any] struct {
 	load    func(context.Context) (T, error)
 	options CacheOptions
 	refusal *ArgumentError // of the arguments of NewCache
-	keys    redactor
+	ring    *keyring       // of the client, if it is one that loads
 
 	held atomic.Pointer[entry[T]] // nil before the first value; written under mu
 
@@ -182,8 +182,12 @@ func (c *Cache[T]) refuse(ctx context.Context) *ArgumentError {
 
 // left is the error of a caller whose context has ended.
 func (c *Cache[T]) left(ctx context.Context, phase string) error {
+	var keys redactor
+	if c.ring != nil {
+		keys = c.ring.keys()
+	}
 	return &TransportError{
-		Op: opCache, Phase: phase, Err: ended(ctx, c.keys),
+		Op: opCache, Phase: phase, Err: ended(ctx, keys),
 		timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
 	}
 }

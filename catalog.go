@@ -27,7 +27,7 @@ func (c *Client) Catalog(o CacheOptions) *Catalog {
 		return snapshot, nil
 	}, o)
 	if c != nil {
-		cache.keys = c.keys
+		cache.ring = c.ring
 	}
 	return &Catalog{cache}
 }

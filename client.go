@@ -99,6 +99,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"sync"
 )
 
@@ -121,16 +122,17 @@ const (
 type Client struct {
 	base   base
 	key    secret
-	keys   redactor
+	ring   *keyring
 	cfg    *config
 	budget *budget
 
 	observers []Observer
 
+	noHeader http.Header // empty; nobody changes it
+
 	// These stand behind functions because they hold the key, or have buffers
 	// with what was sent and what the service said.
 	reads, writes func() *carrier
-	shared        func() *headers
 	readings      func() *sync.Pool
 }
 
@@ -165,20 +167,20 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	reads := newCarrier(cfg.http, cfg.retry.AttemptTimeout, readIdle)
 	writes := newCarrier(cfg.http, cfg.retry.InvoiceTimeout, writeIdle)
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
-	shared := newHeaders(cfg.userAgent, apiKey)
 	readings := &sync.Pool{New: func() any { return &reading{} }}
 	return &Client{
 		base:   newBase(base),
 		key:    newSecret(apiKey),
-		keys:   newRedactor(newSecret(apiKey)),
+		ring:   newKeyring(newSecret(apiKey)),
 		cfg:    cfg,
 		budget: &budget{},
 
 		observers: cfg.observers(),
 
+		noHeader: http.Header{},
+
 		reads:    func() *carrier { return reads },
 		writes:   func() *carrier { return writes },
-		shared:   func() *headers { return shared },
 		readings: func() *sync.Pool { return readings },
 	}, nil
 }

@@ -112,7 +112,7 @@ func (d *decoder) broken(err error) {
 // note records that the value read last, or the member whose name was, is not
 // as the interface has it.
 func (d *decoder) note(kind DriftKind) {
-	if d.drift != nil && d.err == nil {
+	if d.drift != nil && !d.drift.full() && d.err == nil {
 		d.drift.add(kind, d.place())
 	}
 }

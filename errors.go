@@ -468,6 +468,9 @@ func sentinels() []error {
 // caller gave one.
 func ended(ctx context.Context, keys redactor) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
+	if err != context.Canceled && err != context.DeadlineExceeded {
+		err = foreign(err, keys) // of a context of the caller's own making
+	}
 	if cause == nil || errors.Is(err, cause) {
 		return err
 	}

@@ -24,6 +24,7 @@ type exchange struct {
 	}
 
 	target  url.URL
+	values  [4]string // of the header
 	header  http.Header
 	carrier *carrier
 	http    http.Client // sends an attempt through the exchange itself

@@ -14,7 +14,8 @@ import (
 // neither other processes nor what was before a restart.
 //
 // An order is told by its identifier alone. The default guard keeps the orders
-// of calls with [WithCallAPIKey] apart by their keys; another guard that serves
+// of calls with [WithCallAPIKey] apart by their keys, but not with
+// [WithAPIKeySource], where one merchant may have had several; another guard that serves
 // several merchants must do so by what it finds in the context, which is the
 // caller's, values included, in both methods.
 type OrderGuard interface {
@@ -61,7 +62,7 @@ type merchantKey struct{}
 // owned notes in a context, for the default guard, whose order it is: two
 // merchants may number their orders alike.
 func (x *exchange) owned(ctx context.Context) context.Context {
-	if x.cfg.key == nil || x.key.reveal() == x.client.key.reveal() {
+	if x.cfg.key == nil || x.key.reveal() == x.client.key.reveal() || x.client.cfg.keySource != nil {
 		return ctx
 	}
 	return context.WithValue(ctx, merchantKey{}, merchant(sha256.Sum256([]byte(x.cfg.key.reveal()))))

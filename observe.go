@@ -151,12 +151,14 @@ func (x *exchange) newDrifts() *drifts {
 // it was met first.
 func (s *drifts) add(kind DriftKind, pointer string) {
 	place := string(kind) + withoutIndices(pointer)
-	if len(s.all) == maxDrifts || s.seen[place] {
+	if s.full() || s.seen[place] {
 		return
 	}
 	s.seen[place] = true
 	s.all = append(s.all, Drift{s.op, pointer, kind})
 }
+
+func (s *drifts) full() bool { return len(s.all) == maxDrifts }
 
 // withoutIndices is a pointer to the same place in every element of a list.
 func withoutIndices(pointer string) string {

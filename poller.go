@@ -56,7 +56,7 @@ func (p *poller) sleep(ctx context.Context) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return p.end(ended(ctx, p.client.keys))
+		return p.end(ended(ctx, p.client.ring.keys()))
 	}
 }
 
@@ -89,6 +89,20 @@ type polled struct {
 	by      *poller
 	changed bool
 	err     error
+
+	returned bool // it neither panicked nor ended its goroutine
+	panicked any
+}
+
+// rethrow panics where somebody can recover from it.
+func (p polled) rethrow() {
+	switch {
+	case p.returned:
+	case p.panicked == nil:
+		panic("gateway: a poll ended its goroutine")
+	default:
+		panic(p.panicked)
+	}
 }
 
 func newCrowd(c *Client, ids []string, w WaitOptions) *crowd {
@@ -139,8 +153,13 @@ func (all *crowd) begin(ctx context.Context) {
 	all.next = time.Now().Add(all.pace)
 	all.running++
 	go func() {
-		changed, err := p.poll(ctx)
-		all.polled <- polled{p, changed, err}
+		came := polled{by: p}
+		defer func() {
+			came.panicked = recover()
+			all.polled <- came
+		}()
+		came.changed, came.err = p.poll(ctx)
+		came.returned = true
 	}()
 }
 
@@ -148,6 +167,7 @@ func (all *crowd) begin(ctx context.Context) {
 // What the service asks to wait, all wait.
 func (all *crowd) settle(p polled) *ending {
 	all.running--
+	p.rethrow()
 	seen := p.by.progress.Last
 	switch {
 	case p.err != nil:
@@ -168,7 +188,7 @@ func (all *crowd) dismiss(ctx context.Context) *ending {
 		return all.settle(<-all.polled)
 	}
 	p := heap.Pop(&all.due).(turn).of
-	return &ending{nil, p.end(ended(ctx, p.client.keys))}
+	return &ending{nil, p.end(ended(ctx, p.client.ring.keys()))}
 }
 
 // wait returns when no poll is under way any more.

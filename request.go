@@ -26,7 +26,7 @@ func (x *exchange) newRequest(ctx context.Context, opts []CallOption) error {
 	if reason != "" {
 		return x.refuse(name, reason)
 	}
-	x.ctx, x.keys = callContext{ctx, x.call.op}, x.client.keys
+	x.ctx, x.keys = callContext{ctx, x.call.op}, x.client.ring.keys()
 	if err := x.takeKey(); err != nil {
 		return err
 	}
@@ -43,6 +43,7 @@ func (x *exchange) takeKey() error {
 	switch {
 	case x.cfg.key != nil:
 		x.key = *x.cfg.key
+		x.keys = x.keys.with(x.key)
 	case x.client.cfg.keySource != nil && x.mayNeedKey():
 		if err := x.askForKey(); err != nil {
 			return err
@@ -53,9 +54,6 @@ func (x *exchange) takeKey() error {
 			Op: x.call.op, Name: "apiKey", err: ErrMissingAPIKey,
 			Reason: "is required for this call: give it to New, WithAPIKeySource or WithCallAPIKey",
 		}
-	}
-	if x.key.reveal() != x.client.key.reveal() {
-		x.keys = newRedactor(x.client.key, x.key)
 	}
 	return nil
 }
@@ -71,12 +69,17 @@ func (x *exchange) askForKey() error {
 	}
 	key, err := x.client.cfg.keySource(&x.ctx)
 	if err != nil {
-		return x.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", foreign(err, newRedactor(newSecret(key)))))
+		x.keys = x.keys.with(newSecret(key))
+		failure := x.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", foreign(err, x.keys)))
+		failure.passing = x.ctx.Err() == nil && ioFault(err)
+		return failure
 	}
 	if reason := checkKey(key); reason != "" && key != "" {
 		return &ArgumentError{Op: x.call.op, Name: "WithAPIKeySource", Reason: "the key " + reason}
 	}
 	x.key = newSecret(key)
+	x.client.ring.add(x.key)
+	x.keys = x.client.ring.keys()
 	return nil
 }
 
@@ -88,7 +91,7 @@ func (x *exchange) build() error {
 		method = http.MethodPost
 	}
 	req := &http.Request{
-		Method: method, URL: &x.target, Host: x.target.Host, Header: x.client.shared().none, ProtoMajor: 1, ProtoMinor: 1,
+		Method: method, URL: &x.target, Host: x.target.Host, Header: x.client.noHeader, ProtoMajor: 1, ProtoMinor: 1,
 	}
 	x.req.Request = req.WithContext(&x.ctx)
 	if x.call.write == nil {
@@ -97,24 +100,21 @@ func (x *exchange) build() error {
 	return x.attachBody(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
 }
 
-// newHeader makes the header of a request. The values that are alike in all
-// requests are shared: whoever sets a header puts another in their place.
+// newHeader makes the header of a request. No call shares its values with
+// another, for a RoundTripper could change them.
 func (x *exchange) newHeader() http.Header {
-	shared := x.client.shared()
+	x.values = [...]string{"application/json", "application/json", x.client.cfg.userAgent, x.key.reveal()}
+	accept, contentType, userAgent, key := x.values[0:1:1], x.values[1:2:2], x.values[2:3:3], x.values[3:]
 	header := make(http.Header, 4)
-	header["Accept"], header["User-Agent"] = shared.json, shared.userAgent
+	header["Accept"], header["User-Agent"] = accept, userAgent
 	for name, values := range x.cfg.header {
 		header[name] = values
 	}
 	if x.call.json || x.call.write != nil {
-		header["Content-Type"] = shared.json
+		header["Content-Type"] = contentType
 	}
-	switch {
-	case !x.sendsKeyHeader():
-	case x.cfg.key == nil && x.client.cfg.keySource == nil:
-		header["X-Api-Key"] = shared.key
-	default:
-		header["X-Api-Key"] = []string{x.key.reveal()}
+	if x.sendsKeyHeader() {
+		header["X-Api-Key"] = key
 	}
 	return header
 }
@@ -153,15 +153,4 @@ func (c *callContext) Value(key any) any {
 		return c.op
 	}
 	return c.Context.Value(key)
-}
-
-// headers are values of headers that are alike in all requests of a client, and
-// none. Nobody changes them.
-type headers struct {
-	json, userAgent, key []string
-	none                 http.Header
-}
-
-func newHeaders(userAgent, key string) *headers {
-	return &headers{[]string{"application/json"}, []string{userAgent}, []string{key}, http.Header{}}
 }

@@ -47,6 +47,17 @@ func newRedactor(secrets ...secret) redactor {
 	return redactor{keys: func() []string { return keys }}
 }
 
+// with returns a redactor that looks for another key, too.
+func (r redactor) with(key secret) redactor {
+	all := []secret{key}
+	if r.keys != nil {
+		for _, known := range r.keys() {
+			all = append(all, newSecret(known))
+		}
+	}
+	return newRedactor(all...)
+}
+
 // mayFind reports whether text holds a key, or escapes that could spell one.
 func (r redactor) mayFind(text string) bool {
 	if r.keys == nil {
@@ -197,8 +208,9 @@ func matchKey(text []byte, key string) int {
 // spells returns how many bytes at the start of text spell a character, or 0.
 // Each level of escapes doubles the backslashes before it.
 func spells(text []byte, char byte) int {
-	rest := bytes.TrimLeft(text, `\`)
-	run := len(text) - len(rest)
+	rest := bytes.TrimLeft(text[:min(len(text), longestRun)], `\`)
+	run := min(len(text), longestRun) - len(rest)
+	rest = text[run:]
 	switch {
 	case run > 0 && char == '\\':
 		return run
@@ -213,6 +225,10 @@ func spells(text []byte, char byte) int {
 	}
 }
 
+// longestRun bounds the backslashes that are looked at as one escape: six levels
+// of it. A service could send a run that is as long as its answer.
+const longestRun = 64
+
 // isUnicode reports whether text begins with the u0041 of an escape of char.
 func isUnicode(text []byte, char byte) bool {
 	if len(text) < len("u0000") || text[0] != 'u' {
@@ -225,6 +241,9 @@ func isUnicode(text []byte, char byte) bool {
 // endsInEscape reports whether nothing is left of a text, or only the
 // beginning of an escape.
 func endsInEscape(text []byte) bool {
+	if len(text) > longestRun+len("u0000") {
+		return false
+	}
 	rest := bytes.TrimLeft(text, `\`)
 	return len(rest) == 0 || len(rest) < len(text) && rest[0] == 'u' && len(rest) < len("u0000")
 }

@@ -156,3 +156,15 @@ func TestForeign_aTextThatJustFits(t *testing.T) {
 	assert.Equal(t, whole, foreign(errors.New(whole), redactor{}).Error())
 	assert.True(t, strings.HasSuffix(foreign(errors.New("p"+whole), redactor{}).Error(), " https://"+redacted))
 }
+
+// What has read much has large buffers, and serves no other call.
+func TestExchange_giveBack(t *testing.T) {
+	t.Parallel()
+	c, err := New("https://gateway.test", "")
+	require.NoError(t, err)
+	for read, again := range map[int64]bool{0: true, largestReading: true, largestReading + 1: false} {
+		x := &exchange{client: c, reading: &reading{body: body{read: read}}}
+		x.giveBack()
+		assert.Equal(t, again, x.reading == nil, "after %d bytes", read)
+	}
+}
