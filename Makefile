@@ -1,4 +1,4 @@
-.PHONY: test lint cover bench fuzz mutants proof contract-prism soak
+.PHONY: api trace test lint cover bench fuzz mutants proof contract-prism soak
 
 test:
 	go test -race -shuffle=on ./...
@@ -25,6 +25,12 @@ mutants:
 proof:
 	bash contract/ci.sh
 	bash sqlguard/ci.sh
+
+api:
+	bash .ci/api -update
+
+trace:
+	bash .ci/trace -update
 
 contract-prism:
 	bash contract/ci-strangers.sh

@@ -94,6 +94,7 @@ func TestServer_answers(t *testing.T) {
 		{"by symbol and network", "GET", "/api/networks-coins/USDT/Tron", "", "coin_network_by_symbol", 200, successBody(usdtOnTron)},
 		{"by symbol and network escaped", "GET", "/api/networks-coins/X%2FY/BNB%20Smart%20Chain%20%28BEP20%29", "", "coin_network_by_symbol", 200, successBody(slash)},
 		{"by symbol and other network", "GET", "/api/networks-coins/USDT/Bitcoin", "", "coin_network_by_symbol", 404, errorBody(none)},
+		{"by other symbol and network", "GET", "/api/networks-coins/BTC/Tron", "", "coin_network_by_symbol", 404, errorBody(none)},
 
 		{"balance", "GET", balances + "?coinSymbol=BTC", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.48215003"}]`)},
 		{"balance by network", "GET", balances + "?networkName=Tron", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"USDT","networkName":"Tron","balance":"1520.75"},{"coinSymbol":"TRX","networkName":"Tron","balance":"845.120000"}]`)},
