@@ -1,4 +1,4 @@
-.PHONY: api trace test lint cover bench fuzz mutants proof contract-prism soak
+.PHONY: api trace test lint cover bench fuzz mutants proof strangers soak
 
 test:
 	go test -race -shuffle=on ./...
@@ -32,7 +32,7 @@ api:
 trace:
 	bash .ci/trace -update
 
-contract-prism:
+strangers:
 	bash contract/ci-strangers.sh
 
 soak:

@@ -110,6 +110,10 @@ func NewCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cac
 // hangs at most half of the time is spent waiting. A load that is given up
 // because its callers ran out of time counts as failed, too.
 //
+// The error behind an old value is not returned: [Cache.Refresh] returns it. A
+// load that the 30 seconds of [NewCache] end fails with an error that matches
+// [context.DeadlineExceeded], too: ctx.Err tells which it was.
+//
 // Without such a value, the error is the one that load returned. When ctx ends,
 // the error is a [*TransportError] that matches the context's; the load goes on
 // for the others who wait. A nil ctx is an [*ArgumentError].

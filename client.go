@@ -53,7 +53,8 @@
 // Errors are few: [*ArgumentError] (refused here, nothing sent), [*APIError]
 // (the service said no), [*DecodeError] (an answer that is not understood),
 // [*TransportError] (no usable answer), [*OutcomeUnknownError] (an invoice
-// that may exist), and for waiting [*WithdrawalFailedError] and [*WaitError].
+// that may exist), for waiting [*WithdrawalFailedError] and [*WaitError], and
+// for amounts [*LimitError] (the catalogue does not allow it, nothing sent).
 // What callers branch on has a sentinel, such as [ErrRateLimited].
 // [SafeToRetry] answers for all of them.
 //
@@ -81,11 +82,12 @@
 //   - [CoinNetwork.CheckWithdrawal], [CoinNetwork.CheckPayment] and
 //     [CoinNetwork.NetWithdrawal] say before anything is sent what the catalogue
 //     does not allow; a [*LimitError] has the nearest amount that it does.
-//   - [ExchangeRates.ToCoin] and [ExchangeRates.ToFiat] convert, never to the
-//     merchant's disadvantage.
+//   - [ExchangeRates.ToCoin] converts a price and rounds up, so that a merchant
+//     never asks for too little; [ExchangeRates.ToFiat] says what an amount is
+//     worth, rounded half to even.
 //   - [Client.WaitWithdrawal], [Client.WatchWithdrawal] and, for many at once,
 //     [Client.WaitWithdrawals] ask until a withdrawal has ended.
-//   - An [Observer] is told of every attempt and of every [Drift], a place where
+//   - An [Observer] is told of every attempt, and of [Drift]: a place where
 //     an answer differs from the interface. [WithLogger] writes the same to a
 //     log. [OperationFromContext] names requests in a RoundTripper, which is
 //     also the place for tracing, a rate limit or a circuit breaker.
@@ -106,7 +108,8 @@ import (
 // Version is the version of this library.
 const Version = "0.1.0"
 
-// Names of the operations, as they stand in errors.
+// Names of the operations, as they stand in errors, contexts, attempts and
+// drift.
 const (
 	opCoinNetworks        = "coin_networks"
 	opCoinNetwork         = "coin_network"

@@ -107,10 +107,10 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	}, readPairs, opts)
 }
 
-// CoinNetwork returns the pair of an identifier from the listing: 1 to 256 bytes
-// without any of / \ % ? #. A record
-// with another identifier is an error that matches [ErrResponseMismatch]. The
-// body is not shown by the interface: a record is read, or an array of one.
+// CoinNetwork returns the pair of an identifier from the listing: 1 to 256
+// bytes without any of / \ % ? #. A record with another identifier is an error
+// that matches [ErrResponseMismatch]. The body is not shown by the interface: a
+// record is read, or an array of one.
 //
 // GET /api/networks-coins/{id}
 func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption) (*CoinNetwork, error) {
@@ -123,8 +123,9 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names are
-// sent as given: 1 to 256 bytes without any of / \ % ? #. The body is not shown by the interface: a record is read, or
-// an array of one; whose symbol and network it has is for the caller to see.
+// sent as given: 1 to 256 bytes without any of / \ % ? #. The body is not shown
+// by the interface: a record is read, or an array of one; whose symbol and
+// network it has is for the caller to see.
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
 func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkName string, opts ...CallOption) (*CoinNetwork, error) {
@@ -136,8 +137,9 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 }
 
 // CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as
-// given: 1 to 256 bytes without any of / \ % ? #. The interface marks the network's name as not required and does not
-// show the body: an array is read, or one record as an array of one.
+// given: 1 to 256 bytes without any of / \ % ? #. The interface marks the
+// network's name as not required and does not show the body: an array is read,
+// or one record as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksBySymbol(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {

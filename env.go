@@ -22,29 +22,31 @@ const (
 // and with a file that can not be read, FromEnv fails. A variable that is empty
 // counts as not set.
 //
-// What is wrong is an [*ArgumentError] that names the variable.
+// What is wrong is an [*ArgumentError] that names the variable, or the option.
 func FromEnv(opts ...Option) (*Client, error) {
 	baseURL := os.Getenv(envBaseURL)
 	if baseURL == "" {
 		return nil, badOption(envBaseURL, "is required")
 	}
-	key, err := keyFromEnv()
+	key, from, err := keyFromEnv()
 	if err != nil {
 		return nil, err
 	}
 	client, err := New(baseURL, key, opts...)
-	return client, inEnv(err)
+	return client, inEnv(err, from)
 }
 
-func keyFromEnv() (string, error) {
+// keyFromEnv returns the key and the variable that it came from.
+func keyFromEnv() (key, from string, err error) {
 	key, file := os.Getenv(envAPIKey), os.Getenv(envAPIKeyFile)
 	switch {
 	case key != "" && file != "":
-		return "", badOption(envAPIKeyFile, "must not be set together with "+envAPIKey)
+		return "", "", badOption(envAPIKeyFile, "must not be set together with "+envAPIKey)
 	case file != "":
-		return readKey(file)
+		key, err = readKey(file)
+		return key, envAPIKeyFile, err
 	default:
-		return key, nil
+		return key, envAPIKey, nil
 	}
 }
 
@@ -78,14 +80,14 @@ func badKeyFile(err error) error {
 }
 
 // inEnv names the variable that an argument of [New] came from.
-func inEnv(err error) error {
+func inEnv(err error, keyFrom string) error {
 	var wrong *ArgumentError
 	if errors.As(err, &wrong) {
 		switch wrong.Name {
 		case "baseURL":
 			wrong.Name = envBaseURL
 		case "apiKey":
-			wrong.Name = envAPIKey
+			wrong.Name = keyFrom
 		}
 	}
 	return err

@@ -103,4 +103,7 @@ func TestFromEnv_options(t *testing.T) {
 	assert.EqualError(t, err, "gateway: new: WithAPIKeySource: must not be nil")
 	_, err = gateway.FromEnv(gateway.WithAPIKeySource(sameKey))
 	assert.EqualError(t, err, "gateway: new: GATEWAY_API_KEY: must be empty with WithAPIKeySource")
+	setenv(t, "https://gateway.example", "", keyFile(t, canary))
+	_, err = gateway.FromEnv(gateway.WithAPIKeySource(sameKey))
+	assert.EqualError(t, err, "gateway: new: GATEWAY_API_KEY_FILE: must be empty with WithAPIKeySource")
 }

@@ -67,12 +67,12 @@ var (
 
 // Phases of a [TransportError]: how far its last attempt came.
 const (
-	PhaseStart   = "start"   // before a connection was asked for: the context had ended, or the order guard or the caller's transport refused
+	PhaseStart   = "start"   // before a connection was asked for: the context had ended, or the key's source, the order guard or the caller's transport refused
 	PhaseDial    = "dial"    // looking up or connecting to the host
 	PhaseProxy   = "proxy"   // connecting through the proxy
 	PhaseTLS     = "tls"     // the TLS handshake
 	PhaseWrite   = "write"   // sending the request
-	PhaseWait    = "wait"    // waiting for the answer's header
+	PhaseWait    = "wait"    // waiting for the answer's header, or of a [Cache] for a load
 	PhaseRead    = "read"    // reading the answer's body
 	PhaseBackoff = "backoff" // waiting between two attempts
 )
@@ -166,7 +166,7 @@ func SafeToRetry(err error) bool {
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
 // It matches [ErrInvalidArgument] and [ErrNotSent].
 type ArgumentError struct {
-	Op     string // the operation, such as "create_invoice", or "new"
+	Op     string // the operation, such as "create_invoice"; else "new", "cache" or what computes, such as "to_coin"
 	Name   string // the argument, option or field, as INTERFACE.md spells it where it does, such as "orderId"
 	Reason string // what is wrong with it; never its value
 

@@ -10,14 +10,14 @@ import (
 )
 
 // An OrderGuard keeps two invoices from being created for one order. It must
-// be safe for concurrent use. The default one is in memory, so it knows
-// neither other processes nor what was before a restart.
+// be safe for concurrent use. The default one is in the memory of its client, so
+// it knows no other client, no other process and nothing from before a restart.
 //
 // An order is told by its identifier alone. The default guard keeps the orders
-// of calls with [WithCallAPIKey] apart by their keys, but not with
-// [WithAPIKeySource], where one merchant may have had several; another guard that serves
-// several merchants must do so by what it finds in the context, which is the
-// caller's, values included, in both methods.
+// of calls with [WithCallAPIKey] apart by their keys. With [WithAPIKeySource] it
+// does not, for one merchant may have had several keys. Another guard that
+// serves several merchants must tell them apart by the values of the context,
+// which in both methods are those of the caller's.
 type OrderGuard interface {
 	// Begin is asked before an invoice is sent. It refuses with an error that
 	// matches [ErrOrderInFlight] while another one for the order is under way,

@@ -94,8 +94,9 @@ func isName(dec *jsontext.Decoder) bool {
 // service, or unknown. After [OutcomeUnknown], look the order up at the
 // service before anything else.
 //
-// It returns by the end of its context, but for an [OrderGuard] of the
-// caller's, which may take up to 10 seconds more to record the outcome.
+// It returns by the end of its context, if what the caller gave the client does:
+// a RoundTripper, a source of keys, [OrderGuard].Begin. To record the outcome,
+// [OrderGuard].End has 10 seconds more.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {

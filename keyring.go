@@ -27,16 +27,18 @@ func newKeyring(own secret) *keyring {
 // keys returns what takes the keys out of a text.
 func (k *keyring) keys() redactor { return *k.redactor.Load() }
 
-// add adds a key, unless it is there.
-func (k *keyring) add(key secret) {
+// add adds a key, unless it is there, and returns what takes it and the others
+// out of a text. Asked for later, that may lack it: other calls add keys too.
+func (k *keyring) add(key secret) redactor {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, known := range k.recent {
 		if known.reveal() == key.reveal() {
-			return
+			return k.keys()
 		}
 	}
 	k.recent = append(k.recent[max(0, len(k.recent)+1-keptKeys):], key)
 	r := newRedactor(k.recent...)
 	k.redactor.Store(&r)
+	return r
 }

@@ -8,9 +8,14 @@ import (
 )
 
 // An Observer is told what a client does: one call of Attempt for every
-// attempt, one of Drift for everything in an answer that differs from what
-// INTERFACE.md says. It is called by the goroutine that makes the call, which
-// waits for it, so it must be quick; it must be safe for concurrent use.
+// attempt, and before it one of Drift for each place in an answer of 2xx that
+// differs from what INTERFACE.md says. What recurs in the records of a list is
+// told once, and of one answer at most 64. A call that ends before its first
+// attempt, by an argument, the key's source or the [OrderGuard], is not told.
+//
+// It is called by the goroutine that sends the request, which waits for it, so
+// it must be quick. With a [Catalog] and [Client.WaitWithdrawals] that is not
+// the caller's own. It must be safe for concurrent use.
 //
 // The context is the one of the call, with its values, and may have ended.
 type Observer interface {
@@ -25,8 +30,8 @@ type Attempt struct {
 	Route      string        // the path as INTERFACE.md writes it, such as "/api/networks-coins/{id}"
 	Number     int           // from 1
 	StatusCode int           // of the answer; 0 when none came
-	Err        error         // what is wrong with the attempt; nil when the call succeeded
-	Wait       time.Duration // until the next attempt; 0 when this was the last
+	Err        error         // what is wrong with the attempt, not what the call returns: never an [*OutcomeUnknownError]; nil when it succeeded
+	Wait       time.Duration // until the next attempt, if the context lasts; 0 when there is none
 	Duration   time.Duration // of this attempt, the reading of the body included
 }
 
@@ -48,11 +53,14 @@ const (
 	// DriftUnknownStatus is a withdrawal status that the interface does not
 	// list. It was kept as it came.
 	DriftUnknownStatus DriftKind = "unknown status"
-	// DriftUnknownShape is a result in none of the shapes that the method
-	// understands. The call failed with a [*DecodeError].
+	// DriftUnknownShape is a result, or a part of it, that can not be read: in
+	// none of the shapes that the method understands, or with a member that is
+	// missing or malformed. The call failed with a [*DecodeError].
 	DriftUnknownShape DriftKind = "unknown shape"
-	// DriftMismatch is a networkId or coinId that is not the id of the record
-	// beside it, or a pair that a [Catalog] found listed twice.
+	// DriftMismatch is an identifier that is not the one it has to equal: a
+	// networkId or coinId that is not the id of the record beside it, or a record
+	// that is not the one asked for, which fails with [ErrResponseMismatch]. It is
+	// also an identifier or a pair that a [Catalog] found listed twice.
 	DriftMismatch DriftKind = "mismatch"
 )
 
@@ -68,9 +76,10 @@ func WithObserver(o Observer) Option {
 }
 
 // WithLogger writes what an [Observer] is told to logger: attempts at level
-// Debug, those that will be made again and drift at Warn. The keys are
-// operation, route, attempt, status, duration, wait, error, kind and pointer.
-// Without this option the client writes nothing.
+// Debug, the last one too, for its error is the caller's to log; those that will
+// be made again and drift at Warn. The keys are operation, route, attempt,
+// status, duration, wait, error, kind and pointer. With [WithObserver] both are
+// told. Without this option the client writes nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {

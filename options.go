@@ -127,6 +127,12 @@ func WithKeyOnPublicCalls() Option {
 // [*TransportError] that matches it, before anything is sent; an empty key is
 // one that is missing. [WithCallAPIKey] comes first: then source is not asked.
 //
+// A key that [New] would refuse is an [*ArgumentError]. Source must return when
+// the context ends; a retry does not ask it again. It is meant for the changing
+// keys of one merchant: for many merchants use [WithCallAPIKey], by which the
+// default [OrderGuard] keeps their orders apart. Of the keys that it gave, those
+// of the call and the last 4 are looked for in answers.
+//
 // It must be safe for concurrent use.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	return func(cfg *config) error {

@@ -78,8 +78,7 @@ func (x *exchange) askForKey() error {
 		return &ArgumentError{Op: x.call.op, Name: "WithAPIKeySource", Reason: "the key " + reason}
 	}
 	x.key = newSecret(key)
-	x.client.ring.add(x.key)
-	x.keys = x.client.ring.keys()
+	x.keys = x.client.ring.add(x.key)
 	return nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -75,6 +78,30 @@ func TestWithAPIKeySource_KeysOfLate(t *testing.T) {
 		assert.ErrorContains(t, err, "revoked [REDACTED]")
 		assert.NotContains(t, err.Error(), newer)
 	}
+}
+
+// However many keys a source gives at a time, that of a call is known to it.
+func TestWithAPIKeySource_ManyAtATime(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	c := sourced(t, "http://localhost", func(context.Context) (string, error) {
+		return fmt.Sprintf("CANARY-key-number-%02d", asked.Add(1)%64), nil
+	}, through(func(req *http.Request) (*http.Response, error) {
+		return reply(400, refused("bad key "+req.Header.Get("X-Api-Key"))), nil
+	}))
+	var callers sync.WaitGroup
+	var shown atomic.Int64
+	for range 64 {
+		callers.Go(func() {
+			for range 200 {
+				if _, err := c.Withdrawal(t.Context(), requestID); strings.Contains(err.Error(), "CANARY") {
+					shown.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	assert.Zero(t, shown.Load())
 }
 
 // An order is guarded whether its key came from the source or with the call.

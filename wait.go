@@ -59,7 +59,8 @@ func (e *WithdrawalFailedError) Error() string {
 }
 
 // A WaitError is a wait that ended before the withdrawal did: the context
-// ended, or the service refused to tell.
+// ended, or asking again would not help, as after a refusal or an answer that
+// is not understood.
 type WaitError struct {
 	WithdrawRequestID string
 	Last              *Withdrawal // as it was seen last; nil when it never was
@@ -141,7 +142,8 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // only for COMPLETED, with a [*WithdrawalFailedError] that holds it for FAILED, and
 // with a [*WaitError] that names it where the service refuses to tell. When the
 // context ends, it yields a [*WaitError] for each that is left. The identifiers
-// must differ; after an [*ArgumentError] it yields nothing more.
+// must differ; after an [*ArgumentError] it yields nothing more. No identifiers
+// yield nothing. It asks with the key of the client, as all waits do.
 //
 // At most 8 are asked for at a time, and at most 100 within a MinInterval, those
 // first that have been due for the longest; where the service asks for a wait, all

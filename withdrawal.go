@@ -72,8 +72,8 @@ func readStatus(d *decoder) WithdrawalStatus {
 
 // Withdrawal returns where a withdrawal stands. How a withdrawal is requested,
 // which gives its identifier, is not part of the interface; the identifier is 1
-// to 256 bytes without any of / \ % ? #. A record with
-// another identifier is an error that matches [ErrResponseMismatch].
+// to 256 bytes without any of / \ % ? #. A record with another identifier is an
+// error that matches [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {
