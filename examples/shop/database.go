@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL
+	_ "modernc.org/sqlite"             // SQLite
+)
+
+// A database is PostgreSQL or SQLite. The statements of the shop are the same
+// for both.
+type database struct {
+	*sql.DB
+	sqlite bool
+}
+
+// sqliteSettings make writers wait for each other instead of failing.
+const sqliteSettings = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
+
+// openDatabase opens what a DATABASE_URL names and waits until it answers.
+func openDatabase(ctx context.Context, url string) (*database, error) {
+	d := &database{sqlite: strings.HasPrefix(url, "file:")}
+	var err error
+	switch {
+	case d.sqlite:
+		joint := "?"
+		if strings.Contains(url, "?") {
+			joint = "&"
+		}
+		d.DB, err = sql.Open("sqlite", url+joint+sqliteSettings)
+	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
+		d.DB, err = sql.Open("pgx", url)
+	default:
+		err = errors.New("must be a postgres:// or file: address")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	d.SetMaxOpenConns(16)
+	d.SetConnMaxIdleTime(time.Minute)
+	if err := d.PingContext(ctx); err != nil {
+		return nil, errors.Join(errors.New("the database of DATABASE_URL does not answer"), err, d.Close())
+	}
+	return d, nil
+}
+
+// Two tables of the shop; sqlguard has one of its own. Amounts and times are
+// texts, which both databases keep digit for digit.
+const (
+	ordersTable = `CREATE TABLE IF NOT EXISTS shop_orders (
+	id text NOT NULL PRIMARY KEY,
+	buyer text NOT NULL,
+	product text NOT NULL,
+	number integer NOT NULL, -- the buyer's first, second … order of this product
+	price text NOT NULL,
+	currency text NOT NULL,
+	made_at text NOT NULL,
+	state text NOT NULL,
+	coin text NOT NULL DEFAULT '',
+	network text NOT NULL DEFAULT '',
+	amount text NOT NULL DEFAULT '0',
+	chosen_at text NOT NULL DEFAULT '',
+	invoice text NOT NULL DEFAULT '', -- the gateway's answer, as it came
+	sent_at text NOT NULL DEFAULT '',
+	last_status integer NOT NULL DEFAULT 0,
+	last_body text NOT NULL DEFAULT '',
+	last_error text NOT NULL DEFAULT '',
+	UNIQUE (buyer, product, number)
+)`
+	withdrawalsTable = `CREATE TABLE IF NOT EXISTS shop_withdrawals (
+	id text NOT NULL PRIMARY KEY,
+	added_by text NOT NULL,
+	added_at text NOT NULL
+)`
+)
+
+// createTables makes the tables of the shop if they are not there. PostgreSQL
+// needs a lock for that: of several at once, all but one can fail.
+func (d *database) createTables(ctx context.Context) error {
+	tx, err := d.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	texts := []string{"SELECT pg_advisory_xact_lock(hashtext('shop'))", ordersTable, withdrawalsTable}
+	if d.sqlite {
+		texts = texts[1:]
+	}
+	for _, text := range texts {
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// text writes a statement for this database.
+func (d *database) text(query string) string {
+	if d.sqlite {
+		return strings.ReplaceAll(query, "$", "?")
+	}
+	return query
+}
+
+// change runs a statement and reports whether it changed a row.
+func (d *database) change(ctx context.Context, query string, args ...any) (bool, error) {
+	result, err := d.ExecContext(ctx, d.text(query), args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// A stamp is a time in a column of text, which sorts.
+type stamp struct{ time.Time }
+
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+func stampNow() stamp { return stamp{time.Now().UTC()} }
+
+// text is the time as it is written, "" for none.
+func (s stamp) text() string {
+	if s.IsZero() {
+		return ""
+	}
+	return s.UTC().Format(stampLayout)
+}
+
+// Scan implements [sql.Scanner].
+func (s *stamp) Scan(value any) error {
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("a time is a text, not %T", value)
+	}
+	if text == "" {
+		s.Time = time.Time{}
+		return nil
+	}
+	at, err := time.Parse(stampLayout, text)
+	s.Time = at
+	return err
+}

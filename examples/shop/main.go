@@ -1,0 +1,107 @@
+// Command shop is a small shop that takes coins: what a merchant builds on the
+// gateway client, with pages for buyers and for the merchant. Without any
+// settings it runs on a stand-in gateway and a SQLite file.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+func main() { os.Exit(start()) }
+
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	if err := run(ctx, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "shop:", err)
+		return 1
+	}
+	return 0
+}
+
+// run opens the shop and closes it when ctx ends.
+func run(ctx context.Context, stdout, stderr io.Writer) error {
+	cfg, err := configFromEnv()
+	if err != nil {
+		return err
+	}
+	logger := slog.New(withRequestID{slog.NewTextHandler(stderr, nil)})
+	source, err := openGateway()
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	db, err := openDatabase(ctx, cfg.database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	s, err := newShop(ctx, cfg, source.connect, db, logger)
+	if err != nil {
+		return err
+	}
+	s.demo = source.demo != nil
+	if err := s.seedDemo(ctx, source.demo); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cfg.addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, cfg.greeting(listener.Addr(), s.demo))
+	return s.serve(ctx, listener, source.demo)
+}
+
+// serve answers until ctx ends, and then lets invoices that are being sent
+// come to their end: an order whose process dies meanwhile is unknown.
+func (s *shop) serve(ctx context.Context, listener net.Listener, demo *standIn) error {
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	server := &http.Server{
+		Handler:           s.handler(),
+		BaseContext:       func(net.Listener) context.Context { return background },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      s.cfg.longest(),
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	defer cancel()
+	loops.Go(func() { s.sampleRates(background) })
+	loops.Go(func() { demo.play(background) })
+
+	ended := make(chan error, 1)
+	loops.Go(func() { ended <- server.Serve(listener) })
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.logger.Info("closing: no new requests; invoices that are being sent are waited for")
+	s.closeStreams()
+	closing, stop := context.WithTimeout(background, s.cfg.longest())
+	defer stop()
+	return errors.Join(server.Shutdown(closing), closedAsAsked(<-ended))
+}
+
+// closedAsAsked is nil for the error of a server that was shut down.
+func closedAsAsked(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

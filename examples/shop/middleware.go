@@ -1,0 +1,190 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// A handlerFunc is a handler that leaves it to others to show its error.
+type handlerFunc func(w http.ResponseWriter, r *http.Request) error
+
+// A problem is an error with a page of its own.
+type problem struct {
+	status      int
+	title, text string
+}
+
+func (p *problem) Error() string { return p.title }
+
+func notFound() error {
+	return &problem{http.StatusNotFound, "There is no such page", "The address may be mistyped, or the page is somebody else's."}
+}
+
+func badInput(text string) error {
+	return &problem{http.StatusUnprocessableEntity, "That can not be taken", text}
+}
+
+// maxForm bounds the body of a request, in bytes: forms are all there is.
+const maxForm = 16 << 10
+
+// policy lets a page load from its own host only, and run no inline script.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// around puts around all routes what they have in common. From the outside in:
+// a number and a line in the log, a page for a panic, headers, a bound for the
+// body, no forms from other sites, and pages for what has no route.
+func (s *shop) around(mux *http.ServeMux) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(s.handle(func(http.ResponseWriter, *http.Request) error {
+		return &problem{http.StatusForbidden, "That came from another site", "A form of this shop counts only when it is sent from a page of this shop."}
+	}))
+	return s.logged(s.recovered(headed(bounded(protection.Handler(s.routed(mux))))))
+}
+
+// handle shows the error of a handler as a page.
+func (s *shop) handle(h handlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			s.showError(w, r, err)
+		}
+	})
+}
+
+// showError writes the page of a problem. Any other error is one of the
+// database or the gateway, which may pass: its text is for the log alone.
+func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
+	p, known := errors.AsType[*problem](err)
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case known:
+	case tooLarge:
+		p = &problem{http.StatusRequestEntityTooLarge, "That is too much", "No form of this shop is that large."}
+	default:
+		s.logger.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "error", err)
+		p = &problem{http.StatusServiceUnavailable, "That does not work just now", "Nothing that you did is lost. Please try again in a moment."}
+		w.Header().Set("Retry-After", "5")
+	}
+	view := map[string]any{"Text": p.text, "RequestID": requestID(r.Context())}
+	if err := s.render(w, r, p.status, "problem", p.title, view); err != nil {
+		http.Error(w, p.title, p.status)
+	}
+}
+
+// routed gives paths and methods without a route a page instead of a line.
+func (s *shop) routed(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		answer := &headerOnly{header: http.Header{}}
+		h.ServeHTTP(answer, r)
+		if answer.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", answer.header.Get("Allow"))
+			s.showError(w, r, &problem{answer.status, "That can not be done here", "This address does not take a request of that kind."})
+			return
+		}
+		s.showError(w, r, notFound())
+	})
+}
+
+// headerOnly keeps what the mux would have answered, without its body.
+type headerOnly struct {
+	header http.Header
+	status int
+}
+
+func (h *headerOnly) Header() http.Header         { return h.header }
+func (h *headerOnly) WriteHeader(status int)      { h.status = status }
+func (h *headerOnly) Write(p []byte) (int, error) { return len(p), nil }
+
+func bounded(next http.Handler) http.Handler { return http.MaxBytesHandler(next, maxForm) }
+
+func headed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// recovered answers a request whose handler has panicked.
+func (s *shop) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch v := recover(); v {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(v)
+			default:
+				s.logger.ErrorContext(r.Context(), "a handler panicked", "panic", v, "stack", string(debug.Stack()))
+				s.showError(w, r, &problem{http.StatusInternalServerError, "Something is broken here", "It is our fault, and it is in our log."})
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// logged gives a request a number, which is in its answer and in every line
+// that is logged for it, those of the gateway's client included.
+func (s *shop) logged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, begun, answer := rand.Text()[:12], time.Now(), &statusWriter{ResponseWriter: w}
+		w.Header().Set("X-Request-Id", id)
+		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+		next.ServeHTTP(answer, r.WithContext(ctx))
+		s.logger.InfoContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", cmp.Or(answer.status, http.StatusOK), "duration", time.Since(begun))
+	})
+}
+
+// A statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+type requestIDKey struct{}
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// withRequestID adds the number of the request to what is logged for it.
+type withRequestID struct{ slog.Handler }
+
+func (h withRequestID) Handle(ctx context.Context, record slog.Record) error {
+	if id := requestID(ctx); id != "" {
+		record.AddAttrs(slog.String("request", id))
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
+func (h withRequestID) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withRequestID{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withRequestID) WithGroup(name string) slog.Handler {
+	return withRequestID{h.Handler.WithGroup(name)}
+}
