@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway/sqlguard"
@@ -64,6 +65,9 @@ func (s *shop) toLookUp(ctx context.Context) (first []lookUp, waiting int, err e
 	}
 	for _, known := range pending[:min(len(pending), maxListed)] {
 		o, err := s.orders.byID(ctx, known.ID)
+		if errors.Is(err, errNoOrder) {
+			o, err = order{ID: known.ID}, nil // not the shop's, and yet to be looked up
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -151,15 +155,18 @@ func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found := r.PostForm.Get("found")
+	found, note := r.PostForm.Get("found"), line(r.PostForm.Get("note"), 2000)
 	if found != "exists" && found != "none" {
 		return badInput("Please say whether the gateway has an invoice for the order.")
+	}
+	if note == "" && strings.TrimSpace(r.PostForm.Get("note")) != "" {
+		return badInput("The note is too long. Nothing was recorded.")
 	}
 	if r.PostForm.Get("attempts") != strconv.Itoa(page.Known.Attempts) {
 		return outdated()
 	}
 	err = s.guard.Resolve(r.Context(), page.Known, sqlguard.Resolution{
-		Exists: found == "exists", By: merchant(r.Context()), Note: line(r.PostForm.Get("note"), 500),
+		Exists: found == "exists", By: merchant(r.Context()), Note: note,
 	})
 	if errors.Is(err, sqlguard.ErrTriedAgain) || errors.Is(err, sqlguard.ErrNotUnknown) {
 		return outdated()

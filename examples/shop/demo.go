@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -24,6 +25,11 @@ func openGateway() (gatewaySource, error) {
 	if os.Getenv("GATEWAY_BASE_URL") != "" {
 		_, err := gateway.FromEnv() // says what is wrong before anything else is opened
 		return gatewaySource{connect: gateway.FromEnv, close: func() {}}, err
+	}
+	for _, name := range []string{"GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
+		if os.Getenv(name) != "" {
+			return gatewaySource{}, errors.New(name + " is set, but GATEWAY_BASE_URL is not")
+		}
 	}
 	server := gatewaytest.NewServer()
 	connect := func(opts ...gateway.Option) (*gateway.Client, error) {

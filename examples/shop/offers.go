@@ -42,8 +42,9 @@ func (s *shop) quote(ctx context.Context, o order) (quote, error) {
 	}
 	q := s.aged(time.Since(rates.FetchedAt))
 	for pair := range catalog.All() {
-		_, single := catalog.ByID(pair.ID)
-		if offer, ok := offerOf(pair, rates, o); ok && single {
+		_, byID := catalog.ByID(pair.ID)
+		_, byName := catalog.Find(pair.Coin.Symbol, pair.Network.Name) // an invoice names no more
+		if offer, ok := offerOf(pair, rates, o); ok && byID && byName {
 			q.Offers = append(q.Offers, offer)
 		}
 	}
@@ -112,6 +113,9 @@ func (s *shop) choose(ctx context.Context, o order, pairID string) (_ order, pro
 	q, err := s.quote(ctx, o)
 	if err != nil {
 		return o, "", err
+	}
+	if q.Stale {
+		return o, "The rates are too old just now to fix an amount. Please try again in a moment.", nil
 	}
 	for _, offer := range q.Offers {
 		if offer.ID != pairID {
