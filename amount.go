@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"github.com/shopspring/decimal"
@@ -175,12 +176,12 @@ func coefficientDigits(amount decimal.Decimal) int64 {
 // plainText writes an amount that checkSize accepts from its own digits: no
 // exponent, no rounding, zeros at the end kept.
 func plainText(amount decimal.Decimal) string {
-	coefficient := amount.Coefficient()
+	digits := coefficientText(amount)
+	digits, negative := strings.CutPrefix(digits, "-")
 	sign := ""
-	if coefficient.Sign() < 0 {
+	if negative {
 		sign = "-"
 	}
-	digits := coefficient.Abs(coefficient).String()
 	scale := -int(amount.Exponent())
 	if scale <= 0 {
 		if digits == "0" {
@@ -193,4 +194,12 @@ func plainText(amount decimal.Decimal) string {
 	}
 	point := len(digits) - scale
 	return sign + digits[:point] + "." + digits[point:]
+}
+
+// coefficientText writes the coefficient of an amount that checkSize accepts.
+func coefficientText(amount decimal.Decimal) string {
+	if amount.NumDigits() <= maxFastDigits {
+		return strconv.FormatInt(amount.CoefficientInt64(), 10)
+	}
+	return amount.Coefficient().String()
 }

@@ -42,7 +42,7 @@ func (x *exchange) readResult(resp *http.Response) (envelope, error) {
 	if x.cfg.response != nil {
 		b.keep = int(b.limit)
 	}
-	d.want, d.size, d.drift, d.terse = x.call.id, resp.ContentLength, x.newDrifts(), x.cfg.response == nil
+	d.want, d.size, d.drift, d.terse = x.call.id, min(resp.ContentLength, b.limit), x.newDrifts(), x.cfg.response == nil
 	e, refused := x.answer.open(d)
 	broken := b.err
 	if d.err != nil && broken == nil {

@@ -102,6 +102,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"sync"
 )
 
@@ -131,7 +132,9 @@ type Client struct {
 
 	observers []Observer
 
-	noHeader http.Header // empty; nobody changes it
+	// errand is what the HTTP libraries are sent with: they run the attempts,
+	// each of which makes its own request. Nobody changes it.
+	errand *http.Request
 
 	// These stand behind functions because they hold the key, or have buffers
 	// with what was sent and what the service said.
@@ -180,7 +183,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 
 		observers: cfg.observers(),
 
-		noHeader: http.Header{},
+		errand: &http.Request{URL: &url.URL{}, Header: http.Header{}},
 
 		reads:    func() *carrier { return reads },
 		writes:   func() *carrier { return writes },
@@ -210,7 +213,7 @@ type payload interface {
 }
 
 // A keyPlace is where the key goes: INTERFACE.md, "Authentication".
-type keyPlace int
+type keyPlace int8
 
 const (
 	keyNowhere keyPlace = iota // not shown to be needed

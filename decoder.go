@@ -30,11 +30,11 @@ type answerState struct {
 	want string // the identifier asked for; empty for any
 	err  *fault
 
-	terse  bool             // an empty meta is of no interest
-	size   int64            // of the answer, in bytes; below 0 when it was not said
-	drift  *drifts          // nil when nobody asks for it
-	memory *memory          // of the list that is read; nil outside of one
-	within jsontext.Pointer // where the value stands that is read, if it is a part of another's
+	terse  bool     // an empty meta is of no interest
+	size   int64    // of the answer, in bytes; below 0 when it was not said
+	drift  *drifts  // nil when nobody asks for it
+	memory *memory  // of the list that is read; nil outside of one
+	outer  *decoder // of which the value is a part that is read; mostly nil
 
 	// What a result that says nothing means is for the envelope to say.
 	empty   bool // nothing, where nothing could be meant
@@ -58,24 +58,29 @@ type fault struct {
 // same places.
 func (d *decoder) inside(value jsontext.Value) *decoder {
 	inner := &d.memory.inner
-	inner.reset(bytes.NewBuffer(value), d.keys) // of which it reads without a copy
-	inner.drift, inner.within = d.drift, d.pointer()
+	d.memory.value = *bytes.NewBuffer(value) // of which it reads without a copy
+	inner.reset(&d.memory.value, d.keys)
+	inner.drift, inner.outer = d.drift, d
 	return inner
 }
 
-// maxAhead bounds, in bytes, how much of an answer is taken to come because it
-// was announced: a service could announce more than it sends.
-const maxAhead = 8 << 20
+// sampled is how many records are read before it is guessed how many there are.
+const sampled = 64
 
 // expected guesses how many records of a list are still to come, by the size
 // of those that came since start and by the size of the answer. What is
 // announced in truth is stored once, and not moved to where there is more room.
 func (d *decoder) expected(came int, start int64) int {
 	at := d.json.InputOffset()
-	if left := min(d.size-at, maxAhead); came > 0 && left > 0 && at > start {
-		return int(left*int64(came)/(at-start)) + 1
+	left := d.size - at
+	if came == 0 || left <= 0 || at <= start {
+		return came/4 + 1
 	}
-	return 1
+	more := int(left*int64(came)/(at-start)) + 1
+	if came < sampled {
+		return min(more, sampled)
+	}
+	return more
 }
 
 // fail records that the value read last is wrong.
@@ -86,7 +91,12 @@ func (d *decoder) fail(err error) {
 }
 
 // pointer is where the value read last stands, or the member whose name was.
-func (d *decoder) pointer() jsontext.Pointer { return d.within + d.json.StackPointer() }
+func (d *decoder) pointer() jsontext.Pointer {
+	if d.outer == nil {
+		return d.json.StackPointer()
+	}
+	return d.outer.pointer() + d.json.StackPointer()
+}
 
 func (d *decoder) place() string { return d.cleanPointer(d.pointer()) }
 

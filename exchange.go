@@ -77,6 +77,7 @@ func (x *exchange) send() error {
 
 // makeLoop makes the retry loop of the call.
 func (x *exchange) makeLoop() {
+	x.req.Request = x.client.errand
 	x.carrier = x.client.reads()
 	if x.call.write != nil {
 		x.carrier = x.client.writes()
@@ -167,6 +168,7 @@ func (x *exchange) again(throttled bool, asked time.Duration) bool {
 	}
 	x.cost = cost
 	x.loop.Backoff, x.loop.PrepareRetry = x.backoff, x.resume
+	x.req.Request = x.req.WithContext(&x.ctx).Request // whose end ends the wait
 	return true
 }
 

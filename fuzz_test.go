@@ -63,7 +63,7 @@ func readersOfAll() []readResult {
 		readWith("withdrawal", one(withdrawalFields), nilPointer[Withdrawal]),
 		readWith("rates", readRates, nilPointer[ExchangeRates]),
 		readWith("balance", BalanceQuery{CoinSymbol: "USDT"}.read, nilPointer[Balance]),
-		readWith("invoice", InvoiceRequest{OrderID: "A-17"}.read, nilPointer[Invoice]),
+		readWith("invoice", (&InvoiceRequest{OrderID: "A-17"}).read, nilPointer[Invoice]),
 	}
 }
 

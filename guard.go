@@ -47,6 +47,9 @@ func (x *exchange) hold() (release func(Outcome), err error) {
 	if err := guard.Begin(owned, order, x.cfg.resubmit); err != nil {
 		return nil, x.held(err)
 	}
+	if _, own := guard.(*memoryGuard); own { // which waits for nothing
+		return func(outcome Outcome) { _ = guard.End(owned, order, outcome) }, nil
+	}
 	return func(outcome Outcome) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(owned), guardTimeout)
 		defer cancel()

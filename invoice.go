@@ -104,11 +104,11 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 		op:    opCreateInvoice,
 		route: "/api/invoice/create",
 		key:   keyInBody,
-		write: r,
+		write: &r,
 	}, r.read, opts)
 }
 
-func (r InvoiceRequest) read(d *decoder) *Invoice {
+func (r *InvoiceRequest) read(d *decoder) *Invoice {
 	created := &Invoice{OrderID: r.OrderID, Raw: raw(d)}
 	switch created.Raw.Kind() {
 	case '{', '[':
@@ -120,9 +120,9 @@ func (r InvoiceRequest) read(d *decoder) *Invoice {
 	return created
 }
 
-func (r InvoiceRequest) order() string { return r.OrderID }
+func (r *InvoiceRequest) order() string { return r.OrderID }
 
-func (r InvoiceRequest) check() (name, reason string) {
+func (r *InvoiceRequest) check() (name, reason string) {
 	if r.OrderID == "" {
 		return "orderId", "is required"
 	}
@@ -141,7 +141,7 @@ func (r InvoiceRequest) check() (name, reason string) {
 	return "", ""
 }
 
-func (r InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
+func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	keyName, quote := "apiKey", `"`
 	if format == TableInvoiceFormat {
 		keyName, quote = "apikey", ""

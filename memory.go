@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -16,7 +17,8 @@ type memory struct {
 	amounts  memo[decimal.Decimal]
 	times    memo[time.Time]
 	texts    memo[string]
-	inner    decoder // for records within records
+	inner    decoder      // for records within records
+	value    bytes.Buffer // that it reads
 }
 
 func newMemory() *memory {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -143,7 +142,7 @@ func many[T any](fs fields[T]) reader[[]T] {
 				d.memory = newMemory()
 			}
 			if len(records) == cap(records) {
-				records = slices.Grow(records, d.expected(len(records), start))
+				records = append(make([]T, 0, len(records)+d.expected(len(records), start)), records...)
 			}
 			records = append(records, *new(T))
 			fs.fill(d, &records[len(records)-1])

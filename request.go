@@ -3,10 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-
-	"github.com/hashicorp/go-retryablehttp"
 )
 
 // newRequest checks everything that a caller can get wrong, and builds the
@@ -30,7 +27,8 @@ func (x *exchange) newRequest(ctx context.Context, opts []CallOption) error {
 	if err := x.takeKey(); err != nil {
 		return err
 	}
-	return x.build()
+	x.header = x.newHeader()
+	return nil
 }
 
 func (x *exchange) refuse(name, reason string) error {
@@ -82,21 +80,19 @@ func (x *exchange) askForKey() error {
 	return nil
 }
 
-// build makes the request. The header is put in place by RoundTrip.
-func (x *exchange) build() error {
-	x.header = x.newHeader()
-	method := http.MethodGet
-	if x.call.write != nil {
-		method = http.MethodPost
-	}
+// newAttemptRequest makes the request of one attempt. Each of an invoice has a
+// latch of its own, and no GetBody: with it net/http would replay the body by
+// itself.
+func (x *exchange) newAttemptRequest(ctx context.Context) *http.Request {
 	req := &http.Request{
-		Method: method, URL: &x.target, Host: x.target.Host, Header: x.client.noHeader, ProtoMajor: 1, ProtoMinor: 1,
+		Method: http.MethodGet, URL: &x.target, Host: x.target.Host, Header: x.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	x.req.Request = req.WithContext(&x.ctx)
-	if x.call.write == nil {
-		return nil
+	if x.call.write != nil {
+		x.latch = newLatch(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
+		req.Method, req.Body, req.ContentLength = http.MethodPost, x.latch, int64(x.latch.Len())
 	}
-	return x.attachBody(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
+	return req.WithContext(ctx)
 }
 
 // newHeader makes the header of a request. No call shares its values with
@@ -123,18 +119,6 @@ func (x *exchange) sendsKeyHeader() bool {
 		return x.client.cfg.keyOnPublic && !x.key.empty()
 	}
 	return x.call.key == keyInHeader
-}
-
-// attachBody gives each attempt a latch of its own over the body. GetBody must
-// stay nil: with it net/http would replay the body by itself. SetBody calls the
-// function once to learn the length, so there is a latch from the start.
-func (x *exchange) attachBody(body []byte) error {
-	err := x.req.SetBody(retryablehttp.ReaderFunc(func() (io.Reader, error) {
-		x.latch = newLatch(body)
-		return x.latch, nil
-	}))
-	x.req.GetBody = nil
-	return err
 }
 
 // A callContext is the context of the caller during a call, which also knows

@@ -60,7 +60,7 @@ func (r redactor) with(key secret) redactor {
 
 // mayFind reports whether text holds a key, or escapes that could spell one.
 func (r redactor) mayFind(text string) bool {
-	if r.keys == nil {
+	if r.keys == nil || len(text) < shortestSearched {
 		return false
 	}
 	for _, key := range r.keys() {

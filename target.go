@@ -26,7 +26,7 @@ func (b base) aim(target *url.URL, what *call) (name, reason string) {
 	if reason != "" {
 		return name, reason
 	}
-	*target = url.URL{Scheme: b.scheme, Host: b.host, Path: path}
+	target.Scheme, target.Host, target.Path = b.scheme, b.host, path
 	if !plain {
 		target.RawPath = b.rawPath + escapePath(path[len(b.path):])
 	}

@@ -62,20 +62,19 @@ func newTransport(idle time.Duration) *http.Transport {
 }
 
 // RoundTrip sends one attempt: under its own timeout, and watched. The exchange
-// is its own transport. So the header is put in place here, where net/http does
-// not copy it for redirects, and the retry library finds no idle connections to
-// close, which others may use too.
-func (x *exchange) RoundTrip(req *http.Request) (resp *http.Response, err error) {
+// is its own transport, and what it is handed is only the errand: the request is
+// made here. So net/http has no header to copy for redirects and no body to send
+// again, and the retry library finds no idle connections to close, which others
+// may use too.
+func (x *exchange) RoundTrip(*http.Request) (resp *http.Response, err error) {
 	a := x.newAttempt()
-	ctx, cancel := context.WithTimeoutCause(req.Context(), x.carrier.timeout, x.carrier.expired)
+	ctx, cancel := context.WithDeadlineCause(&x.ctx, x.begun.Add(x.carrier.timeout), x.carrier.expired)
 	defer func() {
 		if resp == nil {
 			cancel()
 		}
 	}()
-	req = req.WithContext(httptrace.WithClientTrace(ctx, a.watch()))
-	req.Header = x.header
-	answer, err := x.carrier.next.RoundTrip(req)
+	answer, err := x.carrier.next.RoundTrip(x.newAttemptRequest(httptrace.WithClientTrace(ctx, a.watch())))
 	switch {
 	case err != nil:
 		discard(answer)
@@ -113,6 +112,9 @@ func discard(answer *http.Response) {
 // dropBadLocation keeps net/http from turning a redirect that it can not parse
 // into an error without a status.
 func dropBadLocation(answer *http.Response) {
+	if answer.StatusCode/100 != 3 {
+		return
+	}
 	if _, err := answer.Location(); err != nil {
 		answer.Header.Del("Location")
 	}

@@ -72,7 +72,7 @@ func invoice() []statement {
 		said(
 			"POST {base_url}/api/invoice/create.",
 			inClient("Client.CreateInvoice", `"/api/invoice/create"`, `"/api/invoices"`, wire+"CreateInvoice"),
-			inClient("exchange.build", `http.MethodPost`, `http.MethodPut`, wire+"CreateInvoice"),
+			inClient("exchange.newAttemptRequest", `http.MethodPost`, `http.MethodPut`, wire+"CreateInvoice"),
 			inStandIn("match", `{"invoice/create", `, `{"invoices", `, creates+"strings and apiKey"),
 			inStandIn("Server.carryOut", `http.MethodPost`, `http.MethodPut`, creates+"strings and apiKey"),
 		),

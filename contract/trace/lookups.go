@@ -8,7 +8,7 @@ const (
 
 // get says that what the test of a name sends is a GET.
 func get(name string) claim {
-	return inClient("exchange.build", `http.MethodGet`, `http.MethodDelete`, wire+name)
+	return inClient("exchange.newAttemptRequest", `http.MethodGet`, `http.MethodDelete`, wire+name)
 }
 
 // serves says that the stand-in answers a GET.

@@ -54,7 +54,7 @@ func purpose() []statement {
 		),
 		said(
 			"Creation of invoices through the API.",
-			inClient("Client.CreateInvoice", `write: r,`, ``, "TestClient_Wire/CreateInvoice"),
+			inClient("Client.CreateInvoice", `write: &r,`, ``, "TestClient_Wire/CreateInvoice"),
 			inStandIn("Server.createInvoice", `s.invoices = append(s.invoices, invoice)`, ``, "TestServer_creates_an_invoice/strings and apiKey"),
 		),
 		said(
