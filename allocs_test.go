@@ -1,0 +1,177 @@
+package gateway_test
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// What a call takes of memory does not depend on the machine, so that it can be
+// guarded where time can not. That a lookup allocates nothing is tested with the
+// cache and the catalogue. The tests are not parallel: what is counted is what
+// the whole program allocates.
+
+// Of what is counted, 6 allocations and 550 bytes are the transport's.
+func TestAllocations_call(t *testing.T) {
+	ctx, invoice := context.Background(), order("A-17")
+	for _, tt := range []struct {
+		name, result  string
+		call          func(*gateway.Client) error
+		allocs, bytes float64 // at most
+	}{
+		{"a read", withdrawalJSON, func(c *gateway.Client) error {
+			_, err := c.Withdrawal(ctx, requestID)
+			return err
+		}, 32, 3200},
+		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, invoice)
+			return err
+		}, 41, 3500},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := inMemory(t, enveloped(tt.result))
+			call := func() { require.NoError(t, tt.call(c)) }
+			assert.LessOrEqual(t, least(func() float64 { return testing.AllocsPerRun(200, call) }), tt.allocs*slack(), "allocations")
+			assert.LessOrEqual(t, least(func() float64 { return bytesPerRun(t, 200, call) }), tt.bytes*slack(), "bytes")
+		})
+	}
+}
+
+// A record takes the same in a listing of any length: one allocation, for its
+// identifier, and no memory but for what is in the result. What is allocated
+// besides, all of it together, is more than is in use at any one time.
+func TestAllocations_record(t *testing.T) {
+	const (
+		toBegin = 650       // allocations, most of which read a coin or a network for the first time
+		besides = 256 << 10 // bytes
+		first   = 32 << 10  // bytes of what is in the result once
+		most    = 480       // bytes of a record
+	)
+	for _, n := range []int{100, 1000, 5000, 50_000} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			c := inMemory(t, listingOf(n), gateway.WithMaxResponseBytes(1<<30))
+			cost := costOfListing(t, c, n)
+			for tries := 1; tries < 3 && cost.beside > besides; tries++ { // another test may have left something running
+				cost = costOfListing(t, c, n)
+			}
+			assert.LessOrEqual(t, cost.allocs, toBegin+n)
+			assert.LessOrEqual(t, cost.beside, besides)
+			assert.LessOrEqual(t, cost.result, first+most*n)
+		})
+	}
+}
+
+// A listingCost is what a listing has allocated: bytes in the result, and beside
+// it.
+type listingCost struct{ allocs, result, beside int }
+
+func costOfListing(t *testing.T, c *gateway.Client, n int) listingCost {
+	t.Helper()
+	var before, after, end runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools give up what they hold in the second
+	runtime.ReadMemStats(&before)
+	pairs, err := c.CoinNetworks(context.Background())
+	runtime.ReadMemStats(&after)
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&end)
+	runtime.KeepAlive(c) // and the answer that it is given
+	runtime.KeepAlive(pairs)
+	require.NoError(t, err)
+	require.Len(t, pairs, n)
+	result := int(end.HeapAlloc) - int(before.HeapAlloc)
+	return listingCost{int(after.Mallocs - before.Mallocs), result, int(after.TotalAlloc-before.TotalAlloc) - result}
+}
+
+// listingOf is an answer with so many pairs, of which 1,000 differ.
+func listingOf(n int) string {
+	some := strings.Trim(manyPairs(min(n, 1000)), "[]")
+	return enveloped("[" + strings.Repeat(some+",", max(n/1000, 1)-1) + some + "]")
+}
+
+// least returns the least of three counts: what runs besides can only add.
+func least(count func() float64) float64 { return min(count(), count(), count()) }
+
+func bytesPerRun(t *testing.T, runs int, call func()) float64 {
+	t.Helper()
+	benchtime := flag.Lookup("test.benchtime").Value
+	before := benchtime.String()
+	require.NoError(t, benchtime.Set(strconv.Itoa(runs)+"x"))
+	defer func() { require.NoError(t, benchtime.Set(before)) }()
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			call()
+		}
+	})
+	require.Equal(t, runs, result.N)
+	return float64(result.AllocedBytesPerOp())
+}
+
+// slack is by how much more is allocated where a pool does not keep all that it
+// is given, as under the race detector.
+func slack() float64 {
+	for range 100 {
+		var pool sync.Pool
+		pool.Put(new(int))
+		if pool.Get() == nil {
+			return 2
+		}
+	}
+	return 1
+}
+
+// While a call waits for its answer, no other waits for it.
+func TestClient_waitsWithoutALock(t *testing.T) {
+	t.Parallel()
+	const callers = 256
+	together := &barrier{missing: callers, open: make(chan struct{})}
+	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: together}), once())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // for callers that do wait
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			var err error
+			if i%2 == 0 {
+				_, err = c.ExchangeRates(ctx)
+			} else {
+				_, err = c.CreateInvoice(ctx, order(strconv.Itoa(i)))
+			}
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+}
+
+// A barrier answers nobody until so many have asked.
+type barrier struct {
+	mu      sync.Mutex
+	missing int
+	open    chan struct{}
+}
+
+func (b *barrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	if b.missing--; b.missing == 0 {
+		close(b.open)
+	}
+	b.mu.Unlock()
+	select {
+	case <-b.open:
+		return memory{enveloped(ratesJSON)}.RoundTrip(req)
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
