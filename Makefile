@@ -14,7 +14,7 @@ cover:
 	bash .ci/cover 95 . ./gatewaytest
 
 bench:
-	go test -run '^$$' -bench . -benchmem .
+	bash .ci/bench
 
 fuzz:
 	bash .ci/fuzz 1m
