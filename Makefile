@@ -8,6 +8,7 @@ lint:
 	test -z "$$(.bin/gofumpt -l .)"
 	go vet ./...
 	.bin/staticcheck ./...
+	for module in bench contract sqlguard examples/otel examples/shop; do (cd $$module && go vet ./... && $(CURDIR)/.bin/staticcheck ./...) || exit 1; done
 	go list -f '{{.Dir}}' ./... | xargs .bin/gosec -quiet -color=false -nosec-require-rules -nosec-require-justification
 
 cover:
