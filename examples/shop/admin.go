@@ -23,6 +23,7 @@ type overviewPage struct {
 	Lines   []sparkline
 	Since   stamp // since when there are rates
 	Drift   []driftSeen
+	Listed  int // how many places of drift are listed at most
 }
 
 // A lookUp is an order whose outcome is unknown, and since when.
@@ -43,7 +44,7 @@ func (s *shop) showOverview(w http.ResponseWriter, r *http.Request) error {
 	if err := s.settle(r.Context()); err != nil {
 		return err
 	}
-	page := overviewPage{Of: of, States: states(), Drift: s.observer.drift()}
+	page := overviewPage{Of: of, States: states(), Drift: s.observer.drift(), Listed: maxDrifts}
 	var err1, err2, err3 error
 	page.Unknown, page.Waiting, err1 = s.toLookUp(r.Context())
 	page.Orders, err2 = s.orders.recent(r.Context(), of, maxListed)
@@ -57,7 +58,8 @@ func (s *shop) showOverview(w http.ResponseWriter, r *http.Request) error {
 }
 
 // toLookUp returns the orders that have been unknown for the longest, and how
-// many there are.
+// many there are. One that was recorded as something else becomes unknown: an
+// earlier attempt may have been recorded last.
 func (s *shop) toLookUp(ctx context.Context) (first []lookUp, waiting int, err error) {
 	pending, err := s.guard.Pending(ctx)
 	if err != nil {
@@ -67,6 +69,9 @@ func (s *shop) toLookUp(ctx context.Context) (first []lookUp, waiting int, err e
 		o, err := s.orders.byID(ctx, known.ID)
 		if errors.Is(err, errNoOrder) {
 			o, err = order{ID: known.ID}, nil // not the shop's, and yet to be looked up
+		}
+		if err == nil && (o.State == stateRefused || o.State == stateUnsent) {
+			err = s.orders.suspect(ctx, known.ID)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -85,18 +90,6 @@ func (s *shop) settle(ctx context.Context) error {
 	}
 	for _, o := range orders {
 		if err := s.settleOne(ctx, o); err != nil {
-			return err
-		}
-	}
-	pending, err := s.guard.Pending(ctx)
-	if err != nil {
-		return err
-	}
-	for _, known := range pending {
-		if known.State != sqlguard.StateUnknown {
-			continue
-		}
-		if err := s.orders.suspect(ctx, known.ID); err != nil {
 			return err
 		}
 	}
@@ -155,7 +148,7 @@ func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, note := r.PostForm.Get("found"), line(r.PostForm.Get("note"), 2000)
+	found, note := r.PostForm.Get("found"), line(r.PostForm.Get("note"), 400)
 	if found != "exists" && found != "none" {
 		return badInput("Please say whether the gateway has an invoice for the order.")
 	}

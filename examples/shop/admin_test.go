@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,50 +23,6 @@ func (st *stage) lose(v *visitor, server, product string, trouble gatewaytest.Tr
 	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, trouble)
 	v.pay(server, path, st.pair("BTC", "Bitcoin"))
 	return strings.TrimPrefix(path, "/orders/")
-}
-
-func TestMerchantsPages_needThePassword(t *testing.T) {
-	t.Parallel()
-	_, server := newStage(t).open()
-	forged := newVisitor(t)
-	forged.cookies[merchantCookie] = "eyJuYW1lIjoiRXZlIiwiZW5kcyI6IjIwOTktMDEtMDFUMDA6MDA6MDBaIn0.AAAA"
-	for _, v := range []*visitor{newVisitor(t), forged} {
-		for _, path := range []string{"/admin", "/admin/money", "/admin/metrics", "/admin/withdrawals/live", "/admin/orders/" + strings.Repeat("A", 26)} {
-			a := v.get(server.URL + path)
-			assert.Equal(t, http.StatusSeeOther, a.status, path)
-			assert.Equal(t, "/admin/login", a.location)
-		}
-		for _, path := range []string{"/admin/withdrawals", "/admin/orders/" + strings.Repeat("A", 26)} {
-			assert.Equal(t, "/admin/login", v.post(server.URL+path).location, path)
-		}
-	}
-	v := newVisitor(t).asMerchant(server.URL)
-	assert.Equal(t, http.StatusOK, v.get(server.URL+"/admin").status)
-	assert.Contains(t, v.post(server.URL+"/admin/logout").header.Get("Set-Cookie"), "Max-Age=0")
-}
-
-func TestSession_endsWithItsTimeAndItsPassword(t *testing.T) {
-	t.Parallel()
-	one, err := newSessions("the first password", 1)
-	require.NoError(t, err)
-	two, err := newSessions("the second password", 1)
-	require.NoError(t, err)
-	cookie, err := one.cookie("Anna")
-	require.NoError(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	require.NoError(t, err)
-	r.AddCookie(cookie)
-	name, ok := one.who(r)
-	assert.True(t, ok)
-	assert.Equal(t, "Anna", name)
-	_, ok = two.who(r)
-	assert.False(t, ok, "another password")
-
-	said := `{"name":"Anna","ends":"` + time.Now().Add(-time.Second).Format(time.RFC3339) + `"}`
-	text := strings.TrimRight(jsonBase64(said), "=")
-	r.Header.Set("Cookie", merchantCookie+"="+text+"."+one.sign(text))
-	_, ok = one.who(r)
-	assert.False(t, ok, "over")
 }
 
 func TestUnknown_isResolvedBothWays(t *testing.T) {
@@ -157,6 +115,7 @@ func TestDrift_isShownAndCounted(t *testing.T) {
 	v, anna := newVisitor(t), newVisitor(t).asMerchant(server.URL)
 	v.get(server.URL + v.order(server.URL, "mug"))
 	assert.Contains(t, anna.get(server.URL+"/admin").words(), "coin_networks unknown field /result/0/undocumented 2 ")
+	assert.Contains(t, anna.get(server.URL+"/admin").words(), "The first 50 places are listed.")
 	var metrics struct {
 		Attempts map[string]int `json:"gateway_attempts"`
 		Drifts   int            `json:"gateway_drifts"`
@@ -175,7 +134,10 @@ func TestMoney_showsBalancesAndWithdrawalsThatMove(t *testing.T) {
 	id := st.gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "T-somewhere", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
 	require.Equal(t, http.StatusSeeOther, anna.post(server.URL+"/admin/withdrawals", "id", id).status)
 	first := st.gw.Balances()[0]
-	words := anna.get(server.URL + "/admin/money").words()
+	page := anna.get(server.URL + "/admin/money")
+	assert.Contains(t, page.text, `aria-live="polite" aria-atomic="true"`, "changes are read out")
+	words := page.words()
+	assert.Contains(t, words, "The 20 that were added last are shown.")
 	assert.Contains(t, words, first.CoinSymbol+" on "+first.NetworkName+" "+first.Balance)
 	assert.Contains(t, words, "PENDING 50 USDT on Tron T-somewhere "+id)
 
@@ -204,13 +166,72 @@ func TestMoney_showsBalancesAndWithdrawalsThatMove(t *testing.T) {
 	assert.Contains(t, anna.get(server.URL+"/admin/money").words(), "can not be asked for just now")
 }
 
-func TestCharts_stayInTheirBox(t *testing.T) {
+// The page waits for the gateway a little, not as long as that takes to give up.
+func TestMoney_isShownWhenTheGatewayHangs(t *testing.T) {
 	t.Parallel()
-	bars := barsOf(map[state]int{stateCreated: 1000, stateOpen: 1})
-	assert.Equal(t, barWidth, bars[2].Width)
-	assert.Equal(t, 0, bars[1].Width)
-	low, high := products()[4].Price, products()[3].Price
-	assert.EqualValues(t, lineHeight, heightOf(low, low, high))
-	assert.EqualValues(t, 0, heightOf(high, low, high))
-	assert.EqualValues(t, lineHeight/2, heightOf(low, low, low))
+	st := newStage(t)
+	s, server := st.open()
+	s.glance = 50 * time.Millisecond
+	anna := newVisitor(t).asMerchant(server.URL)
+	const followed = 9
+	for i := range followed {
+		require.NoError(t, s.watched.add(t.Context(), strconv.Itoa(i), "Anna"))
+	}
+	st.gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Stall())
+	a := anna.get(server.URL + "/admin/money")
+	assert.Equal(t, http.StatusOK, a.status)
+	assert.Equal(t, followed, strings.Count(a.words(), "can not be asked for just now"))
+	assert.Contains(t, a.words(), "The gateway does not say just now.")
+	assert.LessOrEqual(t, len(st.gw.Requests()), 5, "none is asked for twice, and none after the first")
+}
+
+// Whatever was recorded last, the order guard knows better.
+func TestOverview_marksWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	s, server := st.open()
+	anna := newVisitor(t).asMerchant(server.URL)
+	id := st.lose(newVisitor(t), server.URL, "mug", gatewaytest.Reset())
+	for _, late := range []state{stateRefused, stateUnsent} {
+		require.NoError(t, s.orders.settle(t.Context(), id, stateUnknown, late))
+		assert.Contains(t, anna.get(server.URL+"/admin").text, "unknown 1, refused 0, unsent 0")
+	}
+}
+
+func TestOverview_listsThoseThatHaveWaitedLongest(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	s, server := st.open()
+	anna := newVisitor(t).asMerchant(server.URL)
+	id := st.lose(newVisitor(t), server.URL, "mug", gatewaytest.Reset())
+	for i := range maxListed {
+		other := "another program's " + strconv.Itoa(i)
+		require.NoError(t, s.guard.Begin(t.Context(), other, false))
+		require.NoError(t, s.guard.End(t.Context(), other, gateway.OutcomeUnknown))
+	}
+	a := anna.get(server.URL + "/admin")
+	assert.Contains(t, a.words(), "51 to look up at the gateway")
+	assert.Contains(t, a.words(), "These 50 have waited longest; the others follow.")
+	assert.Contains(t, a.text, `<a href="/admin/orders/`+id+`">`)
+	assert.Equal(t, maxListed-1, strings.Count(a.text, "(not of this shop)"))
+	assert.NotContains(t, a.text, `/admin/orders/another`, "there is no page of it")
+}
+
+func TestResolution_keepsTheWholeNote(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	_, server := st.open()
+	anna := newVisitor(t).asMerchant(server.URL)
+	id := st.lose(newVisitor(t), server.URL, "mug", gatewaytest.Reset())
+	resolve := func(note string) answer {
+		return anna.post(server.URL+"/admin/orders/"+id, "attempts", "1", "found", "none", "note", note)
+	}
+	for _, long := range []string{strings.Repeat("€", 401), "6" + strings.Repeat(" ", 2048) + "7"} {
+		a := resolve(long)
+		assert.Equal(t, http.StatusUnprocessableEntity, a.status)
+		assert.Contains(t, a.words(), "The note is too long. Nothing was recorded.")
+	}
+	note := strings.Repeat("€", 400)
+	require.Equal(t, http.StatusSeeOther, resolve(note).status)
+	assert.Contains(t, anna.get(server.URL+"/admin/orders/"+id).words(), note)
 }

@@ -135,6 +135,9 @@ func browseImpatiently(t *testing.T, w *world) {
 	tb.click(button("Buy Tide table print"))
 	tb.see(payNow)
 	assert.Equal(t, at, tb.address(), "Buy leads to the order that is there")
+	tb.click(button("Order another one"))
+	tb.see(howToPay)
+	assert.NotEqual(t, at, tb.address())
 }
 
 func browseTwice(t *testing.T, w *world) {
@@ -182,16 +185,21 @@ func browseRates(t *testing.T, w *world) {
 }
 
 func browseToRefusal(t *testing.T, w *world) {
-	tb := w.visit(t).newTab()
+	buyer := w.visit(t)
+	tb := buyer.newTab()
 	at := tb.order(w.shop, "Stoneware mug")
 	tb.choose("SOL", "Solana")
 	w.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "not today"))
 	tb.click(payButton)
 	tb.see(heading("The payment service said no"))
 	tb.look("refused")
+	late := buyer.open(at)
 	tb.click(button("Choose again"))
 	tb.see(howToPay)
 	assert.NotEqual(t, at, tb.address())
+	late.click(button("Try once more"))
+	late.see(howToPay)
+	assert.Equal(t, tb.address(), late.address(), "the other tab was first")
 	assert.Empty(t, w.invoices(at))
 }
 

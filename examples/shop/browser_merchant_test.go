@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // loseAnAnswer leaves a buyer with an order whose invoice was made, and with
@@ -76,6 +78,18 @@ func browseToNoInvoice(t *testing.T, w *world) {
 	assert.Len(t, w.invoices(at), 2, "it is sent again on the merchant's word, which was wrong")
 }
 
+// hide makes a page believe that its tab is in the background, or in front.
+func (tb *tab) hide(hidden bool) {
+	tb.t.Helper()
+	tb.ask(fmt.Sprintf(`Object.defineProperty(document, "hidden", {configurable: true, value: %t}); document.dispatchEvent(new Event("visibilitychange"))`, hidden))
+}
+
+// comes waits until an expression is true.
+func (tb *tab) comes(expression string) {
+	tb.t.Helper()
+	eventually(tb.t, expression, func() bool { return tb.ask(expression) == true })
+}
+
 func browseAdmin(t *testing.T, w *world) {
 	w.visit(t).open(w.shop + "/admin/login").look("login")
 	desk := logIn(t, w)
@@ -86,8 +100,30 @@ func browseAdmin(t *testing.T, w *world) {
 	row := `//tr[td[.="120 USDT on Tron"]]`
 	desk.see(row + `//*[.="PENDING"]`)
 	desk.look("money")
+	w.gw.Inject(gatewaytest.OpWithdrawal, -1, gatewaytest.BadGateway())
+	defer w.gw.Calm()
+	desk.do(chromedp.Reload())
+	desk.see(`//td[.="can not be asked for just now"]`)
+	w.gw.Calm()
+	desk.see(row + `//*[.="PENDING"]`) // what the page did not have comes, too
+	desk.ask(`globalThis.opened = []
+		globalThis.EventSource = class extends EventSource { constructor(address) { super(address); opened.push(this) } }
+		0`)
+	desk.hide(true)
+	desk.comes(`fetch("/admin/metrics").then((answer) => answer.json()).then((numbers) => numbers.merchant_streams === 0)`)
+	assert.EqualValues(t, 0, desk.ask("opened.length"), "nobody sees the page")
+	desk.hide(false)
+	assert.EqualValues(t, 1, desk.ask("opened.length"))
 	w.gw.Advance(time.Hour)
 	desk.see(row + `//*[.="COMPLETED"]`)
+	for _, other := range w.gw.Withdrawals() {
+		if other.Status == "PENDING" {
+			require.NoError(t, w.gw.AdvanceWithdrawal(other.WithdrawRequestID))
+		}
+	}
+	desk.comes("opened[0].readyState === EventSource.CLOSED")
+	desk.hide(false)
+	assert.EqualValues(t, 1, desk.ask("opened.length"), "all of it has ended")
 	desk.click(button("Log out Anna"))
 	desk.see(goods)
 	desk.do(chromedp.Navigate(w.shop + "/admin/money"))

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 )
 
@@ -49,8 +50,9 @@ func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "products", "Harbour Goods", products())
 }
 
-// openOrder is the button Buy. However often it is pressed, wherever, there is
-// one order: that of the same buyer, product and number.
+// openOrder is the button Buy, and those for another order. However often they
+// are pressed, wherever, there is one order: that of the same buyer, product
+// and number.
 func (s *shop) openOrder(w http.ResponseWriter, r *http.Request) error {
 	buyer, ok := buyerOf(r)
 	if !ok {
@@ -63,14 +65,7 @@ func (s *shop) openOrder(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return badInput("The shop does not sell that.")
 	}
-	number, err := s.numberOf(r.Context(), buyer, p.ID, r.PostForm.Get("after"))
-	if err != nil {
-		return err
-	}
-	o, err := s.orders.open(r.Context(), order{
-		ID: rand.Text(), Buyer: buyer, Product: p.ID, Number: number,
-		Price: p.Price, Currency: p.Currency, State: stateOpen,
-	})
+	o, err := s.orderOf(r.Context(), buyer, p, r.PostForm)
 	if err != nil {
 		return err
 	}
@@ -78,23 +73,37 @@ func (s *shop) openOrder(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// numberOf says which order of a product the buyer means: the one that is
+// orderOf returns the order of a product that the buyer means: the one that is
 // there, or the next one if they ask for it on the page of the last and that
-// has come to its end.
-func (s *shop) numberOf(ctx context.Context, buyer, product, after string) (int, error) {
-	last, err := s.orders.latest(ctx, buyer, product)
-	if errors.Is(err, errNoOrder) {
-		return 1, nil
-	}
-	if err != nil || after != strconv.Itoa(last.Number) {
-		return last.Number, err
-	}
-	switch now, err := s.stateOf(ctx, last); now {
-	case stateCreated, stateRefused, stateUnsent:
-		return last.Number + 1, err
+// has come to its end. Where somebody else moves the last one on meanwhile, it
+// is whatever came of that.
+func (s *shop) orderOf(ctx context.Context, buyer string, p product, asked url.Values) (order, error) {
+	next := order{ID: rand.Text(), Buyer: buyer, Product: p.ID, Number: 1, Price: p.Price, Currency: p.Currency}
+	last, err := s.orders.latest(ctx, buyer, p.ID)
+	switch {
+	case errors.Is(err, errNoOrder):
+		err = s.orders.open(ctx, next)
+	case err != nil || asked.Get("after") != strconv.Itoa(last.Number):
+		return last, err
 	default:
-		return last.Number, err
+		var over bool
+		if over, err = s.isOver(ctx, last, asked.Get("made") == "yes"); err != nil || !over {
+			return last, err
+		}
+		next.Number = last.Number + 1
+		_, err = s.orders.follow(ctx, last, next)
 	}
+	if err != nil {
+		return last, err
+	}
+	return s.orders.latest(ctx, buyer, p.ID)
+}
+
+// isOver reports whether an order may have a successor: when it has no invoice
+// and none is on its way, or when the buyer has seen that it has one.
+func (s *shop) isOver(ctx context.Context, o order, seenMade bool) (bool, error) {
+	now, err := s.stateOf(ctx, o)
+	return now == stateRefused || now == stateUnsent || now == stateCreated && seenMade, err
 }
 
 // buyersOrder returns the order that the path names. One of somebody else is

@@ -189,6 +189,7 @@ func TestOldAmount_isNotSent(t *testing.T) {
 	a := v.get(server.URL + path)
 	assert.Contains(t, a.words(), "That amount is too old by now.")
 	assert.NotContains(t, a.text, "Try once more")
+	assert.NotContains(t, a.text, `name="made"`, "there is no invoice to have seen")
 
 	next := v.post(server.URL+"/orders", "product", "mug", "after", "1").location
 	assert.NotEqual(t, path, next)
@@ -198,7 +199,8 @@ func TestOldAmount_isNotSent(t *testing.T) {
 	assert.Equal(t, next, v.pay(server.URL, path, "").location, "the first order has a successor")
 	assert.Equal(t, 1, st.sent())
 	v.pay(server.URL, next, st.pair("BTC", "Bitcoin"))
-	another := v.post(server.URL+"/orders", "product", "mug", "after", "2").location
+	assert.Equal(t, next, v.post(server.URL+"/orders", "product", "mug", "after", "2").location, "chosen again on a page from before the invoice")
+	another := v.post(server.URL+"/orders", "product", "mug", "after", "2", "made", "yes").location
 	assert.NotContains(t, []string{path, next}, another, "a second mug")
 	assert.Len(t, st.gw.Invoices(), 1)
 }
@@ -211,6 +213,7 @@ func TestChosenOrder_isBeingSentForAMoment(t *testing.T) {
 	path := v.order(server.URL, "mug")
 	o, err := s.orders.byID(t.Context(), strings.TrimPrefix(path, "/orders/"))
 	require.NoError(t, err)
+	o.Coin, o.Network, o.Amount = "BTC", "Bitcoin", o.Price
 	chosen, err := s.orders.choose(t.Context(), o)
 	require.NoError(t, err)
 	require.True(t, chosen)
@@ -218,14 +221,22 @@ func TestChosenOrder_isBeingSentForAMoment(t *testing.T) {
 	chosen, err = s.orders.choose(t.Context(), o)
 	require.NoError(t, err)
 	assert.False(t, chosen, "what was chosen stays")
+	o, err = s.orders.byID(t.Context(), o.ID)
+	require.NoError(t, err)
+	taken, err := s.orders.take(t.Context(), o, stamp{time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.True(t, taken)
 	a := v.get(server.URL + path)
 	assert.Contains(t, a.words(), "Your invoice is being made")
 	assert.Contains(t, a.text, `http-equiv="refresh"`)
 	assert.Equal(t, path, v.post(server.URL+"/orders", "product", "mug", "after", "1").location, "not another order meanwhile")
-	long := stamp{time.Now().Add(-soon)}
-	_, err = s.db.change(t.Context(), `UPDATE shop_orders SET chosen_at = $1`, long.text())
+	v.pay(server.URL, path, "")
+	assert.Zero(t, st.sent(), "somebody has taken it")
+	_, err = s.db.change(t.Context(), `UPDATE shop_orders SET sending_until = $1`, stampNow().text())
 	require.NoError(t, err)
 	assert.Contains(t, v.get(server.URL+path).words(), "No invoice was made")
+	v.pay(server.URL, path, "")
+	assert.Equal(t, 1, st.sent(), "whoever had taken it has died")
 }
 
 func TestOrder_isOfItsBuyerOnly(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,26 +12,67 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// rateHistory keeps the rates of the last hour, as this process has seen them.
+// rateHistory keeps the rates of the last hour, as this process has seen them
+// since it started.
 type rateHistory struct {
 	mu   sync.Mutex
-	seen []*gateway.ExchangeRates
+	seen []sample
 }
 
-// historyFor is how far back rates are kept.
-const historyFor = time.Hour
+// A sample is what the charts need of the rates of one time. The answer that
+// they came in may be large, and is not kept.
+type sample struct {
+	at     time.Time
+	prices []price // of lineCoins at most, in the order of the gateway
+}
+
+// A price is what one unit of a coin costs in US dollars.
+type price struct {
+	coin string
+	usd  decimal.Decimal
+}
+
+// How far back samples are kept, how many of them, and how long the name of a
+// coin is in one.
+const (
+	historyFor = time.Hour
+	maxSamples = 720 // one for every five seconds
+	maxSymbol  = 16
+)
 
 // add keeps rates that are newer than those before.
 func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.seen); n > 0 && !rates.FetchedAt.After(h.seen[n-1].FetchedAt) {
+	if n := len(h.seen); n > 0 && !rates.FetchedAt.After(h.seen[n-1].at) {
 		return
 	}
-	h.seen = append(h.seen, rates)
-	for len(h.seen) > 1 && time.Since(h.seen[0].FetchedAt) > historyFor {
-		h.seen = h.seen[1:]
+	h.seen = append(h.seen, sampleOf(rates))
+	old := max(len(h.seen)-maxSamples, 0)
+	for old < len(h.seen)-1 && time.Since(h.seen[old].at) > historyFor {
+		old++
 	}
+	h.seen = slices.Delete(h.seen, 0, old)
+}
+
+func sampleOf(rates *gateway.ExchangeRates) sample {
+	s := sample{at: rates.FetchedAt, prices: make([]price, 0, lineCoins)}
+	for _, rate := range rates.Rates {
+		if len(s.prices) < lineCoins && len(rate.CoinSymbol) <= maxSymbol {
+			s.prices = append(s.prices, price{strings.Clone(rate.CoinSymbol), rate.USD})
+		}
+	}
+	return s
+}
+
+// of returns what a coin cost.
+func (s sample) of(coin string) (usd decimal.Decimal, ok bool) {
+	for _, p := range s.prices {
+		if p.coin == coin {
+			return p.usd, true
+		}
+	}
+	return usd, false
 }
 
 // sampleRates keeps the rates of the last hour until ctx ends.
@@ -71,54 +113,60 @@ func (h *rateHistory) lines() (lines []sparkline, since stamp) {
 	if len(seen) == 0 {
 		return nil, stamp{}
 	}
-	for _, rate := range seen[len(seen)-1].Rates {
-		if len(lines) < lineCoins {
-			lines = append(lines, lineOf(rate.CoinSymbol, seen))
-		}
+	for _, p := range seen[len(seen)-1].prices {
+		lines = append(lines, lineOf(p.coin, seen))
 	}
-	return lines, stamp{seen[0].FetchedAt}
+	return lines, stamp{seen[0].at}
 }
 
 // thin leaves out what would not be seen, but not the last.
-func thin(seen []*gateway.ExchangeRates) []*gateway.ExchangeRates {
+func thin(seen []sample) []sample {
 	step := len(seen)/linePoints + 1
-	var kept []*gateway.ExchangeRates
+	var kept []sample
 	for i := (len(seen) - 1) % step; i >= 0 && i < len(seen); i += step {
 		kept = append(kept, seen[i])
 	}
 	return kept
 }
 
-func lineOf(coin string, seen []*gateway.ExchangeRates) sparkline {
+func lineOf(coin string, seen []sample) sparkline {
 	var low, high, last decimal.Decimal
 	prices, times := []decimal.Decimal{}, []time.Time{}
-	for _, rates := range seen {
-		rate, ok := rates.Rate(coin)
+	for _, s := range seen {
+		usd, ok := s.of(coin)
 		if !ok {
 			continue
 		}
-		last = rate.USD
+		last = usd
 		if len(prices) == 0 {
 			low, high = last, last
 		}
 		low, high = decimal.Min(low, last), decimal.Max(high, last)
-		prices, times = append(prices, last), append(times, rates.FetchedAt)
+		prices, times = append(prices, last), append(times, s.at)
 	}
 	var points strings.Builder
-	span := max(seen[len(seen)-1].FetchedAt.Sub(seen[0].FetchedAt), 1)
-	for i, price := range prices {
-		x := times[i].Sub(seen[0].FetchedAt) * lineWidth / span
-		fmt.Fprintf(&points, "%d,%d ", x, heightOf(price, low, high))
+	span := max(seen[len(seen)-1].at.Sub(seen[0].at), 1)
+	for i, usd := range prices {
+		x := times[i].Sub(seen[0].at) * lineWidth / span
+		fmt.Fprintf(&points, "%d,%d ", x, heightOf(usd, low, high))
 	}
 	return sparkline{coin, strings.TrimSpace(points.String()), shortly(low), shortly(high), shortly(last)}
 }
 
-// shortly is a price as a chart needs it: nobody pays by it.
-func shortly(price decimal.Decimal) string {
-	if price.LessThan(decimal.NewFromInt(100)) {
-		return price.StringFixed(4)
+// maxShort bounds how many places a price of a chart has.
+const maxShort = 12
+
+// shortly is a price as a chart needs it: nobody pays by it. Four digits
+// of it are seen, however small it is.
+func shortly(usd decimal.Decimal) string {
+	if usd.GreaterThanOrEqual(decimal.NewFromInt(100)) {
+		return usd.StringFixed(2)
 	}
-	return price.StringFixed(2)
+	places := int32(4)
+	for usd.IsPositive() && usd.LessThan(decimal.New(1, 3-places)) && places < maxShort {
+		places++
+	}
+	return usd.StringFixed(places)
 }
 
 // heightOf is where a price lies between the lowest, at the bottom of the box,

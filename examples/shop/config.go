@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cryptogw/gateway"
 )
@@ -33,7 +34,7 @@ const minPassword = 12
 func configFromEnv() (config, error) {
 	cfg := config{
 		addr:     cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080"),
-		database: cmp.Or(os.Getenv("DATABASE_URL"), "file:shop.db"),
+		database: cmp.Or(os.Getenv("DATABASE_URL"), defaultDatabase()),
 		password: os.Getenv("SHOP_ADMIN_PASSWORD"),
 		rounds:   guessRounds, ratesTTL: 5 * time.Second, ratesStale: 30 * time.Second, tick: 2 * time.Second,
 	}
@@ -47,10 +48,18 @@ func configFromEnv() (config, error) {
 	if cfg.password == "" {
 		cfg.password, cfg.made = rand.Text(), true
 	}
-	if len(cfg.password) < minPassword {
-		return cfg, fmt.Errorf("SHOP_ADMIN_PASSWORD must have at least %d characters", minPassword)
+	if utf8.RuneCountInString(strings.TrimSpace(cfg.password)) < minPassword {
+		return cfg, fmt.Errorf("SHOP_ADMIN_PASSWORD must have at least %d characters, spaces around them not counted", minPassword)
 	}
 	return cfg, nil
+}
+
+// defaultDatabase keeps what the demo makes up apart from real orders.
+func defaultDatabase() string {
+	if os.Getenv("GATEWAY_BASE_URL") == "" {
+		return "file:demo.db"
+	}
+	return "file:shop.db"
 }
 
 // retry is how patiently the gateway is called. It bounds how long an invoice
@@ -78,7 +87,6 @@ func (c config) greeting(addr net.Addr, demo bool) string {
 		which = "a stand-in in this process, all made up"
 	}
 	if path, ok := strings.CutPrefix(c.database, "file:"); ok {
-		path, _, _ = strings.Cut(path, "?")
 		where = "SQLite, " + path
 	}
 	if c.made {

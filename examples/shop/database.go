@@ -19,20 +19,19 @@ type database struct {
 	sqlite bool
 }
 
-// sqliteSettings make writers wait for each other instead of failing.
-const sqliteSettings = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
+// sqliteSettings make writers wait for each other instead of failing, and
+// transactions from their beginning; what is committed outlives a power cut.
+const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
 // openDatabase opens what a DATABASE_URL names and waits until it answers.
 func openDatabase(ctx context.Context, url string) (*database, error) {
 	d := &database{sqlite: strings.HasPrefix(url, "file:")}
 	var err error
 	switch {
+	case d.sqlite && strings.ContainsAny(url, "?#"):
+		err = errors.New("a file: address takes no settings, for some of them lose orders: name the file alone")
 	case d.sqlite:
-		joint := "?"
-		if strings.Contains(url, "?") {
-			joint = "&"
-		}
-		d.DB, err = sql.Open("sqlite", url+joint+sqliteSettings)
+		d.DB, err = sql.Open("sqlite", url+sqliteSettings)
 	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
 		d.DB, err = sql.Open("pgx", url)
 	default:
@@ -46,10 +45,30 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 	if err := d.PingContext(ctx); err != nil {
 		return nil, errors.Join(errors.New("the database of DATABASE_URL does not answer"), err, d.Close())
 	}
+	if err := d.lasts(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("DATABASE_URL: %w", err), d.Close())
+	}
 	return d, nil
 }
 
-// Two tables of the shop; sqlguard has one of its own. Amounts and times are
+// lasts returns an error for a database that may forget what it has committed:
+// an order that was sent and forgotten would be sent again.
+func (d *database) lasts(ctx context.Context) error {
+	question, wanted := "SHOW synchronous_commit", func(answer string) bool { return answer != "off" }
+	if d.sqlite {
+		question, wanted = "PRAGMA journal_mode", func(answer string) bool { return answer == "wal" }
+	}
+	var answer string
+	if err := d.QueryRowContext(ctx, question).Scan(&answer); err != nil {
+		return err
+	}
+	if !wanted(answer) {
+		return fmt.Errorf("the database would forget orders (%s says %q): it must be a file on a disk of this machine, or a PostgreSQL that waits for its disk", question, answer)
+	}
+	return nil
+}
+
+// Tables of the shop; sqlguard has one of its own. Amounts and times are
 // texts, which both databases keep digit for digit.
 const (
 	ordersTable = `CREATE TABLE IF NOT EXISTS shop_orders (
@@ -65,6 +84,7 @@ const (
 	network text NOT NULL DEFAULT '',
 	amount text NOT NULL DEFAULT '0',
 	chosen_at text NOT NULL DEFAULT '',
+	sending_until text NOT NULL DEFAULT '',
 	invoice text NOT NULL DEFAULT '', -- the gateway's answer, as it came
 	sent_at text NOT NULL DEFAULT '',
 	last_status integer NOT NULL DEFAULT 0,
@@ -77,6 +97,10 @@ const (
 	added_by text NOT NULL,
 	added_at text NOT NULL
 )`
+	gatewayTable = `CREATE TABLE IF NOT EXISTS shop_gateway (
+	id integer NOT NULL PRIMARY KEY CHECK (id = 1),
+	name text NOT NULL -- of the gateway that all orders are of
+)`
 )
 
 // createTables makes the tables of the shop if they are not there. PostgreSQL
@@ -87,7 +111,7 @@ func (d *database) createTables(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	texts := []string{"SELECT pg_advisory_xact_lock(hashtext('shop'))", ordersTable, withdrawalsTable}
+	texts := []string{"SELECT pg_advisory_xact_lock(hashtext('shop'))", ordersTable, withdrawalsTable, sessionsTable, gatewayTable}
 	if d.sqlite {
 		texts = texts[1:]
 	}
@@ -99,10 +123,32 @@ func (d *database) createTables(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// text writes a statement for this database.
+// belongTo makes a new database that of a gateway, and refuses the one of
+// another: what the demo makes up is never to stand beside real orders.
+func (d *database) belongTo(ctx context.Context, gateway string) error {
+	_, err := d.change(ctx, `INSERT INTO shop_gateway (id, name) SELECT 1, CAST($1 AS text)
+		WHERE NOT EXISTS (SELECT 1 FROM shop_orders) ON CONFLICT (id) DO NOTHING`, gateway)
+	if err != nil {
+		return err
+	}
+	var owner string
+	err = d.QueryRowContext(ctx, `SELECT name FROM shop_gateway`).Scan(&owner)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		owner = "a gateway that it does not name"
+	case err != nil:
+		return err
+	case owner == gateway:
+		return nil
+	}
+	return fmt.Errorf("the database of DATABASE_URL has the orders of %s, and this shop is for %s: name another database", owner, gateway)
+}
+
+// text writes a statement for this database. SQLite has no locks for rows: a
+// transaction has all of the database.
 func (d *database) text(query string) string {
 	if d.sqlite {
-		return strings.ReplaceAll(query, "$", "?")
+		return strings.NewReplacer("$", "?", " FOR UPDATE", "").Replace(query)
 	}
 	return query
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -14,6 +16,7 @@ import (
 
 // A gatewaySource is where the shop's gateway comes from.
 type gatewaySource struct {
+	name    string // whose orders a database has
 	connect connector
 	demo    *standIn // nil for a real gateway
 	close   func()
@@ -22,9 +25,9 @@ type gatewaySource struct {
 // openGateway takes the gateway of the environment or, where that names none,
 // starts a stand-in in this process.
 func openGateway() (gatewaySource, error) {
-	if os.Getenv("GATEWAY_BASE_URL") != "" {
+	if base := os.Getenv("GATEWAY_BASE_URL"); base != "" {
 		_, err := gateway.FromEnv() // says what is wrong before anything else is opened
-		return gatewaySource{connect: gateway.FromEnv, close: func() {}}, err
+		return gatewaySource{name: gatewayName(base), connect: gateway.FromEnv, close: func() {}}, err
 	}
 	for _, name := range []string{"GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
 		if os.Getenv(name) != "" {
@@ -35,7 +38,16 @@ func openGateway() (gatewaySource, error) {
 	connect := func(opts ...gateway.Option) (*gateway.Client, error) {
 		return gateway.New(server.URL, server.APIKey, opts...)
 	}
-	return gatewaySource{connect, &standIn{server}, server.Close}, nil
+	return gatewaySource{"the demo", connect, &standIn{server}, server.Close}, nil
+}
+
+// gatewayName tells gateways apart by where they are.
+func gatewayName(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "the gateway of an address that can not be read"
+	}
+	return "the gateway at " + strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/")
 }
 
 // A standIn is a gateway that makes everything up, and lets some time pass in

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -18,16 +19,63 @@ type stream struct {
 	close           func()
 }
 
-// openStream begins to answer with events. Close it, once.
-func (s *shop) openStream(w http.ResponseWriter, r *http.Request) (*stream, error) {
+// watchers count the live streams of each buyer.
+type watchers struct {
+	mu   sync.Mutex
+	open map[string]int // whoever has none is not in it
+}
+
+// enter counts one more stream of a buyer, unless there are enough.
+func (c *watchers) enter(buyer string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[buyer] >= maxBuyerStreams {
+		return false
+	}
+	c.open[buyer]++
+	return true
+}
+
+func (c *watchers) leave(buyer string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[buyer]--; c.open[buyer] == 0 {
+		delete(c.open, buyer)
+	}
+}
+
+// seat takes a place for a live stream of a buyer. Call leave, once.
+func (s *shop) seat(buyer string) (leave func(), err error) {
+	if !s.watchers.enter(buyer) {
+		return nil, &problem{http.StatusTooManyRequests, "You watch many pages", "Close one of them to see live numbers on this one. It works without them, too."}
+	}
+	stand, err := place(s.streams)
+	if err != nil {
+		s.watchers.leave(buyer)
+		return nil, err
+	}
+	return func() { stand(); s.watchers.leave(buyer) }, nil
+}
+
+// place takes one of the places that there are. Call leave, once.
+func place(places chan struct{}) (leave func(), err error) {
 	select {
-	case s.streams <- struct{}{}:
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	default:
 		return nil, &problem{http.StatusServiceUnavailable, "Too many pages are watched", "The page works without live numbers, too."}
 	}
+}
+
+// openStream begins to answer with events. Close it, once. HEAD asks for no
+// events, and would wait for the end of them.
+func (s *shop) openStream(w http.ResponseWriter, r *http.Request) (*stream, error) {
+	if r.Method == http.MethodHead {
+		return nil, notAllowed(w, http.MethodGet)
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(s.streaming, cancel)
-	st := &stream{ctx, w, http.NewResponseController(w), cancel, func() { stop(); cancel(); <-s.streams }}
+	st := &stream{ctx, w, http.NewResponseController(w), cancel, func() { stop(); cancel() }}
 	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // the one of the request would end the stream
 		st.close()
 		return nil, err
@@ -58,6 +106,11 @@ func (s *shop) streamOffers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.seat(o.Buyer)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	st, err := s.openStream(w, r)
 	if err != nil {
 		return err

@@ -52,6 +52,9 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := db.belongTo(ctx, source.name); err != nil {
+		return err
+	}
 	s.demo = source.demo != nil
 	if err := s.seedDemo(ctx, source.demo); err != nil {
 		return err

@@ -26,6 +26,11 @@ func notFound() error {
 	return &problem{http.StatusNotFound, "There is no such page", "The address may be mistyped, or the page is somebody else's."}
 }
 
+func notAllowed(w http.ResponseWriter, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return &problem{http.StatusMethodNotAllowed, "That can not be done here", "This address does not take a request of that kind."}
+}
+
 func badInput(text string) error {
 	return &problem{http.StatusUnprocessableEntity, "That can not be taken", text}
 }
@@ -69,6 +74,8 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		s.logger.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "error", err)
 		p = &problem{http.StatusServiceUnavailable, "That does not work just now", "Nothing that you did is lost. Please try again in a moment."}
+	}
+	if p.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
 	view := map[string]any{"Text": p.text, "RequestID": requestID(r.Context())}
@@ -88,8 +95,7 @@ func (s *shop) routed(mux *http.ServeMux) http.Handler {
 		answer := &headerOnly{header: http.Header{}}
 		h.ServeHTTP(answer, r)
 		if answer.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", answer.header.Get("Allow"))
-			s.showError(w, r, &problem{answer.status, "That can not be done here", "This address does not take a request of that kind."})
+			s.showError(w, r, notAllowed(w, answer.header.Get("Allow")))
 			return
 		}
 		s.showError(w, r, notFound())
@@ -121,9 +127,11 @@ func headed(next http.Handler) http.Handler {
 	})
 }
 
-// recovered answers a request whose handler has panicked.
+// recovered answers a request whose handler has panicked. An answer that has
+// begun is broken off: it shall not look like a whole one.
 func (s *shop) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &statusWriter{ResponseWriter: w}
 		defer func() {
 			switch v := recover(); v {
 			case nil:
@@ -131,10 +139,13 @@ func (s *shop) recovered(next http.Handler) http.Handler {
 				panic(v)
 			default:
 				s.logger.ErrorContext(r.Context(), "a handler panicked", "panic", v, "stack", string(debug.Stack()))
+				if answer.status != 0 {
+					panic(http.ErrAbortHandler)
+				}
 				s.showError(w, r, &problem{http.StatusInternalServerError, "Something is broken here", "It is our fault, and it is in our log."})
 			}
 		}()
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(answer, r)
 	})
 }
 
@@ -145,12 +156,14 @@ func (s *shop) logged(next http.Handler) http.Handler {
 		id, begun, answer := rand.Text()[:12], time.Now(), &statusWriter{ResponseWriter: w}
 		w.Header().Set("X-Request-Id", id)
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+		defer func() { // an answer that was broken off has its line, too
+			s.logger.InfoContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", cmp.Or(answer.status, http.StatusOK), "duration", time.Since(begun))
+		}()
 		next.ServeHTTP(answer, r.WithContext(ctx))
-		s.logger.InfoContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", cmp.Or(answer.status, http.StatusOK), "duration", time.Since(begun))
 	})
 }
 
-// A statusWriter remembers the status of an answer.
+// A statusWriter remembers the status of an answer, 0 before it has begun.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -159,6 +172,11 @@ type statusWriter struct {
 func (w *statusWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(p []byte) (int, error) {
+	w.status = cmp.Or(w.status, http.StatusOK)
+	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap is for [http.ResponseController].

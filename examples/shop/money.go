@@ -51,6 +51,7 @@ type moneyPage struct {
 	Balance     *gateway.Balance // nil when it can not be had
 	Age         time.Duration
 	Withdrawals []progress
+	Most        int    // how many withdrawals are shown
 	ID, Problem string // of the form
 }
 
@@ -66,20 +67,26 @@ func (s *shop) showMoney(w http.ResponseWriter, r *http.Request) error {
 	return s.money(w, r, http.StatusOK, "", "")
 }
 
+// money shows the page within s.glance, with what the gateway has said by then.
 func (s *shop) money(w http.ResponseWriter, r *http.Request, status int, id, problem string) error {
 	watched, err := s.watched.newest(r.Context())
 	if err != nil {
 		return err
 	}
-	page := moneyPage{ID: id, Problem: problem, Withdrawals: s.look(r.Context(), watched)}
-	if page.Balance, err = s.balance.Get(r.Context()); err != nil {
-		s.logger.WarnContext(r.Context(), "no balance", "error", err)
+	page := moneyPage{ID: id, Problem: problem, Most: maxWatched}
+	ctx, cancel := context.WithTimeout(r.Context(), s.glance)
+	defer cancel()
+	var looking sync.WaitGroup
+	looking.Go(func() { page.Withdrawals = s.look(ctx, watched) })
+	if page.Balance, err = s.balance.Get(ctx); err != nil {
+		s.logger.WarnContext(ctx, "no balance", "error", err)
 	}
+	looking.Wait()
 	page.Age = s.balance.Age().Truncate(time.Second)
 	return s.render(w, r, status, "money", "Money", page)
 }
 
-// look asks where withdrawals stand, a few at a time.
+// look asks where withdrawals stand, a few at a time, until ctx ends.
 func (s *shop) look(ctx context.Context, watched []watchedWithdrawal) []progress {
 	all, asking := make([]progress, len(watched)), make(chan struct{}, 4)
 	var done sync.WaitGroup
@@ -132,12 +139,17 @@ func (s *shop) addWithdrawal(w http.ResponseWriter, r *http.Request) error {
 }
 
 // streamWithdrawals sends every change of every withdrawal on the page, until
-// all of them have ended.
+// all of them have ended, or the session of the merchant has.
 func (s *shop) streamWithdrawals(w http.ResponseWriter, r *http.Request) error {
 	watched, err := s.watched.newest(r.Context())
 	if err != nil {
 		return err
 	}
+	leave, err := place(s.desks)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	st, err := s.openStream(w, r)
 	if err != nil {
 		return err
@@ -150,8 +162,8 @@ func (s *shop) streamWithdrawals(w http.ResponseWriter, r *http.Request) error {
 	}
 	go func() { watches.Wait(); close(changes) }()
 	for change := range changes {
-		if st.send("withdrawal", change) != nil {
-			st.cancel() // nobody reads: let the watches end
+		if name, err := s.sessions.who(r); err != nil || name == "" || st.send("withdrawal", change) != nil {
+			st.cancel() // nobody reads, or nobody may: let the watches end
 		}
 	}
 	if st.Err() == nil {

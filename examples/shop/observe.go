@@ -72,8 +72,8 @@ func (o *observer) drift() []driftSeen {
 // showMetrics writes the numbers in the form of expvar.
 func (s *shop) showMetrics(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, err := fmt.Fprintf(w, "{\"gateway_attempts\": %s, \"gateway_milliseconds\": %s, \"gateway_drifts\": %s, \"live_streams\": %d}\n",
-		&s.observer.attempts, &s.observer.millis, &s.observer.drifts, len(s.streams))
+	_, err := fmt.Fprintf(w, "{\"gateway_attempts\": %s, \"gateway_milliseconds\": %s, \"gateway_drifts\": %s, \"live_streams\": %d, \"merchant_streams\": %d}\n",
+		&s.observer.attempts, &s.observer.millis, &s.observer.drifts, len(s.streams), len(s.desks))
 	return err
 }
 

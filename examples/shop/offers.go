@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -107,9 +109,35 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, chose
 	return s.render(w, r, status, "offers", "Choose how to pay", offersPage{o, q, chosen, problem})
 }
 
-// choose fixes what an order is paid with, and returns it as it is from then
-// on. With a problem, which is for the buyer, nothing was fixed.
-func (s *shop) choose(ctx context.Context, o order, pairID string) (_ order, problem string, err error) {
+// asSold is an open order for the price of now: one that was opened and left
+// keeps no old price.
+func (s *shop) asSold(ctx context.Context, o order) (order, error) {
+	p, ok := productByID(o.Product)
+	if !ok {
+		return o, &problem{http.StatusGone, "This is not sold any more", "The shop has stopped selling it before you chose how to pay. No invoice was made, and nothing is to be paid."}
+	}
+	if p.Price.Equal(o.Price) && p.Currency == o.Currency {
+		return o, nil
+	}
+	if err := s.orders.reprice(ctx, o.ID, p); err != nil {
+		return o, err
+	}
+	return s.orders.byID(ctx, o.ID)
+}
+
+const repriced = "The price has changed since you opened this page. Nothing was fixed: please look at it and choose again."
+
+// choose fixes what an order is paid with, for the price that the buyer has
+// seen, and returns it as it is from then on. With a problem, which is for the
+// buyer, nothing was fixed.
+func (s *shop) choose(ctx context.Context, o order, asked url.Values) (_ order, problem string, err error) {
+	seen := cmp.Or(asked.Get("price"), money(o.Price, o.Currency))
+	if o, err = s.asSold(ctx, o); err != nil || o.State != stateOpen {
+		return o, "", err
+	}
+	if money(o.Price, o.Currency) != seen {
+		return o, repriced, nil
+	}
 	q, err := s.quote(ctx, o)
 	if err != nil {
 		return o, "", err
@@ -118,18 +146,27 @@ func (s *shop) choose(ctx context.Context, o order, pairID string) (_ order, pro
 		return o, "The rates are too old just now to fix an amount. Please try again in a moment.", nil
 	}
 	for _, offer := range q.Offers {
-		if offer.ID != pairID {
+		if offer.ID != asked.Get("pair") {
 			continue
 		}
 		if offer.Problem != "" {
 			return o, fmt.Sprintf("%s on %s: %s", offer.Coin, offer.Network, offer.Problem), nil
 		}
 		o.Coin, o.Network, o.Amount = offer.Coin, offer.Network, offer.Amount
-		if _, err := s.orders.choose(ctx, o); err != nil {
-			return o, "", err
-		}
-		o, err = s.orders.byID(ctx, o.ID) // another tab may have been first
-		return o, "", err
+		return s.fix(ctx, o)
 	}
 	return o, "Please choose one of the coins below.", nil
+}
+
+// fix records what was chosen. Another tab may have been first, or the price
+// may have changed: the order is as the database then has it.
+func (s *shop) fix(ctx context.Context, o order) (_ order, problem string, err error) {
+	if _, err := s.orders.choose(ctx, o); err != nil {
+		return o, "", err
+	}
+	o, err = s.orders.byID(ctx, o.ID)
+	if err == nil && o.State == stateOpen {
+		problem = repriced
+	}
+	return o, problem, err
 }

@@ -39,6 +39,11 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.State == stateOpen {
+		if o, err = s.asSold(r.Context(), o); err != nil {
+			return err
+		}
+	}
+	if o.State == stateOpen {
 		return s.showOffers(w, r, o, "", "")
 	}
 	now, err := s.stateOf(r.Context(), o)
@@ -80,7 +85,7 @@ func wantedDetails() []wanted {
 		{"Address", addressNames()},
 		{"Memo or tag", []string{"memo", "tag", "destinationTag", "addressTag"}},
 		{"Invoice", []string{"invoiceId", "invoice_id", "id"}},
-		{"Status at the gateway", []string{"status", "state"}},
+		{"Status when it was made", []string{"status", "state"}},
 		{"Pay before", []string{"expiresAt", "expires_at", "expireAt", "expiredAt"}},
 	}
 }

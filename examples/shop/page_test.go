@@ -85,6 +85,7 @@ func TestInvoice_isShownAsFarAsItIsUnderstood(t *testing.T) {
 		"nothing that is known":             {`{"x":[1]}`, "1 BTC on Bitcoin for order A", "", nil},
 		"nothing at all":                    {``, "1 BTC on Bitcoin for order A", "", nil},
 		"what can not be shown is left out": {`{"memo":"a\u0000\u001bb","id":7}`, "1 BTC on Bitcoin for order A", "", []detail{{"Memo or tag", "ab"}, {"Invoice", "7"}}},
+		"a status is one of the past":       {`{"status":"WAITING"}`, "1 BTC on Bitcoin for order A", "", []detail{{"Status when it was made", "WAITING"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ const quoteFor = 15 * time.Minute
 
 // payOrder is the button that asks for an invoice. It may be pressed twice, in
 // two tabs and on two servers: what is sent was fixed by whoever came first,
-// and the order guard lets one of them through.
+// and one of them takes the order for sending.
 func (s *shop) payOrder(w http.ResponseWriter, r *http.Request) error {
 	o, err := s.buyersOrder(r)
 	if err != nil {
@@ -25,12 +25,12 @@ func (s *shop) payOrder(w http.ResponseWriter, r *http.Request) error {
 		return badForm(err)
 	}
 	if o.State == stateOpen {
-		pair, refused := r.PostForm.Get("pair"), ""
-		if o, refused, err = s.choose(r.Context(), o, pair); err != nil {
+		refused := ""
+		if o, refused, err = s.choose(r.Context(), o, r.PostForm); err != nil {
 			return err
 		}
 		if refused != "" {
-			return s.showOffers(w, r, o, pair, refused)
+			return s.showOffers(w, r, o, r.PostForm.Get("pair"), refused)
 		}
 	}
 	if o, err = s.sendOnce(r.Context(), o); err != nil {
@@ -42,44 +42,49 @@ func (s *shop) payOrder(w http.ResponseWriter, r *http.Request) error {
 
 // sendOnce creates the invoice of an order if that may be done, and returns
 // the order whose page says how it stands. An order with a successor is not
-// sent any more, nor is an amount that is too old.
+// sent any more, nor is an amount that is too old. It goes on when the buyer
+// has left: an invoice that is cut off is unknown. But not for longer than the
+// order is taken for, nor than its guard holds it: from then on others decide.
+// Only a machine that was suspended measures that wrongly.
 func (s *shop) sendOnce(ctx context.Context, o order) (order, error) {
-	last, err := s.orders.latest(ctx, o.Buyer, o.Product)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease())
+	defer cancel()
+	until := stamp{time.Now().Add(s.cfg.lease())}
+	now, err := s.stateOf(ctx, o)
 	if err != nil {
 		return o, err
 	}
-	switch o.State {
-	case stateSending, stateRefused, stateUnsent:
-		if last.ID != o.ID || !o.fresh() {
-			break
-		}
-		if err := s.orders.resume(ctx, o.ID); err != nil {
+	if (now == stateRefused || now == stateUnsent) && o.fresh() {
+		mine, err := s.orders.take(ctx, o, until)
+		if err != nil {
 			return o, err
 		}
-		return o, s.createInvoice(ctx, o)
+		if mine {
+			o.SendingUntil = until
+			return o, s.createInvoice(ctx, o)
+		}
 	}
-	return last, nil
+	return s.orders.latest(ctx, o.Buyer, o.Product)
 }
 
 // fresh reports whether the amount of an order still holds.
 func (o order) fresh() bool { return time.Since(o.ChosenAt.Time) < quoteFor }
 
-// createInvoice sends the invoice of an order and records what came of it. It
-// goes on when the buyer has left: an invoice that is cut off is unknown.
+// createInvoice sends the invoice of an order that was taken for it, until ctx
+// ends, and records what came of it.
 func (s *shop) createInvoice(ctx context.Context, o order) error {
-	ctx = context.WithoutCancel(ctx)
 	created, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
 		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
 		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
 	})
 	for _, earlier := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderOutcomeUnknown, sqlguard.ErrOrderCreated} {
 		if errors.Is(err, earlier) {
-			return nil // nothing was sent: whoever came first records it
+			return nil // nothing was sent, and the guard knows why
 		}
 	}
 	o = o.after(created, err)
 	s.logger.InfoContext(ctx, "invoice", "order", o.ID, "state", o.State, "error", err)
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if failed := s.orders.record(ctx, o); failed != nil {
 		s.logger.ErrorContext(ctx, "what came of an invoice is in this line only", "order", o.ID, "state", o.State,
@@ -114,9 +119,6 @@ func (o order) after(created *gateway.Invoice, err error) order {
 	return o
 }
 
-// soon is how long a choice that was just made counts as being sent.
-const soon = 10 * time.Second
-
 // stateOf says where an order stands. The order guard has the last word, for
 // it knows of other processes, crashes and what the merchant has found out.
 func (s *shop) stateOf(ctx context.Context, o order) (state, error) {
@@ -132,7 +134,7 @@ func (s *shop) stateOf(ctx context.Context, o order) (state, error) {
 		return stateCreated, nil
 	case known.State == sqlguard.StateUnknown:
 		return stateUnknown, nil
-	case known.State == sqlguard.StateInFlight, o.State == stateSending && known.Resolved.IsZero() && time.Since(o.ChosenAt.Time) < soon:
+	case known.State == sqlguard.StateInFlight, o.State == stateSending && time.Now().Before(o.SendingUntil.Time):
 		return stateSending, nil
 	case o.State == stateRefused:
 		return stateRefused, nil

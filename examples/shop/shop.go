@@ -30,29 +30,37 @@ type shop struct {
 	sessions *sessions
 	pages    pages
 
-	streams      chan struct{}   // has a place for each live stream
+	streams      chan struct{}   // has a place for each live stream of a buyer
+	desks        chan struct{}   // has one for each of a merchant
+	watchers     watchers        // how many streams each buyer has
 	streaming    context.Context // ends when the shop closes
 	closeStreams context.CancelFunc
+	glance       time.Duration // how long a page of the merchant's waits for the gateway
 }
 
 // A connector makes a client of a gateway that somebody else knows.
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
-// maxStreams bounds how many pages have live numbers at once; a page without
-// them works as well.
-const maxStreams = 512
+// How many pages have live numbers at once; a page without them works as well.
+// Those of merchants have places of their own, which no crowd of buyers takes.
+const (
+	maxStreams      = 512
+	maxBuyerStreams = 8 // of one buyer
+	maxDesks        = 16
+)
 
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
 	s := &shop{
 		cfg: cfg, logger: logger, db: db, orders: orderBook{db}, watched: watchList{db},
-		observer: newObserver(), history: &rateHistory{}, streams: make(chan struct{}, maxStreams),
+		observer: newObserver(), history: &rateHistory{}, glance: 5 * time.Second,
+		streams: make(chan struct{}, maxStreams), desks: make(chan struct{}, maxDesks), watchers: watchers{open: map[string]int{}},
 	}
 	s.streaming, s.closeStreams = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	if s.pages, err = parsePages(); err != nil {
 		return nil, err
 	}
-	if s.sessions, err = newSessions(cfg.password, cfg.rounds); err != nil {
+	if s.sessions, err = newSessions(db, cfg.password, cfg.rounds); err != nil {
 		return nil, err
 	}
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {

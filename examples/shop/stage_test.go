@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,13 +37,14 @@ type stage struct {
 	gw       *gatewaytest.Server
 	database string
 	cfg      config
+	options  []gateway.Option // of the client, after those of the shop
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	return &stage{t, gw, "file:" + filepath.Join(t.TempDir(), "shop.db"), config{
+	return &stage{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{
 		password: testPassword, rounds: 1, patience: time.Second,
 		ratesTTL: 50 * time.Millisecond, ratesStale: time.Minute, tick: 50 * time.Millisecond,
 	}}
@@ -55,7 +56,7 @@ func (st *stage) open() (*shop, *httptest.Server) {
 	db, err := openDatabase(st.t.Context(), st.database)
 	require.NoError(st.t, err)
 	connect := func(opts ...gateway.Option) (*gateway.Client, error) {
-		return gateway.New(st.gw.URL, st.gw.APIKey, opts...)
+		return gateway.New(st.gw.URL, st.gw.APIKey, slices.Concat(opts, st.options)...)
 	}
 	s, err := newShop(st.t.Context(), st.cfg, connect, db, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(st.t, err)
@@ -206,5 +207,3 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		}
 	}
 }
-
-func jsonBase64(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }

@@ -1,12 +1,27 @@
 // Live numbers. Every page works without this.
 "use strict";
 
-for (const part of document.querySelectorAll("[data-live]")) {
-  const events = new EventSource(part.dataset.live);
-  events.addEventListener("quote", (event) => showQuote(JSON.parse(event.data)));
-  events.addEventListener("withdrawal", (event) => showWithdrawal(JSON.parse(event.data)));
-  events.addEventListener("end", () => events.close());
-  addEventListener("pagehide", () => events.close());
+for (const part of document.querySelectorAll("[data-live]")) follow(part.dataset.live);
+
+// Only a page that is seen is live: a browser has few connections to a host,
+// and other tabs need them.
+function follow(address) {
+  let events;
+  let ended = false;
+  const look = () => {
+    events?.close();
+    if (document.hidden || ended) return;
+    events = new EventSource(address);
+    events.addEventListener("quote", (event) => showQuote(JSON.parse(event.data)));
+    events.addEventListener("withdrawal", (event) => showWithdrawal(JSON.parse(event.data)));
+    events.addEventListener("end", () => {
+      ended = true;
+      events.close();
+    });
+  };
+  document.addEventListener("visibilitychange", look);
+  addEventListener("pagehide", () => events?.close());
+  look();
 }
 
 function showQuote(quote) {
@@ -28,4 +43,7 @@ function showWithdrawal(withdrawal) {
   const state = row.querySelector(".state");
   state.textContent = withdrawal.status;
   state.className = `state ${withdrawal.status}`;
+  if (!withdrawal.amount) return; // it is not known just now
+  row.cells[1].textContent = withdrawal.amount;
+  row.cells[2].textContent = withdrawal.destination;
 }
