@@ -13,6 +13,9 @@ import (
 // quoteFor is how long an amount holds that was worked out and not sent.
 const quoteFor = 15 * time.Minute
 
+// takenFor is how long an order is taken for until the order guard holds it.
+const takenFor = 10 * time.Second
+
 // payOrder is the button that asks for an invoice. It may be pressed twice, in
 // two tabs and on two servers: what is sent was fixed by whoever came first,
 // and one of them takes the order for sending.
@@ -44,24 +47,23 @@ func (s *shop) payOrder(w http.ResponseWriter, r *http.Request) error {
 // the order whose page says how it stands. An order with a successor is not
 // sent any more, nor is an amount that is too old. It goes on when the buyer
 // has left: an invoice that is cut off is unknown. But not for longer than the
-// order is taken for, nor than its guard holds it: from then on others decide.
-// Only a machine that was suspended measures that wrongly.
+// guard holds the order: from then on others decide.
 func (s *shop) sendOnce(ctx context.Context, o order) (order, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease())
 	defer cancel()
-	until := stamp{time.Now().Add(s.cfg.lease())}
 	now, err := s.stateOf(ctx, o)
 	if err != nil {
 		return o, err
 	}
 	if (now == stateRefused || now == stateUnsent) && o.fresh() {
+		until := stamp{time.Now().Add(takenFor)}
 		mine, err := s.orders.take(ctx, o, until)
+		if mine {
+			o.State, o.SendingUntil = stateSending, until
+			err = s.createInvoice(ctx, o)
+		}
 		if err != nil {
 			return o, err
-		}
-		if mine {
-			o.SendingUntil = until
-			return o, s.createInvoice(ctx, o)
 		}
 	}
 	return s.orders.latest(ctx, o.Buyer, o.Product)
@@ -73,7 +75,7 @@ func (o order) fresh() bool { return time.Since(o.ChosenAt.Time) < quoteFor }
 // createInvoice sends the invoice of an order that was taken for it, until ctx
 // ends, and records what came of it.
 func (s *shop) createInvoice(ctx context.Context, o order) error {
-	created, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
+	created, err := s.client.CreateInvoice(withTaken(ctx, &o), gateway.InvoiceRequest{
 		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
 		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
 	})

@@ -69,7 +69,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 	if err := s.createTables(ctx); err != nil {
 		return nil, err
 	}
-	s.client, err = connect(gateway.WithOrderGuard(s.guard), gateway.WithRetry(cfg.retry()),
+	s.client, err = connect(gateway.WithOrderGuard(fence{s.guard, s.orders, cfg.lease()}), gateway.WithRetry(cfg.retry()),
 		gateway.WithObserver(s.observer), gateway.WithLogger(logger))
 	if err != nil {
 		return nil, err
