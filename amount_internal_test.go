@@ -127,6 +127,9 @@ func TestPlainText(t *testing.T) {
 		{decimal.New(1234, -3), "1.234"},
 		{decimal.New(math.MaxInt64, 0), "9223372036854775807"},
 		{decimal.New(math.MinInt64, -18), "-9.223372036854775808"},
+		{decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 63), 0), "9223372036854775808"},
+		{decimal.RequireFromString("9.999999999999999999"), "9.999999999999999999"},
+		{decimal.RequireFromString("-0.999999999999999999"), "-0.999999999999999999"},
 		{decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 70), -5), "11805916207174113.03424"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {

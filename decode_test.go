@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -727,11 +726,7 @@ func allocated(t *testing.T, s subject, body string) uint64 {
 	c := cannedClient(t, s.status, body)
 	least := ^uint64(0)
 	for range 3 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _ = s.call(t.Context(), c)
-		runtime.ReadMemStats(&after)
-		least = min(least, after.TotalAlloc-before.TotalAlloc)
+		least = min(least, bytesOf(func() { _, _ = s.call(t.Context(), c) }))
 	}
 	return least
 }
@@ -917,6 +912,15 @@ func TestDecode_refusedWithSuccess(t *testing.T) {
 			err = unknown.Cause
 		}
 		assertRefusedWithSuccess(t, s, got, err, "Coin is not supported")
+	})
+	t.Run("a meta that is larger than what is kept of a body is kept as a whole", func(t *testing.T) {
+		t.Parallel()
+		meta := `{"why":"` + strings.Repeat("x", 9<<10) + `"}`
+		got, err := cannedClient(t, 200, `{"message":"no","result":[],"meta":`+meta+`}`).Withdrawal(t.Context(), requestID)
+		assertInvariants(t, got, err)
+		var refusal *gateway.APIError
+		require.ErrorAs(t, err, &refusal)
+		assert.Equal(t, meta, string(refusal.Meta))
 	})
 	t.Run("the documented text for a missing key counts with a 2xx too", func(t *testing.T) {
 		t.Parallel()

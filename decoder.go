@@ -34,7 +34,7 @@ type answerState struct {
 	size   int64    // of the answer, in bytes; below 0 when it was not said
 	drift  *drifts  // nil when nobody asks for it
 	memory *memory  // of the list that is read; nil outside of one
-	outer  *decoder // of which the value is a part that is read; mostly nil
+	outer  *decoder // reads the answer in which the value stands that this one reads; mostly nil
 
 	// What a result that says nothing means is for the envelope to say.
 	empty   bool // nothing, where nothing could be meant
@@ -64,23 +64,30 @@ func (d *decoder) inside(value jsontext.Value) *decoder {
 	return inner
 }
 
-// sampled is how many records are read before it is guessed how many there are.
-const sampled = 64
+const (
+	// sampled is how many records it takes to guess how many more there are.
+	sampled = 64
+
+	// maxAhead bounds, in bytes, how much of an answer is taken to come because
+	// it was announced: a service could announce more than it sends.
+	maxAhead = 64 << 20
+)
 
 // expected guesses how many records of a list are still to come, by the size
-// of those that came since start and by the size of the answer. What is
-// announced in truth is stored once, and not moved to where there is more room.
+// of those that came since start and by the size of the answer. So a list is
+// mostly stored once, and not moved to where there is more room. Where the size
+// was not said, one more is expected.
 func (d *decoder) expected(came int, start int64) int {
 	at := d.json.InputOffset()
-	left := d.size - at
+	left := min(d.size-at, maxAhead)
 	if came == 0 || left <= 0 || at <= start {
-		return came/4 + 1
+		return 1
 	}
 	more := int(left*int64(came)/(at-start)) + 1
 	if came < sampled {
 		return min(more, sampled)
 	}
-	return more
+	return more + more/sampled // for the rest may be a little shorter than these
 }
 
 // fail records that the value read last is wrong.

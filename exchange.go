@@ -168,7 +168,7 @@ func (x *exchange) again(throttled bool, asked time.Duration) bool {
 	}
 	x.cost = cost
 	x.loop.Backoff, x.loop.PrepareRetry = x.backoff, x.resume
-	x.req.Request = x.req.WithContext(&x.ctx).Request // whose end ends the wait
+	x.req.Request = x.client.errand.WithContext(&x.ctx) // so that the end of the context ends the wait
 	return true
 }
 

@@ -43,15 +43,15 @@ func (x *exchange) hold() (release func(Outcome), err error) {
 	if x.call.write == nil || guard == nil {
 		return func(Outcome) {}, nil
 	}
-	order, owned := x.call.write.order(), x.owned(&x.ctx)
-	if err := guard.Begin(owned, order, x.cfg.resubmit); err != nil {
+	order, ctx := x.call.write.order(), x.owned(&x.ctx)
+	if err := guard.Begin(ctx, order, x.cfg.resubmit); err != nil {
 		return nil, x.held(err)
 	}
-	if _, own := guard.(*memoryGuard); own { // which waits for nothing
-		return func(outcome Outcome) { _ = guard.End(owned, order, outcome) }, nil
+	if _, inMemory := guard.(*memoryGuard); inMemory {
+		return func(outcome Outcome) { _ = guard.End(ctx, order, outcome) }, nil
 	}
 	return func(outcome Outcome) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(owned), guardTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guardTimeout)
 		defer cancel()
 		_ = guard.End(ctx, order, outcome)
 	}, nil
@@ -82,7 +82,8 @@ func (x *exchange) held(err error) error {
 	return x.transportError(PhaseStart, fmt.Errorf("the order guard: %w", words))
 }
 
-// memoryGuard is the default [OrderGuard].
+// memoryGuard is the default [OrderGuard]. It waits for nothing, so it does not
+// look whether a context has ended.
 type memoryGuard struct {
 	mu     sync.Mutex
 	orders map[ownedOrder]orderState

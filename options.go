@@ -154,7 +154,8 @@ func WithOrderGuard(guard OrderGuard) Option {
 }
 
 // WithMaxResponseBytes bounds the body of a successful answer, decompressed:
-// from 1 byte to 1 GiB. The default is 8 MiB.
+// from 1 byte to 1 GiB. The default is 8 MiB. A listing takes about as much
+// memory as its text; of one that is announced and not sent, at most 64 MiB.
 func WithMaxResponseBytes(n int64) Option {
 	return func(cfg *config) error {
 		if n < 1 || n > mostMaxResponseBytes {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -142,7 +143,7 @@ func many[T any](fs fields[T]) reader[[]T] {
 				d.memory = newMemory()
 			}
 			if len(records) == cap(records) {
-				records = append(make([]T, 0, len(records)+d.expected(len(records), start)), records...)
+				records = slices.Grow(records, d.expected(len(records), start))
 			}
 			records = append(records, *new(T))
 			fs.fill(d, &records[len(records)-1])

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// newRequest checks everything that a caller can get wrong, and builds the
-// request.
+// newRequest checks everything that a caller can get wrong, and prepares what
+// the request of each attempt is made of.
 func (x *exchange) newRequest(ctx context.Context, opts []CallOption) error {
 	if refusal := x.cfg.apply(x.call.op, opts); refusal != nil {
 		return refusal
@@ -80,12 +80,12 @@ func (x *exchange) askForKey() error {
 	return nil
 }
 
-// newAttemptRequest makes the request of one attempt. Each of an invoice has a
-// latch of its own, and no GetBody: with it net/http would replay the body by
-// itself.
+// newAttemptRequest makes the request of one attempt. Those of a call share the
+// URL and the header. Each of an invoice has a latch of its own, and no GetBody:
+// with it net/http would replay the body by itself.
 func (x *exchange) newAttemptRequest(ctx context.Context) *http.Request {
 	req := &http.Request{
-		Method: http.MethodGet, URL: &x.target, Host: x.target.Host, Header: x.header,
+		Method: http.MethodGet, URL: &x.target, Host: x.client.base.host, Header: x.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	if x.call.write != nil {

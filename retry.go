@@ -246,7 +246,7 @@ func (l *latch) Read(p []byte) (int, error) {
 // Close does nothing: the latch tells reading from not reading.
 func (l *latch) Close() error { return nil }
 
-// Len lets the HTTP libraries know the length of the body.
+// Len returns the length of the body, as long as nothing of it was read.
 func (l *latch) Len() int { return l.body.Len() }
 
 // seal reports whether the latch was never read, and sees to it that it never
