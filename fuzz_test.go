@@ -22,6 +22,7 @@ import (
 var envelopeSeeds = []string{
 	``, ` `, "\ufeff", `null`, `[]`, `{}`, `"x"`, `{"result":[]}`, `{"result":{}}`, `{"result":null}`, `{"result":"1.5"}`, `{"result":`,
 	`{"message":"Operation was successful.","result":[],"meta":{}}`,
+	`{"meta":{"\u004CANARY-5f1d/8e0b7a64c932":1},"result":{}}`,
 	`{"message":"x-api-key header is required","result":[],"meta":[]}`,
 	`{"message":1,"meta":null,"x":[[]],"result":[{}]}`,
 	`{"result":[],"result":[]}`, `{"result":[]}x`, `{"result":[]}{}`, "{\"message\":\"\xff\",\"result\":[]}", `{"message":"\ud800"}`,

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,12 +64,12 @@ func (r redactor) mayFind(text string) bool {
 	if r.keys == nil || len(text) < shortestSearched {
 		return false
 	}
-	for _, key := range r.keys() {
-		if strings.Contains(text, key) {
-			return true
-		}
-	}
-	return strings.Contains(text, `\`)
+	return r.finds(text) || strings.Contains(text, `\`)
+}
+
+// finds reports whether a key stands in text as it is.
+func (r redactor) finds(text string) bool {
+	return slices.ContainsFunc(r.keys(), func(key string) bool { return strings.Contains(text, key) })
 }
 
 // text returns text without the keys.
@@ -136,7 +137,7 @@ func (r redactor) value(v jsontext.Value) jsontext.Value {
 	switch {
 	case err != nil:
 		return jsontext.Value(strconv.Quote(redacted))
-	case changed:
+	case changed || bytes.Contains(v, []byte(`\u`)) && r.finds(string(v)): // the end of an escape can be the beginning of the key
 		return clean
 	default:
 		return v.Clone()
@@ -154,7 +155,7 @@ func (r redactor) redactTokens(v jsontext.Value) (clean jsontext.Value, changed 
 			return bytes.TrimSpace(out.Bytes()), changed, ignoreEOF(err)
 		}
 		if kind := token.Kind(); kind == '"' || kind == '0' && r.text(token.String()) == redacted {
-			if text := r.text(token.String()); text != token.String() {
+			if text := r.quotable(r.text(token.String())); text != token.String() {
 				token, changed = jsontext.String(text), true
 			}
 		}
@@ -162,6 +163,15 @@ func (r redactor) redactTokens(v jsontext.Value) (clean jsontext.Value, changed 
 			return nil, false, err
 		}
 	}
+}
+
+// quotable returns text, unless its escapes would complete a key.
+func (r redactor) quotable(text string) string {
+	quoted, _ := jsontext.AppendQuote(nil, text) // valid: the decoder has read it
+	if r.finds(string(quoted)) {
+		return redacted
+	}
+	return text
 }
 
 // cut copies the part of text before limit and puts redacted in the place of

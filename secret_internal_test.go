@@ -120,6 +120,7 @@ func TestSecret_value(t *testing.T) {
 		{"a name", `{"` + testKey + `":1}`, `{"[REDACTED]":1}`},
 		{"deep down", `{"a":[{"b":"` + testKey + `"}]}`, `{"a":[{"b":"[REDACTED]"}]}`},
 		{"digits beside it stay", `{"a":10.500,"b":"` + testKey + `","c":1e3}`, `{"a":10.500,"b":"[REDACTED]","c":1e3}`},
+		{"its first letter ends an escape", `{"\u004` + testKey + `":"\u004` + testKey + `"}`, `{"L` + testKey[1:] + `":"L` + testKey[1:] + `"}`},
 		{"two names that become one", `{"` + testKey + `":1,"[REDACTED]":2}`, `"[REDACTED]"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,6 +131,10 @@ func TestSecret_value(t *testing.T) {
 	t.Run("a key of digits as a number", func(t *testing.T) {
 		t.Parallel()
 		assert.Equal(t, `{"a":"[REDACTED]","b":123456789}`, string(newRedactor(newSecret("12345678")).value(jsontext.Value(`{"a":12345678,"b":123456789}`))))
+	})
+	t.Run("a key whose first letter ends an escape that no other spelling avoids", func(t *testing.T) {
+		t.Parallel()
+		assert.Equal(t, `["[REDACTED]",1]`, string(newRedactor(newSecret("c4nary-key")).value(jsontext.Value(`["\u001c4nary-key",1]`))))
 	})
 	t.Run("no value", func(t *testing.T) {
 		t.Parallel()
