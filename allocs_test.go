@@ -122,15 +122,6 @@ func (a announcing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// bytesOf counts what the whole program allocates while a function runs.
-func bytesOf(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
 // A listingCost is what a listing has allocated: bytes in the result, and beside
 // it.
 type listingCost struct{ allocs, result, beside int }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -256,3 +257,12 @@ func assertNoKey(t testing.TB, v any) {
 
 // quiet is a log that nobody reads.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// bytesOf counts what the whole program allocates while a function runs.
+func bytesOf(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}

@@ -63,6 +63,7 @@ func tree(t *testing.T) string {
 		"go.sum":                   "",
 		"code.go":                  source,
 		"code_test.go":             sourceTest,
+		"helper_other_test.go":     "//go:build plan9 && windows\n\n" + helperTest,
 		"helper_test.go":           helperTest,
 		"other_test.go":            "package x_test\n\nfunc doesNotCompile() { return 1 }\n",
 		"gatewaytest/fake.go":      "package gatewaytest\n\nfunc Status() int { return 200 }\n",
