@@ -59,26 +59,47 @@ func (s *shop) showOverview(w http.ResponseWriter, r *http.Request) error {
 
 // toLookUp returns the orders that have been unknown for the longest, and how
 // many there are. One that was recorded as something else becomes unknown: an
-// earlier attempt may have been recorded last.
+// earlier attempt may have been recorded last. But where the invoice is at
+// hand, only the guard was not told.
 func (s *shop) toLookUp(ctx context.Context) (first []lookUp, waiting int, err error) {
 	pending, err := s.guard.Pending(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, known := range pending[:min(len(pending), maxListed)] {
+	waiting = len(pending)
+	for _, known := range pending[:min(waiting, maxListed)] {
 		o, err := s.orders.byID(ctx, known.ID)
 		if errors.Is(err, errNoOrder) {
 			o, err = order{ID: known.ID}, nil // not the shop's, and yet to be looked up
 		}
-		if err == nil && (o.State == stateRefused || o.State == stateUnsent) {
+		atHand := o.State == stateCreated && o.Invoice != ""
+		switch {
+		case err != nil:
+		case atHand:
+			err = s.tellGuard(ctx, known)
+		case o.State == stateRefused || o.State == stateUnsent:
 			err = s.orders.suspect(ctx, known.ID)
 		}
 		if err != nil {
 			return nil, 0, err
 		}
+		if atHand {
+			waiting--
+			continue
+		}
 		first = append(first, lookUp{o, known.Since})
 	}
-	return first, len(pending), nil
+	return first, waiting, nil
+}
+
+// tellGuard resolves an order whose invoice the shop has recorded, and whose
+// outcome the order guard was not told.
+func (s *shop) tellGuard(ctx context.Context, known sqlguard.Order) error {
+	err := s.guard.Resolve(ctx, known, sqlguard.Resolution{Exists: true, By: "the shop", Note: "Its invoice is recorded."})
+	if errors.Is(err, sqlguard.ErrTriedAgain) || errors.Is(err, sqlguard.ErrNotUnknown) {
+		return nil // somebody else was first
+	}
+	return err
 }
 
 // settle brings the recorded states up to what the order guard knows: of

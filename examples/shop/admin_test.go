@@ -66,6 +66,28 @@ func TestUnknown_isResolvedBothWays(t *testing.T) {
 	}
 }
 
+// The invoice was recorded and the guard was not told, for the database was
+// away just then: there is nothing to look up.
+func TestUnknown_isResolvedWhereTheInvoiceIsAtHand(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, st *stage) {
+		s, server := st.open()
+		v, anna := newVisitor(t), newVisitor(t).asMerchant(server.URL)
+		path := v.order(server.URL, "mug")
+		v.pay(server.URL, path, st.pair("BTC", "Bitcoin"))
+		_, err := s.db.change(t.Context(), `UPDATE gateway_orders SET token = $1, lease_until = begun_at, ended_at = NULL, outcome = NULL, created_at = NULL`, "of who began it")
+		require.NoError(t, err)
+		known, err := s.guard.Pending(t.Context())
+		require.NoError(t, err)
+		require.Len(t, known, 1)
+		assert.NotContains(t, anna.get(server.URL+"/admin").words(), "to look up")
+		assert.Contains(t, anna.get(server.URL+"/admin"+path).words(), "by the shop at")
+		known, err = s.guard.Pending(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, known)
+	})
+}
+
 func TestUnknown_keepsWhatTheGatewaySaid(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)

@@ -54,7 +54,7 @@ func TestOneInvoice_whateverTheBuyerDoes(t *testing.T) {
 	v := newVisitor(t)
 	v.get(one.URL + "/")
 	path := v.pressAtOnce(servers, "/orders", []string{"product", "lamp"})
-	require.Equal(t, path, v.pressAtOnce(servers, path+"/pay", []string{"pair", pairs[0]}, []string{"pair", pairs[1]}))
+	require.Equal(t, path, v.pressAtOnce(servers, path+"/pay", []string{"pair", pairs[0], "price", "$240.00"}, []string{"pair", pairs[1], "price", "$240.00"}))
 	for _, server := range servers {
 		a := v.get(server + path)
 		assert.Contains(t, a.text, "<h1>Pay your order</h1>")

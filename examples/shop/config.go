@@ -23,6 +23,7 @@ type config struct {
 	made     bool          // whether the password was made up here
 	patience time.Duration // SHOP_INVOICE_TIMEOUT: how long one attempt of an invoice may take
 
+	page       time.Duration // how long a page waits for the database and the gateway
 	rounds     int           // how slow a guess of the password is
 	ratesTTL   time.Duration // how long rates are used before they are asked for again
 	ratesStale time.Duration // from which age on the page says that they are old
@@ -36,7 +37,7 @@ func configFromEnv() (config, error) {
 		addr:     cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080"),
 		database: cmp.Or(os.Getenv("DATABASE_URL"), defaultDatabase()),
 		password: os.Getenv("SHOP_ADMIN_PASSWORD"),
-		rounds:   guessRounds, ratesTTL: 5 * time.Second, ratesStale: 30 * time.Second, tick: 2 * time.Second,
+		page:     10 * time.Second, rounds: guessRounds, ratesTTL: 5 * time.Second, ratesStale: 30 * time.Second, tick: 2 * time.Second,
 	}
 	var err error
 	if cfg.patience, err = time.ParseDuration(cmp.Or(os.Getenv("SHOP_INVOICE_TIMEOUT"), "15s")); err != nil {

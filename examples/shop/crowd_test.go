@@ -105,6 +105,7 @@ func (v *visitor) buyWildly(one, two string, pairs ...string) (path string) {
 			presses.Go(func() {
 				form := formOf(form...)
 				form.Add("pair", pairs[i%2])
+				form.Add("price", "$240.00")
 				_, _ = v.do(http.MethodPost, []string{one, two}[i/2]+path, form)
 			})
 		}
@@ -217,7 +218,7 @@ func TestDatabase_goesAwayWhileAnInvoiceIsSent(t *testing.T) {
 	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
 	paid := make(chan answer)
 	go func() {
-		a, err := v.do(http.MethodPost, web.URL+path+"/pay", formOf("pair", st.pair("BTC", "Bitcoin")))
+		a, err := v.do(http.MethodPost, web.URL+path+"/pay", formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00"))
 		assert.NoError(t, err)
 		paid <- a
 	}()
@@ -267,6 +268,7 @@ func TestRun_saysWhatIsWrongWithItsSettings(t *testing.T) {
 		"DATABASE_URL: must be a postgres:// or file: address": {"DATABASE_URL", "mysql://"},
 		"the database of DATABASE_URL does not answer":         {"DATABASE_URL", "postgres://127.0.0.1:1/x"},
 		"must begin with https://":                             {"GATEWAY_BASE_URL", "http://gateway.example"},
+		"SHOP_ADDR: listen tcp: address 8080":                  {"SHOP_ADDR", "8080"},
 	} {
 		t.Run(fmt.Sprint(setting), func(t *testing.T) {
 			t.Chdir(t.TempDir())

@@ -28,8 +28,12 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 	d := &database{sqlite: strings.HasPrefix(url, "file:")}
 	var err error
 	switch {
-	case d.sqlite && strings.ContainsAny(url, "?#"):
-		err = errors.New("a file: address takes no settings, for some of them lose orders: name the file alone")
+	case d.sqlite && strings.ContainsAny(url, "?#%"):
+		err = errors.New("a file: address takes no settings and no escapes, for some settings lose orders: name the file alone")
+	case url == "file:":
+		err = errors.New("names no file")
+	case strings.Count(url, "@") > 1:
+		err = errors.New("has more than one @: those in the name and in the password must be written as %40, and / as %2F")
 	case d.sqlite:
 		d.DB, err = sql.Open("sqlite", url+sqliteSettings)
 	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
@@ -54,16 +58,26 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 // lasts returns an error for a database that may forget what it has committed:
 // an order that was sent and forgotten would be sent again.
 func (d *database) lasts(ctx context.Context) error {
-	question, wanted := "SHOW synchronous_commit", func(answer string) bool { return answer != "off" }
 	if d.sqlite {
-		question, wanted = "PRAGMA journal_mode", func(answer string) bool { return answer == "wal" }
+		return d.says(ctx, "PRAGMA journal_mode", func(answer string) bool { return answer == "wal" },
+			"it must be a file on a disk of this machine")
 	}
+	return errors.Join(
+		d.says(ctx, "SHOW synchronous_commit", func(answer string) bool { return answer != "off" },
+			"PostgreSQL must wait for its disk before it says that an order is kept"),
+		d.says(ctx, "SHOW default_transaction_isolation", func(answer string) bool { return answer == "read committed" },
+			"the order guard is made for read committed"),
+	)
+}
+
+// says returns an error if the answer to a question is not one that is right.
+func (d *database) says(ctx context.Context, question string, right func(string) bool, wanted string) error {
 	var answer string
 	if err := d.QueryRowContext(ctx, question).Scan(&answer); err != nil {
 		return err
 	}
-	if !wanted(answer) {
-		return fmt.Errorf("the database would forget orders (%s says %q): it must be a file on a disk of this machine, or a PostgreSQL that waits for its disk", question, answer)
+	if !right(answer) {
+		return fmt.Errorf("the database would forget orders or make them twice (%s says %q): %s", question, answer, wanted)
 	}
 	return nil
 }
@@ -103,15 +117,28 @@ const (
 )`
 )
 
+// begin begins a transaction in which each statement sees what others have
+// committed before it: the shop asks again after it has waited for a lock.
+func (d *database) begin(ctx context.Context) (*sql.Tx, error) {
+	if d.sqlite {
+		return d.BeginTx(ctx, nil)
+	}
+	return d.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+}
+
 // createTables makes the tables of the shop if they are not there. PostgreSQL
 // needs a lock for that: of several at once, all but one can fail.
 func (d *database) createTables(ctx context.Context) error {
-	tx, err := d.BeginTx(ctx, nil)
+	tx, err := d.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	texts := []string{"SELECT pg_advisory_xact_lock(hashtext('shop'))", ordersTable, withdrawalsTable, sessionsTable, gatewayTable}
+	texts := []string{
+		"SELECT pg_advisory_xact_lock(hashtext('shop'))", ordersTable, withdrawalsTable, sessionsTable, gatewayTable,
+		"CREATE INDEX IF NOT EXISTS shop_orders_made ON shop_orders (made_at)",
+		"CREATE INDEX IF NOT EXISTS shop_orders_state ON shop_orders (state, made_at)",
+	}
 	if d.sqlite {
 		texts = texts[1:]
 	}

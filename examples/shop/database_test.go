@@ -14,11 +14,11 @@ import (
 
 // A database that may forget an order is not opened.
 func TestDatabase_mustLast(t *testing.T) {
-	const settings, memory = "DATABASE_URL: a file: address takes no settings", `DATABASE_URL: the database would forget orders (PRAGMA journal_mode says "memory")`
+	const settings, memory = "DATABASE_URL: a file: address takes no settings", `DATABASE_URL: the database would forget orders or make them twice (PRAGMA journal_mode says "memory")`
 	for address, problem := range map[string]string{
 		"file::memory:":                         memory,
-		"file:%3Amemory%3A":                     memory,
-		"file:":                                 `(PRAGMA journal_mode says "delete")`,
+		"file:%3Amemory%3A":                     settings,
+		"file:":                                 "DATABASE_URL: names no file",
 		"file:shop.db?mode=memory&cache=shared": settings,
 		"file:shop.db?vfs=memdb":                settings,
 		"file:shop.db?_pragma=synchronous(off)": settings,
@@ -39,13 +39,49 @@ func TestDatabase_waitsForItsDisk(t *testing.T) {
 	t.Parallel()
 	address := newPostgres(t).database(t)
 	_, err := openDatabase(t.Context(), address+"&synchronous_commit=off")
-	require.ErrorContains(t, err, `DATABASE_URL: the database would forget orders (SHOW synchronous_commit says "off")`)
+	require.ErrorContains(t, err, `DATABASE_URL: the database would forget orders or make them twice (SHOW synchronous_commit says "off")`)
 	db, err := openDatabase(t.Context(), "file:"+filepath.Join(t.TempDir(), "shop.db"))
 	require.NoError(t, err)
 	defer db.Close()
 	var synchronous int
 	require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&synchronous))
 	assert.Equal(t, 2, synchronous, "FULL")
+}
+
+// In a snapshot of the database, whoever has waited for the lock of an order
+// would not see its successor.
+func TestDatabase_isReadCommitted(t *testing.T) {
+	t.Parallel()
+	address := newPostgres(t).database(t)
+	_, err := openDatabase(t.Context(), address+"&default_transaction_isolation=repeatable%20read")
+	require.ErrorContains(t, err, `(SHOW default_transaction_isolation says "repeatable read"): the order guard is made for read committed`)
+
+	db, err := openDatabase(t.Context(), address)
+	require.NoError(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	_, err = db.ExecContext(t.Context(), "SET default_transaction_isolation TO 'repeatable read'") // later, by somebody else
+	require.NoError(t, err)
+	tx, err := db.begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback()
+	var isolation string
+	require.NoError(t, tx.QueryRowContext(t.Context(), "SHOW transaction_isolation").Scan(&isolation))
+	assert.Equal(t, "read committed", isolation)
+}
+
+// A password with characters that belong into an escape is nowhere in the
+// error, be it whole or in part.
+func TestDatabase_keepsItsPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"postgres://u:SECRET@PASSWORD@127.0.0.1:1/db", "postgres://u:SECRET@PASS/WORD@127.0.0.1:1/db", "postgres://u:SECRET@PASS%WORD@127.0.0.1:1/db",
+	} {
+		_, err := openDatabase(t.Context(), address)
+		require.ErrorContains(t, err, "DATABASE_URL: has more than one @")
+		assert.NotContains(t, err.Error(), "SECRET")
+		assert.NotContains(t, err.Error(), "PASS")
+	}
 }
 
 // whenWritten is a writer that does something, and keeps nothing.

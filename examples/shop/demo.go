@@ -27,18 +27,29 @@ type gatewaySource struct {
 func openGateway() (gatewaySource, error) {
 	if base := os.Getenv("GATEWAY_BASE_URL"); base != "" {
 		_, err := gateway.FromEnv() // says what is wrong before anything else is opened
+		if err == nil && keyName() == "" {
+			err = errors.New("GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not: nobody could pay without it")
+		}
 		return gatewaySource{name: gatewayName(base), connect: gateway.FromEnv, close: func() {}}, err
 	}
-	for _, name := range []string{"GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
-		if os.Getenv(name) != "" {
-			return gatewaySource{}, errors.New(name + " is set, but GATEWAY_BASE_URL is not")
-		}
+	if name := keyName(); name != "" {
+		return gatewaySource{}, errors.New(name + " is set, but GATEWAY_BASE_URL is not")
 	}
 	server := gatewaytest.NewServer()
 	connect := func(opts ...gateway.Option) (*gateway.Client, error) {
 		return gateway.New(server.URL, server.APIKey, opts...)
 	}
 	return gatewaySource{"the demo", connect, &standIn{server}, server.Close}, nil
+}
+
+// keyName is the variable that the key of the gateway comes from, "" for none.
+func keyName() string {
+	for _, name := range []string{"GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // gatewayName tells gateways apart by where they are.

@@ -56,12 +56,12 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.demo = source.demo != nil
-	if err := s.seedDemo(ctx, source.demo); err != nil {
-		return err
-	}
 	listener, err := net.Listen("tcp", cfg.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("SHOP_ADDR: %w", err)
+	}
+	if err := s.seedDemo(ctx, source.demo); err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	fmt.Fprintln(stdout, cfg.greeting(listener.Addr(), s.demo))
 	return s.serve(ctx, listener, source.demo)

@@ -53,13 +53,29 @@ func (s *shop) around(mux *http.ServeMux) http.Handler {
 	return s.logged(s.recovered(headed(bounded(protection.Handler(s.routed(mux))))))
 }
 
-// handle shows the error of a handler as a page.
+// handle shows the error of a handler as a page, unless there is nobody left to
+// see it, or half of another page is there.
 func (s *shop) handle(h handlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
+		answer := &statusWriter{ResponseWriter: w}
+		switch err := h(answer, r); {
+		case err == nil:
+		case answer.status != 0 || errors.Is(r.Context().Err(), context.Canceled):
+			s.logger.InfoContext(r.Context(), "a visitor has left", "path", r.URL.Path, "error", err)
+		default:
 			s.showError(w, r, err)
 		}
 	})
+}
+
+// timely ends what a page waits for after some time. An invoice that is being
+// sent goes on.
+func (s *shop) timely(h handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.page)
+		defer cancel()
+		return h(w, r.WithContext(ctx))
+	}
 }
 
 // showError writes the page of a problem. Any other error is one of the

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,11 +130,10 @@ const repriced = "The price has changed since you opened this page. Nothing was 
 // seen, and returns it as it is from then on. With a problem, which is for the
 // buyer, nothing was fixed.
 func (s *shop) choose(ctx context.Context, o order, asked url.Values) (_ order, problem string, err error) {
-	seen := cmp.Or(asked.Get("price"), money(o.Price, o.Currency))
 	if o, err = s.asSold(ctx, o); err != nil || o.State != stateOpen {
 		return o, "", err
 	}
-	if money(o.Price, o.Currency) != seen {
+	if money(o.Price, o.Currency) != asked.Get("price") {
 		return o, repriced, nil
 	}
 	q, err := s.quote(ctx, o)

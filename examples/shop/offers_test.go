@@ -53,7 +53,7 @@ func TestPrice_thatChangesOnTheWayIsShownFirst(t *testing.T) {
 		assert.Zero(t, st.sent())
 	}
 	st.alter(s, `price = '17'`)
-	isShown(v.pay(server.URL, at, btc), "the page was of the order with the old price")
+	isShown(v.post(server.URL+at+"/pay", "pair", btc), "no price was seen")
 	isShown(v.post(server.URL+at+"/pay", "pair", btc, "price", "$17.00"), "the page was older than the order's price")
 	require.Equal(t, at, v.post(server.URL+at+"/pay", "pair", btc, "price", "$18.00").location)
 	assert.Equal(t, "18", decimal.RequireFromString(st.gw.Invoices()[0].Price).String())
@@ -67,13 +67,13 @@ func TestAmount_isFixedForItsPriceOnly(t *testing.T) {
 		o := st.read(s, at)
 		for _, change := range []string{`price = '17'`, `price = '18', currency = 'eur'`} {
 			st.alter(s, change)
-			now, problem, err := s.choose(t.Context(), o, formOf("pair", st.pair("BTC", "Bitcoin")))
+			now, problem, err := s.choose(t.Context(), o, formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00"))
 			require.NoError(t, err)
 			assert.Equal(t, repriced, problem, change)
 			assert.Equal(t, stateOpen, now.State)
 		}
 		st.alter(s, `currency = 'usd'`)
-		now, problem, err := s.choose(t.Context(), o, formOf("pair", st.pair("BTC", "Bitcoin")))
+		now, problem, err := s.choose(t.Context(), o, formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00"))
 		require.NoError(t, err)
 		assert.Empty(t, problem)
 		assert.Equal(t, stateUnsent, now.State)

@@ -107,12 +107,12 @@ func (o order) link() string {
 }
 
 // qrText is what the QR code of an invoice says: where to pay, if the gateway
-// has said that, and otherwise what and for which order.
+// has said that in so many words, and otherwise what and for which order.
 func (o order) qrText() string {
-	if address, ok := o.said(addressNames()...); ok {
+	if address, ok := o.said(addressNames()...); ok && len(address) <= maxQRText {
 		return address
 	}
-	if link := o.link(); link != "" {
+	if link := o.link(); link != "" && len(link) <= maxQRText {
 		return link
 	}
 	return fmt.Sprintf("%s %s on %s for order %s", coins(o.Amount), o.Coin, o.Network, o.ID)
@@ -127,11 +127,10 @@ func (s *shop) showQR(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text := o.qrText()
-	if o.State != stateCreated || o.Invoice == "" || len(text) > maxQRText {
+	if o.State != stateCreated || o.Invoice == "" {
 		return notFound()
 	}
-	code, err := qr.Encode(text, qr.M)
+	code, err := qr.Encode(o.qrText(), qr.M)
 	if err != nil {
 		return err
 	}

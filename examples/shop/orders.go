@@ -85,7 +85,7 @@ func (b orderBook) take(ctx context.Context, o order, until stamp) (bool, error)
 // statement is done; the successor is asked for when it is, for only then does
 // PostgreSQL show what others have done meanwhile.
 func (b orderBook) ifLast(ctx context.Context, o order, query string, args ...any) (bool, error) {
-	tx, err := b.db.BeginTx(ctx, nil)
+	tx, err := b.db.begin(ctx)
 	if err != nil {
 		return false, err
 	}

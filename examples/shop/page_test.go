@@ -23,7 +23,7 @@ func TestInvoice_isMadeForABuyerWhoLeaves(t *testing.T) {
 	path := v.order(server.URL, "mug")
 	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(2*time.Millisecond))
 	ctx, leave := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path+"/pay", strings.NewReader("pair="+st.pair("BTC", "Bitcoin")))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path+"/pay", strings.NewReader(formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00").Encode()))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	left := make(chan error)

@@ -100,13 +100,13 @@ func (s *shop) createInvoice(ctx context.Context, o order) error {
 func (o order) after(created *gateway.Invoice, err error) order {
 	o.SentAt, o.Invoice, o.LastStatus, o.LastBody, o.LastError = stampNow(), "", 0, "", ""
 	switch gateway.OutcomeOf(err) {
-	case gateway.OutcomeSucceeded:
+	case gateway.OutcomeSucceeded: // there is no error to tell of
 		o.State, o.Invoice = stateCreated, string(created.Raw)
 		return o
 	case gateway.OutcomeRejected:
 		o.State = stateRefused
 	case gateway.OutcomeNotSent:
-		o.State = stateUnsent
+		o.State, o.SentAt = stateUnsent, stamp{}
 	default:
 		o.State = stateUnknown
 	}

@@ -27,6 +27,14 @@ func (d deadlines) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
+// An invoice that was not sent has no time of sending.
+func TestOrder_afterNothingWasSent(t *testing.T) {
+	t.Parallel()
+	o := order{}.after(nil, &gateway.ArgumentError{})
+	assert.Equal(t, stateUnsent, o.State)
+	assert.True(t, o.SentAt.IsZero())
+}
+
 // Nothing is sent for longer than the order is held for, however patient the
 // client is: afterwards somebody else may have decided about it.
 func TestInvoice_isNotSentForLongerThanItsOrderIsHeld(t *testing.T) {

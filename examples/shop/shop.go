@@ -103,25 +103,25 @@ func (s *shop) handler() http.Handler {
 		"GET /orders/{id}":        s.showOrder,
 		"POST /orders/{id}/pay":   s.payOrder,
 		"GET /orders/{id}/qr.png": s.showQR,
-		"GET /orders/{id}/live":   s.streamOffers,
 		"GET /static/{file}":      s.showStatic,
 		"GET /healthz":            s.showHealth,
 		"GET /admin/login":        s.showLogin,
 		"POST /admin/login":       s.login,
 		"POST /admin/logout":      s.logout,
 	} {
-		mux.Handle(pattern, s.handle(h))
+		mux.Handle(pattern, s.handle(s.timely(h)))
 	}
 	for pattern, h := range map[string]handlerFunc{
-		"GET /admin":                  s.showOverview,
-		"GET /admin/orders/{id}":      s.showRecord,
-		"POST /admin/orders/{id}":     s.resolveOrder,
-		"GET /admin/money":            s.showMoney,
-		"POST /admin/withdrawals":     s.addWithdrawal,
-		"GET /admin/withdrawals/live": s.streamWithdrawals,
-		"GET /admin/metrics":          s.showMetrics,
+		"GET /admin":              s.showOverview,
+		"GET /admin/orders/{id}":  s.showRecord,
+		"POST /admin/orders/{id}": s.resolveOrder,
+		"GET /admin/money":        s.showMoney,
+		"POST /admin/withdrawals": s.addWithdrawal,
+		"GET /admin/metrics":      s.showMetrics,
 	} {
-		mux.Handle(pattern, s.handle(s.asMerchant(h)))
+		mux.Handle(pattern, s.handle(s.timely(s.asMerchant(h))))
 	}
+	mux.Handle("GET /orders/{id}/live", s.handle(s.streamOffers))
+	mux.Handle("GET /admin/withdrawals/live", s.handle(s.asMerchant(s.streamWithdrawals)))
 	return s.around(mux)
 }

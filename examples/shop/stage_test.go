@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -45,7 +46,7 @@ func newStage(t *testing.T) *stage {
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
 	return &stage{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{
-		password: testPassword, rounds: 1, patience: time.Second,
+		password: testPassword, page: 10 * time.Second, rounds: 1, patience: time.Second,
 		ratesTTL: 50 * time.Millisecond, ratesStale: time.Minute, tick: 50 * time.Millisecond,
 	}}
 }
@@ -162,7 +163,11 @@ func (v *visitor) order(server, product string) string {
 // pay presses the button of an order, for a coin and a network.
 func (v *visitor) pay(server, path string, pair string) answer {
 	v.t.Helper()
-	return v.post(server+path+"/pay", "pair", pair)
+	price := hiddenPrice.FindStringSubmatch(v.get(server + path).text)
+	if price == nil {
+		return v.post(server+path+"/pay", "pair", pair)
+	}
+	return v.post(server+path+"/pay", "pair", pair, "price", html.UnescapeString(price[1]))
 }
 
 // pair returns the identifier of a coin on a network.
@@ -184,6 +189,9 @@ func (v *visitor) asMerchant(server string) *visitor {
 	require.Equal(v.t, http.StatusSeeOther, a.status, a.text)
 	return v
 }
+
+// hiddenPrice is the price that a page of offers says it was of.
+var hiddenPrice = regexp.MustCompile(`name="price" value="([^"]*)"`)
 
 var tags = regexp.MustCompile(`<[^>]*>`)
 
