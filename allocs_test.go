@@ -79,7 +79,7 @@ func TestAllocations_record(t *testing.T) {
 func TestAllocations_recordOfUnknownMany(t *testing.T) {
 	const n, most = 1000, 4 * 480 // bytes of a record, with all the places where it was
 	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: announcing{listingOf(n), -1}}))
-	bytes := bytesOf(func() {
+	bytes := weighed(func() {
 		pairs, err := c.CoinNetworks(context.Background())
 		require.NoError(t, err)
 		require.Len(t, pairs, n)
@@ -101,7 +101,7 @@ func TestAllocations_announced(t *testing.T) {
 			cut := announcing{strings.TrimSuffix(listingOf(100), `],"meta":{}}`), math.MaxInt64}
 			require.NotContains(t, cut.body, "meta")
 			c := newClient(t, inMemoryURL, once(), gateway.WithHTTPClient(&http.Client{Transport: cut}), gateway.WithMaxResponseBytes(int64(tt.limit)))
-			bytes := bytesOf(func() {
+			bytes := weighed(func() {
 				_, err := c.CoinNetworks(context.Background())
 				require.Error(t, err)
 			})

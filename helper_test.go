@@ -258,8 +258,8 @@ func assertNoKey(t testing.TB, v any) {
 // quiet is a log that nobody reads.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// bytesOf counts what the whole program allocates while a function runs.
-func bytesOf(f func()) uint64 {
+// weighed is how many bytes the whole program allocates while a function runs.
+func weighed(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,15 +141,6 @@ func rawAnswer(answer string) http.HandlerFunc {
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, answer)
 	}
-}
-
-// weighed is how many bytes a function allocates.
-func weighed(do func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // Wherever a password stands in the words of a transport, it is not shown.

@@ -155,7 +155,8 @@ func WithOrderGuard(guard OrderGuard) Option {
 
 // WithMaxResponseBytes bounds the body of a successful answer, decompressed:
 // from 1 byte to 1 GiB. The default is 8 MiB. A listing takes about as much
-// memory as its text; of one that is announced and not sent, at most 64 MiB.
+// memory as its text. What is announced and not sent takes no more either, and
+// about 80 MiB at most.
 func WithMaxResponseBytes(n int64) Option {
 	return func(cfg *config) error {
 		if n < 1 || n > mostMaxResponseBytes {
