@@ -76,6 +76,7 @@ func (s *shop) toLookUp(ctx context.Context) (first []lookUp, waiting int, err e
 		switch {
 		case err != nil:
 		case atHand:
+			waiting--
 			err = s.tellGuard(ctx, known)
 		case o.State == stateRefused || o.State == stateUnsent:
 			err = s.orders.suspect(ctx, known.ID)
@@ -83,11 +84,9 @@ func (s *shop) toLookUp(ctx context.Context) (first []lookUp, waiting int, err e
 		if err != nil {
 			return nil, 0, err
 		}
-		if atHand {
-			waiting--
-			continue
+		if !atHand {
+			first = append(first, lookUp{o, known.Since})
 		}
-		first = append(first, lookUp{o, known.Since})
 	}
 	return first, waiting, nil
 }

@@ -57,7 +57,7 @@ func (s *shop) around(mux *http.ServeMux) http.Handler {
 // see it, or half of another page is there.
 func (s *shop) handle(h handlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &statusWriter{ResponseWriter: w}
+		answer := withStatus(w)
 		switch err := h(answer, r); {
 		case err == nil:
 		case answer.status != 0 || errors.Is(r.Context().Err(), context.Canceled):
@@ -147,7 +147,7 @@ func headed(next http.Handler) http.Handler {
 // begun is broken off: it shall not look like a whole one.
 func (s *shop) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &statusWriter{ResponseWriter: w}
+		answer := withStatus(w)
 		defer func() {
 			switch v := recover(); v {
 			case nil:
@@ -169,7 +169,7 @@ func (s *shop) recovered(next http.Handler) http.Handler {
 // that is logged for it, those of the gateway's client included.
 func (s *shop) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, begun, answer := rand.Text()[:12], time.Now(), &statusWriter{ResponseWriter: w}
+		id, begun, answer := rand.Text()[:12], time.Now(), withStatus(w)
 		w.Header().Set("X-Request-Id", id)
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
 		defer func() { // an answer that was broken off has its line, too
@@ -183,6 +183,14 @@ func (s *shop) logged(next http.Handler) http.Handler {
 type statusWriter struct {
 	http.ResponseWriter
 	status int
+}
+
+// withStatus returns w as one whose status is remembered, if it is not one yet.
+func withStatus(w http.ResponseWriter) *statusWriter {
+	if answer, ok := w.(*statusWriter); ok {
+		return answer
+	}
+	return &statusWriter{ResponseWriter: w}
 }
 
 func (w *statusWriter) WriteHeader(status int) {
