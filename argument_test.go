@@ -182,7 +182,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 			assertRefused(t, err, s.op, "apiKey", "is required for this call")
 			assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
 			assert.Empty(t, w.Requests())
-			_, err = s.call(t.Context(), c, gateway.WithCallAPIKey(canary))
+			_, err = s.call(t.Context(), c, gateway.WithAPIKey(canary))
 			require.NoError(t, err, "a key for the call is enough, and the refusal left nothing behind")
 		})
 	}
@@ -283,7 +283,7 @@ func badCallOptions() []struct {
 		{"row 18: a value beyond ASCII", gateway.WithHeader("X-Y", "é"), "WithHeader", "printable ASCII"},
 		{"row 18: a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
 		{"a nil response", gateway.WithResponse(nil), "WithResponse", "must not be nil"},
-		{"row 10: an empty key for the call", gateway.WithCallAPIKey(""), "WithCallAPIKey", "is required"},
+		{"row 10: an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
 	}
 	for _, name := range []string{
 		"X-Api-Key", "x-api-key", "X-API-KEY", "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
@@ -293,7 +293,7 @@ func badCallOptions() []struct {
 		rows = append(rows, row{"row 18: the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
 	}
 	for _, bad := range badKeys {
-		rows = append(rows, row{bad.name + ", for the call", gateway.WithCallAPIKey(bad.key), "WithCallAPIKey", bad.reason})
+		rows = append(rows, row{bad.name + ", for the call", gateway.WithAPIKey(bad.key), "WithAPIKey", bad.reason})
 	}
 	return rows
 }

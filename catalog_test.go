@@ -381,7 +381,7 @@ func TestCatalog_arguments(t *testing.T) {
 func TestCatalog_showsNoKey(t *testing.T) {
 	t.Parallel()
 	w := serve(t, answer(200, listing(pairJSON)))
-	catalog := newClient(t, w.URL, gateway.WithKeyOnPublicCalls()).Catalog(gateway.CacheOptions{})
+	catalog := newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()).Catalog(gateway.CacheOptions{})
 	snapshot, err := catalog.Snapshot(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, canary, w.Requests()[0].Header.Get("X-Api-Key"), "it was sent")

@@ -159,7 +159,7 @@ func ExampleCatalogSnapshot_ByID() {
 	defer gw.Close()
 	snapshot := snapshotOf(gw)
 
-	pair, ok := snapshot.ByID(gw.Catalogue()[0].ID)
+	pair, ok := snapshot.ByID(gw.Catalog()[0].ID)
 	fmt.Println(pair.Coin.Symbol, pair.Network.Name, ok)
 	// Output: BTC Bitcoin true
 }

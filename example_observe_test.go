@@ -42,8 +42,8 @@ func (m metrics) Drift(_ context.Context, d gateway.Drift) {
 func ExampleWithObserver() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.BadGateway())
-	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
 
 	seen := metrics{new(expvar.Map)}
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(seen))
@@ -61,7 +61,7 @@ func ExampleWithObserver() {
 func ExampleWithLogger() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithLogger(logger))
@@ -150,7 +150,7 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 func ExampleWithHTTPClient_circuitBreaker() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
 
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: &breaker{next: gw.Transport()}}))
 	if err != nil {

@@ -32,10 +32,10 @@ func TestSynctestRecipe_Payout(t *testing.T) {
 		// The withdrawal is done in a week, and 100 requests a day are answered.
 		const week = 7 * 24 * time.Hour
 		id := gw.Withdrawals()[0].WithdrawRequestID
-		if err := gw.SettleWithdrawal(id, week, "COMPLETED"); err != nil {
+		if err := gw.SetStatusAfter(id, week, "COMPLETED"); err != nil {
 			t.Fatal(err)
 		}
-		gw.LimitRate(100, 24*time.Hour)
+		gw.SetRateLimit(100, 24*time.Hour)
 
 		begun := time.Now()
 		paid, err := client.WaitWithdrawal(t.Context(), id, gateway.WaitOptions{})
@@ -101,9 +101,9 @@ func TestSynctestRecipe_AWeekOfWaiting(t *testing.T) {
 		const week, hour = 7 * 24 * time.Hour, time.Hour
 		gw, client := withoutNetwork(t)
 		id := gw.Withdrawals()[0].WithdrawRequestID
-		require.NoError(t, gw.SettleWithdrawal(id, 3*24*hour, "PROCESSING"))
-		require.NoError(t, gw.SettleWithdrawal(id, week, "COMPLETED"))
-		gw.LimitRate(100, 24*hour)
+		require.NoError(t, gw.SetStatusAfter(id, 3*24*hour, "PROCESSING"))
+		require.NoError(t, gw.SetStatusAfter(id, week, "COMPLETED"))
+		gw.SetRateLimit(100, 24*hour)
 		begun := gw.Now()
 
 		seen := []gateway.WithdrawalStatus{}
@@ -126,7 +126,7 @@ func TestSynctestRecipe_AStormOfCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw, client := withoutNetwork(t, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 5}))
-		gw.LimitRate(10, 9500*time.Millisecond)
+		gw.SetRateLimit(10, 9500*time.Millisecond)
 		begun := time.Now()
 		var calls sync.WaitGroup
 		for range 30 {
@@ -146,7 +146,7 @@ func TestSynctestRecipe_AnInvoiceTooMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw, client := withoutNetwork(t)
-		gw.LimitRate(1, time.Minute)
+		gw.SetRateLimit(1, time.Minute)
 		_, err := client.ExchangeRates(t.Context())
 		require.NoError(t, err)
 		_, err = client.CreateInvoice(t.Context(), order("A-17"))
@@ -179,10 +179,10 @@ func TestSynctestRecipe_Drift(t *testing.T) {
 				gw, client := withoutNetwork(t)
 				gw.SetShape(shape)
 				right := everything(t, gw, client)
-				gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.DriftFields())
+				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.DriftFields())
 				assert.Equal(t, right, everything(t, gw, client))
-				gw.Calm()
-				gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+				gw.ClearFaults()
+				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
 				drifted := everything(t, gw, client)
 				held := drifted[len(drifted)-1].(gateway.Withdrawal)
 				assert.False(t, held.Status.Known())

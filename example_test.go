@@ -64,7 +64,7 @@ func ExampleClient_CoinNetwork() {
 	defer gw.Close()
 	client := connect(gw)
 
-	id := gw.Catalogue()[5].ID // from the listing
+	id := gw.Catalog()[5].ID // from the listing
 	pair, err := client.CoinNetwork(context.Background(), id)
 	if err != nil {
 		log.Fatal(err)
@@ -206,13 +206,13 @@ func ExampleClient_CreateInvoice_outcomes() {
 
 	create("order-1")
 
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "amount is too small"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "amount is too small"))
 	create("order-2")
 
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop()) // the answer is lost
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop()) // the answer is lost
 	create("order-3")
 
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset()) // the request is lost
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset()) // the request is lost
 	create("order-4")
 
 	gw.Close() // connections are refused
@@ -234,7 +234,7 @@ func ExampleOutcomeOf() {
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	}
 
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
 
 	invoice, err := client.CreateInvoice(ctx, request)
 	switch gateway.OutcomeOf(err) {
@@ -261,7 +261,7 @@ func ExampleAllowResubmit() {
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	}
 
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset())
 	_, err := client.CreateInvoice(ctx, request)
 	fmt.Println(errors.Is(err, gateway.ErrOutcomeUnknown))
 
@@ -338,7 +338,7 @@ func ExampleClient_WaitWithdrawal() {
 	defer gw.Close()
 	client := connect(gw)
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	if err := gw.AdvanceAfter(id, 2, "COMPLETED"); err != nil {
+	if err := gw.SetStatusAfterRequests(id, 2, "COMPLETED"); err != nil {
 		log.Fatal(err)
 	}
 
@@ -361,7 +361,7 @@ func ExampleClient_WaitWithdrawals() {
 	for _, w := range gw.Withdrawals() {
 		ids = append(ids, w.WithdrawRequestID)
 	}
-	if err := gw.AdvanceAfter(ids[0], 2, "FAILED"); err != nil {
+	if err := gw.SetStatusAfterRequests(ids[0], 2, "FAILED"); err != nil {
 		log.Fatal(err)
 	}
 
@@ -390,7 +390,7 @@ func ExampleClient_WatchWithdrawal() {
 	client := connect(gw)
 	ctx := context.Background()
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	if err := gw.AdvanceAfter(id, 3, "FAILED"); err != nil {
+	if err := gw.SetStatusAfterRequests(id, 3, "FAILED"); err != nil {
 		log.Fatal(err)
 	}
 
@@ -420,7 +420,7 @@ func ExampleWithResponse() {
 	// Output: 201 Operation was successful. 1
 }
 
-func ExampleWithCallAPIKey() {
+func ExampleWithAPIKey() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	client, err := gateway.New(gw.URL, "") // one process, many merchants
@@ -431,7 +431,7 @@ func ExampleWithCallAPIKey() {
 	_, err = client.Balance(context.Background(), gateway.BalanceQuery{})
 	fmt.Println(errors.Is(err, gateway.ErrMissingAPIKey))
 
-	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{}, gateway.WithCallAPIKey(gw.APIKey))
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{}, gateway.WithAPIKey(gw.APIKey))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -447,7 +447,7 @@ func ExampleSafeToRetry() {
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
 	ctx := context.Background()
 
-	gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
 
 	_, err := client.Balance(ctx, gateway.BalanceQuery{})
 	fmt.Println("a balance after 502:", gateway.SafeToRetry(err))
@@ -468,7 +468,7 @@ func Example_errors() {
 	client := connect(gw)
 	ctx := context.Background()
 
-	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.Refuse(401, "the key has expired"))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Refuse(401, "the key has expired"))
 
 	balance, err := client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "USDT"})
 	switch {
@@ -492,7 +492,7 @@ func Example_testing() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 
 	_, err = client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),

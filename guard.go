@@ -14,7 +14,7 @@ import (
 // it knows no other client, no other process and nothing from before a restart.
 //
 // An order is told by its identifier alone. The default guard keeps the orders
-// of calls with [WithCallAPIKey] apart by their keys. With [WithAPIKeySource] it
+// of calls with [WithAPIKey] apart by their keys. With [WithAPIKeySource] it
 // does not, for one merchant may have had several keys. Another guard that
 // serves several merchants must tell them apart by the values of the context,
 // which in both methods are those of the caller's.

@@ -222,7 +222,7 @@ func keyOption(key string) []gateway.CallOption {
 	if key == "" {
 		return nil
 	}
-	return []gateway.CallOption{gateway.WithCallAPIKey(key)}
+	return []gateway.CallOption{gateway.WithAPIKey(key)}
 }
 
 // Nor does an invoice of one merchant wait for that of another.
@@ -266,7 +266,7 @@ func TestHostile_bothKeysAreTakenOut(t *testing.T) {
 				})
 				var response gateway.Response
 				c := newClient(t, w.URL, once(), gateway.WithOrderGuard(nil))
-				got, err := s.call(t.Context(), c, gateway.WithCallAPIKey(other), gateway.WithResponse(&response))
+				got, err := s.call(t.Context(), c, gateway.WithAPIKey(other), gateway.WithResponse(&response))
 				assertInvariants(t, got, err)
 				for _, key := range []string{canary, other} {
 					for _, v := range []any{got, err, response, response.Meta, response.Result} {
@@ -606,7 +606,7 @@ func TestHostile_errorsThatHoldTheRequest(t *testing.T) {
 		"with a timeout": func(err error) error { return errors.Join(timeoutError{canary}, err) },
 	} {
 		forEach(t, name, func(t *testing.T, s subject) {
-			c := newClient(t, "https://gateway.example", once(), gateway.WithKeyOnPublicCalls(),
+			c := newClient(t, "https://gateway.example", once(), gateway.WithAPIKeyOnPublicCalls(),
 				gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
 					body := ""
 					if req.Body != nil {

@@ -111,10 +111,10 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 	}
 }
 
-// WithKeyOnPublicCalls sends the key header on the listing, the lookups and
+// WithAPIKeyOnPublicCalls sends the key header on the listing, the lookups and
 // the exchange rates too. Whether the service wants it there is not shown
 // (INTERFACE.md, "Authentication", 3); without this option it is not sent.
-func WithKeyOnPublicCalls() Option {
+func WithAPIKeyOnPublicCalls() Option {
 	return func(cfg *config) error {
 		cfg.keyOnPublic = true
 		return nil
@@ -125,11 +125,11 @@ func WithKeyOnPublicCalls() Option {
 // under the context of the call; the apiKey of [New] must then be empty. A key
 // may change from call to call. An error of source ends the call with a
 // [*TransportError] that matches it, before anything is sent; an empty key is
-// one that is missing. [WithCallAPIKey] comes first: then source is not asked.
+// one that is missing. [WithAPIKey] comes first: then source is not asked.
 //
 // A key that [New] would refuse is an [*ArgumentError]. Source must return when
 // the context ends; a retry does not ask it again. It is meant for the changing
-// keys of one merchant: for many merchants use [WithCallAPIKey], by which the
+// keys of one merchant: for many merchants use [WithAPIKey], by which the
 // default [OrderGuard] keeps their orders apart. Of the keys that it gave, those
 // of the call and the last 4 are looked for in answers.
 //
@@ -265,12 +265,12 @@ func isOwned(name string) bool {
 	return false
 }
 
-// WithCallAPIKey makes the call with another key than the client's: one
+// WithAPIKey makes the call with another key than the client's: one
 // process, many merchants. The key is 1 to 4,096 printable ASCII characters.
-func WithCallAPIKey(key string) CallOption {
+func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if reason := checkKey(key); reason != "" {
-			return &ArgumentError{Name: "WithCallAPIKey", Reason: reason}
+			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
 		}
 		s := newSecret(key)
 		cfg.key = &s

@@ -189,13 +189,13 @@ func TestWithUserAgent(t *testing.T) {
 	})
 }
 
-func TestWithCallAPIKey(t *testing.T) {
+func TestWithAPIKey(t *testing.T) {
 	t.Parallel()
 	const other = "OTHER-MERCHANT-KEY-77"
 	forEach(t, "another merchant's key", func(t *testing.T, s subject) {
 		w := serve(t, answer(s.status, s.body()))
 		c := newClient(t, w.URL)
-		_, err := s.call(t.Context(), c, gateway.WithCallAPIKey(other))
+		_, err := s.call(t.Context(), c, gateway.WithAPIKey(other))
 		require.NoError(t, err)
 		got := only(t, w)
 		text := got.Body + got.Header.Get("X-Api-Key")
@@ -210,7 +210,7 @@ func TestWithCallAPIKey(t *testing.T) {
 		t.Parallel()
 		w := serve(t, answer(200, enveloped(`"1"`)))
 		c := newClient(t, w.URL)
-		for _, opts := range [][]gateway.CallOption{{gateway.WithCallAPIKey(other)}, nil} {
+		for _, opts := range [][]gateway.CallOption{{gateway.WithAPIKey(other)}, nil} {
 			_, err := c.Balance(t.Context(), gateway.BalanceQuery{}, opts...)
 			require.NoError(t, err)
 		}
@@ -222,7 +222,7 @@ func TestWithCallAPIKey(t *testing.T) {
 	t.Run("it is what is looked for in the answer", func(t *testing.T) {
 		t.Parallel()
 		_, err := cannedClient(t, 400, refused("bad key "+other)).
-			Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithCallAPIKey(other))
+			Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithAPIKey(other))
 		require.Error(t, err)
 		assert.NotContains(t, err.Error(), other)
 		assert.Contains(t, err.Error(), "[REDACTED]")

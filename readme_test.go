@@ -209,7 +209,7 @@ func keysSent(t *testing.T) map[string]string {
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
 	ctx := t.Context()
-	pair, done := gw.Catalogue()[0], gw.Withdrawals()[1].WithdrawRequestID
+	pair, done := gw.Catalog()[0], gw.Withdrawals()[1].WithdrawRequestID
 	words := map[string]string{"": "not sent", "header": "header `x-api-key`", "body": "body `apiKey`"}
 	keys := map[string]string{}
 	for name, call := range map[string]func() error{

@@ -50,7 +50,7 @@ func (x *exchange) takeKey() error {
 	if x.call.key != keyNowhere && x.key.empty() {
 		return &ArgumentError{
 			Op: x.call.op, Name: "apiKey", err: ErrMissingAPIKey,
-			Reason: "is required for this call: give it to New, WithAPIKeySource or WithCallAPIKey",
+			Reason: "is required for this call: give it to New, WithAPIKeySource or WithAPIKey",
 		}
 	}
 	return nil

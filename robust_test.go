@@ -111,7 +111,7 @@ func TestWithAPIKeySource_GuardAndCallKey(t *testing.T) {
 		through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithCallAPIKey(canary))
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey(canary))
 	require.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
 }
 

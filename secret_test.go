@@ -176,7 +176,7 @@ func TestSecret_client(t *testing.T) {
 	for name, opts := range map[string][]gateway.Option{
 		"the default transport": nil,
 		"a shared transport":    {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
-		"the key everywhere":    {gateway.WithKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
+		"the key everywhere":    {gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,8 +195,8 @@ func TestSecret_client(t *testing.T) {
 	}
 	t.Run("the option of a call", func(t *testing.T) {
 		t.Parallel()
-		assertSilent(t, gateway.WithCallAPIKey(canary), canary)
-		assertSilent(t, []gateway.CallOption{gateway.WithCallAPIKey(canary)}, canary)
+		assertSilent(t, gateway.WithAPIKey(canary), canary)
+		assertSilent(t, []gateway.CallOption{gateway.WithAPIKey(canary)}, canary)
 	})
 }
 
@@ -344,7 +344,7 @@ func TestSecret_argumentErrors(t *testing.T) {
 		}
 		_, err := gateway.New("https://gateway.example", bad.key)
 		assertSilent(t, err, canary)
-		_, err = newClient(t, "https://gateway.example").CoinNetworks(t.Context(), gateway.WithCallAPIKey(bad.key))
+		_, err = newClient(t, "https://gateway.example").CoinNetworks(t.Context(), gateway.WithAPIKey(bad.key))
 		assertSilent(t, err, canary)
 	}
 	_, err := newClient(t, "https://gateway.example").CoinNetwork(t.Context(), canary+"/")

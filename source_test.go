@@ -65,7 +65,7 @@ func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
 			w := serve(t, answer(s.status, s.body()))
 			opts := []gateway.Option{}
 			if everywhere {
-				opts = append(opts, gateway.WithKeyOnPublicCalls())
+				opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
 			}
 			c := sourced(t, w.URL, func(context.Context) (string, error) { asked++; return canary, nil }, opts...)
 			result, err := s.call(t.Context(), c)
@@ -88,7 +88,7 @@ func TestWithAPIKeySource_Fails(t *testing.T) {
 	vault := errors.New("the vault is sealed")
 	forEach(t, "its error is the error of the call", func(t *testing.T, s subject) {
 		w := serve(t, answer(s.status, s.body()))
-		c := sourced(t, w.URL, func(context.Context) (string, error) { return canary, fmt.Errorf("%s: %w", canary, vault) }, gateway.WithKeyOnPublicCalls())
+		c := sourced(t, w.URL, func(context.Context) (string, error) { return canary, fmt.Errorf("%s: %w", canary, vault) }, gateway.WithAPIKeyOnPublicCalls())
 		result, err := s.call(t.Context(), c)
 		assertInvariants(t, result, err)
 		assert.ErrorIs(t, err, vault)
@@ -112,7 +112,7 @@ func TestWithAPIKeySource_BadKeys(t *testing.T) {
 		want      string
 		missing   bool
 	}{
-		{"no key", "", "gateway: create_invoice: apiKey: is required for this call: give it to New, WithAPIKeySource or WithCallAPIKey", true},
+		{"no key", "", "gateway: create_invoice: apiKey: is required for this call: give it to New, WithAPIKeySource or WithAPIKey", true},
 		{"a line end, as at the end of a file", canary + "\n", "gateway: create_invoice: WithAPIKeySource: the key must be printable ASCII: no line end, tab or other control character", false},
 		{"too long", strings.Repeat("k", 4097), "gateway: create_invoice: WithAPIKeySource: the key is longer than 4,096 bytes", false},
 	} {
@@ -138,7 +138,7 @@ func TestWithAPIKeySource_NotAsked(t *testing.T) {
 	w := serve(t, answer(201, enveloped(withdrawalJSON)))
 	c := sourced(t, w.URL, func(context.Context) (string, error) { asked.Add(1); return canary, nil })
 
-	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithCallAPIKey("another-key"))
+	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithAPIKey("another-key"))
 	require.NoError(t, err)
 	assert.Equal(t, "another-key", w.Requests()[0].Header.Get("x-api-key"))
 	_, err = c.Withdrawal(t.Context(), "..")

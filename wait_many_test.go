@@ -249,7 +249,7 @@ func TestClient_WaitWithdrawals_refuses(t *testing.T) {
 		{"a bad identifier", good, t.Context(), []string{"a", ".."}, gateway.WaitOptions{}, "withdrawRequestIds[1]: must not be a dot segment"},
 		{"an empty identifier", good, t.Context(), []string{""}, gateway.WaitOptions{}, "withdrawRequestIds[0]: is required"},
 		{"an identifier that is listed twice", good, t.Context(), []string{"a", "b", "a"}, gateway.WaitOptions{}, "withdrawRequestIds[2]: is listed twice"},
-		{"no key", keyless, t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}, "apiKey: is required for this call: give it to New, WithAPIKeySource or WithCallAPIKey"},
+		{"no key", keyless, t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}, "apiKey: is required for this call: give it to New, WithAPIKeySource or WithAPIKey"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var all []error

@@ -88,7 +88,7 @@ func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, answer(s.status, s.body()))
-			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithKeyOnPublicCalls()))
+			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
 			require.NoError(t, err)
 			got := only(t, w)
 			if s.write {
@@ -102,7 +102,7 @@ func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	t.Run("an empty key is not sent as an empty header", func(t *testing.T) {
 		t.Parallel()
 		w := serve(t, answer(200, enveloped(ratesJSON)))
-		c, err := gateway.New(w.URL, "", gateway.WithKeyOnPublicCalls())
+		c, err := gateway.New(w.URL, "", gateway.WithAPIKeyOnPublicCalls())
 		require.NoError(t, err)
 		_, err = c.ExchangeRates(t.Context())
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestClient_Wire_keyNotInTarget(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, answer(s.status, s.body()))
-			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithKeyOnPublicCalls()))
+			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
 			require.NoError(t, err)
 			assert.NotContains(t, only(t, w).Target, canary)
 		})

@@ -27,7 +27,7 @@ func TestOpenAPI_requests(t *testing.T) {
 		{"an invoice as the sample has it", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)}},
 		{"an invoice as the table has it", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)}},
 		{"the key on public calls too", false, []gateway.Option{
-			gateway.WithKeyOnPublicCalls(), gateway.WithUserAgent("shop/1.0 (+tests)"), gateway.WithOrderGuard(nil),
+			gateway.WithAPIKeyOnPublicCalls(), gateway.WithUserAgent("shop/1.0 (+tests)"), gateway.WithOrderGuard(nil),
 		}},
 		{"a key from a source", true, []gateway.Option{gateway.WithAPIKeySource(source)}},
 	} {
@@ -51,7 +51,7 @@ func TestOpenAPI_requests(t *testing.T) {
 func TestOpenAPI_requests_with_call_options(t *testing.T) {
 	gw := startChecked(t)
 	client := gw.client(t)
-	opts := []gateway.CallOption{gateway.WithHeader("X-Request-Id", "r-1"), gateway.WithCallAPIKey(gw.APIKey)}
+	opts := []gateway.CallOption{gateway.WithHeader("X-Request-Id", "r-1"), gateway.WithAPIKey(gw.APIKey)}
 	_, err := client.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"}, opts...)
 	require.NoError(t, err)
 	one := decimal.NewFromInt(1)

@@ -59,11 +59,11 @@ func TestOpenAPI_responses_in_every_trouble(t *testing.T) {
 	tried := map[string]bool{}
 	for _, tt := range []struct {
 		made    string // the function that makes it
-		trouble gatewaytest.Trouble
+		trouble gatewaytest.Fault
 		want    verdict
 	}{
-		{"", gatewaytest.Trouble{}, always(allowed)},
-		{"", gatewaytest.Trouble{}.RetryAfter("1"), always(allowed)},
+		{"", gatewaytest.Fault{}, always(allowed)},
+		{"", gatewaytest.Fault{}.RetryAfter("1"), always(allowed)},
 		{"Refuse", gatewaytest.Refuse(400, "no"), always(allowed)},
 		{"Refuse", gatewaytest.Refuse(404, `"quoted" and молчание`), always(allowed)},
 		{"Refuse", gatewaytest.Refuse(429, "slow down").RetryAfter("120"), always(allowed)},
@@ -71,7 +71,7 @@ func TestOpenAPI_responses_in_every_trouble(t *testing.T) {
 		{"Refuse", gatewaytest.Refuse(599, ""), always(allowed)},
 		{"Refuse", gatewaytest.Refuse(201, "an error under a success"), only(listing, inquiry)},
 		{"BadGateway", gatewaytest.BadGateway(), always(forbidden)},
-		{"Garble", gatewaytest.Garble(), always(forbidden)},
+		{"MalformedJSON", gatewaytest.MalformedJSON(), always(forbidden)},
 		{"Truncate", gatewaytest.Truncate(9), always(absent)},
 		{"Stall", gatewaytest.Stall(), always(absent)},
 		{"Reset", gatewaytest.Reset(), always(absent)},
@@ -86,13 +86,13 @@ func TestOpenAPI_responses_in_every_trouble(t *testing.T) {
 		tried[tt.made] = true
 		t.Run(tt.trouble.String(), func(t *testing.T) {
 			gw := startChecked(t)
-			gw.Inject(gatewaytest.AnyOperation, -1, tt.trouble)
+			gw.InjectFault(gatewaytest.AnyOperation, -1, tt.trouble)
 			for _, q := range surface.Questions() {
 				assert.Equal(t, tt.want(q.Op), gw.inTrouble(t, q, patience(tt.trouble)), q.Name)
 			}
 		})
 	}
-	for _, name := range surface.Troubles(t, "../gatewaytest") {
+	for _, name := range surface.Faults(t, "../gatewaytest") {
 		assert.True(t, tried[name], "%s was not tried", name)
 	}
 }
@@ -118,7 +118,7 @@ func (c checked) inTrouble(t *testing.T, q surface.Question, timeout time.Durati
 }
 
 // patience is how long a client waits for an answer.
-func patience(trouble gatewaytest.Trouble) time.Duration {
+func patience(trouble gatewaytest.Fault) time.Duration {
 	if trouble.String() == "stall" {
 		return 50 * time.Millisecond
 	}
@@ -134,11 +134,11 @@ func TestOpenAPI_responses_that_refuse(t *testing.T) {
 	for _, q := range surface.Questions() {
 		_ = q.Call(t.Context(), gw.client(t), surface.KnownTo(gw.Server))
 	}
-	gw.LimitRate(1, time.Hour)
+	gw.SetRateLimit(1, time.Hour)
 	for range 2 {
 		_, _ = stranger.ExchangeRates(t.Context())
 	}
-	gw.LimitRate(0, 0)
+	gw.SetRateLimit(0, 0)
 	_, err := stranger.CoinNetworkBySymbol(t.Context(), "NO", "SUCH")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
 	require.NoError(t, gw.verdict())

@@ -38,11 +38,11 @@ type soak struct {
 }
 
 // fault draws a trouble for some request to come, and now and then a gap.
-func fault(r *rand.Rand) gatewaytest.Trouble {
-	troubles := []gatewaytest.Trouble{
+func fault(r *rand.Rand) gatewaytest.Fault {
+	troubles := []gatewaytest.Fault{
 		{},
 		gatewaytest.Refuse(429, "slow down"), gatewaytest.Refuse(500, "oh"), gatewaytest.Refuse(503, "later"), gatewaytest.Refuse(404, "no"),
-		gatewaytest.BadGateway(), gatewaytest.Garble(), gatewaytest.Truncate(r.IntN(60)), gatewaytest.Stall(), gatewaytest.Reset(),
+		gatewaytest.BadGateway(), gatewaytest.MalformedJSON(), gatewaytest.Truncate(r.IntN(60)), gatewaytest.Stall(), gatewaytest.Reset(),
 		gatewaytest.Redirect(307, "http://127.0.0.1:1/"), gatewaytest.HugeBody(1 << 16), gatewaytest.CommitThenDrop(),
 	}
 	return troubles[r.IntN(len(troubles))]
@@ -88,7 +88,7 @@ func (s *soak) call(ctx context.Context, caller int) {
 	r := rand.New(rand.NewPCG(*soakSeed, uint64(caller)))
 	for n := 0; ctx.Err() == nil; n++ {
 		if r.IntN(4) == 0 {
-			s.gw.Inject(gatewaytest.AnyOperation, 1, fault(r))
+			s.gw.InjectFault(gatewaytest.AnyOperation, 1, fault(r))
 		}
 		one, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(20+r.IntN(3000))*time.Millisecond)
 		if r.IntN(2) == 0 {

@@ -17,7 +17,7 @@ func (s *Server) Now() time.Time {
 }
 
 // Advance moves the server's clock forward. Whatever is planned for a time, see
-// [Server.SettleWithdrawal] and [Server.LimitRate], takes it from there. The
+// [Server.SetStatusAfter] and [Server.SetRateLimit], takes it from there. The
 // clocks of the client and of the test stay where they are, so nobody who waits
 // is woken, and [SlowBody] is no faster. The clock goes 292 years ahead at most.
 // Advance panics when d is negative.

@@ -73,7 +73,7 @@ func TestServer_Advance_shows(t *testing.T) {
 	})
 }
 
-func TestServer_SettleWithdrawal(t *testing.T) {
+func TestServer_SetStatusAfter(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		wait time.Duration
@@ -103,7 +103,7 @@ func TestServer_SettleWithdrawal(t *testing.T) {
 				for _, s := range []*gatewaytest.Server{waiting, advanced} {
 					s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
 					for _, p := range tt.plans {
-						require.NoError(t, s.SettleWithdrawal("w", p.after, p.status))
+						require.NoError(t, s.SetStatusAfter("w", p.after, p.status))
 					}
 				}
 				for _, step := range tt.steps {
@@ -132,31 +132,30 @@ func inquire(t *testing.T, s *gatewaytest.Server, id string) string {
 }
 
 // What is due has happened, for whoever looks, with or without an inquiry.
-func TestServer_SettleWithdrawal_and_the_rest(t *testing.T) {
+func TestServer_SetStatusAfter_and_the_rest(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
-	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "FAILED"))
+	require.NoError(t, s.SetStatusAfter(id, time.Hour, "FAILED"))
 	s.Advance(time.Hour)
 	assert.Equal(t, "FAILED", s.Withdrawals()[2].Status)
-	require.EqualError(t, s.AdvanceWithdrawal(id), `gatewaytest: withdrawal "w" is FAILED, not PENDING`)
 
-	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "LATE"))
-	require.NoError(t, s.AdvanceAfter(id, 1, "COUNTED"))
+	require.NoError(t, s.SetStatusAfter(id, time.Hour, "LATE"))
+	require.NoError(t, s.SetStatusAfterRequests(id, 1, "COUNTED"))
 	s.Advance(time.Hour)
 	assert.Equal(t, "LATE", seen(t, s, id))
 	assert.Equal(t, "COUNTED", seen(t, s, id))
 
-	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "OVERTAKEN"))
+	require.NoError(t, s.SetStatusAfter(id, time.Hour, "OVERTAKEN"))
 	s.Advance(time.Hour)
 	require.NoError(t, s.SetWithdrawalStatus(id, "SET"))
 	assert.Equal(t, "SET", seen(t, s, id), "the plan was due before")
 
-	require.NoError(t, s.SettleWithdrawal(id, time.Hour, "FAILED"))
+	require.NoError(t, s.SetStatusAfter(id, time.Hour, "FAILED"))
 	s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id})
 	s.Advance(time.Hour)
 	assert.Equal(t, "PENDING", seen(t, s, id), "replaced, plans and all")
 
-	require.EqualError(t, s.SettleWithdrawal(id, -1, "FAILED"), "gatewaytest: after -1ns")
-	require.EqualError(t, s.SettleWithdrawal("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
+	require.EqualError(t, s.SetStatusAfter(id, -1, "FAILED"), "gatewaytest: after -1ns")
+	require.EqualError(t, s.SetStatusAfter("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
 }

@@ -9,7 +9,7 @@
 //		defer gw.Close()
 //
 //		// The first invoice request is carried out, but its answer is lost.
-//		gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+//		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 //
 //		shop := NewShop(gw.URL, gw.APIKey) // the code under test
 //		shop.Checkout("order-17")
@@ -49,10 +49,10 @@
 //			// The withdrawal is done in a week, and 100 requests a day are answered.
 //			const week = 7 * 24 * time.Hour
 //			id := gw.Withdrawals()[0].WithdrawRequestID
-//			if err := gw.SettleWithdrawal(id, week, "COMPLETED"); err != nil {
+//			if err := gw.SetStatusAfter(id, week, "COMPLETED"); err != nil {
 //				t.Fatal(err)
 //			}
-//			gw.LimitRate(100, 24*time.Hour)
+//			gw.SetRateLimit(100, 24*time.Hour)
 //
 //			begun := time.Now()
 //			paid, err := client.WaitWithdrawal(t.Context(), id, gateway.WaitOptions{})
@@ -88,11 +88,11 @@
 //     duplicate or wrongly typed fields is refused;
 //   - that one order may be invoiced many times;
 //   - that a balance nobody holds is a 404;
-//   - how and when the status of a withdrawal moves, see [Server.AdvanceWithdrawal],
-//     [Server.AdvanceAfter] and [Server.SettleWithdrawal];
+//   - how and when the status of a withdrawal moves, see [Server.SetWithdrawalStatus],
+//     [Server.SetStatusAfterRequests] and [Server.SetStatusAfter];
 //   - the clock, which a test may set ahead, and its time in the Date header;
 //   - rate limits: that there are any, how they count, and how a request too many
-//     is refused, see [Server.LimitRate];
+//     is refused, see [Server.SetRateLimit];
 //   - the members and the status of [Drift], which are invented to be unknown;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //

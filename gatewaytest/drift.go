@@ -16,7 +16,7 @@ const (
 // Drift gives the right answer as a service might that has moved on since it was
 // described: with the members of [DriftFields] and the status of [DriftStatus].
 // The operation is carried out.
-func Drift() Trouble {
+func Drift() Fault {
 	return drift("drift", func(a answer) answer { return a.withStatus().withMembers() })
 }
 
@@ -26,20 +26,20 @@ func Drift() Trouble {
 // name (see [RatesBySymbol], [RatesByFiat] and [BalanceBySymbol]) or is an amount
 // stays as it is, for a further member would be a further amount. The operation
 // is carried out.
-func DriftFields() Trouble {
+func DriftFields() Fault {
 	return drift("drift of fields", answer.withMembers)
 }
 
 // DriftStatus gives the right answer, but for a withdrawal: its status is
 // "ON_HOLD" in the answer, which no document has. The withdrawal itself keeps its
 // status. The operation is carried out.
-func DriftStatus() Trouble {
+func DriftStatus() Fault {
 	return drift("drift of status", answer.withStatus)
 }
 
 // drift answers with what change makes of the right answer.
-func drift(name string, change func(answer) answer) Trouble {
-	return Trouble{name: name, acts: true, play: func(x exchange, a answer) { x.send(change(a)) }}
+func drift(name string, change func(answer) answer) Fault {
+	return Fault{name: name, acts: true, play: func(x exchange, a answer) { x.send(change(a)) }}
 }
 
 // withMembers adds the unknown member to the envelope and to every record. It

@@ -72,7 +72,7 @@ func TestDriftFields(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.SetCatalogue([]gatewaytest.CoinNetwork{pair(), pair()})
+			s.SetCatalog([]gatewaytest.CoinNetwork{pair(), pair()})
 			s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
 			for _, r := range s.Rates() {
 				s.SetRate(r.Symbol, "", "")
@@ -81,7 +81,7 @@ func TestDriftFields(t *testing.T) {
 			s.SetRate("ABC", "3", "4")
 			s.SetShape(tt.shape)
 			right := get(t, s, tt.path)
-			s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.DriftFields())
+			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.DriftFields())
 			got := get(t, s, tt.path)
 			assert.Equal(t, tt.status, got.status)
 			assert.Equal(t, "application/json; charset=utf-8", got.header.Get("Content-Type"))
@@ -91,7 +91,7 @@ func TestDriftFields(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(got.body), &answer))
 			assert.JSONEq(t, tt.result, string(answer.Result))
 			assert.Equal(t, right.body, strings.ReplaceAll(got.body, unknown, ""), "and nothing else, in the same order")
-			assert.Equal(t, "drift of fields", s.Requests()[1].Trouble)
+			assert.Equal(t, "drift of fields", s.Requests()[1].Fault)
 		})
 	}
 }
@@ -106,7 +106,7 @@ func TestDriftFields_of_an_invoice(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			s.SetShape(shape)
-			s.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.DriftFields())
+			s.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.DriftFields())
 			got := post(s, invoice(s, "o-1", ""))
 			assert.Equal(t, 201, got.status)
 			assert.Contains(t, got.body, records)
@@ -123,7 +123,7 @@ func TestDrift_looks_alike(t *testing.T) {
 	s := start(t)
 	const text = `[{"id":1},{"coin":{"status":{"network":{"`
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{Destination: text})
-	s.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
 	var answer struct{ Result gatewaytest.Withdrawal }
 	body := get(t, s, "/api/withdrawal/inquiry/"+id).body
 	require.NoError(t, json.Unmarshal([]byte(body), &answer))
@@ -142,14 +142,14 @@ func TestDriftStatus(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-	require.NoError(t, s.AdvanceAfter(id, 1, "COMPLETED"))
+	require.NoError(t, s.SetStatusAfterRequests(id, 1, "COMPLETED"))
 	inquiry := "/api/withdrawal/inquiry/" + id
 	paths := []string{"/api/networks-coins", "/api/networks-coins/BTC/Bitcoin", "/api/exchange-rate", "/api/balance/", "/elsewhere", inquiry + "x"}
 	right := []string{}
 	for _, path := range paths {
 		right = append(right, get(t, s, path).body)
 	}
-	s.Inject(gatewaytest.AnyOperation, -1, gatewaytest.DriftStatus())
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.DriftStatus())
 	assert.Equal(t, "ON_HOLD", seen(t, s, id))
 	assert.Equal(t, "PENDING", s.Withdrawals()[2].Status)
 	assert.Equal(t, "ON_HOLD", seen(t, s, id))
@@ -157,7 +157,7 @@ func TestDriftStatus(t *testing.T) {
 	for i, path := range paths {
 		assert.Equal(t, right[i], get(t, s, path).body)
 	}
-	assert.Equal(t, "drift of status", s.Requests()[len(s.Requests())-1].Trouble)
+	assert.Equal(t, "drift of status", s.Requests()[len(s.Requests())-1].Fault)
 	assert.Equal(t, 401, ask(t, s, "GET", inquiry, "").status, "a refusal stays one")
 	assert.Equal(t, "GET", ask(t, s, "PUT", inquiry, "").header.Get("Allow"))
 }
@@ -167,10 +167,10 @@ func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-	s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Drift())
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Drift())
 	got := get(t, s, "/api/withdrawal/inquiry/"+id)
 	assert.Equal(t, 201, got.status)
 	assert.Equal(t, `{`+unknown+`"message":"Operation was successful.","result":{`+unknown+`"status":"ON_HOLD`+after(id), got.body)
-	assert.Equal(t, "drift", s.Requests()[0].Trouble)
+	assert.Equal(t, "drift", s.Requests()[0].Fault)
 	assert.Equal(t, "PENDING", seen(t, s, id), "the trouble has passed")
 }

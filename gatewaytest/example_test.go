@@ -36,13 +36,13 @@ func ExampleNewServer() {
 	// balance /gateway/api/balance/?coinSymbol=BTC key in header [[REDACTED]]
 }
 
-func ExampleServer_Inject() {
+func ExampleServer_InjectFault() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
 	// Two requests go wrong, the first of them after the invoice has been made.
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "Too many requests").RetryAfter("1"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "Too many requests").RetryAfter("1"))
 
 	for range 3 {
 		body := `{"apiKey":"` + gw.APIKey + `","price":"10.50","orderId":"order-17","amount":"10.50"}`

@@ -72,7 +72,7 @@ func ExampleServer_Advance() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	id := gw.AddWithdrawal(gatewaytest.Withdrawal{})
-	if err := gw.SettleWithdrawal(id, 7*24*time.Hour, "COMPLETED"); err != nil {
+	if err := gw.SetStatusAfter(id, 7*24*time.Hour, "COMPLETED"); err != nil {
 		panic(err)
 	}
 
@@ -86,13 +86,13 @@ func ExampleServer_Advance() {
 	// 201 {"status":"COMPLETED
 }
 
-func ExampleServer_SettleWithdrawal() {
+func ExampleServer_SetStatusAfter() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
 	id := gw.AddWithdrawal(gatewaytest.Withdrawal{})
 	for after, status := range map[time.Duration]string{time.Hour: "PROCESSING", 2 * time.Hour: "FAILED"} {
-		if err := gw.SettleWithdrawal(id, after, status); err != nil {
+		if err := gw.SetStatusAfter(id, after, status); err != nil {
 			panic(err)
 		}
 	}
@@ -107,11 +107,11 @@ func ExampleServer_SettleWithdrawal() {
 	// FAILED
 }
 
-func ExampleServer_LimitRate() {
+func ExampleServer_SetRateLimit() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
-	gw.LimitRate(2, time.Minute)
+	gw.SetRateLimit(2, time.Minute)
 	for range 4 {
 		resp, err := http.Get(gw.URL + "/api/exchange-rate")
 		if err != nil {
@@ -135,7 +135,7 @@ func ExampleDrift() {
 	defer gw.Close()
 	id := gw.Withdrawals()[0].WithdrawRequestID
 
-	gw.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Drift())
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 56)
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 19)
 	// Output:
@@ -147,7 +147,7 @@ func ExampleDriftFields() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
-	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
 	fetch(http.DefaultClient, gw, "/api/balance/?coinSymbol=BTC", 56)
 	// Output: 200 [{"undocumented":{"by":"gatewaytest"},"coinSymbol":"BTC"
 }
@@ -157,7 +157,7 @@ func ExampleDriftStatus() {
 	defer gw.Close()
 	id := gw.Withdrawals()[0].WithdrawRequestID
 
-	gw.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 19)
 	fmt.Println(gw.Withdrawals()[0].Status)
 	// Output:

@@ -17,7 +17,7 @@ type Request struct {
 	KeyIn     string      // where a key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
 	Status    int         // the status of the answer; 0 as long as there is none
-	Trouble   string      // the name of the [Trouble] the request met, "rate limit" (see [Server.LimitRate]) or ""
+	Fault   string      // the name of the [Fault] the request met, "rate limit" (see [Server.SetRateLimit]) or ""
 	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
@@ -39,7 +39,7 @@ func (s *Server) Requests() []Request {
 
 // arrive enters a request in the journal and finds the trouble that waits for it.
 // Both happen under one lock: the journal's order is the order of the troubles.
-func (s *Server) arrive(c *call) (*Request, Trouble) {
+func (s *Server) arrive(c *call) (*Request, Fault) {
 	entry := &Request{
 		Operation: c.op,
 		Method:    c.r.Method,
@@ -49,8 +49,8 @@ func (s *Server) arrive(c *call) (*Request, Trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry.At = s.now()
-	trouble := s.nextTrouble(c.op, entry.At)
-	entry.Trouble = trouble.name
+	trouble := s.nextFault(c.op, entry.At)
+	entry.Fault = trouble.name
 	s.journal = append(s.journal, entry)
 	return entry, trouble
 }

@@ -35,7 +35,7 @@ func TestServer_Requests(t *testing.T) {
 	rows := []row{}
 	for _, r := range s.Requests() {
 		assert.False(t, r.At.IsZero())
-		assert.Empty(t, r.Trouble)
+		assert.Empty(t, r.Fault)
 		rows = append(rows, row{r.Operation, r.Method, r.Target, string(r.Body), r.KeyIn, r.KeyOK, r.Status})
 	}
 	const rates, create = "/gateway/api/exchange-rate", "/gateway/api/invoice/create"

@@ -16,7 +16,7 @@ type limit struct {
 	left     int       // how many requests the window still has room for
 }
 
-// LimitRate lets the server answer so many requests in each window of its clock
+// SetRateLimit lets the server answer so many requests in each window of its clock
 // (see [Server.Now]) and refuse the rest of them with 429, the documented error
 // envelope and a Retry-After: the whole seconds until the window ends, rounded
 // up. A window lasts as long as per says and begins with the first request after
@@ -27,11 +27,11 @@ type limit struct {
 // a request that is let in.
 //
 // Every call replaces the limit of the one before and begins anew; 0 requests
-// turn it off, whatever per is. LimitRate panics when requests is negative, and
+// turn it off, whatever per is. SetRateLimit panics when requests is negative, and
 // when there are some and per is not above zero.
-func (s *Server) LimitRate(requests int, per time.Duration) {
+func (s *Server) SetRateLimit(requests int, per time.Duration) {
 	if requests < 0 || requests > 0 && per <= 0 {
-		panic(fmt.Sprintf("gatewaytest: LimitRate with %d requests in %v, want 0 or more in more than 0s", requests, per))
+		panic(fmt.Sprintf("gatewaytest: SetRateLimit with %d requests in %v, want 0 or more in more than 0s", requests, per))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *limit) admit(now time.Time) time.Duration {
 
 // overLimit is the trouble of a request that has that long, which is above zero,
 // to wait.
-func overLimit(wait time.Duration) Trouble {
+func overLimit(wait time.Duration) Fault {
 	t := Refuse(http.StatusTooManyRequests, "too many requests")
 	t.name = "rate limit"
 	return t.RetryAfter(strconv.FormatInt(int64((wait-1)/time.Second)+1, 10))

@@ -26,11 +26,11 @@ func rates(t *testing.T, s *gatewaytest.Server, n int) []int {
 	return statuses
 }
 
-func TestServer_LimitRate(t *testing.T) {
+func TestServer_SetRateLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := startInMemory(t)
-		s.LimitRate(2, time.Minute)
+		s.SetRateLimit(2, time.Minute)
 		<-time.After(time.Hour) // the window begins with a request
 		assert.Equal(t, []int{200}, rates(t, s, 1))
 		<-time.After(time.Minute - 1)
@@ -40,16 +40,16 @@ func TestServer_LimitRate(t *testing.T) {
 		s.Advance(time.Minute)
 		assert.Equal(t, []int{200, 200, 429}, rates(t, s, 3), "by the server's clock")
 
-		s.LimitRate(1, time.Hour)
+		s.SetRateLimit(1, time.Hour)
 		assert.Equal(t, []int{200, 429}, rates(t, s, 2), "anew")
-		s.Calm()
+		s.ClearFaults()
 		assert.Equal(t, []int{429}, rates(t, s, 1), "it is no trouble")
-		s.LimitRate(0, 0)
+		s.SetRateLimit(0, 0)
 		assert.Equal(t, []int{200, 200, 200}, rates(t, s, 3), "off")
 	})
 }
 
-func TestServer_LimitRate_refusal(t *testing.T) {
+func TestServer_SetRateLimit_refusal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -68,7 +68,7 @@ func TestServer_LimitRate_refusal(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := startInMemory(t)
-				s.LimitRate(1, tt.per)
+				s.SetRateLimit(1, tt.per)
 				require.Equal(t, []int{200}, rates(t, s, 1))
 				<-time.After(tt.late)
 				got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
@@ -80,23 +80,23 @@ func TestServer_LimitRate_refusal(t *testing.T) {
 				entry := s.Requests()[1]
 				assert.Equal(t, gatewaytest.OpCreateInvoice, entry.Operation)
 				assert.Equal(t, 429, entry.Status)
-				assert.Equal(t, "rate limit", entry.Trouble)
+				assert.Equal(t, "rate limit", entry.Fault)
 				assert.Equal(t, "body", entry.KeyIn)
-				assert.Empty(t, s.Requests()[0].Trouble)
+				assert.Empty(t, s.Requests()[0].Fault)
 			})
 		})
 	}
 }
 
 // Requests of every kind count, and only those that are let in meet trouble.
-func TestServer_LimitRate_counts(t *testing.T) {
+func TestServer_SetRateLimit_counts(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.LimitRate(3, time.Hour)
-	s.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "later"))
+	s.SetRateLimit(3, time.Hour)
+	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "later"))
 	assert.Equal(t, 404, get(t, s, "/elsewhere").status)
 	assert.Equal(t, 401, ask(t, s, "GET", "/api/balance/", "").status)
-	s.Inject(gatewaytest.OpBalance, 2, gatewaytest.Refuse(418, ""))
+	s.InjectFault(gatewaytest.OpBalance, 2, gatewaytest.Refuse(418, ""))
 	assert.Equal(t, 418, get(t, s, "/api/balance/").status)
 	assert.Equal(t, 429, get(t, s, "/api/balance/").status)
 	assert.Equal(t, 429, get(t, s, "/elsewhere").status)
@@ -105,7 +105,7 @@ func TestServer_LimitRate_counts(t *testing.T) {
 	assert.Equal(t, 200, get(t, s, "/api/balance/").status)
 }
 
-func TestServer_LimitRate_impossible(t *testing.T) {
+func TestServer_SetRateLimit_impossible(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, tt := range []struct {
@@ -113,12 +113,12 @@ func TestServer_LimitRate_impossible(t *testing.T) {
 		per      time.Duration
 		want     string
 	}{
-		{-1, time.Second, "gatewaytest: LimitRate with -1 requests in 1s, want 0 or more in more than 0s"},
-		{1, 0, "gatewaytest: LimitRate with 1 requests in 0s, want 0 or more in more than 0s"},
-		{1, -1, "gatewaytest: LimitRate with 1 requests in -1ns, want 0 or more in more than 0s"},
+		{-1, time.Second, "gatewaytest: SetRateLimit with -1 requests in 1s, want 0 or more in more than 0s"},
+		{1, 0, "gatewaytest: SetRateLimit with 1 requests in 0s, want 0 or more in more than 0s"},
+		{1, -1, "gatewaytest: SetRateLimit with 1 requests in -1ns, want 0 or more in more than 0s"},
 	} {
-		assert.PanicsWithValue(t, tt.want, func() { s.LimitRate(tt.requests, tt.per) })
+		assert.PanicsWithValue(t, tt.want, func() { s.SetRateLimit(tt.requests, tt.per) })
 	}
-	assert.NotPanics(t, func() { s.LimitRate(0, -1) })
+	assert.NotPanics(t, func() { s.SetRateLimit(0, -1) })
 	assert.Equal(t, []int{200, 200}, rates(t, s, 2))
 }

@@ -31,7 +31,7 @@ func TestNewMemoryServer(t *testing.T) {
 			require.NoError(t, got.err)
 			assert.Equal(t, status, got.status, "each transport leads to its own server")
 		}
-		assert.Equal(t, one.Catalogue(), other.Catalogue())
+		assert.Equal(t, one.Catalog(), other.Catalog())
 	})
 }
 
@@ -58,16 +58,16 @@ func TestNewMemoryServer_troubles(t *testing.T) {
 	t.Parallel()
 	isTimeout := func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 	for _, tt := range []struct {
-		trouble  gatewaytest.Trouble
+		trouble  gatewaytest.Fault
 		status   int
 		err      func(error) bool
 		invoices int
 		took     time.Duration
 	}{
-		{gatewaytest.Trouble{}, 201, nil, 1, 0},
+		{gatewaytest.Fault{}, 201, nil, 1, 0},
 		{gatewaytest.Refuse(503, "later"), 503, nil, 0, 0},
 		{gatewaytest.BadGateway(), 502, nil, 0, 0},
-		{gatewaytest.Garble(), 200, nil, 1, 0},
+		{gatewaytest.MalformedJSON(), 200, nil, 1, 0},
 		{gatewaytest.Truncate(10), 201, isCut, 1, 0},
 		{gatewaytest.Stall(), 0, isTimeout, 0, time.Hour},
 		{gatewaytest.Reset(), 0, isCut, 0, 0},
@@ -82,7 +82,7 @@ func TestNewMemoryServer_troubles(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := startInMemory(t)
-				s.Inject(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+				s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.trouble)
 				client := &http.Client{Transport: s.Transport(), Timeout: time.Hour, CheckRedirect: func(*http.Request, []*http.Request) error {
 					return http.ErrUseLastResponse
 				}}
@@ -163,8 +163,8 @@ func TestNewMemoryServer_Close(t *testing.T) {
 		require.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
 		silent, err := transport.DialContext(t.Context(), "tcp", "localhost:80")
 		require.NoError(t, err)
-		s.Inject(gatewaytest.OpBalance, 1, gatewaytest.Stall())
-		s.Inject(gatewaytest.OpBalance, 1, gatewaytest.SlowBody(time.Hour))
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Stall())
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.SlowBody(time.Hour))
 		var waiting sync.WaitGroup
 		for range 2 {
 			waiting.Go(func() {
@@ -189,10 +189,10 @@ func TestNewMemoryServer_Close(t *testing.T) {
 // A client that leaves releases its handler.
 func TestNewMemoryServer_client_leaves(t *testing.T) {
 	t.Parallel()
-	for _, trouble := range []gatewaytest.Trouble{gatewaytest.Stall(), gatewaytest.SlowBody(time.Hour), gatewaytest.HugeBody(1 << 60)} {
+	for _, trouble := range []gatewaytest.Fault{gatewaytest.Stall(), gatewaytest.SlowBody(time.Hour), gatewaytest.HugeBody(1 << 60)} {
 		synctest.Test(t, func(t *testing.T) {
 			s := startInMemory(t)
-			s.Inject(gatewaytest.AnyOperation, 1, trouble)
+			s.InjectFault(gatewaytest.AnyOperation, 1, trouble)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var waiting sync.WaitGroup
@@ -220,16 +220,16 @@ func TestNewMemoryServer_concurrent_use(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startInMemory(t)
 		transport := s.Transport()
-		s.LimitRate(100, time.Minute)
+		s.SetRateLimit(100, time.Minute)
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
 				for range 10 {
 					tryBy(transport, s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
 					id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-					_ = s.SettleWithdrawal(id, time.Minute, "COMPLETED")
+					_ = s.SetStatusAfter(id, time.Minute, "COMPLETED")
 					tryBy(transport, s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
-					s.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Drift())
+					s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Drift())
 					tryBy(transport, s, "GET", "/api/exchange-rate", "")
 					s.Advance(time.Second)
 					_, _ = s.Now(), s.Withdrawals()

@@ -70,7 +70,7 @@ func TestServer_answers(t *testing.T) {
 	s := start(t)
 	withSlash := pair()
 	withSlash.ID, withSlash.Network.Name, withSlash.Coin.Symbol = "a/b", "BNB Smart Chain (BEP20)", "X/Y"
-	s.SetCatalogue([]gatewaytest.CoinNetwork{pair(), withSlash})
+	s.SetCatalog([]gatewaytest.CoinNetwork{pair(), withSlash})
 	slash := strings.NewReplacer(`8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b`, `a/b`, `"Tron"`, `"BNB Smart Chain (BEP20)"`, `"USDT"`, `"X/Y"`).Replace(usdtOnTron)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{
 		Status: "PENDING", Destination: "T123", Amount: "120.50", Fee: "1", Coin: "USDT", Network: "Tron", WithdrawRequestID: "w 1",
@@ -163,7 +163,7 @@ func TestServer_identifier_before_symbol(t *testing.T) {
 	s := start(t)
 	p := pair()
 	p.ID = "USDT"
-	s.SetCatalogue([]gatewaytest.CoinNetwork{p})
+	s.SetCatalog([]gatewaytest.CoinNetwork{p})
 	get(t, s, "/api/networks-coins/USDT")
 	assert.Equal(t, gatewaytest.OpCoinNetwork, s.Requests()[0].Operation)
 }
@@ -171,7 +171,7 @@ func TestServer_identifier_before_symbol(t *testing.T) {
 func TestServer_empty_catalogue(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.SetCatalogue(nil)
+	s.SetCatalog(nil)
 	assert.JSONEq(t, successBody(`[]`), get(t, s, "/api/networks-coins").body)
-	assert.Empty(t, s.Catalogue())
+	assert.Empty(t, s.Catalog())
 }

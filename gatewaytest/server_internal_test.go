@@ -15,7 +15,7 @@ func TestServer_Close_waits(t *testing.T) {
 	t.Parallel()
 	s := NewServer()
 	var begun, ended atomic.Bool
-	s.Inject(AnyOperation, 1, Trouble{name: "linger", play: func(x exchange, _ answer) {
+	s.InjectFault(AnyOperation, 1, Fault{name: "linger", play: func(x exchange, _ answer) {
 		begun.Store(true)
 		<-x.closing
 		<-s.served

@@ -32,7 +32,7 @@ func TestServer_concurrent_use(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	const workers, rounds = 8, 10
-	s.Inject(gatewaytest.OpCreateInvoice, workers*rounds/2, gatewaytest.CommitThenDrop())
+	s.InjectFault(gatewaytest.OpCreateInvoice, workers*rounds/2, gatewaytest.CommitThenDrop())
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
@@ -42,14 +42,14 @@ func TestServer_concurrent_use(t *testing.T) {
 				try(s, "GET", "/api/balance/", "", "x-api-key", s.APIKey)
 				try(s, "GET", "/api/exchange-rate", "")
 				id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-				_ = s.AdvanceAfter(id, 1, "FAILED")
+				_ = s.SetStatusAfterRequests(id, 1, "FAILED")
 				try(s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
-				_ = s.AdvanceWithdrawal(id)
+				_ = s.SetWithdrawalStatus(id, "COMPLETED")
 				s.SetRate("BTC", "1", "1")
 				s.SetBalance("BTC", "Bitcoin", "1")
-				s.SetCatalogue(s.Catalogue())
+				s.SetCatalog(s.Catalog())
 				s.SetShape(gatewaytest.RatesBySymbol)
-				s.Inject(gatewaytest.OpCoinNetworks, 1, gatewaytest.Stall())
+				s.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.Stall())
 				_, _, _ = s.Requests(), s.Invoices(), s.Withdrawals()
 				_, _, _ = s.Rates(), s.Balances(), s.String()
 			}

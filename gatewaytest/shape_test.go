@@ -52,7 +52,7 @@ func TestServer_SetShape(t *testing.T) {
 		t.Run(string(tt.shape), func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.SetCatalogue([]gatewaytest.CoinNetwork{pair()})
+			s.SetCatalog([]gatewaytest.CoinNetwork{pair()})
 			for _, r := range s.Rates() {
 				s.SetRate(r.Symbol, "", "")
 			}

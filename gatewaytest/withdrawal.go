@@ -76,19 +76,6 @@ func (s *Server) AddWithdrawal(w Withdrawal) string {
 	return w.WithdrawRequestID
 }
 
-// AdvanceWithdrawal completes a withdrawal that is PENDING. It is an error when
-// it is not, or when there is none of that identifier. That PENDING becomes
-// COMPLETED is an invention; the service does not describe its transitions.
-func (s *Server) AdvanceWithdrawal(id string) error {
-	return s.change(id, func(w *withdrawal) error {
-		if w.Status != pending {
-			return fmt.Errorf("gatewaytest: withdrawal %q is %s, not %s", id, w.Status, pending)
-		}
-		w.Status = completed
-		return nil
-	})
-}
-
 // SetWithdrawalStatus sets the status of a withdrawal to any text, be it one the
 // service documents or not. It is an error when there is none of that identifier.
 func (s *Server) SetWithdrawalStatus(id, status string) error {
@@ -98,12 +85,12 @@ func (s *Server) SetWithdrawalStatus(id, status string) error {
 	})
 }
 
-// AdvanceAfter plans a change: the next so many inquiries still see what they
+// SetStatusAfterRequests plans a change: the next so many inquiries still see what they
 // would have seen, and the one after them finds the new status. Inquiries that
-// are refused, or that meet a [Trouble] which does not carry them out, do not count.
+// are refused, or that meet a [Fault] which does not carry them out, do not count.
 // Several plans may wait at once, each counts from its own call. It is an error
 // when inquiries is negative or there is no withdrawal of that identifier.
-func (s *Server) AdvanceAfter(id string, inquiries int, status string) error {
+func (s *Server) SetStatusAfterRequests(id string, inquiries int, status string) error {
 	if inquiries < 0 {
 		return fmt.Errorf("gatewaytest: %d inquiries", inquiries)
 	}
@@ -113,12 +100,12 @@ func (s *Server) AdvanceAfter(id string, inquiries int, status string) error {
 	})
 }
 
-// SettleWithdrawal plans a change by the server's clock (see [Server.Now]): from
+// SetStatusAfter plans a change by the server's clock (see [Server.Now]): from
 // the moment that it has moved on by so much, the withdrawal has the new status,
 // which may be any text. Several plans may wait at once; of two for the same
 // moment the later call wins. It is an error when after is negative or there is no
 // withdrawal of that identifier.
-func (s *Server) SettleWithdrawal(id string, after time.Duration, status string) error {
+func (s *Server) SetStatusAfter(id string, after time.Duration, status string) error {
 	if after < 0 {
 		return fmt.Errorf("gatewaytest: after %v", after)
 	}

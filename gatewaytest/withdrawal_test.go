@@ -44,20 +44,10 @@ func TestServer_AddWithdrawal(t *testing.T) {
 	assert.Regexp(t, `^[0-9a-f-]{36}$`, id)
 	assert.Equal(t, "PENDING", seen(t, s, id))
 
-	require.NoError(t, s.AdvanceAfter(id, 0, "FAILED"))
+	require.NoError(t, s.SetStatusAfterRequests(id, 0, "FAILED"))
 	assert.Equal(t, id, s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id, Status: "NEW"}))
 	assert.Equal(t, "NEW", seen(t, s, id), "replaced, plans and all")
 	assert.Len(t, s.Withdrawals(), 3)
-}
-
-func TestServer_AdvanceWithdrawal(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	id := s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
-	require.NoError(t, s.AdvanceWithdrawal(id))
-	assert.Equal(t, "COMPLETED", seen(t, s, id))
-	require.EqualError(t, s.AdvanceWithdrawal(id), `gatewaytest: withdrawal "w" is COMPLETED, not PENDING`)
-	require.EqualError(t, s.AdvanceWithdrawal("none"), `gatewaytest: no withdrawal "none"`)
 }
 
 func TestServer_SetWithdrawalStatus(t *testing.T) {
@@ -71,23 +61,23 @@ func TestServer_SetWithdrawalStatus(t *testing.T) {
 	require.EqualError(t, s.SetWithdrawalStatus("none", "FAILED"), `gatewaytest: no withdrawal "none"`)
 }
 
-func TestServer_AdvanceAfter(t *testing.T) {
+func TestServer_SetStatusAfterRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-	require.NoError(t, s.AdvanceAfter(id, 3, "COMPLETED"))
-	require.NoError(t, s.AdvanceAfter(id, 1, "PROCESSING"))
+	require.NoError(t, s.SetStatusAfterRequests(id, 3, "COMPLETED"))
+	require.NoError(t, s.SetStatusAfterRequests(id, 1, "PROCESSING"))
 
 	statuses := []string{}
 	for range 6 {
 		// Neither of these two is an inquiry that counts.
 		ask(t, s, "GET", "/api/withdrawal/inquiry/"+id, "")
-		s.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "later"))
+		s.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "later"))
 		require.Equal(t, 503, get(t, s, "/api/withdrawal/inquiry/"+id).status)
 		statuses = append(statuses, seen(t, s, id))
 	}
 	assert.Equal(t, []string{"PENDING", "PROCESSING", "PROCESSING", "COMPLETED", "COMPLETED", "COMPLETED"}, statuses)
 
-	require.EqualError(t, s.AdvanceAfter(id, -1, "FAILED"), "gatewaytest: -1 inquiries")
-	require.EqualError(t, s.AdvanceAfter("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
+	require.EqualError(t, s.SetStatusAfterRequests(id, -1, "FAILED"), "gatewaytest: -1 inquiries")
+	require.EqualError(t, s.SetStatusAfterRequests("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
 }

@@ -21,7 +21,7 @@ func Example() {
 	ctx := context.Background()
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 
 	dir, err := os.MkdirTemp("", "orders")
 	check(err)

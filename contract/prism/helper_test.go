@@ -89,7 +89,7 @@ func options() map[string][]gateway.Option {
 	return map[string][]gateway.Option{
 		"an invoice as the sample has it": {gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)},
 		"an invoice as the table has it":  {gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
-		"the key on public calls too":     {gateway.WithKeyOnPublicCalls()},
+		"the key on public calls too":     {gateway.WithAPIKeyOnPublicCalls()},
 	}
 }
 

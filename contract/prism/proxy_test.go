@@ -100,7 +100,7 @@ func (p proxy) troubles(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		op      gatewaytest.Operation
-		trouble gatewaytest.Trouble
+		trouble gatewaytest.Fault
 		passes  bool
 	}{
 		{"an error", gatewaytest.AnyOperation, gatewaytest.Refuse(400, "no"), true},
@@ -113,8 +113,8 @@ func (p proxy) troubles(t *testing.T) {
 		{"no JSON", gatewaytest.AnyOperation, gatewaytest.BadGateway(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			defer p.Calm()
-			p.Inject(tt.op, -1, tt.trouble)
+			defer p.ClearFaults()
+			p.InjectFault(tt.op, -1, tt.trouble)
 			client := p.client(t)
 			p.took()
 			for _, q := range surface.Questions() {

@@ -47,7 +47,7 @@ func badGateways() []badGateway {
 		{"a flag that is a number", answering(replaced(`"isActive":true`, `"isActive":1`)), []string{records}},
 		{"an identifier of another network", answering(replaced(`"networkId":"[^"]*"`, `"networkId":"17"`)), []string{ids}},
 		{"a pair that is listed twice", func(gw *gatewaytest.Server, _ *suite.Target) {
-			gw.SetCatalogue(append(gw.Catalogue(), gw.Catalogue()[0]))
+			gw.SetCatalog(append(gw.Catalog(), gw.Catalog()[0]))
 		}, []string{once}},
 
 		{"a lookup that finds nothing", troubled(gatewaytest.OpCoinNetwork, refuse), []string{byID}},
@@ -59,7 +59,7 @@ func badGateways() []badGateway {
 		{"rates that are not answered", troubled(gatewaytest.OpExchangeRates, refuse), []string{rated}},
 
 		{"a balance that is not answered", troubled(gatewaytest.OpBalance, refuse), []string{anyBalance, own}},
-		{"a balance that is no JSON", troubled(gatewaytest.OpBalance, gatewaytest.Garble()), []string{anyBalance, own, narrow}},
+		{"a balance that is no JSON", troubled(gatewaytest.OpBalance, gatewaytest.MalformedJSON()), []string{anyBalance, own, narrow}},
 		{"a header that is spelled in one way", asking(picky), []string{anyBalance, anyInquiry}},
 		{"a key that nobody asks for", func(gw *gatewaytest.Server, t *suite.Target) {
 			asking(func(r *http.Request) { r.Header["X-Api-Key"] = []string{gw.APIKey} })(gw, t)

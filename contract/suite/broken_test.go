@@ -79,8 +79,8 @@ func answering(change func(*http.Response, string) string) spoiler {
 }
 
 // troubled makes trouble for every request of an operation.
-func troubled(op gatewaytest.Operation, trouble gatewaytest.Trouble) spoiler {
-	return func(gw *gatewaytest.Server, _ *suite.Target) { gw.Inject(op, -1, trouble) }
+func troubled(op gatewaytest.Operation, trouble gatewaytest.Fault) spoiler {
+	return func(gw *gatewaytest.Server, _ *suite.Target) { gw.InjectFault(op, -1, trouble) }
 }
 
 // A bad gateway is found out, by the cases that are about what it does wrong; and

@@ -70,9 +70,9 @@ func keyRules() []statement {
 			inStandIn("call.refuseHeaderKey", `case c.keyIn == "":`, `case false:`, asks+"balance without key", asks+"withdrawal without key"),
 		),
 		notShown(
-			"Whether listing, lookup and exchange-rate operations require a key", "none is sent, but with WithKeyOnPublicCalls.",
+			"Whether listing, lookup and exchange-rate operations require a key", "none is sent, but with WithAPIKeyOnPublicCalls.",
 			inClient("exchange.sendsKeyHeader", `x.client.cfg.keyOnPublic && `, ``, wire+"CoinNetworks", wire+"CoinNetwork", wire+"CoinNetworkBySymbol", wire+"ExchangeRates"),
-			inClient("WithKeyOnPublicCalls", `cfg.keyOnPublic = true`, ``, "TestClient_Wire_keyOnPublicCalls/CoinNetworks", "TestClient_Wire_keyOnPublicCalls/ExchangeRates"),
+			inClient("WithAPIKeyOnPublicCalls", `cfg.keyOnPublic = true`, ``, "TestClient_Wire_keyOnPublicCalls/CoinNetworks", "TestClient_Wire_keyOnPublicCalls/ExchangeRates"),
 			inStandIn("Server.carryOut", `if c.op == ""`, `if c.keyIn == "" && c.r.Method == http.MethodGet {
 				return failure(http.StatusUnauthorized, "x-api-key header is required")
 			}
@@ -160,7 +160,7 @@ func limits() []statement {
 			inClient("APIError.Is", `http.StatusTooManyRequests`, `http.StatusTeapot`, "TestErrors/too many requests"),
 			inClient("InvoiceRequest.check", `checkText(r.OrderID, maxBodyText)`, `checkText(r.OrderID, 9999)`, texts+"row 30: 1,025 bytes of order"),
 			inStandIn("call.refuseInvoice", `len(c.body) > maxBody`, `false`, refuses+"64 KiB and a byte"),
-			inStandIn("overLimit", `http.StatusTooManyRequests`, `http.StatusTeapot`, "TestServer_LimitRate"),
+			inStandIn("overLimit", `http.StatusTooManyRequests`, `http.StatusTeapot`, "TestServer_SetRateLimit"),
 		),
 	}
 }

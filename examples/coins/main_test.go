@@ -32,7 +32,7 @@ func TestRun_allCoins(t *testing.T) {
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	require.Len(t, lines, 1+len(gw.Catalogue()))
+	require.Len(t, lines, 1+len(gw.Catalog()))
 	for _, line := range []string{
 		"BTC   Bitcoin                  0.0002   0.001         5             yes      yes       2              yes",
 		"DOGE  Dogecoin                 4        20            500000        yes      no        20             yes",
@@ -53,7 +53,7 @@ func TestRun_unknownCoin(t *testing.T) {
 
 func TestRun_refused(t *testing.T) {
 	gw := clitest.Gateway(t)
-	gw.Inject(gatewaytest.OpCoinNetworks, 1, gatewaytest.Refuse(403, "not from there"))
+	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.Refuse(403, "not from there"))
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.EqualError(t, err, `gateway: coin_networks: 403: "not from there"`)
 	assert.Equal(t, 1, cli.Code(err))

@@ -39,20 +39,20 @@ func TestRun_failed(t *testing.T) {
 	end()
 	for name, test := range map[string]struct {
 		ctx     context.Context
-		trouble gatewaytest.Trouble
+		trouble gatewaytest.Fault
 		code    int
 		text    string
 		outcome gateway.Outcome
 		created int
 	}{
-		"not sent":        {ended, gatewaytest.Trouble{}, 3, "nothing was sent: gateway: ", gateway.OutcomeNotSent, 0},
+		"not sent":        {ended, gatewaytest.Fault{}, 3, "nothing was sent: gateway: ", gateway.OutcomeNotSent, 0},
 		"rejected":        {t.Context(), gatewaytest.Refuse(422, "no"), 4, `the service refused it: gateway: create_invoice: 422: "no"`, gateway.OutcomeRejected, 0},
 		"unknown, exists": {t.Context(), gatewaytest.CommitThenDrop(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 1},
 		"unknown, is not": {t.Context(), gatewaytest.BadGateway(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gw := clitest.Gateway(t)
-			gw.Inject(gatewaytest.OpCreateInvoice, 1, test.trouble)
+			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, test.trouble)
 			stdout, err := clitest.Call(test.ctx, t, run, gw, order()...)
 			require.ErrorContains(t, err, test.text)
 			assert.Equal(t, test.code, cli.Code(err))

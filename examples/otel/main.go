@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 func checkout(ctx context.Context, opts ...gateway.Option) error {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "not at the first time"))
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "not at the first time"))
 	client, err := gateway.New(gw.URL, gw.APIKey, opts...)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func TestRun_configured(t *testing.T) {
 // The spans of a call that failed are printed too.
 func TestRun_refused(t *testing.T) {
 	gw := clitest.Gateway(t)
-	gw.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(403, "not you"))
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(403, "not you"))
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.ErrorIs(t, err, gateway.ErrForbidden)
 	assert.Equal(t, 1, cli.Code(err))

@@ -78,7 +78,7 @@ func order() gateway.InvoiceRequest {
 func calls(t *testing.T, s scene) {
 	t.Helper()
 	ctx := t.Context()
-	pair := s.gw.Catalogue()[0]
+	pair := s.gw.Catalog()[0]
 	_, err := s.client.CoinNetworks(ctx)
 	require.NoError(t, err)
 	_, err = s.client.CoinNetwork(ctx, pair.ID)
@@ -111,8 +111,8 @@ func TestTraced_names(t *testing.T) {
 // Each attempt has a span of its own, under that of the caller.
 func TestTraced_attempts(t *testing.T) {
 	play(t, nothing, func(t *testing.T, s scene) {
-		s.gw.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
-		s.gw.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now"))
+		s.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
+		s.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now"))
 		ctx, caller := s.provider.Tracer("test").Start(t.Context(), "checkout")
 		_, err := s.client.ExchangeRates(ctx)
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestTraced_attempts(t *testing.T) {
 
 // No span holds the key or an identifier, whatever comes of a call.
 func TestTraced_nothingTold(t *testing.T) {
-	for name, trouble := range map[string]gatewaytest.Trouble{
+	for name, trouble := range map[string]gatewaytest.Fault{
 		"success":   {},
 		"a refusal": gatewaytest.Refuse(404, "no"),
 		"a cut":     gatewaytest.CommitThenDrop(),
@@ -138,8 +138,8 @@ func TestTraced_nothingTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nothing, func(t *testing.T, s scene) {
-				s.gw.Inject(gatewaytest.AnyOperation, -1, trouble)
-				pair, id := s.gw.Catalogue()[0], s.gw.Withdrawals()[0].WithdrawRequestID
+				s.gw.InjectFault(gatewaytest.AnyOperation, -1, trouble)
+				pair, id := s.gw.Catalog()[0], s.gw.Withdrawals()[0].WithdrawRequestID
 				_, _ = s.client.CoinNetwork(t.Context(), pair.ID)
 				_, _ = s.client.Balance(t.Context(), gateway.BalanceQuery{NetworkName: pair.Network.Name})
 				_, _ = s.client.CreateInvoice(t.Context(), order())
@@ -200,20 +200,20 @@ func TestTraced_invoice(t *testing.T) {
 	noConnection := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	for _, tt := range []struct {
 		name    string
-		trouble gatewaytest.Trouble
+		trouble gatewaytest.Fault
 		before  func(*http.Request) error // of the first attempt; nil sends it
 		outcome gateway.Outcome
 		created int
 		spans   int
 	}{
-		{"it is created", gatewaytest.Trouble{}, nil, gateway.OutcomeSucceeded, 1, 1},
+		{"it is created", gatewaytest.Fault{}, nil, gateway.OutcomeSucceeded, 1, 1},
 		{"it is refused", gatewaytest.Refuse(429, "no"), nil, gateway.OutcomeRejected, 0, 1},
 		{"it is created, and the answer lost", gatewaytest.CommitThenDrop(), nil, gateway.OutcomeUnknown, 1, 1},
 		{"it is lost", gatewaytest.Reset(), nil, gateway.OutcomeUnknown, 0, 1},
-		{"there is no connection at first", gatewaytest.Trouble{}, func(*http.Request) error {
+		{"there is no connection at first", gatewaytest.Fault{}, func(*http.Request) error {
 			return noConnection
 		}, gateway.OutcomeSucceeded, 1, 2},
-		{"a byte of it was read", gatewaytest.Trouble{}, func(r *http.Request) error {
+		{"a byte of it was read", gatewaytest.Fault{}, func(r *http.Request) error {
 			_, _ = io.ReadFull(r.Body, make([]byte, 1))
 			return noConnection
 		}, gateway.OutcomeUnknown, 0, 1},
@@ -231,7 +231,7 @@ func TestTraced_invoice(t *testing.T) {
 				})
 			}
 			play(t, between, func(t *testing.T, s scene) {
-				s.gw.Inject(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+				s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.trouble)
 				_, err := s.client.CreateInvoice(t.Context(), order())
 				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
 				assert.Len(t, s.gw.InvoicesFor("A-17"), tt.created)

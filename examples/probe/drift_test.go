@@ -14,7 +14,7 @@ import (
 func TestRun_drift(t *testing.T) {
 	gw := clitest.Gateway(t)
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
 	r, err := report(t, gw, "-withdrawal", id)
 	require.NoError(t, err)
 	const field = "undocumented"
@@ -46,7 +46,7 @@ func TestRun_drift(t *testing.T) {
 // Drift in any of the shapes is read too.
 func TestRun_driftInEveryShape(t *testing.T) {
 	gw := clitest.Gateway(t)
-	gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
 	for _, group := range shapes() {
 		for _, shape := range group {
 			gw.SetShape(shape)

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	p := &probe{withdrawal: *id, tell: out.call}
 	opts := []gateway.Option{gateway.WithObserver(&p.drifts)}
 	if *keyOnPublic {
-		opts = append(opts, gateway.WithKeyOnPublicCalls())
+		opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
 	}
 	if !cli.Configured() {
 		return p.askStandIn(ctx, out, cmp.Or(*seed, 1+rand.Uint64N(999_999)), opts) // #nosec G404 -- no secret is drawn

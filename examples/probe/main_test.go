@@ -18,9 +18,9 @@ var milliseconds = regexp.MustCompile(`\d+ ms`)
 
 func TestRun_people(t *testing.T) {
 	gw := clitest.Gateway(t)
-	gw.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
-	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.Refuse(403, "not you"))
-	gw.Inject(gatewaytest.OpBalance, 1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Refuse(403, "not you"))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Drift())
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.EqualError(t, err, "1 answer could not be read")
 	assert.Equal(t, 1, cli.Code(err))
@@ -60,8 +60,8 @@ Read: 6. Could not be read: 1. Skipped: 1. Differences from INTERFACE.md: 2.
 // A script may rely on every word of this.
 func TestRun_machines(t *testing.T) {
 	gw := clitest.Gateway(t)
-	gw.SetCatalogue(nil)
-	gw.Inject(gatewaytest.OpBalance, 2, gatewaytest.DriftFields())
+	gw.SetCatalog(nil)
+	gw.InjectFault(gatewaytest.OpBalance, 2, gatewaytest.DriftFields())
 	gw.SetBalance("BTC", "Bitcoin", "x")
 	stdout, err := clitest.Call(t.Context(), t, run, gw, "-json")
 	require.EqualError(t, err, "1 answer could not be read")

@@ -61,7 +61,7 @@ func inWords() map[gatewaytest.Shape][2]string {
 // Whatever the undocumented bodies are, they are recognised and read.
 func TestRun_everyCombinationOfShapes(t *testing.T) {
 	gw := clitest.Gateway(t)
-	gw.SetCatalogue(gw.Catalogue()[:2]) // both of one coin
+	gw.SetCatalog(gw.Catalog()[:2]) // both of one coin
 	id := gw.Withdrawals()[0].WithdrawRequestID
 	words, groups := inWords(), shapes()
 	for _, pair := range groups[0] {

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	id := gw.AddWithdrawal(gatewaytest.Withdrawal{
 		Destination: "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron",
 	})
-	if err := gw.AdvanceAfter(id, 3, "COMPLETED"); err != nil {
+	if err := gw.SetStatusAfterRequests(id, 3, "COMPLETED"); err != nil {
 		return err
 	}
 	return watch(ctx, client, id, stdout)

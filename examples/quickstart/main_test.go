@@ -105,7 +105,7 @@ func TestRun_configured(t *testing.T) {
 func TestRun_refused(t *testing.T) {
 	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpExchangeRates, gatewaytest.OpBalance} {
 		gw := clitest.Gateway(t)
-		gw.Inject(op, 1, gatewaytest.Refuse(401, "who are you"))
+		gw.InjectFault(op, 1, gatewaytest.Refuse(401, "who are you"))
 		_, err := clitest.Call(t.Context(), t, run, gw)
 		require.ErrorIs(t, err, gateway.ErrUnauthorized, op)
 		assert.Equal(t, 1, cli.Code(err))
@@ -116,7 +116,7 @@ func TestRun_refused(t *testing.T) {
 func TestInvoice_unknown(t *testing.T) {
 	t.Parallel()
 	gw := clitest.Gateway(t)
-	gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
 	var stdout strings.Builder

@@ -17,10 +17,10 @@ import (
 )
 
 // lose makes an order whose answer is lost, and returns its number.
-func (st *stage) lose(v *visitor, server, product string, trouble gatewaytest.Trouble) string {
+func (st *stage) lose(v *visitor, server, product string, trouble gatewaytest.Fault) string {
 	st.t.Helper()
 	path := v.order(server, product)
-	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, trouble)
+	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, trouble)
 	v.pay(server, path, st.pair("BTC", "Bitcoin"))
 	return strings.TrimPrefix(path, "/orders/")
 }
@@ -28,7 +28,7 @@ func (st *stage) lose(v *visitor, server, product string, trouble gatewaytest.Tr
 func TestUnknown_isResolvedBothWays(t *testing.T) {
 	t.Parallel()
 	for found, test := range map[string]struct {
-		trouble gatewaytest.Trouble
+		trouble gatewaytest.Fault
 		heading string
 		says    string
 		pays    int // invoices once the buyer has gone on
@@ -115,7 +115,7 @@ func TestOverview_listsByState(t *testing.T) {
 	}
 	open := strings.TrimPrefix(v.order(server.URL, "mug"), "/orders/")
 	refused := st.lose(v, server.URL, "lamp", gatewaytest.Refuse(400, "no"))
-	created := st.lose(v, server.URL, "print", gatewaytest.Trouble{})
+	created := st.lose(v, server.URL, "print", gatewaytest.Fault{})
 	all := anna.get(server.URL + "/admin")
 	assert.Contains(t, all.text, `aria-label="Orders by state: open 1, sending 0, created 1, unknown 0, refused 1, unsent 0, "`)
 	assert.Contains(t, all.text, "<polyline points=\"0,")
@@ -130,7 +130,7 @@ func TestOverview_listsByState(t *testing.T) {
 func TestDrift_isShownAndCounted(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)
-	st.gw.Inject(gatewaytest.OpCoinNetworks, 2, gatewaytest.DriftFields())
+	st.gw.InjectFault(gatewaytest.OpCoinNetworks, 2, gatewaytest.DriftFields())
 	s, server := st.open()
 	require.NoError(t, s.catalog.Refresh(t.Context()))
 	require.NoError(t, s.catalog.Refresh(t.Context()))
@@ -176,7 +176,7 @@ func TestMoney_showsBalancesAndWithdrawalsThatMove(t *testing.T) {
 			continue
 		}
 		if events = append(events, lines.Text()); len(events) == 2 {
-			require.NoError(t, st.gw.AdvanceWithdrawal(id))
+			require.NoError(t, st.gw.SetWithdrawalStatus(id, "COMPLETED"))
 		}
 	}
 	require.Len(t, events, 6, "%q", events)
@@ -184,7 +184,7 @@ func TestMoney_showsBalancesAndWithdrawalsThatMove(t *testing.T) {
 	assert.Contains(t, events[3], `"status":"COMPLETED"`)
 	assert.Equal(t, "event: end", events[4])
 
-	st.gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Refuse(403, "no"))
+	st.gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Refuse(403, "no"))
 	assert.Contains(t, anna.get(server.URL+"/admin/money").words(), "can not be asked for just now")
 }
 
@@ -199,7 +199,7 @@ func TestMoney_isShownWhenTheGatewayHangs(t *testing.T) {
 	for i := range followed {
 		require.NoError(t, s.watched.add(t.Context(), strconv.Itoa(i), "Anna"))
 	}
-	st.gw.Inject(gatewaytest.AnyOperation, -1, gatewaytest.Stall())
+	st.gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Stall())
 	a := anna.get(server.URL + "/admin/money")
 	assert.Equal(t, http.StatusOK, a.status)
 	assert.Equal(t, followed, strings.Count(a.words(), "can not be asked for just now"))

@@ -122,7 +122,7 @@ func browseImpatiently(t *testing.T, w *world) {
 	tb.choose("BTC", "Bitcoin")
 	// Chromium may send the first two clicks as one request. The answer to it is
 	// slow, so that there is time for more.
-	w.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
+	w.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
 	clicks := tb.doubleClick(payButton)
 	tb.do(clicks)
 	eventually(t, "the invoice is committed", func() bool { return len(w.invoices(at)) > 0 })
@@ -176,11 +176,11 @@ func browseRates(t *testing.T, w *world) {
 	tb.see(doge + `//*[@class="amount"][.="10"]`)
 	w.gw.SetRate("DOGE", "0.2", "0.2") // less than 5 DOGE
 	tb.see(doge + `//*[contains(., "nearest possible amount is 5 DOGE")]`)
-	w.gw.Inject(gatewaytest.OpExchangeRates, -1, gatewaytest.BadGateway())
-	defer w.gw.Calm()
+	w.gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.BadGateway())
+	defer w.gw.ClearFaults()
 	tb.see(`//*[@id="age"][contains(@class, "stale")]`)
 	tb.look("stale")
-	w.gw.Calm()
+	w.gw.ClearFaults()
 	tb.see(`//*[@id="age"][not(contains(@class, "stale"))]`)
 }
 
@@ -189,7 +189,7 @@ func browseToRefusal(t *testing.T, w *world) {
 	tb := buyer.newTab()
 	at := tb.order(w.shop, "Stoneware mug")
 	tb.choose("SOL", "Solana")
-	w.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "not today"))
+	w.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "not today"))
 	tb.click(payButton)
 	tb.see(heading("The payment service said no"))
 	tb.look("refused")

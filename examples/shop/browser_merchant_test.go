@@ -19,7 +19,7 @@ func loseAnAnswer(t *testing.T, w *world, product string) (buyer *tab, at string
 	buyer = w.visit(t).newTab()
 	at = buyer.order(w.shop, product)
 	buyer.choose("BTC", "Bitcoin")
-	w.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	w.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 	buyer.click(payButton)
 	buyer.see(lookingIn)
 	return buyer, at
@@ -100,11 +100,11 @@ func browseAdmin(t *testing.T, w *world) {
 	row := `//tr[td[.="120 USDT on Tron"]]`
 	desk.see(row + `//*[.="PENDING"]`)
 	desk.look("money")
-	w.gw.Inject(gatewaytest.OpWithdrawal, -1, gatewaytest.BadGateway())
-	defer w.gw.Calm()
+	w.gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.BadGateway())
+	defer w.gw.ClearFaults()
 	desk.do(chromedp.Reload())
 	desk.see(`//td[.="can not be asked for just now"]`)
-	w.gw.Calm()
+	w.gw.ClearFaults()
 	desk.see(row + `//*[.="PENDING"]`) // what the page did not have comes, too
 	desk.ask(`globalThis.opened = []
 		globalThis.EventSource = class extends EventSource { constructor(address) { super(address); opened.push(this) } }
@@ -118,7 +118,7 @@ func browseAdmin(t *testing.T, w *world) {
 	desk.see(row + `//*[.="COMPLETED"]`)
 	for _, other := range w.gw.Withdrawals() {
 		if other.Status == "PENDING" {
-			require.NoError(t, w.gw.AdvanceWithdrawal(other.WithdrawRequestID))
+			require.NoError(t, w.gw.SetWithdrawalStatus(other.WithdrawRequestID, "COMPLETED"))
 		}
 	}
 	desk.comes("opened[0].readyState === EventSource.CLOSED")

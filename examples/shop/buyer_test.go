@@ -70,7 +70,7 @@ func TestOneInvoice_whateverTheBuyerDoes(t *testing.T) {
 
 // A fault is what becomes of a trouble with an invoice.
 type fault struct {
-	trouble  gatewaytest.Trouble
+	trouble  gatewaytest.Fault
 	heading  string
 	state    state
 	invoices int
@@ -82,7 +82,7 @@ func TestTrouble_isSaidAndNeverPaidTwice(t *testing.T) {
 	const calm = "We are looking into your order"
 	for name, test := range map[string]fault{
 		"an answer that is lost leaves it open":         {gatewaytest.CommitThenDrop(), calm, stateUnknown, 1, 1},
-		"an answer that is not understood does, too":    {gatewaytest.Garble(), calm, stateUnknown, 1, 1},
+		"an answer that is not understood does, too":    {gatewaytest.MalformedJSON(), calm, stateUnknown, 1, 1},
 		"so does a connection that breaks":              {gatewaytest.Reset(), calm, stateUnknown, 0, 0},
 		"so does a proxy that gives up":                 {gatewaytest.BadGateway(), calm, stateUnknown, 0, 0},
 		"so does a service that never answers":          {gatewaytest.Stall(), calm, stateUnknown, 0, 0},
@@ -98,7 +98,7 @@ func (f fault) meet(t *testing.T) {
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
 	id := strings.TrimPrefix(path, "/orders/")
-	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, f.trouble)
+	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, f.trouble)
 	require.Equal(t, path, v.pay(server.URL, path, st.pair("BTC", "Bitcoin")).location)
 	a := v.get(server.URL + path)
 	assert.Contains(t, a.text, "<h1>"+f.heading+"</h1>")
@@ -179,7 +179,7 @@ func TestOldAmount_isNotSent(t *testing.T) {
 	s, server := st.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
-	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "no"))
+	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "no"))
 	v.pay(server.URL, path, st.pair("BTC", "Bitcoin"))
 	long := stamp{time.Now().Add(-quoteFor)}
 	_, err := s.db.change(t.Context(), `UPDATE shop_orders SET chosen_at = $1`, long.text())

@@ -55,15 +55,15 @@ func TestCrowd_everyOrderHasOneInvoiceOrIsUnknown(t *testing.T) {
 	st := newStage(t)
 	st.database = newPostgres(t).database(t)
 	one, two := st.startProcess(), st.startProcess()
-	troubles := []gatewaytest.Trouble{
+	troubles := []gatewaytest.Fault{
 		{},
 		{},
 		{},
-		gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.Garble(),
+		gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.MalformedJSON(),
 		gatewaytest.Truncate(20), gatewaytest.Stall(), gatewaytest.SlowBody(20 * time.Millisecond), gatewaytest.Refuse(429, "later"),
 	}
 	for range 20 * buyers {
-		st.gw.Inject(gatewaytest.OpCreateInvoice, 1, troubles[rand.IntN(len(troubles))])
+		st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, troubles[rand.IntN(len(troubles))])
 	}
 	paths, visitors := make([]string, buyers), make([]*visitor, buyers)
 	var crowd sync.WaitGroup
@@ -76,7 +76,7 @@ func TestCrowd_everyOrderHasOneInvoiceOrIsUnknown(t *testing.T) {
 	eventually(t, "a third of the orders are under way", func() bool { return st.sent() >= buyers/3 })
 	require.NoError(t, two.cmd.Process.Kill()) // kill -9
 	crowd.Wait()
-	st.gw.Calm()
+	st.gw.ClearFaults()
 	anna := newVisitor(t).asMerchant(one.url)
 	before := st.settled(anna, one.url)
 	for i, v := range visitors { // those who were told that nothing was made try once more
@@ -125,7 +125,7 @@ func (st *stage) met() map[string]int {
 	troubles := map[string]int{}
 	for _, r := range st.gw.Requests() {
 		if r.Operation == gatewaytest.OpCreateInvoice {
-			troubles[r.Trouble]++
+			troubles[r.Fault]++
 		}
 	}
 	return troubles
@@ -215,7 +215,7 @@ func TestDatabase_goesAwayWhileAnInvoiceIsSent(t *testing.T) {
 	_, web := st.open()
 	v := newVisitor(t)
 	path := v.order(web.URL, "mug")
-	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
+	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
 	paid := make(chan answer)
 	go func() {
 		a, err := v.do(http.MethodPost, web.URL+path+"/pay", formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00"))

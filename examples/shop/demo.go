@@ -71,11 +71,11 @@ func (s *shop) seedDemo(ctx context.Context, d *standIn) error {
 	if d == nil {
 		return nil
 	}
-	d.server.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.DriftFields())
+	d.server.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.DriftFields())
 	id := d.server.AddWithdrawal(gatewaytest.Withdrawal{
 		Destination: "a made-up address", Amount: "120", Fee: "1", Coin: "USDT", Network: "Tron",
 	})
-	if err := d.server.SettleWithdrawal(id, 2*time.Minute, "COMPLETED"); err != nil {
+	if err := d.server.SetStatusAfter(id, 2*time.Minute, "COMPLETED"); err != nil {
 		return err
 	}
 	if _, err := s.db.change(ctx, `DELETE FROM shop_withdrawals WHERE added_by = 'the demo'`); err != nil {

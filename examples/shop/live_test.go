@@ -132,7 +132,7 @@ func TestStreams_endWithTheSession(t *testing.T) {
 	stream := anna.watch(server.URL + "/admin/withdrawals/live")
 	require.True(t, stream.says(`"status":"PENDING"`))
 	anna.post(server.URL + "/admin/logout")
-	require.NoError(t, st.gw.AdvanceWithdrawal(id))
+	require.NoError(t, st.gw.SetWithdrawalStatus(id, "COMPLETED"))
 	assert.False(t, stream.says("event:"))
 }
 

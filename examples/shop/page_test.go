@@ -21,7 +21,7 @@ func TestInvoice_isMadeForABuyerWhoLeaves(t *testing.T) {
 	s, server := st.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
-	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(2*time.Millisecond))
+	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(2*time.Millisecond))
 	ctx, leave := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path+"/pay", strings.NewReader(formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00").Encode()))
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestLiveNumbers_follow(t *testing.T) {
 	require.True(t, said(`"amount":"145.80001196"`), "DOGE at its first rate")
 	st.gw.SetRate("DOGE", "0.09", "0.09")
 	require.True(t, said(`"amount":"200"`))
-	st.gw.Inject(gatewaytest.OpExchangeRates, -1, gatewaytest.BadGateway())
+	st.gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.BadGateway())
 	s.closeStreams()
 	assert.False(t, said("nothing"), "the stream ends with the shop")
 }

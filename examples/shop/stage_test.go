@@ -173,7 +173,7 @@ func (v *visitor) pay(server, path string, pair string) answer {
 // pair returns the identifier of a coin on a network.
 func (st *stage) pair(coin, network string) string {
 	st.t.Helper()
-	for _, p := range st.gw.Catalogue() {
+	for _, p := range st.gw.Catalog() {
 		if p.Coin.Symbol == coin && p.Network.Name == network {
 			return p.ID
 		}

@@ -31,7 +31,7 @@ func onBoth(t *testing.T, test func(t *testing.T, st *stage)) {
 func (v *visitor) refused(st *stage, server, product string) (path string) {
 	v.t.Helper()
 	path = v.order(server, product)
-	st.gw.Inject(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "no"))
+	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "no"))
 	require.Equal(v.t, path, v.pay(server, path, st.pair("BTC", "Bitcoin")).location)
 	return path
 }

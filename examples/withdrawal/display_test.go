@@ -69,7 +69,7 @@ func frames(t *testing.T, written string) []string {
 }
 
 func settle(t *testing.T, after time.Duration, status string) func(*gatewaytest.Server) {
-	return func(gw *gatewaytest.Server) { require.NoError(t, gw.SettleWithdrawal(id, after, status)) }
+	return func(gw *gatewaytest.Server) { require.NoError(t, gw.SetStatusAfter(id, after, status)) }
 }
 
 func TestFollow_onATerminal(t *testing.T) {
@@ -129,8 +129,8 @@ func TestFollow_interrupted(t *testing.T) {
 func TestFollow_neverSeen(t *testing.T) {
 	t.Parallel()
 	written, err := wait(t, onTerminal, 2500*time.Millisecond, func(gw *gatewaytest.Server) {
-		gw.Inject(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "not now"))
-		gw.Inject(gatewaytest.OpWithdrawal, -1, gatewaytest.Stall())
+		gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "not now"))
+		gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.Stall())
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, []string{

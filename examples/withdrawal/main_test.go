@@ -33,8 +33,8 @@ func add(gw *gatewaytest.Server) {
 
 func TestRun_completed(t *testing.T) {
 	gw := withdrawing(t)
-	require.NoError(t, gw.AdvanceAfter(id, 2, "AWAITING APPROVAL"))
-	require.NoError(t, gw.AdvanceAfter(id, 3, "COMPLETED"))
+	require.NoError(t, gw.SetStatusAfterRequests(id, 2, "AWAITING APPROVAL"))
+	require.NoError(t, gw.SetStatusAfterRequests(id, 3, "COMPLETED"))
 	stdout, err := clitest.Call(t.Context(), t, run, gw, "-every", "1ms", id)
 	require.NoError(t, err)
 	assert.Equal(t, pending+
@@ -45,7 +45,7 @@ func TestRun_completed(t *testing.T) {
 
 func TestRun_failed(t *testing.T) {
 	gw := withdrawing(t)
-	require.NoError(t, gw.AdvanceAfter(id, 1, "FAILED"))
+	require.NoError(t, gw.SetStatusAfterRequests(id, 1, "FAILED"))
 	stdout, err := clitest.Call(t.Context(), t, run, gw, "-every", "1ms", id)
 	var failed *gateway.WithdrawalFailedError
 	require.ErrorAs(t, err, &failed)

@@ -15,10 +15,10 @@ func Shapes(t *testing.T, dir string) []string {
 	return declared(t, dir, `Shape = "(\w+/\w+)"`)
 }
 
-// Troubles returns the name of every function of gatewaytest that makes trouble.
-func Troubles(t *testing.T, dir string) []string {
+// Faults returns the name of every function of gatewaytest that makes trouble.
+func Faults(t *testing.T, dir string) []string {
 	t.Helper()
-	return declared(t, dir, `(?m)^func ([A-Z]\w*)\(.*\) Trouble \{$`)
+	return declared(t, dir, `(?m)^func ([A-Z]\w*)\(.*\) Fault \{$`)
 }
 
 // declared returns what the pattern finds in the sources, so that nothing new is

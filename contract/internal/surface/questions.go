@@ -20,7 +20,7 @@ type Known struct{ Pair, Withdrawal string }
 
 // KnownTo returns the first that a stand-in knows.
 func KnownTo(gw *gatewaytest.Server) Known {
-	return Known{Pair: gw.Catalogue()[0].ID, Withdrawal: gw.Withdrawals()[0].WithdrawRequestID}
+	return Known{Pair: gw.Catalog()[0].ID, Withdrawal: gw.Withdrawals()[0].WithdrawRequestID}
 }
 
 // Questions returns one for each method and for each kind of answer to it.

@@ -24,12 +24,12 @@ func readAll(t *testing.T, conn net.Conn) string {
 	return string(text)
 }
 
-func TestServer_Inject(t *testing.T) {
+func TestServer_InjectFault(t *testing.T) {
 	t.Parallel()
 	isReset := func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 	tests := []struct {
 		name     string // as the journal has it
-		trouble  gatewaytest.Trouble
+		trouble  gatewaytest.Fault
 		status   int // in the journal, and in the answer unless that is lost
 		err      func(error) bool
 		body     string // a part of the answer
@@ -43,7 +43,7 @@ func TestServer_Inject(t *testing.T) {
 		{"bad gateway", gatewaytest.BadGateway(), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
 		{"redirect(307)", gatewaytest.Redirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
 		{"reset", gatewaytest.Reset(), 0, isReset, "", [2]string{}, 0},
-		{"garble", gatewaytest.Garble(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
+		{"garble", gatewaytest.MalformedJSON(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
 		{"truncate(12)", gatewaytest.Truncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
 		{"truncate(0)", gatewaytest.Truncate(0), 201, isCut, "", [2]string{}, 1},
 		{"truncate(-1)", gatewaytest.Truncate(-1), 201, isCut, "", [2]string{}, 1},
@@ -51,14 +51,14 @@ func TestServer_Inject(t *testing.T) {
 		{"slow body(1ns)", gatewaytest.SlowBody(1), 201, nil, `"orderId":"o-1"`, [2]string{}, 1},
 		{"huge body(1)", gatewaytest.HugeBody(1), 201, nil, `"orderId":"o-1"`, [2]string{"Content-Length", ""}, 1},
 		{"commit then drop", gatewaytest.CommitThenDrop(), 0, isCut, "", [2]string{}, 1},
-		{"", gatewaytest.Trouble{}, 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", ""}, 1},
-		{"", gatewaytest.Trouble{}.RetryAfter("-1"), 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", "-1"}, 1},
+		{"", gatewaytest.Fault{}, 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", ""}, 1},
+		{"", gatewaytest.Fault{}.RetryAfter("-1"), 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", "-1"}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.Inject(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+			s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.trouble)
 			got := post(s, invoice(s, "o-1", ""))
 			if tt.err == nil {
 				require.NoError(t, got.err)
@@ -73,12 +73,12 @@ func TestServer_Inject(t *testing.T) {
 			assert.Len(t, s.InvoicesFor("o-1"), tt.invoices)
 			assert.Equal(t, tt.name, tt.trouble.String())
 			entry := s.Requests()[0]
-			assert.Equal(t, tt.name, entry.Trouble)
+			assert.Equal(t, tt.name, entry.Fault)
 			assert.Equal(t, tt.status, entry.Status)
 			assert.True(t, entry.KeyOK)
 
 			assert.Equal(t, 201, post(s, invoice(s, "o-2", "")).status, "the trouble has passed")
-			assert.Empty(t, s.Requests()[1].Trouble)
+			assert.Empty(t, s.Requests()[1].Fault)
 		})
 	}
 }
@@ -89,22 +89,22 @@ func TestTruncate_counts(t *testing.T) {
 	s := start(t)
 	whole := get(t, s, "/api/balance/").body
 	for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1, len(whole)} {
-		s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(n))
+		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(n))
 		got := try(s, "GET", "/api/balance/", "", "x-api-key", s.APIKey)
 		assert.Equal(t, whole[:n], got.body)
 		assert.Equal(t, n == len(whole), got.err == nil)
 	}
-	s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(1_000_000))
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(1_000_000))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
 	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends unannounced, whole as it is")
 }
 
-// Garble is broken JSON, and the answers around it are not.
+// MalformedJSON is broken JSON, and the answers around it are not.
 func TestGarble_is_no_JSON(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	assert.True(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
-	s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Garble())
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.MalformedJSON())
 	assert.False(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
 }
 
@@ -116,7 +116,7 @@ func TestHugeBody(t *testing.T) {
 	var small, huge map[string]any
 	require.NoError(t, json.Unmarshal([]byte(get(t, s, "/api/balance/").body), &small))
 	for _, size := range []int{10_000, 32 << 10, 1 << 20} {
-		s.Inject(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(int64(size)))
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(int64(size)))
 		got := get(t, s, "/api/balance/")
 		assert.Len(t, got.body, size)
 		require.NoError(t, json.Unmarshal([]byte(got.body), &huge))
@@ -124,7 +124,7 @@ func TestHugeBody(t *testing.T) {
 		assert.Equal(t, small["message"], huge["message"])
 		assert.Less(t, strings.Index(got.body, "padding"), strings.Index(got.body, "result"))
 	}
-	s.Inject(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(100))
+	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(100))
 	assert.Equal(t, 401, ask(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
 }
 
@@ -132,7 +132,7 @@ func TestHugeBody(t *testing.T) {
 func TestHugeBody_cut_short(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.Inject(gatewaytest.AnyOperation, -1, gatewaytest.HugeBody(1<<60))
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.HugeBody(1<<60))
 	const request = "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n"
 	gone := dial(t, s, request)
 	_, err := io.ReadFull(gone, make([]byte, 100_000))
@@ -147,7 +147,7 @@ func TestStall_until_the_client_leaves(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", strings.Repeat(" ", 100_000)} {
 		s := start(t)
-		s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
+		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
 		conn := dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nTransfer-Encoding: chunked\r\n\r\n")
 		chunk := "0\r\n\r\n"
 		if body != "" {
@@ -157,7 +157,7 @@ func TestStall_until_the_client_leaves(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, conn.CloseWrite())
 		assert.Empty(t, readAll(t, conn), "the connection ends without a byte")
-		assert.Equal(t, "stall", s.Requests()[0].Trouble)
+		assert.Equal(t, "stall", s.Requests()[0].Fault)
 		assert.Zero(t, s.Requests()[0].Status)
 	}
 }
@@ -167,7 +167,7 @@ func TestServer_Close(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		trouble gatewaytest.Trouble
+		trouble gatewaytest.Fault
 		status  int
 		orders  int
 	}{
@@ -178,7 +178,7 @@ func TestServer_Close(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.Inject(gatewaytest.AnyOperation, -1, tt.trouble)
+			s.InjectFault(gatewaytest.AnyOperation, -1, tt.trouble)
 			done := make(chan reply)
 			for range 3 {
 				go func() { done <- post(s, invoice(s, "o", "")) }()
@@ -210,7 +210,7 @@ func TestServer_Close(t *testing.T) {
 func TestServer_Close_with_an_unread_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.Inject(gatewaytest.AnyOperation, -1, gatewaytest.SlowBody(time.Hour))
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.SlowBody(time.Hour))
 	dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nContent-Length: 1000000\r\n\r\n"+
 		strings.Repeat(" ", 100_000))
 	awaitRequests(s, 1)
@@ -222,7 +222,7 @@ func TestStall_with_half_a_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, body := range []string{"Content-Length: 9\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n9\r\n{"} {
-		s.Inject(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
+		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
 		conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\n"+body)
 		require.NoError(t, conn.CloseWrite())
 		assert.Empty(t, readAll(t, conn))
@@ -248,7 +248,7 @@ func TestServer_Close_with_half_a_request(t *testing.T) {
 func TestSlowBody_client_leaves(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.Inject(gatewaytest.OpExchangeRates, 1, gatewaytest.SlowBody(time.Hour))
+	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.SlowBody(time.Hour))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
 	first := make([]byte, 15)
 	_, err := io.ReadFull(conn, first)
@@ -262,14 +262,14 @@ func TestSlowBody_client_leaves(t *testing.T) {
 func TestServer_Inject_queue(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	refuse := func(status int) gatewaytest.Trouble { return gatewaytest.Refuse(status, "") }
-	s.Inject(gatewaytest.OpBalance, 0, refuse(500)) // never
-	s.Inject(gatewaytest.OpBalance, 2, refuse(501))
-	s.Inject(gatewaytest.AnyOperation, 1, refuse(502))
-	s.Inject(gatewaytest.OpExchangeRates, 1, refuse(503))
-	s.Inject(gatewaytest.OpBalance, 1, gatewaytest.Trouble{})
-	s.Inject(gatewaytest.OpBalance, -1, refuse(504))
-	s.Inject(gatewaytest.OpBalance, 1, refuse(505)) // behind one that never ends
+	refuse := func(status int) gatewaytest.Fault { return gatewaytest.Refuse(status, "") }
+	s.InjectFault(gatewaytest.OpBalance, 0, refuse(500)) // never
+	s.InjectFault(gatewaytest.OpBalance, 2, refuse(501))
+	s.InjectFault(gatewaytest.AnyOperation, 1, refuse(502))
+	s.InjectFault(gatewaytest.OpExchangeRates, 1, refuse(503))
+	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Fault{})
+	s.InjectFault(gatewaytest.OpBalance, -1, refuse(504))
+	s.InjectFault(gatewaytest.OpBalance, 1, refuse(505)) // behind one that never ends
 
 	balance := func() int { return get(t, s, "/api/balance/").status }
 	rates := func() int { return get(t, s, "/api/exchange-rate").status }
@@ -277,11 +277,11 @@ func TestServer_Inject_queue(t *testing.T) {
 		[]int{balance(), balance(), balance(), balance(), balance(), balance(), balance()})
 	assert.Equal(t, []int{503, 200}, []int{rates(), rates()})
 
-	s.Calm()
+	s.ClearFaults()
 	assert.Equal(t, 200, balance())
-	s.Inject(gatewaytest.AnyOperation, 1, refuse(418))
+	s.InjectFault(gatewaytest.AnyOperation, 1, refuse(418))
 	assert.Equal(t, 418, get(t, s, "/elsewhere").status, "unknown routes count")
-	s.Inject(gatewaytest.OpBalance, 1, refuse(418))
+	s.InjectFault(gatewaytest.OpBalance, 1, refuse(418))
 	assert.Equal(t, 418, ask(t, s, "DELETE", "/api/balance/", "").status, "so do wrong methods")
 }
 

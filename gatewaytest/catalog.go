@@ -49,15 +49,15 @@ type Coin struct {
 
 // Catalogue returns a copy of the coin-network records that the server lists. A
 // new server has some two dozen; in every server they are the same.
-func (s *Server) Catalogue() []CoinNetwork {
+func (s *Server) Catalog() []CoinNetwork {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.catalogue)
 }
 
-// SetCatalogue replaces the coin-network records by a copy of those given. Rates
+// SetCatalog replaces the coin-network records by a copy of those given. Rates
 // and balances stay as they are.
-func (s *Server) SetCatalogue(pairs []CoinNetwork) {
+func (s *Server) SetCatalog(pairs []CoinNetwork) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.catalogue = append([]CoinNetwork{}, pairs...)

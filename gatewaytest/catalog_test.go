@@ -16,7 +16,7 @@ func TestServer_seeded_listing(t *testing.T) {
 	s := start(t)
 	var listing struct{ Result []map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(get(t, s, "/api/networks-coins").body), &listing))
-	require.Len(t, listing.Result, len(s.Catalogue()))
+	require.Len(t, listing.Result, len(s.Catalog()))
 	assert.GreaterOrEqual(t, len(listing.Result), 20)
 
 	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
@@ -54,15 +54,15 @@ func TestServer_seeded_listing(t *testing.T) {
 	assert.GreaterOrEqual(t, len(networks), 10)
 	assert.Equal(t, 5, coins["USDT"])
 	assert.Equal(t, map[string]int{"deposits": 1, "withdrawals": 1, "coin": 1}, closed)
-	assert.Equal(t, s.Catalogue(), start(t).Catalogue(), "the same in every server")
+	assert.Equal(t, s.Catalog(), start(t).Catalog(), "the same in every server")
 }
 
 func TestServer_catalogue_is_a_copy(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.Catalogue()[0].Coin.Symbol = "CHANGED"
-	mine := s.Catalogue()
-	s.SetCatalogue(mine)
+	s.Catalog()[0].Coin.Symbol = "CHANGED"
+	mine := s.Catalog()
+	s.SetCatalog(mine)
 	mine[0].Coin.Symbol = "CHANGED"
-	assert.Equal(t, "BTC", s.Catalogue()[0].Coin.Symbol)
+	assert.Equal(t, "BTC", s.Catalog()[0].Coin.Symbol)
 }
