@@ -17,7 +17,7 @@ type Request struct {
 	KeyIn     string      // where a key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
 	Status    int         // the status of the answer; 0 as long as there is none
-	Fault   string      // the name of the [Fault] the request met, "rate limit" (see [Server.SetRateLimit]) or ""
+	Fault     string      // the name of the [Fault] the request met, "rate limit" (see [Server.SetRateLimit]) or ""
 	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
