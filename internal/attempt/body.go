@@ -1,0 +1,50 @@
+package attempt
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+)
+
+// States of a Body. It leaves fresh once, for good.
+const (
+	fresh int32 = iota
+	read
+	sealed
+)
+
+var errSealed = errors.New("gateway: the attempt is over")
+
+// A Body is the body of one attempt of a write: a latch that proves whether any of
+// it was read. What was never read was never sent, whatever an error says, and once
+// sealed it never will be.
+type Body struct {
+	state atomic.Int32
+	text  bytes.Reader
+}
+
+// NewBody returns a body that reads text.
+func NewBody(text []byte) *Body {
+	b := &Body{}
+	b.text.Reset(text)
+	return b
+}
+
+// Read implements [io.Reader]. It marks the body as read before it returns a byte.
+func (b *Body) Read(p []byte) (int, error) {
+	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() == sealed {
+		return 0, errSealed
+	}
+	return b.text.Read(p)
+}
+
+// Size returns the length of the whole body, in bytes.
+func (b *Body) Size() int64 { return b.text.Size() }
+
+// Close does nothing: closing is not reading.
+func (b *Body) Close() error { return nil }
+
+// Seal reports whether the body was never read, and ensures that it never is.
+func (b *Body) Seal() bool {
+	return b.state.CompareAndSwap(fresh, sealed) || b.state.Load() == sealed
+}

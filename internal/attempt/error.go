@@ -1,0 +1,129 @@
+package attempt
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// A Phase is how far an attempt without a response came.
+type Phase int8
+
+// Phases of an [Error].
+const (
+	Start Phase = iota // before net/http was reached
+	Dial               // looking up or connecting to the host
+	Proxy              // connecting through the proxy
+	TLS                // the TLS handshake
+	Write              // sending the request
+	Wait               // waiting for the header of the response
+)
+
+// An Error is an attempt without a response.
+type Error struct {
+	Phase  Phase
+	Traced bool // net/http was reached
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrorOf returns the error of an [http.Client] over a [Sender], without the URL
+// that net/http wraps around it. One that is not from the Sender is of the phase
+// [Start].
+func ErrorOf(err error) *Error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	failure := Error{Err: err}
+	var sent *Error
+	if errors.As(err, &sent) {
+		failure = *sent
+	}
+	var record tls.RecordHeaderError
+	if errors.As(failure.Err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
+		failure.Err = http.ErrSchemeMismatch
+	}
+	return &failure
+}
+
+// Retryable reports whether another attempt may do better.
+func (e *Error) Retryable() bool {
+	var lookup *net.DNSError
+	switch {
+	case errors.As(e.Err, &lookup):
+		return !lookup.IsNotFound
+	case e.Phase == Proxy && connectStatus(e.Err) == http.StatusProxyAuthRequired:
+		return false
+	case IsNetworkError(e.Err):
+		return true
+	case e.Phase == TLS:
+		return false // a certificate or a protocol version: it will not change
+	default:
+		// Errors that net/http itself makes have no types. Those that a caller's
+		// RoundTripper makes before net/http is reached, such as the refusal of a
+		// circuit breaker, are final.
+		return e.Traced && !strings.Contains(e.Err.Error(), "response headers exceeded")
+	}
+}
+
+// IsNetworkError reports whether err is a connection that broke or took too long,
+// or an error that reports itself as temporary.
+func IsNetworkError(err error) bool {
+	var number syscall.Errno
+	if errors.As(err, &number) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+		return true
+	}
+	var temporary interface{ Temporary() bool }
+	return IsTimeout(err) || errors.As(err, &temporary) && temporary.Temporary()
+}
+
+// IsTimeout reports whether err reports itself as a timeout.
+func IsTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func isProxyError(err error, phase Phase) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "proxyconnect" {
+		return true
+	}
+	return phase == Dial && connectStatus(err) != 0
+}
+
+// connectStatus is the status with which a proxy refused to connect, or 0. net/http
+// returns only its text.
+func connectStatus(err error) int {
+	for status := 400; status < 600; status++ {
+		if text := http.StatusText(status); text != "" && err.Error() == text {
+			return status
+		}
+	}
+	return 0
+}
+
+// phaseOf derives the phase from an error of a transport that calls no hooks.
+func phaseOf(err error) Phase {
+	var lookup *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &lookup):
+		return Dial
+	case errors.As(err, &op) && op.Op == "dial":
+		return Dial
+	case errors.As(err, &op) && op.Op == "write":
+		return Write
+	case IsNetworkError(err):
+		return Wait
+	default:
+		return Start
+	}
+}

@@ -1,0 +1,100 @@
+// Package endpoint builds the URL of a request from a base URL, a route and its
+// arguments.
+//
+// An argument stays one path segment or one query value, whatever it contains:
+// what cannot is refused. The path of the base URL stays in front of every route.
+package endpoint
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A Base is what the URLs of all requests have in common. It never changes.
+type Base struct {
+	scheme, host string
+	path         string // without a slash at the end
+	rawPath      string // the same, escaped
+	plain        bool   // net/url escapes path into rawPath by itself
+}
+
+// Host returns the host and, where it has one, the port.
+func (b Base) Host() string { return b.host }
+
+// Cleartext reports whether requests travel unencrypted to a host that is not
+// this machine.
+func (b Base) Cleartext() bool {
+	return b.scheme == "http" && !isLoopback((&url.URL{Host: b.host}).Hostname())
+}
+
+// Parse checks a base URL: http or https, a host, no user, password, query,
+// fragment or dot segment. The reason why it is refused, or "", does not contain
+// the URL, which may hold a password.
+func Parse(text string) (b Base, reason string) {
+	if text == "" {
+		return Base{}, "is required"
+	}
+	if strings.ContainsFunc(text, func(char rune) bool { return unicode.IsSpace(char) || unicode.IsControl(char) }) {
+		return Base{}, "must not contain spaces or control characters"
+	}
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return Base{}, "is not a URL"
+	}
+	if strings.Contains(text, "#") { // an empty fragment leaves no trace in the URL
+		return Base{}, "must not have a query or fragment"
+	}
+	if reason := check(parsed); reason != "" {
+		return Base{}, reason
+	}
+	escaped := strings.TrimRight(parsed.EscapedPath(), "/")
+	path, _ := url.PathUnescape(escaped) // EscapedPath returns a valid escape
+	return Base{
+		scheme: parsed.Scheme, host: parsed.Host, path: path, rawPath: escaped,
+		plain: (&url.URL{Path: path}).EscapedPath() == escaped,
+	}, ""
+}
+
+func check(u *url.URL) (reason string) {
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http":
+		return "must begin with https://"
+	case u.Opaque != "" || u.Hostname() == "":
+		return "has no host"
+	case u.User != nil:
+		return "must not hold a user or password"
+	case u.RawQuery != "" || u.ForceQuery:
+		return "must not have a query or fragment"
+	case !hasValidPort(u):
+		return "has a port that is not from 1 to 65535"
+	case hasDotSegment(u.Path):
+		return "must not have dot segments in its path"
+	default:
+		return ""
+	}
+}
+
+func hasValidPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0
+}
+
+func hasDotSegment(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,121 @@
+// Package retry decides whether an attempt is made again, and when.
+//
+// A [Loop] makes the attempts of one call with go-retryablehttp, under our own
+// policy: what may be retried is for the [Call] to say; how often, how soon and
+// within which [Budget] is for the [Policy]. The last failure of a call is returned
+// as it is, never hidden behind one of the library's.
+package retry
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Status reports whether a read that got this status may do better when it is
+// retried.
+func Status(status int) bool {
+	switch status {
+	case 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529:
+		return true
+	}
+	return false
+}
+
+// IsThrottled reports whether a status asks for fewer requests.
+func IsThrottled(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// After reads the Retry-After of a response: seconds, or a date, which counts from
+// the response's own Date where it has one, so that a wrong local clock does not
+// matter. It is 0 when there is none that can be read.
+func After(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	seconds, err := strconv.ParseUint(text, 10, 63)
+	if errors.Is(err, strconv.ErrRange) || seconds > uint64(math.MaxInt64/time.Second) {
+		return math.MaxInt64
+	}
+	if err == nil {
+		return time.Duration(seconds) * time.Second // #nosec G115 -- bounded above
+	}
+	until, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return max(until.Sub(now), 0)
+}
+
+// A Policy limits the attempts of a call. Every field is above zero.
+type Policy struct {
+	MaxAttempts   int // the first included
+	BaseDelay     time.Duration
+	MaxDelay      time.Duration
+	MaxRetryAfter time.Duration // a longer Retry-After ends the call
+}
+
+// throttledBaseDelay is the least base of a delay after [IsThrottled].
+const throttledBaseDelay = time.Second
+
+// delay draws the wait after so many attempts with full jitter:
+// U[0,1)·min(MaxDelay, base·2ⁿ).
+func (p *Policy) delay(attempts int, throttled bool) time.Duration {
+	base := p.BaseDelay
+	if throttled {
+		base = min(max(base, throttledBaseDelay), p.MaxDelay)
+	}
+	ceiling := p.MaxDelay
+	if shift := attempts - 1; base <= p.MaxDelay>>shift {
+		ceiling = base << shift
+	}
+	return rand.N(max(ceiling, 1)) // #nosec G404 -- jitter need not be secret
+}
+
+// Tokens of a [Budget].
+const (
+	budgetSize    = 500
+	retryCost     = 14
+	throttledCost = 5
+)
+
+// A Budget bounds the retries of a client: each takes tokens, a success refunds
+// them. A service that fails everything soon gets first attempts only. The zero
+// value is full. It is safe for concurrent use.
+type Budget struct {
+	spent atomic.Int64
+}
+
+// Take takes tokens, if there are so many left.
+func (b *Budget) Take(cost int64) bool {
+	for {
+		spent := b.spent.Load()
+		if spent+cost > budgetSize {
+			return false
+		}
+		if b.spent.CompareAndSwap(spent, spent+cost) {
+			return true
+		}
+	}
+}
+
+// Refund returns what the last retry of a successful call took, or one token for a
+// call without a retry.
+func (b *Budget) Refund(cost int64) {
+	for {
+		spent := b.spent.Load()
+		if spent == 0 {
+			return
+		}
+		if b.spent.CompareAndSwap(spent, max(spent-max(cost, 1), 0)) {
+			return
+		}
+	}
+}

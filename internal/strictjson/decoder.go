@@ -1,0 +1,288 @@
+// Package strictjson reads JSON strictly, once, and within bounds.
+//
+// A [Decoder] reads a text from start to end and stops at the first error, which
+// has the JSON pointer of its place. Duplicate names, invalid UTF-8 and trailing
+// data are errors; names match exactly; an amount is exact and never missing.
+// Records whose members are documented are read by tables of [Fields], with [One],
+// [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw] and
+// examined as a [Node]. What differs from the tables without being an error is
+// collected in [Notes]. Every text that is returned is free of the keys of the
+// Redactor.
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cryptogw/gateway/internal/redact"
+)
+
+var (
+	// ErrMismatch is the error of a record with another identifier than the one
+	// asked for.
+	ErrMismatch = errors.New("is another record than the one asked for")
+
+	errMissing   = errors.New("is missing")
+	errEmpty     = errors.New("is empty")
+	errEmptyBody = errors.New("the body is empty")
+	errTrailing  = errors.New("there is more after the end")
+	errInteger   = errors.New("is not an integer in range")
+)
+
+// maxPointer bounds the pointer of an [Error] and of a [Note], in bytes.
+const maxPointer = 1 << 10
+
+// An Error is what is wrong with a text, and where.
+type Error struct {
+	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
+	Err     error
+	Syntax  bool // the text is not JSON, or not all of it
+}
+
+func (e *Error) Error() string { return e.Pointer + " " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Options are what a [Decoder] is told of a text.
+type Options struct {
+	Redactor redact.Redactor
+	ExpectID string // what [Decoder.ID] must read; empty for anything
+	Size     int64  // of the text, in bytes; not above zero where it is unknown
+	Notes    *Notes // collects what differs; nil for nothing
+}
+
+// A Content is what a result amounts to.
+type Content int8
+
+// Contents of a result.
+const (
+	Present     Content = iota
+	EmptyResult         // an empty collection, which can be a result
+	NoRecord            // an empty array where one record is expected
+)
+
+// A Decoder reads one text after [Decoder.Reset]. After an error every method
+// returns a zero value; look at [Decoder.Err] at the end. It is used by one
+// goroutine at a time, and nothing that it returns is a part of it unless the
+// method's comment states so.
+type Decoder struct {
+	json jsontext.Decoder
+	state
+}
+
+// state is what a Decoder knows of one text.
+type state struct {
+	Options
+	err     *Error
+	content Content
+	intern  *internTables // of the list that is read; nil outside of one
+	outer   *Decoder      // reads the text that the value of this one is a part of; nil for none
+}
+
+// Reset makes d ready for another text.
+func (d *Decoder) Reset(src io.Reader, o Options) {
+	d.json.Reset(src)
+	d.state = state{Options: o}
+}
+
+// Release drops what d knows of its text, so that it can be kept for another.
+func (d *Decoder) Release() { d.state = state{} }
+
+// Err returns the first error, or nil.
+func (d *Decoder) Err() *Error { return d.err }
+
+// SetErr records the error of a [Node] of the value that was read last.
+func (d *Decoder) SetErr(err *Error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// Content returns what the result amounts to.
+func (d *Decoder) Content() Content { return d.content }
+
+// SetContent sets what [Decoder.Content] returns.
+func (d *Decoder) SetContent(c Content) { d.content = c }
+
+// Offset returns how many bytes were read.
+func (d *Decoder) Offset() int64 { return d.json.InputOffset() }
+
+// Fail records that the value that was read last is wrong.
+func (d *Decoder) Fail(err error) {
+	if d.err == nil {
+		d.err = &Error{Pointer: d.place(), Err: err}
+	}
+}
+
+// FailMissing records that a member of the object that was read last is missing.
+func (d *Decoder) FailMissing(name string) {
+	if d.err == nil {
+		d.err = &Error{Pointer: d.cleanPointer(d.pointer().AppendToken(name)), Err: errMissing}
+	}
+}
+
+// failSyntax records an error of the JSON text itself.
+func (d *Decoder) failSyntax(err error) {
+	if d.err != nil {
+		return
+	}
+	d.err = &Error{Err: err, Syntax: true}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		d.err = &Error{d.cleanPointer(syntax.JSONPointer), syntax.Err, true}
+	}
+}
+
+// pointer is the place of the value that was read last, or of the member whose
+// name was.
+func (d *Decoder) pointer() jsontext.Pointer {
+	if d.outer == nil {
+		return d.json.StackPointer()
+	}
+	return d.outer.pointer() + d.json.StackPointer()
+}
+
+func (d *Decoder) place() string { return d.cleanPointer(d.pointer()) }
+
+// cleanPointer writes a pointer without the key, which a service could repeat as
+// the name of a member.
+func (d *Decoder) cleanPointer(pointer jsontext.Pointer) string {
+	var clean jsontext.Pointer
+	for token := range pointer.Tokens() {
+		if clean = clean.AppendToken(d.Redactor.Text(token)); len(clean) > maxPointer {
+			break
+		}
+	}
+	return redact.Truncate(string(clean), maxPointer)
+}
+
+// BeginDocument reads the start of the object that the whole text is.
+func (d *Decoder) BeginDocument() {
+	if d.Peek() == 0 && d.atEnd() {
+		d.failSyntax(errEmptyBody)
+	}
+	d.Begin('{')
+}
+
+// EndDocument checks that nothing follows the object that the whole text is.
+func (d *Decoder) EndDocument() {
+	if d.err == nil && !d.atEnd() {
+		d.failSyntax(errTrailing)
+	}
+}
+
+func (d *Decoder) atEnd() bool {
+	_, err := d.json.ReadToken()
+	return err == io.EOF
+}
+
+// Peek returns the kind of the next value or token; 0 after an error.
+func (d *Decoder) Peek() jsontext.Kind {
+	if d.err != nil {
+		return 0
+	}
+	return d.json.PeekKind()
+}
+
+// More reports whether the object or array that is being read goes on.
+func (d *Decoder) More() bool {
+	kind := d.Peek()
+	return d.err == nil && kind != '}' && kind != ']' && kind != 0
+}
+
+// Begin reads the start of an object or array.
+func (d *Decoder) Begin(kind jsontext.Kind) bool {
+	if got := d.Peek(); got != kind && got != 0 {
+		d.Value()
+		d.Fail(notA(kind, got))
+	}
+	return d.token()
+}
+
+// End reads the end of an object or array.
+func (d *Decoder) End() bool { return d.token() }
+
+func (d *Decoder) token() bool {
+	if d.err != nil {
+		return false
+	}
+	if _, err := d.json.ReadToken(); err != nil {
+		d.failSyntax(err)
+	}
+	return d.err == nil
+}
+
+// Name reads the name of a member. It is valid until the next read.
+func (d *Decoder) Name() []byte {
+	quoted := d.Value()
+	if d.err != nil {
+		return nil
+	}
+	return Unquote(quoted)
+}
+
+// Value reads any value. It is a part of the Decoder, with the keys in it, and
+// valid until the next read.
+func (d *Decoder) Value() jsontext.Value {
+	if d.err != nil {
+		return nil
+	}
+	value, err := d.json.ReadValue()
+	if err != nil {
+		d.failSyntax(err)
+		return nil
+	}
+	return value
+}
+
+// Skip reads over any value.
+func (d *Decoder) Skip() {
+	if d.err != nil {
+		return
+	}
+	if err := d.json.SkipValue(); err != nil {
+		d.failSyntax(err)
+	}
+}
+
+// SkipUnknown notes a member that no table has, and reads over its value.
+func (d *Decoder) SkipUnknown() {
+	d.note(UnknownField)
+	d.Skip()
+}
+
+// Unquote returns the characters of a valid JSON string, mostly a part of it.
+func Unquote(quoted jsontext.Value) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1]
+	}
+	text, _ := jsontext.AppendUnquote(nil, quoted) // valid: the decoder has read it
+	return text
+}
+
+func notA(want, got jsontext.Kind) error {
+	return fmt.Errorf("is %s, not %s", KindName(got), KindName(want))
+}
+
+// KindName returns a kind with its article, such as "an object".
+func KindName(kind jsontext.Kind) string {
+	switch kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "text"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	default:
+		return "not JSON"
+	}
+}

@@ -1,0 +1,87 @@
+package strictjson
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// A Kind is how a text differs from the tables it is read by.
+type Kind int8
+
+// Kinds of a [Note].
+const (
+	UnknownField Kind = iota // a member that no table has
+	UnknownValue             // a text that is none of an [Enum]
+	UnknownShape             // a value that cannot be read: an error
+	Mismatch                 // an identifier that does not equal another's
+)
+
+// A Note is a place where a text differs.
+type Note struct {
+	Kind    Kind
+	Pointer string // JSON pointer, at most 1 KiB
+}
+
+// MaxNotes is how many notes [Notes] collects.
+const MaxNotes = 64
+
+// Notes collects what differs in one text. What recurs in the elements of an array
+// is collected once, where it is met first. The zero value is ready for use; a nil
+// one collects nothing.
+type Notes struct {
+	all  []Note
+	seen map[string]bool
+}
+
+// All returns the notes in the order of the text.
+func (n *Notes) All() []Note {
+	if n == nil {
+		return nil
+	}
+	return n.all
+}
+
+func (n *Notes) isFull() bool { return len(n.all) == MaxNotes }
+
+func (n *Notes) add(kind Kind, pointer string) {
+	place := strconv.Itoa(int(kind)) + withoutIndices(pointer)
+	if n.isFull() || n.seen[place] {
+		return
+	}
+	if n.seen == nil {
+		n.seen = map[string]bool{}
+	}
+	n.seen[place] = true
+	n.all = append(n.all, Note{kind, pointer})
+}
+
+// withoutIndices is a pointer to the same place in every element of an array.
+func withoutIndices(pointer string) string {
+	tokens := strings.Split(pointer, "/")
+	for i, token := range tokens {
+		if _, err := strconv.ParseUint(token, 10, 64); err == nil {
+			tokens[i] = "*"
+		}
+	}
+	return strings.Join(tokens, "/")
+}
+
+// note records that the value that was read last, or the member whose name was,
+// differs.
+func (d *Decoder) note(kind Kind) {
+	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
+		d.Notes.add(kind, d.place())
+	}
+}
+
+// NoteError notes the error that has ended the reading, unless it is one of syntax.
+func (d *Decoder) NoteError() {
+	switch {
+	case d.Notes == nil || d.err == nil || d.err.Syntax:
+	case errors.Is(d.err.Err, ErrMismatch):
+		d.Notes.add(Mismatch, d.err.Pointer)
+	default:
+		d.Notes.add(UnknownShape, d.err.Pointer)
+	}
+}

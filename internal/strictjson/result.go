@@ -1,0 +1,117 @@
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var errSeveral = errors.New("is one of several records where one is expected")
+
+// One returns what reads a record, or an array that holds exactly one. An empty
+// array is a nil record with the content [NoRecord].
+func One[T any](fs Fields[T]) func(*Decoder) *T {
+	return func(d *Decoder) *T {
+		record := new(T)
+		if d.Peek() != '[' {
+			fs.fill(d, record)
+			return record
+		}
+		d.Begin('[')
+		if !d.More() {
+			if d.End() {
+				d.content = NoRecord
+			}
+			return nil
+		}
+		fs.fill(d, record)
+		if d.More() {
+			d.Fail(errSeveral)
+		}
+		d.End()
+		return record
+	}
+}
+
+// Many returns what reads an array of records. An empty one has the content
+// [EmptyResult] and is not nil.
+func Many[T any](fs Fields[T]) func(*Decoder) []T {
+	return func(d *Decoder) []T {
+		records := []T{}
+		if !d.Begin('[') {
+			return nil
+		}
+		start := d.Offset()
+		for d.More() {
+			if len(records) == 1 {
+				d.intern = newInternTables(len(fs))
+			}
+			if len(records) == cap(records) {
+				records = slices.Grow(records, d.estimateRemaining(len(records), start))
+			}
+			records = append(records, *new(T))
+			fs.fill(d, &records[len(records)-1])
+		}
+		d.intern = nil
+		if d.End() && len(records) == 0 {
+			d.content = EmptyResult
+		}
+		return records
+	}
+}
+
+// OneOrMany returns what reads an array of records, or one record as an array of
+// one.
+func OneOrMany[T any](fs Fields[T]) func(*Decoder) []T {
+	many := Many(fs)
+	return func(d *Decoder) []T {
+		if d.Peek() == '[' {
+			return many(d)
+		}
+		records := make([]T, 1)
+		fs.fill(d, &records[0])
+		return records
+	}
+}
+
+// Raw reads a value of any shape and returns a copy without the keys. An empty
+// array or object has the content [EmptyResult].
+func Raw(d *Decoder) jsontext.Value {
+	value := d.Value()
+	if d.err != nil {
+		return nil
+	}
+	if kind := value.Kind(); kind == '[' || kind == '{' {
+		if len(bytes.TrimSpace(value[1:len(value)-1])) == 0 {
+			d.content = EmptyResult
+		}
+	}
+	return d.Redactor.JSON(value)
+}
+
+const (
+	// sampleSize is how many records it takes to estimate how many follow.
+	sampleSize = 64
+
+	// maxTrusted bounds how many bytes of a text are believed to follow because
+	// they were announced: a service can announce more than it sends.
+	maxTrusted = 64 << 20
+)
+
+// estimateRemaining estimates how many records of a list follow, from the size of
+// those that were read since start and the size of the text, so that a list is
+// mostly stored once and not moved as it grows. Where the size is unknown it is 1.
+func (d *Decoder) estimateRemaining(records int, start int64) int {
+	at := d.Offset()
+	left := min(d.Size-at, maxTrusted)
+	if records == 0 || left <= 0 || at <= start {
+		return 1
+	}
+	remaining := int(left*int64(records)/(at-start)) + 1
+	if records < sampleSize {
+		return min(remaining, sampleSize)
+	}
+	return remaining + remaining/sampleSize // the rest may be a little shorter than these
+}

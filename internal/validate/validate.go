@@ -1,0 +1,127 @@
+// Package validate checks arguments before anything is sent.
+//
+// Each function that returns a reason returns what is wrong with its argument, to
+// follow the argument's name in an error text, or "" when nothing is. No reason
+// contains the argument itself, which may be a key or a password.
+package validate
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of what is sent, in bytes.
+const (
+	MaxURLText  = 256  // an argument in the URL, and the name of a header
+	MaxBodyText = 1024 // a text in the body, and the value of a header
+
+	maxCurrency = 64
+	maxAPIKey   = 4096
+)
+
+// PathSegment checks an argument that becomes one segment of a path: 1 to 256
+// bytes of valid UTF-8, not a dot segment, without / \ % ? #, control or
+// invisible characters.
+func PathSegment(text string) (reason string) {
+	switch {
+	case text == "":
+		return "is required"
+	case text == "." || text == "..":
+		return "must not be a dot segment"
+	case len(text) <= MaxURLText && IsUnreserved(text):
+		return "" // nearly all are
+	case strings.ContainsAny(text, `/\%?#`):
+		return `must not contain any of / \ % ? #`
+	case strings.ContainsFunc(text, isFormat):
+		return "must not contain invisible characters"
+	default:
+		return Text(text, MaxURLText)
+	}
+}
+
+// Text checks a text of at most limit bytes: valid UTF-8 without control
+// characters or surrounding space. It may be empty.
+func Text(text string, limit int) (reason string) {
+	switch {
+	case len(text) > limit:
+		return "is longer than " + strconv.Itoa(limit) + " bytes"
+	case !utf8.ValidString(text):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return "must not contain control characters"
+	case text != strings.TrimSpace(text):
+		return "must not begin or end with a space"
+	default:
+		return ""
+	}
+}
+
+func isFormat(char rune) bool { return unicode.Is(unicode.Cf, char) }
+
+// Currency checks a currency code of at most 64 bytes. It may be empty.
+func Currency(code string) (reason string) {
+	if strings.ContainsFunc(code, unicode.IsSpace) {
+		return "must not contain spaces"
+	}
+	return Text(code, maxCurrency)
+}
+
+// APIKey checks an API key: 1 to 4,096 printable ASCII characters without
+// surrounding space.
+func APIKey(key string) (reason string) {
+	switch {
+	case key == "":
+		return "is required"
+	case len(key) > maxAPIKey:
+		return "is longer than 4,096 bytes"
+	case !IsHeaderValue(key):
+		return "must be printable ASCII: no line end, tab or other control character"
+	case strings.TrimSpace(key) == "":
+		return "is blank"
+	case key != strings.TrimSpace(key):
+		return "must not begin or end with a space"
+	default:
+		return ""
+	}
+}
+
+// MaxAPIKeyFile is how many bytes a file with a key and a line end may have.
+const MaxAPIKeyFile = maxAPIKey + len("\r\n")
+
+// IsHeaderValue reports whether text is printable ASCII.
+func IsHeaderValue(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// IsHeaderName reports whether text is a token of RFC 9110 of at most 256 bytes.
+func IsHeaderName(text string) bool {
+	for i := range len(text) {
+		char := text[i]
+		if char <= ' ' || char > '~' || strings.IndexByte(`"(),/:;<=>?@[\]{}`, char) >= 0 {
+			return false
+		}
+	}
+	return text != "" && len(text) <= MaxURLText
+}
+
+// IsUnreserved reports whether text has unreserved characters of RFC 3986 only,
+// which need no escape in a URL.
+func IsUnreserved(text string) bool {
+	for i := range len(text) {
+		char := text[i]
+		switch {
+		case 'a' <= char && char <= 'z', 'A' <= char && char <= 'Z', '0' <= char && char <= '9':
+		case char == '-', char == '.', char == '_', char == '~':
+		default:
+			return false
+		}
+	}
+	return true
+}
