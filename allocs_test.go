@@ -34,11 +34,11 @@ func TestAllocations_call(t *testing.T) {
 		{"a read", withdrawalJSON, func(c *gateway.Client) error {
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
-		}, 32, 3200},
+		}, 36, 3680},
 		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 41, 3500},
+		}, 46, 4025},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

@@ -7,6 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/endpoint"
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // A BalanceQuery narrows a balance. The zero value asks for everything; an
@@ -16,16 +19,16 @@ type BalanceQuery struct {
 	NetworkName string // name of the network, sent as given; at most 256 bytes
 }
 
-// A Balance is what the holder of the key has.
+// A Balance is the balances of the account that an API key belongs to.
 type Balance struct {
-	Amounts []BalanceAmount // in the order of the answer
+	Amounts []BalanceAmount // in the order of the response
 	Raw     jsontext.Value  // the result as it came
 }
 
 // A BalanceAmount is an amount of one coin.
 type BalanceAmount struct {
-	CoinSymbol  string          // empty when neither the answer nor the query names the coin
-	NetworkName string          // empty when neither the answer nor the query names the network
+	CoinSymbol  string          // empty when neither the response nor the query names the coin
+	NetworkName string          // empty when neither the response nor the query names the network
 	Amount      decimal.Decimal // in units of the coin
 }
 
@@ -41,78 +44,79 @@ func (b *Balance) Total(coinSymbol string) decimal.Decimal {
 	return total
 }
 
-// Balance returns what the holder of the key has. The body is not shown by the
-// interface. These are understood: an amount, which is of the coin and network
-// asked for; a record, or an array of records, with an amount under balance,
-// amount or available; amounts or records by symbol. Anything else is a
-// [*DecodeError], which holds the beginning of it.
+// Balance returns the account's balances. The response format is undocumented. These
+// shapes are accepted: an amount, which is of the coin and network of the query; a
+// record, or an array of records, with an amount under balance, amount or available;
+// amounts or records by symbol. Anything else is a [*DecodeError] with the beginning
+// of the response.
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
 	return do(ctx, c, call{
 		op:    opBalance,
 		route: "/api/balance/",
-		query: []param{{"coinSymbol", q.CoinSymbol}, {"networkName", q.NetworkName}},
+		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,
 	}, q.read, opts)
 }
 
-func (q BalanceQuery) read(d *decoder) *Balance {
-	b := &Balance{Raw: raw(d)}
-	if d.err == nil {
-		b.Amounts, d.err = q.amounts(rootNode(d, b.Raw))
+func (q BalanceQuery) read(d *strictjson.Decoder) *Balance {
+	b := &Balance{Raw: strictjson.Raw(d)}
+	if d.Err() == nil {
+		amounts, err := q.amounts(strictjson.NodeOf(d, b.Raw))
+		b.Amounts = amounts
+		d.SetErr(err)
 	}
 	return b
 }
 
-// amounts recognises the shape of a balance.
-func (q BalanceQuery) amounts(result node) ([]BalanceAmount, *fault) {
-	items := slices.Values(result.members())
-	_, isRecord := balanceOf(result.members())
+// amounts recognizes the shape of a balance.
+func (q BalanceQuery) amounts(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
+	items := slices.Values(result.Members())
+	_, isRecord := balanceOf(result.Members())
 	switch {
-	case result.kind() == '[':
-		items = result.elements()
-	case result.kind() != '{' || isRecord:
-		items = slices.Values([]node{result})
+	case result.Kind() == '[':
+		items = result.Elements()
+	case result.Kind() != '{' || isRecord:
+		items = slices.Values([]strictjson.Node{result})
 	}
 	all := []BalanceAmount{}
 	for item := range items {
-		if result.kind() == '[' && item.kind() != '{' {
-			return nil, item.fault("is %s, not a record", kindName(item.kind()))
+		if result.Kind() == '[' && item.Kind() != '{' {
+			return nil, item.Errorf("is %s, not a record", strictjson.KindName(item.Kind()))
 		}
-		amount, f := q.amount(item)
-		if f != nil {
-			return nil, f
+		amount, err := q.amount(item)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, amount)
 	}
 	return all, nil
 }
 
-// amount reads one amount, or one record that holds it. A coin that it does
-// not name itself is the one under whose name it stands, or the one that was
-// asked for.
-func (q BalanceQuery) amount(n node) (BalanceAmount, *fault) {
-	members := n.members()
+// amount reads one amount, or one record that holds it. A coin that it does not name
+// is the name of the member that holds it, or the coin of the query.
+func (q BalanceQuery) amount(n strictjson.Node) (BalanceAmount, *strictjson.Error) {
+	members := n.Members()
 	a := BalanceAmount{
-		CoinSymbol:  cmp.Or(coinSymbol(members), n.holder(), q.CoinSymbol),
-		NetworkName: cmp.Or(networkName(members), q.NetworkName),
+		CoinSymbol:  cmp.Or(coinSymbolOf(members), n.Name(), q.CoinSymbol),
+		NetworkName: cmp.Or(networkNameOf(members), q.NetworkName),
 	}
 	at := n
-	if n.kind() == '{' {
+	if n.Kind() == '{' {
 		found, ok := balanceOf(members)
 		if !ok {
-			return a, n.fault("has no balance, amount or available")
+			return a, n.Errorf("has no balance, amount or available")
 		}
 		at = found
 	}
-	var f *fault
-	a.Amount, f = at.amount()
-	return a, f
+	amount, err := at.Amount()
+	a.Amount = amount
+	return a, err
 }
 
 // balanceOf finds the member that is the amount of a record.
-func balanceOf(members []node) (node, bool) {
-	m, ok := member(members, "balance", "amount", "available")
-	return m, ok && m.kind() != '{' && m.kind() != '['
+func balanceOf(members []strictjson.Node) (strictjson.Node, bool) {
+	m, ok := strictjson.Member(members, "balance", "amount", "available")
+	return m, ok && m.Kind() != '{' && m.Kind() != '['
 }

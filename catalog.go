@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // A Catalog is a [Cache] of the listing of coins and networks. Make it with
@@ -14,7 +16,7 @@ type Catalog struct {
 	cache *Cache[*CatalogSnapshot]
 }
 
-// Catalog returns an empty catalogue. Bad options and a client that was not
+// Catalog returns an empty catalog. Bad options and a client that was not
 // made by [New] are an [*ArgumentError] of every call of Snapshot and Refresh.
 func (c *Client) Catalog(o CacheOptions) *Catalog {
 	cache := NewCache(func(ctx context.Context) (*CatalogSnapshot, error) {
@@ -27,58 +29,55 @@ func (c *Client) Catalog(o CacheOptions) *Catalog {
 		return snapshot, nil
 	}, o)
 	if c != nil {
-		cache.ring = c.ring
+		cache.keyring = c.keyring
 	}
 	return &Catalog{cache}
 }
 
-// reportRepeated tells the observers which elements of the listing repeat an
-// earlier one, as far as there are not too many.
+// reportRepeated reports the elements of the listing that repeat an earlier one, within
+// a bound.
 func (c *Client) reportRepeated(ctx context.Context, repeated []int) {
-	about := &callContext{ctx, opCoinNetworks}
-	for _, i := range repeated[:min(len(repeated), maxDrifts)] {
+	about := context.WithValue(ctx, operationKey{}, opCoinNetworks)
+	for _, i := range repeated[:min(len(repeated), strictjson.MaxNotes)] {
 		c.reportDrift(about, Drift{Operation: opCoinNetworks, Pointer: "/result/" + strconv.Itoa(i), Kind: DriftMismatch})
 	}
 }
 
-// Snapshot returns the catalogue as it was fetched last, and fetches it when
-// that is longer ago than the TTL: [Cache.Get] says how, and what happens when
-// it fails. Besides the errors of the cache there are those of
-// [Client.CoinNetworks]. On success the snapshot is never nil.
+// Snapshot returns the catalog as it was fetched last, and fetches it when that is
+// longer ago than the TTL, as [Cache.Get] does, also when that fails. The errors are
+// those of the cache and of [Client.CoinNetworks]. On success the snapshot is never
+// nil.
 //
 // GET /api/networks-coins
 func (c *Catalog) Snapshot(ctx context.Context) (*CatalogSnapshot, error) {
-	return c.held().Get(ctx)
+	return c.inner().Get(ctx)
 }
 
-// Refresh fetches the catalogue, however young the one that is held: see
-// [Cache.Refresh].
+// Refresh fetches the catalog, however young the current one is: see [Cache.Refresh].
 //
 // GET /api/networks-coins
-func (c *Catalog) Refresh(ctx context.Context) error { return c.held().Refresh(ctx) }
+func (c *Catalog) Refresh(ctx context.Context) error { return c.inner().Refresh(ctx) }
 
-// Age returns how long ago the catalogue that is held was fetched. It is 0
-// when none is.
-func (c *Catalog) Age() time.Duration { return c.held().Age() }
+// Age returns how long ago the current catalog was fetched, or 0 without one.
+func (c *Catalog) Age() time.Duration { return c.inner().Age() }
 
-func (c *Catalog) held() *Cache[*CatalogSnapshot] {
+func (c *Catalog) inner() *Cache[*CatalogSnapshot] {
 	if c == nil {
 		return nil
 	}
 	return c.cache
 }
 
-// A CatalogSnapshot is the listing of coins and networks at one time. It never
-// changes and is safe for concurrent use. All who ask share its records and
-// slices, so none may change them. Looking something up makes no call, takes no
-// lock and allocates nothing.
+// A CatalogSnapshot is the listing of coins and networks at one time. It never changes
+// and is safe for concurrent use. All callers share its records and slices, so none may
+// change them. A lookup makes no call, takes no lock and does not allocate.
 //
-// A pair of a coin and a network that is listed twice is not found by Find, nor
-// is it among Networks: which of the two is right is not known. Nor is an
-// identifier that is listed twice found by ByID. An [Observer] is told of both
-// as [DriftMismatch] at the later element, for 64 elements of a listing at most.
+// A pair of a coin and a network that is listed twice is not found by Find and not
+// among Networks, because it is unknown which of the two is right. Nor does ByID find an
+// identifier that is listed twice. An [Observer] is told of both as [DriftMismatch] at
+// the later element, for at most 64 elements of a listing.
 type CatalogSnapshot struct {
-	FetchedAt time.Time // when the answer was read, by the clock of this machine
+	FetchedAt time.Time // when the response was read, by the local clock
 
 	pairs    []CoinNetwork
 	byID     map[string]*CoinNetwork // nil for what is listed twice
@@ -90,8 +89,8 @@ type pairName struct{ coinSymbol, networkName string }
 
 func (p *CoinNetwork) pairName() pairName { return pairName{p.Coin.Symbol, p.Network.Name} }
 
-// newCatalogSnapshot arranges a listing. It also returns which elements have
-// the identifier or the names of an earlier one.
+// newCatalogSnapshot indexes a listing. It also returns which elements have the
+// identifier or the names of an earlier one.
 func newCatalogSnapshot(pairs []CoinNetwork) (s *CatalogSnapshot, repeated []int) {
 	s = &CatalogSnapshot{
 		FetchedAt: time.Now(),
@@ -102,7 +101,7 @@ func newCatalogSnapshot(pairs []CoinNetwork) (s *CatalogSnapshot, repeated []int
 	}
 	for i := range pairs {
 		p := &pairs[i]
-		newID, newName := enter(s.byID, p.ID, p), enter(s.byName, p.pairName(), p)
+		newID, newName := index(s.byID, p.ID, p), index(s.byName, p.pairName(), p)
 		if !newID || !newName {
 			repeated = append(repeated, i)
 		}
@@ -118,14 +117,14 @@ func newCatalogSnapshot(pairs []CoinNetwork) (s *CatalogSnapshot, repeated []int
 	return s, repeated
 }
 
-// enter adds a pair to an index and reports whether its key is new there. A key
-// that is not stands for nothing from then on.
-func enter[K comparable](index map[K]*CoinNetwork, key K, p *CoinNetwork) bool {
-	_, known := index[key]
+// index adds a pair to an index and reports whether its key is new there. A key that is
+// not new has no pair from then on.
+func index[K comparable](pairs map[K]*CoinNetwork, key K, p *CoinNetwork) bool {
+	_, known := pairs[key]
 	if known {
 		p = nil
 	}
-	index[key] = p
+	pairs[key] = p
 	return !known
 }
 
@@ -146,8 +145,7 @@ func (s *CatalogSnapshot) Find(coinSymbol, networkName string) (*CoinNetwork, bo
 // there is none. The symbol must match exactly.
 func (s *CatalogSnapshot) Networks(coinSymbol string) []*CoinNetwork { return s.bySymbol[coinSymbol] }
 
-// All yields every record as it is listed, those that are listed twice
-// included.
+// All yields every record in the order of the listing, repeated ones included.
 func (s *CatalogSnapshot) All() iter.Seq[*CoinNetwork] {
 	return func(yield func(*CoinNetwork) bool) {
 		for i := range s.pairs {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // A CoinNetwork is a coin on a network: INTERFACE.md, "Coin-network record".
@@ -18,33 +20,33 @@ type CoinNetwork struct {
 	Depositable    bool            // whether deposits are possible
 	Withdrawable   bool            // whether withdrawals are possible
 	Confirmations  int             // how many confirmations are required
-	ArrivalTime    int             // the service states no unit
-	ExpirationTime int             // the service states no unit
+	ArrivalTime    int             // the interface states no unit
+	ExpirationTime int             // the interface states no unit
 	NetworkID      string          // equals Network.ID
 	CoinID         string          // equals Coin.ID
-	CreatedAt      time.Time       // in UTC; zero when the service gave none that can be read
-	UpdatedAt      time.Time       // in UTC; zero when the service gave none that can be read
+	CreatedAt      time.Time       // in UTC; zero when missing or unreadable
+	UpdatedAt      time.Time       // in UTC; zero when missing or unreadable
 	Network        Network
 	Coin           Coin
 }
 
-var coinNetworkFields = fields[CoinNetwork]{
-	required("id", (*decoder).identifier, func(p *CoinNetwork) *string { return &p.ID }),
-	required("withdrawalFee", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.WithdrawalFee }),
-	required("swapFee", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.SwapFee }),
-	required("minWithdraw", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.MinWithdraw }),
-	required("maxWithdraw", (*decoder).amount, func(p *CoinNetwork) *decimal.Decimal { return &p.MaxWithdraw }),
-	required("depositable", (*decoder).flag, func(p *CoinNetwork) *bool { return &p.Depositable }),
-	required("withdrawable", (*decoder).flag, func(p *CoinNetwork) *bool { return &p.Withdrawable }),
-	required("confirmation", (*decoder).integer, func(p *CoinNetwork) *int { return &p.Confirmations }),
-	required("arrivalTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ArrivalTime }),
-	required("expirationTime", (*decoder).integer, func(p *CoinNetwork) *int { return &p.ExpirationTime }),
-	matching(required("networkId", (*decoder).reference, func(p *CoinNetwork) *string { return &p.NetworkID }), networkIDs),
-	matching(required("coinId", (*decoder).reference, func(p *CoinNetwork) *string { return &p.CoinID }), coinIDs),
-	timeField("created_at", func(p *CoinNetwork) *time.Time { return &p.CreatedAt }),
-	timeField("updated_at", func(p *CoinNetwork) *time.Time { return &p.UpdatedAt }),
-	matching(recordField("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }, keptNetworks), networkIDs),
-	matching(recordField("coin", coinFields, func(p *CoinNetwork) *Coin { return &p.Coin }, keptCoins), coinIDs),
+var coinNetworkFields = strictjson.Fields[CoinNetwork]{
+	strictjson.Required("id", (*strictjson.Decoder).ID, func(p *CoinNetwork) *string { return &p.ID }),
+	strictjson.Required("withdrawalFee", (*strictjson.Decoder).Amount, func(p *CoinNetwork) *decimal.Decimal { return &p.WithdrawalFee }),
+	strictjson.Required("swapFee", (*strictjson.Decoder).Amount, func(p *CoinNetwork) *decimal.Decimal { return &p.SwapFee }),
+	strictjson.Required("minWithdraw", (*strictjson.Decoder).Amount, func(p *CoinNetwork) *decimal.Decimal { return &p.MinWithdraw }),
+	strictjson.Required("maxWithdraw", (*strictjson.Decoder).Amount, func(p *CoinNetwork) *decimal.Decimal { return &p.MaxWithdraw }),
+	strictjson.Required("depositable", (*strictjson.Decoder).Bool, func(p *CoinNetwork) *bool { return &p.Depositable }),
+	strictjson.Required("withdrawable", (*strictjson.Decoder).Bool, func(p *CoinNetwork) *bool { return &p.Withdrawable }),
+	strictjson.Required("confirmation", (*strictjson.Decoder).Int, func(p *CoinNetwork) *int { return &p.Confirmations }),
+	strictjson.Required("arrivalTime", (*strictjson.Decoder).Int, func(p *CoinNetwork) *int { return &p.ArrivalTime }),
+	strictjson.Required("expirationTime", (*strictjson.Decoder).Int, func(p *CoinNetwork) *int { return &p.ExpirationTime }),
+	strictjson.Matching(strictjson.Required("networkId", (*strictjson.Decoder).Repeated, func(p *CoinNetwork) *string { return &p.NetworkID }), networkIDs),
+	strictjson.Matching(strictjson.Required("coinId", (*strictjson.Decoder).Repeated, func(p *CoinNetwork) *string { return &p.CoinID }), coinIDs),
+	strictjson.Timestamp("created_at", func(p *CoinNetwork) *time.Time { return &p.CreatedAt }),
+	strictjson.Timestamp("updated_at", func(p *CoinNetwork) *time.Time { return &p.UpdatedAt }),
+	strictjson.Matching(strictjson.Nested("network", networkFields, func(p *CoinNetwork) *Network { return &p.Network }), networkIDs),
+	strictjson.Matching(strictjson.Nested("coin", coinFields, func(p *CoinNetwork) *Coin { return &p.Coin }), coinIDs),
 }
 
 func networkIDs(p *CoinNetwork) (string, string) { return p.NetworkID, p.Network.ID }
@@ -55,16 +57,16 @@ type Network struct {
 	ID        string // in UUID format
 	Name      string // for example the name of a blockchain
 	IsActive  bool
-	CreatedAt time.Time // in UTC; zero when the service gave none that can be read
-	UpdatedAt time.Time // in UTC; zero when the service gave none that can be read
+	CreatedAt time.Time // in UTC; zero when missing or unreadable
+	UpdatedAt time.Time // in UTC; zero when missing or unreadable
 }
 
-var networkFields = fields[Network]{
-	required("id", (*decoder).nonEmpty, func(n *Network) *string { return &n.ID }),
-	required("name", (*decoder).text, func(n *Network) *string { return &n.Name }),
-	required("isActive", (*decoder).flag, func(n *Network) *bool { return &n.IsActive }),
-	timeField("created_at", func(n *Network) *time.Time { return &n.CreatedAt }),
-	timeField("updated_at", func(n *Network) *time.Time { return &n.UpdatedAt }),
+var networkFields = strictjson.Fields[Network]{
+	strictjson.Required("id", (*strictjson.Decoder).NonEmpty, func(n *Network) *string { return &n.ID }),
+	strictjson.Required("name", (*strictjson.Decoder).Text, func(n *Network) *string { return &n.Name }),
+	strictjson.Required("isActive", (*strictjson.Decoder).Bool, func(n *Network) *bool { return &n.IsActive }),
+	strictjson.Timestamp("created_at", func(n *Network) *time.Time { return &n.CreatedAt }),
+	strictjson.Timestamp("updated_at", func(n *Network) *time.Time { return &n.UpdatedAt }),
 }
 
 // A Coin is a cryptocurrency: INTERFACE.md, "Coin record".
@@ -75,29 +77,29 @@ type Coin struct {
 	Precision int             // number of decimal places
 	MinAmount decimal.Decimal // the least amount, in units of the coin
 	IsActive  bool
-	CreatedAt time.Time // in UTC; zero when the service gave none that can be read
-	UpdatedAt time.Time // in UTC; zero when the service gave none that can be read
+	CreatedAt time.Time // in UTC; zero when missing or unreadable
+	UpdatedAt time.Time // in UTC; zero when missing or unreadable
 }
 
-var coinFields = fields[Coin]{
-	required("id", (*decoder).nonEmpty, func(c *Coin) *string { return &c.ID }),
-	required("name", (*decoder).text, func(c *Coin) *string { return &c.Name }),
-	required("symbol", (*decoder).nonEmpty, func(c *Coin) *string { return &c.Symbol }),
-	required("precision", (*decoder).integer, func(c *Coin) *int { return &c.Precision }),
-	required("minAmount", (*decoder).amount, func(c *Coin) *decimal.Decimal { return &c.MinAmount }),
-	required("isActive", (*decoder).flag, func(c *Coin) *bool { return &c.IsActive }),
-	timeField("created_at", func(c *Coin) *time.Time { return &c.CreatedAt }),
-	timeField("updated_at", func(c *Coin) *time.Time { return &c.UpdatedAt }),
+var coinFields = strictjson.Fields[Coin]{
+	strictjson.Required("id", (*strictjson.Decoder).NonEmpty, func(c *Coin) *string { return &c.ID }),
+	strictjson.Required("name", (*strictjson.Decoder).Text, func(c *Coin) *string { return &c.Name }),
+	strictjson.Required("symbol", (*strictjson.Decoder).NonEmpty, func(c *Coin) *string { return &c.Symbol }),
+	strictjson.Required("precision", (*strictjson.Decoder).Int, func(c *Coin) *int { return &c.Precision }),
+	strictjson.Required("minAmount", (*strictjson.Decoder).Amount, func(c *Coin) *decimal.Decimal { return &c.MinAmount }),
+	strictjson.Required("isActive", (*strictjson.Decoder).Bool, func(c *Coin) *bool { return &c.IsActive }),
+	strictjson.Timestamp("created_at", func(c *Coin) *time.Time { return &c.CreatedAt }),
+	strictjson.Timestamp("updated_at", func(c *Coin) *time.Time { return &c.UpdatedAt }),
 }
 
 var (
-	readPairs       = many(coinNetworkFields)
-	readPair        = one(coinNetworkFields)
-	readPairOrPairs = oneOrMany(coinNetworkFields)
+	readPairs       = strictjson.Many(coinNetworkFields)
+	readPair        = strictjson.One(coinNetworkFields)
+	readPairOrPairs = strictjson.OneOrMany(coinNetworkFields)
 )
 
-// CoinNetworks lists all coins on all their networks, one element per pair. A
-// listing of none is empty, not nil.
+// CoinNetworks lists all coins on all their networks, one element per pair. An empty
+// listing is not nil.
 //
 // GET /api/networks-coins
 func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNetwork, error) {
@@ -107,25 +109,25 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	}, readPairs, opts)
 }
 
-// CoinNetwork returns the pair of an identifier from the listing: 1 to 256
-// bytes without any of / \ % ? #. A record with another identifier is an error
-// that matches [ErrResponseMismatch]. The body is not shown by the interface: a
-// record is read, or an array of one.
+// CoinNetwork returns the pair with an identifier from the listing: 1 to 256 bytes
+// without any of / \ % ? #. A record with another identifier is an error that matches
+// [ErrResponseMismatch]. The interface does not show the response: a record is
+// accepted, or an array of one.
 //
 // GET /api/networks-coins/{id}
 func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption) (*CoinNetwork, error) {
 	return do(ctx, c, call{
-		op:    opCoinNetwork,
-		route: "/api/networks-coins/{id}",
-		args:  [2]string{id},
-		id:    id,
+		op:       opCoinNetwork,
+		route:    "/api/networks-coins/{id}",
+		args:     [2]string{id},
+		expectID: id,
 	}, readPair, opts)
 }
 
-// CoinNetworkBySymbol returns the pair of a coin and a network. Both names are
-// sent as given: 1 to 256 bytes without any of / \ % ? #. The body is not shown
-// by the interface: a record is read, or an array of one; whose symbol and
-// network it has is for the caller to see.
+// CoinNetworkBySymbol returns the pair of a coin and a network. Both names are sent
+// as given: 1 to 256 bytes without any of / \ % ? #. The interface does not show the
+// response: a record is accepted, or an array of one; the caller must verify its
+// symbol and network.
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
 func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkName string, opts ...CallOption) (*CoinNetwork, error) {
@@ -136,10 +138,10 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 	}, readPair, opts)
 }
 
-// CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as
-// given: 1 to 256 bytes without any of / \ % ? #. The interface marks the
-// network's name as not required and does not show the body: an array is read,
-// or one record as an array of one.
+// CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as given: 1
+// to 256 bytes without any of / \ % ? #. The interface marks the name of the network
+// as not required and does not show the response: an array is accepted, or one
+// record, which is returned as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksBySymbol(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {
@@ -148,4 +150,24 @@ func (c *Client) CoinNetworksBySymbol(ctx context.Context, coinSymbol string, op
 		route: "/api/networks-coins/{coinSymbol}",
 		args:  [2]string{coinSymbol},
 	}, readPairOrPairs, opts)
+}
+
+// coinSymbolOf finds the symbol of the coin that a record of an undocumented shape is
+// about: as text, or in a coin record.
+func coinSymbolOf(members []strictjson.Node) string {
+	m, _ := strictjson.Member(members, "symbol", "coinSymbol", "coin", "currency")
+	if inner, ok := strictjson.Member(m.Members(), "symbol"); ok {
+		m = inner
+	}
+	return m.Text()
+}
+
+// networkNameOf finds the name of the network that a record of an undocumented shape
+// is about: as text, or in a network record.
+func networkNameOf(members []strictjson.Node) string {
+	m, _ := strictjson.Member(members, "networkName", "network")
+	if inner, ok := strictjson.Member(m.Members(), "name"); ok {
+		m = inner
+	}
+	return m.Text()
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // Environment variables that [FromEnv] reads.
@@ -15,11 +17,11 @@ const (
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
 )
 
-// FromEnv returns a client as [New] does, with what the environment says: the
-// base URL from GATEWAY_BASE_URL, which is required, and the key from
+// FromEnv returns a client as [New] does, from environment variables: the base URL
+// from GATEWAY_BASE_URL, which is required, and the key from
 // GATEWAY_API_KEY or from the file that GATEWAY_API_KEY_FILE names, which is read
 // once and may end in a line end. Without either the key is empty; with both,
-// and with a file that can not be read, FromEnv fails. A variable that is empty
+// and with a file that cannot be read, FromEnv fails. A variable that is empty
 // counts as not set.
 //
 // What is wrong is an [*ArgumentError] that names the variable, or the option.
@@ -57,26 +59,25 @@ func readKey(name string) (string, error) {
 		return "", badKeyFile(err)
 	}
 	defer func() { _ = file.Close() }()
-	const most int64 = maxKey + int64(len("\r\n")) + 1
-	text, err := io.ReadAll(io.LimitReader(file, most))
+	text, err := io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
 	if err != nil {
 		return "", badKeyFile(err)
 	}
 	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-	if reason := checkKey(key); reason != "" {
+	if reason := validate.APIKey(key); reason != "" {
 		return "", badOption(envAPIKeyFile, "the key in the file "+reason)
 	}
 	return key, nil
 }
 
-// badKeyFile says why a file can not be read, without its name, which could be
+// badKeyFile reports why a file cannot be read, without its name, which could be
 // the key in the wrong variable.
 func badKeyFile(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return badOption(envAPIKeyFile, "the file can not be read: "+oneLine(err))
+	return badOption(envAPIKeyFile, "the file cannot be read: "+oneLine(err))
 }
 
 // inEnv names the variable that an argument of [New] came from.

@@ -3,17 +3,19 @@ package gateway
 import (
 	"bytes"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 const (
-	// successMessage is the constant text of a success: INTERFACE.md,
-	// "Response envelope".
+	// successMessage is the constant text of a success: INTERFACE.md, "Response
+	// envelope".
 	successMessage = "Operation was successful."
 
-	// missingKeyMessage is the text of an answer to a request without the key
+	// missingKeyMessage is the text of a response to a request without the key
 	// header: INTERFACE.md, "Errors", 2.
 	missingKeyMessage = "x-api-key header is required"
 
@@ -21,59 +23,60 @@ const (
 	maxMessage = 1 << 10
 )
 
-// An envelope is what stands around a result.
+// An envelope is what surrounds a result.
 type envelope struct {
-	message    string // at most maxMessage, without the key; empty when absent or not text
+	message    string // at most maxMessage bytes, without the key; empty when absent or not text
 	meta       jsontext.Value
+	emptyMeta  bool // meta is the documented empty object, of which no copy is kept
 	success    bool // the message is the documented one
 	missingKey bool // the message is the documented one for a missing key
 
 	start, end int64 // where the result is in the body, as far as it was read
 }
 
-// open reads a whole answer: the envelope and, with read, the result in it.
-// An error of d is in d.err; refused is an envelope that says no although the
-// status said yes.
-func open[T any](d *decoder, read reader[T]) (result T, e envelope, refused bool) {
+// readEnvelope reads a whole body: the envelope and, with read, the result in it. An
+// error is in d.
+func readEnvelope[T any](d *strictjson.Decoder, read func(*strictjson.Decoder) T) (result T, e envelope) {
 	found := false
-	if d.peek() == 0 && d.eof() {
-		d.broken(errEmptyBody)
-	}
-	d.begin('{')
-	for d.more() {
-		switch string(d.name()) {
+	d.BeginDocument()
+	for d.More() {
+		switch string(d.Name()) {
 		case "message":
 			e.readMessage(d)
 		case "meta":
 			e.readMeta(d)
 		case "result":
 			found = true
-			e.start = d.json.InputOffset()
+			e.start = d.Offset()
 			result = read(d)
-			e.end = d.json.InputOffset()
+			e.end = d.Offset()
 		default:
-			d.pass()
+			d.SkipUnknown()
 		}
 	}
-	if d.end() && !found {
-		d.failAt("result", errMissing)
+	if d.End() && !found {
+		d.FailMissing("result")
 	}
-	if d.err == nil && !d.eof() {
-		d.broken(errTrailing)
-	}
-	return result, e, d.refused || d.empty && !e.success
+	d.EndDocument()
+	return result, e
 }
 
-// openRefusal reads what there is of an envelope in the body of an answer that
-// says no, which need not be an envelope, nor whole.
-func openRefusal(d *decoder) envelope {
-	_, e, _ := open(d, func(d *decoder) struct{} { d.skip(); return struct{}{} })
-	return e
+// skipResult reads over the result of an error response, which need not be an
+// envelope, nor whole.
+func skipResult(d *strictjson.Decoder) struct{} {
+	d.Skip()
+	return struct{}{}
 }
 
-// cut returns the result as it stands in the body, or nothing if not all of it
-// is there.
-func (e envelope) cut(body []byte) jsontext.Value {
+// isError reports whether an envelope is that of an error although the status is
+// 2xx: an empty array where a record is expected, or an empty result without the
+// documented success message.
+func (e *envelope) isError(result strictjson.Content) bool {
+	return result == strictjson.NoRecord || result == strictjson.EmptyResult && !e.success
+}
+
+// resultIn returns the result as it is in the body, or nil if not all of it is there.
+func (e *envelope) resultIn(body []byte) jsontext.Value {
 	if e.end <= e.start || e.end > int64(len(body)) {
 		return nil
 	}
@@ -81,44 +84,36 @@ func (e envelope) cut(body []byte) jsontext.Value {
 }
 
 // readMessage accepts anything, and keeps text.
-func (e *envelope) readMessage(d *decoder) {
-	if d.peek() != '"' {
-		d.skip()
+func (e *envelope) readMessage(d *strictjson.Decoder) {
+	if d.Peek() != '"' {
+		d.Skip()
 		return
 	}
-	value := d.value()
-	if d.err != nil {
+	value := d.Value()
+	if d.Err() != nil {
 		return
 	}
-	message := unquote(value)
+	message := strictjson.Unquote(value)
 	if e.success = string(message) == successMessage; e.success {
-		e.message = d.keys.text(successMessage)
+		e.message = d.Redactor.Text(successMessage)
 		return
 	}
 	e.missingKey = string(message) == missingKeyMessage
-	e.message = strings.Clone(bounded(d.keys.text(string(message)), maxMessage))
+	e.message = strings.Clone(redact.Truncate(d.Redactor.Text(string(message)), maxMessage))
 }
 
-// readMeta accepts anything. The empty object, which it is as described, is
-// not kept for a success that nobody asked to hear more of.
-func (e *envelope) readMeta(d *decoder) {
-	value := d.value()
-	if d.terse && string(value) == "{}" {
-		return
+// readMeta accepts anything.
+func (e *envelope) readMeta(d *strictjson.Decoder) {
+	value := d.Value()
+	if e.emptyMeta = string(value) == "{}"; !e.emptyMeta {
+		e.meta = d.Redactor.JSON(value)
 	}
-	e.meta = d.keys.value(value)
 }
 
-// bounded cuts text to at most so many bytes, between two characters where it
-// is UTF-8.
-func bounded(text string, most int) string {
-	if len(text) <= most {
-		return text
+// metaValue returns a copy of the meta, or nil when there was none.
+func (e *envelope) metaValue() jsontext.Value {
+	if e.emptyMeta {
+		return jsontext.Value("{}")
 	}
-	for cut := most; cut > most-utf8.UTFMax; cut-- {
-		if utf8.RuneStart(text[cut]) {
-			return text[:cut]
-		}
-	}
-	return text[:most]
+	return e.meta.Clone()
 }

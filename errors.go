@@ -12,16 +12,19 @@ import (
 	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/retry"
 )
 
-// Sentinels for [errors.Is]. Each says which errors match it.
+// Sentinels for [errors.Is].
 var (
 	// ErrInvalidArgument matches every [*ArgumentError].
 	ErrInvalidArgument = errors.New("gateway: invalid argument")
 
-	// ErrMissingAPIKey matches a call that needs a key and has none, and an
-	// answer with the service's documented text for a missing key, whatever
-	// its status: INTERFACE.md, "Errors", 2 and 3.
+	// ErrMissingAPIKey matches a call that needs a key and has none, and a
+	// response with the documented text for a missing key, whatever its status:
+	// INTERFACE.md, "Errors", 2 and 3.
 	ErrMissingAPIKey = errors.New("gateway: API key is missing")
 
 	ErrUnauthorized = errors.New("gateway: unauthorized") // ErrUnauthorized matches an [*APIError] of status 401.
@@ -36,15 +39,15 @@ var (
 	ErrTimeout = errors.New("gateway: timeout")
 
 	// ErrNotSent matches every [*ArgumentError], and a [*TransportError] of
-	// [Client.CreateInvoice] of which it is proved that this call sent no byte
-	// of the invoice.
+	// [Client.CreateInvoice] where it is proved that the call sent no byte of the
+	// invoice.
 	ErrNotSent = errors.New("gateway: invoice was not sent")
 
 	// ErrOutcomeUnknown matches an [*OutcomeUnknownError].
 	ErrOutcomeUnknown = errors.New("gateway: outcome unknown")
 
-	// ErrRedirect matches a [*TransportError] for an answer of 3xx. The client
-	// follows none: the key would go along.
+	// ErrRedirect matches a [*TransportError] for a response of 3xx. The client
+	// follows none: it would send the key to another host.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
 	// ErrResponseTooLarge matches a [*TransportError] for a body over the
@@ -55,41 +58,52 @@ var (
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrOrderInFlight matches the error of a [Client.CreateInvoice] for an
-	// order that another one is creating at this moment. Nothing was sent.
+	// ErrOrderInFlight matches the error of a [Client.CreateInvoice] for an order
+	// for which another call is in flight. Nothing was sent.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
-	// ErrOrderOutcomeUnknown matches the error of a [Client.CreateInvoice] for
-	// an order of which an earlier outcome is unknown. Nothing was sent.
-	// [AllowResubmit] lets it through, once it is known that there is none.
+	// ErrOrderOutcomeUnknown matches the error of a [Client.CreateInvoice] for an
+	// order whose earlier outcome is unknown. Nothing was sent. [AllowResubmit]
+	// permits it, once it is known that there is no invoice.
 	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
+)
+
+// Names of the operations in errors, contexts, attempts and drift.
+const (
+	opCoinNetworks        = "coin_networks"
+	opCoinNetwork         = "coin_network"
+	opCoinNetworkBySymbol = "coin_network_by_symbol"
+	opExchangeRates       = "exchange_rates"
+	opBalance             = "balance"
+	opCreateInvoice       = "create_invoice"
+	opWithdrawal          = "withdrawal"
 )
 
 // Phases of a [TransportError]: how far its last attempt came.
 const (
-	PhaseStart   = "start"   // before a connection was asked for: the context had ended, or the key's source, the order guard or the caller's transport refused
+	PhaseStart   = "start"   // before a connection was requested: the context had ended, or the key's source, the order guard or the caller's transport refused
 	PhaseDial    = "dial"    // looking up or connecting to the host
 	PhaseProxy   = "proxy"   // connecting through the proxy
 	PhaseTLS     = "tls"     // the TLS handshake
 	PhaseWrite   = "write"   // sending the request
-	PhaseWait    = "wait"    // waiting for the answer's header, or of a [Cache] for a load
-	PhaseRead    = "read"    // reading the answer's body
+	PhaseWait    = "wait"    // waiting for the header of the response, or in a [Cache] for a load
+	PhaseRead    = "read"    // reading the body of the response
 	PhaseBackoff = "backoff" // waiting between two attempts
 )
 
-// Outcome says what became of the invoice of one call. The zero value is
-// [OutcomeUnknown], the safe answer.
+// Outcome is what is known of the invoice of one call. The zero value is
+// [OutcomeUnknown], the safe one.
 type Outcome int8
 
 const (
-	// OutcomeUnknown: the invoice may or may not exist. Do not send it again
-	// before looking it up.
+	// OutcomeUnknown: the invoice may or may not exist. Look it up before sending it
+	// again.
 	OutcomeUnknown Outcome = iota
 	// OutcomeSucceeded: the invoice was created.
 	OutcomeSucceeded
-	// OutcomeNotSent: this call sent no byte of the invoice. It says nothing of
-	// an earlier call for the order: an error that matches
-	// [ErrOrderOutcomeUnknown] is of this outcome too.
+	// OutcomeNotSent: this call sent no byte of the invoice. It implies nothing about
+	// an earlier call for the order: an error that matches [ErrOrderOutcomeUnknown]
+	// has this outcome too.
 	OutcomeNotSent
 	// OutcomeRejected: the service refused the request. This call created no
 	// invoice.
@@ -113,17 +127,17 @@ func (o Outcome) String() string {
 	}
 }
 
-// A callError is an error of this package. It alone says what became of its
-// call: what other errors stand in its chain proves nothing.
+// A callError is an error of this package. It alone decides the outcome of its call:
+// other errors in its chain prove nothing.
 type callError interface {
 	error
-	outcome() Outcome // if the call was a create-invoice
-	again() bool      // whether the same call may be made again
+	outcome() Outcome  // if the call was a create-invoice
+	isRetryable() bool // the same call may be made again
 }
 
-// OutcomeOf says what the error of a [Client.CreateInvoice] means for the
-// invoice. It is [OutcomeSucceeded] for nil and [OutcomeUnknown] for an error
-// that it does not know.
+// OutcomeOf returns what the error of a [Client.CreateInvoice] means for the invoice.
+// It is [OutcomeSucceeded] for nil and [OutcomeUnknown] for an error of another
+// package.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeSucceeded
@@ -141,8 +155,8 @@ func OutcomeOf(err error) Outcome {
 	}
 }
 
-// refusesInvoice reports whether status proves that no invoice was created.
-// A code that is not listed proves nothing.
+// refusesInvoice reports whether status proves that no invoice was created. A code
+// that is not listed proves nothing.
 func refusesInvoice(status int) bool {
 	switch {
 	case status >= 400 && status <= 407, status >= 409 && status <= 417:
@@ -155,19 +169,19 @@ func refusesInvoice(status int) bool {
 	return false
 }
 
-// SafeToRetry reports whether the same call may be made again: it can not
-// double an invoice, and it may succeed. It is false for nil, for an error of
-// another package and for a call without an answer that its caller has ended.
+// SafeToRetry reports whether the same call may be made again: it cannot double an
+// invoice, and it may succeed. It is false for nil, for an error of another package
+// and for a call without a response whose context has ended.
 func SafeToRetry(err error) bool {
 	own, ok := errors.AsType[callError](err)
-	return ok && !errors.Is(err, ErrOutcomeUnknown) && own.again()
+	return ok && !errors.Is(err, ErrOutcomeUnknown) && own.isRetryable()
 }
 
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
 // It matches [ErrInvalidArgument] and [ErrNotSent].
 type ArgumentError struct {
-	Op     string // the operation, such as "create_invoice"; else "new", "cache" or what computes, such as "to_coin"
-	Name   string // the argument, option or field, as INTERFACE.md spells it where it does, such as "orderId"
+	Op     string // the operation, such as "create_invoice"; else "new", "cache" or the computation, such as "to_coin"
+	Name   string // the argument, option or field, as INTERFACE.md names it where it does, such as "orderId"
 	Reason string // what is wrong with it; never its value
 
 	err error
@@ -183,40 +197,39 @@ func (e *ArgumentError) Is(target error) bool {
 	return target == ErrInvalidArgument || target == ErrNotSent
 }
 
-// Unwrap returns what says more: [ErrMissingAPIKey], or the refusal of the
-// [OrderGuard]; or nil.
+// Unwrap returns the reason: [ErrMissingAPIKey], or the refusal of the [OrderGuard];
+// or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
 
-func (e *ArgumentError) outcome() Outcome { return OutcomeNotSent }
-func (e *ArgumentError) again() bool      { return false }
+func (e *ArgumentError) outcome() Outcome  { return OutcomeNotSent }
+func (e *ArgumentError) isRetryable() bool { return false }
 
-// An APIError is an answer of the service that says no: any status of 400 or
-// above, or a 2xx that carries an error envelope.
+// An APIError is an error response of the service: any status of 400 or above, or a
+// 2xx with an error envelope.
 type APIError struct {
 	Op         string
 	StatusCode int
-	Message    string         // the envelope's message, at most 1 KiB; empty when the answer was not an envelope
+	Message    string         // the envelope's message, at most 1 KiB; empty when the response was not an envelope
 	Meta       jsontext.Value // the envelope's meta; nil when there was none
-	Body       []byte         // at most the first 8 KiB of the answer, without the key
-	Header     http.Header    // what helps to find the answer in a log, such as Date and X-Request-Id
-	RetryAfter time.Duration  // what the service asked to wait; 0 when it asked nothing
-	Attempts   int            // how often the request was sent, this answer's included
+	Body       []byte         // at most the first 8 KiB of the response, without the key
+	Header     http.Header    // what helps to find the response in a log, such as Date and X-Request-Id
+	RetryAfter time.Duration  // what the service asked to wait; 0 for nothing
+	Attempts   int            // how many attempts were made, this one included
 
 	missingKey bool
-	unread     bool // of an attempt that was made again: only an [Observer] sees it
+	unread     bool // it is retried by its status: only an [Observer] sees it
 	note       string
 }
 
-// Error returns one line: the operation, the status and the service's words,
-// quoted.
+// Error returns one line: the operation, the status and the service's message, quoted.
 func (e *APIError) Error() string {
-	words := fmt.Sprintf("%q", e.Message)
+	message := fmt.Sprintf("%q", e.Message)
 	if e.unread {
-		words = "will be tried again"
+		message = "will be retried"
 	} else if e.Message == "" {
-		words = "no message in the answer: " + sample(e.Body)
+		message = "no message in the response: " + sample(e.Body)
 	}
-	text := fmt.Sprintf("gateway: %s: %d: %s", e.Op, e.StatusCode, words)
+	text := fmt.Sprintf("gateway: %s: %d: %s", e.Op, e.StatusCode, message)
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
@@ -252,52 +265,51 @@ func (e *APIError) outcome() Outcome {
 	return OutcomeUnknown
 }
 
-func (e *APIError) again() bool {
-	return passingStatus(e.StatusCode) && (e.Op != opCreateInvoice || refusesInvoice(e.StatusCode))
+func (e *APIError) isRetryable() bool {
+	return retry.Status(e.StatusCode) && (e.Op != opCreateInvoice || refusesInvoice(e.StatusCode))
 }
 
-// A DecodeError is an answer that the client does not understand.
+// A DecodeError is a response that the client cannot decode.
 type DecodeError struct {
 	Op          string
 	StatusCode  int
 	ContentType string
-	Pointer     string // where in the answer, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
-	Body        []byte // at most the first 8 KiB of the answer, without the key
+	Pointer     string // where in the response, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
+	Body        []byte // at most the first 8 KiB of the response, without the key
 	Err         error
 
-	passing bool
+	retryable bool
 }
 
-// Error returns one line: the operation, the status, the place, what is wrong
-// there and a sample of the answer.
+// Error returns one line: the operation, the status, the place, what is wrong there and
+// a sample of the response.
 func (e *DecodeError) Error() string {
 	place := ""
 	if e.Pointer != "" {
 		place = printable(e.Pointer) + ": "
 	}
-	return fmt.Sprintf("gateway: %s: %d: answer not understood: %s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), sample(e.Body))
+	return fmt.Sprintf("gateway: %s: %d: response not understood: %s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), sample(e.Body))
 }
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-func (e *DecodeError) outcome() Outcome { return OutcomeUnknown }
-func (e *DecodeError) again() bool      { return e.passing && e.Op != opCreateInvoice }
+func (e *DecodeError) outcome() Outcome  { return OutcomeUnknown }
+func (e *DecodeError) isRetryable() bool { return e.retryable && e.Op != opCreateInvoice }
 
-// A TransportError is a call without a usable answer: none came, it was cut,
-// it was too large ([ErrResponseTooLarge]) or it was a redirect
-// ([ErrRedirect]).
+// A TransportError is a call without a usable response: none came, it was cut, it was
+// too large ([ErrResponseTooLarge]) or it was a redirect ([ErrRedirect]).
 type TransportError struct {
 	Op         string
 	Phase      string // how far the last attempt came; see [PhaseDial] and the others
-	Attempts   int    // how often the request was tried; 0 when it never was
-	LastStatus int    // the status of the last answer of any attempt; 0 when there was none
+	Attempts   int    // how many attempts were made; 0 for none
+	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error
 
-	notSent bool
-	timeout bool
-	passing bool
-	note    string
+	notSent   bool
+	timeout   bool
+	retryable bool
+	note      string
 }
 
 // Error returns one line: the operation, how far it came and why it ended.
@@ -330,23 +342,23 @@ func (e *TransportError) outcome() Outcome {
 	return OutcomeUnknown
 }
 
-func (e *TransportError) again() bool {
-	return e.passing && (e.Op != opCreateInvoice || e.notSent)
+func (e *TransportError) isRetryable() bool {
+	return e.retryable && (e.Op != opCreateInvoice || e.notSent)
 }
 
-// An OutcomeUnknownError says that an invoice may or may not have been
-// created. Look the order up at the service before sending it again.
+// An OutcomeUnknownError reports that an invoice may or may not have been created.
+// Look the order up at the service before sending it again.
 //
-// It matches [ErrOutcomeUnknown] and nothing else, and as a [net.Error] it is
-// neither a timeout nor temporary: no generic helper may repeat the call, and
-// no handler of cancelled requests may swallow it.
+// It matches [ErrOutcomeUnknown] and nothing else, and as a [net.Error] it is neither
+// a timeout nor temporary: no generic helper may repeat the call, and no handler of
+// cancelled requests may drop the error.
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
 	Op         string
 	OrderID    string
-	StatusCode int       // the status of the answer; 0 when none came
-	Body       []byte    // at most the first 8 KiB of the answer, without the key
+	StatusCode int       // the status of the response; 0 when none came
+	Body       []byte    // at most the first 8 KiB of the response, without the key
 	SentAt     time.Time // when the attempt that may have reached the service began
 	Cause      error     // why the outcome is unknown; deliberately not unwrapped
 }
@@ -361,14 +373,57 @@ func (e *OutcomeUnknownError) Error() string {
 // Is reports whether target is [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 
-// Timeout is false: a timeout invites to send again.
+// Timeout is false: helpers that retry would repeat the call after a timeout.
 func (e *OutcomeUnknownError) Timeout() bool { return false }
 
-// Temporary is false: a temporary error invites to send again.
+// Temporary is false: helpers that retry would repeat the call.
 func (e *OutcomeUnknownError) Temporary() bool { return false }
 
-func (e *OutcomeUnknownError) outcome() Outcome { return OutcomeUnknown }
-func (e *OutcomeUnknownError) again() bool      { return false }
+func (e *OutcomeUnknownError) outcome() Outcome  { return OutcomeUnknown }
+func (e *OutcomeUnknownError) isRetryable() bool { return false }
+
+// A WithdrawalFailedError is the end of a wait for a withdrawal that is
+// FAILED.
+type WithdrawalFailedError struct {
+	Withdrawal *Withdrawal
+}
+
+// Error returns one line that names the withdrawal.
+func (e *WithdrawalFailedError) Error() string {
+	var w Withdrawal
+	if e.Withdrawal != nil {
+		w = *e.Withdrawal
+	}
+	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
+}
+
+// A WaitError is a wait that ended before the withdrawal did: the context ended, or
+// another poll would not help, such as after a refusal or a response that cannot be
+// decoded.
+type WaitError struct {
+	WithdrawRequestID string
+	Last              *Withdrawal // as it was last seen; nil when it never was
+	Polls             int         // how many polls were made
+	Fault             error       // the last failure after which polling went on; nil for none
+	Err               error       // why the wait ended
+}
+
+// Error returns one line: the withdrawal, the last status seen and why the
+// wait ended.
+func (e *WaitError) Error() string {
+	seen := "never seen"
+	if e.Last != nil {
+		seen = fmt.Sprintf("last seen %q", e.Last.Status)
+	}
+	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
+	if e.Fault != nil {
+		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -391,7 +446,7 @@ func oneLine(err error) string {
 	return printable(strings.Join(strings.Fields(text), " "))
 }
 
-// printable escapes what could forge a line of a log.
+// printable escapes what could forge a line in a log.
 func printable(text string) string {
 	if !strings.ContainsFunc(text, func(char rune) bool { return !unicode.IsPrint(char) }) {
 		return text
@@ -400,7 +455,7 @@ func printable(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// history says in a text what came before the last attempt.
+// history describes what came before the last attempt.
 func history(attempts int, note string) string {
 	var parts []string
 	if attempts > 1 {
@@ -415,37 +470,37 @@ func history(attempts int, note string) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// A foreignError stands for an error of somebody else: of the caller's
-// transport, context or order guard. Of the error it shows a text without keys
-// and passwords, and it answers what [errors.Is] and [errors.As] ask, but for
-// what is ours: that is for this call to say, and the error may be of another.
-type foreignError struct {
+// A sanitizedError replaces an error of the caller's: of a transport, context, key
+// source or order guard. Its text has no keys and no passwords. It passes on
+// [errors.Is] and [errors.As], except for what is ours, which only this call may
+// decide: the error may be that of another call.
+type sanitizedError struct {
 	text string
 	is   func(target error) bool
 	as   func(target any) bool
 }
 
-// maxForeignText bounds the text of somebody else's error, in bytes.
-const maxForeignText = 1 << 10
+// maxSanitizedText bounds the text of a sanitizedError, in bytes.
+const maxSanitizedText = 1 << 10
 
-func foreign(err error, keys redactor) error {
+func sanitize(err error, keys redact.Redactor) error {
 	whole := err.Error()
-	text := withoutPassword(string(keys.snippet([]byte(whole), maxForeignText)), len(whole) > maxForeignText)
-	return &foreignError{
-		text: bounded(text, maxForeignText),
+	text := redact.Passwords(string(keys.Snippet([]byte(whole), maxSanitizedText)), len(whole) > maxSanitizedText)
+	return &sanitizedError{
+		text: redact.Truncate(text, maxSanitizedText),
 		is:   func(target error) bool { return errors.Is(err, target) },
 		as:   func(target any) bool { return errors.As(err, target) },
 	}
 }
 
-func (e *foreignError) Error() string { return e.text }
+func (e *sanitizedError) Error() string { return e.text }
 
-// MarshalText returns the text, for whoever logs errors as JSON.
-func (e *foreignError) MarshalText() ([]byte, error) { return []byte(e.text), nil }
+// MarshalText returns the text, for loggers that write errors as JSON.
+func (e *sanitizedError) MarshalText() ([]byte, error) { return []byte(e.text), nil }
 
-func (e *foreignError) Is(target error) bool { return !isSentinel(target) && e.is(target) }
+func (e *sanitizedError) Is(target error) bool { return !isSentinel(target) && e.is(target) }
 
-func (e *foreignError) As(target any) bool {
+func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
 		**WithdrawalFailedError, **WaitError, *callError:
@@ -464,15 +519,15 @@ func sentinels() []error {
 	}
 }
 
-// ended is the error of a context that has ended, with its cause where the
+// contextError is the error of a context that has ended, with its cause where the
 // caller gave one.
-func ended(ctx context.Context, keys redactor) error {
+func contextError(ctx context.Context, keys redact.Redactor) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err != context.Canceled && err != context.DeadlineExceeded {
-		err = foreign(err, keys) // of a context of the caller's own making
+		err = sanitize(err, keys) // a context of the caller's own type
 	}
 	if cause == nil || errors.Is(err, cause) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", err, foreign(cause, keys))
+	return fmt.Errorf("%w: %w", err, sanitize(cause, keys))
 }

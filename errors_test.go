@@ -54,27 +54,27 @@ var failures = []struct {
 	},
 	{
 		name: "a refusal that is a web page", trip: statusTrip(403, "<html>\nno</html>"), call: withdrawalCall,
-		text:    `gateway: withdrawal: 403: no message in the answer: "<html>\nno</html>"`,
+		text:    `gateway: withdrawal: 403: no message in the response: "<html>\nno</html>"`,
 		matches: []error{gateway.ErrForbidden}, outcome: gateway.OutcomeRejected,
 	},
 	{
 		name: "a refusal without a body", trip: statusTrip(400, ""), call: withdrawalCall,
-		text:    `gateway: withdrawal: 400: no message in the answer: empty body`,
+		text:    `gateway: withdrawal: 400: no message in the response: empty body`,
 		outcome: gateway.OutcomeRejected,
 	},
 	{
 		name: "a refusal with a long body", trip: statusTrip(400, strings.Repeat("a", 500)), call: withdrawalCall,
-		text:    `gateway: withdrawal: 400: no message in the answer: "` + strings.Repeat("a", 120) + `"…`,
+		text:    `gateway: withdrawal: 400: no message in the response: "` + strings.Repeat("a", 120) + `"…`,
 		outcome: gateway.OutcomeRejected,
 	},
 	{
 		name: "a refusal with a body that just fits", trip: statusTrip(400, strings.Repeat("a", 120)), call: withdrawalCall,
-		text:    `gateway: withdrawal: 400: no message in the answer: "` + strings.Repeat("a", 120) + `"`,
+		text:    `gateway: withdrawal: 400: no message in the response: "` + strings.Repeat("a", 120) + `"`,
 		outcome: gateway.OutcomeRejected,
 	},
 	{
 		name: "a server error after all attempts", trip: statusTrip(502, ""), call: withdrawalCall,
-		text:    `gateway: withdrawal: 502: no message in the answer: empty body (3 attempts)`,
+		text:    `gateway: withdrawal: 502: no message in the response: empty body (3 attempts)`,
 		matches: []error{gateway.ErrServer}, safe: true,
 	},
 	{
@@ -88,11 +88,11 @@ var failures = []struct {
 	},
 	{
 		name: "an answer that is not understood", trip: statusTrip(200, "<html>"), call: withdrawalCall,
-		text: "gateway: withdrawal: 200: answer not understood: ",
+		text: "gateway: withdrawal: 200: response not understood: ",
 	},
 	{
 		name: "another withdrawal", trip: statusTrip(201, enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))),
-		call: withdrawalCall, text: "gateway: withdrawal: 201: answer not understood: /result/withdrawRequestId: another record than the one asked for: ",
+		call: withdrawalCall, text: "gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: another record than the one asked for: ",
 		matches: []error{gateway.ErrResponseMismatch},
 	},
 	{
@@ -107,7 +107,7 @@ var failures = []struct {
 	},
 	{
 		name: "an attempt that takes too long", trip: hangTrip, call: withdrawalCall,
-		text:    "gateway: withdrawal: wait: no answer within 15s (3 attempts)",
+		text:    "gateway: withdrawal: wait: no response within 15s (3 attempts)",
 		matches: []error{gateway.ErrTimeout}, safe: true, isTimeout: true,
 	},
 	{
@@ -154,7 +154,7 @@ var failures = []struct {
 	{
 		name: "an invoice that took too long", trip: hangAfterReading, call: invoiceCall,
 		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
-			`look it up before sending it again: wait: no answer within 1m0s`,
+			`look it up before sending it again: wait: no response within 1m0s`,
 		matches: []error{gateway.ErrOutcomeUnknown},
 	},
 	{

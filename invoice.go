@@ -10,15 +10,18 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// An InvoiceRequest asks for an invoice: INTERFACE.md, "Create invoice".
-// Amounts are greater than zero, with at most 64 digits, 30 of them decimal
-// places; they are written exactly, zeros at the end included. Texts are valid
-// UTF-8 without control characters, at most 1,024 bytes, and neither begin nor
-// end with a space.
+// An InvoiceRequest asks for an invoice: INTERFACE.md, "Create invoice". Amounts are
+// above zero, with at most 64 digits, at most 30 of them decimal places; they are
+// written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
+// bytes, without control characters or surrounding space.
 type InvoiceRequest struct {
-	OrderID      string          // required: the merchant's own identifier of the order, unique
+	OrderID      string          // required: the merchant's unique identifier of the order
 	Price        decimal.Decimal // required: in the fiat currency
 	Amount       decimal.Decimal // required: the order's amount
 	BaseCurrency string          // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
@@ -26,8 +29,8 @@ type InvoiceRequest struct {
 	NetworkName  string          // the network to pay on; left out when empty
 }
 
-// InvoiceFormat is how an invoice is spelled on the wire. INTERFACE.md gives
-// two spellings, in its sample and in its table.
+// InvoiceFormat is how an invoice is written on the wire. INTERFACE.md gives two ways,
+// in its sample and in its table.
 type InvoiceFormat int8
 
 const (
@@ -39,15 +42,15 @@ const (
 	TableInvoiceFormat
 )
 
-// An Invoice is an invoice that was created. What the service answers is not
-// shown by the interface, so it is kept as it came.
+// An Invoice is an invoice that was created. The interface does not show the response,
+// so it is kept as it came.
 type Invoice struct {
 	OrderID string
-	Raw     jsontext.Value // the result of the answer
+	Raw     jsontext.Value // the result of the response
 }
 
-// Decode reads the answer into v, as [json.Unmarshal] does: names match
-// exactly, and a name that is listed twice is an error.
+// Decode decodes Raw into v as [json.Unmarshal] does: names match exactly, and a
+// duplicate name is an error.
 //
 // [json.Unmarshal]: https://pkg.go.dev/github.com/go-json-experiment/json#Unmarshal
 func (i *Invoice) Decode(v any) error {
@@ -57,9 +60,9 @@ func (i *Invoice) Decode(v any) error {
 	return nil
 }
 
-// Text finds the first of the names that is a member of the answer, at any
-// depth, and is a text or a number; it returns what stands there. Of several
-// members of that name it is the one nearest to the top.
+// Text returns the value of the first of the names that is a member of Raw, at any
+// depth, and is a text or a number. Of several members with that name it is the one
+// nearest to the top.
 func (i *Invoice) Text(names ...string) (string, bool) {
 	best, depth, found := len(names), 0, ""
 	dec := jsontext.NewDecoder(bytes.NewReader(i.Raw))
@@ -83,20 +86,19 @@ func (i *Invoice) Text(names ...string) (string, bool) {
 	}
 }
 
-// isName reports whether the token read last is the name of a member.
+// isName reports whether the token that was read last is the name of a member.
 func isName(dec *jsontext.Decoder) bool {
 	kind, length := dec.StackIndex(dec.StackDepth())
 	return kind == '{' && length%2 == 1
 }
 
-// CreateInvoice creates an invoice. It puts at most one on the wire, and every
-// error says through [OutcomeOf] which is true: not sent, rejected by the
-// service, or unknown. After [OutcomeUnknown], look the order up at the
-// service before anything else.
+// CreateInvoice creates an invoice. It puts at most one on the wire, and [OutcomeOf]
+// reports of every error which is true: not sent, rejected by the service, or unknown.
+// After [OutcomeUnknown], look the order up at the service before anything else.
 //
-// It returns by the end of its context, if what the caller gave the client does:
-// a RoundTripper, a source of keys, [OrderGuard].Begin. To record the outcome,
-// [OrderGuard].End has 10 seconds more.
+// It returns when its context ends, if what the caller gave the client does: a
+// RoundTripper, a source of keys, [OrderGuard].Begin. [OrderGuard].End may take 10
+// seconds more.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
@@ -108,14 +110,14 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 	}, r.read, opts)
 }
 
-func (r *InvoiceRequest) read(d *decoder) *Invoice {
-	created := &Invoice{OrderID: r.OrderID, Raw: raw(d)}
+func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
+	created := &Invoice{OrderID: r.OrderID, Raw: strictjson.Raw(d)}
 	switch created.Raw.Kind() {
 	case '{', '[':
 	case 'n':
-		d.fail(errors.New("is null"))
+		d.Fail(errors.New("is null"))
 	default:
-		d.empty = true
+		d.SetContent(strictjson.EmptyResult)
 	}
 	return created
 }
@@ -127,12 +129,12 @@ func (r *InvoiceRequest) check() (name, reason string) {
 		return "orderId", "is required"
 	}
 	for _, field := range []struct{ name, reason string }{
-		{"orderId", checkText(r.OrderID, maxBodyText)},
-		{"price", checkAmount(r.Price)},
-		{"amount", checkAmount(r.Amount)},
-		{"baseCurrency", checkCurrency(r.BaseCurrency)},
-		{"coinSymbol", checkText(r.CoinSymbol, maxBodyText)},
-		{"networkName", checkText(r.NetworkName, maxBodyText)},
+		{"orderId", validate.Text(r.OrderID, validate.MaxBodyText)},
+		{"price", money.Check(r.Price)},
+		{"amount", money.Check(r.Amount)},
+		{"baseCurrency", validate.Currency(r.BaseCurrency)},
+		{"coinSymbol", validate.Text(r.CoinSymbol, validate.MaxBodyText)},
+		{"networkName", validate.Text(r.NetworkName, validate.MaxBodyText)},
 	} {
 		if field.reason != "" {
 			return field.name, field.reason
@@ -148,19 +150,19 @@ func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	}
 	body := []byte(`{"` + keyName + `":`)
 	body = appendQuoted(body, key)
-	body = append(body, `,"price":`+quote+plainText(r.Price)+quote+`,"orderId":`...)
+	body = append(body, `,"price":`+quote+money.Format(r.Price)+quote+`,"orderId":`...)
 	body = appendQuoted(body, r.OrderID)
-	for _, optional := range []param{
+	for _, optional := range []struct{ name, value string }{
 		{"baseCurrency", r.BaseCurrency}, {"coinSymbol", r.CoinSymbol}, {"networkName", r.NetworkName},
 	} {
 		if optional.value != "" {
 			body = appendQuoted(append(body, `,"`+optional.name+`":`...), optional.value)
 		}
 	}
-	return append(body, `,"amount":`+quote+plainText(r.Amount)+quote+`}`...)
+	return append(body, `,"amount":`+quote+money.Format(r.Amount)+quote+`}`...)
 }
 
 func appendQuoted(body []byte, text string) []byte {
-	body, _ = jsontext.AppendQuote(body, text) // fails on invalid UTF-8 only, which check refuses
+	body, _ = jsontext.AppendQuote(body, text) // it fails for invalid UTF-8 only, which check refuses
 	return body
 }

@@ -1,8 +1,12 @@
 package gateway
 
-import "github.com/shopspring/decimal"
+import (
+	"github.com/shopspring/decimal"
 
-// Fields of a [CoinNetwork] that limit an amount, as INTERFACE.md spells them.
+	"github.com/cryptogw/gateway/internal/money"
+)
+
+// Fields of a [CoinNetwork] that limit an amount, as INTERFACE.md names them.
 const (
 	limitDepositable   = "depositable"
 	limitWithdrawable  = "withdrawable"
@@ -18,7 +22,7 @@ const (
 // A LimitError is an amount that a [CoinNetwork] does not allow. Nothing was
 // sent.
 type LimitError struct {
-	Limit   string              // the field that is not met, as INTERFACE.md spells it, such as "minWithdraw" or "coin.precision"
+	Limit   string              // the field that is not met, as INTERFACE.md names it, such as "minWithdraw" or "coin.precision"
 	Bound   decimal.Decimal     // the value of that field; zero when it is a flag
 	Amount  decimal.Decimal     // the amount that was checked
 	Nearest decimal.NullDecimal // the nearest amount that passes the same method, the greater of two; not Valid when none does
@@ -46,28 +50,28 @@ func (e *LimitError) Error() string {
 	return "gateway: " + printable(e.Limit) + ": " + reason + "; " + next
 }
 
-// amountText writes an amount without zeros at the end of its places. An error
-// made by hand can hold one that is too large to write.
+// amountText writes an amount without trailing zeros. An error that a caller makes can
+// hold one that is too large to write.
 func amountText(amount decimal.Decimal) string {
-	if !readable(amount) {
+	if !money.Representable(amount) {
 		return "an amount of absurd size"
 	}
-	return plainText(amount.Normalize())
+	return money.Format(amount.Normalize())
 }
 
-// CheckWithdrawal returns nil when an amount, in units of the coin, can be
-// withdrawn by what the record says. Otherwise it returns a [*LimitError] for
-// the first of these that is not so: withdrawable, coin.isActive and
+// CheckWithdrawal returns nil when the record allows an amount, in units of the coin,
+// to be withdrawn. Otherwise it returns a [*LimitError] for the first of these that is
+// not met: withdrawable, coin.isActive and
 // network.isActive are true; the amount has no more decimal places than
 // coin.precision, not counting zeros at the end; it is at least minWithdraw; it
-// is at most maxWithdraw. The bounds are taken as they stand: a maxWithdraw of
-// zero allows nothing.
+// is at most maxWithdraw. The bounds are used as they are: a maxWithdraw of zero allows
+// nothing.
 //
 // An amount that is not above zero or has more than 64 digits or 30 decimal
 // places is an [*ArgumentError], and so are a nil record, a negative precision
-// and a bound beyond what an answer can hold.
+// and a bound beyond what a response can hold.
 //
-// It sends nothing, and the service may know more than the record says. It is
+// It sends nothing, and the service may apply more limits than the record has. It is
 // safe for concurrent use while nobody changes the record.
 func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
 	const op = "check_withdrawal"
@@ -78,17 +82,16 @@ func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
 	return l.check(op, amount)
 }
 
-// CheckPayment returns nil when an amount, in units of the coin, can be paid by
-// what the record says. Otherwise it returns a [*LimitError] for the first of
-// these that is not so: depositable, coin.isActive and network.isActive are
+// CheckPayment returns nil when the record allows an amount, in units of the coin, to
+// be paid. Otherwise it returns a [*LimitError] for the first of these that is not met: depositable, coin.isActive and network.isActive are
 // true; the amount has no more decimal places than coin.precision, not counting
 // zeros at the end; it is at least coin.minAmount.
 //
-// INTERFACE.md calls coin.minAmount the coin's minimum amount and does not state
-// of what: this method assumes that it is that of a payment.
+// INTERFACE.md calls coin.minAmount the coin's minimum amount and does not state of
+// what: this method assumes that of a payment.
 //
-// What is an [*ArgumentError], and when it is safe for concurrent use, is as
-// with [CoinNetwork.CheckWithdrawal].
+// An [*ArgumentError] is returned as by [CoinNetwork.CheckWithdrawal], and the method is
+// as safe for concurrent use.
 func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
 	const op = "check_payment"
 	if p == nil {
@@ -107,7 +110,7 @@ func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
 // than coin.precision where the fee has more.
 //
 // INTERFACE.md does not state whether the fee is taken from the amount or comes
-// on top of it: this method assumes that it is taken from the amount.
+// on top: this method assumes that it is taken from the amount.
 //
 // It checks the amount as [CoinNetwork.CheckWithdrawal] does, and then that it
 // is above the fee; if it is not, the error is a [*LimitError] of withdrawalFee,
@@ -130,11 +133,11 @@ func noRecord(op string) error {
 	return &ArgumentError{Op: op, Name: "coinNetwork", Reason: "must not be nil"}
 }
 
-// limits are all that an amount is checked against.
+// limits are what an amount is checked against.
 type limits struct {
 	flags  [3]flag
 	places int32
-	bounds [3]bound // in the order of their checks; those left over are zero
+	bounds [3]bound // in the order of their checks; unused ones are zero
 }
 
 type flag struct {
@@ -148,7 +151,7 @@ type bound struct {
 	rule  rule
 }
 
-// A rule is how an amount has to stand to a bound.
+// A rule is how an amount must compare to a bound.
 type rule int
 
 const (
@@ -168,7 +171,7 @@ func (p *CoinNetwork) withdrawalLimits() limits {
 
 // places returns the precision, at most that of an amount in a request, or -1.
 func (c *Coin) places() int32 {
-	return int32(max(-1, min(c.Precision, maxSentScale))) // #nosec G115 -- from -1 to 30
+	return int32(max(-1, min(c.Precision, money.MaxScale))) // #nosec G115 -- from -1 to 30
 }
 
 func (l *limits) check(op string, amount decimal.Decimal) error {
@@ -191,10 +194,10 @@ func (l *limits) check(op string, amount decimal.Decimal) error {
 	return nil
 }
 
-// refuse says which argument or field can not be worked with, and why.
+// refuse returns the argument or field that cannot be used, and why.
 func (l *limits) refuse(amount decimal.Decimal) (name, reason string) {
-	if amount.Sign() <= 0 || !small(amount) {
-		if reason := checkAmount(amount); reason != "" {
+	if amount.Sign() <= 0 || !money.IsSmall(amount) {
+		if reason := money.Check(amount); reason != "" {
 			return "amount", reason
 		}
 	}
@@ -202,7 +205,7 @@ func (l *limits) refuse(amount decimal.Decimal) (name, reason string) {
 		return limitPrecision, "must not be negative"
 	}
 	for _, b := range &l.bounds {
-		if !small(b.value) && !readable(b.value) {
+		if !money.IsSmall(b.value) && !money.Representable(b.value) {
 			return b.limit, "is not an amount of money"
 		}
 		if b.rule == above && b.value.Sign() < 0 {
@@ -212,15 +215,7 @@ func (l *limits) refuse(amount decimal.Decimal) (name, reason string) {
 	return "", ""
 }
 
-// small reports whether a look is enough to see that the size of an amount is
-// within every limit, as it nearly always is. It allocates nothing.
-func small(amount decimal.Decimal) bool {
-	exponent := amount.Exponent()
-	return -maxSentScale <= exponent && exponent <= 0 &&
-		amount.Equal(decimal.New(amount.CoefficientInt64(), exponent)) // of a coefficient beyond int64 only some bits remain
-}
-
-// fits reports whether an amount has no more than so many places that matter.
+// fits reports whether an amount has at most so many places, trailing zeros apart.
 func fits(amount decimal.Decimal, places int32) bool {
 	return -amount.Exponent() <= places || amount.RoundFloor(places).Equal(amount)
 }
@@ -238,18 +233,18 @@ func (b *bound) allows(amount decimal.Decimal) bool {
 	}
 }
 
-// nearest returns the amount nearest to the given one that check lets pass, if
-// there is one. What passes is a range of the amounts that a request can carry.
+// nearest returns the amount nearest to the given one that passes check, if there is
+// one. What passes is a range of the amounts that a request can hold.
 func (l *limits) nearest(amount decimal.Decimal) decimal.NullDecimal {
-	low, high := decimal.New(1, -l.places), decimal.New(1, maxSentDigits).Sub(decimal.NewFromInt(1))
+	low, high := decimal.New(1, -l.places), decimal.New(1, money.MaxDigits).Sub(decimal.NewFromInt(1))
 	for _, b := range &l.bounds {
 		switch b.rule {
 		case atLeast:
-			low = decimal.Max(low, carried(b.value, l.places, decimal.Decimal.RoundCeil))
+			low = decimal.Max(low, rounded(b.value, l.places, decimal.Decimal.RoundCeil))
 		case atMost:
-			high = decimal.Min(high, carried(b.value, l.places, decimal.Decimal.RoundFloor))
+			high = decimal.Min(high, rounded(b.value, l.places, decimal.Decimal.RoundFloor))
 		case above:
-			low = decimal.Max(low, carried(b.value, l.places, roundAbove))
+			low = decimal.Max(low, rounded(b.value, l.places, roundAbove))
 		case unbounded:
 		}
 	}
@@ -260,12 +255,12 @@ func (l *limits) nearest(amount decimal.Decimal) decimal.NullDecimal {
 	return decimal.NewNullDecimal(within.Normalize())
 }
 
-// carried rounds a bound to so many places, or to fewer if a request can not
-// carry its digits. One that is too large for any is rounded to a whole number.
-func carried(value decimal.Decimal, places int32, round func(decimal.Decimal, int32) decimal.Decimal) decimal.Decimal {
+// rounded rounds a bound to so many places, or to fewer if a request cannot hold its
+// digits. One that is too large for any is rounded to a whole number.
+func rounded(value decimal.Decimal, places int32, round func(decimal.Decimal, int32) decimal.Decimal) decimal.Decimal {
 	for ; places > 0; places-- {
-		if rounded := round(value, places); checkSize(rounded) == "" {
-			return rounded
+		if bound := round(value, places); money.CheckSize(bound) == "" {
+			return bound
 		}
 	}
 	return round(value, 0)

@@ -85,7 +85,7 @@ func TestObserver_retries(t *testing.T) {
 		busy, cut, good := w.attempts[0], w.attempts[1], w.attempts[2]
 		assert.Equal(t, 503, busy.StatusCode)
 		assert.ErrorIs(t, busy.Err, gateway.ErrServer)
-		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: will be tried again; retry after 7s`)
+		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: will be retried; retry after 7s`)
 		assert.Equal(t, 7*time.Second, busy.Wait)
 		assert.Zero(t, cut.StatusCode, "no answer came")
 		var fault *gateway.TransportError
@@ -335,8 +335,8 @@ func TestWithLogger(t *testing.T) {
 
 		const route = `"operation":"withdrawal","route":"/api/withdrawal/inquiry/{withdrawRequestId}"`
 		assert.Equal(t, []string{
-			`{"level":"WARN","msg":"gateway: attempt will be made again",` + route +
-				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: will be tried again; retry after 7s"}`,
+			`{"level":"WARN","msg":"gateway: attempt will be retried",` + route +
+				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: will be retried; retry after 7s"}`,
 			`{"level":"WARN","msg":"gateway: drift","operation":"withdrawal","kind":"unknown field","pointer":"/[REDACTED]"}`,
 			`{"level":"DEBUG","msg":"gateway: attempt",` + route + `,"attempt":2,"status":201,"duration":0,"wait":0}`,
 		}, timeless(t, &out))

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -8,18 +9,22 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/retry"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 const (
 	defaultMaxResponseBytes = 8 << 20
-	mostMaxResponseBytes    = 1 << 30
+	largestMaxResponseBytes = 1 << 30
 )
 
-// An Option changes how [New] makes a [Client]. The last of several for the
-// same thing counts.
+// An Option changes how [New] makes a [Client]. If an option is repeated, the last
+// one wins.
 type Option func(*config) error
 
-// config is what the options set.
+// config holds what the options set.
 type config struct {
 	http        *http.Client
 	retry       RetryPolicy
@@ -56,10 +61,10 @@ func badOption(name, reason string) error {
 }
 
 // WithHTTPClient sends requests through the Transport of client, which is read
-// once and never changed; a nil Transport means one of the [Client]'s own, as
-// without this option. Its Timeout, where it has one, becomes the timeout of one
-// attempt, unless [WithRetry] sets that. Its Jar and CheckRedirect are not
-// used: the service sets no cookies, and redirects are never followed.
+// once and never changed; if it is nil, the [Client] uses a transport of its own, as
+// without this option. A Timeout above zero becomes the timeout of one attempt,
+// unless [WithRetry] sets that. The Jar and CheckRedirect are not used: the service
+// sets no cookies, and redirects are never followed.
 //
 // A RoundTripper must not send a request twice by itself.
 func WithHTTPClient(client *http.Client) Option {
@@ -75,8 +80,8 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// WithRetry sets the retry policy. Zero fields take their defaults; a policy
-// of zero fields only is refused.
+// WithRetry sets the retry policy. Zero fields take their defaults; a policy with
+// zero fields only is refused.
 func WithRetry(policy RetryPolicy) Option {
 	return func(cfg *config) error {
 		if reason := policy.check(); reason != "" {
@@ -87,11 +92,68 @@ func WithRetry(policy RetryPolicy) Option {
 	}
 }
 
+// A RetryPolicy limits the attempts of a call. A zero field takes the default that
+// its comment states. Durations must not be negative.
+//
+// A read is retried after a failure that may pass. An invoice is retried only while
+// it is proved that no byte of it was sent.
+type RetryPolicy struct {
+	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
+	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s
+	MaxDelay       time.Duration // the longest drawn wait; not below BaseDelay; default 5 s
+	MaxRetryAfter  time.Duration // the longest Retry-After that a call waits for; default 30 s
+	AttemptTimeout time.Duration // of one attempt of a read, its body included; default 15 s
+	InvoiceTimeout time.Duration // of one attempt of a create-invoice, its body included; default 60 s
+}
+
+const (
+	defaultMaxAttempts    = 3
+	maxAttempts           = 10
+	defaultBaseDelay      = 100 * time.Millisecond
+	defaultMaxDelay       = 5 * time.Second
+	defaultMaxRetryAfter  = 30 * time.Second
+	defaultAttemptTimeout = 15 * time.Second
+	defaultInvoiceTimeout = time.Minute
+)
+
+// check returns what is wrong with p, or "".
+func (p RetryPolicy) check() string {
+	switch {
+	case p == RetryPolicy{}:
+		return "sets nothing: leave the option out for the defaults, or set MaxAttempts from 1 to 10"
+	case p.MaxAttempts < 0 || p.MaxAttempts > maxAttempts:
+		return "MaxAttempts must be from 1 to 10"
+	case min(p.BaseDelay, p.MaxDelay, p.MaxRetryAfter, p.AttemptTimeout, p.InvoiceTimeout) < 0:
+		return "durations must not be negative"
+	}
+	if p.MaxDelay != 0 && p.BaseDelay > p.MaxDelay {
+		return "BaseDelay must not be longer than MaxDelay"
+	}
+	return ""
+}
+
+// limits are the part of p that the retry loop needs.
+func (p RetryPolicy) limits() retry.Policy {
+	return retry.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
+}
+
+func (p RetryPolicy) withDefaults() RetryPolicy {
+	maxDelay := cmp.Or(p.MaxDelay, max(defaultMaxDelay, p.BaseDelay))
+	return RetryPolicy{
+		MaxAttempts:    cmp.Or(p.MaxAttempts, defaultMaxAttempts),
+		BaseDelay:      cmp.Or(p.BaseDelay, min(defaultBaseDelay, maxDelay)),
+		MaxDelay:       maxDelay,
+		MaxRetryAfter:  cmp.Or(p.MaxRetryAfter, defaultMaxRetryAfter),
+		AttemptTimeout: cmp.Or(p.AttemptTimeout, defaultAttemptTimeout),
+		InvoiceTimeout: cmp.Or(p.InvoiceTimeout, defaultInvoiceTimeout),
+	}
+}
+
 // WithUserAgent sets the User-Agent header: 1 to 256 printable ASCII
 // characters. The default names this library and its version.
 func WithUserAgent(agent string) Option {
 	return func(cfg *config) error {
-		if agent == "" || len(agent) > maxPathText || !isHeaderValue(agent) {
+		if agent == "" || len(agent) > validate.MaxURLText || !validate.IsHeaderValue(agent) {
 			return badOption("WithUserAgent", "must be 1 to 256 printable ASCII characters")
 		}
 		cfg.userAgent = agent
@@ -99,8 +161,8 @@ func WithUserAgent(agent string) Option {
 	}
 }
 
-// WithInvoiceFormat chooses how an invoice is spelled on the wire, where
-// INTERFACE.md says it in two ways. The default is [SampleInvoiceFormat].
+// WithInvoiceFormat chooses how an invoice is written on the wire, for which
+// INTERFACE.md gives two ways. The default is [SampleInvoiceFormat].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
 		if format != SampleInvoiceFormat && format != TableInvoiceFormat {
@@ -112,7 +174,7 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 }
 
 // WithAPIKeyOnPublicCalls sends the key header on the listing, the lookups and
-// the exchange rates too. Whether the service wants it there is not shown
+// the exchange rates too. The interface does not show whether they require it
 // (INTERFACE.md, "Authentication", 3); without this option it is not sent.
 func WithAPIKeyOnPublicCalls() Option {
 	return func(cfg *config) error {
@@ -121,19 +183,19 @@ func WithAPIKeyOnPublicCalls() Option {
 	}
 }
 
-// WithAPIKeySource asks source for the key, once for each call that sends one,
-// under the context of the call; the apiKey of [New] must then be empty. A key
-// may change from call to call. An error of source ends the call with a
-// [*TransportError] that matches it, before anything is sent; an empty key is
-// one that is missing. [WithAPIKey] comes first: then source is not asked.
+// WithAPIKeySource calls source for the key, once for each call that sends one, with
+// the context of the call; the apiKey of [New] must then be empty. The key may
+// change from call to call. An error of source ends the call with a
+// [*TransportError] that matches it, before anything is sent; an empty key counts as
+// missing. [WithAPIKey] takes precedence: source is then not called.
 //
-// A key that [New] would refuse is an [*ArgumentError]. Source must return when
-// the context ends; a retry does not ask it again. It is meant for the changing
-// keys of one merchant: for many merchants use [WithAPIKey], by which the
-// default [OrderGuard] keeps their orders apart. Of the keys that it gave, those
-// of the call and the last 4 are looked for in answers.
+// A key that [New] would refuse is an [*ArgumentError]. Source must return when the
+// context ends; a retry does not call it again. It is meant for the changing keys of
+// one merchant: for many merchants use [WithAPIKey], by which the default
+// [OrderGuard] tells their orders apart. The key of the call and the last 4 keys of
+// source are removed from responses.
 //
-// It must be safe for concurrent use.
+// Source must be safe for concurrent use.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	return func(cfg *config) error {
 		if source == nil {
@@ -144,8 +206,8 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	}
 }
 
-// WithOrderGuard sets what keeps two invoices from being created for one
-// order. The default is in the memory of the client; nil turns the guard off.
+// WithOrderGuard sets what keeps two invoices from being created for one order. The
+// default is in the memory of the client; nil turns the guard off.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
 		cfg.guard = guard
@@ -153,13 +215,13 @@ func WithOrderGuard(guard OrderGuard) Option {
 	}
 }
 
-// WithMaxResponseBytes bounds the body of a successful answer, decompressed:
-// from 1 byte to 1 GiB. The default is 8 MiB. A listing takes about as much
-// memory as its text. What is announced and not sent takes no more either, and
-// about 80 MiB at most.
+// WithMaxResponseBytes bounds the body of a successful response, decompressed: from
+// 1 byte to 1 GiB. The default is 8 MiB. A listing takes about as much memory as its
+// text. A body that is announced and not sent takes no more either, and about 80 MiB
+// at most.
 func WithMaxResponseBytes(n int64) Option {
 	return func(cfg *config) error {
-		if n < 1 || n > mostMaxResponseBytes {
+		if n < 1 || n > largestMaxResponseBytes {
 			return badOption("WithMaxResponseBytes", "must be from 1 byte to 1 GiB")
 		}
 		cfg.maxBytes = n
@@ -167,8 +229,8 @@ func WithMaxResponseBytes(n int64) Option {
 	}
 }
 
-// WithPlainHTTP allows a base URL of http to a host that is not this machine.
-// The key then travels where others can read it.
+// WithPlainHTTP allows a base URL of http for a host that is not this machine. The
+// key then travels unencrypted.
 func WithPlainHTTP() Option {
 	return func(cfg *config) error {
 		cfg.plainHTTP = true
@@ -179,16 +241,16 @@ func WithPlainHTTP() Option {
 // A CallOption changes one call.
 type CallOption func(*callConfig) *ArgumentError
 
-// callConfig is what the options of one call set.
+// callConfig holds what the options of one call set.
 type callConfig struct {
 	response *Response
 	header   http.Header
-	key      *secret
+	key      *redact.Secret
 	resubmit bool
 }
 
-// apply applies all options, also after one that is refused: a Response
-// among them must not keep what an earlier call has left in it.
+// apply applies all options, also after one that is refused: a Response among them
+// must not keep what an earlier call left in it.
 func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentError) {
 	for _, opt := range opts {
 		if opt == nil {
@@ -207,20 +269,20 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 	return refusal
 }
 
-// A Response is what came with a result: [WithResponse] fills it, on failure
-// too, as far as there was an answer. The key is in none of it.
+// A Response is what came with a result. [WithResponse] fills it, on failure too, as
+// far as there was a response. It does not contain the key.
 type Response struct {
-	StatusCode int            // of the last answer; 0 when none came
-	Header     http.Header    // of the last answer that was looked at
+	StatusCode int            // of the last response; 0 when none came
+	Header     http.Header    // of the last response that was read
 	Message    string         // the envelope's message, at most 1 KiB
 	Meta       jsontext.Value // the envelope's meta
-	Result     jsontext.Value // the envelope's result, as it came; nil when there was none
-	Attempts   int            // how often the request was tried
+	Result     jsontext.Value // the envelope's result as it came; nil when there was none
+	Attempts   int            // how many attempts were made
 	Duration   time.Duration  // of the whole call, waits included
 }
 
-// WithResponse fills r with what came besides the result. What r held before
-// is overwritten. One Response is for one call at a time; nil is refused.
+// WithResponse fills r with what came besides the result, and overwrites what it
+// held. A Response serves one call at a time; nil is refused.
 func WithResponse(r *Response) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if r == nil {
@@ -234,16 +296,16 @@ func WithResponse(r *Response) CallOption {
 
 // WithHeader adds a header to the request: a name of at most 256 bytes, a value
 // of at most 1,024 printable ASCII characters. Headers that the client or the
-// protocol owns are refused, among them x-api-key, Host, Content-Type and
-// Idempotency-Key: HTTP libraries replay a request that carries the latter.
+// protocol sets are refused, among them x-api-key, Host, Content-Type and
+// Idempotency-Key: net/http sends a request with the latter again by itself.
 func WithHeader(name, value string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		switch {
-		case !isToken(name):
+		case !validate.IsHeaderName(name):
 			return &ArgumentError{Name: "WithHeader", Reason: "the name is not a header name"}
-		case isOwned(name):
+		case isReserved(name):
 			return &ArgumentError{Name: "WithHeader", Reason: http.CanonicalHeaderKey(name) + " is set by the client or by HTTP itself"}
-		case !isHeaderValue(value) || len(value) > maxBodyText:
+		case !validate.IsHeaderValue(value) || len(value) > validate.MaxBodyText:
 			return &ArgumentError{Name: "WithHeader", Reason: "the value must be at most 1,024 printable ASCII characters"}
 		}
 		if cfg.header == nil {
@@ -254,8 +316,8 @@ func WithHeader(name, value string) CallOption {
 	}
 }
 
-// isOwned reports whether a header is not the caller's to set.
-func isOwned(name string) bool {
+// isReserved reports whether a caller must not set a header.
+func isReserved(name string) bool {
 	switch strings.ToLower(name) {
 	case "x-api-key", "host", "content-length", "content-type", "transfer-encoding", "connection", "keep-alive",
 		"proxy-connection", "proxy-authorization", "te", "trailer", "upgrade", "expect", "range",
@@ -265,22 +327,21 @@ func isOwned(name string) bool {
 	return false
 }
 
-// WithAPIKey makes the call with another key than the client's: one
-// process, many merchants. The key is 1 to 4,096 printable ASCII characters.
+// WithAPIKey makes the call with another key than the client's: one process, many
+// merchants. The key is 1 to 4,096 printable ASCII characters.
 func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
-		if reason := checkKey(key); reason != "" {
+		if reason := validate.APIKey(key); reason != "" {
 			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
 		}
-		s := newSecret(key)
-		cfg.key = &s
+		secret := redact.NewSecret(key)
+		cfg.key = &secret
 		return nil
 	}
 }
 
-// AllowResubmit lets [Client.CreateInvoice] send an order of which an earlier
-// outcome is unknown. Pass it once it is known that no invoice exists. On other
-// calls it is refused.
+// AllowResubmit lets [Client.CreateInvoice] send an order whose earlier outcome is
+// unknown. Pass it once it is known that no invoice exists. Other calls refuse it.
 func AllowResubmit() CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		cfg.resubmit = true

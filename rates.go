@@ -11,12 +11,16 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
-	Rates     []Rate         // in the order of the answer, each symbol once
-	FetchedAt time.Time      // when the answer was read, by the clock of this machine
+	Rates     []Rate         // in the order of the response, each symbol once
+	FetchedAt time.Time      // when the response was read, by the local clock
 	Raw       jsontext.Value // the result as it came
 }
 
@@ -37,12 +41,11 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 	return Rate{}, false
 }
 
-// ToCoin returns what a price in a fiat currency is in units of a coin,
-// rounded up to so many decimal places, so that a merchant never asks for too
-// little. The fiat currency is "usd" or "eur", in any case;
-// precision is from 0 to 30, such as [Coin].Precision. A negative price, an
-// unknown coin or currency and a rate that is not above zero are an
-// [*ArgumentError].
+// ToCoin converts a price in a fiat currency to units of a coin, rounded up to
+// precision decimal places, so that a merchant never asks for too little. The fiat
+// currency is "usd" or "eur", in any case; precision is from 0 to 30, such as
+// [Coin].Precision. A negative price, an unknown coin or currency and a rate that is
+// not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
 	rate, err := r.rateIn(op, coinSymbol, fiat)
@@ -52,7 +55,7 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 	if reason := checkConverted(price); reason != "" {
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "price", Reason: reason}
 	}
-	if precision < 0 || precision > maxSentScale {
+	if precision < 0 || precision > money.MaxScale {
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "precision", Reason: "must be from 0 to 30"}
 	}
 	amount, rest := price.QuoRem(rate, int32(precision))
@@ -62,10 +65,10 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 	return amount, nil
 }
 
-// ToFiat returns what an amount of a coin is in a fiat currency, rounded half
-// to even to two places. The fiat currency is "usd" or "eur", in any
-// case. A negative amount, an unknown coin or currency and a rate that is
-// not above zero are an [*ArgumentError].
+// ToFiat converts an amount of a coin to a fiat currency, rounded half to even to two
+// decimal places. The fiat currency is "usd" or "eur", in any case. A negative
+// amount, an unknown coin or currency and a rate that is not above zero are an
+// [*ArgumentError].
 func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
 	const op = "to_fiat"
 	rate, err := r.rateIn(op, coinSymbol, fiat)
@@ -82,7 +85,7 @@ func checkConverted(amount decimal.Decimal) string {
 	if amount.Sign() < 0 {
 		return "must not be negative"
 	}
-	return checkSize(amount)
+	return money.CheckSize(amount)
 }
 
 // rateIn returns the price of a unit of a coin in a fiat currency.
@@ -100,17 +103,17 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 	default:
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
-	if price.Sign() <= 0 || !readable(price) {
+	if price.Sign() <= 0 || !money.Representable(price) {
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: fmt.Sprintf("of %q in %s is not an amount above zero", coinSymbol, fiat)}
 	}
 	return price, nil
 }
 
-// ExchangeRates returns the current rates of all coins to US dollars and
-// euros. The body is not shown by the interface. These are understood: an
-// array of records with a symbol and both rates; such records by symbol; rates
-// by currency and symbol. Anything else, and a coin that lacks a rate, is a
-// [*DecodeError], which holds the beginning of it.
+// ExchangeRates returns the current rates of all coins in US dollars and euros. The
+// interface does not show the response. These shapes are accepted: an array of
+// records with a symbol and both rates; such records by symbol; rates by currency and
+// symbol. Anything else, and a coin that lacks a rate, is a [*DecodeError] with the
+// beginning of the response.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
@@ -120,64 +123,66 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 	}, readRates, opts)
 }
 
-func readRates(d *decoder) *ExchangeRates {
-	r := &ExchangeRates{Raw: raw(d), FetchedAt: time.Now()}
-	if d.err == nil {
-		r.Rates, d.err = rates(rootNode(d, r.Raw))
+func readRates(d *strictjson.Decoder) *ExchangeRates {
+	r := &ExchangeRates{Raw: strictjson.Raw(d), FetchedAt: time.Now()}
+	if d.Err() == nil {
+		rates, err := ratesIn(strictjson.NodeOf(d, r.Raw))
+		r.Rates = rates
+		d.SetErr(err)
 	}
 	return r
 }
 
-// rates recognises the shape of the exchange rates.
-func rates(result node) ([]Rate, *fault) {
-	members := result.members()
-	usd, byUSD := fiat(members, "USD")
-	eur, byEUR := fiat(members, "EUR")
+// ratesIn recognizes the shape of the exchange rates.
+func ratesIn(result strictjson.Node) ([]Rate, *strictjson.Error) {
+	members := result.Members()
+	usd, byUSD := fiatMember(members, "USD")
+	eur, byEUR := fiatMember(members, "EUR")
 	switch {
-	case result.kind() == '[':
-		return ratesOf(result.elements())
-	case byUSD && byEUR && usd.kind() == '{' && eur.kind() == '{':
+	case result.Kind() == '[':
+		return ratesOf(result.Elements())
+	case byUSD && byEUR && usd.Kind() == '{' && eur.Kind() == '{':
 		return ratesByFiat(usd, eur)
-	case result.kind() == '{':
+	case result.Kind() == '{':
 		return ratesOf(slices.Values(members))
 	default:
-		return nil, result.fault("is %s, not exchange rates", kindName(result.kind()))
+		return nil, result.Errorf("is %s, not exchange rates", strictjson.KindName(result.Kind()))
 	}
 }
 
-// ratesOf reads records of a coin and its two rates.
-func ratesOf(records iter.Seq[node]) ([]Rate, *fault) {
+// ratesOf reads records with a coin and its two rates.
+func ratesOf(records iter.Seq[strictjson.Node]) ([]Rate, *strictjson.Error) {
 	list := newRateList()
 	for n := range records {
-		members := n.members()
-		symbol := cmp.Or(coinSymbol(members), n.name)
+		members := n.Members()
+		symbol := cmp.Or(coinSymbolOf(members), n.Name())
 		if symbol == "" {
-			return nil, n.fault("names no coin")
+			return nil, n.Errorf("names no coin")
 		}
-		usd, _ := fiat(members, "USD")
-		eur, _ := fiat(members, "EUR")
-		if f := list.add(n, symbol, usd, eur); f != nil {
-			return nil, f
+		usd, _ := fiatMember(members, "USD")
+		eur, _ := fiatMember(members, "EUR")
+		if err := list.add(n, symbol, usd, eur); err != nil {
+			return nil, err
 		}
 	}
 	return list.all, nil
 }
 
 // ratesByFiat reads two objects of rates by symbol.
-func ratesByFiat(usd, eur node) ([]Rate, *fault) {
+func ratesByFiat(usd, eur strictjson.Node) ([]Rate, *strictjson.Error) {
 	list, inUSD, inEUR := newRateList(), byName(usd), byName(eur)
-	for _, n := range append(usd.members(), eur.members()...) {
-		if f := list.add(n, n.name, inUSD[n.name], inEUR[n.name]); f != nil {
-			return nil, f
+	for _, n := range append(usd.Members(), eur.Members()...) {
+		if err := list.add(n, n.Name(), inUSD[n.Name()], inEUR[n.Name()]); err != nil {
+			return nil, err
 		}
 	}
 	return list.all, nil
 }
 
-func byName(object node) map[string]node {
-	all := map[string]node{}
-	for _, n := range object.members() {
-		all[n.name] = n
+func byName(object strictjson.Node) map[string]strictjson.Node {
+	all := map[string]strictjson.Node{}
+	for _, n := range object.Members() {
+		all[n.Name()] = n
 	}
 	return all
 }
@@ -190,16 +195,16 @@ type rateList struct {
 
 func newRateList() *rateList { return &rateList{[]Rate{}, map[string]int{}} }
 
-// add reads the rates of a coin. It may be listed more than once, as once for
-// each of its networks, if the rates are the same.
-func (l *rateList) add(at node, symbol string, usd, eur node) *fault {
-	rate, f := newRate(at, symbol, usd, eur)
-	if f != nil {
-		return f
+// add reads the rates of a coin. It may be listed more than once, such as once for
+// each of its networks, if the rates are equal.
+func (l *rateList) add(at strictjson.Node, symbol string, usd, eur strictjson.Node) *strictjson.Error {
+	rate, err := newRate(at, symbol, usd, eur)
+	if err != nil {
+		return err
 	}
 	if i, ok := l.index[symbol]; ok {
 		if !l.all[i].USD.Equal(rate.USD) || !l.all[i].EUR.Equal(rate.EUR) {
-			return at.fault("%q is listed before with other rates", bounded(symbol, maxNamed))
+			return at.Errorf("%q is listed before with other rates", redact.Truncate(symbol, maxQuotedName))
 		}
 		return nil
 	}
@@ -208,25 +213,39 @@ func (l *rateList) add(at node, symbol string, usd, eur node) *fault {
 	return nil
 }
 
-// maxNamed bounds a name from the answer in the text of an error, in bytes.
-const maxNamed = 64
+// maxQuotedName bounds a name from a response in the text of an error, in bytes.
+const maxQuotedName = 64
 
-// newRate reads both rates of a coin. A rate that is not there is an error
-// that names the coin, never zero.
-func newRate(at node, symbol string, usd, eur node) (Rate, *fault) {
+// newRate reads both rates of a coin. A missing rate is an error that names the coin,
+// never zero.
+func newRate(at strictjson.Node, symbol string, usd, eur strictjson.Node) (Rate, *strictjson.Error) {
 	rate := Rate{CoinSymbol: symbol}
 	for _, side := range []struct {
 		code string
-		from node
+		from strictjson.Node
 		into *decimal.Decimal
 	}{{"USD", usd, &rate.USD}, {"EUR", eur, &rate.EUR}} {
-		if side.from.value == nil {
-			return rate, at.fault("%q has no %s rate, or two", bounded(symbol, maxNamed), side.code)
+		if side.from.IsZero() {
+			return rate, at.Errorf("%q has no %s rate, or two", redact.Truncate(symbol, maxQuotedName), side.code)
 		}
-		var f *fault
-		if *side.into, f = side.from.amount(); f != nil {
-			return rate, &fault{pointer: f.pointer, err: fmt.Errorf("the %s rate of %q %w", side.code, bounded(symbol, maxNamed), f.err)}
+		var err *strictjson.Error
+		if *side.into, err = side.from.Amount(); err != nil {
+			return rate, side.from.Errorf("the %s rate of %q %w", side.code, redact.Truncate(symbol, maxQuotedName), err.Err)
 		}
 	}
 	return rate, nil
+}
+
+// fiatMember finds an amount in a fiat currency by its code in lower or upper case.
+// If there is one under each, there is none: which of them counts is not stated.
+func fiatMember(members []strictjson.Node, code string) (strictjson.Node, bool) {
+	lower, isLower := strictjson.Member(members, strings.ToLower(code))
+	upper, isUpper := strictjson.Member(members, code)
+	if isLower && isUpper {
+		return strictjson.Node{}, false
+	}
+	if isUpper {
+		return upper, true
+	}
+	return lower, isLower
 }

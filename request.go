@@ -4,128 +4,176 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+
+	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/endpoint"
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// newRequest checks everything that a caller can get wrong, and prepares what
-// the request of each attempt is made of.
-func (x *exchange) newRequest(ctx context.Context, opts []CallOption) error {
-	if refusal := x.cfg.apply(x.call.op, opts); refusal != nil {
+// A call describes one call of a method.
+type call struct {
+	op       string
+	route    string    // each {name} is replaced by an argument
+	args     [2]string // for the route, in its order
+	query    []endpoint.Param
+	expectID string // the identifier that the record in the response must have; empty for any
+	key      keyPlace
+	json     bool    // a read declares a JSON content type
+	write    payload // what is posted; nil for a read
+}
+
+// A payload is the body of a write.
+type payload interface {
+	check() (name, reason string)
+	order() string
+	encode(key string, format InvoiceFormat) []byte
+}
+
+// A keyPlace is where the key goes: INTERFACE.md, "Authentication".
+type keyPlace int8
+
+const (
+	keyNowhere keyPlace = iota // not shown to be needed
+	keyInHeader
+	keyInBody
+)
+
+// A request is a call on its way: once it is prepared, what its attempts are made of.
+type request struct {
+	client *Client
+	ctx    callContext
+	call   call
+	cfg    callConfig
+	key    redact.Secret
+	keys   redact.Redactor // removes every key that a response may repeat
+
+	url    url.URL
+	header http.Header
+	values [4]string // of the header
+}
+
+// prepare checks everything that a caller can get wrong, and completes the request.
+func (r *request) prepare(ctx context.Context, opts []CallOption) error {
+	if refusal := r.cfg.apply(r.call.op, opts); refusal != nil {
 		return refusal
 	}
-	name, reason := x.client.checkCall(ctx)
-	if reason != "" {
-		return x.refuse(name, reason)
+	if name, reason := r.client.check(ctx); reason != "" {
+		return r.refuse(name, reason)
 	}
-	name, reason = x.client.base.aim(&x.target, &x.call)
-	if reason == "" && x.call.write != nil {
-		name, reason = x.call.write.check()
+	if name, reason := r.client.base.URL(&r.url, r.call.route, r.call.args[:], r.call.query); reason != "" {
+		return r.refuse(name, reason)
 	}
-	if reason != "" {
-		return x.refuse(name, reason)
+	if r.call.write != nil {
+		if name, reason := r.call.write.check(); reason != "" {
+			return r.refuse(name, reason)
+		}
 	}
-	x.ctx, x.keys = callContext{ctx, x.call.op}, x.client.ring.keys()
-	if err := x.takeKey(); err != nil {
+	r.ctx, r.keys = callContext{ctx, &r.call}, r.client.keyring.Redactor()
+	if err := r.resolveKey(); err != nil {
 		return err
 	}
-	x.header = x.newHeader()
+	r.setHeader()
 	return nil
 }
 
-func (x *exchange) refuse(name, reason string) error {
-	return &ArgumentError{Op: x.call.op, Name: name, Reason: reason}
+// check returns what is wrong with the client or the context of a call.
+func (c *Client) check(ctx context.Context) (name, reason string) {
+	switch {
+	case c == nil || c.cfg == nil:
+		return "client", "was not made by New"
+	case ctx == nil:
+		return "ctx", "must not be nil"
+	default:
+		return "", ""
+	}
 }
 
-// takeKey finds the key of the call, which it must have where it is sent.
-func (x *exchange) takeKey() error {
-	x.key = x.client.key
+func (r *request) refuse(name, reason string) *ArgumentError {
+	return &ArgumentError{Op: r.call.op, Name: name, Reason: reason}
+}
+
+// resolveKey finds the key of the call, which must not be empty where it is needed.
+func (r *request) resolveKey() error {
+	r.key = r.client.key
 	switch {
-	case x.cfg.key != nil:
-		x.key = *x.cfg.key
-		x.keys = x.keys.with(x.key)
-	case x.client.cfg.keySource != nil && x.mayNeedKey():
-		if err := x.askForKey(); err != nil {
+	case r.cfg.key != nil:
+		r.key = *r.cfg.key
+		r.keys = r.keys.With(r.key)
+	case r.client.cfg.keySource != nil && (r.call.key != keyNowhere || r.client.cfg.keyOnPublic):
+		if err := r.keyFromSource(); err != nil {
 			return err
 		}
 	}
-	if x.call.key != keyNowhere && x.key.empty() {
-		return &ArgumentError{
-			Op: x.call.op, Name: "apiKey", err: ErrMissingAPIKey,
-			Reason: "is required for this call: give it to New, WithAPIKeySource or WithAPIKey",
-		}
+	if r.call.key != keyNowhere && r.key.IsEmpty() {
+		missing := r.refuse("apiKey", "is required for this call: give it to New, WithAPIKeySource or WithAPIKey")
+		missing.err = ErrMissingAPIKey
+		return missing
 	}
 	return nil
 }
 
-func (x *exchange) mayNeedKey() bool {
-	return x.call.key != keyNowhere || x.client.cfg.keyOnPublic
-}
-
-// askForKey asks the source that the caller has given.
-func (x *exchange) askForKey() error {
-	if x.ctx.Err() != nil {
-		return x.transportError(PhaseStart, x.ctx.Err())
+func (r *request) keyFromSource() error {
+	if r.ctx.Err() != nil {
+		return r.transportError(PhaseStart, r.ctx.Err())
 	}
-	key, err := x.client.cfg.keySource(&x.ctx)
+	key, err := r.client.cfg.keySource(&r.ctx)
 	if err != nil {
-		x.keys = x.keys.with(newSecret(key))
-		failure := x.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", foreign(err, x.keys)))
-		failure.passing = x.ctx.Err() == nil && ioFault(err)
+		r.keys = r.keys.With(redact.NewSecret(key))
+		failure := r.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", sanitize(err, r.keys)))
+		failure.retryable = r.ctx.Err() == nil && attempt.IsNetworkError(err)
 		return failure
 	}
-	if reason := checkKey(key); reason != "" && key != "" {
-		return &ArgumentError{Op: x.call.op, Name: "WithAPIKeySource", Reason: "the key " + reason}
+	if reason := validate.APIKey(key); reason != "" && key != "" {
+		return r.refuse("WithAPIKeySource", "the key "+reason)
 	}
-	x.key = newSecret(key)
-	x.keys = x.client.ring.add(x.key)
+	r.key = redact.NewSecret(key)
+	r.keys = r.client.keyring.Add(r.key)
 	return nil
 }
 
-// newAttemptRequest makes the request of one attempt. Those of a call share the
-// URL and the header. Each of an invoice has a latch of its own, and no GetBody:
-// with it net/http would replay the body by itself.
-func (x *exchange) newAttemptRequest(ctx context.Context) *http.Request {
-	req := &http.Request{
-		Method: http.MethodGet, URL: &x.target, Host: x.client.base.host, Header: x.header,
+// setHeader makes the header of the request. No call shares its values with
+// another: a RoundTripper could change them.
+func (r *request) setHeader() {
+	r.values = [...]string{"application/json", "application/json", r.client.cfg.userAgent, r.key.Reveal()}
+	accept, contentType, userAgent, key := r.values[0:1:1], r.values[1:2:2], r.values[2:3:3], r.values[3:]
+	r.header = make(http.Header, 4)
+	r.header["Accept"], r.header["User-Agent"] = accept, userAgent
+	for name, values := range r.cfg.header {
+		r.header[name] = values
+	}
+	if r.call.json || r.call.write != nil {
+		r.header["Content-Type"] = contentType
+	}
+	if r.call.key == keyInHeader || r.call.key == keyNowhere && r.client.cfg.keyOnPublic && !r.key.IsEmpty() {
+		r.header["X-Api-Key"] = key
+	}
+}
+
+// newBody returns the body of one attempt of a write.
+func (r *request) newBody() *attempt.Body {
+	return attempt.NewBody(r.call.write.encode(r.key.Reveal(), r.client.cfg.format))
+}
+
+// newHTTPRequest returns the request of the first attempt, without its body. It has
+// no GetBody: with it, net/http would send an invoice again by itself.
+func (r *request) newHTTPRequest() *http.Request {
+	req := http.Request{
+		Method: http.MethodGet, URL: &r.url, Host: r.client.base.Host(), Header: r.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	if x.call.write != nil {
-		x.latch = newLatch(x.call.write.encode(x.key.reveal(), x.client.cfg.format))
-		req.Method, req.Body, req.ContentLength = http.MethodPost, x.latch, int64(x.latch.Len())
+	if r.call.write != nil {
+		req.Method = http.MethodPost
 	}
-	return req.WithContext(ctx)
+	return req.WithContext(&r.ctx)
 }
 
-// newHeader makes the header of a request. No call shares its values with
-// another, for a RoundTripper could change them.
-func (x *exchange) newHeader() http.Header {
-	x.values = [...]string{"application/json", "application/json", x.client.cfg.userAgent, x.key.reveal()}
-	accept, contentType, userAgent, key := x.values[0:1:1], x.values[1:2:2], x.values[2:3:3], x.values[3:]
-	header := make(http.Header, 4)
-	header["Accept"], header["User-Agent"] = accept, userAgent
-	for name, values := range x.cfg.header {
-		header[name] = values
-	}
-	if x.call.json || x.call.write != nil {
-		header["Content-Type"] = contentType
-	}
-	if x.sendsKeyHeader() {
-		header["X-Api-Key"] = key
-	}
-	return header
-}
-
-func (x *exchange) sendsKeyHeader() bool {
-	if x.call.key == keyNowhere {
-		return x.client.cfg.keyOnPublic && !x.key.empty()
-	}
-	return x.call.key == keyInHeader
-}
-
-// A callContext is the context of the caller during a call, which also knows
-// the operation.
+// A callContext is the caller's context during a call, which also has the
+// operation.
 type callContext struct {
 	context.Context
-	op string
+	call *call
 }
 
 type operationKey struct{}
@@ -133,7 +181,7 @@ type operationKey struct{}
 // Value implements [context.Context].
 func (c *callContext) Value(key any) any {
 	if key == (operationKey{}) {
-		return c.op
+		return c.call.op
 	}
 	return c.Context.Value(key)
 }

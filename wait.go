@@ -7,34 +7,38 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/cryptogw/gateway/internal/poll"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// WaitOptions say how often a withdrawal is asked for while it is waited for.
-// The waits are drawn at random, grow from MinInterval towards MaxInterval and
-// lie between the two, which are at most 24 hours; they are longer, up to an
-// hour, where the service asks for it with Retry-After. A zero field takes its
-// default.
+// WaitOptions set how often a wait polls. The waits between two polls are drawn at
+// random, grow from MinInterval towards MaxInterval and lie between the two, which
+// are at most 24 hours; they are longer, up to an hour, where the service asks for it
+// with Retry-After. A zero field takes its default.
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
 }
 
-const longestInterval = 24 * time.Hour
+const (
+	maxInterval = 24 * time.Hour
 
-// maxAskedWait bounds how long a poller waits because the service asked to.
-const maxAskedWait = time.Hour
+	// maxPollRetryAfter bounds how long a wait follows a Retry-After.
+	maxPollRetryAfter = time.Hour
+)
 
-func (w WaitOptions) withDefaults() WaitOptions {
+func (w WaitOptions) intervals() poll.Intervals {
 	longest := cmp.Or(w.MaxInterval, max(30*time.Second, w.MinInterval))
-	return WaitOptions{cmp.Or(w.MinInterval, min(2*time.Second, longest)), longest}
+	return poll.Intervals{Min: cmp.Or(w.MinInterval, min(2*time.Second, longest)), Max: longest}
 }
 
-// check says what is wrong with w, or "".
+// check returns what is wrong with w, or "".
 func (w WaitOptions) check() string {
 	switch {
 	case w.MinInterval < 0 || w.MaxInterval < 0:
 		return "intervals must not be negative"
-	case max(w.MinInterval, w.MaxInterval) > longestInterval:
+	case max(w.MinInterval, w.MaxInterval) > maxInterval:
 		return "intervals must not be longer than 24 hours"
 	case w.MaxInterval != 0 && w.MinInterval > w.MaxInterval:
 		return "MinInterval must not be longer than MaxInterval"
@@ -43,55 +47,11 @@ func (w WaitOptions) check() string {
 	}
 }
 
-// A WithdrawalFailedError is the end of a wait for a withdrawal that is
-// FAILED.
-type WithdrawalFailedError struct {
-	Withdrawal *Withdrawal
-}
-
-// Error returns one line that names the withdrawal.
-func (e *WithdrawalFailedError) Error() string {
-	var w Withdrawal
-	if e.Withdrawal != nil {
-		w = *e.Withdrawal
-	}
-	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
-}
-
-// A WaitError is a wait that ended before the withdrawal did: the context
-// ended, or asking again would not help, as after a refusal or an answer that
-// is not understood.
-type WaitError struct {
-	WithdrawRequestID string
-	Last              *Withdrawal // as it was seen last; nil when it never was
-	Polls             int         // how often it was asked for
-	Fault             error       // the last passing fault that was survived; nil when there was none
-	Err               error       // why the wait ended
-}
-
-// Error returns one line: the withdrawal, the last status seen and why the
-// wait ended.
-func (e *WaitError) Error() string {
-	seen := "never seen"
-	if e.Last != nil {
-		seen = fmt.Sprintf("last seen %q", e.Last.Status)
-	}
-	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
-	if e.Fault != nil {
-		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
-	}
-	return text
-}
-
-// Unwrap returns Err.
-func (e *WaitError) Unwrap() error { return e.Err }
-
-// WaitWithdrawal asks for a withdrawal until its status is terminal. The error
-// is nil only for COMPLETED; FAILED is a [*WithdrawalFailedError]. Faults that
-// may pass and statuses that are not known are waited through. When the
-// context ends, or the service refuses to tell, the error is a [*WaitError],
-// which matches the context's error or the refusal; a bad argument is an
-// [*ArgumentError].
+// WaitWithdrawal polls a withdrawal until its status is terminal. The error is nil
+// only for COMPLETED; FAILED is a [*WithdrawalFailedError]. Failures that may pass and
+// unknown statuses do not end the wait. When the context ends, or the service refuses
+// the inquiry, the error is a [*WaitError], which matches the context's error or the
+// refusal; a bad argument is an [*ArgumentError].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) (*Withdrawal, error) {
@@ -100,55 +60,55 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 		case err != nil:
 			return nil, err
 		case seen.Status.Terminal():
-			return seen.verdict()
+			return seen.result()
 		}
 	}
 	panic("gateway: a watch ended without a terminal status or an error")
 }
 
-// WatchWithdrawal yields a withdrawal as it is first seen and whenever
-// anything of it has changed, up to and with a terminal status. Faults that
-// may pass are not yielded. When the context ends, or the service refuses to
-// tell, it yields a nil withdrawal and a [*WaitError], and ends; with a bad
-// argument, an [*ArgumentError].
+// WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its
+// fields has changed, up to and including a terminal status. Failures that may pass
+// are not yielded. When the context ends, or the service refuses the inquiry, it
+// yields a nil withdrawal and a [*WaitError], and ends; with a bad argument, an
+// [*ArgumentError].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
-		p := &poller{client: c, options: w.withDefaults(), progress: WaitError{WithdrawRequestID: withdrawRequestID}}
 		if reason := w.check(); reason != "" {
 			yield(nil, &ArgumentError{Op: opWithdrawal, Name: "w", Reason: reason})
 			return
 		}
+		p, pacer := newWithdrawalPoller(c, withdrawRequestID), poll.NewPacer(w.intervals())
 		for {
 			changed, err := p.poll(ctx)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if seen := p.progress.Last; changed && (!yield(seen.copy(), nil) || seen.Status.Terminal()) {
+			if seen := p.progress.Last; changed && (!yield(seen.clone(), nil) || seen.Status.Terminal()) {
 				return
 			}
-			if err := p.sleep(ctx); err != nil {
-				yield(nil, err)
+			if poll.Sleep(ctx, pacer.Next(p.retryAfter)) != nil {
+				yield(nil, p.waitError(contextError(ctx, c.keyring.Redactor())))
 				return
 			}
 		}
 	}
 }
 
-// WaitWithdrawals waits for many withdrawals at once, and yields each as it
-// ends, in the way that [Client.WaitWithdrawal] returns it: with a nil error
-// only for COMPLETED, with a [*WithdrawalFailedError] that holds it for FAILED, and
-// with a [*WaitError] that names it where the service refuses to tell. When the
-// context ends, it yields a [*WaitError] for each that is left. The identifiers
-// must differ; after an [*ArgumentError] it yields nothing more. No identifiers
-// yield nothing. It asks with the key of the client, as all waits do.
+// WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
+// [Client.WaitWithdrawal] returns it: with a nil error only for COMPLETED, with a
+// [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names
+// it where the service refuses the inquiry. When the context ends, it yields a
+// [*WaitError] for each that is left. The identifiers must differ; an [*ArgumentError]
+// is the last value. Without identifiers it yields nothing. It polls with the key of
+// the client.
 //
-// At most 8 are asked for at a time, and at most 100 within a MinInterval, those
+// At most 8 polls run at a time, and at most 100 begin within a MinInterval, those
 // first that have been due for the longest; where the service asks for a wait, all
-// wait. While the loop's body runs, no further ones are asked for. When the
-// loop is left, no request is under way any more.
+// wait. While the body of the loop runs, no further poll begins. When the loop is left,
+// no request is in flight.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
@@ -157,25 +117,29 @@ func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []strin
 			yield(nil, err)
 			return
 		}
-		asking, cancel := context.WithCancel(ctx)
-		all := newCrowd(c, withdrawRequestIDs, w)
-		defer all.wait()
+		var tasks []poll.Task[waitResult]
+		for _, id := range withdrawRequestIDs {
+			tasks = append(tasks, newWithdrawalPoller(c, id))
+		}
+		polling, cancel := context.WithCancel(ctx)
+		group := poll.NewGroup(tasks, w.intervals())
+		defer group.Wait()
 		defer cancel()
-		for !all.over() {
-			end := all.step(asking)
-			if end != nil && (!yield(end.seen, end.err) || errors.Is(end.err, ErrInvalidArgument)) {
+		for {
+			ended, ok := group.Next(polling)
+			if !ok || !yield(ended.withdrawal, ended.err) || errors.Is(ended.err, ErrInvalidArgument) {
 				return
 			}
 		}
 	}
 }
 
-// checkWaits checks all that a caller can get wrong before anything is sent.
+// checkWaits checks everything that a caller can get wrong before anything is sent.
 func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) error {
 	refuse := func(name, reason string) error {
 		return &ArgumentError{Op: opWithdrawal, Name: name, Reason: reason}
 	}
-	if name, reason := c.checkCall(ctx); reason != "" {
+	if name, reason := c.check(ctx); reason != "" {
 		return refuse(name, reason)
 	}
 	if reason := w.check(); reason != "" {
@@ -184,7 +148,7 @@ func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) er
 	seen := map[string]bool{}
 	for i, id := range ids {
 		name := fmt.Sprintf("withdrawRequestIds[%d]", i)
-		if reason := checkPathText(id); reason != "" {
+		if reason := validate.PathSegment(id); reason != "" {
 			return refuse(name, reason)
 		}
 		if seen[id] {
@@ -195,17 +159,82 @@ func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) er
 	return nil
 }
 
-// verdict is how a wait for a withdrawal ends whose status is terminal.
-func (w *Withdrawal) verdict() (*Withdrawal, error) {
+// A waitResult is how the wait for one withdrawal ended.
+type waitResult struct {
+	withdrawal *Withdrawal
+	err        error
+}
+
+// A withdrawalPoller polls one withdrawal. It implements [poll.Task].
+type withdrawalPoller struct {
+	client     *Client
+	progress   WaitError     // the error if the wait ended now
+	retryAfter time.Duration // what the service asked to wait
+}
+
+func newWithdrawalPoller(c *Client, id string) *withdrawalPoller {
+	return &withdrawalPoller{client: c, progress: WaitError{WithdrawRequestID: id}}
+}
+
+// poll polls once. A failure that may pass is neither an error nor a change.
+func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
+	p.retryAfter = 0
+	seen, err := p.client.Withdrawal(ctx, p.progress.WithdrawRequestID)
+	if errors.Is(err, ErrInvalidArgument) {
+		return false, err
+	}
+	p.progress.Polls++
+	if err == nil {
+		changed = p.progress.Last == nil || !seen.equal(p.progress.Last)
+		p.progress.Last = seen
+		return changed, nil
+	}
+	if !SafeToRetry(err) {
+		return false, p.waitError(err)
+	}
+	p.progress.Fault = err
+	if refusal, ok := errors.AsType[*APIError](err); ok {
+		p.retryAfter = min(refusal.RetryAfter, maxPollRetryAfter)
+	}
+	return false, nil
+}
+
+// Poll implements [poll.Task].
+func (p *withdrawalPoller) Poll(ctx context.Context) (waitResult, bool, time.Duration) {
+	changed, err := p.poll(ctx)
+	switch {
+	case err != nil:
+		return waitResult{nil, err}, true, 0
+	case changed && p.progress.Last.Status.Terminal():
+		w, err := p.progress.Last.result()
+		return waitResult{w, err}, true, 0
+	default:
+		return waitResult{}, false, p.retryAfter
+	}
+}
+
+// Cancel implements [poll.Task].
+func (p *withdrawalPoller) Cancel(ctx context.Context) waitResult {
+	return waitResult{nil, p.waitError(contextError(ctx, p.client.keyring.Redactor()))}
+}
+
+func (p *withdrawalPoller) waitError(err error) error {
+	ended := p.progress
+	ended.Err = err
+	return &ended
+}
+
+// result is how a wait ends for a withdrawal with a terminal status.
+func (w *Withdrawal) result() (*Withdrawal, error) {
 	if w.Status == WithdrawalFailed {
 		return nil, &WithdrawalFailedError{w}
 	}
 	return w, nil
 }
 
-// copy is for a caller who may change it, which must not make the next look
-// seem changed.
-func (w *Withdrawal) copy() *Withdrawal {
+// clone returns a copy for a caller, who may change it: the next poll is compared with
+// the original.
+func (w *Withdrawal) clone() *Withdrawal {
 	c := *w
 	return &c
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// A WithdrawalStatus is where a withdrawal stands: INTERFACE.md, "Withdrawal
+// A WithdrawalStatus is the status of a withdrawal: INTERFACE.md, "Withdrawal
 // status". A text that is not listed there is kept as it came.
 type WithdrawalStatus string
 
@@ -19,8 +21,7 @@ const (
 	WithdrawalCompleted WithdrawalStatus = "COMPLETED"
 )
 
-// Known reports whether s is one of the three statuses of the interface,
-// spelled exactly so.
+// Known reports whether s is exactly one of the three statuses of the interface.
 func (s WithdrawalStatus) Known() bool {
 	return s == WithdrawalPending || s.Terminal()
 }
@@ -43,46 +44,31 @@ type Withdrawal struct {
 	WithdrawRequestID string
 }
 
-var withdrawalFields = fields[Withdrawal]{
-	required("status", readStatus, func(w *Withdrawal) *WithdrawalStatus { return &w.Status }),
-	required("destination", (*decoder).text, func(w *Withdrawal) *string { return &w.Destination }),
-	required("amount", (*decoder).amount, func(w *Withdrawal) *decimal.Decimal { return &w.Amount }),
-	required("fee", (*decoder).amount, func(w *Withdrawal) *decimal.Decimal { return &w.Fee }),
-	required("coin", (*decoder).text, func(w *Withdrawal) *string { return &w.Coin }),
-	required("network", (*decoder).text, func(w *Withdrawal) *string { return &w.Network }),
-	required("withdrawRequestId", (*decoder).identifier, func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
+var withdrawalFields = strictjson.Fields[Withdrawal]{
+	strictjson.Required("status", strictjson.Enum(WithdrawalPending, WithdrawalFailed, WithdrawalCompleted), func(w *Withdrawal) *WithdrawalStatus { return &w.Status }),
+	strictjson.Required("destination", (*strictjson.Decoder).Text, func(w *Withdrawal) *string { return &w.Destination }),
+	strictjson.Required("amount", (*strictjson.Decoder).Amount, func(w *Withdrawal) *decimal.Decimal { return &w.Amount }),
+	strictjson.Required("fee", (*strictjson.Decoder).Amount, func(w *Withdrawal) *decimal.Decimal { return &w.Fee }),
+	strictjson.Required("coin", (*strictjson.Decoder).Text, func(w *Withdrawal) *string { return &w.Coin }),
+	strictjson.Required("network", (*strictjson.Decoder).Text, func(w *Withdrawal) *string { return &w.Network }),
+	strictjson.Required("withdrawRequestId", (*strictjson.Decoder).ID, func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
 }
 
-var readWithdrawal = one(withdrawalFields)
+var readWithdrawal = strictjson.One(withdrawalFields)
 
-// readStatus keeps a status that the interface does not list.
-func readStatus(d *decoder) WithdrawalStatus {
-	value := d.scalar('"')
-	if value == nil {
-		return ""
-	}
-	for _, known := range [...]WithdrawalStatus{WithdrawalPending, WithdrawalFailed, WithdrawalCompleted} {
-		if string(unquote(value)) == string(known) {
-			return known
-		}
-	}
-	d.note(DriftUnknownStatus)
-	return WithdrawalStatus(d.nonEmptyIn(value))
-}
-
-// Withdrawal returns where a withdrawal stands. How a withdrawal is requested,
-// which gives its identifier, is not part of the interface; the identifier is 1
-// to 256 bytes without any of / \ % ? #. A record with another identifier is an
-// error that matches [ErrResponseMismatch].
+// Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
+// yields its identifier, is not part of the interface; the identifier is 1 to 256
+// bytes without any of / \ % ? #. A record with another identifier is an error that
+// matches [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {
 	return do(ctx, c, call{
-		op:    opWithdrawal,
-		route: "/api/withdrawal/inquiry/{withdrawRequestId}",
-		args:  [2]string{withdrawRequestID},
-		id:    withdrawRequestID,
-		key:   keyInHeader,
-		json:  true,
+		op:       opWithdrawal,
+		route:    "/api/withdrawal/inquiry/{withdrawRequestId}",
+		args:     [2]string{withdrawRequestID},
+		expectID: withdrawRequestID,
+		key:      keyInHeader,
+		json:     true,
 	}, readWithdrawal, opts)
 }

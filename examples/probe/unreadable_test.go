@@ -21,14 +21,14 @@ func TestRun_unreadable(t *testing.T) {
 		shape  string // "" for none
 		unread string
 	}{
-		{"a page of HTML", pathRates, 200, "<html>It works!</html>", "", "answer not understood"},
+		{"a page of HTML", pathRates, 200, "<html>It works!</html>", "", "response not understood"},
 		{"nothing", pathRates, 200, "", "", "the body is empty"},
-		{"JSON that breaks off", pathRates, 200, enveloped(ratesJSON)[:60], "", "answer not understood"},
+		{"JSON that breaks off", pathRates, 200, enveloped(ratesJSON)[:60], "", "response not understood"},
 		{"more after the end", pathRates, 200, enveloped(ratesJSON) + "{", "array of 1 record (eur string, symbol string, usd string)", "there is more after the end"},
 		{"a name twice", pathByID, 200, enveloped(strings.Replace(pairJSON, `"swapFee"`, `"swapFee":"1","swapFee"`, 1)), "one record", "duplicate"},
 		{"no envelope", pathListing, 200, "[" + pairJSON + "]", "array of 1 record, without the envelope", "is an array, not an object"},
 		{"no envelope around a record", pathByID, 200, pairJSON, "one record, without the envelope", "/result: is missing"},
-		{"no envelope, and more after the end", pathListing, 200, "[" + pairJSON + "]<!-- -->", "", "answer not understood"},
+		{"no envelope, and more after the end", pathListing, 200, "[" + pairJSON + "]<!-- -->", "", "response not understood"},
 		{"another envelope", pathListing, 200, `{"success":true,"data":[` + pairJSON + `]}`, "unknown (data array, success boolean), without the envelope", "/result: is missing"},
 		{"another envelope in the envelope", pathListing, 200, enveloped(`{"items":[` + pairJSON + `],"total":1}`), "unknown (items array, total number)", "/result: is an object, not an array"},
 		{"no record", pathByID, 200, enveloped(`"Tron"`), "unknown (string)", "/result: is text, not an object"},

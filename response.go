@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/retry"
+	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/validate"
+)
+
+// maxSnippet is how much of a body an error keeps, in bytes.
+const maxSnippet = 8 << 10
+
+// A response is what is known of a response beside its result.
+type response struct {
+	status int     // 0 when none came
+	body   []byte  // the beginning of one that failed an invoice, without keys
+	drift  []Drift // where it differs from the interface
+}
+
+// A responseReader reads one response at a time. Nothing that is handed out is a
+// part of it.
+type responseReader struct {
+	text    strictjson.Reader
+	decoder strictjson.Decoder
+}
+
+func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &responseReader{} }} }
+
+// readResponse reads a response and closes it.
+func readResponse[T any](r *request, resp *http.Response, read func(*strictjson.Decoder) T) (result T, last response, failure error) {
+	defer func() { _ = resp.Body.Close() }()
+	rr := r.client.readers().Get().(*responseReader)
+	var e envelope
+	switch {
+	case resp.StatusCode >= 400:
+		e = rr.readErrorBody(r, resp)
+		failure = r.apiError(resp, e, rr.text.Kept())
+	case resp.StatusCode >= 300:
+		failure = r.transportError(PhaseWait, ErrRedirect)
+	case resp.StatusCode < 200:
+		failure = r.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode))
+	default:
+		result, e, failure = readResult(rr, r, resp, read)
+		last.drift = drifts(r.call.op, rr.decoder.Notes)
+	}
+	last.status = resp.StatusCode
+	if failure != nil && r.call.write != nil {
+		last.body = r.keys.Snippet(rr.text.Kept(), maxSnippet)
+	}
+	r.fillResponse(resp, e, rr.text.Kept())
+	rr.release(r.client.readers())
+	return result, last, failure
+}
+
+// release lets another call use the reader, unless it has become large.
+func (rr *responseReader) release(pool *sync.Pool) {
+	rr.decoder.Release()
+	if rr.text.Release() {
+		pool.Put(rr)
+	}
+}
+
+// maxKept is how much of a body is kept for an error: beyond what it shows, so much
+// that no key is cut in two.
+func (r *request) maxKept() int { return maxSnippet + r.keys.Overlap() }
+
+// readErrorBody reads the beginning of the body of an error response. Truncation is
+// harmless here: the status code is known.
+func (rr *responseReader) readErrorBody(r *request, resp *http.Response) envelope {
+	rr.text.Reset(resp.Body, int64(r.maxKept()), r.maxKept())
+	rr.decoder.Reset(&rr.text, strictjson.Options{Redactor: r.keys})
+	_, e := readEnvelope(&rr.decoder, skipResult)
+	rr.text.Fill()
+	return e
+}
+
+// readResult reads the body of a response of 2xx and keeps its beginning; all of it
+// for a caller who asked for the [Response].
+func readResult[T any](rr *responseReader, r *request, resp *http.Response, read func(*strictjson.Decoder) T) (T, envelope, error) {
+	limit, keep := r.client.cfg.maxBytes, r.maxKept()
+	if r.cfg.response != nil {
+		keep = int(limit)
+	}
+	rr.text.Reset(resp.Body, limit, keep)
+	rr.decoder.Reset(&rr.text, strictjson.Options{
+		Redactor: r.keys, ExpectID: r.call.expectID, Size: min(resp.ContentLength, limit), Notes: r.client.newNotes(),
+	})
+	result, e := readEnvelope(&rr.decoder, read)
+	rr.decoder.NoteError()
+	failure := rr.failure(r, resp, e)
+	if rr.decoder.Err() != nil && r.cfg.response != nil {
+		e = reread(r, rr.text.Kept())
+	}
+	if failure != nil {
+		return *new(T), e, failure
+	}
+	return result, e, nil
+}
+
+// failure is what is wrong with a response of 2xx that was read, or nil.
+func (rr *responseReader) failure(r *request, resp *http.Response, e envelope) error {
+	broken, wrong := rr.text.Err(), rr.decoder.Err()
+	if wrong != nil && broken == nil {
+		rr.text.Fill() // the decoder has stopped early
+	}
+	switch {
+	case broken != nil:
+		return r.bodyError(resp, broken, rr.text.Kept())
+	case wrong != nil:
+		return r.decodeError(resp, wrong, rr.text.Kept())
+	case e.isError(rr.decoder.Content()):
+		return r.apiError(resp, e, rr.text.Kept())
+	default:
+		return nil
+	}
+}
+
+// reread finds the message, meta and result of a body whose result was not read to
+// its end.
+func reread(r *request, body []byte) envelope {
+	var d strictjson.Decoder
+	d.Reset(bytes.NewReader(body), strictjson.Options{Redactor: r.keys})
+	_, e := readEnvelope(&d, skipResult)
+	return e
+}
+
+// fillResponse fills the [Response] of the caller.
+func (r *request) fillResponse(resp *http.Response, e envelope, body []byte) {
+	if r.cfg.response == nil {
+		return
+	}
+	*r.cfg.response = Response{Header: r.keys.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
+	if result := e.resultIn(body); result.IsValid() {
+		r.cfg.response.Result = r.keys.JSON(result)
+	}
+}
+
+func (r *request) apiError(resp *http.Response, e envelope, body []byte) error {
+	return &APIError{
+		Op: r.call.op, StatusCode: resp.StatusCode,
+		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
+		Body: r.keys.Snippet(body, maxSnippet), Header: r.diagnosticHeaders(resp.Header),
+		RetryAfter: retry.After(resp.Header),
+	}
+}
+
+// diagnosticHeaders returns the headers that help to find a response in a log. They
+// are truncated after the key is removed: a part of it would not be recognized.
+func (r *request) diagnosticHeaders(all http.Header) http.Header {
+	some := http.Header{}
+	for _, name := range [...]string{
+		"Content-Type", "Date", "Server", "Via", "Retry-After",
+		"X-Request-Id", "X-Correlation-Id", "X-Trace-Id", "Traceparent", "Cf-Ray",
+	} {
+		if values := all[name]; len(values) > 0 {
+			some[name] = values[:1]
+		}
+	}
+	some = r.keys.Header(some)
+	for _, values := range some {
+		values[0] = redact.Truncate(values[0], validate.MaxBodyText)
+	}
+	return some
+}
+
+// decodeError is where the errors of strictjson become ours.
+func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body []byte) *DecodeError {
+	err := wrong.Err
+	if errors.Is(err, strictjson.ErrMismatch) {
+		err = ErrResponseMismatch
+	}
+	return &DecodeError{
+		Op: r.call.op, StatusCode: resp.StatusCode,
+		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), validate.MaxURLText),
+		Pointer:     wrong.Pointer, Body: r.keys.Snippet(body, maxSnippet), Err: err,
+	}
+}
+
+// bodyError is a response whose body was cut, is too large or is not what it is
+// labelled as.
+func (r *request) bodyError(resp *http.Response, err error, body []byte) error {
+	if errors.Is(err, strictjson.ErrTooLarge) {
+		return r.transportError(PhaseRead, ErrResponseTooLarge)
+	}
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
+	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
+		failure := r.decodeError(resp, &strictjson.Error{Err: sanitize(err, r.keys)}, body)
+		failure.retryable = true
+		return failure
+	}
+	failure := r.transportError(PhaseRead, sanitize(err, r.keys))
+	failure.retryable = r.ctx.Err() == nil
+	return failure
+}

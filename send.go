@@ -1,0 +1,223 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/retry"
+	"github.com/cryptogw/gateway/internal/strictjson"
+)
+
+// do makes a call: the only way from a method to the wire and back.
+func do[T any](ctx context.Context, c *Client, what call, read func(*strictjson.Decoder) T, opts []CallOption) (T, error) {
+	a := &attempts[T]{request: request{client: c, call: what}, read: read}
+	if err := a.prepare(ctx, opts); err != nil {
+		return *new(T), err
+	}
+	return a.send()
+}
+
+// attempts are the attempts of one call. It implements [retry.Call].
+type attempts[T any] struct {
+	request
+	read   func(*strictjson.Decoder) T
+	loop   *retry.Loop
+	body   *attempt.Body // of the attempt under way; nil for a read
+	status int           // of the last response of any attempt
+	last   response      // to the last attempt
+}
+
+// send makes the attempts, those of an invoice under the order guard.
+func (a *attempts[T]) send() (result T, err error) {
+	if a.ctx.Err() != nil {
+		return result, a.transportError(PhaseStart, a.ctx.Err())
+	}
+	release, err := a.acquireOrder()
+	if err != nil {
+		return result, err
+	}
+	outcome := OutcomeUnknown // also when the caller's transport panics
+	defer func() { release(outcome) }()
+	result, err = a.run()
+	outcome = OutcomeOf(err)
+	return result, err
+}
+
+func (a *attempts[T]) run() (T, error) {
+	client := a.client.reads()
+	if a.call.write != nil {
+		client = a.client.writes()
+	}
+	started := time.Now()
+	a.loop = a.client.retrier().Loop()
+	read, failure := a.loop.Do(client, a.newHTTPRequest(), a)
+	err := a.finish(failure)
+	if response := a.cfg.response; response != nil {
+		response.StatusCode, response.Attempts, response.Duration = a.status, a.loop.Attempts, time.Since(started)
+	}
+	a.loop.Release()
+	result, _ := read.(T) // nil after a failure
+	return result, err
+}
+
+// finish makes the error of the call from the failure of its last attempt.
+func (a *attempts[T]) finish(failure error) error {
+	if failure == retry.ErrInterrupted {
+		failure = a.transportFailure(PhaseBackoff, a.ctx.Err())
+	} else {
+		setNote(failure, a.loop.Note)
+		a.report(failure, 0)
+	}
+	if failure == nil {
+		return nil
+	}
+	if a.call.write != nil && OutcomeOf(failure) == OutcomeUnknown {
+		return &OutcomeUnknownError{
+			Op: a.call.op, OrderID: a.call.write.order(),
+			StatusCode: a.status, Body: a.last.body, SentAt: a.loop.Started, Cause: failure,
+		}
+	}
+	return failure
+}
+
+// setNote adds to a failure why there was no further attempt.
+func setNote(failure error, note string) {
+	switch failure := failure.(type) {
+	case *TransportError:
+		failure.note = note
+	case *APIError:
+		failure.note = note
+	}
+}
+
+// Body implements [retry.Call]. Each attempt of an invoice has a body of its own.
+func (a *attempts[T]) Body() (io.ReadCloser, int64) {
+	if a.call.write == nil {
+		return nil, 0
+	}
+	a.body = a.newBody()
+	return a.body, a.body.Size()
+}
+
+// phases are the phases of a [TransportError] by those of an attempt.
+var phases = [...]string{
+	attempt.Start: PhaseStart, attempt.Dial: PhaseDial, attempt.Proxy: PhaseProxy,
+	attempt.TLS: PhaseTLS, attempt.Write: PhaseWrite, attempt.Wait: PhaseWait,
+}
+
+// NoResponse implements [retry.Call].
+func (a *attempts[T]) NoResponse(err error) error {
+	a.last = response{}
+	sent := attempt.ErrorOf(err)
+	failure := a.transportFailure(phases[sent.Phase], sanitize(sent.Err, a.keys))
+	failure.retryable = a.ctx.Err() == nil && sent.Retryable()
+	return failure
+}
+
+// Status implements [retry.Call]. No status makes an invoice be sent again.
+func (a *attempts[T]) Status(resp *http.Response) error {
+	a.status, a.last = resp.StatusCode, response{status: resp.StatusCode}
+	if a.cfg.response != nil {
+		*a.cfg.response = Response{}
+	}
+	if a.call.write != nil || !retry.Status(resp.StatusCode) {
+		return nil
+	}
+	return &APIError{
+		Op: a.call.op, StatusCode: resp.StatusCode,
+		RetryAfter: retry.After(resp.Header), Attempts: a.loop.Attempts, unread: true,
+	}
+}
+
+// Read implements [retry.Call].
+func (a *attempts[T]) Read(resp *http.Response) (any, error) {
+	result, last, failure := readResponse(&a.request, resp, a.read)
+	a.last = last
+	a.setProgress(failure)
+	return result, failure
+}
+
+// Advise implements [retry.Call]. An invoice is sent again only while it is proved
+// that nothing of it was sent.
+func (a *attempts[T]) Advise(failure error) retry.Advice {
+	if a.call.write != nil && OutcomeOf(failure) != OutcomeNotSent {
+		return retry.Advice{}
+	}
+	advice := retry.Advice{Retry: SafeToRetry(failure)}
+	if refusal, ok := failure.(*APIError); ok {
+		advice.Throttled, advice.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
+	}
+	return advice
+}
+
+// Retry implements [retry.Call].
+func (a *attempts[T]) Retry(failure error, wait time.Duration) { a.report(failure, wait) }
+
+// transportFailure is an attempt without a usable response.
+func (a *attempts[T]) transportFailure(phase string, err error) *TransportError {
+	failure := a.transportError(phase, err)
+	a.setProgress(failure)
+	return failure
+}
+
+// setProgress adds to a failure how far the call has come. Of an invoice without a
+// response it is proved that nothing was sent if its body can be sealed, and in no
+// other way.
+func (a *attempts[T]) setProgress(failure error) {
+	switch failure := failure.(type) {
+	case *TransportError:
+		failure.Attempts, failure.LastStatus = a.loop.Attempts, a.status
+		failure.notSent = a.call.write != nil && a.status == 0 && (a.body == nil || a.body.Seal())
+	case *APIError:
+		failure.Attempts = a.loop.Attempts
+	}
+}
+
+// transportError is a call that has sent nothing yet, or an attempt without a usable
+// response. When the caller's context has ended, that is the reason.
+func (r *request) transportError(phase string, err error) *TransportError {
+	timeout := attempt.IsTimeout(err)
+	if r.ctx.Err() != nil {
+		err, timeout = contextError(&r.ctx, r.keys), errors.Is(r.ctx.Err(), context.DeadlineExceeded)
+	}
+	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout, notSent: r.call.write != nil}
+}
+
+// acquireOrder asks the guard for the order of an invoice. The outcome of the call
+// is passed to release. A read, and a client without a guard, acquire nothing.
+func (r *request) acquireOrder() (release func(Outcome), err error) {
+	guard := r.client.cfg.guard
+	if r.call.write == nil || guard == nil {
+		return func(Outcome) {}, nil
+	}
+	order, ctx := r.call.write.order(), r.withMerchant(&r.ctx)
+	if err := guard.Begin(ctx, order, r.cfg.resubmit); err != nil {
+		return nil, r.guardError(err)
+	}
+	if _, inMemory := guard.(*memoryGuard); inMemory {
+		return func(outcome Outcome) { _ = guard.End(ctx, order, outcome) }, nil
+	}
+	return func(outcome Outcome) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guardTimeout)
+		defer cancel()
+		_ = guard.End(ctx, order, outcome)
+	}, nil
+}
+
+// guardError is the refusal of the guard. Nothing was sent.
+func (r *request) guardError(err error) error {
+	sanitized := sanitize(err, r.keys)
+	for _, known := range []error{ErrOrderInFlight, ErrOrderOutcomeUnknown} {
+		if errors.Is(err, known) {
+			refusal := r.refuse("orderId", oneLine(known))
+			refusal.err = errors.Join(known, sanitized)
+			return refusal
+		}
+	}
+	return r.transportError(PhaseStart, fmt.Errorf("the order guard: %w", sanitized))
+}
