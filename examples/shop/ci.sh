@@ -1,36 +1,42 @@
 #!/usr/bin/env bash
-# The checks of this module: vet, all tests with the race detector, and the
-# shop in Chromium, on a phone and on a desktop. What the tests need and is not
-# there is installed from Debian's packages; npm is there for axe-core alone.
-# Everything listens on loopback ports. The pictures of all pages are left in
-# browser/out.
+# The checks of this module: go vet and all tests with the race detector,
+# including those in Chromium in phone and desktop size. Missing tools are
+# installed from Debian's packages; npm is needed for axe-core only. All servers
+# listen on loopback ports. The screenshots of all pages are kept in browser/out.
 set -euo pipefail
 cd "$(dirname "$0")"
 export DEBIAN_FRONTEND=noninteractive
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+fail() { printf 'ci.sh: %s\n' "$*" >&2; exit 1; }
+has_postgres() { compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || command -v postgres >/dev/null; }
 
 missing=()
 command -v chromium >/dev/null || missing+=(chromium fonts-dejavu-core)
 command -v zbarimg >/dev/null || missing+=(zbar-tools)
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
-if ! compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null && ! command -v postgres >/dev/null; then
-	missing+=(postgresql)
-fi
+has_postgres || missing+=(postgresql)
 if [ ${#missing[@]} -gt 0 ]; then
 	as_root apt-get update
-	# No cluster of the package's own: the tests start a server for themselves.
+	# The package must not create a cluster: the tests create their own.
 	as_root mkdir -p /etc/postgresql-common
 	[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
 	as_root apt-get install -y --no-install-recommends "${missing[@]}"
 fi
+for tool in chromium zbarimg node npm; do command -v "$tool" >/dev/null || fail "$tool is missing"; done
+has_postgres || fail 'PostgreSQL is missing'
 
 npm ci --prefix browser --ignore-scripts --no-audit --no-fund --loglevel=error
 
 go vet ./...
+tests=$(go test -list '^Test' ./... | grep '^Test') || fail 'there are no tests'
 rm -rf browser/out
-go test -race -shuffle=on -v -timeout 5m ./... | grep -Ev '^(=== |\s*--- PASS)' 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+go test -race -shuffle=on -count=1 -v -timeout 5m ./... | tee "$log" | grep -Ev '^(=== |\s*--- PASS)'
+! grep -E '^\s*--- SKIP' "$log" || fail 'tests were skipped'
+for name in $tests; do grep -q "^--- PASS: $name " "$log" || fail "$name did not run"; done
 
-long=$(wc -l ./*.go web/*/* | awk '$2 != "total" && $1 > 300')
-[ -z "$long" ] || { printf 'more than 300 lines:\n%s\n' "$long"; exit 1; }
+long=$(wc -l ./*.go web/*.html web/*/* | awk '$2 != "total" && $1 > 300')
+[ -z "$long" ] || fail "more than 300 lines: $long"
