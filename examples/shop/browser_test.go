@@ -13,49 +13,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A world is a browser and two shops over one database, with a gateway where
-// trouble can be made.
-type world struct {
+// A browserHarness is a browser and two shops over one database, with a
+// gateway that can inject faults.
+type browserHarness struct {
 	browser     context.Context
 	gw          *gatewaytest.Server
-	shop, other string // where the two listen
-	axe         string // the script that looks at pages
+	shop, other string // the URLs of the two shops
+	axe         string // the source of axe-core
 }
 
-// The shop as people use it, in Chromium. It needs what ci.sh installs.
+// TestBrowser runs the shop in Chromium. It needs what ci.sh installs.
 func TestBrowser(t *testing.T) {
-	w := newWorld(t)
+	h := newBrowserHarness(t)
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *world)
+		run  func(*testing.T, *browserHarness)
 	}{
-		{"what a page complains of is seen", browseComplaints},
-		{"every page of a purchase is clear to everyone, and its code says where to pay", browsePages},
-		{"the whole purchase by keyboard alone", browseByKeyboard},
-		{"a double click, the back button and a reload end in one invoice", browseImpatiently},
-		{"two tabs on two servers with two coins end in one invoice", browseTwice},
-		{"amounts change on the page, and old rates say so", browseRates},
-		{"a lost answer ends in a calm page; the merchant finds the invoice", browseToFoundInvoice},
-		{"a lost answer; the merchant finds that there is no invoice", browseToNoInvoice},
-		{"a refusal is said, and the next order is another one", browseToRefusal},
-		{"the merchant sees orders, rates, drift, balances, and withdrawals move", browseAdmin},
-		{"without scripts everything works but live numbers", browseWithoutScripts},
+		{"page errors are detected", browsePageErrors},
+		{"pages of a purchase are accessible and the QR code is readable", browsePurchase},
+		{"purchase by keyboard", browseByKeyboard},
+		{"double click, back and reload create one invoice", browseDoubleClick},
+		{"two tabs on two servers create one invoice", browseTwoTabs},
+		{"live amounts and old rates", browseRates},
+		{"lost response, the merchant finds the invoice", browseInvoiceFound},
+		{"lost response, the merchant finds no invoice", browseNoInvoice},
+		{"refused invoice and next order", browseRefusal},
+		{"merchant pages", browseAdmin},
+		{"without JavaScript", browseWithoutScripts},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, w) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
 	}
 }
 
-func newWorld(t *testing.T) *world {
+func newBrowserHarness(t *testing.T) *browserHarness {
 	t.Helper()
-	st := newStage(t)
-	st.cfg.tick, st.cfg.ratesTTL, st.cfg.ratesStale = 200*time.Millisecond, 100*time.Millisecond, 3*time.Second
-	st.cfg.patience = 10 * time.Second // some answers are slow
-	one, first := st.open()
-	_, second := st.open()
-	one.demo = true // for the labels of the demo
-	require.NoError(t, one.seedDemo(t.Context(), &standIn{st.gw}))
+	h := newHarness(t)
+	h.cfg.liveInterval, h.cfg.ratesTTL, h.cfg.ratesStaleAfter = 200*time.Millisecond, 100*time.Millisecond, 3*time.Second
+	h.cfg.invoiceTimeout = 10 * time.Second // some responses are slow
+	one, first := h.open()
+	_, second := h.open()
+	one.demo = true // shows the demo labels
+	require.NoError(t, one.seedDemo(t.Context(), &standIn{h.gw}))
 	for range 40 {
-		(&standIn{st.gw}).moveRates()
+		(&standIn{h.gw}).randomizeRates()
 		require.NoError(t, one.rates.Refresh(t.Context()))
 		rates, err := one.rates.Get(t.Context())
 		require.NoError(t, err)
@@ -63,18 +63,18 @@ func newWorld(t *testing.T) *world {
 	}
 	axe, err := os.ReadFile(filepath.Join("browser", "node_modules", "axe-core", "axe.min.js"))
 	require.NoError(t, err, "run ci.sh: it installs what is in browser/package-lock.json")
-	require.NoError(t, os.MkdirAll(pictures, 0o755))
-	return &world{startBrowser(t), st.gw, first.URL, second.URL, string(axe)}
+	require.NoError(t, os.MkdirAll(screenshots, 0o755))
+	return &browserHarness{startBrowser(t), h.gw, first.URL, second.URL, string(axe)}
 }
 
-// invoices are those that the gateway has made for the order of an address.
-func (w *world) invoices(address string) []gatewaytest.Invoice {
-	return w.gw.InvoicesFor(path.Base(address))
+// invoices returns the gateway's invoices for the order of a URL.
+func (h *browserHarness) invoices(address string) []gatewaytest.Invoice {
+	return h.gw.InvoicesFor(path.Base(address))
 }
 
-// startBrowser starts Chromium, which finds nothing but this machine. Its
-// profile is a new directory; for root it runs without its sandbox, which
-// would not start.
+// startBrowser starts Chromium without access to other hosts. Its profile is
+// a new directory. As root it runs without the sandbox, which does not start
+// as root.
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	program := "chromium"

@@ -11,35 +11,35 @@ import (
 	"strconv"
 )
 
-// buyerCookie holds a random number that only the buyer's browser knows. The
-// database has its hash, with which nobody can be that buyer.
+// buyerCookie holds a random ID known only to the buyer's browser. The
+// database stores its hash, which cannot be used to impersonate the buyer.
 const buyerCookie = "__Host-buyer"
 
-// secretLength is the length of [rand.Text], which orders and buyers are
-// named by.
-const secretLength = 26
+// randomTextLength is the length of [rand.Text], which makes the IDs of
+// orders and buyers.
+const randomTextLength = 26
 
-func isSecret(text string) bool {
+func isRandomText(text string) bool {
 	for _, c := range text {
 		if (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
 			return false
 		}
 	}
-	return len(text) == secretLength
+	return len(text) == randomTextLength
 }
 
-// buyerOf returns how the database names the buyer of a request.
+// buyerOf returns the buyer ID that the database uses for a request.
 func buyerOf(r *http.Request) (buyer string, ok bool) {
 	cookie, err := r.Cookie(buyerCookie)
-	if err != nil || !isSecret(cookie.Value) {
+	if err != nil || !isRandomText(cookie.Value) {
 		return "", false
 	}
 	sum := sha256.Sum256([]byte(cookie.Value))
 	return base64.RawURLEncoding.EncodeToString(sum[:]), true
 }
 
-// showProducts is the first page. It makes a stranger a buyer, so that two
-// orders that come at once are of the same one.
+// showProducts shows the first page. It sets the buyer cookie, so that two
+// concurrent orders belong to the same buyer.
 func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := buyerOf(r); !ok {
 		http.SetCookie(w, &http.Cookie{
@@ -50,22 +50,22 @@ func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "products", "Harbour Goods", products())
 }
 
-// openOrder is the button Buy, and those for another order. However often they
-// are pressed, wherever, there is one order: that of the same buyer, product
-// and number.
+// openOrder handles the buttons Buy, Choose again and Order again.
+// Repeated and concurrent requests lead to one order per buyer, product and
+// number.
 func (s *shop) openOrder(w http.ResponseWriter, r *http.Request) error {
 	buyer, ok := buyerOf(r)
 	if !ok {
-		return &problem{http.StatusBadRequest, "This needs a cookie", "The shop tells its buyers apart by one cookie. Please allow it and start on the first page."}
+		return &problem{http.StatusBadRequest, "A cookie is required", "The shop identifies its buyers by one cookie. Please allow it and start again on the first page."}
 	}
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
 	}
 	p, ok := productByID(r.PostForm.Get("product"))
 	if !ok {
-		return badInput("The shop does not sell that.")
+		return badInput("The shop does not sell this product.")
 	}
-	o, err := s.orderOf(r.Context(), buyer, p, r.PostForm)
+	o, err := s.findOrOpenOrder(r.Context(), buyer, p, r.PostForm)
 	if err != nil {
 		return err
 	}
@@ -73,25 +73,25 @@ func (s *shop) openOrder(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// orderOf returns the order of a product that the buyer means: the one that is
-// there, or the next one if they ask for it on the page of the last and that
-// has come to its end. Where somebody else moves the last one on meanwhile, it
-// is whatever came of that.
-func (s *shop) orderOf(ctx context.Context, buyer string, p product, asked url.Values) (order, error) {
+// findOrOpenOrder returns the buyer's latest order of a product. It opens
+// the next one if the form asks for it on the page of the latest order and
+// that order allows it. If a concurrent request changes the latest order
+// first, the result of that request is returned.
+func (s *shop) findOrOpenOrder(ctx context.Context, buyer string, p product, form url.Values) (order, error) {
 	next := order{ID: rand.Text(), Buyer: buyer, Product: p.ID, Number: 1, Price: p.Price, Currency: p.Currency}
 	last, err := s.orders.latest(ctx, buyer, p.ID)
 	switch {
 	case errors.Is(err, errNoOrder):
 		err = s.orders.open(ctx, next)
-	case err != nil || asked.Get("after") != strconv.Itoa(last.Number):
+	case err != nil || form.Get("after") != strconv.Itoa(last.Number):
 		return last, err
 	default:
-		var over bool
-		if over, err = s.isOver(ctx, last, asked.Get("made") == "yes"); err != nil || !over {
+		var allowed bool
+		if allowed, err = s.allowsNextOrder(ctx, last, form.Get("made") == "yes"); err != nil || !allowed {
 			return last, err
 		}
 		next.Number = last.Number + 1
-		_, err = s.orders.follow(ctx, last, next)
+		_, err = s.orders.openNext(ctx, last, next)
 	}
 	if err != nil {
 		return last, err
@@ -99,19 +99,20 @@ func (s *shop) orderOf(ctx context.Context, buyer string, p product, asked url.V
 	return s.orders.latest(ctx, buyer, p.ID)
 }
 
-// isOver reports whether an order may have a successor: when it has no invoice
-// and none is on its way, or when the buyer has seen that it has one.
-func (s *shop) isOver(ctx context.Context, o order, seenMade bool) (bool, error) {
+// allowsNextOrder reports whether a next order may be opened: when the order
+// has no invoice and none is being sent, or when the buyer has seen its
+// invoice.
+func (s *shop) allowsNextOrder(ctx context.Context, o order, invoiceSeen bool) (bool, error) {
 	now, err := s.stateOf(ctx, o)
-	return now == stateRefused || now == stateUnsent || now == stateCreated && seenMade, err
+	return now == stateRefused || now == stateUnsent || now == stateCreated && invoiceSeen, err
 }
 
-// buyersOrder returns the order that the path names. One of somebody else is
-// not there.
-func (s *shop) buyersOrder(r *http.Request) (order, error) {
-	buyer, known := buyerOf(r)
+// buyerOrder returns the order named by the path. An order of another buyer
+// is reported as not found.
+func (s *shop) buyerOrder(r *http.Request) (order, error) {
+	buyer, ok := buyerOf(r)
 	id := r.PathValue("id")
-	if !known || !isSecret(id) {
+	if !ok || !isRandomText(id) {
 		return order{}, notFound()
 	}
 	o, err := s.orders.byID(r.Context(), id)
@@ -121,10 +122,10 @@ func (s *shop) buyersOrder(r *http.Request) (order, error) {
 	return o, err
 }
 
-// badForm is what is wrong with a body that is not a form.
+// badForm returns the error for a body that is not a valid form.
 func badForm(err error) error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge
 	}
-	return &problem{http.StatusBadRequest, "That is not a form", "What was sent can not be read."}
+	return &problem{http.StatusBadRequest, "Invalid form", "The form cannot be read."}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sent counts how often the gateway was asked for an invoice.
-func (st *stage) sent() (n int) {
-	for _, r := range st.gw.Requests() {
+// sent returns how many invoice requests the gateway received.
+func (h *harness) sent() (n int) {
+	for _, r := range h.gw.Requests() {
 		if r.Operation == gatewaytest.OpCreateInvoice {
 			n++
 		}
@@ -22,193 +22,193 @@ func (st *stage) sent() (n int) {
 	return n
 }
 
-// pressAtOnce presses a button 40 times at once, on several servers and with
-// several choices, and returns where all of that leads to.
-func (v *visitor) pressAtOnce(servers []string, path string, choices ...[]string) string {
+// postConcurrently posts a form 40 times concurrently, to several servers
+// and with several choices, and returns the one location of all redirects.
+func (v *visitor) postConcurrently(servers []string, path string, forms ...[]string) string {
 	v.t.Helper()
-	var presses sync.WaitGroup
-	places := make(chan string, 40)
+	var wg sync.WaitGroup
+	locations := make(chan string, 40)
 	for i := range 40 {
-		presses.Go(func() {
-			a, err := v.do(http.MethodPost, servers[i%len(servers)]+path, formOf(choices[i/2%len(choices)]...))
+		wg.Go(func() {
+			res, err := v.do(http.MethodPost, servers[i%len(servers)]+path, formOf(forms[i/2%len(forms)]...))
 			assert.NoError(v.t, err)
-			assert.Equal(v.t, http.StatusSeeOther, a.status, a.text)
-			places <- a.location
+			assert.Equal(v.t, http.StatusSeeOther, res.status, res.text)
+			locations <- res.location
 		})
 	}
-	presses.Wait()
-	close(places)
-	place := <-places
-	for other := range places {
-		require.Equal(v.t, place, other, "there are two orders")
+	wg.Wait()
+	close(locations)
+	location := <-locations
+	for other := range locations {
+		require.Equal(v.t, location, other, "the redirects differ")
 	}
-	return place
+	return location
 }
 
-func TestOneInvoice_whateverTheBuyerDoes(t *testing.T) {
+func TestPay_concurrentRequestsCreateOneInvoice(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	_, one := st.open()
-	_, two := st.open()
-	servers, pairs := []string{one.URL, two.URL}, []string{st.pair("BTC", "Bitcoin"), st.pair("LTC", "Litecoin")}
+	h := newHarness(t)
+	_, one := h.open()
+	_, two := h.open()
+	servers, pairs := []string{one.URL, two.URL}, []string{h.pair("BTC", "Bitcoin"), h.pair("LTC", "Litecoin")}
 	v := newVisitor(t)
 	v.get(one.URL + "/")
-	path := v.pressAtOnce(servers, "/orders", []string{"product", "lamp"})
-	require.Equal(t, path, v.pressAtOnce(servers, path+"/pay", []string{"pair", pairs[0], "price", "$240.00"}, []string{"pair", pairs[1], "price", "$240.00"}))
+	path := v.postConcurrently(servers, "/orders", []string{"product", "lamp"})
+	require.Equal(t, path, v.postConcurrently(servers, path+"/pay", []string{"pair", pairs[0], "price", "$240.00"}, []string{"pair", pairs[1], "price", "$240.00"}))
 	for _, server := range servers {
-		a := v.get(server + path)
-		assert.Contains(t, a.text, "<h1>Pay your order</h1>")
+		res := v.get(server + path)
+		assert.Contains(t, res.text, "<h1>Pay your order</h1>")
 		assert.Equal(t, http.StatusSeeOther, v.pay(server, path, pairs[0]).status)
 	}
-	invoices := st.gw.InvoicesFor(strings.TrimPrefix(path, "/orders/"))
+	invoices := h.gw.InvoicesFor(strings.TrimPrefix(path, "/orders/"))
 	require.Len(t, invoices, 1)
-	assert.Equal(t, 1, st.sent())
+	assert.Equal(t, 1, h.sent())
 	assert.Equal(t, "240", strings.TrimSuffix(invoices[0].Price, ".00"))
 	assert.Equal(t, "usd", invoices[0].BaseCurrency)
-	assert.Contains(t, v.get(one.URL+path).words(), "Amount "+invoices[0].Amount+" "+invoices[0].CoinSymbol)
+	assert.Contains(t, v.get(one.URL+path).visibleText(), "Amount "+invoices[0].Amount+" "+invoices[0].CoinSymbol)
 }
 
-// A fault is what becomes of a trouble with an invoice.
+// A faultCase is the expected result of an invoice that meets a fault.
 type fault struct {
-	trouble  gatewaytest.Fault
-	heading  string
-	state    state
-	invoices int
-	again    int // how many invoices there are when the buyer goes on
+	fault      gatewaytest.Fault
+	heading    string
+	state      state
+	invoices   int
+	afterRetry int // the number of invoices after the buyer's next request
 }
 
-func TestTrouble_isSaidAndNeverPaidTwice(t *testing.T) {
+func TestPay_faults(t *testing.T) {
 	t.Parallel()
-	const calm = "We are looking into your order"
+	const unknownHeading = "Your order is being checked"
 	for name, test := range map[string]fault{
-		"an answer that is lost leaves it open":         {gatewaytest.CommitThenDrop(), calm, stateUnknown, 1, 1},
-		"an answer that is not understood does, too":    {gatewaytest.MalformedJSON(), calm, stateUnknown, 1, 1},
-		"so does a connection that breaks":              {gatewaytest.Reset(), calm, stateUnknown, 0, 0},
-		"so does a proxy that gives up":                 {gatewaytest.BadGateway(), calm, stateUnknown, 0, 0},
-		"so does a service that never answers":          {gatewaytest.Stall(), calm, stateUnknown, 0, 0},
-		"a refusal is one, and the buyer may try again": {gatewaytest.Refuse(400, "not today"), "The payment service said no", stateRefused, 0, 1},
+		"lost response":      {gatewaytest.CommitThenDrop(), unknownHeading, stateUnknown, 1, 1},
+		"malformed response": {gatewaytest.MalformedJSON(), unknownHeading, stateUnknown, 1, 1},
+		"connection reset":   {gatewaytest.Reset(), unknownHeading, stateUnknown, 0, 0},
+		"bad gateway":        {gatewaytest.BadGateway(), unknownHeading, stateUnknown, 0, 0},
+		"timeout":            {gatewaytest.Stall(), unknownHeading, stateUnknown, 0, 0},
+		"refused":            {gatewaytest.Refuse(400, "not today"), "The payment service refused the invoice", stateRefused, 0, 1},
 	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); test.meet(t) })
+		t.Run(name, func(t *testing.T) { t.Parallel(); test.run(t) })
 	}
 }
 
-func (f fault) meet(t *testing.T) {
-	st := newStage(t)
-	s, server := st.open()
+func (f fault) run(t *testing.T) {
+	h := newHarness(t)
+	s, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
 	id := strings.TrimPrefix(path, "/orders/")
-	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, f.trouble)
-	require.Equal(t, path, v.pay(server.URL, path, st.pair("BTC", "Bitcoin")).location)
-	a := v.get(server.URL + path)
-	assert.Contains(t, a.text, "<h1>"+f.heading+"</h1>")
-	assert.Equal(t, f.state == stateRefused, strings.Contains(a.text, "<button"), "what can be pressed")
-	assert.NotContains(t, a.text, "not today", "the gateway's words are for the merchant")
-	assert.Len(t, st.gw.InvoicesFor(id), f.invoices)
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, f.fault)
+	require.Equal(t, path, v.pay(server.URL, path, h.pair("BTC", "Bitcoin")).location)
+	res := v.get(server.URL + path)
+	assert.Contains(t, res.text, "<h1>"+f.heading+"</h1>")
+	assert.Equal(t, f.state == stateRefused, strings.Contains(res.text, "<button"), "buttons")
+	assert.NotContains(t, res.text, "not today", "the gateway's message is for the merchant only")
+	assert.Len(t, h.gw.InvoicesFor(id), f.invoices)
 	o, err := s.orders.byID(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, f.state, o.State)
 
-	require.Equal(t, path, v.pay(server.URL, path, st.pair("BTC", "Bitcoin")).location)
-	assert.Equal(t, path, v.post(server.URL+"/orders", "product", "mug").location, "Buy leads back")
-	assert.Len(t, st.gw.InvoicesFor(id), f.again)
+	require.Equal(t, path, v.pay(server.URL, path, h.pair("BTC", "Bitcoin")).location)
+	assert.Equal(t, path, v.post(server.URL+"/orders", "product", "mug").location, "Buy leads to the same order")
+	assert.Len(t, h.gw.InvoicesFor(id), f.afterRetry)
 	if f.state == stateUnknown {
 		assert.Equal(t, path, v.post(server.URL+"/orders", "product", "mug", "after", "1").location, "no second order")
-		assert.Equal(t, 1, st.sent())
+		assert.Equal(t, 1, h.sent())
 	}
 }
 
-func TestUnreachableGateway_leavesTheOrderUnsent(t *testing.T) {
+func TestPay_unreachableGateway(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	st.cfg.ratesTTL = 5 * time.Minute
-	_, server := st.open()
+	h := newHarness(t)
+	h.cfg.ratesTTL = 5 * time.Minute
+	_, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
-	v.get(server.URL + path) // has the rates and the catalogue
-	st.gw.Close()
-	require.Equal(t, path, v.pay(server.URL, path, st.pair("BTC", "Bitcoin")).location)
-	a := v.get(server.URL + path)
-	assert.Contains(t, a.text, "<h1>No invoice was made</h1>")
-	assert.Contains(t, a.text, "Try once more")
-	assert.Equal(t, http.StatusServiceUnavailable, newVisitor(t).openAt(t, st).status, "a shop without rates says so")
+	v.get(server.URL + path) // caches the rates and the catalog
+	h.gw.Close()
+	require.Equal(t, path, v.pay(server.URL, path, h.pair("BTC", "Bitcoin")).location)
+	res := v.get(server.URL + path)
+	assert.Contains(t, res.text, "<h1>No invoice was created</h1>")
+	assert.Contains(t, res.text, "Try again")
+	assert.Equal(t, http.StatusServiceUnavailable, newVisitor(t).openOrderPage(t, h).status, "no rates are available")
 }
 
-// openAt is the page of an order in a shop that has not reached the gateway.
-func (v *visitor) openAt(t *testing.T, st *stage) answer {
+// openOrderPage gets an order page of a shop that never reached the gateway.
+func (v *visitor) openOrderPage(t *testing.T, h *harness) response {
 	t.Helper()
-	_, server := st.open()
+	_, server := h.open()
 	return v.get(server.URL + v.order(server.URL, "mug"))
 }
 
-func TestOffers_areWhatCanBePaidNow(t *testing.T) {
+func TestOffers_listsAvailablePairs(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	s, server := st.open()
+	h := newHarness(t)
+	s, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "postcard")
-	a := v.get(server.URL + path)
-	require.Equal(t, http.StatusOK, a.status)
-	words := a.words()
-	assert.Contains(t, words, "BTC Bitcoin on Bitcoin 0.00001518 BTC 2 confirmations · from 0.00001 BTC")
-	assert.Contains(t, words, "XRP XRP on XRP Ledger 1.863818 XRP 1 confirmation · from 1 XRP")
-	assert.Contains(t, words, "Too little for this coin: the nearest possible amount is 1 USDT.")
-	assert.Contains(t, words, "The rates are 0s old.")
-	assert.NotContains(t, words, "ADA", "it takes no deposits")
-	assert.NotContains(t, words, "XMR", "it is not active")
-	assert.NotContains(t, a.text, "stale")
+	res := v.get(server.URL + path)
+	require.Equal(t, http.StatusOK, res.status)
+	visibleText := res.visibleText()
+	assert.Contains(t, visibleText, "BTC Bitcoin on Bitcoin 0.00001518 BTC 2 confirmations · from 0.00001 BTC")
+	assert.Contains(t, visibleText, "XRP XRP on XRP Ledger 1.863818 XRP 1 confirmation · from 1 XRP")
+	assert.Contains(t, visibleText, "Too small for this coin: the nearest possible amount is 1 USDT.")
+	assert.Contains(t, visibleText, "The rates are 0s old.")
+	assert.NotContains(t, visibleText, "ADA", "deposits are disabled")
+	assert.NotContains(t, visibleText, "XMR", "inactive")
+	assert.NotContains(t, res.text, "stale")
 
 	for pair, problem := range map[string]string{
-		st.pair("USDT", "Tron"):   "USDT on Tron: Too little for this coin: the nearest possible amount is 1 USDT.",
-		st.pair("ADA", "Cardano"): "Please choose one of the coins below.",
-		"":                        "Please choose one of the coins below.",
-		"<script>":                "Please choose one of the coins below.",
+		h.pair("USDT", "Tron"):   "USDT on Tron: Too small for this coin: the nearest possible amount is 1 USDT.",
+		h.pair("ADA", "Cardano"): "Please choose one of the coins below.",
+		"":                       "Please choose one of the coins below.",
+		"<script>":               "Please choose one of the coins below.",
 	} {
-		a := v.pay(server.URL, path, pair)
-		assert.Equal(t, http.StatusUnprocessableEntity, a.status)
-		assert.Contains(t, a.words(), problem)
+		res := v.pay(server.URL, path, pair)
+		assert.Equal(t, http.StatusUnprocessableEntity, res.status)
+		assert.Contains(t, res.visibleText(), problem)
 	}
-	assert.Zero(t, st.sent())
-	s.cfg.ratesStale = time.Nanosecond
-	assert.Contains(t, v.get(server.URL+path).words(), "newer ones can not be had just now, and the amounts may change")
+	assert.Zero(t, h.sent())
+	s.cfg.ratesStaleAfter = time.Nanosecond
+	assert.Contains(t, v.get(server.URL+path).visibleText(), "newer rates are not available at the moment, and the amounts may change")
 }
 
-func TestOldAmount_isNotSent(t *testing.T) {
+func TestPay_expiredAmount(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	s, server := st.open()
+	h := newHarness(t)
+	s, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
-	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "no"))
-	v.pay(server.URL, path, st.pair("BTC", "Bitcoin"))
-	long := stamp{time.Now().Add(-quoteFor)}
-	_, err := s.db.change(t.Context(), `UPDATE shop_orders SET chosen_at = $1`, long.text())
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(400, "no"))
+	v.pay(server.URL, path, h.pair("BTC", "Bitcoin"))
+	expired := timestamp{time.Now().Add(-quoteLifetime)}
+	_, err := s.db.change(t.Context(), `UPDATE shop_orders SET chosen_at = $1`, expired.text())
 	require.NoError(t, err)
-	v.pay(server.URL, path, st.pair("BTC", "Bitcoin"))
-	assert.Equal(t, 1, st.sent())
-	a := v.get(server.URL + path)
-	assert.Contains(t, a.words(), "That amount is too old by now.")
-	assert.NotContains(t, a.text, "Try once more")
-	assert.NotContains(t, a.text, `name="made"`, "there is no invoice to have seen")
+	v.pay(server.URL, path, h.pair("BTC", "Bitcoin"))
+	assert.Equal(t, 1, h.sent())
+	res := v.get(server.URL + path)
+	assert.Contains(t, res.visibleText(), "This amount has expired.")
+	assert.NotContains(t, res.text, "Try again")
+	assert.NotContains(t, res.text, `name="made"`, "there is no invoice")
 
 	next := v.post(server.URL+"/orders", "product", "mug", "after", "1").location
 	assert.NotEqual(t, path, next)
-	assert.Equal(t, next, v.post(server.URL+"/orders", "product", "mug", "after", "1").location, "pressed twice")
-	_, err = s.db.change(t.Context(), `UPDATE shop_orders SET chosen_at = $1 WHERE number = 1`, stampNow().text())
+	assert.Equal(t, next, v.post(server.URL+"/orders", "product", "mug", "after", "1").location, "repeated request")
+	_, err = s.db.change(t.Context(), `UPDATE shop_orders SET chosen_at = $1 WHERE number = 1`, timestampNow().text())
 	require.NoError(t, err)
-	assert.Equal(t, next, v.pay(server.URL, path, "").location, "the first order has a successor")
-	assert.Equal(t, 1, st.sent())
-	v.pay(server.URL, next, st.pair("BTC", "Bitcoin"))
-	assert.Equal(t, next, v.post(server.URL+"/orders", "product", "mug", "after", "2").location, "chosen again on a page from before the invoice")
+	assert.Equal(t, next, v.pay(server.URL, path, "").location, "the first order has a next one")
+	assert.Equal(t, 1, h.sent())
+	v.pay(server.URL, next, h.pair("BTC", "Bitcoin"))
+	assert.Equal(t, next, v.post(server.URL+"/orders", "product", "mug", "after", "2").location, "from a page that is older than the invoice")
 	another := v.post(server.URL+"/orders", "product", "mug", "after", "2", "made", "yes").location
-	assert.NotContains(t, []string{path, next}, another, "a second mug")
-	assert.Len(t, st.gw.Invoices(), 1)
+	assert.NotContains(t, []string{path, next}, another, "another order")
+	assert.Len(t, h.gw.Invoices(), 1)
 }
 
-func TestChosenOrder_isBeingSentForAMoment(t *testing.T) {
+func TestPay_claimedOrder(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	s, server := st.open()
+	h := newHarness(t)
+	s, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
 	o, err := s.orders.byID(t.Context(), strings.TrimPrefix(path, "/orders/"))
@@ -220,39 +220,39 @@ func TestChosenOrder_isBeingSentForAMoment(t *testing.T) {
 	o.Coin = "LTC"
 	chosen, err = s.orders.choose(t.Context(), o)
 	require.NoError(t, err)
-	assert.False(t, chosen, "what was chosen stays")
+	assert.False(t, chosen, "the choice is final")
 	o, err = s.orders.byID(t.Context(), o.ID)
 	require.NoError(t, err)
-	taken, err := s.orders.take(t.Context(), o, stamp{time.Now().Add(time.Hour)})
+	claimed, err := s.orders.claim(t.Context(), o, timestamp{time.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	require.True(t, taken)
-	a := v.get(server.URL + path)
-	assert.Contains(t, a.words(), "Your invoice is being made")
-	assert.Contains(t, a.text, `http-equiv="refresh"`)
-	assert.Equal(t, path, v.post(server.URL+"/orders", "product", "mug", "after", "1").location, "not another order meanwhile")
+	require.True(t, claimed)
+	res := v.get(server.URL + path)
+	assert.Contains(t, res.visibleText(), "Your invoice is being created")
+	assert.Contains(t, res.text, `http-equiv="refresh"`)
+	assert.Equal(t, path, v.post(server.URL+"/orders", "product", "mug", "after", "1").location, "no next order while it is being sent")
 	v.pay(server.URL, path, "")
-	assert.Zero(t, st.sent(), "somebody has taken it")
-	_, err = s.db.change(t.Context(), `UPDATE shop_orders SET sending_until = $1`, stampNow().text())
+	assert.Zero(t, h.sent(), "another request has claimed it")
+	_, err = s.db.change(t.Context(), `UPDATE shop_orders SET sending_until = $1`, timestampNow().text())
 	require.NoError(t, err)
-	assert.Contains(t, v.get(server.URL+path).words(), "No invoice was made")
+	assert.Contains(t, v.get(server.URL+path).visibleText(), "No invoice was created")
 	v.pay(server.URL, path, "")
-	assert.Equal(t, 1, st.sent(), "whoever had taken it has died")
+	assert.Equal(t, 1, h.sent(), "the claim has expired")
 }
 
-func TestOrder_isOfItsBuyerOnly(t *testing.T) {
+func TestOrder_otherBuyer(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	_, server := st.open()
-	v, stranger := newVisitor(t), newVisitor(t)
+	h := newHarness(t)
+	_, server := h.open()
+	v, otherBuyer := newVisitor(t), newVisitor(t)
 	path := v.order(server.URL, "mug")
-	v.pay(server.URL, path, st.pair("BTC", "Bitcoin"))
+	v.pay(server.URL, path, h.pair("BTC", "Bitcoin"))
 	assert.Equal(t, http.StatusOK, v.get(server.URL+path+"/qr.png").status)
-	other := stranger.order(server.URL, "mug")
+	other := otherBuyer.order(server.URL, "mug")
 	assert.NotEqual(t, path, other)
 	for _, suffix := range []string{"", "/qr.png", "/live"} {
-		assert.Equal(t, http.StatusNotFound, stranger.get(server.URL+path+suffix).status)
+		assert.Equal(t, http.StatusNotFound, otherBuyer.get(server.URL+path+suffix).status)
 		assert.Equal(t, http.StatusNotFound, newVisitor(t).get(server.URL+path+suffix).status)
 	}
-	assert.Equal(t, http.StatusNotFound, stranger.pay(server.URL, path, "").status)
-	assert.Equal(t, http.StatusNotFound, stranger.get(server.URL+other+"/qr.png").status, "there is no invoice yet")
+	assert.Equal(t, http.StatusNotFound, otherBuyer.pay(server.URL, path, "").status)
+	assert.Equal(t, http.StatusNotFound, otherBuyer.get(server.URL+other+"/qr.png").status, "no invoice yet")
 }

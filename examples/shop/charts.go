@@ -12,50 +12,49 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// rateHistory keeps the rates of the last hour, as this process has seen them
-// since it started.
+// rateHistory stores the rates that this process received in the last hour.
 type rateHistory struct {
-	mu   sync.Mutex
-	seen []sample
+	mu      sync.Mutex
+	samples []sample
 }
 
-// A sample is what the charts need of the rates of one time. The answer that
-// they came in may be large, and is not kept.
+// A sample holds the part of a rates response that the charts need. The
+// response itself may be large and is not retained.
 type sample struct {
 	at     time.Time
-	prices []price // of lineCoins at most, in the order of the gateway
+	prices []price // at most lineCoins, in the gateway's order
 }
 
-// A price is what one unit of a coin costs in US dollars.
+// A price is the price of one unit of a coin in US dollars.
 type price struct {
 	coin string
 	usd  decimal.Decimal
 }
 
-// How far back samples are kept, how many of them, and how long the name of a
-// coin is in one.
+// Limits of the history: its time window, the number of samples, and the
+// length of a coin symbol.
 const (
-	historyFor = time.Hour
-	maxSamples = 720 // one for every five seconds
-	maxSymbol  = 16
+	historyWindow = time.Hour
+	maxSamples    = 720 // one every five seconds
+	maxSymbol     = 16
 )
 
-// add keeps rates that are newer than those before.
+// add stores rates that are newer than the latest sample.
 func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.seen); n > 0 && !rates.FetchedAt.After(h.seen[n-1].at) {
+	if n := len(h.samples); n > 0 && !rates.FetchedAt.After(h.samples[n-1].at) {
 		return
 	}
-	h.seen = append(h.seen, sampleOf(rates))
-	old := max(len(h.seen)-maxSamples, 0)
-	for old < len(h.seen)-1 && time.Since(h.seen[old].at) > historyFor {
+	h.samples = append(h.samples, newSample(rates))
+	old := max(len(h.samples)-maxSamples, 0)
+	for old < len(h.samples)-1 && time.Since(h.samples[old].at) > historyWindow {
 		old++
 	}
-	h.seen = slices.Delete(h.seen, 0, old)
+	h.samples = slices.Delete(h.samples, 0, old)
 }
 
-func sampleOf(rates *gateway.ExchangeRates) sample {
+func newSample(rates *gateway.ExchangeRates) sample {
 	s := sample{at: rates.FetchedAt, prices: make([]price, 0, lineCoins)}
 	for _, rate := range rates.Rates {
 		if len(s.prices) < lineCoins && len(rate.CoinSymbol) <= maxSymbol {
@@ -65,8 +64,8 @@ func sampleOf(rates *gateway.ExchangeRates) sample {
 	return s
 }
 
-// of returns what a coin cost.
-func (s sample) of(coin string) (usd decimal.Decimal, ok bool) {
+// priceOf returns the price of a coin.
+func (s sample) priceOf(coin string) (usd decimal.Decimal, ok bool) {
 	for _, p := range s.prices {
 		if p.coin == coin {
 			return p.usd, true
@@ -75,7 +74,7 @@ func (s sample) of(coin string) (usd decimal.Decimal, ok bool) {
 	return usd, false
 }
 
-// sampleRates keeps the rates of the last hour until ctx ends.
+// sampleRates records rates until ctx ends.
 func (s *shop) sampleRates(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.ratesTTL)
 	defer ticker.Stop()
@@ -98,42 +97,43 @@ type sparkline struct {
 	Low, High, Last string // in US dollars
 }
 
-// The box of a sparkline, and how much is drawn in it.
+// The size of a sparkline, and the number of coins and points drawn.
 const (
 	lineWidth, lineHeight = 240, 56
 	lineCoins             = 6
 	linePoints            = 120
 )
 
-// lines draws the coins that the gateway lists first, and says since when.
-func (h *rateHistory) lines() (lines []sparkline, since stamp) {
+// sparklines draws the coins that the gateway lists first. since is the time
+// of the first sample.
+func (h *rateHistory) sparklines() (lines []sparkline, since timestamp) {
 	h.mu.Lock()
-	seen := thin(h.seen)
+	samples := downsample(h.samples)
 	h.mu.Unlock()
-	if len(seen) == 0 {
-		return nil, stamp{}
+	if len(samples) == 0 {
+		return nil, timestamp{}
 	}
-	for _, p := range seen[len(seen)-1].prices {
-		lines = append(lines, lineOf(p.coin, seen))
+	for _, p := range samples[len(samples)-1].prices {
+		lines = append(lines, newSparkline(p.coin, samples))
 	}
-	return lines, stamp{seen[0].at}
+	return lines, timestamp{samples[0].at}
 }
 
-// thin leaves out what would not be seen, but not the last.
-func thin(seen []sample) []sample {
-	step := len(seen)/linePoints + 1
-	var kept []sample
-	for i := (len(seen) - 1) % step; i >= 0 && i < len(seen); i += step {
-		kept = append(kept, seen[i])
+// downsample reduces the samples to about linePoints and keeps the last one.
+func downsample(samples []sample) []sample {
+	step := len(samples)/linePoints + 1
+	var result []sample
+	for i := (len(samples) - 1) % step; i >= 0 && i < len(samples); i += step {
+		result = append(result, samples[i])
 	}
-	return kept
+	return result
 }
 
-func lineOf(coin string, seen []sample) sparkline {
+func newSparkline(coin string, samples []sample) sparkline {
 	var low, high, last decimal.Decimal
 	prices, times := []decimal.Decimal{}, []time.Time{}
-	for _, s := range seen {
-		usd, ok := s.of(coin)
+	for _, s := range samples {
+		usd, ok := s.priceOf(coin)
 		if !ok {
 			continue
 		}
@@ -145,40 +145,40 @@ func lineOf(coin string, seen []sample) sparkline {
 		prices, times = append(prices, last), append(times, s.at)
 	}
 	var points strings.Builder
-	span := max(seen[len(seen)-1].at.Sub(seen[0].at), 1)
+	span := max(samples[len(samples)-1].at.Sub(samples[0].at), 1)
 	for i, usd := range prices {
-		x := times[i].Sub(seen[0].at) * lineWidth / span
-		fmt.Fprintf(&points, "%d,%d ", x, heightOf(usd, low, high))
+		x := times[i].Sub(samples[0].at) * lineWidth / span
+		fmt.Fprintf(&points, "%d,%d ", x, chartY(usd, low, high))
 	}
-	return sparkline{coin, strings.TrimSpace(points.String()), shortly(low), shortly(high), shortly(last)}
+	return sparkline{coin, strings.TrimSpace(points.String()), formatRate(low), formatRate(high), formatRate(last)}
 }
 
-// maxShort bounds how many places a price of a chart has.
-const maxShort = 12
+// maxRateScale limits the decimal places of a formatted rate.
+const maxRateScale = 12
 
-// shortly is a price as a chart needs it: nobody pays by it. Four digits
-// of it are seen, however small it is.
-func shortly(usd decimal.Decimal) string {
+// formatRate formats a rate for a chart. It is for display only and shows
+// four significant digits, however small the rate is.
+func formatRate(usd decimal.Decimal) string {
 	if usd.GreaterThanOrEqual(decimal.NewFromInt(100)) {
 		return usd.StringFixed(2)
 	}
 	places := int32(4)
-	for usd.IsPositive() && usd.LessThan(decimal.New(1, 3-places)) && places < maxShort {
+	for usd.IsPositive() && usd.LessThan(decimal.New(1, 3-places)) && places < maxRateScale {
 		places++
 	}
 	return usd.StringFixed(places)
 }
 
-// heightOf is where a price lies between the lowest, at the bottom of the box,
-// and the highest, at its top.
-func heightOf(price, low, high decimal.Decimal) int64 {
+// chartY returns the y coordinate of a price: low is at the bottom of the
+// box and high at its top.
+func chartY(price, low, high decimal.Decimal) int64 {
 	if high.Equal(low) {
 		return lineHeight / 2
 	}
 	return high.Sub(price).Mul(decimal.NewFromInt(lineHeight)).Div(high.Sub(low)).IntPart()
 }
 
-// A bar is how many orders there are of a state.
+// A bar shows the number of orders in one state.
 type bar struct {
 	State       state
 	Count       int
@@ -186,13 +186,13 @@ type bar struct {
 	Width, EndX int
 }
 
-// The boxes of the bars.
+// The sizes of the bars.
 const (
 	barHeight, barGap = 22, 10
 	barLeft, barWidth = 80, 260
 )
 
-func barsOf(counts map[state]int) []bar {
+func newBars(counts map[state]int) []bar {
 	most := 1
 	for _, n := range counts {
 		most = max(most, n)

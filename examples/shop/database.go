@@ -12,24 +12,26 @@ import (
 	_ "modernc.org/sqlite"             // SQLite
 )
 
-// A database is PostgreSQL or SQLite. The statements of the shop are the same
-// for both.
+// A database is PostgreSQL or SQLite. The shop uses the same statements for
+// both.
 type database struct {
 	*sql.DB
 	sqlite bool
 }
 
-// sqliteSettings make writers wait for each other instead of failing, and
-// transactions from their beginning; what is committed outlives a power cut.
+// sqliteSettings make concurrent writers wait instead of fail, take the
+// write lock at the start of a transaction, and make commits survive a power
+// failure.
 const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
-// openDatabase opens what a DATABASE_URL names and waits until it answers.
+// openDatabase opens the database of a DATABASE_URL and checks that it
+// responds.
 func openDatabase(ctx context.Context, url string) (*database, error) {
 	d := &database{sqlite: strings.HasPrefix(url, "file:")}
 	var err error
 	switch {
 	case d.sqlite && strings.ContainsAny(url, "?#%"):
-		err = errors.New("a file: address takes no settings and no escapes, for some settings lose orders: name the file alone")
+		err = errors.New("a file: address must have no settings and no escapes, because some settings lose orders: name the file only")
 	case url == "file:":
 		err = errors.New("names no file")
 	case strings.Count(url, "@") > 1:
@@ -47,43 +49,43 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 	d.SetMaxOpenConns(16)
 	d.SetConnMaxIdleTime(time.Minute)
 	if err := d.PingContext(ctx); err != nil {
-		return nil, errors.Join(errors.New("the database of DATABASE_URL does not answer"), err, d.Close())
+		return nil, errors.Join(errors.New("the database of DATABASE_URL does not respond"), err, d.Close())
 	}
-	if err := d.lasts(ctx); err != nil {
+	if err := d.checkDurability(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("DATABASE_URL: %w", err), d.Close())
 	}
 	return d, nil
 }
 
-// lasts returns an error for a database that may forget what it has committed:
-// an order that was sent and forgotten would be sent again.
-func (d *database) lasts(ctx context.Context) error {
+// checkDurability returns an error for a database that may lose committed
+// data: an order that was sent and then lost would be sent again.
+func (d *database) checkDurability(ctx context.Context) error {
 	if d.sqlite {
-		return d.says(ctx, "PRAGMA journal_mode", func(answer string) bool { return answer == "wal" },
+		return d.checkSetting(ctx, "PRAGMA journal_mode", func(value string) bool { return value == "wal" },
 			"it must be a file on a disk of this machine")
 	}
 	return errors.Join(
-		d.says(ctx, "SHOW synchronous_commit", func(answer string) bool { return answer != "off" },
-			"PostgreSQL must wait for its disk before it says that an order is kept"),
-		d.says(ctx, "SHOW default_transaction_isolation", func(answer string) bool { return answer == "read committed" },
-			"the order guard is made for read committed"),
+		d.checkSetting(ctx, "SHOW synchronous_commit", func(value string) bool { return value != "off" },
+			"PostgreSQL must wait for its disk before it confirms a commit"),
+		d.checkSetting(ctx, "SHOW default_transaction_isolation", func(value string) bool { return value == "read committed" },
+			"the order guard requires read committed"),
 	)
 }
 
-// says returns an error if the answer to a question is not one that is right.
-func (d *database) says(ctx context.Context, question string, right func(string) bool, wanted string) error {
-	var answer string
-	if err := d.QueryRowContext(ctx, question).Scan(&answer); err != nil {
+// checkSetting returns an error if the value of a setting is not allowed.
+func (d *database) checkSetting(ctx context.Context, setting string, allowed func(string) bool, requirement string) error {
+	var value string
+	if err := d.QueryRowContext(ctx, setting).Scan(&value); err != nil {
 		return err
 	}
-	if !right(answer) {
-		return fmt.Errorf("the database would forget orders or make them twice (%s says %q): %s", question, answer, wanted)
+	if !allowed(value) {
+		return fmt.Errorf("the database could lose or duplicate orders (%s is %q): %s", setting, value, requirement)
 	}
 	return nil
 }
 
-// Tables of the shop; sqlguard has one of its own. Amounts and times are
-// texts, which both databases keep digit for digit.
+// The tables of the shop; sqlguard creates its own. Amounts and times are
+// stored as text, which both databases preserve exactly.
 const (
 	ordersTable = `CREATE TABLE IF NOT EXISTS shop_orders (
 	id text NOT NULL PRIMARY KEY,
@@ -99,7 +101,7 @@ const (
 	amount text NOT NULL DEFAULT '0',
 	chosen_at text NOT NULL DEFAULT '',
 	sending_until text NOT NULL DEFAULT '',
-	invoice text NOT NULL DEFAULT '', -- the gateway's answer, as it came
+	invoice text NOT NULL DEFAULT '', -- the gateway's response, unchanged
 	sent_at text NOT NULL DEFAULT '',
 	last_status integer NOT NULL DEFAULT 0,
 	last_body text NOT NULL DEFAULT '',
@@ -113,23 +115,25 @@ const (
 )`
 	gatewayTable = `CREATE TABLE IF NOT EXISTS shop_gateway (
 	id integer NOT NULL PRIMARY KEY CHECK (id = 1),
-	name text NOT NULL -- of the gateway that all orders are of
+	name text NOT NULL -- the gateway of all orders
 )`
 )
 
-// begin begins a transaction in which each statement sees what others have
-// committed before it: the shop asks again after it has waited for a lock.
-func (d *database) begin(ctx context.Context) (*sql.Tx, error) {
+// beginTx begins a transaction in which each statement sees what other
+// transactions committed before it: the shop queries again after it has
+// waited for a lock.
+func (d *database) beginTx(ctx context.Context) (*sql.Tx, error) {
 	if d.sqlite {
 		return d.BeginTx(ctx, nil)
 	}
 	return d.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 }
 
-// createTables makes the tables of the shop if they are not there. PostgreSQL
-// needs a lock for that: of several at once, all but one can fail.
+// createTables creates the tables of the shop if they do not exist. On
+// PostgreSQL it takes a lock, because concurrent CREATE TABLE IF NOT EXISTS
+// can fail.
 func (d *database) createTables(ctx context.Context) error {
-	tx, err := d.begin(ctx)
+	tx, err := d.beginTx(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,9 +154,10 @@ func (d *database) createTables(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// belongTo makes a new database that of a gateway, and refuses the one of
-// another: what the demo makes up is never to stand beside real orders.
-func (d *database) belongTo(ctx context.Context, gateway string) error {
+// bindGateway assigns a new database to a gateway and refuses a database of
+// another gateway, so that the demo's invented orders never mix with real
+// ones.
+func (d *database) bindGateway(ctx context.Context, gateway string) error {
 	_, err := d.change(ctx, `INSERT INTO shop_gateway (id, name) SELECT 1, CAST($1 AS text)
 		WHERE NOT EXISTS (SELECT 1 FROM shop_orders) ON CONFLICT (id) DO NOTHING`, gateway)
 	if err != nil {
@@ -162,17 +167,17 @@ func (d *database) belongTo(ctx context.Context, gateway string) error {
 	err = d.QueryRowContext(ctx, `SELECT name FROM shop_gateway`).Scan(&owner)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		owner = "a gateway that it does not name"
+		owner = "an unnamed gateway"
 	case err != nil:
 		return err
 	case owner == gateway:
 		return nil
 	}
-	return fmt.Errorf("the database of DATABASE_URL has the orders of %s, and this shop is for %s: name another database", owner, gateway)
+	return fmt.Errorf("the database of DATABASE_URL has the orders of %s, and this shop uses %s: use another database", owner, gateway)
 }
 
-// text writes a statement for this database. SQLite has no locks for rows: a
-// transaction has all of the database.
+// text returns a statement in the syntax of this database. SQLite has no row
+// locks: a write transaction locks the whole database.
 func (d *database) text(query string) string {
 	if d.sqlite {
 		return strings.NewReplacer("$", "?", " FOR UPDATE", "").Replace(query)
@@ -180,7 +185,7 @@ func (d *database) text(query string) string {
 	return query
 }
 
-// change runs a statement and reports whether it changed a row.
+// change executes a statement and reports whether it changed a row.
 func (d *database) change(ctx context.Context, query string, args ...any) (bool, error) {
 	result, err := d.ExecContext(ctx, d.text(query), args...)
 	if err != nil {
@@ -190,32 +195,32 @@ func (d *database) change(ctx context.Context, query string, args ...any) (bool,
 	return n > 0, err
 }
 
-// A stamp is a time in a column of text, which sorts.
-type stamp struct{ time.Time }
+// A timestamp is a time stored in a text column in a sortable format.
+type timestamp struct{ time.Time }
 
-const stampLayout = "2006-01-02T15:04:05.000Z"
+const timestampLayout = "2006-01-02T15:04:05.000Z"
 
-func stampNow() stamp { return stamp{time.Now().UTC()} }
+func timestampNow() timestamp { return timestamp{time.Now().UTC()} }
 
-// text is the time as it is written, "" for none.
-func (s stamp) text() string {
+// text returns the stored form, "" for the zero time.
+func (s timestamp) text() string {
 	if s.IsZero() {
 		return ""
 	}
-	return s.UTC().Format(stampLayout)
+	return s.UTC().Format(timestampLayout)
 }
 
 // Scan implements [sql.Scanner].
-func (s *stamp) Scan(value any) error {
+func (s *timestamp) Scan(value any) error {
 	text, ok := value.(string)
 	if !ok {
-		return fmt.Errorf("a time is a text, not %T", value)
+		return fmt.Errorf("a timestamp is a string, not %T", value)
 	}
 	if text == "" {
 		s.Time = time.Time{}
 		return nil
 	}
-	at, err := time.Parse(stampLayout, text)
+	at, err := time.Parse(timestampLayout, text)
 	s.Time = at
 	return err
 }

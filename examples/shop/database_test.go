@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A database that may forget an order is not opened.
-func TestDatabase_mustLast(t *testing.T) {
-	const settings, memory = "DATABASE_URL: a file: address takes no settings", `DATABASE_URL: the database would forget orders or make them twice (PRAGMA journal_mode says "memory")`
+// A database that may lose an order is refused.
+func TestDatabase_refusesVolatileSQLite(t *testing.T) {
+	const settings, memory = "DATABASE_URL: a file: address must have no settings", `DATABASE_URL: the database could lose or duplicate orders (PRAGMA journal_mode is "memory")`
 	for address, problem := range map[string]string{
 		"file::memory:":                         memory,
 		"file:%3Amemory%3A":                     settings,
@@ -35,11 +35,11 @@ func TestDatabase_mustLast(t *testing.T) {
 	}
 }
 
-func TestDatabase_waitsForItsDisk(t *testing.T) {
+func TestDatabase_synchronousCommit(t *testing.T) {
 	t.Parallel()
 	address := newPostgres(t).database(t)
 	_, err := openDatabase(t.Context(), address+"&synchronous_commit=off")
-	require.ErrorContains(t, err, `DATABASE_URL: the database would forget orders or make them twice (SHOW synchronous_commit says "off")`)
+	require.ErrorContains(t, err, `DATABASE_URL: the database could lose or duplicate orders (SHOW synchronous_commit is "off")`)
 	db, err := openDatabase(t.Context(), "file:"+filepath.Join(t.TempDir(), "shop.db"))
 	require.NoError(t, err)
 	defer db.Close()
@@ -48,21 +48,21 @@ func TestDatabase_waitsForItsDisk(t *testing.T) {
 	assert.Equal(t, 2, synchronous, "FULL")
 }
 
-// In a snapshot of the database, whoever has waited for the lock of an order
-// would not see its successor.
-func TestDatabase_isReadCommitted(t *testing.T) {
+// At a stricter isolation level, a transaction that waited for the lock of
+// an order would not see the next order.
+func TestDatabase_isolationLevel(t *testing.T) {
 	t.Parallel()
 	address := newPostgres(t).database(t)
 	_, err := openDatabase(t.Context(), address+"&default_transaction_isolation=repeatable%20read")
-	require.ErrorContains(t, err, `(SHOW default_transaction_isolation says "repeatable read"): the order guard is made for read committed`)
+	require.ErrorContains(t, err, `(SHOW default_transaction_isolation is "repeatable read"): the order guard requires read committed`)
 
 	db, err := openDatabase(t.Context(), address)
 	require.NoError(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	_, err = db.ExecContext(t.Context(), "SET default_transaction_isolation TO 'repeatable read'") // later, by somebody else
+	_, err = db.ExecContext(t.Context(), "SET default_transaction_isolation TO 'repeatable read'") // a change after the check at startup
 	require.NoError(t, err)
-	tx, err := db.begin(t.Context())
+	tx, err := db.beginTx(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback()
 	var isolation string
@@ -70,9 +70,9 @@ func TestDatabase_isReadCommitted(t *testing.T) {
 	assert.Equal(t, "read committed", isolation)
 }
 
-// A password with characters that belong into an escape is nowhere in the
-// error, be it whole or in part.
-func TestDatabase_keepsItsPassword(t *testing.T) {
+// Neither the whole password nor a part of it is in the error, even if it
+// has characters that must be escaped.
+func TestDatabase_redactsPassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
 		"postgres://u:SECRET@PASSWORD@127.0.0.1:1/db", "postgres://u:SECRET@PASS/WORD@127.0.0.1:1/db", "postgres://u:SECRET@PASS%WORD@127.0.0.1:1/db",
@@ -84,14 +84,14 @@ func TestDatabase_keepsItsPassword(t *testing.T) {
 	}
 }
 
-// whenWritten is a writer that does something, and keeps nothing.
-type whenWritten func()
+// A writerFunc calls a function on every write and discards the data.
+type writerFunc func()
 
-func (do whenWritten) Write(p []byte) (int, error) { do(); return len(p), nil }
+func (do writerFunc) Write(p []byte) (int, error) { do(); return len(p), nil }
 
-// runOn opens a shop for a gateway, nil for the demo, on a database, and
-// closes it once it greets.
-func runOn(t *testing.T, gw *gatewaytest.Server, database string) error {
+// runShop starts a shop for a gateway, nil for the demo, on a database, and
+// stops it once it has printed its startup line.
+func runShop(t *testing.T, gw *gatewaytest.Server, database string) error {
 	t.Helper()
 	base, key := "", ""
 	if gw != nil {
@@ -103,46 +103,45 @@ func runOn(t *testing.T, gw *gatewaytest.Server, database string) error {
 	} {
 		t.Setenv(name, value)
 	}
-	ctx, closeIt := context.WithCancel(t.Context())
-	defer closeIt()
-	return run(ctx, whenWritten(closeIt), io.Discard)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	return run(ctx, writerFunc(stop), io.Discard)
 }
 
-// What the demo makes up never stands beside real orders, nor the orders of
-// one gateway beside those of another.
-func TestDatabase_isOfOneGateway(t *testing.T) {
+// Orders of the demo and of different gateways never share a database.
+func TestDatabase_boundToOneGateway(t *testing.T) {
 	t.Chdir(t.TempDir())
-	gw := newStage(t).gw
-	require.NoError(t, runOn(t, nil, ""))
-	require.NoError(t, runOn(t, gw, ""), "each has a database of its own")
+	gw := newHarness(t).gw
+	require.NoError(t, runShop(t, nil, ""))
+	require.NoError(t, runShop(t, gw, ""), "separate default databases")
 	assert.FileExists(t, "demo.db")
 	host := strings.TrimPrefix(gw.URL, "http://")
-	assert.EqualError(t, runOn(t, gw, "file:demo.db"),
-		"the database of DATABASE_URL has the orders of the demo, and this shop is for the gateway at "+host+": name another database")
+	assert.EqualError(t, runShop(t, gw, "file:demo.db"),
+		"the database of DATABASE_URL has the orders of the demo, and this shop uses the gateway at "+host+": use another database")
 
 	db, err := openDatabase(t.Context(), "file:shop.db")
 	require.NoError(t, err)
 	defer db.Close()
-	for other, same := range map[string]bool{gw.URL + "/": true, "http://127.0.0.1:1/gateway": false, gw.URL + "2": false} {
-		assert.Equal(t, same, db.belongTo(t.Context(), gatewayName(other)) == nil, other)
+	for address, accepted := range map[string]bool{gw.URL + "/": true, "http://127.0.0.1:1/gateway": false, gw.URL + "2": false} {
+		assert.Equal(t, accepted, db.bindGateway(t.Context(), gatewayName(address)) == nil, address)
 	}
-	assert.ErrorContains(t, db.belongTo(t.Context(), "the demo"), "has the orders of the gateway at "+host+", and this shop is for the demo")
+	assert.ErrorContains(t, db.bindGateway(t.Context(), "the demo"), "has the orders of the gateway at "+host+", and this shop uses the demo")
 }
 
-func TestDatabase_thatNamesNoGateway(t *testing.T) {
-	for name, where := range map[string]func(*testing.T) string{
+func TestDatabase_unnamedGateway(t *testing.T) {
+	for name, newDatabase := range map[string]func(*testing.T) string{
 		"SQLite":     func(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "shop.db") },
 		"PostgreSQL": func(t *testing.T) string { return newPostgres(t).database(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := newStage(t)
-			st.database = where(t)
-			s, server := st.open()
-			require.NoError(t, s.db.belongTo(t.Context(), "a gateway"), "there are no orders yet")
+			h := newHarness(t)
+			h.database = newDatabase(t)
+			s, server := h.open()
+			require.NoError(t, s.db.bindGateway(t.Context(), "a gateway"), "no orders yet")
 			_, err := s.db.change(t.Context(), `DELETE FROM shop_gateway`)
 			require.NoError(t, err)
 			newVisitor(t).order(server.URL, "mug")
-			assert.ErrorContains(t, s.db.belongTo(t.Context(), "a gateway"), "has the orders of a gateway that it does not name")
+			assert.ErrorContains(t, s.db.bindGateway(t.Context(), "a gateway"), "has the orders of an unnamed gateway")
 		})
 	}
 }

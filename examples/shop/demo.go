@@ -14,25 +14,25 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A gatewaySource is where the shop's gateway comes from.
+// A gatewaySource provides the gateway that the shop uses.
 type gatewaySource struct {
-	name    string // whose orders a database has
+	name    string // identifies the gateway in the database
 	connect connector
 	demo    *standIn // nil for a real gateway
 	close   func()
 }
 
-// openGateway takes the gateway of the environment or, where that names none,
-// starts a stand-in in this process.
+// openGateway uses the gateway configured in the environment. If none is
+// configured, it starts a stand-in in this process.
 func openGateway() (gatewaySource, error) {
 	if base := os.Getenv("GATEWAY_BASE_URL"); base != "" {
-		_, err := gateway.FromEnv() // says what is wrong before anything else is opened
-		if err == nil && keyName() == "" {
-			err = errors.New("GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not: nobody could pay without it")
+		_, err := gateway.FromEnv() // reports a configuration error before anything else is opened
+		if err == nil && keyVariable() == "" {
+			err = errors.New("GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not: payments require it")
 		}
 		return gatewaySource{name: gatewayName(base), connect: gateway.FromEnv, close: func() {}}, err
 	}
-	if name := keyName(); name != "" {
+	if name := keyVariable(); name != "" {
 		return gatewaySource{}, errors.New(name + " is set, but GATEWAY_BASE_URL is not")
 	}
 	server := gatewaytest.NewServer()
@@ -42,8 +42,9 @@ func openGateway() (gatewaySource, error) {
 	return gatewaySource{"the demo", connect, &standIn{server}, server.Close}, nil
 }
 
-// keyName is the variable that the key of the gateway comes from, "" for none.
-func keyName() string {
+// keyVariable returns the name of the variable that holds the API key, "" if
+// none is set.
+func keyVariable() string {
 	for _, name := range []string{"GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
 		if os.Getenv(name) != "" {
 			return name
@@ -52,21 +53,22 @@ func keyName() string {
 	return ""
 }
 
-// gatewayName tells gateways apart by where they are.
+// gatewayName identifies a gateway by the host and path of its base URL.
 func gatewayName(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
-		return "the gateway of an address that can not be read"
+		return "the gateway of an invalid address"
 	}
 	return "the gateway at " + strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/")
 }
 
-// A standIn is a gateway that makes everything up, and lets some time pass in
-// it, so that there is something to see.
+// A standIn is the demo's gateway. Its data is invented, and changes over
+// time to make the demo's pages change.
 type standIn struct{ server *gatewaytest.Server }
 
-// seedDemo follows the withdrawals of the stand-in, if there is one, and gives
-// them an end. One answer differs from the interface, so that drift is seen.
+// seedDemo adds the withdrawals of the stand-in, if there is one, to the
+// merchant's page, and lets one of them complete. One rates response has
+// undocumented fields, so that the page shows drift.
 func (s *shop) seedDemo(ctx context.Context, d *standIn) error {
 	if d == nil {
 		return nil
@@ -79,7 +81,7 @@ func (s *shop) seedDemo(ctx context.Context, d *standIn) error {
 		return err
 	}
 	if _, err := s.db.change(ctx, `DELETE FROM shop_withdrawals WHERE added_by = 'the demo'`); err != nil {
-		return err // those of an earlier stand-in
+		return err // remove those of an earlier stand-in
 	}
 	for _, w := range d.server.Withdrawals() {
 		if err := s.watched.add(ctx, w.WithdrawRequestID, "the demo"); err != nil {
@@ -89,8 +91,9 @@ func (s *shop) seedDemo(ctx context.Context, d *standIn) error {
 	return nil
 }
 
-// play moves the rates of the stand-in a little, until ctx ends.
-func (d *standIn) play(ctx context.Context) {
+// updateRates changes the rates of the stand-in every two seconds until ctx
+// ends.
+func (d *standIn) updateRates(ctx context.Context) {
 	if d == nil {
 		return
 	}
@@ -99,15 +102,15 @@ func (d *standIn) play(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			d.moveRates()
+			d.randomizeRates()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// moveRates changes every rate by up to 0.2 %.
-func (d *standIn) moveRates() {
+// randomizeRates changes every rate by up to 0.2 %.
+func (d *standIn) randomizeRates() {
 	for _, rate := range d.server.Rates() {
 		factor := decimal.New(10_000+rand.Int64N(41)-20, -4) // #nosec G404 -- invented rates need no secrets
 		move := func(price string) string {

@@ -6,17 +6,18 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Without a key nobody could pay.
-func TestOpenGateway_aGatewayWithoutAKey(t *testing.T) {
+// Payments require a key.
+func TestOpenGateway_missingKey(t *testing.T) {
 	t.Setenv("GATEWAY_BASE_URL", "https://gateway.example")
 	t.Setenv("GATEWAY_API_KEY", "")
 	t.Setenv("GATEWAY_API_KEY_FILE", "")
 	_, err := openGateway()
-	assert.EqualError(t, err, "GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not: nobody could pay without it")
+	assert.EqualError(t, err, "GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not: payments require it")
 }
 
-// A key for no gateway is a mistake, and no reason to make invoices up.
-func TestOpenGateway_aKeyWithoutAGateway(t *testing.T) {
+// A key without a gateway is a configuration error; the shop must not fall
+// back to the demo.
+func TestOpenGateway_missingBaseURL(t *testing.T) {
 	for _, name := range []string{"GATEWAY_API_KEY", "GATEWAY_API_KEY_FILE"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GATEWAY_BASE_URL", "")

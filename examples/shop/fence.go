@@ -9,23 +9,24 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// A fence is the order guard of the shop. When the guard holds an order, the
-// order is taken once more: if somebody else has gone on with it meanwhile, for
-// its time was over, nothing is sent. From then on nobody goes on with it, for
-// the guard holds it. So no clock decides whether an order is sent and followed.
+// A fence is the order guard of the shop. After the guard has acquired an
+// order, it renews the claim on it: if the claim has expired and another
+// request has claimed the order or opened the next one, nothing is sent.
+// Once the claim is renewed, the guard's lease keeps other requests away. So
+// no clock decides whether an order is sent or replaced by the next one.
 type fence struct {
 	*sqlguard.Guard
-	orders orderBook
+	orders orderStore
 	lease  time.Duration
 }
 
-var errTakenOver = errors.New("somebody else has gone on with the order")
+var errClaimLost = errors.New("another request has claimed the order or opened the next one")
 
-type takenKey struct{}
+type claimKey struct{}
 
-// withTaken is the context of sending an order that was taken for it.
-func withTaken(ctx context.Context, o *order) context.Context {
-	return context.WithValue(ctx, takenKey{}, o)
+// withClaim returns a context for sending an order that has been claimed.
+func withClaim(ctx context.Context, o *order) context.Context {
+	return context.WithValue(ctx, claimKey{}, o)
 }
 
 // Begin implements [gateway.OrderGuard].
@@ -33,7 +34,7 @@ func (f fence) Begin(ctx context.Context, id string, resubmit bool) error {
 	if err := f.Guard.Begin(ctx, id, resubmit); err != nil {
 		return err
 	}
-	err := f.takeAgain(ctx)
+	err := f.renewClaim(ctx)
 	if err == nil {
 		return nil
 	}
@@ -42,18 +43,18 @@ func (f fence) Begin(ctx context.Context, id string, resubmit bool) error {
 	return errors.Join(err, f.End(ctx, id, gateway.OutcomeNotSent))
 }
 
-func (f fence) takeAgain(ctx context.Context) error {
-	o, ok := ctx.Value(takenKey{}).(*order)
+func (f fence) renewClaim(ctx context.Context) error {
+	o, ok := ctx.Value(claimKey{}).(*order)
 	if !ok {
-		return errors.New("the order was not taken")
+		return errors.New("the order was not claimed")
 	}
-	until := stamp{time.Now().Add(f.lease)}
-	mine, err := f.orders.take(ctx, *o, until)
+	until := timestamp{time.Now().Add(f.lease)}
+	claimed, err := f.orders.claim(ctx, *o, until)
 	if err != nil {
 		return err
 	}
-	if !mine {
-		return errTakenOver
+	if !claimed {
+		return errClaimLost
 	}
 	o.SendingUntil = until
 	return nil

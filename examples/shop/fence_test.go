@@ -11,68 +11,68 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that was held up between taking an order and sending it finds that
-// somebody else has gone on with the order.
-func TestFence_sendsNothingForWhoeverIsTooLate(t *testing.T) {
+// A server that was delayed between claiming an order and sending it notices
+// that another request has claimed the order or opened the next one.
+func TestFence_lostClaim(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, st *stage) {
-		s, server := st.open()
-		for name, goOn := range map[string]func(order) (bool, error){
-			"followed": func(o order) (bool, error) { return s.orders.follow(t.Context(), o, nextOf(o)) },
-			"taken":    func(o order) (bool, error) { return s.orders.take(t.Context(), o, in(time.Hour)) },
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		for name, change := range map[string]func(order) (bool, error){
+			"replaced": func(o order) (bool, error) { return s.orders.openNext(t.Context(), o, nextOrder(o)) },
+			"claimed":  func(o order) (bool, error) { return s.orders.claim(t.Context(), o, fromNow(time.Hour)) },
 		} {
-			at := newVisitor(t).refused(st, server.URL, "mug")
-			o, sent := st.abandoned(s, at), st.sent()
-			on, err := goOn(o)
+			at := newVisitor(t).refusedOrder(h, server.URL, "mug")
+			o, sent := h.expiredClaim(s, at), h.sent()
+			changed, err := change(o)
 			require.NoError(t, err)
-			require.True(t, on)
+			require.True(t, changed)
 			before, err := s.orders.latest(t.Context(), o.Buyer, o.Product)
 			require.NoError(t, err)
 			require.NoError(t, s.createInvoice(t.Context(), o))
-			assert.Equal(t, sent, st.sent(), name)
+			assert.Equal(t, sent, h.sent(), name)
 			after, err := s.orders.latest(t.Context(), o.Buyer, o.Product)
 			require.NoError(t, err)
-			assert.Equal(t, before, after, "whoever has the order or its successor is not disturbed")
-			held, err := s.guard.Order(t.Context(), o.ID)
+			assert.Equal(t, before, after, "the other request's order is unchanged")
+			guardOrder, err := s.guard.Order(t.Context(), o.ID)
 			require.NoError(t, err)
-			assert.NotEqual(t, sqlguard.StateInFlight, held.State, "the guard lets go of it")
+			assert.NotEqual(t, sqlguard.StateInFlight, guardOrder.State, "the guard has released it")
 		}
 	})
 }
 
-// A meanwhile does something while a request for an invoice is on its way.
-type meanwhile struct {
+// A hookTransport calls a function before it sends a request for an invoice.
+type hookTransport struct {
 	http.RoundTripper
-	do func()
+	before func()
 }
 
-func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPost && m.do != nil {
-		m.do()
+func (m *hookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPost && m.before != nil {
+		m.before()
 	}
 	return m.RoundTripper.RoundTrip(r)
 }
 
-// What somebody else has read of an order before it was sent, when its time
-// seemed to be over, is good for nothing while it is being sent.
-func TestFence_keepsOthersFromAnOrderThatIsBeingSent(t *testing.T) {
+// An order that was read before it was sent, and whose claim seemed to have
+// expired, cannot be claimed or replaced while it is being sent.
+func TestFence_orderBeingSent(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, st *stage) {
-		wire := &meanwhile{RoundTripper: http.DefaultTransport}
-		st.options = []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: wire})}
-		s, server := st.open()
-		at := newVisitor(t).refused(st, server.URL, "mug")
-		o := st.abandoned(s, at)
-		wire.do = func() {
-			followed, err := s.orders.follow(t.Context(), o, nextOf(o))
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		transport := &hookTransport{RoundTripper: http.DefaultTransport}
+		h.options = []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}
+		s, server := h.open()
+		at := newVisitor(t).refusedOrder(h, server.URL, "mug")
+		o := h.expiredClaim(s, at)
+		transport.before = func() {
+			opened, err := s.orders.openNext(t.Context(), o, nextOrder(o))
 			assert.NoError(t, err)
-			assert.False(t, followed)
-			taken, err := s.orders.take(t.Context(), o, in(time.Hour))
+			assert.False(t, opened)
+			claimed, err := s.orders.claim(t.Context(), o, fromNow(time.Hour))
 			assert.NoError(t, err)
-			assert.False(t, taken)
+			assert.False(t, claimed)
 		}
 		require.NoError(t, s.createInvoice(t.Context(), o))
-		assert.Equal(t, stateCreated, st.read(s, at).State)
-		assert.Len(t, st.gw.InvoicesFor(o.ID), 1)
+		assert.Equal(t, stateCreated, h.readOrder(s, at).State)
+		assert.Len(t, h.gw.InvoicesFor(o.ID), 1)
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A stream sends events to a page: server-sent events, which a browser opens
-// again by itself.
+// A stream sends server-sent events to a page. The browser reconnects by
+// itself.
 type stream struct {
 	context.Context // ends when the page or the shop is closed
 	w               http.ResponseWriter
@@ -19,24 +19,25 @@ type stream struct {
 	close           func()
 }
 
-// watchers count the live streams of each buyer.
-type watchers struct {
+// streamCounts counts the live streams of each buyer.
+type streamCounts struct {
 	mu   sync.Mutex
-	open map[string]int // whoever has none is not in it
+	open map[string]int // buyers without a stream have no entry
 }
 
-// enter counts one more stream of a buyer, unless there are enough.
-func (c *watchers) enter(buyer string) bool {
+// add counts one more stream of a buyer and reports whether the limit allows
+// it.
+func (c *streamCounts) add(buyer string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[buyer] >= maxBuyerStreams {
+	if c.open[buyer] >= maxStreamsPerBuyer {
 		return false
 	}
 	c.open[buyer]++
 	return true
 }
 
-func (c *watchers) leave(buyer string) {
+func (c *streamCounts) remove(buyer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open[buyer]--; c.open[buyer] == 0 {
@@ -44,48 +45,51 @@ func (c *watchers) leave(buyer string) {
 	}
 }
 
-// seat takes a place for a live stream of a buyer. Call leave, once.
-func (s *shop) seat(buyer string) (leave func(), err error) {
-	if !s.watchers.enter(buyer) {
-		return nil, &problem{http.StatusTooManyRequests, "You watch many pages", "Close one of them to see live numbers on this one. It works without them, too."}
+// acquireBuyerStream acquires a live stream of a buyer. Call release exactly
+// once.
+func (s *shop) acquireBuyerStream(buyer string) (release func(), err error) {
+	if !s.streamCounts.add(buyer) {
+		return nil, &problem{http.StatusTooManyRequests, "Too many pages are open", "Close one of them to see live updates on this page. It works without them, too."}
 	}
-	stand, err := place(s.streams)
+	releaseSlot, err := acquireSlot(s.buyerStreams)
 	if err != nil {
-		s.watchers.leave(buyer)
+		s.streamCounts.remove(buyer)
 		return nil, err
 	}
-	return func() { stand(); s.watchers.leave(buyer) }, nil
+	return func() { releaseSlot(); s.streamCounts.remove(buyer) }, nil
 }
 
-// place takes one of the places that there are. Call leave, once.
-func place(places chan struct{}) (leave func(), err error) {
+// acquireSlot acquires one of a limited number of slots. Call release exactly
+// once.
+func acquireSlot(slots chan struct{}) (release func(), err error) {
 	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	default:
-		return nil, &problem{http.StatusServiceUnavailable, "Too many pages are watched", "The page works without live numbers, too."}
+		return nil, &problem{http.StatusServiceUnavailable, "Live updates are busy", "The page works without live updates, too."}
 	}
 }
 
-// openStream begins to answer with events. Close it, once. HEAD asks for no
-// events, and would wait for the end of them.
+// openStream starts an event stream. Close it exactly once. HEAD is refused:
+// it receives no events, and would hold the connection until the stream
+// ends.
 func (s *shop) openStream(w http.ResponseWriter, r *http.Request) (*stream, error) {
 	if r.Method == http.MethodHead {
 		return nil, notAllowed(w, http.MethodGet)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	stop := context.AfterFunc(s.streaming, cancel)
+	stop := context.AfterFunc(s.streamCtx, cancel)
 	st := &stream{ctx, w, http.NewResponseController(w), cancel, func() { stop(); cancel() }}
-	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // the one of the request would end the stream
+	if err := st.control.SetReadDeadline(time.Time{}); err != nil { // the deadline of the request would end the stream
 		st.close()
 		return nil, err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies shall pass events on at once
+	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer events
 	return st, nil
 }
 
-// send writes an event. A page that does not read is given up.
+// send writes an event. A client that stops reading is disconnected.
 func (st *stream) send(event string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -100,28 +104,28 @@ func (st *stream) send(event string, data any) error {
 	return st.control.Flush()
 }
 
-// streamOffers sends what an order costs now, again and again.
+// streamOffers sends the current quote of an order at regular intervals.
 func (s *shop) streamOffers(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.buyersOrder(r)
+	o, err := s.buyerOrder(r)
 	if err != nil {
 		return err
 	}
-	leave, err := s.seat(o.Buyer)
+	release, err := s.acquireBuyerStream(o.Buyer)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	st, err := s.openStream(w, r)
 	if err != nil {
 		return err
 	}
 	defer st.close()
-	ticker := time.NewTicker(s.cfg.tick)
+	ticker := time.NewTicker(s.cfg.liveInterval)
 	defer ticker.Stop()
 	for {
 		q, err := s.quote(st, o)
 		if err != nil {
-			q = quote{Age: "There are no rates just now.", Stale: true}
+			q = quote{Age: "No rates are available at the moment.", Stale: true}
 		}
 		if st.send("quote", q) != nil {
 			return nil

@@ -1,6 +1,7 @@
-// Command shop is a small shop that takes coins: what a merchant builds on the
-// gateway client, with pages for buyers and for the merchant. Without any
-// settings it runs on a stand-in gateway and a SQLite file.
+// Command shop is a small shop that accepts cryptocurrency: an example of a
+// merchant's backend built on the gateway client, with pages for buyers and
+// for the merchant. Without settings it runs on a stand-in gateway and a
+// SQLite file.
 package main
 
 import (
@@ -23,7 +24,7 @@ func main() { os.Exit(start()) }
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	if err := run(ctx, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "shop:", err)
 		return 1
@@ -31,7 +32,7 @@ func start() int {
 	return 0
 }
 
-// run opens the shop and closes it when ctx ends.
+// run starts the shop and shuts it down when ctx ends.
 func run(ctx context.Context, stdout, stderr io.Writer) error {
 	cfg, err := configFromEnv()
 	if err != nil {
@@ -52,7 +53,7 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := db.belongTo(ctx, source.name); err != nil {
+	if err := db.bindGateway(ctx, source.name); err != nil {
 		return err
 	}
 	s.demo = source.demo != nil
@@ -63,12 +64,12 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := s.seedDemo(ctx, source.demo); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	fmt.Fprintln(stdout, cfg.greeting(listener.Addr(), s.demo))
+	fmt.Fprintln(stdout, cfg.startupLine(listener.Addr(), s.demo))
 	return s.serve(ctx, listener, source.demo)
 }
 
-// serve answers until ctx ends, and then lets invoices that are being sent
-// come to their end: an order whose process dies meanwhile is unknown.
+// serve serves requests until ctx ends. It then waits for invoices that are
+// being sent: an order whose process dies during CreateInvoice is unknown.
 func (s *shop) serve(ctx context.Context, listener net.Listener, demo *standIn) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	server := &http.Server{
@@ -76,33 +77,34 @@ func (s *shop) serve(ctx context.Context, listener net.Listener, demo *standIn) 
 		BaseContext:       func(net.Listener) context.Context { return background },
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.cfg.longest(),
+		WriteTimeout:      s.cfg.maxRequestDuration(),
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
-	var loops sync.WaitGroup
-	defer loops.Wait()
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer cancel()
-	loops.Go(func() { s.sampleRates(background) })
-	loops.Go(func() { demo.play(background) })
+	wg.Go(func() { s.sampleRates(background) })
+	wg.Go(func() { demo.updateRates(background) })
 
-	ended := make(chan error, 1)
-	loops.Go(func() { ended <- server.Serve(listener) })
+	serveErr := make(chan error, 1)
+	wg.Go(func() { serveErr <- server.Serve(listener) })
 	select {
-	case err := <-ended:
+	case err := <-serveErr:
 		return err
 	case <-ctx.Done():
 	}
-	s.logger.Info("closing: no new requests; invoices that are being sent are waited for")
+	s.logger.Info("shutting down: no new requests; waiting for invoices that are being sent")
 	s.closeStreams()
-	closing, stop := context.WithTimeout(background, s.cfg.longest())
+	shutdownCtx, stop := context.WithTimeout(background, s.cfg.maxRequestDuration())
 	defer stop()
-	return errors.Join(server.Shutdown(closing), closedAsAsked(<-ended))
+	return errors.Join(server.Shutdown(shutdownCtx), ignoreServerClosed(<-serveErr))
 }
 
-// closedAsAsked is nil for the error of a server that was shut down.
-func closedAsAsked(err error) error {
+// ignoreServerClosed returns nil for the error of a server that was shut
+// down.
+func ignoreServerClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

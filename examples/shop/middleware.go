@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A handlerFunc is a handler that leaves it to others to show its error.
+// A handlerFunc is an HTTP handler that returns its error to be rendered.
 type handlerFunc func(w http.ResponseWriter, r *http.Request) error
 
-// A problem is an error with a page of its own.
+// A problem is an error with its own page.
 type problem struct {
 	status      int
 	title, text string
@@ -23,73 +23,73 @@ type problem struct {
 func (p *problem) Error() string { return p.title }
 
 func notFound() error {
-	return &problem{http.StatusNotFound, "There is no such page", "The address may be mistyped, or the page is somebody else's."}
+	return &problem{http.StatusNotFound, "Page not found", "The address may be wrong, or the page belongs to another customer."}
 }
 
 func notAllowed(w http.ResponseWriter, allowed string) error {
 	w.Header().Set("Allow", allowed)
-	return &problem{http.StatusMethodNotAllowed, "That can not be done here", "This address does not take a request of that kind."}
+	return &problem{http.StatusMethodNotAllowed, "Method not allowed", "This address does not accept this kind of request."}
 }
 
 func badInput(text string) error {
-	return &problem{http.StatusUnprocessableEntity, "That can not be taken", text}
+	return &problem{http.StatusUnprocessableEntity, "Invalid input", text}
 }
 
-// maxForm bounds the body of a request, in bytes: forms are all there is.
+// maxForm limits the body of a request, in bytes; every body is a form.
 const maxForm = 16 << 10
 
 // policy lets a page load from its own host only, and run no inline script.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// around puts around all routes what they have in common. From the outside in:
-// a number and a line in the log, a page for a panic, headers, a bound for the
-// body, no forms from other sites, and pages for what has no route.
-func (s *shop) around(mux *http.ServeMux) http.Handler {
+// withMiddleware wraps all routes. From the outside in: request ID and log,
+// recovery, headers, body limit, cross-origin protection, and error pages
+// for requests without a route.
+func (s *shop) withMiddleware(mux *http.ServeMux) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(s.handle(func(http.ResponseWriter, *http.Request) error {
-		return &problem{http.StatusForbidden, "That came from another site", "A form of this shop counts only when it is sent from a page of this shop."}
+		return &problem{http.StatusForbidden, "Request from another site", "A form of this shop is accepted only from a page of this shop."}
 	}))
-	return s.logged(s.recovered(headed(bounded(protection.Handler(s.routed(mux))))))
+	return s.withLogging(s.withRecovery(withHeaders(withBodyLimit(protection.Handler(s.withErrorPages(mux))))))
 }
 
-// handle shows the error of a handler as a page, unless there is nobody left to
-// see it, or half of another page is there.
+// handle renders the error of a handler as a page, unless the client has
+// disconnected or part of a response has been written.
 func (s *shop) handle(h handlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := withStatus(w)
-		switch err := h(answer, r); {
+		response := withStatus(w)
+		switch err := h(response, r); {
 		case err == nil:
-		case answer.status != 0 || errors.Is(r.Context().Err(), context.Canceled):
-			s.logger.InfoContext(r.Context(), "a visitor has left", "path", r.URL.Path, "error", err)
+		case response.status != 0 || errors.Is(r.Context().Err(), context.Canceled):
+			s.logger.InfoContext(r.Context(), "client disconnected", "path", r.URL.Path, "error", err)
 		default:
 			s.showError(w, r, err)
 		}
 	})
 }
 
-// timely ends what a page waits for after some time. An invoice that is being
-// sent goes on.
-func (s *shop) timely(h handlerFunc) handlerFunc {
+// withTimeout limits the time a page waits for its dependencies. An invoice
+// that is being sent is not canceled.
+func (s *shop) withTimeout(h handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.page)
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.pageTimeout)
 		defer cancel()
 		return h(w, r.WithContext(ctx))
 	}
 }
 
-// showError writes the page of a problem. Any other error is one of the
-// database or the gateway, which may pass: its text is for the log alone.
+// showError renders a problem. Any other error comes from the database or
+// the gateway and may be temporary; its text goes to the log only.
 func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
-	p, known := errors.AsType[*problem](err)
+	p, isProblem := errors.AsType[*problem](err)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case known:
+	case isProblem:
 	case tooLarge:
-		p = &problem{http.StatusRequestEntityTooLarge, "That is too much", "No form of this shop is that large."}
+		p = &problem{http.StatusRequestEntityTooLarge, "Request too large", "No form of this shop is this large."}
 	default:
-		s.logger.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "error", err)
-		p = &problem{http.StatusServiceUnavailable, "That does not work just now", "Nothing that you did is lost. Please try again in a moment."}
+		s.logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
+		p = &problem{http.StatusServiceUnavailable, "Temporarily unavailable", "No order has been lost. Please try again in a moment."}
 	}
 	if p.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
@@ -100,25 +100,25 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// routed gives paths and methods without a route a page instead of a line.
-func (s *shop) routed(mux *http.ServeMux) http.Handler {
+// withErrorPages renders a page for paths and methods without a route.
+func (s *shop) withErrorPages(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
 		if pattern != "" {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		answer := &headerOnly{header: http.Header{}}
-		h.ServeHTTP(answer, r)
-		if answer.status == http.StatusMethodNotAllowed {
-			s.showError(w, r, notAllowed(w, answer.header.Get("Allow")))
+		response := &headerOnly{header: http.Header{}}
+		h.ServeHTTP(response, r)
+		if response.status == http.StatusMethodNotAllowed {
+			s.showError(w, r, notAllowed(w, response.header.Get("Allow")))
 			return
 		}
 		s.showError(w, r, notFound())
 	})
 }
 
-// headerOnly keeps what the mux would have answered, without its body.
+// headerOnly records the mux's response without its body.
 type headerOnly struct {
 	header http.Header
 	status int
@@ -128,9 +128,9 @@ func (h *headerOnly) Header() http.Header         { return h.header }
 func (h *headerOnly) WriteHeader(status int)      { h.status = status }
 func (h *headerOnly) Write(p []byte) (int, error) { return len(p), nil }
 
-func bounded(next http.Handler) http.Handler { return http.MaxBytesHandler(next, maxForm) }
+func withBodyLimit(next http.Handler) http.Handler { return http.MaxBytesHandler(next, maxForm) }
 
-func headed(next http.Handler) http.Handler {
+func withHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -143,52 +143,52 @@ func headed(next http.Handler) http.Handler {
 	})
 }
 
-// recovered answers a request whose handler has panicked. An answer that has
-// begun is broken off: it shall not look like a whole one.
-func (s *shop) recovered(next http.Handler) http.Handler {
+// withRecovery responds to a request whose handler panicked. A response that
+// has started is aborted, so that the client does not take it for complete.
+func (s *shop) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := withStatus(w)
+		response := withStatus(w)
 		defer func() {
 			switch v := recover(); v {
 			case nil:
 			case http.ErrAbortHandler:
 				panic(v)
 			default:
-				s.logger.ErrorContext(r.Context(), "a handler panicked", "panic", v, "stack", string(debug.Stack()))
-				if answer.status != 0 {
+				s.logger.ErrorContext(r.Context(), "handler panicked", "panic", v, "stack", string(debug.Stack()))
+				if response.status != 0 {
 					panic(http.ErrAbortHandler)
 				}
-				s.showError(w, r, &problem{http.StatusInternalServerError, "Something is broken here", "It is our fault, and it is in our log."})
+				s.showError(w, r, &problem{http.StatusInternalServerError, "Internal error", "The error is in our log."})
 			}
 		}()
-		next.ServeHTTP(answer, r)
+		next.ServeHTTP(response, r)
 	})
 }
 
-// logged gives a request a number, which is in its answer and in every line
-// that is logged for it, those of the gateway's client included.
-func (s *shop) logged(next http.Handler) http.Handler {
+// withLogging assigns a request ID, which is in the response header and in
+// every log record of the request, including those of the gateway client.
+func (s *shop) withLogging(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, begun, answer := rand.Text()[:12], time.Now(), withStatus(w)
+		id, started, response := rand.Text()[:12], time.Now(), withStatus(w)
 		w.Header().Set("X-Request-Id", id)
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
-		defer func() { // an answer that was broken off has its line, too
-			s.logger.InfoContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", cmp.Or(answer.status, http.StatusOK), "duration", time.Since(begun))
+		defer func() { // aborted responses are logged, too
+			s.logger.InfoContext(ctx, "request", "method", r.Method, "path", r.URL.Path, "status", cmp.Or(response.status, http.StatusOK), "duration", time.Since(started))
 		}()
-		next.ServeHTTP(answer, r.WithContext(ctx))
+		next.ServeHTTP(response, r.WithContext(ctx))
 	})
 }
 
-// A statusWriter remembers the status of an answer, 0 before it has begun.
+// A statusWriter records the status of a response, 0 until it has started.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-// withStatus returns w as one whose status is remembered, if it is not one yet.
+// withStatus returns w as a statusWriter, and wraps it if necessary.
 func withStatus(w http.ResponseWriter) *statusWriter {
-	if answer, ok := w.(*statusWriter); ok {
-		return answer
+	if response, ok := w.(*statusWriter); ok {
+		return response
 	}
 	return &statusWriter{ResponseWriter: w}
 }
@@ -203,7 +203,7 @@ func (w *statusWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap implements the interface of [http.ResponseController].
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 type requestIDKey struct{}
@@ -213,7 +213,7 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// withRequestID adds the number of the request to what is logged for it.
+// withRequestID is a handler that adds the request ID to log records.
 type withRequestID struct{ slog.Handler }
 
 func (h withRequestID) Handle(ctx context.Context, record slog.Record) error {

@@ -16,18 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer that has begun when its handler panics does not look like a whole
-// one, and has its line in the log.
-func TestPanic_inTheMiddleOfAnAnswer(t *testing.T) {
+// A response that has started when its handler panics is aborted, and is
+// logged.
+func TestPanic_partialResponse(t *testing.T) {
 	t.Parallel()
-	s, _ := newStage(t).open()
+	s, _ := newHarness(t).open()
 	var log bytes.Buffer
 	s.logger = slog.New(slog.NewTextHandler(&log, nil))
-	server := httptest.NewServer(s.logged(s.recovered(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, err := io.WriteString(w, "half of a page")
+	server := httptest.NewServer(s.withLogging(s.withRecovery(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := io.WriteString(w, "partial page")
 		assert.NoError(t, err)
 		assert.NoError(t, http.NewResponseController(w).Flush())
-		panic("a mistake")
+		panic("a bug")
 	}))))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 	require.NoError(t, err)
@@ -35,49 +35,49 @@ func TestPanic_inTheMiddleOfAnAnswer(t *testing.T) {
 	require.NoError(t, err)
 	text, err := io.ReadAll(resp.Body)
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.Equal(t, "half of a page", string(text))
+	assert.Equal(t, "partial page", string(text))
 	assert.NoError(t, resp.Body.Close())
 	server.Close()
-	assert.Contains(t, log.String(), `msg="a handler panicked" panic="a mistake"`)
+	assert.Contains(t, log.String(), `msg="handler panicked" panic="a bug"`)
 	assert.Contains(t, log.String(), "msg=request method=GET path=/ status=200")
 }
 
-// Whoever leaves in the middle of an answer is no failure of ours, and gets no
-// second page on top of the first.
-func TestAnswer_thatBreaksOff(t *testing.T) {
+// A client that disconnects is not logged as an error, and no error page is
+// appended to a partial response.
+func TestHandle_disconnectedClient(t *testing.T) {
 	t.Parallel()
-	s, _ := newStage(t).open()
+	s, _ := newHarness(t).open()
 	var log bytes.Buffer
 	s.logger = slog.New(slog.NewTextHandler(&log, nil))
-	var leave context.CancelFunc
+	var disconnect context.CancelFunc
 	for name, h := range map[string]handlerFunc{
-		"it has begun": func(w http.ResponseWriter, _ *http.Request) error {
-			_, _ = io.WriteString(w, "half of a page")
+		"response started": func(w http.ResponseWriter, _ *http.Request) error {
+			_, _ = io.WriteString(w, "partial page")
 			return errors.New("broken pipe")
 		},
-		"nobody is there": func(_ http.ResponseWriter, r *http.Request) error {
-			leave()
+		"request canceled": func(_ http.ResponseWriter, r *http.Request) error {
+			disconnect()
 			return r.Context().Err()
 		},
 	} {
 		var ctx context.Context
-		ctx, leave = context.WithCancel(t.Context())
-		defer leave()
+		ctx, disconnect = context.WithCancel(t.Context())
+		defer disconnect()
 		w := httptest.NewRecorder()
 		s.handle(h).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 		assert.NotContains(t, w.Body.String(), "<html", name)
-		assert.Contains(t, log.String(), `level=INFO msg="a visitor has left" path=/`, name)
+		assert.Contains(t, log.String(), `level=INFO msg="client disconnected" path=/`, name)
 		assert.NotContains(t, log.String(), "level=ERROR", name)
 		log.Reset()
 	}
 }
 
-// A database that answers nothing at all does not keep a page for ever.
-func TestDatabase_thatHangs(t *testing.T) {
+// A database that does not respond does not block a page forever.
+func TestDatabase_timeout(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	st.database, st.cfg.page = newPostgres(t).database(t), time.Second
-	s, server := st.open()
+	h := newHarness(t)
+	h.database, h.cfg.pageTimeout = newPostgres(t).database(t), time.Second
+	s, server := h.open()
 	v := newVisitor(t)
 	at := v.order(server.URL, "mug")
 	tx, err := s.db.BeginTx(t.Context(), nil)
@@ -85,19 +85,19 @@ func TestDatabase_thatHangs(t *testing.T) {
 	defer tx.Rollback()
 	_, err = tx.ExecContext(t.Context(), "LOCK TABLE shop_orders IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
-	a := v.get(server.URL + at)
-	assert.Equal(t, http.StatusServiceUnavailable, a.status)
-	assert.Contains(t, a.words(), "Nothing that you did is lost.")
+	res := v.get(server.URL + at)
+	assert.Equal(t, http.StatusServiceUnavailable, res.status)
+	assert.Contains(t, res.visibleText(), "No order has been lost.")
 	assert.Equal(t, http.StatusServiceUnavailable, v.post(server.URL+at+"/pay").status)
 }
 
-// A page of the merchant's that can not be shown still leads to the others.
-func TestProblem_ofTheMerchantKeepsTheWayOn(t *testing.T) {
+// An error page of the merchant keeps the merchant's navigation.
+func TestProblem_merchantNavigation(t *testing.T) {
 	t.Parallel()
-	_, server := newStage(t).open()
-	path := "/orders/" + strings.Repeat("A", secretLength)
-	a := newVisitor(t).asMerchant(server.URL).get(server.URL + "/admin" + path)
-	assert.Equal(t, http.StatusNotFound, a.status)
-	assert.Contains(t, a.text, `<a href="/admin">Orders</a>`)
+	_, server := newHarness(t).open()
+	path := "/orders/" + strings.Repeat("A", randomTextLength)
+	res := newVisitor(t).logIn(server.URL).get(server.URL + "/admin" + path)
+	assert.Equal(t, http.StatusNotFound, res.status)
+	assert.Contains(t, res.text, `<a href="/admin">Orders</a>`)
 	assert.NotContains(t, newVisitor(t).get(server.URL+path).text, `<a href="/admin">Orders</a>`)
 }

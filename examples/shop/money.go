@@ -10,22 +10,22 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A watchList keeps which withdrawals the merchant follows: the gateway does
-// not list them.
+// A watchList stores the withdrawals that the merchant follows, because the
+// gateway does not list them.
 type watchList struct{ db *database }
 
 // A watchedWithdrawal is a row of shop_withdrawals.
 type watchedWithdrawal struct {
 	ID, AddedBy string
-	AddedAt     stamp
+	AddedAt     timestamp
 }
 
-// maxWatched bounds how many withdrawals are followed on the page.
+// maxWatched limits the number of withdrawals on the page.
 const maxWatched = 20
 
 func (l watchList) add(ctx context.Context, id, by string) error {
 	_, err := l.db.change(ctx, `INSERT INTO shop_withdrawals (id, added_by, added_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
-		id, by, stampNow().text())
+		id, by, timestampNow().text())
 	return err
 }
 
@@ -46,17 +46,17 @@ func (l watchList) newest(ctx context.Context) (all []watchedWithdrawal, err err
 	return all, rows.Err()
 }
 
-// A moneyPage is what the merchant has, and what is on its way.
+// A moneyPage holds the merchant's balance and withdrawals.
 type moneyPage struct {
-	Balance     *gateway.Balance // nil when it can not be had
+	Balance     *gateway.Balance // nil if it is not available
 	Age         time.Duration
-	Withdrawals []progress
-	Most        int    // how many withdrawals are shown
+	Withdrawals []withdrawalRow
+	Most        int    // the maximum number of withdrawals shown
 	ID, Problem string // of the form
 }
 
-// progress is where a withdrawal stands.
-type progress struct {
+// A withdrawalRow holds the current state of a withdrawal.
+type withdrawalRow struct {
 	ID          string `json:"id"`
 	Status      string `json:"status"`
 	Amount      string `json:"amount"`
@@ -64,70 +64,72 @@ type progress struct {
 }
 
 func (s *shop) showMoney(w http.ResponseWriter, r *http.Request) error {
-	return s.money(w, r, http.StatusOK, "", "")
+	return s.renderMoney(w, r, http.StatusOK, "", "")
 }
 
-// money shows the page within s.glance, with what the gateway has said by then.
-func (s *shop) money(w http.ResponseWriter, r *http.Request, status int, id, problem string) error {
+// renderMoney renders the page with what the gateway returns within
+// s.gatewayWait.
+func (s *shop) renderMoney(w http.ResponseWriter, r *http.Request, status int, id, problem string) error {
 	watched, err := s.watched.newest(r.Context())
 	if err != nil {
 		return err
 	}
 	page := moneyPage{ID: id, Problem: problem, Most: maxWatched}
-	ctx, cancel := context.WithTimeout(r.Context(), s.glance)
+	ctx, cancel := context.WithTimeout(r.Context(), s.gatewayWait)
 	defer cancel()
-	var looking sync.WaitGroup
-	looking.Go(func() { page.Withdrawals = s.look(ctx, watched) })
+	var wg sync.WaitGroup
+	wg.Go(func() { page.Withdrawals = s.loadWithdrawals(ctx, watched) })
 	if page.Balance, err = s.balance.Get(ctx); err != nil {
 		s.logger.WarnContext(ctx, "no balance", "error", err)
 	}
-	looking.Wait()
+	wg.Wait()
 	page.Age = s.balance.Age().Truncate(time.Second)
 	return s.render(w, r, status, "money", "Money", page)
 }
 
-// look asks where withdrawals stand, a few at a time, until ctx ends.
-func (s *shop) look(ctx context.Context, watched []watchedWithdrawal) []progress {
-	all, asking := make([]progress, len(watched)), make(chan struct{}, 4)
-	var done sync.WaitGroup
+// loadWithdrawals requests the withdrawals, a few at a time, until ctx ends.
+func (s *shop) loadWithdrawals(ctx context.Context, watched []watchedWithdrawal) []withdrawalRow {
+	all, slots := make([]withdrawalRow, len(watched)), make(chan struct{}, 4)
+	var wg sync.WaitGroup
 	for i, row := range watched {
-		done.Go(func() {
-			asking <- struct{}{}
-			defer func() { <-asking }()
-			all[i] = progressOf(row.ID)(s.client.Withdrawal(ctx, row.ID))
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			all[i] = newWithdrawalRow(row.ID)(s.client.Withdrawal(ctx, row.ID))
 		})
 	}
-	done.Wait()
+	wg.Wait()
 	return all
 }
 
-// progressOf puts what was seen of a withdrawal, or why it was not, in words.
-func progressOf(id string) func(*gateway.Withdrawal, error) progress {
-	return func(seen *gateway.Withdrawal, err error) progress {
+// newWithdrawalRow formats a withdrawal, or the reason why it is not
+// available.
+func newWithdrawalRow(id string) func(*gateway.Withdrawal, error) withdrawalRow {
+	return func(withdrawal *gateway.Withdrawal, err error) withdrawalRow {
 		switch {
 		case errors.Is(err, gateway.ErrNotFound):
-			return progress{ID: id, Status: "not known to the gateway"}
+			return withdrawalRow{ID: id, Status: "unknown to the gateway"}
 		case err != nil:
-			return progress{ID: id, Status: "can not be asked for just now"}
+			return withdrawalRow{ID: id, Status: "temporarily unavailable"}
 		}
-		return progress{
-			id, printable(string(seen.Status)), coins(seen.Amount) + " " + printable(seen.Coin) + " on " + printable(seen.Network),
-			printable(seen.Destination),
+		return withdrawalRow{
+			id, printable(string(withdrawal.Status)), formatAmount(withdrawal.Amount) + " " + printable(withdrawal.Coin) + " on " + printable(withdrawal.Network),
+			printable(withdrawal.Destination),
 		}
 	}
 }
 
-// addWithdrawal follows one more withdrawal, if the gateway knows it.
+// addWithdrawal adds a withdrawal to the list if the gateway knows it.
 func (s *shop) addWithdrawal(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
 	}
-	id := line(r.PostForm.Get("id"), 256)
+	id := singleLine(r.PostForm.Get("id"), 256)
 	switch _, err := s.client.Withdrawal(r.Context(), id); {
 	case errors.Is(err, gateway.ErrInvalidArgument):
-		return s.money(w, r, http.StatusUnprocessableEntity, id, "That is not the number of a withdrawal.")
+		return s.renderMoney(w, r, http.StatusUnprocessableEntity, id, "This is not a withdrawal request ID.")
 	case errors.Is(err, gateway.ErrNotFound):
-		return s.money(w, r, http.StatusUnprocessableEntity, id, "The gateway knows no withdrawal of that number.")
+		return s.renderMoney(w, r, http.StatusUnprocessableEntity, id, "The gateway has no withdrawal with this ID.")
 	case err != nil:
 		return err
 	}
@@ -138,48 +140,48 @@ func (s *shop) addWithdrawal(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// streamWithdrawals sends every change of every withdrawal on the page, until
-// all of them have ended, or the session of the merchant has.
+// streamWithdrawals sends every change of the withdrawals on the page until
+// all of them are final or the merchant's session ends.
 func (s *shop) streamWithdrawals(w http.ResponseWriter, r *http.Request) error {
 	watched, err := s.watched.newest(r.Context())
 	if err != nil {
 		return err
 	}
-	leave, err := place(s.desks)
+	release, err := acquireSlot(s.merchantStreams)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	st, err := s.openStream(w, r)
 	if err != nil {
 		return err
 	}
 	defer st.close()
-	changes := make(chan progress)
+	changes := make(chan withdrawalRow)
 	var watches sync.WaitGroup
 	for _, row := range watched {
 		watches.Go(func() { s.watch(st, row.ID, changes) })
 	}
 	go func() { watches.Wait(); close(changes) }()
 	for change := range changes {
-		if name, err := s.sessions.who(r); err != nil || name == "" || st.send("withdrawal", change) != nil {
-			st.cancel() // nobody reads, or nobody may: let the watches end
+		if name, err := s.sessions.merchantName(r); err != nil || name == "" || st.send("withdrawal", change) != nil {
+			st.cancel() // the client or the session is gone: end the watches
 		}
 	}
 	if st.Err() == nil {
-		_ = st.send("end", nil) // the page shall not open the stream again
+		_ = st.send("end", nil) // the page must not reconnect
 	}
 	return nil
 }
 
-// watch passes on what becomes of a withdrawal.
-func (s *shop) watch(ctx context.Context, id string, changes chan<- progress) {
-	for seen, err := range s.client.WatchWithdrawal(ctx, id, gateway.WaitOptions{MinInterval: s.cfg.tick}) {
+// watch sends every change of a withdrawal to changes.
+func (s *shop) watch(ctx context.Context, id string, changes chan<- withdrawalRow) {
+	for withdrawal, err := range s.client.WatchWithdrawal(ctx, id, gateway.WaitOptions{MinInterval: s.cfg.liveInterval}) {
 		if ctx.Err() != nil {
 			return
 		}
 		select {
-		case changes <- progressOf(id)(seen, err):
+		case changes <- newWithdrawalRow(id)(withdrawal, err):
 		case <-ctx.Done():
 			return
 		}

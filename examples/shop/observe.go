@@ -12,33 +12,33 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// An observer counts what the client does and keeps the drift that it has met.
-// Its variables are its own, not those of the process, which several shops in
-// one process would share.
+// An observer counts the client's attempts and stores the drift it reports.
+// Its variables are not published process-wide, because several shops in one
+// process would share them.
 type observer struct {
 	attempts expvar.Map // by operation and status
-	millis   expvar.Map // spent, by operation
+	millis   expvar.Map // total duration, by operation
 	drifts   expvar.Int
 
-	mu   sync.Mutex
-	seen []driftSeen
+	mu      sync.Mutex
+	entries []driftEntry
 }
 
-// A driftSeen is a drift, and when it was met.
-type driftSeen struct {
+// A driftEntry is a drift with its count and times.
+type driftEntry struct {
 	gateway.Drift
 	Count       int
 	First, Last time.Time
 }
 
-// maxDrifts bounds how many different drifts are kept.
+// maxDrifts limits the number of different drifts stored.
 const maxDrifts = 50
 
 func newObserver() *observer { return &observer{} }
 
 // Attempt implements [gateway.Observer].
 func (o *observer) Attempt(_ context.Context, a gateway.Attempt) {
-	status := "no answer"
+	status := "no response"
 	if a.StatusCode > 0 {
 		status = fmt.Sprint(a.StatusCode)
 	}
@@ -52,40 +52,40 @@ func (o *observer) Drift(_ context.Context, d gateway.Drift) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	i := slices.IndexFunc(o.seen, func(s driftSeen) bool { return s.Drift == d })
+	i := slices.IndexFunc(o.entries, func(s driftEntry) bool { return s.Drift == d })
 	switch {
 	case i >= 0:
-		o.seen[i].Count++
-		o.seen[i].Last = now
-	case len(o.seen) < maxDrifts:
-		o.seen = append(o.seen, driftSeen{d, 1, now, now})
+		o.entries[i].Count++
+		o.entries[i].Last = now
+	case len(o.entries) < maxDrifts:
+		o.entries = append(o.entries, driftEntry{d, 1, now, now})
 	}
 }
 
-// drift returns what was met so far.
-func (o *observer) drift() []driftSeen {
+// drift returns the drift reported so far.
+func (o *observer) drift() []driftEntry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.seen)
+	return slices.Clone(o.entries)
 }
 
-// showMetrics writes the numbers in the form of expvar.
+// showMetrics writes the metrics in the format of expvar.
 func (s *shop) showMetrics(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_, err := fmt.Fprintf(w, "{\"gateway_attempts\": %s, \"gateway_milliseconds\": %s, \"gateway_drifts\": %s, \"live_streams\": %d, \"merchant_streams\": %d}\n",
-		&s.observer.attempts, &s.observer.millis, &s.observer.drifts, len(s.streams), len(s.desks))
+		&s.observer.attempts, &s.observer.millis, &s.observer.drifts, len(s.buyerStreams), len(s.merchantStreams))
 	return err
 }
 
-// showHealth says whether this process can take orders. It does not ask the
-// gateway: with that away, a shop still shows its pages.
+// showHealth reports whether this process can accept orders. It does not
+// call the gateway: without it the shop can still serve pages.
 func (s *shop) showHealth(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	status, text := http.StatusOK, "ok\n"
 	if err := s.db.PingContext(ctx); err != nil {
-		s.logger.ErrorContext(ctx, "the database does not answer", "error", err)
-		status, text = http.StatusServiceUnavailable, "the database does not answer\n"
+		s.logger.ErrorContext(ctx, "the database does not respond", "error", err)
+		status, text = http.StatusServiceUnavailable, "the database does not respond\n"
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

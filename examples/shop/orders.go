@@ -8,96 +8,99 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A state is where an order stands.
+// A state is the state of an order.
 type state string
 
 const (
-	stateOpen    state = "open"    // the buyer has chosen no coin yet
+	stateOpen    state = "open"    // no coin is chosen yet
 	stateSending state = "sending" // an invoice is being created
 	stateCreated state = "created" // the invoice exists
-	stateUnknown state = "unknown" // it may exist: the merchant has to look it up
-	stateRefused state = "refused" // the gateway said no
+	stateUnknown state = "unknown" // the invoice may exist; the merchant has to look it up
+	stateRefused state = "refused" // the gateway refused the invoice
 	stateUnsent  state = "unsent"  // no invoice exists, and none was refused
 )
 
-// states are all states, in the order in which they are shown.
+// states returns all states in display order.
 func states() []state {
 	return []state{stateOpen, stateSending, stateCreated, stateUnknown, stateRefused, stateUnsent}
 }
 
-// An order is a row of shop_orders. Once a coin is chosen nothing of what is
-// sent to the gateway changes any more.
+// An order is a row of shop_orders. Once a coin is chosen, nothing that is
+// sent to the gateway changes.
 type order struct {
 	ID, Buyer, Product string
 	Number             int
 	Price              decimal.Decimal
 	Currency           string
-	MadeAt             stamp
-	State              state // as it was recorded last; the order guard knows better
+	MadeAt             timestamp
+	State              state // as recorded last; the order guard has precedence
 	Coin, Network      string
 	Amount             decimal.Decimal // in units of the coin
-	ChosenAt           stamp
-	SendingUntil       stamp // until when whoever took it last for sending has it
+	ChosenAt           timestamp
+	SendingUntil       timestamp // when the last claim for sending expires
 	Invoice            string
-	SentAt             stamp
+	SentAt             timestamp
 	LastStatus         int
 	LastBody           string
 	LastError          string
 }
 
-// An orderBook keeps the orders.
-type orderBook struct{ db *database }
+// An orderStore stores the orders.
+type orderStore struct{ db *database }
 
 const orderColumns = `SELECT id, buyer, product, number, price, currency, made_at, state, coin, network, amount,
 	chosen_at, sending_until, invoice, sent_at, last_status, last_body, last_error FROM shop_orders `
 
-var errNoOrder = errors.New("there is no such order")
+var errNoOrder = errors.New("order not found")
 
 const insertOrder = `INSERT INTO shop_orders (id, buyer, product, number, price, currency, made_at, state)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, 'open') ON CONFLICT (buyer, product, number) DO NOTHING`
 
-func (o order) inserted() []any {
-	return []any{o.ID, o.Buyer, o.Product, o.Number, o.Price, o.Currency, stampNow().text()}
+func (o order) insertArgs() []any {
+	return []any{o.ID, o.Buyer, o.Product, o.Number, o.Price, o.Currency, timestampNow().text()}
 }
 
-// open makes an order, unless its buyer has one of that product and number.
-func (b orderBook) open(ctx context.Context, o order) error {
-	_, err := b.db.change(ctx, insertOrder, o.inserted()...)
+// open inserts an order, unless the buyer has one of that product and
+// number.
+func (b orderStore) open(ctx context.Context, o order) error {
+	_, err := b.db.change(ctx, insertOrder, o.insertArgs()...)
 	return err
 }
 
-// follow makes the successor of an order. It reports false when that order has
-// moved on since it was read, or has a successor.
-func (b orderBook) follow(ctx context.Context, last, next order) (bool, error) {
-	return b.ifLast(ctx, last, insertOrder, next.inserted()...)
+// openNext inserts the next order of the same buyer and product. It reports
+// false if the last order has changed since it was read, or already has a
+// next one.
+func (b orderStore) openNext(ctx context.Context, last, next order) (bool, error) {
+	return b.execIfLast(ctx, last, insertOrder, next.insertArgs()...)
 }
 
-// take takes an order for sending its invoice, until it is recorded what came
-// of that or the time is over: whoever dies leaves an order that is looked
-// into. It reports false when somebody else was first, with this order or with
-// a successor: an order is sent or followed, and never both.
-func (b orderBook) take(ctx context.Context, o order, until stamp) (bool, error) {
-	return b.ifLast(ctx, o, `UPDATE shop_orders SET state = 'sending', sending_until = $2 WHERE id = $1`, o.ID, until.text())
+// claim claims an order for sending its invoice, until the result is
+// recorded or the claim expires. It reports false if another request has
+// claimed the order or opened the next one: an order is either sent or
+// replaced by the next one, never both.
+func (b orderStore) claim(ctx context.Context, o order, until timestamp) (bool, error) {
+	return b.execIfLast(ctx, o, `UPDATE shop_orders SET state = 'sending', sending_until = $2 WHERE id = $1`, o.ID, until.text())
 }
 
-// ifLast runs a statement if an order is as it was read and has no successor,
-// and reports whether it was. The order is locked from the question until the
-// statement is done; the successor is asked for when it is, for only then does
-// PostgreSQL show what others have done meanwhile.
-func (b orderBook) ifLast(ctx context.Context, o order, query string, args ...any) (bool, error) {
-	tx, err := b.db.begin(ctx)
+// execIfLast executes a statement if an order is unchanged since it was read
+// and is the last of its buyer and product, and reports whether it did. The
+// row stays locked until the statement is done. The check for a next order
+// runs after the lock is acquired, because only then does PostgreSQL see
+// what other transactions committed in the meantime.
+func (b orderStore) execIfLast(ctx context.Context, o order, query string, args ...any) (bool, error) {
+	tx, err := b.db.beginTx(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	same, err := b.finds(ctx, tx, `SELECT 1 FROM shop_orders WHERE id = $1 AND state = $2 AND sending_until = $3 FOR UPDATE`,
+	same, err := b.exists(ctx, tx, `SELECT 1 FROM shop_orders WHERE id = $1 AND state = $2 AND sending_until = $3 FOR UPDATE`,
 		o.ID, o.State, o.SendingUntil.text())
 	if err != nil || !same {
 		return false, err
 	}
-	followed, err := b.finds(ctx, tx, `SELECT 1 FROM shop_orders WHERE buyer = $1 AND product = $2 AND number > $3 LIMIT 1`,
+	hasNext, err := b.exists(ctx, tx, `SELECT 1 FROM shop_orders WHERE buyer = $1 AND product = $2 AND number > $3 LIMIT 1`,
 		o.Buyer, o.Product, o.Number)
-	if err != nil || followed {
+	if err != nil || hasNext {
 		return false, err
 	}
 	if _, err := tx.ExecContext(ctx, b.db.text(query), args...); err != nil {
@@ -107,62 +110,64 @@ func (b orderBook) ifLast(ctx context.Context, o order, query string, args ...an
 }
 
 // byID returns an order, or errNoOrder.
-func (b orderBook) byID(ctx context.Context, id string) (order, error) {
-	return b.one(ctx, `WHERE id = $1`, id)
+func (b orderStore) byID(ctx context.Context, id string) (order, error) {
+	return b.queryOne(ctx, `WHERE id = $1`, id)
 }
 
-// latest returns the last order of a product that a buyer has made, or
-// errNoOrder.
-func (b orderBook) latest(ctx context.Context, buyer, product string) (order, error) {
-	return b.one(ctx, `WHERE buyer = $1 AND product = $2 ORDER BY number DESC LIMIT 1`, buyer, product)
+// latest returns a buyer's latest order of a product, or errNoOrder.
+func (b orderStore) latest(ctx context.Context, buyer, product string) (order, error) {
+	return b.queryOne(ctx, `WHERE buyer = $1 AND product = $2 ORDER BY number DESC LIMIT 1`, buyer, product)
 }
 
 // recent returns the orders of a state, or of all for "", newest first.
-func (b orderBook) recent(ctx context.Context, of state, limit int) ([]order, error) {
-	return b.list(ctx, `WHERE $1 = '' OR state = $1 ORDER BY made_at DESC LIMIT $2`, string(of), limit)
+func (b orderStore) recent(ctx context.Context, of state, limit int) ([]order, error) {
+	return b.queryAll(ctx, `WHERE $1 = '' OR state = $1 ORDER BY made_at DESC LIMIT $2`, string(of), limit)
 }
 
-// unsettled returns the orders that the order guard may know more of.
-func (b orderBook) unsettled(ctx context.Context, limit int) ([]order, error) {
-	return b.list(ctx, `WHERE state IN ('sending', 'unknown') ORDER BY state, made_at LIMIT $1`, limit)
+// unresolved returns the orders that the order guard may know more about.
+func (b orderStore) unresolved(ctx context.Context, limit int) ([]order, error) {
+	return b.queryAll(ctx, `WHERE state IN ('sending', 'unknown') ORDER BY state, made_at LIMIT $1`, limit)
 }
 
-// finds reports whether a query finds a row.
-func (b orderBook) finds(ctx context.Context, tx *sql.Tx, query string, args ...any) (bool, error) {
-	var one int
-	err := tx.QueryRowContext(ctx, b.db.text(query), args...).Scan(&one)
+// exists reports whether a query returns a row.
+func (b orderStore) exists(ctx context.Context, tx *sql.Tx, query string, args ...any) (bool, error) {
+	var found int
+	err := tx.QueryRowContext(ctx, b.db.text(query), args...).Scan(&found)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// reprice gives an order on which nothing is chosen yet the price of now.
-func (b orderBook) reprice(ctx context.Context, id string, p product) error {
+// updatePrice sets the price of an open order to the product's current
+// price.
+func (b orderStore) updatePrice(ctx context.Context, id string, p product) error {
 	_, err := b.db.change(ctx, `UPDATE shop_orders SET price = $2, currency = $3 WHERE id = $1 AND state = 'open'`, id, p.Price, p.Currency)
 	return err
 }
 
-// choose records what an order is paid with, once: it reports false when that
-// was chosen before, or when the price is not the one of the amount any more.
-func (b orderBook) choose(ctx context.Context, o order) (bool, error) {
+// choose records the payment choice of an order once. It reports false if a
+// choice was recorded before, or if the price is no longer the one that the
+// amount was computed for.
+func (b orderStore) choose(ctx context.Context, o order) (bool, error) {
 	return b.db.change(ctx, `UPDATE shop_orders SET coin = $2, network = $3, amount = $4, chosen_at = $5, state = 'unsent'
 		WHERE id = $1 AND state = 'open' AND price = $6 AND currency = $7`,
-		o.ID, o.Coin, o.Network, o.Amount, stampNow().text(), o.Price, o.Currency)
+		o.ID, o.Coin, o.Network, o.Amount, timestampNow().text(), o.Price, o.Currency)
 }
 
-// suspect records that an order's outcome is unknown of which an earlier
-// attempt came to nothing.
-func (b orderBook) suspect(ctx context.Context, id string) error {
+// markUnknown records that the outcome of an order is unknown although an
+// earlier attempt was refused or not sent.
+func (b orderStore) markUnknown(ctx context.Context, id string) error {
 	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = 'unknown' WHERE id = $1 AND state IN ('refused', 'unsent')`, id)
 	return err
 }
 
-// record writes what came of sending an invoice. A created one stays created,
-// and one whose outcome is unknown does not become refused: two servers may
-// record in another order than they sent. That nothing came of it counts only
-// from whoever has the order: somebody else may have taken it since.
-func (b orderBook) record(ctx context.Context, o order) error {
+// record stores the result of sending an invoice. A created order stays
+// created, and an unknown order does not become refused: two servers may
+// record in a different order than they sent. The results refused and unsent
+// are stored only for the current claim, because another request may have
+// claimed the order since.
+func (b orderStore) record(ctx context.Context, o order) error {
 	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = $2, invoice = $3, sent_at = $4, last_status = $5, last_body = $6, last_error = $7
 		WHERE id = $1 AND (state <> 'created' OR ($2 = 'created' AND invoice = ''))
 		AND (state <> 'unknown' OR $2 IN ('created', 'unknown')) AND (sending_until = $8 OR $2 IN ('created', 'unknown'))`,
@@ -170,16 +175,16 @@ func (b orderBook) record(ctx context.Context, o order) error {
 	return err
 }
 
-// settle changes the recorded state, unless somebody else has meanwhile. One
-// who has taken the order for sending keeps it.
-func (b orderBook) settle(ctx context.Context, id string, from, to state) error {
+// updateState changes the recorded state, unless another request has changed
+// it or holds a claim that has not expired.
+func (b orderStore) updateState(ctx context.Context, id string, from, to state) error {
 	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = $3 WHERE id = $1 AND state = $2
-		AND ($2 <> 'sending' OR $3 IN ('created', 'unknown') OR sending_until <= $4)`, id, from, to, stampNow().text())
+		AND ($2 <> 'sending' OR $3 IN ('created', 'unknown') OR sending_until <= $4)`, id, from, to, timestampNow().text())
 	return err
 }
 
-// count returns how many orders there are of each state.
-func (b orderBook) count(ctx context.Context) (counts map[state]int, err error) {
+// count returns the number of orders in each state.
+func (b orderStore) count(ctx context.Context) (counts map[state]int, err error) {
 	rows, err := b.db.QueryContext(ctx, `SELECT state, count(*) FROM shop_orders GROUP BY state`)
 	if err != nil {
 		return nil, err
@@ -197,11 +202,11 @@ func (b orderBook) count(ctx context.Context) (counts map[state]int, err error) 
 	return counts, rows.Err()
 }
 
-func (b orderBook) one(ctx context.Context, where string, args ...any) (order, error) {
+func (b orderStore) queryOne(ctx context.Context, where string, args ...any) (order, error) {
 	return scanOrder(b.db.QueryRowContext(ctx, b.db.text(orderColumns+where), args...))
 }
 
-func (b orderBook) list(ctx context.Context, where string, args ...any) (orders []order, err error) {
+func (b orderStore) queryAll(ctx context.Context, where string, args ...any) (orders []order, err error) {
 	rows, err := b.db.QueryContext(ctx, b.db.text(orderColumns+where), args...)
 	if err != nil {
 		return nil, err

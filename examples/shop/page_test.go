@@ -13,79 +13,80 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A buyer who leaves while the invoice is sent finds it when they come back.
-func TestInvoice_isMadeForABuyerWhoLeaves(t *testing.T) {
+// The invoice is created although the buyer disconnects while it is being
+// sent.
+func TestInvoice_buyerDisconnects(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	st.cfg.patience = 10 * time.Second
-	s, server := st.open()
+	h := newHarness(t)
+	h.cfg.invoiceTimeout = 10 * time.Second
+	s, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
-	st.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(2*time.Millisecond))
-	ctx, leave := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path+"/pay", strings.NewReader(formOf("pair", st.pair("BTC", "Bitcoin"), "price", "$18.00").Encode()))
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(2*time.Millisecond))
+	ctx, disconnect := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path+"/pay", strings.NewReader(formOf("pair", h.pair("BTC", "Bitcoin"), "price", "$18.00").Encode()))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	left := make(chan error)
+	requestErr := make(chan error)
 	go func() {
 		resp, err := (&http.Client{Jar: v}).Do(req)
 		if err == nil {
 			err = resp.Body.Close()
 		}
-		left <- err
+		requestErr <- err
 	}()
-	eventually(t, "the invoice is committed", func() bool { return len(st.gw.Invoices()) == 1 })
-	leave()
-	require.ErrorIs(t, <-left, context.Canceled)
+	eventually(t, "the invoice is committed", func() bool { return len(h.gw.Invoices()) == 1 })
+	disconnect()
+	require.ErrorIs(t, <-requestErr, context.Canceled)
 	eventually(t, "the invoice is recorded", func() bool {
 		o, err := s.orders.byID(t.Context(), strings.TrimPrefix(path, "/orders/"))
 		return err == nil && o.State == stateCreated && o.Invoice != ""
 	})
-	assert.Contains(t, v.get(server.URL+path).words(), "Pay your order")
+	assert.Contains(t, v.get(server.URL+path).visibleText(), "Pay your order")
 }
 
-func TestRecord_keepsWhatWasCreated(t *testing.T) {
+func TestRecord_keepsCreatedState(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	s, server := st.open()
+	h := newHarness(t)
+	s, server := h.open()
 	v := newVisitor(t)
 	id := strings.TrimPrefix(v.order(server.URL, "mug"), "/orders/")
 	for _, o := range []order{{ID: id, State: stateCreated, Invoice: "{}"}, {ID: id, State: stateRefused}, {ID: id, State: stateCreated, Invoice: "[]"}} {
 		require.NoError(t, s.orders.record(t.Context(), o))
-		kept, err := s.orders.byID(t.Context(), id)
+		stored, err := s.orders.byID(t.Context(), id)
 		require.NoError(t, err)
-		assert.Equal(t, stateCreated, kept.State)
-		assert.Equal(t, "{}", kept.Invoice)
+		assert.Equal(t, stateCreated, stored.State)
+		assert.Equal(t, "{}", stored.Invoice)
 	}
 }
 
-func TestStreams_areBounded(t *testing.T) {
+func TestStreams_overallLimit(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t).open()
+	s, server := newHarness(t).open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
 	for range maxStreams {
-		s.streams <- struct{}{}
+		s.buyerStreams <- struct{}{}
 	}
-	a := v.get(server.URL + path + "/live")
-	assert.Equal(t, http.StatusServiceUnavailable, a.status)
-	assert.Contains(t, a.words(), "The page works without live numbers, too.")
+	res := v.get(server.URL + path + "/live")
+	assert.Equal(t, http.StatusServiceUnavailable, res.status)
+	assert.Contains(t, res.visibleText(), "The page works without live updates, too.")
 }
 
-func TestInvoice_isShownAsFarAsItIsUnderstood(t *testing.T) {
+func TestOrderPage_details(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		invoice, qr, link string
 		details           []detail
 	}{
-		"an address":                        {`{"invoice":{"address":"bc1q"}}`, "bc1q", "", []detail{{"Address", "bc1q"}}},
-		"a page to pay on":                  {`{"url":"https://pay.example/1"}`, "https://pay.example/1", "https://pay.example/1", nil},
-		"a page that others can read":       {`{"url":"http://pay.example/1"}`, "1 BTC on Bitcoin for order A", "", nil},
-		"a page that is no place to go to":  {`{"url":"javascript:alert(1)"}`, "1 BTC on Bitcoin for order A", "", nil},
-		"nothing that is known":             {`{"x":[1]}`, "1 BTC on Bitcoin for order A", "", nil},
-		"nothing at all":                    {``, "1 BTC on Bitcoin for order A", "", nil},
-		"what can not be shown is left out": {`{"memo":"a\u0000\u001bb","id":7}`, "1 BTC on Bitcoin for order A", "", []detail{{"Memo or tag", "ab"}, {"Invoice", "7"}}},
-		"a status is one of the past":       {`{"status":"WAITING"}`, "1 BTC on Bitcoin for order A", "", []detail{{"Status when it was made", "WAITING"}}},
+		"address":                      {`{"invoice":{"address":"bc1q"}}`, "bc1q", "", []detail{{"Address", "bc1q"}}},
+		"payment page":                 {`{"url":"https://pay.example/1"}`, "https://pay.example/1", "https://pay.example/1", nil},
+		"payment page without https":   {`{"url":"http://pay.example/1"}`, "1 BTC on Bitcoin for order A", "", nil},
+		"payment page with javascript": {`{"url":"javascript:alert(1)"}`, "1 BTC on Bitcoin for order A", "", nil},
+		"unknown fields":               {`{"x":[1]}`, "1 BTC on Bitcoin for order A", "", nil},
+		"empty response":               {``, "1 BTC on Bitcoin for order A", "", nil},
+		"unprintable characters":       {`{"memo":"a\u0000\u001bb","id":7}`, "1 BTC on Bitcoin for order A", "", []detail{{"Memo or tag", "ab"}, {"Invoice", "7"}}},
+		"initial status":               {`{"status":"WAITING"}`, "1 BTC on Bitcoin for order A", "", []detail{{"Initial status", "WAITING"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,10 +100,10 @@ func TestInvoice_isShownAsFarAsItIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestLiveNumbers_follow(t *testing.T) {
+func TestStreams_offers(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	s, server := st.open()
+	h := newHarness(t)
+	s, server := h.open()
 	v := newVisitor(t)
 	path := v.order(server.URL, "mug")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -115,7 +116,7 @@ func TestLiveNumbers_follow(t *testing.T) {
 	defer resp.Body.Close()
 	assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
 	lines := bufio.NewScanner(resp.Body)
-	said := func(text string) bool {
+	readUntil := func(text string) bool {
 		for lines.Scan() {
 			if strings.Contains(lines.Text(), text) {
 				return true
@@ -123,10 +124,10 @@ func TestLiveNumbers_follow(t *testing.T) {
 		}
 		return false
 	}
-	require.True(t, said(`"amount":"145.80001196"`), "DOGE at its first rate")
-	st.gw.SetRate("DOGE", "0.09", "0.09")
-	require.True(t, said(`"amount":"200"`))
-	st.gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.BadGateway())
+	require.True(t, readUntil(`"amount":"145.80001196"`), "DOGE at its initial rate")
+	h.gw.SetRate("DOGE", "0.09", "0.09")
+	require.True(t, readUntil(`"amount":"200"`))
+	h.gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.BadGateway())
 	s.closeStreams()
-	assert.False(t, said("nothing"), "the stream ends with the shop")
+	assert.False(t, readUntil("nothing"), "the stream ends with the shop")
 }

@@ -10,46 +10,47 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A deadlines notes until when requests for an invoice may take.
-type deadlines struct {
+// A deadlineRecorder records the time left for requests for an invoice.
+type deadlineRecorder struct {
 	http.RoundTripper
-	noted chan time.Duration // from when the request was sent; 0 for ever
+	remaining chan time.Duration // 0 if there is no deadline
 }
 
-func (d deadlines) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d deadlineRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodPost {
 		end, ok := r.Context().Deadline()
 		if !ok {
 			end = time.Now()
 		}
-		d.noted <- time.Until(end)
+		d.remaining <- time.Until(end)
 	}
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// An invoice that was not sent has no time of sending.
-func TestOrder_afterNothingWasSent(t *testing.T) {
+// An invoice that was not sent has no sending time.
+func TestOrder_withResultNotSent(t *testing.T) {
 	t.Parallel()
-	o := order{}.after(nil, &gateway.ArgumentError{})
+	o := order{}.withResult(nil, &gateway.ArgumentError{})
 	assert.Equal(t, stateUnsent, o.State)
 	assert.True(t, o.SentAt.IsZero())
 }
 
-// Nothing is sent for longer than the order is held for, however patient the
-// client is: afterwards somebody else may have decided about it.
-func TestInvoice_isNotSentForLongerThanItsOrderIsHeld(t *testing.T) {
+// Nothing is sent for longer than the guard's lease, even if the client's
+// timeout is longer: after the lease, other requests may decide about the
+// order.
+func TestInvoice_boundedByLease(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	st.cfg.patience = 0 // for the client that is a minute, and nothing in the lease
-	seen := deadlines{http.DefaultTransport, make(chan time.Duration, 1)}
-	st.options = []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: seen})}
-	s, server := st.open()
+	h := newHarness(t)
+	h.cfg.invoiceTimeout = 0 // the client's default of a minute, which the lease does not include
+	recorder := deadlineRecorder{http.DefaultTransport, make(chan time.Duration, 1)}
+	h.options = []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: recorder})}
+	s, server := h.open()
 	v := newVisitor(t)
 	at := v.order(server.URL, "mug")
-	v.pay(server.URL, at, st.pair("BTC", "Bitcoin"))
-	left := <-seen.noted
-	assert.Positive(t, left)
-	assert.LessOrEqual(t, left, s.cfg.lease())
-	assert.Contains(t, v.get(server.URL+at).words(), "Pay your order")
-	assert.Len(t, st.gw.InvoicesFor(strings.TrimPrefix(at, "/orders/")), 1)
+	v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
+	remaining := <-recorder.remaining
+	assert.Positive(t, remaining)
+	assert.LessOrEqual(t, remaining, s.cfg.lease())
+	assert.Contains(t, v.get(server.URL+at).visibleText(), "Pay your order")
+	assert.Len(t, h.gw.InvoicesFor(strings.TrimPrefix(at, "/orders/")), 1)
 }

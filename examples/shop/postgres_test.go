@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A postgres is a PostgreSQL server of the tests' own, on a loopback port. It
-// can be stopped and started again.
+// A postgres is a PostgreSQL server of the test on a loopback port. It can
+// be stopped and restarted.
 type postgres struct {
 	binary, dir, port string
 	account           *syscall.SysProcAttr
@@ -32,7 +32,7 @@ type postgres struct {
 	drained           sync.WaitGroup
 }
 
-// newPostgres makes a cluster in a new directory and starts a server for it.
+// newPostgres creates a cluster in a new directory and starts a server.
 func newPostgres(t *testing.T) *postgres {
 	t.Helper()
 	binaries, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
@@ -61,8 +61,8 @@ func newPostgres(t *testing.T) *postgres {
 
 func (p *postgres) data() string { return filepath.Join(p.dir, "data") }
 
-// postgresAccount says as whom to run the server, which refuses to be root,
-// and gives that account the directory.
+// postgresAccount returns the account that runs the server, which refuses to
+// run as root, and makes it the owner of the directory.
 func postgresAccount(t *testing.T, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -76,8 +76,8 @@ func postgresAccount(t *testing.T, dir string) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// start starts the server and waits until it is ready. A shell stands between:
-// it stops the server when its input ends, be it because this process died.
+// start starts the server and waits until it is ready. A shell stops the
+// server when its standard input is closed, also when this process dies.
 func (p *postgres) start(t *testing.T) {
 	t.Helper()
 	const script = `exec 3<&0; "$@" </dev/null & exec 2>/dev/null; cat <&3 >/dev/null; kill -INT $!; wait $!`
@@ -89,17 +89,17 @@ func (p *postgres) start(t *testing.T) {
 	log, err2 := p.cmd.StderrPipe()
 	require.NoError(t, errors.Join(err1, err2, p.cmd.Start()))
 	p.input = input
-	overdue := time.AfterFunc(time.Minute, func() { _ = input.Close() })
-	defer overdue.Stop()
-	lines, said := bufio.NewScanner(log), ""
+	timer := time.AfterFunc(time.Minute, func() { _ = input.Close() })
+	defer timer.Stop()
+	lines, output := bufio.NewScanner(log), ""
 	for lines.Scan() {
-		said += lines.Text() + "\n"
-		if strings.Contains(said, "ready to accept connections") {
+		output += lines.Text() + "\n"
+		if strings.Contains(output, "ready to accept connections") {
 			p.drained.Go(func() { _, _ = io.Copy(io.Discard, log) })
 			return
 		}
 	}
-	require.Fail(t, "PostgreSQL did not start", said)
+	require.Fail(t, "PostgreSQL did not start", output)
 }
 
 func (p *postgres) stop() {
@@ -112,7 +112,7 @@ func (p *postgres) stop() {
 	p.input = nil
 }
 
-// database makes a new database and returns its URL.
+// database creates a new database and returns its URL.
 func (p *postgres) database(t *testing.T) string {
 	t.Helper()
 	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + p.port, Path: "/postgres", RawQuery: "sslmode=disable"}

@@ -9,7 +9,7 @@ type product struct {
 	Currency       string // "usd" or "eur"
 }
 
-// products are all that the shop sells, in the order of its page.
+// products returns all products in the order of the page.
 func products() []product {
 	price := decimal.RequireFromString
 	return []product{
@@ -21,7 +21,7 @@ func products() []product {
 	}
 }
 
-// productByID finds a product that the shop sells.
+// productByID returns a product by its ID.
 func productByID(id string) (product, bool) {
 	for _, p := range products() {
 		if p.ID == id {

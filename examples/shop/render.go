@@ -28,7 +28,7 @@ func parsePages() (pages, error) {
 	}
 	all := pages{}
 	for _, file := range files {
-		page := template.New("layout.html").Funcs(template.FuncMap{"money": money, "when": when, "coins": coins, "product": productName})
+		page := template.New("layout.html").Funcs(template.FuncMap{"price": formatPrice, "time": formatTime, "amount": formatAmount, "product": productName})
 		if page, err = page.ParseFS(web, "web/layout.html", file); err != nil {
 			return nil, err
 		}
@@ -37,17 +37,17 @@ func parsePages() (pages, error) {
 	return all, nil
 }
 
-// A view is what the layout knows.
+// A view is the data of the layout.
 type view struct {
 	Title    string
 	Demo     bool
-	Merchant string // who is logged in; on the merchant's pages only
-	Refresh  int    // after how many seconds the page is loaded again; 0 for never
-	Page     any    // what the page itself shows
+	Merchant string // the name of the merchant; on the merchant's pages only
+	Refresh  int    // the interval at which the page reloads, in seconds; 0 for never
+	Page     any    // the data of the page itself
 }
 
-// render writes a page. It is written at once, so that an error in the middle
-// of a template does not leave half of one.
+// render writes a page. It executes the whole template first, so that a
+// template error does not leave a partial page.
 func (s *shop) render(w http.ResponseWriter, r *http.Request, status int, name, title string, page any) error {
 	v := view{Title: title, Demo: s.demo, Merchant: merchant(r.Context()), Page: page}
 	if waits, ok := page.(interface{ refresh() int }); ok {
@@ -63,7 +63,7 @@ func (s *shop) render(w http.ResponseWriter, r *http.Request, status int, name, 
 	return err
 }
 
-// showStatic serves the stylesheet, the script and the drawings.
+// showStatic serves the stylesheet, the script and the images.
 func (s *shop) showStatic(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("file")
 	text, err := fs.ReadFile(web, "web/static/"+name)
@@ -76,19 +76,19 @@ func (s *shop) showStatic(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// money writes a price.
-func money(price decimal.Decimal, currency string) string {
+// formatPrice formats a price.
+func formatPrice(price decimal.Decimal, currency string) string {
 	sign := map[string]string{"usd": "$", "eur": "€"}[currency]
 	return sign + price.StringFixed(2)
 }
 
-// coins writes an amount of a coin, without an exponent or a rounding.
-func coins(amount decimal.Decimal) string { return amount.String() }
+// formatAmount formats an amount of a coin, without exponent or rounding.
+func formatAmount(amount decimal.Decimal) string { return amount.String() }
 
-// when writes a time, or a dash for none.
-func when(at any) string {
+// formatTime formats a time, or returns a dash for the zero time.
+func formatTime(at any) string {
 	t, _ := at.(time.Time)
-	if s, ok := at.(stamp); ok {
+	if s, ok := at.(timestamp); ok {
 		t = s.Time
 	}
 	if t.IsZero() {

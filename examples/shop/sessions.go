@@ -16,119 +16,120 @@ import (
 	"unicode/utf8"
 )
 
-// merchantCookie holds a random text that only the merchant's browser knows.
+// merchantCookie holds a random ID known only to the merchant's browser.
 const merchantCookie = "__Host-merchant"
 
-// sessionFor is how long a login lasts.
-const sessionFor = 8 * time.Hour
+// sessionLifetime is how long a login lasts.
+const sessionLifetime = 8 * time.Hour
 
-// sessionsTable keeps who is logged in, for all servers. What ends there has
-// ended everywhere, and for every copy of a cookie. It names a session by a
-// hash, with which nobody can be that merchant.
+// sessionsTable stores the sessions of all servers. A session that ends
+// there has ended on every server and for every copy of its cookie. Its ID
+// is a hash, which cannot be used to log in.
 const sessionsTable = `CREATE TABLE IF NOT EXISTS shop_sessions (
 	id text NOT NULL PRIMARY KEY,
 	name text NOT NULL,
 	ends text NOT NULL
 )`
 
-// sessions know the password, and with the database who is logged in. Two
-// servers with the same password know each other's; a new password ends them
-// all, for it makes other hashes.
+// sessions checks the password and stores who is logged in. Servers with the
+// same password accept each other's sessions; a new password invalidates all
+// of them, because the hashes change.
 type sessions struct {
-	db     *database
-	key    []byte
-	rounds int           // how slow a guess is
-	turn   chan struct{} // lets one guess at a time through
-	queue  chan struct{} // has a place for each guess that waits for its turn
+	db         *database
+	key        []byte
+	iterations int           // of the password hash
+	slot       chan struct{} // admits one password check at a time
+	queue      chan struct{} // has a slot for each waiting password check
 }
 
-// guessRounds make a guess slow on purpose: a fifth of a second or so.
-const guessRounds = 600_000
+// passwordIterations makes a password check take about 0.2 s.
+const passwordIterations = 600_000
 
-// Whoever finds a place in the queue has a turn before guessFor is over, and
-// whoever does not is told at once. The queue is one for all, so a flood of
-// guesses still keeps others out: the shop can not tell guessers apart, who
-// all have the address of its proxy. The proxy can, and limit each.
+// A password check in the queue gets its slot before loginTimeout; one that
+// finds the queue full is refused immediately. The queue is shared, so a
+// flood of logins still blocks others: all clients have the address of the
+// proxy, and the shop cannot tell them apart. The proxy can, and should
+// limit the rate per client.
 const (
-	maxGuesses = 16
-	guessFor   = 5 * time.Second
+	maxLogins    = 16
+	loginTimeout = 5 * time.Second
 )
 
-// errNoTurn is of a password that was not looked at.
-var errNoTurn = errors.New("too many guesses at once")
+// errLoginBusy reports that the password was not checked.
+var errLoginBusy = errors.New("too many password checks")
 
-func newSessions(db *database, password string, rounds int) (*sessions, error) {
-	s := &sessions{db: db, rounds: rounds, turn: make(chan struct{}, 1), queue: make(chan struct{}, maxGuesses)}
+func newSessions(db *database, password string, iterations int) (*sessions, error) {
+	s := &sessions{db: db, iterations: iterations, slot: make(chan struct{}, 1), queue: make(chan struct{}, maxLogins)}
 	var err error
 	s.key, err = s.derive(password)
 	return s, err
 }
 
 func (s *sessions) derive(password string) ([]byte, error) {
-	return pbkdf2.Key(sha256.New, password, []byte("the merchant's pages of the shop"), s.rounds, 32)
+	return pbkdf2.Key(sha256.New, password, []byte("the merchant's pages of the shop"), s.iterations, 32)
 }
 
-// allows reports whether a password is right. Guesses wait for each other, so
-// that there are few of them; one whose turn does not come before ctx ends is
-// errNoTurn, and says nothing of the password.
-func (s *sessions) allows(ctx context.Context, password string) (bool, error) {
+// checkPassword reports whether a password is right. Checks run one at a
+// time. One whose slot is not free before ctx ends returns errLoginBusy.
+func (s *sessions) checkPassword(ctx context.Context, password string) (bool, error) {
 	select {
 	case s.queue <- struct{}{}:
 	default:
-		return false, errNoTurn
+		return false, errLoginBusy
 	}
 	defer func() { <-s.queue }()
 	select {
-	case s.turn <- struct{}{}:
+	case s.slot <- struct{}{}:
 	case <-ctx.Done():
-		return false, errNoTurn
+		return false, errLoginBusy
 	}
-	defer func() { <-s.turn }()
+	defer func() { <-s.slot }()
 	key, err := s.derive(password)
 	return err == nil && subtle.ConstantTimeCompare(key, s.key) == 1, err
 }
 
-// idOf is how the database names the session of a cookie.
+// idOf returns the session ID that the database uses for a cookie.
 func (s *sessions) idOf(secret string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(secret))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// begin makes a session for somebody who has just shown the password, and
-// returns its cookie. Sessions that are over are removed.
-func (s *sessions) begin(ctx context.Context, name string) (*http.Cookie, error) {
-	if _, err := s.db.change(ctx, `DELETE FROM shop_sessions WHERE ends <= $1`, stampNow().text()); err != nil {
+// create stores a new session and returns its cookie. Expired sessions are
+// deleted.
+func (s *sessions) create(ctx context.Context, name string) (*http.Cookie, error) {
+	if _, err := s.db.change(ctx, `DELETE FROM shop_sessions WHERE ends <= $1`, timestampNow().text()); err != nil {
 		return nil, err
 	}
-	secret, ends := rand.Text(), stamp{time.Now().Add(sessionFor)}
+	secret, ends := rand.Text(), timestamp{time.Now().Add(sessionLifetime)}
 	_, err := s.db.change(ctx, `INSERT INTO shop_sessions (id, name, ends) VALUES ($1, $2, $3)`, s.idOf(secret), name, ends.text())
-	return merchantsCookie(secret, int(sessionFor.Seconds())), err
+	return newMerchantCookie(secret, int(sessionLifetime.Seconds())), err
 }
 
-func merchantsCookie(value string, maxAge int) *http.Cookie {
+func newMerchantCookie(value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: merchantCookie, Value: value, Path: "/", MaxAge: maxAge,
 		Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
 }
 
-// who returns the name of who is logged in, "" for nobody.
-func (s *sessions) who(r *http.Request) (name string, err error) {
+// merchantName returns the name of the merchant who is logged in, "" for
+// none.
+func (s *sessions) merchantName(r *http.Request) (name string, err error) {
 	cookie, err := r.Cookie(merchantCookie)
-	if err != nil || !isSecret(cookie.Value) {
+	if err != nil || !isRandomText(cookie.Value) {
 		return "", nil
 	}
 	err = s.db.QueryRowContext(r.Context(), s.db.text(`SELECT name FROM shop_sessions WHERE id = $1 AND ends > $2`),
-		s.idOf(cookie.Value), stampNow().text()).Scan(&name)
+		s.idOf(cookie.Value), timestampNow().text()).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return name, err
 }
 
-// end ends the session of a request, if it has one.
-func (s *sessions) end(r *http.Request) error {
+// delete ends the session of a request, if it has one.
+func (s *sessions) delete(r *http.Request) error {
 	cookie, err := r.Cookie(merchantCookie)
 	if err != nil {
 		return nil
@@ -139,23 +140,23 @@ func (s *sessions) end(r *http.Request) error {
 
 type merchantKey struct{}
 
-// merchant returns the name of the merchant whose request this is, "" for a
-// buyer's.
+// merchant returns the name of the merchant who sent the request, "" for a
+// buyer.
 func merchant(ctx context.Context) string {
 	name, _ := ctx.Value(merchantKey{}).(string)
 	return name
 }
 
-// asMerchant lets only the merchant through. Without the database nobody knows
-// who that is: then the page says so, and asks for no password.
-func (s *shop) asMerchant(h handlerFunc) handlerFunc {
+// requireMerchant admits only a merchant who is logged in. If the database
+// is unavailable, the page reports that and does not ask for a password.
+func (s *shop) requireMerchant(h handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		name, err := s.sessions.who(r)
+		name, err := s.sessions.merchantName(r)
 		switch {
 		case err != nil:
 			return err
 		case name == "" && r.Method == http.MethodPost:
-			return s.loginForm(w, r, http.StatusForbidden, loginPage{Problem: "You are not logged in any more. What you have just sent was not recorded."})
+			return s.loginForm(w, r, http.StatusForbidden, loginPage{Problem: "You are no longer logged in. Your last request was not processed."})
 		case name == "":
 			http.Redirect(w, r, "/admin/login", http.StatusSeeOther)
 			return nil
@@ -165,7 +166,7 @@ func (s *shop) asMerchant(h handlerFunc) handlerFunc {
 	}
 }
 
-// loginPage is the form, and what was wrong with the last one.
+// loginPage is the login form and the problem with the last attempt.
 type loginPage struct{ Name, Problem string }
 
 func (s *shop) loginForm(w http.ResponseWriter, r *http.Request, status int, page loginPage) error {
@@ -176,37 +177,37 @@ func (s *shop) showLogin(w http.ResponseWriter, r *http.Request) error {
 	return s.loginForm(w, r, http.StatusOK, loginPage{})
 }
 
-// login takes a name, which is recorded with what its owner decides, and the
-// password.
+// login checks the password and takes a name, which is recorded with the
+// merchant's decisions.
 func (s *shop) login(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
 	}
-	name := line(r.PostForm.Get("name"), 64)
+	name := singleLine(r.PostForm.Get("name"), 64)
 	if name == "" {
-		return s.loginForm(w, r, http.StatusForbidden, loginPage{Problem: "Please give a name of at most 64 characters: it is recorded with what you decide."})
+		return s.loginForm(w, r, http.StatusForbidden, loginPage{Problem: "Please enter a name of at most 64 characters. It is recorded with your decisions."})
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), guessFor)
+	ctx, cancel := context.WithTimeout(r.Context(), loginTimeout)
 	defer cancel()
-	right, err := s.sessions.allows(ctx, r.PostForm.Get("password"))
+	right, err := s.sessions.checkPassword(ctx, r.PostForm.Get("password"))
 	switch {
-	case errors.Is(err, errNoTurn):
+	case errors.Is(err, errLoginBusy):
 		w.Header().Set("Retry-After", "5")
-		return s.loginForm(w, r, http.StatusServiceUnavailable, loginPage{name, "Too many people are trying to log in just now. Please try again."})
+		return s.loginForm(w, r, http.StatusServiceUnavailable, loginPage{name, "Too many logins at the moment. Please try again."})
 	case err != nil:
 		return err
 	case !right:
-		return s.loginForm(w, r, http.StatusForbidden, loginPage{name, "That is not the password."})
+		return s.loginForm(w, r, http.StatusForbidden, loginPage{name, "Wrong password."})
 	}
-	return s.enter(w, r, name)
+	return s.startSession(w, r, name)
 }
 
-// enter begins a session and ends the one that the browser had before.
-func (s *shop) enter(w http.ResponseWriter, r *http.Request, name string) error {
-	if err := s.sessions.end(r); err != nil {
+// startSession creates a session and ends the browser's previous one.
+func (s *shop) startSession(w http.ResponseWriter, r *http.Request, name string) error {
+	if err := s.sessions.delete(r); err != nil {
 		return err
 	}
-	cookie, err := s.sessions.begin(r.Context(), name)
+	cookie, err := s.sessions.create(r.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -216,20 +217,21 @@ func (s *shop) enter(w http.ResponseWriter, r *http.Request, name string) error 
 	return nil
 }
 
-// logout keeps the cookie when the session could not be ended: it still is one.
+// logout keeps the cookie if the session could not be deleted, because the
+// session is still valid.
 func (s *shop) logout(w http.ResponseWriter, r *http.Request) error {
-	if err := s.sessions.end(r); err != nil {
+	if err := s.sessions.delete(r); err != nil {
 		return err
 	}
-	http.SetCookie(w, merchantsCookie("", -1))
+	http.SetCookie(w, newMerchantCookie("", -1))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
 
-// line returns a text of one line as it can be stored and shown, or "" when it
-// has more characters than most.
-func line(text string, most int) string {
-	if len(text) > maxPrintable { // it would be cut
+// singleLine returns a text as one printable line, or "" if it has more than
+// most characters.
+func singleLine(text string, most int) string {
+	if len(text) > maxPrintable { // printable would truncate it
 		return ""
 	}
 	text = strings.Join(strings.Fields(printable(text)), " ")

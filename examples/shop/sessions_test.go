@@ -11,176 +11,177 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copied is somebody who has got hold of a merchant's cookie.
-func (v *visitor) copied() *visitor {
-	thief := newVisitor(v.t)
-	thief.cookies[merchantCookie] = v.cookies[merchantCookie]
-	return thief
+// withCopiedCookie returns a visitor with a copy of the merchant's cookie.
+func (v *visitor) withCopiedCookie() *visitor {
+	attacker := newVisitor(v.t)
+	attacker.cookies[merchantCookie] = v.cookies[merchantCookie]
+	return attacker
 }
 
-// isIn asks the servers whether a visitor is logged in.
-func (v *visitor) isIn(servers ...string) (in []bool) {
+// loggedIn reports for each server whether the visitor is logged in.
+func (v *visitor) loggedIn(servers ...string) (in []bool) {
 	v.t.Helper()
 	for _, server := range servers {
-		a := v.get(server + "/admin/money")
-		if a.status != http.StatusOK {
-			require.Equal(v.t, "/admin/login", a.location, a.text)
+		res := v.get(server + "/admin/money")
+		if res.status != http.StatusOK {
+			require.Equal(v.t, "/admin/login", res.location, res.text)
 		}
-		in = append(in, a.status == http.StatusOK)
+		in = append(in, res.status == http.StatusOK)
 	}
 	return in
 }
 
-func TestMerchantsPages_needThePassword(t *testing.T) {
+func TestMerchantPages_requireLogin(t *testing.T) {
 	t.Parallel()
-	_, server := newStage(t).open()
-	made, odd := newVisitor(t), newVisitor(t)
-	made.cookies[merchantCookie] = strings.Repeat("A", secretLength)
-	odd.cookies[merchantCookie] = "' OR 1=1 --"
-	for _, v := range []*visitor{newVisitor(t), made, odd} {
+	_, server := newHarness(t).open()
+	forged, malformed := newVisitor(t), newVisitor(t)
+	forged.cookies[merchantCookie] = strings.Repeat("A", randomTextLength)
+	malformed.cookies[merchantCookie] = "' OR 1=1 --"
+	for _, v := range []*visitor{newVisitor(t), forged, malformed} {
 		for _, path := range []string{"/admin", "/admin/money", "/admin/metrics", "/admin/withdrawals/live", "/admin/orders/" + strings.Repeat("A", 26)} {
-			a := v.get(server.URL + path)
-			assert.Equal(t, http.StatusSeeOther, a.status, path)
-			assert.Equal(t, "/admin/login", a.location)
+			res := v.get(server.URL + path)
+			assert.Equal(t, http.StatusSeeOther, res.status, path)
+			assert.Equal(t, "/admin/login", res.location)
 		}
 		for _, path := range []string{"/admin/withdrawals", "/admin/orders/" + strings.Repeat("A", 26)} {
-			a := v.post(server.URL+path, "id", "abc")
-			assert.Equal(t, http.StatusForbidden, a.status, path)
-			assert.Contains(t, a.words(), "What you have just sent was not recorded.")
-			assert.Contains(t, a.text, `action="/admin/login"`)
+			res := v.post(server.URL+path, "id", "abc")
+			assert.Equal(t, http.StatusForbidden, res.status, path)
+			assert.Contains(t, res.visibleText(), "Your last request was not processed.")
+			assert.Contains(t, res.text, `action="/admin/login"`)
 		}
 	}
 }
 
-func TestSession_endsEverywhereWithLogout(t *testing.T) {
+func TestSession_logout(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	_, one := st.open()
-	_, two := st.open()
+	h := newHarness(t)
+	_, one := h.open()
+	_, two := h.open()
 	servers := []string{one.URL, two.URL}
-	anna, bob := newVisitor(t).asMerchant(one.URL), newVisitor(t).asMerchant(two.URL)
-	thief := anna.copied()
-	for _, v := range []*visitor{anna, bob, thief} {
-		require.Equal(t, []bool{true, true}, v.isIn(servers...))
+	anna, bob := newVisitor(t).logIn(one.URL), newVisitor(t).logIn(two.URL)
+	attacker := anna.withCopiedCookie()
+	for _, v := range []*visitor{anna, bob, attacker} {
+		require.Equal(t, []bool{true, true}, v.loggedIn(servers...))
 	}
-	a := anna.post(one.URL + "/admin/logout")
-	assert.Equal(t, "/", a.location)
-	assert.Contains(t, a.header.Get("Set-Cookie"), "Max-Age=0")
-	assert.Equal(t, []bool{false, false}, thief.isIn(servers...))
-	assert.Equal(t, []bool{true, true}, bob.isIn(servers...), "a session of somebody else")
-	assert.Equal(t, "/", anna.post(one.URL+"/admin/logout").location, "nobody is logged in")
+	res := anna.post(one.URL + "/admin/logout")
+	assert.Equal(t, "/", res.location)
+	assert.Contains(t, res.header.Get("Set-Cookie"), "Max-Age=0")
+	assert.Equal(t, []bool{false, false}, attacker.loggedIn(servers...))
+	assert.Equal(t, []bool{true, true}, bob.loggedIn(servers...), "another session")
+	assert.Equal(t, "/", anna.post(one.URL+"/admin/logout").location, "not logged in")
 }
 
-func TestSession_endsWithTheNextLogin(t *testing.T) {
+func TestSession_nextLogin(t *testing.T) {
 	t.Parallel()
-	_, server := newStage(t).open()
-	anna := newVisitor(t).asMerchant(server.URL)
-	thief := anna.copied()
-	anna.asMerchant(server.URL)
-	assert.Equal(t, []bool{true}, anna.isIn(server.URL))
-	assert.Equal(t, []bool{false}, thief.isIn(server.URL))
+	_, server := newHarness(t).open()
+	anna := newVisitor(t).logIn(server.URL)
+	attacker := anna.withCopiedCookie()
+	anna.logIn(server.URL)
+	assert.Equal(t, []bool{true}, anna.loggedIn(server.URL))
+	assert.Equal(t, []bool{false}, attacker.loggedIn(server.URL))
 }
 
-func TestSession_endsWithItsTimeAndItsPassword(t *testing.T) {
+func TestSession_expiryAndNewPassword(t *testing.T) {
 	t.Parallel()
-	st := newStage(t)
-	s, server := st.open()
-	st.cfg.password = "a new password"
-	_, renewed := st.open()
-	anna := newVisitor(t).asMerchant(server.URL)
-	assert.Equal(t, []bool{true, false}, anna.isIn(server.URL, renewed.URL))
+	h := newHarness(t)
+	s, server := h.open()
+	h.cfg.password = "a new password"
+	_, newPassword := h.open()
+	anna := newVisitor(t).logIn(server.URL)
+	assert.Equal(t, []bool{true, false}, anna.loggedIn(server.URL, newPassword.URL))
 
-	_, err := s.db.change(t.Context(), `UPDATE shop_sessions SET ends = $1`, stamp{time.Now().Add(-time.Second)}.text())
+	_, err := s.db.change(t.Context(), `UPDATE shop_sessions SET ends = $1`, timestamp{time.Now().Add(-time.Second)}.text())
 	require.NoError(t, err)
-	assert.Equal(t, []bool{false}, anna.copied().isIn(server.URL), "over")
-	bob := newVisitor(t).asMerchant(server.URL)
+	assert.Equal(t, []bool{false}, anna.withCopiedCookie().loggedIn(server.URL), "expired")
+	bob := newVisitor(t).logIn(server.URL)
 	var id, ends string
-	require.NoError(t, s.db.QueryRowContext(t.Context(), `SELECT max(id), max(ends) FROM shop_sessions HAVING count(*) = 1`).Scan(&id, &ends), "those that are over are removed")
-	assert.NotContains(t, id, bob.cookies[merchantCookie], "the database can not be used to log in")
-	assert.Greater(t, stamp{time.Now().Add(sessionFor + time.Second)}.text(), ends)
-	assert.Less(t, stamp{time.Now().Add(sessionFor - time.Minute)}.text(), ends)
+	require.NoError(t, s.db.QueryRowContext(t.Context(), `SELECT max(id), max(ends) FROM shop_sessions HAVING count(*) = 1`).Scan(&id, &ends), "expired sessions are deleted")
+	assert.NotContains(t, id, bob.cookies[merchantCookie], "the ID in the database is not the cookie")
+	assert.Greater(t, timestamp{time.Now().Add(sessionLifetime + time.Second)}.text(), ends)
+	assert.Less(t, timestamp{time.Now().Add(sessionLifetime - time.Minute)}.text(), ends)
 }
 
-// Without the database nobody is asked for a password, and no session is lost.
-func TestSession_whenTheDatabaseGoesAway(t *testing.T) {
-	st := newStage(t)
+// While the database is unavailable, no page asks for a password, and no
+// session is lost.
+func TestSession_databaseOutage(t *testing.T) {
+	h := newHarness(t)
 	server := newPostgres(t)
-	st.database = server.database(t)
-	_, web := st.open()
-	anna := newVisitor(t).asMerchant(web.URL)
-	require.Equal(t, []bool{true}, anna.isIn(web.URL))
+	h.database = server.database(t)
+	_, web := h.open()
+	anna := newVisitor(t).logIn(web.URL)
+	require.Equal(t, []bool{true}, anna.loggedIn(web.URL))
 	server.stop()
-	for _, a := range []answer{
+	for _, res := range []response{
 		anna.get(web.URL + "/admin"), anna.post(web.URL + "/admin/withdrawals"), anna.post(web.URL + "/admin/logout"),
 		anna.post(web.URL+"/admin/login", "name", "Anna", "password", testPassword),
 	} {
-		assert.Equal(t, http.StatusServiceUnavailable, a.status)
-		assert.Equal(t, "5", a.header.Get("Retry-After"))
-		assert.Contains(t, a.words(), "That does not work just now")
-		assert.NotContains(t, a.text, `name="password"`)
-		assert.Empty(t, a.header.Get("Set-Cookie"), "the cookie is kept")
+		assert.Equal(t, http.StatusServiceUnavailable, res.status)
+		assert.Equal(t, "5", res.header.Get("Retry-After"))
+		assert.Contains(t, res.visibleText(), "Temporarily unavailable")
+		assert.NotContains(t, res.text, `name="password"`)
+		assert.Empty(t, res.header.Get("Set-Cookie"), "the cookie stays")
 	}
 	server.start(t)
 	eventually(t, "the database is back", func() bool { return anna.get(web.URL+"/healthz").status == http.StatusOK })
-	assert.Equal(t, []bool{true}, anna.isIn(web.URL))
+	assert.Equal(t, []bool{true}, anna.loggedIn(web.URL))
 	anna.post(web.URL + "/admin/logout")
-	assert.Equal(t, []bool{false}, anna.copied().isIn(web.URL))
+	assert.Equal(t, []bool{false}, anna.withCopiedCookie().loggedIn(web.URL))
 }
 
-// A password that was not looked at is not called wrong.
-func TestLogin_inAFloodOfGuesses(t *testing.T) {
+// A login whose password was not checked does not report a wrong password.
+func TestLogin_fullQueue(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t).open()
-	for range maxGuesses {
+	s, server := newHarness(t).open()
+	for range maxLogins {
 		s.sessions.queue <- struct{}{}
 	}
 	v := newVisitor(t)
-	a := v.post(server.URL+"/admin/login", "name", "Anna", "password", testPassword)
-	assert.Equal(t, http.StatusServiceUnavailable, a.status)
-	assert.Equal(t, "5", a.header.Get("Retry-After"))
-	assert.Contains(t, a.words(), "Too many people are trying to log in just now. Please try again.")
-	assert.NotContains(t, a.words(), "That is not the password")
-	assert.Contains(t, a.text, `value="Anna"`)
-	assert.Empty(t, a.header.Get("Set-Cookie"))
+	res := v.post(server.URL+"/admin/login", "name", "Anna", "password", testPassword)
+	assert.Equal(t, http.StatusServiceUnavailable, res.status)
+	assert.Equal(t, "5", res.header.Get("Retry-After"))
+	assert.Contains(t, res.visibleText(), "Too many logins at the moment. Please try again.")
+	assert.NotContains(t, res.visibleText(), "Wrong password")
+	assert.Contains(t, res.text, `value="Anna"`)
+	assert.Empty(t, res.header.Get("Set-Cookie"))
 	<-s.sessions.queue
-	v.asMerchant(server.URL)
-	assert.Len(t, s.sessions.queue, maxGuesses-1, "a place is given back")
+	v.logIn(server.URL)
+	assert.Len(t, s.sessions.queue, maxLogins-1, "the slot is released")
 }
 
-func TestGuesses_areMadeOneAtATime(t *testing.T) {
+func TestCheckPassword_oneAtATime(t *testing.T) {
 	t.Parallel()
 	s, err := newSessions(nil, testPassword, 1)
 	require.NoError(t, err)
-	s.turn <- struct{}{} // somebody guesses
-	over, cancel := context.WithCancel(t.Context())
+	s.slot <- struct{}{} // a check is running
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = s.allows(over, testPassword)
-	require.ErrorIs(t, err, errNoTurn)
+	_, err = s.checkPassword(canceled, testPassword)
+	require.ErrorIs(t, err, errLoginBusy)
 	assert.Empty(t, s.queue)
 
-	type verdict struct {
+	type result struct {
 		right bool
 		err   error
 	}
-	said := make(chan verdict, 2)
+	results := make(chan result, 2)
 	for range 2 {
 		go func() {
-			right, err := s.allows(t.Context(), testPassword)
-			said <- verdict{right, err}
+			right, err := s.checkPassword(t.Context(), testPassword)
+			results <- result{right, err}
 		}()
 	}
 	eventually(t, "both wait", func() bool { return len(s.queue) == 2 })
-	assert.Empty(t, said)
-	<-s.turn
-	assert.Equal(t, verdict{true, nil}, <-said)
-	assert.Equal(t, verdict{true, nil}, <-said)
-	right, err := s.allows(t.Context(), "another password")
+	assert.Empty(t, results)
+	<-s.slot
+	assert.Equal(t, result{true, nil}, <-results)
+	assert.Equal(t, result{true, nil}, <-results)
+	right, err := s.checkPassword(t.Context(), "another password")
 	assert.NoError(t, err)
 	assert.False(t, right)
 	assert.Empty(t, s.queue)
 }
 
-func TestLine_isOfCharacters(t *testing.T) {
+func TestSingleLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		" Anna\t\nB ":                         "Anna B",
@@ -188,8 +189,8 @@ func TestLine_isOfCharacters(t *testing.T) {
 		strings.Repeat("ü", 65):               "",
 		"\u202e\x00":                          "",
 		"a" + strings.Repeat(" ", 64):         "a",
-		"a" + strings.Repeat(" ", 2048) + "b": "", // not the half that would be left of it
+		"a" + strings.Repeat(" ", 2048) + "b": "", // not the part that truncation would leave
 	} {
-		assert.Equal(t, want, line(text, 64), "%q", text)
+		assert.Equal(t, want, singleLine(text, 64), "%q", text)
 	}
 }

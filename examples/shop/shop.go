@@ -11,7 +11,8 @@ import (
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-// A shop is all that the handlers share. It is made once and never changes.
+// A shop holds what the handlers share. It does not change once it is
+// created.
 type shop struct {
 	cfg    config
 	logger *slog.Logger
@@ -23,44 +24,44 @@ type shop struct {
 	balance  *gateway.Cache[*gateway.Balance]
 	guard    *sqlguard.Guard
 	db       *database
-	orders   orderBook
+	orders   orderStore
 	watched  watchList
 	observer *observer
 	history  *rateHistory
 	sessions *sessions
 	pages    pages
 
-	streams      chan struct{}   // has a place for each live stream of a buyer
-	desks        chan struct{}   // has one for each of a merchant
-	watchers     watchers        // how many streams each buyer has
-	streaming    context.Context // ends when the shop closes
-	closeStreams context.CancelFunc
-	glance       time.Duration // how long a page of the merchant's waits for the gateway
+	buyerStreams    chan struct{}   // limits the live streams of all buyers
+	merchantStreams chan struct{}   // limits the live streams of all merchants
+	streamCounts    streamCounts    // limits the live streams of each buyer
+	streamCtx       context.Context // ends when the shop closes
+	closeStreams    context.CancelFunc
+	gatewayWait     time.Duration // how long a merchant's page waits for the gateway
 }
 
-// A connector makes a client of a gateway that somebody else knows.
+// A connector creates a client of the configured gateway.
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
-// How many pages have live numbers at once; a page without them works as well.
-// Those of merchants have places of their own, which no crowd of buyers takes.
+// Limits of concurrent live streams; a page works without one. Merchants
+// have their own limit, which buyers cannot exhaust.
 const (
-	maxStreams      = 512
-	maxBuyerStreams = 8 // of one buyer
-	maxDesks        = 16
+	maxStreams         = 512
+	maxStreamsPerBuyer = 8 // per buyer
+	maxMerchantStreams = 16
 )
 
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
 	s := &shop{
-		cfg: cfg, logger: logger, db: db, orders: orderBook{db}, watched: watchList{db},
-		observer: newObserver(), history: &rateHistory{}, glance: 5 * time.Second,
-		streams: make(chan struct{}, maxStreams), desks: make(chan struct{}, maxDesks), watchers: watchers{open: map[string]int{}},
+		cfg: cfg, logger: logger, db: db, orders: orderStore{db}, watched: watchList{db},
+		observer: newObserver(), history: &rateHistory{}, gatewayWait: 5 * time.Second,
+		buyerStreams: make(chan struct{}, maxStreams), merchantStreams: make(chan struct{}, maxMerchantStreams), streamCounts: streamCounts{open: map[string]int{}},
 	}
-	s.streaming, s.closeStreams = context.WithCancel(context.WithoutCancel(ctx))
+	s.streamCtx, s.closeStreams = context.WithCancel(context.WithoutCancel(ctx))
 	var err error
 	if s.pages, err = parsePages(); err != nil {
 		return nil, err
 	}
-	if s.sessions, err = newSessions(db, cfg.password, cfg.rounds); err != nil {
+	if s.sessions, err = newSessions(db, cfg.password, cfg.iterations); err != nil {
 		return nil, err
 	}
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
@@ -94,7 +95,7 @@ func (s *shop) createTables(ctx context.Context) error {
 	return nil
 }
 
-// handler is every route of the shop, behind what all of them need.
+// handler returns all routes of the shop with their middleware.
 func (s *shop) handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]handlerFunc{
@@ -109,7 +110,7 @@ func (s *shop) handler() http.Handler {
 		"POST /admin/login":       s.login,
 		"POST /admin/logout":      s.logout,
 	} {
-		mux.Handle(pattern, s.handle(s.timely(h)))
+		mux.Handle(pattern, s.handle(s.withTimeout(h)))
 	}
 	for pattern, h := range map[string]handlerFunc{
 		"GET /admin":              s.showOverview,
@@ -119,9 +120,9 @@ func (s *shop) handler() http.Handler {
 		"POST /admin/withdrawals": s.addWithdrawal,
 		"GET /admin/metrics":      s.showMetrics,
 	} {
-		mux.Handle(pattern, s.handle(s.timely(s.asMerchant(h))))
+		mux.Handle(pattern, s.handle(s.withTimeout(s.requireMerchant(h))))
 	}
 	mux.Handle("GET /orders/{id}/live", s.handle(s.streamOffers))
-	mux.Handle("GET /admin/withdrawals/live", s.handle(s.asMerchant(s.streamWithdrawals)))
-	return s.around(mux)
+	mux.Handle("GET /admin/withdrawals/live", s.handle(s.requireMerchant(s.streamWithdrawals)))
+	return s.withMiddleware(mux)
 }

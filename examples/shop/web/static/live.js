@@ -1,14 +1,14 @@
-// Live numbers. Every page works without this.
+// Live updates. Every page works without this script.
 "use strict";
 
-for (const part of document.querySelectorAll("[data-live]")) follow(part.dataset.live);
+for (const element of document.querySelectorAll("[data-live]")) openLive(element.dataset.live);
 
-// Only a page that is seen is live: a browser has few connections to a host,
+// Only a visible page is live: a browser allows few connections to a host,
 // and other tabs need them.
-function follow(address) {
+function openLive(address) {
   let events;
   let ended = false;
-  const look = () => {
+  const connect = () => {
     events?.close();
     if (document.hidden || ended) return;
     events = new EventSource(address);
@@ -19,9 +19,9 @@ function follow(address) {
       events.close();
     });
   };
-  document.addEventListener("visibilitychange", look);
+  document.addEventListener("visibilitychange", connect);
   addEventListener("pagehide", () => events?.close());
-  look();
+  connect();
 }
 
 function showQuote(quote) {
@@ -43,7 +43,7 @@ function showWithdrawal(withdrawal) {
   const state = row.querySelector(".state");
   state.textContent = withdrawal.status;
   state.className = `state ${withdrawal.status}`;
-  if (!withdrawal.amount) return; // it is not known just now
+  if (!withdrawal.amount) return; // not available at the moment
   row.cells[1].textContent = withdrawal.amount;
   row.cells[2].textContent = withdrawal.destination;
 }

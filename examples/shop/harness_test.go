@@ -25,52 +25,52 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(processEnv) != "" {
-		os.Exit(start()) // this is one of the shops of the crowd
+		os.Exit(start()) // a shop started by startProcess
 	}
 	os.Exit(m.Run())
 }
 
 const testPassword = "a password for tests"
 
-// A stage is a stand-in gateway and a database, for any number of shops.
-type stage struct {
+// A harness is a stand-in gateway and a database for any number of shops.
+type harness struct {
 	t        *testing.T
 	gw       *gatewaytest.Server
 	database string
 	cfg      config
-	options  []gateway.Option // of the client, after those of the shop
+	options  []gateway.Option // additional client options
 }
 
-func newStage(t *testing.T) *stage {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	return &stage{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{
-		password: testPassword, page: 10 * time.Second, rounds: 1, patience: time.Second,
-		ratesTTL: 50 * time.Millisecond, ratesStale: time.Minute, tick: 50 * time.Millisecond,
+	return &harness{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{
+		password: testPassword, pageTimeout: 10 * time.Second, iterations: 1, invoiceTimeout: time.Second,
+		ratesTTL: 50 * time.Millisecond, ratesStaleAfter: time.Minute, liveInterval: 50 * time.Millisecond,
 	}}
 }
 
-// open opens one more shop over the same database, as another process would.
-func (st *stage) open() (*shop, *httptest.Server) {
-	st.t.Helper()
-	db, err := openDatabase(st.t.Context(), st.database)
-	require.NoError(st.t, err)
+// open starts one more shop over the same database, like another process.
+func (h *harness) open() (*shop, *httptest.Server) {
+	h.t.Helper()
+	db, err := openDatabase(h.t.Context(), h.database)
+	require.NoError(h.t, err)
 	connect := func(opts ...gateway.Option) (*gateway.Client, error) {
-		return gateway.New(st.gw.URL, st.gw.APIKey, slices.Concat(opts, st.options)...)
+		return gateway.New(h.gw.URL, h.gw.APIKey, slices.Concat(opts, h.options)...)
 	}
-	s, err := newShop(st.t.Context(), st.cfg, connect, db, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	require.NoError(st.t, err)
+	s, err := newShop(h.t.Context(), h.cfg, connect, db, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	require.NoError(h.t, err)
 	server := httptest.NewServer(s.handler())
-	st.t.Cleanup(func() {
+	h.t.Cleanup(func() {
 		s.closeStreams()
 		server.Close()
-		assert.NoError(st.t, db.Close())
+		assert.NoError(h.t, db.Close())
 	})
 	return s, server
 }
 
-// A visitor is a browser: it keeps cookies and follows no redirect.
+// A visitor is an HTTP client with cookies that does not follow redirects.
 type visitor struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -80,7 +80,7 @@ type visitor struct {
 func newVisitor(t *testing.T) *visitor { return &visitor{t: t, cookies: map[string]string{}} }
 
 // SetCookies implements [http.CookieJar]. The visitor is on this machine,
-// where browsers send secure cookies without encryption too.
+// where browsers send secure cookies without TLS, too.
 func (v *visitor) SetCookies(_ *url.URL, cookies []*http.Cookie) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,18 +99,18 @@ func (v *visitor) Cookies(*url.URL) (all []*http.Cookie) {
 	return all
 }
 
-// An answer is what a visitor got.
-type answer struct {
+// A response is what a visitor received.
+type response struct {
 	status   int
 	text     string
 	location string
 	header   http.Header
 }
 
-func (v *visitor) do(method, address string, form url.Values, header ...string) (answer, error) {
+func (v *visitor) do(method, address string, form url.Values, header ...string) (response, error) {
 	req, err := http.NewRequestWithContext(v.t.Context(), method, address, strings.NewReader(form.Encode()))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if form != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -121,25 +121,25 @@ func (v *visitor) do(method, address string, form url.Values, header ...string) 
 	client := http.Client{Jar: v, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, string(text), resp.Header.Get("Location"), resp.Header}, err
+	return response{resp.StatusCode, string(text), resp.Header.Get("Location"), resp.Header}, err
 }
 
-func (v *visitor) get(address string) answer {
+func (v *visitor) get(address string) response {
 	v.t.Helper()
-	a, err := v.do(http.MethodGet, address, nil)
+	res, err := v.do(http.MethodGet, address, nil)
 	require.NoError(v.t, err)
-	return a
+	return res
 }
 
-func (v *visitor) post(address string, form ...string) answer {
+func (v *visitor) post(address string, form ...string) response {
 	v.t.Helper()
-	a, err := v.do(http.MethodPost, address, formOf(form...))
+	res, err := v.do(http.MethodPost, address, formOf(form...))
 	require.NoError(v.t, err)
-	return a
+	return res
 }
 
 func formOf(pairs ...string) url.Values {
@@ -150,57 +150,57 @@ func formOf(pairs ...string) url.Values {
 	return form
 }
 
-// order presses Buy and returns the path of the order.
+// order posts the Buy form and returns the path of the order.
 func (v *visitor) order(server, product string) string {
 	v.t.Helper()
 	require.Equal(v.t, http.StatusOK, v.get(server+"/").status)
-	a := v.post(server+"/orders", "product", product)
-	require.Equal(v.t, http.StatusSeeOther, a.status, a.text)
-	require.Regexp(v.t, `^/orders/[A-Z2-7]{26}$`, a.location)
-	return a.location
+	res := v.post(server+"/orders", "product", product)
+	require.Equal(v.t, http.StatusSeeOther, res.status, res.text)
+	require.Regexp(v.t, `^/orders/[A-Z2-7]{26}$`, res.location)
+	return res.location
 }
 
-// pay presses the button of an order, for a coin and a network.
-func (v *visitor) pay(server, path string, pair string) answer {
+// pay posts the payment form of an order for a pair.
+func (v *visitor) pay(server, path string, pair string) response {
 	v.t.Helper()
-	price := hiddenPrice.FindStringSubmatch(v.get(server + path).text)
+	price := hiddenPriceField.FindStringSubmatch(v.get(server + path).text)
 	if price == nil {
 		return v.post(server+path+"/pay", "pair", pair)
 	}
 	return v.post(server+path+"/pay", "pair", pair, "price", html.UnescapeString(price[1]))
 }
 
-// pair returns the identifier of a coin on a network.
-func (st *stage) pair(coin, network string) string {
-	st.t.Helper()
-	for _, p := range st.gw.Catalog() {
+// pair returns the ID of a coin on a network.
+func (h *harness) pair(coin, network string) string {
+	h.t.Helper()
+	for _, p := range h.gw.Catalog() {
 		if p.Coin.Symbol == coin && p.Network.Name == network {
 			return p.ID
 		}
 	}
-	require.Fail(st.t, "no such pair")
+	require.Fail(h.t, "pair not found")
 	return ""
 }
 
-// asMerchant logs in.
-func (v *visitor) asMerchant(server string) *visitor {
+// logIn logs in as the merchant.
+func (v *visitor) logIn(server string) *visitor {
 	v.t.Helper()
-	a := v.post(server+"/admin/login", "name", "Anna", "password", testPassword)
-	require.Equal(v.t, http.StatusSeeOther, a.status, a.text)
+	res := v.post(server+"/admin/login", "name", "Anna", "password", testPassword)
+	require.Equal(v.t, http.StatusSeeOther, res.status, res.text)
 	return v
 }
 
-// hiddenPrice is the price that a page of offers says it was of.
-var hiddenPrice = regexp.MustCompile(`name="price" value="([^"]*)"`)
+// hiddenPriceField matches the price in the form of the offers page.
+var hiddenPriceField = regexp.MustCompile(`name="price" value="([^"]*)"`)
 
 var tags = regexp.MustCompile(`<[^>]*>`)
 
-// words are what a page says, without its tags.
-func (a answer) words() string {
-	return strings.Join(strings.Fields(tags.ReplaceAllString(a.text, " ")), " ")
+// visibleText returns the text of a page without its tags.
+func (res response) visibleText() string {
+	return strings.Join(strings.Fields(tags.ReplaceAllString(res.text, " ")), " ")
 }
 
-// eventually asks until a condition holds.
+// eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -211,7 +211,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			require.Fail(t, "it never came: "+what)
+			require.Fail(t, "timeout: "+what)
 		}
 	}
 }
