@@ -48,6 +48,14 @@ func (h *harness) startProcess() *process {
 	return p
 }
 
+// invoiceFaults returns every kind of fault, and no fault several times.
+func invoiceFaults() []gatewaytest.Fault {
+	return []gatewaytest.Fault{
+		{}, {}, {}, gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.MalformedJSON(),
+		gatewaytest.Truncate(20), gatewaytest.Stall(), gatewaytest.SlowBody(20 * time.Millisecond), gatewaytest.Refuse(429, "later"),
+	}
+}
+
 // Fifty buyers send every request several times to two servers over one
 // database, while the gateway injects every kind of fault and one server is
 // killed.
@@ -56,13 +64,7 @@ func TestLoad_everyOrderHasOneInvoiceOrIsUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.database = newPostgres(t).database(t)
 	one, two := h.startProcess(), h.startProcess()
-	faults := []gatewaytest.Fault{
-		{},
-		{},
-		{},
-		gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.MalformedJSON(),
-		gatewaytest.Truncate(20), gatewaytest.Stall(), gatewaytest.SlowBody(20 * time.Millisecond), gatewaytest.Refuse(429, "later"),
-	}
+	faults := invoiceFaults()
 	for range 20 * buyers {
 		h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, faults[rand.IntN(len(faults))])
 	}
