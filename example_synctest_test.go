@@ -29,7 +29,7 @@ func TestSynctestRecipe_Payout(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// The withdrawal is done in a week, and 100 requests a day are answered.
+		// The withdrawal completes in a week, and the limit is 100 requests a day.
 		const week = 7 * 24 * time.Hour
 		id := gw.Withdrawals()[0].WithdrawRequestID
 		if err := gw.SetStatusAfter(id, week, "COMPLETED"); err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A BalanceEntry is how much of a coin the holder of the key has on one network.
-// Its JSON form is an invention, see [BalanceAsRecords].
+// A BalanceEntry is the account's balance of a coin on one network. Its JSON form
+// is an invention, see [BalanceAsRecords].
 type BalanceEntry struct {
 	CoinSymbol  string `json:"coinSymbol"`
 	NetworkName string `json:"networkName"`
@@ -23,8 +23,8 @@ func (s *Server) Balances() []BalanceEntry {
 	return slices.Clone(s.balances)
 }
 
-// SetBalance sets how much of a coin there is on a network, and adds the two to
-// the balances when they lack them. The amount is served as given.
+// SetBalance sets the balance of a coin on a network, and adds an entry if there
+// is none yet. The amount is served as given.
 func (s *Server) SetBalance(symbol, network, amount string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Server) SetBalance(symbol, network, amount string) {
 }
 
 // balance carries out a balance lookup. The lock is held.
-func (s *Server) balance(c *call) answer {
+func (s *Server) balance(c *call) response {
 	if refusal, refused := c.refuseHeaderKey(); refused {
 		return refusal
 	}
@@ -64,7 +64,7 @@ func (s *Server) balance(c *call) answer {
 	return success(http.StatusOK, found)
 }
 
-// bySymbol adds up what there is of each coin.
+// bySymbol returns the sum over the networks of each coin.
 func bySymbol(entries []BalanceEntry) map[string]string {
 	sums := map[string]string{}
 	for _, e := range entries {
@@ -78,8 +78,8 @@ func bySymbol(entries []BalanceEntry) map[string]string {
 	return sums
 }
 
-// add adds two decimal numbers exactly. What is no number stands for the sum, for
-// a test that has put it there to see it come back.
+// add adds two decimal numbers exactly. A text that is not a number takes the
+// place of the sum, so that a test that set it finds it in the response.
 func add(a, b string) string {
 	switch {
 	case !isDecimal(a):
@@ -93,13 +93,13 @@ func add(a, b string) string {
 	return x.Add(&x, &y).FloatString(max(scale(a), scale(b)))
 }
 
-// scale counts the digits behind the point.
+// scale counts the digits after the decimal point.
 func scale(s string) int {
 	_, fraction, _ := strings.Cut(s, ".")
 	return len(fraction)
 }
 
-// seedBalances are the balances a server starts with.
+// seedBalances returns the initial balances of a server.
 func seedBalances() []BalanceEntry {
 	return []BalanceEntry{
 		{"BTC", "Bitcoin", "0.48215003"},

@@ -6,7 +6,7 @@ import (
 )
 
 // A CoinNetwork is a coin-network record, with the documented fields. Amounts are
-// texts. The service states no unit for the two times.
+// texts. The units of ArrivalTime and ExpirationTime are not documented.
 type CoinNetwork struct {
 	ID             string  `json:"id"`
 	WithdrawalFee  string  `json:"withdrawalFee"`
@@ -47,34 +47,34 @@ type Coin struct {
 	UpdatedAt string `json:"updated_at"`
 }
 
-// Catalogue returns a copy of the coin-network records that the server lists. A
-// new server has some two dozen; in every server they are the same.
+// Catalog returns a copy of the coin-network records that the server lists. All
+// new servers list the same records.
 func (s *Server) Catalog() []CoinNetwork {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.catalogue)
+	return slices.Clone(s.catalog)
 }
 
-// SetCatalog replaces the coin-network records by a copy of those given. Rates
-// and balances stay as they are.
+// SetCatalog replaces the coin-network records with a copy of the given ones.
+// Rates and balances do not change.
 func (s *Server) SetCatalog(pairs []CoinNetwork) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.catalogue = append([]CoinNetwork{}, pairs...)
+	s.catalog = append([]CoinNetwork{}, pairs...)
 }
 
-// isSymbol reports whether a path segment can only be meant as a coin's symbol.
+// isSymbol reports whether a path segment is a coin's symbol and not an identifier.
 func (s *Server) isSymbol(segment string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isID := slices.ContainsFunc(s.catalogue, func(p CoinNetwork) bool { return p.ID == segment })
+	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return p.ID == segment })
 	return !isID && s.coin(segment).ID != ""
 }
 
-// coin finds a coin in the catalogue. One that is not there has a symbol and
-// nothing else. The lock is held.
+// coin returns a coin of the catalog. For a coin that is not in it, only the
+// symbol is set. The lock is held.
 func (s *Server) coin(symbol string) Coin {
-	for _, p := range s.catalogue {
+	for _, p := range s.catalog {
 		if p.Coin.Symbol == symbol {
 			return p.Coin
 		}
@@ -82,25 +82,25 @@ func (s *Server) coin(symbol string) Coin {
 	return Coin{Symbol: symbol}
 }
 
-// coinNetwork carries out a lookup by identifier. The lock is held.
-func (s *Server) coinNetwork(id string) answer {
+// coinNetwork carries a lookup by identifier out. The lock is held.
+func (s *Server) coinNetwork(id string) response {
 	return s.pair(func(p CoinNetwork) bool { return p.ID == id })
 }
 
-// coinNetworkBySymbol carries out a lookup by symbol, or by symbol and network.
+// coinNetworkBySymbol carries a lookup by symbol, or by symbol and network, out.
 // The lock is held.
-func (s *Server) coinNetworkBySymbol(args []string) answer {
+func (s *Server) coinNetworkBySymbol(args []string) response {
 	if len(args) == 2 {
 		return s.pair(func(p CoinNetwork) bool { return p.Coin.Symbol == args[0] && p.Network.Name == args[1] })
 	}
 	found := []CoinNetwork{}
-	for _, p := range s.catalogue {
+	for _, p := range s.catalog {
 		if p.Coin.Symbol == args[0] {
 			found = append(found, p)
 		}
 	}
 	switch {
-	case len(found) == 0: // the catalogue has been replaced since the request was routed
+	case len(found) == 0: // the catalog has been replaced since the request was routed
 		return noPair()
 	case s.shapes["symbol"] == SymbolAsRecord:
 		return success(http.StatusOK, found[0])
@@ -108,18 +108,18 @@ func (s *Server) coinNetworkBySymbol(args []string) answer {
 	return success(http.StatusOK, found)
 }
 
-// pair answers with the first record that is wanted. The lock is held.
-func (s *Server) pair(wanted func(CoinNetwork) bool) answer {
-	i := slices.IndexFunc(s.catalogue, wanted)
+// pair responds with the first record that is wanted. The lock is held.
+func (s *Server) pair(wanted func(CoinNetwork) bool) response {
+	i := slices.IndexFunc(s.catalog, wanted)
 	switch {
 	case i < 0:
 		return noPair()
 	case s.shapes["pair"] == PairInArray:
-		return success(http.StatusOK, s.catalogue[i:i+1])
+		return success(http.StatusOK, s.catalog[i:i+1])
 	}
-	return success(http.StatusOK, s.catalogue[i])
+	return success(http.StatusOK, s.catalog[i])
 }
 
-func noPair() answer {
+func noPair() response {
 	return failure(http.StatusNotFound, "no such coin and network")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The seeded listing has the variety that a client's tests need, and its records
-// have the form of the interface. It is read as plain JSON on purpose.
+// The initial listing has the variety that tests of a client need, and its
+// records have the documented form. The test reads it as plain JSON on purpose.
 func TestServer_seeded_listing(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -40,8 +40,8 @@ func TestServer_seeded_listing(t *testing.T) {
 			assert.Regexp(t, stamp, record["created_at"])
 			assert.Regexp(t, stamp, record["updated_at"])
 		}
-		count := func(what string, yes any) {
-			if yes == false {
+		count := func(what string, open any) {
+			if open == false {
 				closed[what]++
 			}
 		}
@@ -57,7 +57,7 @@ func TestServer_seeded_listing(t *testing.T) {
 	assert.Equal(t, s.Catalog(), start(t).Catalog(), "the same in every server")
 }
 
-func TestServer_catalogue_is_a_copy(t *testing.T) {
+func TestServer_Catalog_is_a_copy(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.Catalog()[0].Coin.Symbol = "CHANGED"

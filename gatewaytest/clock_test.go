@@ -13,8 +13,8 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// startInMemory returns a server without a network, which is closed when the
-// bubble ends.
+// startInMemory returns a server without a network, which the end of the bubble
+// closes.
 func startInMemory(t *testing.T) *gatewaytest.Server {
 	t.Helper()
 	s := gatewaytest.NewMemoryServer()
@@ -28,7 +28,7 @@ func TestServer_Now(t *testing.T) {
 		s, other := startInMemory(t), startInMemory(t)
 		assert.True(t, s.Now().Equal(time.Now()))
 		<-time.After(time.Hour)
-		assert.True(t, s.Now().Equal(time.Now()), "it runs with the bubble")
+		assert.True(t, s.Now().Equal(time.Now()), "it follows the bubble")
 		s.Advance(0)
 		assert.True(t, s.Now().Equal(time.Now()))
 		s.Advance(time.Minute)
@@ -39,7 +39,7 @@ func TestServer_Now(t *testing.T) {
 	})
 }
 
-func TestServer_Advance_as_far_as_it_goes(t *testing.T) {
+func TestServer_Advance_to_the_maximum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := startInMemory(t)
@@ -57,15 +57,15 @@ func TestServer_Advance_backwards(t *testing.T) {
 	assert.WithinRange(t, s.Now(), s.Now().Add(-time.Hour), time.Now())
 }
 
-// Everything that the server dates has the time of its clock.
-func TestServer_Advance_shows(t *testing.T) {
+// All times in responses and in the journal come from the server's clock.
+func TestServer_Advance_is_visible(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := startInMemory(t)
 		s.Advance(100 * 24 * time.Hour)
 		got := tryBy(s.Transport(), s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", "application/json")
 		require.NoError(t, got.err)
-		want := time.Date(2000, 4, 10, 0, 0, 0, 0, time.UTC) // bubbles begin with the year 2000
+		want := time.Date(2000, 4, 10, 0, 0, 0, 0, time.UTC) // bubbles start at 2000-01-01
 		assert.Equal(t, "Mon, 10 Apr 2000 00:00:00 GMT", got.header.Get("Date"))
 		assert.Contains(t, got.body, `"createdAt":"2000-04-10T00:00:00Z"`)
 		assert.Equal(t, want, s.Invoices()[0].CreatedAt)
@@ -89,12 +89,12 @@ func TestServer_SetStatusAfter(t *testing.T) {
 		plans []plan
 		steps []step
 	}{
-		{"not a moment too early", []plan{{day, "COMPLETED"}}, []step{{0, "PENDING"}, {day - 1, "PENDING"}, {1, "COMPLETED"}, {day, "COMPLETED"}}},
+		{"not early", []plan{{day, "COMPLETED"}}, []step{{0, "PENDING"}, {day - 1, "PENDING"}, {1, "COMPLETED"}, {day, "COMPLETED"}}},
 		{"at once", []plan{{0, "FAILED"}}, []step{{0, "FAILED"}}},
 		{"any text", []plan{{day, "on hold"}, {2 * day, ""}}, []step{{day, "on hold"}, {day, ""}}},
-		{"in the order of time", []plan{{3 * day, "C"}, {day, "A"}, {2 * day, "B"}}, []step{{day, "A"}, {day, "B"}, {day, "C"}}},
+		{"in chronological order", []plan{{3 * day, "C"}, {day, "A"}, {2 * day, "B"}}, []step{{day, "A"}, {day, "B"}, {day, "C"}}},
 		{"several at once", []plan{{2 * day, "B"}, {day, "A"}}, []step{{3 * day, "B"}}},
-		{"the later call for one moment", []plan{{day, "A"}, {day, "B"}}, []step{{day, "B"}}},
+		{"the later call for the same time", []plan{{day, "A"}, {day, "B"}}, []step{{day, "B"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestServer_SetStatusAfter(t *testing.T) {
 					}
 				}
 				for _, step := range tt.steps {
-					// The clock is advanced on the one, and runs on the other.
+					// Advance moves one clock; the other follows the bubble.
 					advanced.Advance(step.wait)
 					assert.Equal(t, step.want, inquire(t, advanced, "w"))
 				}
@@ -120,7 +120,7 @@ func TestServer_SetStatusAfter(t *testing.T) {
 	}
 }
 
-// inquire is seen for a server without a network.
+// inquire is statusOf for a server without a network.
 func inquire(t *testing.T, s *gatewaytest.Server, id string) string {
 	t.Helper()
 	transport := s.Transport()
@@ -131,8 +131,8 @@ func inquire(t *testing.T, s *gatewaytest.Server, id string) string {
 	return got.body[len(`{"message":"Operation was successful.","result":{"status":"`) : len(got.body)-len(after(id))]
 }
 
-// What is due has happened, for whoever looks, with or without an inquiry.
-func TestServer_SetStatusAfter_and_the_rest(t *testing.T) {
+// A due change is visible with and without an inquiry.
+func TestServer_SetStatusAfter_with_other_changes(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
@@ -143,18 +143,18 @@ func TestServer_SetStatusAfter_and_the_rest(t *testing.T) {
 	require.NoError(t, s.SetStatusAfter(id, time.Hour, "LATE"))
 	require.NoError(t, s.SetStatusAfterRequests(id, 1, "COUNTED"))
 	s.Advance(time.Hour)
-	assert.Equal(t, "LATE", seen(t, s, id))
-	assert.Equal(t, "COUNTED", seen(t, s, id))
+	assert.Equal(t, "LATE", statusOf(t, s, id))
+	assert.Equal(t, "COUNTED", statusOf(t, s, id))
 
 	require.NoError(t, s.SetStatusAfter(id, time.Hour, "OVERTAKEN"))
 	s.Advance(time.Hour)
 	require.NoError(t, s.SetWithdrawalStatus(id, "SET"))
-	assert.Equal(t, "SET", seen(t, s, id), "the plan was due before")
+	assert.Equal(t, "SET", statusOf(t, s, id), "the planned change was due before")
 
 	require.NoError(t, s.SetStatusAfter(id, time.Hour, "FAILED"))
 	s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id})
 	s.Advance(time.Hour)
-	assert.Equal(t, "PENDING", seen(t, s, id), "replaced, plans and all")
+	assert.Equal(t, "PENDING", statusOf(t, s, id), "replaced, with its planned changes")
 
 	require.EqualError(t, s.SetStatusAfter(id, -1, "FAILED"), "gatewaytest: after -1ns")
 	require.EqualError(t, s.SetStatusAfter("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)

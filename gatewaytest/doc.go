@@ -1,14 +1,14 @@
-// Package gatewaytest is a stand-in for the payment gateway, for tests: what
-// net/http/httptest is to a web server. A [Server] listens on a loopback port,
-// answers the seven operations of the service from memory, keeps a journal of
-// what it was asked and of what was committed, and makes trouble on request. It
-// has a clock of its own, so that what takes days is tested in no time.
+// Package gatewaytest provides a stand-in for the payment gateway, for use in
+// tests, as net/http/httptest does for web servers. A [Server] listens on a
+// loopback port, implements the seven operations of the service in memory,
+// records every request and every invoice, and injects faults. It has its own
+// clock, so that a test of what takes days takes no time.
 //
 //	func TestCheckout(t *testing.T) {
 //		gw := gatewaytest.NewServer()
 //		defer gw.Close()
 //
-//		// The first invoice request is carried out, but its answer is lost.
+//		// The first invoice request is carried out, but its response is lost.
 //		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 //
 //		shop := NewShop(gw.URL, gw.APIKey) // the code under test
@@ -19,21 +19,21 @@
 //		}
 //	}
 //
-// It is built from the description of the service alone and shares no code with
-// the client package, so that a mistake in one is not repeated in the other. It
-// uses the standard library only and does not import testing.
+// The package is written from the description of the service alone and shares no
+// code with the client package, so that a mistake in one is not repeated in the
+// other. It uses the standard library only and does not import testing.
 //
 // # Virtual time
 //
 // There are two ways to let a week pass. [Server.Advance] moves the clock of a
-// server: withdrawals that wait for that time move on, and a rate limit begins
-// anew. That is enough for a test that asks by itself, once before and once
-// after.
+// server forward: planned changes of withdrawals take effect, and the window of a
+// rate limit ends. That is enough for a test that sends its own requests, one
+// before and one after.
 //
-// Code that waits by itself, such as a client that polls or that honours a
-// Retry-After, belongs in a bubble of testing/synctest, where time passes as
-// soon as everybody waits. Sockets do not work in a bubble; a server of
-// [NewMemoryServer] has none. Everything is made and closed inside of the
+// Code that waits, such as a client that polls or that honours a Retry-After,
+// belongs in a bubble of testing/synctest, where time advances as soon as all
+// goroutines are blocked. Sockets do not work in a bubble; a server of
+// [NewMemoryServer] has none. Everything is created and closed inside the
 // bubble, and the client takes its connections from [Server.Transport]:
 //
 //	func TestSynctestRecipe_Payout(t *testing.T) {
@@ -46,7 +46,7 @@
 //				t.Fatal(err)
 //			}
 //
-//			// The withdrawal is done in a week, and 100 requests a day are answered.
+//			// The withdrawal completes in a week, and the limit is 100 requests a day.
 //			const week = 7 * 24 * time.Hour
 //			id := gw.Withdrawals()[0].WithdrawRequestID
 //			if err := gw.SetStatusAfter(id, week, "COMPLETED"); err != nil {
@@ -65,21 +65,21 @@
 //		})
 //	}
 //
-// The troubles that take time, [Stall] and [SlowBody], and the timeouts of the
-// client keep the time of the bubble too.
+// The faults that take time, [Stall] and [SlowBody], and the timeouts of the
+// client use the time of the bubble too.
 //
 // # Inventions
 //
-// The description leaves many things out. Where a server has to do something
-// all the same, this one makes it up, and a test should not rely on the real
-// service doing likewise:
+// The description leaves many things out. Where a server must do something
+// nonetheless, this one follows an invention, and a test should not rely on the
+// real service doing the same:
 //
 //   - the bodies of the lookups by identifier and by symbol, of the exchange
 //     rates, of the balance and of a created invoice; [Server.SetShape] switches
 //     each of them between several shapes, see [Shape];
-//   - that a lookup by coin symbol alone is answered, and that one path segment is
-//     read as an identifier first and as a symbol second;
-//   - that listing, lookup and exchange rates need no key;
+//   - that a lookup by coin symbol alone succeeds, and that a single path segment
+//     is tried as an identifier first and as a symbol second;
+//   - that the listing, the lookups and the exchange rates need no key;
 //   - status 201 for a created invoice;
 //   - every error status, and every error text but "x-api-key header is required":
 //     401 for a missing or wrong key, 400 for a body or query that cannot be
@@ -87,13 +87,13 @@
 //   - the limit of 64 KiB for a request body, and that an invoice with unknown,
 //     duplicate or wrongly typed fields is refused;
 //   - that one order may be invoiced many times;
-//   - that a balance nobody holds is a 404;
-//   - how and when the status of a withdrawal moves, see [Server.SetWithdrawalStatus],
+//   - that a balance without entries is a 404;
+//   - how and when the status of a withdrawal changes, see [Server.SetWithdrawalStatus],
 //     [Server.SetStatusAfterRequests] and [Server.SetStatusAfter];
 //   - the clock, which a test may set ahead, and its time in the Date header;
-//   - rate limits: that there are any, how they count, and how a request too many
-//     is refused, see [Server.SetRateLimit];
-//   - the members and the status of [Drift], which are invented to be unknown;
+//   - rate limits: that there are any, how they count, and how a request over the
+//     limit is refused, see [Server.SetRateLimit];
+//   - the members and the status of [Drift], which are unknown on purpose;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //
 // Documented, and followed: methods and paths, where the key travels, the

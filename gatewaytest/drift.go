@@ -6,73 +6,72 @@ import (
 )
 
 const (
-	// unknownMember is a member that no document has.
+	// unknownMember is a member that is not documented.
 	unknownMember = `"undocumented":{"by":"gatewaytest"}`
 
-	// unknownStatus is a status of a withdrawal that no document has.
+	// unknownStatus is a status of a withdrawal that is not documented.
 	unknownStatus = "ON_HOLD"
 )
 
-// Drift gives the right answer as a service might that has moved on since it was
-// described: with the members of [DriftFields] and the status of [DriftStatus].
-// The operation is carried out.
+// Drift responds as a service that has changed since it was described: with the
+// members of [DriftFields] and the status of [DriftStatus]. The operation is
+// carried out.
 func Drift() Fault {
-	return drift("drift", func(a answer) answer { return a.withStatus().withMembers() })
+	return drift("drift", func(resp response) response { return resp.withStatus().withMembers() })
 }
 
-// DriftFields gives the right answer with members that no document has, all of
-// them {"undocumented":{"by":"gatewaytest"}}: one in the envelope, one in every
-// record, be it in a list or in another record. A result that lists amounts by
-// name (see [RatesBySymbol], [RatesByFiat] and [BalanceBySymbol]) or is an amount
-// stays as it is, for a further member would be a further amount. The operation
-// is carried out.
+// DriftFields adds members that are not documented to the usual response, all of
+// them {"undocumented":{"by":"gatewaytest"}}: one to the envelope and one to each
+// record, including those in a list or in another record. A result that is an
+// amount or that maps names to amounts (see [RatesBySymbol], [RatesByFiat] and
+// [BalanceBySymbol]) is unchanged, because another member would be another
+// amount. The operation is carried out.
 func DriftFields() Fault {
-	return drift("drift of fields", answer.withMembers)
+	return drift("drift of fields", response.withMembers)
 }
 
-// DriftStatus gives the right answer, but for a withdrawal: its status is
-// "ON_HOLD" in the answer, which no document has. The withdrawal itself keeps its
-// status. The operation is carried out.
+// DriftStatus sends the usual response, except that the status of a withdrawal is
+// "ON_HOLD", which is not documented. The withdrawal itself keeps its status. The
+// operation is carried out.
 func DriftStatus() Fault {
-	return drift("drift of status", answer.withStatus)
+	return drift("drift of status", response.withStatus)
 }
 
-// drift answers with what change makes of the right answer.
-func drift(name string, change func(answer) answer) Fault {
-	return Fault{name: name, acts: true, play: func(x exchange, a answer) { x.send(change(a)) }}
+// drift sends the usual response after change has altered it.
+func drift(name string, change func(response) response) Fault {
+	return Fault{name: name, carriesOut: true, respond: func(x responder, resp response) { x.send(change(resp)) }}
 }
 
 // withMembers adds the unknown member to the envelope and to every record. It
-// looks for the beginnings of records in the text: quotes within a string are
-// escaped, so that none of the patterns is ever found there.
-func (a answer) withMembers() answer {
-	result := string(a.result)
-	if a.isRecord {
+// searches the text for the beginnings of records: quotes within a string are
+// escaped, so that no pattern matches there.
+func (r response) withMembers() response {
+	result := string(r.result)
+	if r.isRecord {
 		result = "{" + unknownMember + "," + strings.TrimPrefix(result, "{")
 	}
-	// No pattern but the first two begins with a quote, which they take away from
-	// the name of a first member.
+	// Every pattern ends with the quote that opens the name of the first member.
 	const more = unknownMember + `,"`
-	a.result = json.RawMessage(strings.NewReplacer(
+	r.result = json.RawMessage(strings.NewReplacer(
 		`[{"`, `[{`+more,
 		`,{"`, `,{`+more,
 		`network":{"`, `network":{`+more,
 		`coin":{"`, `coin":{`+more,
 		`invoice":{"`, `invoice":{`+more,
 	).Replace(result))
-	a.extra = unknownMember + ","
-	return a
+	r.extra = unknownMember + ","
+	return r
 }
 
-// withStatus changes the status in the answer to an inquiry. No other record
+// withStatus changes the status in the response to an inquiry. No other record
 // begins with a status.
-func (a answer) withStatus() answer {
-	if !a.isRecord || !strings.HasPrefix(string(a.result), `{"status":`) {
-		return a
+func (r response) withStatus() response {
+	if !r.isRecord || !strings.HasPrefix(string(r.result), `{"status":`) {
+		return r
 	}
 	var w Withdrawal
-	_ = json.Unmarshal(a.result, &w) // it was made from one
+	_ = json.Unmarshal(r.result, &w) // it is an encoded Withdrawal: cannot fail
 	w.Status = unknownStatus
-	a.result, _ = json.Marshal(w) // plain data: cannot fail
-	return a
+	r.result, _ = json.Marshal(w) // plain data: cannot fail
+	return r
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// unknown is what no document has, as a first member and as an only one.
+// unknown is the undocumented member, as the first of several.
 const unknown = `"undocumented":{"by":"gatewaytest"},`
 
-// The drifted record of a pair, by hand.
+// driftedPair returns the drifted record of a pair, written independently.
 func driftedPair() string {
 	return strings.NewReplacer(
 		`"network": {`, `"network": {`+unknown,
@@ -87,10 +87,10 @@ func TestDriftFields(t *testing.T) {
 			assert.Equal(t, "application/json; charset=utf-8", got.header.Get("Content-Type"))
 			envelope := strings.Replace(right.body, "{", "{"+unknown, 1)
 			assert.True(t, strings.HasPrefix(got.body, envelope[:strings.Index(envelope, `,"result"`)]))
-			var answer struct{ Result json.RawMessage }
-			require.NoError(t, json.Unmarshal([]byte(got.body), &answer))
-			assert.JSONEq(t, tt.result, string(answer.Result))
-			assert.Equal(t, right.body, strings.ReplaceAll(got.body, unknown, ""), "and nothing else, in the same order")
+			var parsed struct{ Result json.RawMessage }
+			require.NoError(t, json.Unmarshal([]byte(got.body), &parsed))
+			assert.JSONEq(t, tt.result, string(parsed.Result))
+			assert.Equal(t, right.body, strings.ReplaceAll(got.body, unknown, ""), "no other change, in the same order")
 			assert.Equal(t, "drift of fields", s.Requests()[1].Fault)
 		})
 	}
@@ -116,18 +116,18 @@ func TestDriftFields_of_an_invoice(t *testing.T) {
 	}
 }
 
-// Texts that look like the beginning of a record, and symbols that look like the
-// name of one, are not.
-func TestDrift_looks_alike(t *testing.T) {
+// Texts that resemble the beginning of a record, and symbols that resemble the
+// name of one, are unchanged.
+func TestDrift_lookalikes(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	const text = `[{"id":1},{"coin":{"status":{"network":{"`
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{Destination: text})
 	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
-	var answer struct{ Result gatewaytest.Withdrawal }
+	var envelope struct{ Result gatewaytest.Withdrawal }
 	body := get(t, s, "/api/withdrawal/inquiry/"+id).body
-	require.NoError(t, json.Unmarshal([]byte(body), &answer))
-	assert.Equal(t, text, answer.Result.Destination)
+	require.NoError(t, json.Unmarshal([]byte(body), &envelope))
+	assert.Equal(t, text, envelope.Result.Destination)
 	assert.Equal(t, 2, strings.Count(body, unknown))
 
 	s.SetShape(gatewaytest.BalanceBySymbol)
@@ -137,7 +137,7 @@ func TestDrift_looks_alike(t *testing.T) {
 	}
 }
 
-// The status changes in the answer to an inquiry, and nowhere else.
+// The status changes in the response to an inquiry, and nowhere else.
 func TestDriftStatus(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -150,19 +150,19 @@ func TestDriftStatus(t *testing.T) {
 		right = append(right, get(t, s, path).body)
 	}
 	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.DriftStatus())
-	assert.Equal(t, "ON_HOLD", seen(t, s, id))
+	assert.Equal(t, "ON_HOLD", statusOf(t, s, id))
 	assert.Equal(t, "PENDING", s.Withdrawals()[2].Status)
-	assert.Equal(t, "ON_HOLD", seen(t, s, id))
+	assert.Equal(t, "ON_HOLD", statusOf(t, s, id))
 	assert.Equal(t, "COMPLETED", s.Withdrawals()[2].Status, "inquiries count")
 	for i, path := range paths {
 		assert.Equal(t, right[i], get(t, s, path).body)
 	}
 	assert.Equal(t, "drift of status", s.Requests()[len(s.Requests())-1].Fault)
-	assert.Equal(t, 401, ask(t, s, "GET", inquiry, "").status, "a refusal stays one")
-	assert.Equal(t, "GET", ask(t, s, "PUT", inquiry, "").header.Get("Allow"))
+	assert.Equal(t, 401, mustTry(t, s, "GET", inquiry, "").status, "a refusal stays one")
+	assert.Equal(t, "GET", mustTry(t, s, "PUT", inquiry, "").header.Get("Allow"))
 }
 
-// Drift is both.
+// Drift combines DriftFields and DriftStatus.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -172,5 +172,5 @@ func TestDrift(t *testing.T) {
 	assert.Equal(t, 201, got.status)
 	assert.Equal(t, `{`+unknown+`"message":"Operation was successful.","result":{`+unknown+`"status":"ON_HOLD`+after(id), got.body)
 	assert.Equal(t, "drift", s.Requests()[0].Fault)
-	assert.Equal(t, "PENDING", seen(t, s, id), "the trouble has passed")
+	assert.Equal(t, "PENDING", statusOf(t, s, id), "the fault has passed")
 }

@@ -29,8 +29,8 @@ func ExampleNewServer() {
 	}
 	fmt.Println(resp.StatusCode, string(body))
 
-	asked := gw.Requests()[0]
-	fmt.Println(asked.Operation, asked.Target, "key in", asked.KeyIn, asked.Header["X-Api-Key"])
+	recorded := gw.Requests()[0]
+	fmt.Println(recorded.Operation, recorded.Target, "key in", recorded.KeyIn, recorded.Header["X-Api-Key"])
 	// Output:
 	// 200 {"message":"Operation was successful.","result":[{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.48215003"}],"meta":{}}
 	// balance /gateway/api/balance/?coinSymbol=BTC key in header [[REDACTED]]
@@ -40,7 +40,7 @@ func ExampleServer_InjectFault() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
-	// Two requests go wrong, the first of them after the invoice has been made.
+	// Two requests fail, the first of them after the invoice has been created.
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "Too many requests").RetryAfter("1"))
 
@@ -48,7 +48,7 @@ func ExampleServer_InjectFault() {
 		body := `{"apiKey":"` + gw.APIKey + `","price":"10.50","orderId":"order-17","amount":"10.50"}`
 		resp, err := http.Post(gw.URL+"/api/invoice/create", "application/json", strings.NewReader(body))
 		if err != nil {
-			fmt.Println("no answer")
+			fmt.Println("no response")
 			continue
 		}
 		resp.Body.Close()
@@ -56,7 +56,7 @@ func ExampleServer_InjectFault() {
 	}
 	fmt.Println(len(gw.InvoicesFor("order-17")), "invoices for one order")
 	// Output:
-	// no answer
+	// no response
 	// 429 Too Many Requests
 	// 201 Created
 	// 2 invoices for one order

@@ -10,7 +10,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// fetch prints the status of an answer and so much of its result as is said.
+// fetch prints the status of a response and the first bytes of its result.
 func fetch(client *http.Client, gw *gatewaytest.Server, path string, show int) {
 	req, err := http.NewRequest("GET", gw.URL+path, nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func fetch(client *http.Client, gw *gatewaytest.Server, path string, show int) {
 }
 
 // In a bubble of testing/synctest a server needs pipes instead of sockets. It
-// works as well outside of one, as here.
+// also works outside of a bubble, as here.
 func ExampleNewMemoryServer() {
 	gw := gatewaytest.NewMemoryServer()
 	defer gw.Close()
@@ -49,7 +49,7 @@ func ExampleServer_Transport() {
 	defer gw.Close()
 	client := &http.Client{Transport: gw.Transport()}
 
-	// Every connection leads to the server, that of another host too.
+	// Every connection leads to the server, including one for another host.
 	resp, err := client.Get("http://pay.example/gateway/api/exchange-rate")
 	if err != nil {
 		panic(err)

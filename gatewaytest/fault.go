@@ -8,77 +8,80 @@ import (
 	"time"
 )
 
-// A Fault is something that goes wrong with a request. It is made by one of the
-// functions of this package and handed to [Server.InjectFault]. Each of them says
-// whether the operation is carried out all the same: for an invoice, whether
-// it stands in [Server.Invoices] afterwards.
+// A Fault is a failure that a request meets. The functions of this package that
+// return a Fault create it, and [Server.InjectFault] injects it. The comment of
+// each function states whether the operation is carried out despite the fault:
+// for an invoice, whether [Server.Invoices] lists it afterwards.
 //
-// The zero Fault is none: the request is answered as usual. It gives a queue
-// its gaps, for example two good answers before a bad one.
+// The zero Fault is no failure: the request gets the usual response. It leaves a
+// gap in a queue of faults, for example two successes before a failure.
 type Fault struct {
 	name       string
-	acts       bool                   // the operation is carried out first
-	play       func(exchange, answer) // the answer is empty unless acts
+	carriesOut bool                      // the operation is carried out first
+	respond    func(responder, response) // the response is empty unless carriesOut
 	retryAfter string
 }
 
-// String returns the name of the trouble, as the journal has it.
-func (t Fault) String() string { return t.name }
+// String returns the name of the fault, as the journal records it. It is empty
+// for the zero Fault.
+func (f Fault) String() string { return f.name }
 
-// RetryAfter returns the trouble with a Retry-After header of that text, whether
-// it makes sense or not. It shows in troubles that answer, and in the zero Fault.
-func (t Fault) RetryAfter(value string) Fault {
-	t.retryAfter = value
-	return t
+// RetryAfter returns a copy of the fault whose response has a Retry-After header
+// with the given value, which need not be valid. It has an effect on faults that
+// send a response, and on the zero Fault.
+func (f Fault) RetryAfter(value string) Fault {
+	f.retryAfter = value
+	return f
 }
 
-// Refuse answers with the documented error envelope: the status, the message, an
-// empty array and an empty object. The operation is not carried out. Any status
-// from 200 to 999 will do; Refuse panics on others.
+// Refuse responds with the documented error envelope: the status, the message, an
+// empty array and an empty object. The operation is not carried out. Refuse
+// panics unless the status is between 200 and 999.
 func Refuse(status int, message string) Fault {
-	mustBe("Refuse", status, 200, 999)
-	return Fault{name: fmt.Sprintf("refuse(%d)", status), play: func(x exchange, _ answer) {
+	checkStatus("Refuse", status, 200, 999)
+	return Fault{name: fmt.Sprintf("refuse(%d)", status), respond: func(x responder, _ response) {
 		x.send(failure(status, message))
 	}}
 }
 
-// BadGateway answers 502 with a page of HTML, as a proxy in between does. The
-// operation is not carried out.
+// BadGateway responds with status 502 and an HTML page, like a proxy between the
+// client and the service. The operation is not carried out.
 func BadGateway() Fault {
-	return Fault{name: "bad gateway", play: func(x exchange, _ answer) {
-		x.head(http.StatusBadGateway, "text/html; charset=utf-8")
+	return Fault{name: "bad gateway", respond: func(x responder, _ response) {
+		x.writeHeader(http.StatusBadGateway, "text/html; charset=utf-8")
 		_, _ = io.WriteString(x.w, "<html>\n<head><title>502 Bad Gateway</title></head>\n"+
 			"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n")
 	}}
 }
 
-// MalformedJSON answers 200 with a body that announces JSON and is none. The operation
-// is carried out.
+// MalformedJSON responds with status 200 and a body of type JSON that is not
+// valid JSON. The operation is carried out.
 func MalformedJSON() Fault {
-	return Fault{name: "garble", acts: true, play: func(x exchange, _ answer) {
-		x.head(http.StatusOK, jsonType)
+	return Fault{name: "malformed JSON", carriesOut: true, respond: func(x responder, _ response) {
+		x.writeHeader(http.StatusOK, jsonType)
 		_, _ = io.WriteString(x.w, `{"message":"`+successText+`","result":{"id":,}`)
 	}}
 }
 
-// Truncate announces the whole answer by its Content-Length, sends n bytes of the
-// body and closes the connection. The operation is carried out.
+// Truncate sends the Content-Length of the whole response, the first n bytes of
+// its body, and closes the connection. An n below 0 counts as 0; an n beyond the
+// end sends the whole body. The operation is carried out.
 func Truncate(n int) Fault {
-	return Fault{name: fmt.Sprintf("truncate(%d)", n), acts: true, play: func(x exchange, a answer) {
-		body := a.body()
+	return Fault{name: fmt.Sprintf("truncate(%d)", n), carriesOut: true, respond: func(x responder, resp response) {
+		body := resp.body()
 		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.head(a.status, jsonType)
-		x.push(body[:max(0, min(n, len(body)))])
+		x.writeHeader(resp.status, jsonType)
+		x.flush(body[:max(0, min(n, len(body)))])
 		x.drop()
 	}}
 }
 
-// Stall reads the request and never answers. It ends when the client leaves or
-// the server is closed. The operation is not carried out.
+// Stall reads the request and never responds. It ends when the client disconnects
+// or the server is closed. The operation is not carried out.
 func Stall() Fault {
-	return Fault{name: "stall", play: func(x exchange, _ answer) {
-		// net/http notices that a client leaves only once its body has been read to
-		// the end; a body that cannot be says the same.
+	return Fault{name: "stall", respond: func(x responder, _ response) {
+		// net/http detects a disconnect only after the body has been read to its
+		// end; an error while reading it is a disconnect too.
 		if _, err := io.Copy(io.Discard, x.r.Body); err != nil {
 			x.drop()
 		}
@@ -90,117 +93,119 @@ func Stall() Fault {
 	}}
 }
 
-// Reset reads the request and resets the connection (TCP RST) without an answer.
+// Reset reads the request and resets the connection (TCP RST) without a response.
 // The operation is not carried out.
 func Reset() Fault {
-	return Fault{name: "reset", play: func(x exchange, _ answer) {
+	return Fault{name: "reset", respond: func(x responder, _ response) {
 		if conn, ok := x.r.Context().Value(connKey{}).(interface{ SetLinger(int) error }); ok {
-			_ = conn.SetLinger(0) // closing discards and resets
+			_ = conn.SetLinger(0) // makes the close a reset
 		}
 		x.drop()
 	}}
 }
 
-// Redirect answers with a Location and no body. The operation is not carried out.
-// The location is sent as given. Redirect panics when the status is not 3xx.
+// Redirect responds with a Location header and no body. The location is sent as
+// given. The operation is not carried out. Redirect panics unless the status is
+// between 300 and 399.
 func Redirect(status int, location string) Fault {
-	mustBe("Redirect", status, 300, 399)
-	return Fault{name: fmt.Sprintf("redirect(%d)", status), play: func(x exchange, _ answer) {
+	checkStatus("Redirect", status, 300, 399)
+	return Fault{name: fmt.Sprintf("redirect(%d)", status), respond: func(x responder, _ response) {
 		x.w.Header().Set("Location", location)
-		x.head(status, "text/plain; charset=utf-8")
+		x.writeHeader(status, "text/plain; charset=utf-8")
 	}}
 }
 
-// SlowBody sends the answer one byte at a time and waits that long before each.
-// It ends early when the client leaves or the server is closed. The operation
-// is carried out.
-func SlowBody(every time.Duration) Fault {
-	return Fault{name: fmt.Sprintf("slow body(%v)", every), acts: true, play: func(x exchange, a answer) {
-		body := a.body()
+// SlowBody sends the headers of the response at once and then its body one byte
+// at a time, waiting for interval before each. It ends early when the client
+// disconnects or the server is closed. The operation is carried out.
+func SlowBody(interval time.Duration) Fault {
+	return Fault{name: fmt.Sprintf("slow body(%v)", interval), carriesOut: true, respond: func(x responder, resp response) {
+		body := resp.body()
 		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		x.head(a.status, jsonType)
-		x.push(nil) // the headers are not slow
+		x.writeHeader(resp.status, jsonType)
+		x.flush(nil)
 		for i := range body {
-			x.wait(every)
-			x.push(body[i : i+1])
+			x.wait(interval)
+			x.flush(body[i : i+1])
 		}
 	}}
 }
 
-// HugeBody sends the right answer in an envelope of about size bytes: its meta,
-// which comes before the result, is filled with padding. The body is streamed
+// HugeBody sends the usual response in an envelope of about size bytes: its meta,
+// which precedes the result, is filled with padding. The body is streamed
 // without a Content-Length. The operation is carried out.
 func HugeBody(size int64) Fault {
-	return Fault{name: fmt.Sprintf("huge body(%d)", size), acts: true, play: func(x exchange, a answer) {
-		head, tail := a.padded()
+	return Fault{name: fmt.Sprintf("huge body(%d)", size), carriesOut: true, respond: func(x responder, resp response) {
+		head, tail := resp.padded()
 		padding := bytes.Repeat([]byte("x"), 32<<10)
-		x.head(a.status, jsonType)
-		x.push(head)
+		x.writeHeader(resp.status, jsonType)
+		x.flush(head)
 		for left := size - int64(len(head)+len(tail)); left > 0; left -= int64(len(padding)) {
-			x.push(padding[:min(left, int64(len(padding)))])
+			x.flush(padding[:min(left, int64(len(padding)))])
 		}
-		x.push(tail)
+		x.flush(tail)
 	}}
 }
 
-// CommitThenDrop carries the operation out and closes the connection without an
-// answer: the invoice exists, and whoever asked for it does not know.
+// CommitThenDrop carries the operation out and closes the connection without a
+// response: the invoice exists, and the client does not know.
 func CommitThenDrop() Fault {
-	return Fault{name: "commit then drop", acts: true, play: func(x exchange, _ answer) { x.drop() }}
+	return Fault{name: "commit then drop", carriesOut: true, respond: func(x responder, _ response) { x.drop() }}
 }
 
-// mustBe stops a test that asks for a status nobody could send, where it asks.
-func mustBe(what string, status, low, high int) {
+// checkStatus panics when the status is out of range, so that a test fails at the
+// line with the mistake.
+func checkStatus(what string, status, low, high int) {
 	if status < low || status > high {
 		panic(fmt.Sprintf("gatewaytest: %s with status %d, want %d to %d", what, status, low, high))
 	}
 }
 
-// An injection is a trouble in the queue.
+// An injection is a fault in the queue.
 type injection struct {
-	op      Operation
-	left    int // below zero for always
-	trouble Fault
+	op    Operation
+	left  int // requests that still meet it; negative for all
+	fault Fault
 }
 
-// InjectFault makes trouble for the next requests of an operation, as many as times
-// says: none for 0, and all of them until [Server.ClearFaults] when times is negative.
-// Every request meets the oldest trouble that is waiting for it, and only that
-// one, so that several calls make a queue. A request counts for its operation
+// InjectFault injects a fault into the next requests of an operation. Times is
+// the number of requests; 0 is none, and a negative number is all of them until
+// [Server.ClearFaults]. Each request meets only the oldest fault that is queued
+// for it, so that several calls form a queue. A request counts for its operation
 // even if it would have been refused.
-func (s *Server) InjectFault(op Operation, times int, t Fault) {
+func (s *Server) InjectFault(op Operation, times int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.troubles = append(s.troubles, &injection{op: op, left: times, trouble: t})
+	s.faults = append(s.faults, &injection{op: op, left: times, fault: f})
 }
 
-// ClearFaults forgets all troubles. One that is already being played goes on, and so does
-// the limit of [Server.SetRateLimit].
+// ClearFaults removes all faults from the queue. Requests that already met one
+// are not affected, nor is the limit of [Server.SetRateLimit].
 func (s *Server) ClearFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.troubles = nil
+	s.faults = nil
 }
 
-// nextFault takes the trouble for a request from the queue, unless there are too
-// many requests. The lock is held.
+// nextFault takes the fault for a request from the queue, unless the request
+// exceeds the rate limit. The lock is held.
 func (s *Server) nextFault(op Operation, now time.Time) Fault {
 	if wait := s.limit.admit(now); wait > 0 {
 		return overLimit(wait)
 	}
 	var next Fault
-	for _, in := range s.troubles {
+	for _, in := range s.faults {
 		if in.left == 0 || in.op != op && in.op != AnyOperation {
 			continue
 		}
-		next = in.trouble
+		next = in.fault
 		if in.left > 0 {
 			in.left--
 		}
 		break
 	}
-	if next.play == nil {
-		next.acts, next.play = true, exchange.send
+	if next.respond == nil {
+		next.carriesOut, next.respond = true, responder.send
 	}
 	return next
 }

@@ -28,13 +28,13 @@ func TestServer_InjectFault(t *testing.T) {
 	t.Parallel()
 	isReset := func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 	tests := []struct {
-		name     string // as the journal has it
-		trouble  gatewaytest.Fault
-		status   int // in the journal, and in the answer unless that is lost
+		name     string // as in the journal
+		fault    gatewaytest.Fault
+		status   int // in the journal, and in the response unless that is lost
 		err      func(error) bool
-		body     string // a part of the answer
+		body     string // a part of the response
 		header   [2]string
-		invoices int // carried out or not
+		invoices int // 1 if carried out
 	}{
 		{"refuse(503)", gatewaytest.Refuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, [2]string{"Retry-After", ""}, 0},
 		{"refuse(429)", gatewaytest.Refuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
@@ -43,7 +43,7 @@ func TestServer_InjectFault(t *testing.T) {
 		{"bad gateway", gatewaytest.BadGateway(), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
 		{"redirect(307)", gatewaytest.Redirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
 		{"reset", gatewaytest.Reset(), 0, isReset, "", [2]string{}, 0},
-		{"garble", gatewaytest.MalformedJSON(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
+		{"malformed JSON", gatewaytest.MalformedJSON(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
 		{"truncate(12)", gatewaytest.Truncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
 		{"truncate(0)", gatewaytest.Truncate(0), 201, isCut, "", [2]string{}, 1},
 		{"truncate(-1)", gatewaytest.Truncate(-1), 201, isCut, "", [2]string{}, 1},
@@ -58,7 +58,7 @@ func TestServer_InjectFault(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+			s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault)
 			got := post(s, invoice(s, "o-1", ""))
 			if tt.err == nil {
 				require.NoError(t, got.err)
@@ -71,19 +71,19 @@ func TestServer_InjectFault(t *testing.T) {
 				assert.Equal(t, tt.header[1], got.header.Get(tt.header[0]))
 			}
 			assert.Len(t, s.InvoicesFor("o-1"), tt.invoices)
-			assert.Equal(t, tt.name, tt.trouble.String())
+			assert.Equal(t, tt.name, tt.fault.String())
 			entry := s.Requests()[0]
 			assert.Equal(t, tt.name, entry.Fault)
 			assert.Equal(t, tt.status, entry.Status)
 			assert.True(t, entry.KeyOK)
 
-			assert.Equal(t, 201, post(s, invoice(s, "o-2", "")).status, "the trouble has passed")
+			assert.Equal(t, 201, post(s, invoice(s, "o-2", "")).status, "the fault has passed")
 			assert.Empty(t, s.Requests()[1].Fault)
 		})
 	}
 }
 
-// A truncated answer announces all of its bytes and has so many of them.
+// A truncated response has the Content-Length of the whole one and n bytes of it.
 func TestTruncate_counts(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -96,11 +96,11 @@ func TestTruncate_counts(t *testing.T) {
 	}
 	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(1_000_000))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
-	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends unannounced, whole as it is")
+	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends without notice even when whole")
 }
 
-// MalformedJSON is broken JSON, and the answers around it are not.
-func TestGarble_is_no_JSON(t *testing.T) {
+// MalformedJSON is not valid JSON, and the responses before it are.
+func TestMalformedJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	assert.True(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
@@ -108,8 +108,7 @@ func TestGarble_is_no_JSON(t *testing.T) {
 	assert.False(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
 }
 
-// A huge body is of the size that was asked for, and the right answer behind its
-// padding.
+// A huge body has the given size, and the usual result after its padding.
 func TestHugeBody(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -125,10 +124,10 @@ func TestHugeBody(t *testing.T) {
 		assert.Less(t, strings.Index(got.body, "padding"), strings.Index(got.body, "result"))
 	}
 	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(100))
-	assert.Equal(t, 401, ask(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
+	assert.Equal(t, 401, mustTry(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
 }
 
-// A client that leaves ends a huge body that has no end, for Close to return.
+// A client that disconnects ends a huge body, so that Close can return.
 func TestHugeBody_cut_short(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -143,7 +142,7 @@ func TestHugeBody_cut_short(t *testing.T) {
 	s.Close() // with the second one still being sent
 }
 
-func TestStall_until_the_client_leaves(t *testing.T) {
+func TestStall_until_disconnect(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", strings.Repeat(" ", 100_000)} {
 		s := start(t)
@@ -162,14 +161,14 @@ func TestStall_until_the_client_leaves(t *testing.T) {
 	}
 }
 
-// Close releases whoever waits, and the journal stays.
+// Close releases the handlers that wait, and keeps the journal.
 func TestServer_Close(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name    string
-		trouble gatewaytest.Fault
-		status  int
-		orders  int
+		name   string
+		fault  gatewaytest.Fault
+		status int
+		orders int
 	}{
 		{"stalled", gatewaytest.Stall(), 0, 0},
 		{"slow", gatewaytest.SlowBody(time.Hour), 201, 1},
@@ -178,14 +177,14 @@ func TestServer_Close(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			s.InjectFault(gatewaytest.AnyOperation, -1, tt.trouble)
-			done := make(chan reply)
+			s.InjectFault(gatewaytest.AnyOperation, -1, tt.fault)
+			done := make(chan response)
 			for range 3 {
 				go func() { done <- post(s, invoice(s, "o", "")) }()
 			}
 			awaitRequests(s, 3)
 			for tt.orders > 0 && s.Requests()[2].Status == 0 {
-				// The headers are on their way; nobody tells when.
+				// The status is recorded in another goroutine, without notice.
 			}
 			closed := make(chan bool)
 			for range 2 {
@@ -197,7 +196,7 @@ func TestServer_Close(t *testing.T) {
 			<-closed
 			<-closed
 			s.Close()
-			assert.Error(t, post(s, invoice(s, "o", "")).err, "nobody listens")
+			assert.Error(t, post(s, invoice(s, "o", "")).err, "no listener")
 			require.Len(t, s.Requests(), 3)
 			assert.Equal(t, tt.status, s.Requests()[0].Status)
 			assert.Len(t, s.Invoices(), 3*tt.orders)
@@ -205,8 +204,8 @@ func TestServer_Close(t *testing.T) {
 	}
 }
 
-// net/http does not notice that a connection ends before it has read the request
-// to its end. Close must not depend on that.
+// net/http does not detect a disconnect before it has read the request to its
+// end. Close must not depend on that.
 func TestServer_Close_with_an_unread_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -217,7 +216,7 @@ func TestServer_Close_with_an_unread_body(t *testing.T) {
 	s.Close()
 }
 
-// A stalled client that closes in the middle of its body has left.
+// A client that disconnects in the middle of its body releases Stall.
 func TestStall_with_half_a_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -235,7 +234,7 @@ func TestServer_Close_with_half_a_request(t *testing.T) {
 	silent := dial(t, s, "")
 	half := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9\r\n\r\n{")
 	for len(s.Requests()) == 0 {
-		// The server is another goroutine, and tells nobody.
+		// The server records the request in another goroutine, without notice.
 	}
 	s.Close()
 	for _, conn := range []net.Conn{silent, half} {
@@ -244,8 +243,8 @@ func TestServer_Close_with_half_a_request(t *testing.T) {
 	}
 }
 
-// A slow answer shows its headers at once, and ends when the client leaves.
-func TestSlowBody_client_leaves(t *testing.T) {
+// A slow response sends its headers at once, and ends when the client disconnects.
+func TestSlowBody_disconnect(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.SlowBody(time.Hour))
@@ -259,7 +258,7 @@ func TestSlowBody_client_leaves(t *testing.T) {
 	assert.Empty(t, body)
 }
 
-func TestServer_Inject_queue(t *testing.T) {
+func TestServer_InjectFault_queue(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	refuse := func(status int) gatewaytest.Fault { return gatewaytest.Refuse(status, "") }
@@ -269,7 +268,7 @@ func TestServer_Inject_queue(t *testing.T) {
 	s.InjectFault(gatewaytest.OpExchangeRates, 1, refuse(503))
 	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Fault{})
 	s.InjectFault(gatewaytest.OpBalance, -1, refuse(504))
-	s.InjectFault(gatewaytest.OpBalance, 1, refuse(505)) // behind one that never ends
+	s.InjectFault(gatewaytest.OpBalance, 1, refuse(505)) // queued after one without end
 
 	balance := func() int { return get(t, s, "/api/balance/").status }
 	rates := func() int { return get(t, s, "/api/exchange-rate").status }
@@ -282,10 +281,10 @@ func TestServer_Inject_queue(t *testing.T) {
 	s.InjectFault(gatewaytest.AnyOperation, 1, refuse(418))
 	assert.Equal(t, 418, get(t, s, "/elsewhere").status, "unknown routes count")
 	s.InjectFault(gatewaytest.OpBalance, 1, refuse(418))
-	assert.Equal(t, 418, ask(t, s, "DELETE", "/api/balance/", "").status, "so do wrong methods")
+	assert.Equal(t, 418, mustTry(t, s, "DELETE", "/api/balance/", "").status, "so do wrong methods")
 }
 
-func TestTrouble_impossible(t *testing.T) {
+func TestFault_invalid_status(t *testing.T) {
 	t.Parallel()
 	assert.PanicsWithValue(t, "gatewaytest: Refuse with status 103, want 200 to 999", func() { gatewaytest.Refuse(103, "") })
 	assert.PanicsWithValue(t, "gatewaytest: Refuse with status 1000, want 200 to 999", func() { gatewaytest.Refuse(1000, "") })

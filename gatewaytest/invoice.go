@@ -13,36 +13,36 @@ import (
 	"unicode/utf8"
 )
 
-// An Invoice is one that the server has created. Prices and amounts are texts,
-// digit for digit as they were sent. Its JSON form is an invention.
+// An Invoice is an invoice that the server has created. Price and Amount are
+// texts with the digits exactly as sent. Its JSON form is an invention.
 type Invoice struct {
-	ID           string    `json:"id"`                     // made up, in UUID format
+	ID           string    `json:"id"`                     // random, in UUID format
 	OrderID      string    `json:"orderId"`                // as sent
 	Price        string    `json:"price"`                  // "10.50" for both 10.50 and "10.50"
 	Amount       string    `json:"amount"`                 // likewise
-	PriceQuoted  bool      `json:"-"`                      // whether the price came as a string
-	AmountQuoted bool      `json:"-"`                      // whether the amount came as a string
-	BaseCurrency string    `json:"baseCurrency,omitempty"` // empty when it was not sent
-	CoinSymbol   string    `json:"coinSymbol,omitempty"`   // empty when it was not sent
-	NetworkName  string    `json:"networkName,omitempty"`  // empty when it was not sent
+	PriceQuoted  bool      `json:"-"`                      // whether the price was a JSON string
+	AmountQuoted bool      `json:"-"`                      // whether the amount was a JSON string
+	BaseCurrency string    `json:"baseCurrency,omitempty"` // empty if not sent
+	CoinSymbol   string    `json:"coinSymbol,omitempty"`   // empty if not sent
+	NetworkName  string    `json:"networkName,omitempty"`  // empty if not sent
 	CreatedAt    time.Time `json:"createdAt"`              // by the clock of [Server.Now]
 }
 
-// Invoices returns what has been created, oldest first. An order that was invoiced
-// twice is in it twice.
+// Invoices returns a copy of the invoices that have been created, oldest first.
+// An order that was invoiced twice has two of them.
 func (s *Server) Invoices() []Invoice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.invoices)
 }
 
-// InvoicesFor returns the invoices of one order, oldest first.
+// InvoicesFor returns a copy of the invoices of one order, oldest first.
 func (s *Server) InvoicesFor(orderID string) []Invoice {
 	return slices.DeleteFunc(s.Invoices(), func(i Invoice) bool { return i.OrderID != orderID })
 }
 
 // createInvoice carries out an invoice request. The lock is held.
-func (s *Server) createInvoice(c *call) answer {
+func (s *Server) createInvoice(c *call) response {
 	if status, problem := c.refuseInvoice(); problem != "" {
 		return failure(status, problem)
 	}
@@ -58,7 +58,8 @@ func (s *Server) createInvoice(c *call) answer {
 	return success(http.StatusCreated, invoice)
 }
 
-// refuseInvoice checks a request for an invoice down to its key.
+// refuseInvoice checks everything about an invoice request but the members other
+// than the key.
 func (c *call) refuseInvoice() (status int, problem string) {
 	mediaType, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	_, apiKey := c.fields["apiKey"]
@@ -85,7 +86,7 @@ func (c *call) refuseInvoice() (status int, problem string) {
 // An object is a JSON object by its member names.
 type object map[string]json.RawMessage
 
-// parseObject reads a text that has to be one JSON object without duplicate names.
+// parseObject parses a text that must be one JSON object without duplicate names.
 func parseObject(body []byte) (_ object, problem string) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, "the body is not JSON"
@@ -108,7 +109,7 @@ func parseObject(body []byte) (_ object, problem string) {
 	return fields, ""
 }
 
-// key returns the member that carries the key, under either of its spellings.
+// key returns the member with the key, under either of its spellings.
 func (o object) key() (value json.RawMessage, ok bool) {
 	if value, ok = o["apiKey"]; ok {
 		return value, true
@@ -161,8 +162,8 @@ func text(value json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(value, &s) == nil
 }
 
-// decimal returns the digits of a JSON number, or of a JSON string that holds a
-// decimal number, exactly as they stand there.
+// decimal returns the digits of a JSON number, or of a JSON string that contains a
+// decimal number, exactly as written.
 func decimal(value json.RawMessage) (digits string, quoted, ok bool) {
 	if s, isText := text(value); isText {
 		return s, true, isDecimal(s)
@@ -170,7 +171,8 @@ func decimal(value json.RawMessage) (digits string, quoted, ok bool) {
 	return string(value), false, value[0] == '-' || '0' <= value[0] && value[0] <= '9'
 }
 
-// isDecimal reports whether a text is digits, with a sign and a fraction or without.
+// isDecimal reports whether a text is digits with an optional minus sign and an
+// optional fraction.
 func isDecimal(s string) bool {
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
 	return isDigits(whole) && (!point || isDigits(fraction))

@@ -13,7 +13,7 @@ import (
 func TestServer_creates_an_invoice(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name, body, contentType string // KEY stands for the server's key
+		name, body, contentType string // KEY is replaced by the server's key
 		want                    gatewaytest.Invoice
 	}{
 		{
@@ -41,7 +41,7 @@ func TestServer_creates_an_invoice(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			got := ask(t, s, "POST", "/api/invoice/create", strings.ReplaceAll(tt.body, "KEY", s.APIKey), "Content-Type", tt.contentType)
+			got := mustTry(t, s, "POST", "/api/invoice/create", strings.ReplaceAll(tt.body, "KEY", s.APIKey), "Content-Type", tt.contentType)
 			assert.Equal(t, 201, got.status, got.body)
 			require.Len(t, s.Invoices(), 1)
 			made := s.Invoices()[0]
@@ -90,12 +90,12 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		{"price is a word", with(`"10"`, `"ten"`), 400, "price is not valid"},
 		{"price has an exponent in a string", with(`"10"`, `"1e1"`), 400, "price is not valid"},
 		{"price ends in a point", with(`"10"`, `"1."`), 400, "price is not valid"},
-		{"price has no whole", with(`"10"`, `".5"`), 400, "price is not valid"},
+		{"price has no integer part", with(`"10"`, `".5"`), 400, "price is not valid"},
 		{"amount is true", with(`"1"`, `true`), 400, "amount is not valid"},
 		{"currency is a number", with(`{`, `{"baseCurrency":1,`), 400, "baseCurrency is not valid"},
 		{"coin is null", with(`{`, `{"coinSymbol":null,`), 400, "coinSymbol is not valid"},
 		{"network is an object", with(`{`, `{"networkName":{},`), 400, "networkName is not valid"},
-		{"two faults, the first by name", with(`"10"`, `"x","zzz":1`), 400, "price is not valid"},
+		{"two mistakes, the first by name", with(`"10"`, `"x","zzz":1`), 400, "price is not valid"},
 		{"64 KiB and a byte", good + strings.Repeat(" ", 64<<10+1-len(good)-len("test-key-")-32+len("KEY")), 413, "the body is too large"},
 	}
 	for _, tt := range tests {
@@ -111,7 +111,7 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 	}
 }
 
-// quote writes a message as JSON does.
+// quote returns a message as a JSON string.
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
 
 func TestServer_accepts_64_KiB(t *testing.T) {
@@ -129,7 +129,7 @@ func TestServer_refuses_other_media_types(t *testing.T) {
 		t.Run(contentType, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			got := ask(t, s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", contentType)
+			got := mustTry(t, s, "POST", "/api/invoice/create", invoice(s, "o", ""), "Content-Type", contentType)
 			assert.Equal(t, 415, got.status)
 			assert.JSONEq(t, errorBody("Content-Type must be application/json"), got.body)
 			assert.Empty(t, s.Invoices())
@@ -137,7 +137,7 @@ func TestServer_refuses_other_media_types(t *testing.T) {
 	}
 }
 
-// A body that ends before its Content-Length commits nothing.
+// A body shorter than its Content-Length creates no invoice.
 func TestServer_refuses_half_a_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -145,9 +145,9 @@ func TestServer_refuses_half_a_body(t *testing.T) {
 	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"+
 		"Content-Length: 1000\r\n\r\n"+body)
 	require.NoError(t, conn.CloseWrite())
-	answer := readAll(t, conn)
-	assert.Contains(t, answer, "HTTP/1.1 400 ")
-	assert.Contains(t, answer, errorBody("the body ended early"))
+	text := readAll(t, conn)
+	assert.Contains(t, text, "HTTP/1.1 400 ")
+	assert.Contains(t, text, errorBody("the body ended early"))
 	assert.Empty(t, s.Invoices())
 	assert.Equal(t, "body", s.Requests()[0].KeyIn)
 }

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// A Request is one entry of the journal, see [Server.Requests]. The server's key
-// and whatever else stood in the place of a key read "[REDACTED]" in it.
+// A Request is one entry of the journal, see [Server.Requests]. In it, the
+// server's key and any other value in the place of a key are "[REDACTED]".
 type Request struct {
-	Operation Operation   // what the request was for; empty for an unknown route
+	Operation Operation   // the operation; empty for an unknown route
 	Method    string      // the HTTP method
-	Target    string      // the request target as it was sent, before any decoding
+	Target    string      // the request target as sent, not decoded
 	Header    http.Header // the headers
-	Body      []byte      // the body; a body over 64 KiB is not kept
-	KeyIn     string      // where a key was: "header", "body" (of an invoice) or "" for nowhere
+	Body      []byte      // the body; empty if it is larger than 64 KiB
+	KeyIn     string      // where the key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
-	Status    int         // the status of the answer; 0 as long as there is none
-	Fault     string      // the name of the [Fault] the request met, "rate limit" (see [Server.SetRateLimit]) or ""
+	Status    int         // the status of the response; 0 until there is one
+	Fault     string      // the name of the [Fault] that the request met, "rate limit" (see [Server.SetRateLimit]) or ""
 	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
 // Requests returns a copy of the journal: every request that has arrived, oldest
-// first, one that is still stalled included. The headers stand in it from
-// the start, Body, KeyIn and KeyOK once the body has been read, Status
-// before the answer leaves.
+// first, including those still in progress. Header is set on arrival, Body, KeyIn
+// and KeyOK once the body has been read, and Status before the response is sent.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,9 +36,9 @@ func (s *Server) Requests() []Request {
 	return all
 }
 
-// arrive enters a request in the journal and finds the trouble that waits for it.
-// Both happen under one lock: the journal's order is the order of the troubles.
-func (s *Server) arrive(c *call) (*Request, Fault) {
+// record enters a request in the journal and takes its fault from the queue. Both
+// happen under one lock, so that the journal has the order of the faults.
+func (s *Server) record(c *call) (*Request, Fault) {
 	entry := &Request{
 		Operation: c.op,
 		Method:    c.r.Method,
@@ -49,10 +48,10 @@ func (s *Server) arrive(c *call) (*Request, Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry.At = s.now()
-	trouble := s.nextFault(c.op, entry.At)
-	entry.Fault = trouble.name
+	fault := s.nextFault(c.op, entry.At)
+	entry.Fault = fault.name
 	s.journal = append(s.journal, entry)
-	return entry, trouble
+	return entry, fault
 }
 
 // identify finds the key in a request whose body has been read, and completes

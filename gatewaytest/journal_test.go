@@ -17,13 +17,13 @@ import (
 func TestServer_Requests(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	ask(t, s, "GET", "/api/exchange-rate?a=b%20c", "")
-	ask(t, s, "GET", "/api/exchange-rate", "", "x-api-key", "wrong")
+	mustTry(t, s, "GET", "/api/exchange-rate?a=b%20c", "")
+	mustTry(t, s, "GET", "/api/exchange-rate", "", "x-api-key", "wrong")
 	get(t, s, "/api/exchange-rate")
 	post(s, invoice(s, "o-1", ""))
 	post(s, `{"apikey":"wrong"}`)
-	ask(t, s, "POST", "/api/invoice/create", `{}`, "x-api-key", s.APIKey, "Content-Type", "application/json")
-	ask(t, s, "GET", "/elsewhere", "")
+	mustTry(t, s, "POST", "/api/invoice/create", `{}`, "x-api-key", s.APIKey, "Content-Type", "application/json")
+	mustTry(t, s, "GET", "/elsewhere", "")
 
 	type row struct {
 		op             gatewaytest.Operation
@@ -64,7 +64,7 @@ func TestServer_journal_is_a_copy(t *testing.T) {
 	assert.True(t, strings.HasPrefix(string(theirs.Body), "{"))
 }
 
-func TestServer_journal_keeps_no_huge_body(t *testing.T) {
+func TestServer_journal_omits_large_bodies(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	post(s, strings.Repeat(" ", 64<<10+1))
@@ -72,9 +72,9 @@ func TestServer_journal_keeps_no_huge_body(t *testing.T) {
 	assert.Empty(t, s.Requests()[0].Body)
 }
 
-// TestServer_hides_the_key sends the key in every place and spelling, and looks
-// for it in everything that a test might print.
-func TestServer_hides_the_key(t *testing.T) {
+// TestServer_redacts_the_key sends the key in every place and spelling, and
+// searches everything that a test might print for it.
+func TestServer_redacts_the_key(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	key := s.APIKey
@@ -89,7 +89,7 @@ func TestServer_hides_the_key(t *testing.T) {
 	get(t, s, "/api/balance/")
 	get(t, s, "/api/balance/?apiKey="+key+"&coinSymbol="+percent+"#"+key)
 	get(t, s, "/api/networks-coins/"+halfPercent)
-	ask(t, s, "GET", "/"+percent, key, "Authorization", "Bearer "+key, "Cookie", "k="+key, "X-Other", "a "+key, "X-Again", percent)
+	mustTry(t, s, "GET", "/"+percent, key, "Authorization", "Bearer "+key, "Cookie", "k="+key, "X-Other", "a "+key, "X-Again", percent)
 	for _, body := range []string{
 		invoice(s, "o", ""),
 		invoice(s, key, ""),
@@ -124,8 +124,8 @@ func TestServer_hides_the_key(t *testing.T) {
 	assert.Equal(t, "/gateway/api/networks-coins/[REDACTED]", s.Requests()[2].Target)
 }
 
-// Whatever stands in the place of a key is hidden too: it may be a real one.
-func TestServer_hides_other_keys(t *testing.T) {
+// Any value in the place of a key is redacted too: it may be a real key.
+func TestServer_redacts_other_keys(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body, want string }{
 		{"apiKey", `{"apiKey":"secret","price":1}`, `{"apiKey":"[REDACTED]","price":1}`},
@@ -140,26 +140,26 @@ func TestServer_hides_other_keys(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			ask(t, s, "POST", "/api/invoice/create?x=1&api_key=secret&y=2", tt.body, "x-api-key", "secret",
+			mustTry(t, s, "POST", "/api/invoice/create?x=1&api_key=secret&y=2", tt.body, "x-api-key", "secret",
 				"Authorization", "Basic c2VjcmV0", "Cookie", "")
 			r := s.Requests()[0]
 			assert.Equal(t, tt.want, string(r.Body))
 			assert.Equal(t, "/gateway/api/invoice/create?x=1&api_key=[REDACTED]&y=2", r.Target)
 			assert.Equal(t, []string{"[REDACTED]"}, r.Header["X-Api-Key"])
 			assert.Equal(t, []string{"[REDACTED]"}, r.Header["Authorization"])
-			assert.Equal(t, []string{""}, r.Header["Cookie"], "nothing was sent, so nothing is hidden")
+			assert.Equal(t, []string{""}, r.Header["Cookie"], "an empty value is not redacted")
 		})
 	}
 }
 
-// A request is in the journal although its body is still on the way.
+// The journal has a request before its body has arrived.
 func TestServer_journal_at_arrival(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n"+
 		"Content-Type: application/json\r\n\r\n")
 	for len(s.Requests()) == 0 {
-		// The server is another goroutine, and tells nobody.
+		// The server records the request in another goroutine, without notice.
 	}
 	early := s.Requests()[0]
 	assert.Equal(t, gatewaytest.OpCreateInvoice, early.Operation)

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// A limit is how many requests the server answers in a window of its clock. The
-// zero limit is none.
+// A limit is the number of requests that the server admits in a window of its
+// clock. The zero limit admits all.
 type limit struct {
 	requests int
 	per      time.Duration
 	end      time.Time // of the window
-	left     int       // how many requests the window still has room for
+	left     int       // the number of requests that the window still admits
 }
 
-// SetRateLimit lets the server answer so many requests in each window of its clock
-// (see [Server.Now]) and refuse the rest of them with 429, the documented error
-// envelope and a Retry-After: the whole seconds until the window ends, rounded
-// up. A window lasts as long as per says and begins with the first request after
-// the one before it. Requests of every kind count.
+// SetRateLimit limits the server to the given number of requests in each window
+// of its clock (see [Server.Now]). It refuses the others with status 429, the
+// documented error envelope and a Retry-After header: the seconds until the
+// window ends, rounded up. The duration of a window is per; it begins with the
+// first request after the end of the previous one. Requests of every kind count.
 //
-// A request that is refused is not carried out. It stands in the journal with
-// status 429 and "rate limit" for its trouble; those that were injected wait for
-// a request that is let in.
+// A refused request is not carried out. The journal records it with status 429
+// and the fault "rate limit"; injected faults stay queued for a request that is
+// admitted.
 //
-// Every call replaces the limit of the one before and begins anew; 0 requests
-// turn it off, whatever per is. SetRateLimit panics when requests is negative, and
-// when there are some and per is not above zero.
+// Each call replaces the previous limit and starts a new window. The limit is off
+// when requests is 0, whatever per is. SetRateLimit panics if requests is
+// negative, or if it is positive and per is not.
 func (s *Server) SetRateLimit(requests int, per time.Duration) {
 	if requests < 0 || requests > 0 && per <= 0 {
 		panic(fmt.Sprintf("gatewaytest: SetRateLimit with %d requests in %v, want 0 or more in more than 0s", requests, per))
@@ -38,8 +38,8 @@ func (s *Server) SetRateLimit(requests int, per time.Duration) {
 	s.limit = limit{requests: requests, per: per}
 }
 
-// admit counts a request. For one too many it returns how long the window lasts
-// from now, for others 0.
+// admit counts a request. It returns 0 for one that is admitted and otherwise the
+// time until the window ends.
 func (l *limit) admit(now time.Time) time.Duration {
 	if l.requests == 0 {
 		return 0
@@ -54,10 +54,10 @@ func (l *limit) admit(now time.Time) time.Duration {
 	return 0
 }
 
-// overLimit is the trouble of a request that has that long, which is above zero,
-// to wait.
+// overLimit is the fault of a request over the limit. The wait until the window
+// ends is above zero.
 func overLimit(wait time.Duration) Fault {
-	t := Refuse(http.StatusTooManyRequests, "too many requests")
-	t.name = "rate limit"
-	return t.RetryAfter(strconv.FormatInt(int64((wait-1)/time.Second)+1, 10))
+	f := Refuse(http.StatusTooManyRequests, "too many requests")
+	f.name = "rate limit"
+	return f.RetryAfter(strconv.FormatInt(int64((wait-1)/time.Second)+1, 10))
 }

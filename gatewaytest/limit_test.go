@@ -12,7 +12,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// rates asks for the exchange rates n times and returns the statuses.
+// rates requests the exchange rates n times and returns the statuses.
 func rates(t *testing.T, s *gatewaytest.Server, n int) []int {
 	t.Helper()
 	transport := s.Transport()
@@ -36,14 +36,14 @@ func TestServer_SetRateLimit(t *testing.T) {
 		<-time.After(time.Minute - 1)
 		assert.Equal(t, []int{200, 429, 429}, rates(t, s, 3))
 		<-time.After(1)
-		assert.Equal(t, []int{200, 200, 429}, rates(t, s, 3), "a new window, with room for all")
+		assert.Equal(t, []int{200, 200, 429}, rates(t, s, 3), "a new window")
 		s.Advance(time.Minute)
 		assert.Equal(t, []int{200, 200, 429}, rates(t, s, 3), "by the server's clock")
 
 		s.SetRateLimit(1, time.Hour)
-		assert.Equal(t, []int{200, 429}, rates(t, s, 2), "anew")
+		assert.Equal(t, []int{200, 429}, rates(t, s, 2), "a new limit starts a new window")
 		s.ClearFaults()
-		assert.Equal(t, []int{429}, rates(t, s, 1), "it is no trouble")
+		assert.Equal(t, []int{429}, rates(t, s, 1), "the limit is not a fault")
 		s.SetRateLimit(0, 0)
 		assert.Equal(t, []int{200, 200, 200}, rates(t, s, 3), "off")
 	})
@@ -88,24 +88,24 @@ func TestServer_SetRateLimit_refusal(t *testing.T) {
 	}
 }
 
-// Requests of every kind count, and only those that are let in meet trouble.
+// Requests of every kind count, and only those that are admitted meet a fault.
 func TestServer_SetRateLimit_counts(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.SetRateLimit(3, time.Hour)
 	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "later"))
 	assert.Equal(t, 404, get(t, s, "/elsewhere").status)
-	assert.Equal(t, 401, ask(t, s, "GET", "/api/balance/", "").status)
+	assert.Equal(t, 401, mustTry(t, s, "GET", "/api/balance/", "").status)
 	s.InjectFault(gatewaytest.OpBalance, 2, gatewaytest.Refuse(418, ""))
 	assert.Equal(t, 418, get(t, s, "/api/balance/").status)
 	assert.Equal(t, 429, get(t, s, "/api/balance/").status)
 	assert.Equal(t, 429, get(t, s, "/elsewhere").status)
 	s.Advance(time.Hour)
-	assert.Equal(t, 418, get(t, s, "/api/balance/").status, "it has waited")
+	assert.Equal(t, 418, get(t, s, "/api/balance/").status, "it stayed queued")
 	assert.Equal(t, 200, get(t, s, "/api/balance/").status)
 }
 
-func TestServer_SetRateLimit_impossible(t *testing.T) {
+func TestServer_SetRateLimit_invalid(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, tt := range []struct {

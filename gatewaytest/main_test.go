@@ -17,11 +17,11 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// TestMain sees that the servers of all tests have left no goroutine.
+// TestMain fails if the servers of the tests leave a goroutine behind.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	left := ""
-	for range 100_000 { // a goroutine that has said goodbye still needs a moment to go
+	for range 100_000 { // a goroutine that is done may not have exited yet
 		var stacks strings.Builder
 		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
 		left = stacks.String()
@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// A reply is an answer as a plain HTTP client sees it. Err is what went wrong on
-// the way to it, or while its body was read.
-type reply struct {
+// A response is what a plain HTTP client receives. Its err is the error of the
+// request or of reading the body.
+type response struct {
 	status int
 	header http.Header
 	body   string
@@ -51,54 +51,54 @@ func start(t *testing.T) *gatewaytest.Server {
 	return s
 }
 
-// try sends one request, with pairs of header names and values, on a connection
-// of its own, and follows no redirect.
-func try(s *gatewaytest.Server, method, path, body string, headers ...string) reply {
+// try sends one request, with pairs of header names and values, on its own
+// connection, and follows no redirect.
+func try(s *gatewaytest.Server, method, path, body string, headers ...string) response {
 	return tryBy(&http.Transport{DisableKeepAlives: true}, s, method, path, body, headers...)
 }
 
 // tryBy is try with the connections of a transport.
-func tryBy(transport *http.Transport, s *gatewaytest.Server, method, path, body string, headers ...string) reply {
+func tryBy(transport *http.Transport, s *gatewaytest.Server, method, path, body string, headers ...string) response {
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
 	if err != nil {
-		return reply{err: err}
+		return response{err: err}
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return reply{err: err}
+		return response{err: err}
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return reply{resp.StatusCode, resp.Header, string(text), err}
+	return response{resp.StatusCode, resp.Header, string(text), err}
 }
 
-// ask is try for a request that has to be answered in full.
-func ask(t *testing.T, s *gatewaytest.Server, method, path, body string, headers ...string) reply {
+// mustTry is try for a request whose response must arrive completely.
+func mustTry(t *testing.T, s *gatewaytest.Server, method, path, body string, headers ...string) response {
 	t.Helper()
 	r := try(s, method, path, body, headers...)
 	require.NoError(t, r.err)
 	return r
 }
 
-// get asks with the server's key in the header.
-func get(t *testing.T, s *gatewaytest.Server, path string) reply {
+// get sends a GET request with the server's key in the header.
+func get(t *testing.T, s *gatewaytest.Server, path string) response {
 	t.Helper()
-	return ask(t, s, "GET", path, "", "x-api-key", s.APIKey)
+	return mustTry(t, s, "GET", path, "", "x-api-key", s.APIKey)
 }
 
-// invoice is the body of a good invoice request; extra is put before its end.
+// invoice returns the body of a valid invoice request; extra precedes its end.
 func invoice(s *gatewaytest.Server, orderID, extra string) string {
 	return fmt.Sprintf(`{"apiKey":%q,"price":"10.50","orderId":%q,"amount":"0.5"%s}`, s.APIKey, orderID, extra)
 }
 
 // post sends an invoice request.
-func post(s *gatewaytest.Server, body string) reply {
+func post(s *gatewaytest.Server, body string) response {
 	return try(s, "POST", "/api/invoice/create", body, "Content-Type", "application/json")
 }
 
@@ -114,7 +114,7 @@ func dial(t *testing.T, s *gatewaytest.Server, text string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// awaitRequests returns once the journal has that many entries whose body was read.
+// awaitRequests returns once the journal has n entries whose body has been read.
 func awaitRequests(s *gatewaytest.Server, n int) {
 	for {
 		read := 0
@@ -130,17 +130,17 @@ func awaitRequests(s *gatewaytest.Server, n int) {
 	}
 }
 
-// errorBody is the documented error envelope with a message.
+// errorBody returns the documented error envelope with a message.
 func errorBody(message string) string {
 	return fmt.Sprintf(`{"message":%q,"result":[],"meta":{}}`, message)
 }
 
-// successBody is the documented envelope with a result.
+// successBody returns the documented envelope with a result.
 func successBody(result string) string {
 	return fmt.Sprintf(`{"message":"Operation was successful.","result":%s,"meta":{}}`, result)
 }
 
-// isCut reports whether an error is a connection that ended too early.
+// isCut reports whether an error means that the connection ended early.
 func isCut(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -7,16 +7,16 @@ import (
 	"net/http"
 )
 
-// NewMemoryServer starts a server without a network and returns it. It is the
-// server of [NewServer] in everything but its connections, which are pipes in
-// memory (see [net.Pipe]): no URL leads to it, only the transport of
-// [Server.Transport]. Its URL is "http://localhost/gateway", for clients that
-// want plain http to stay on this machine. The caller calls [Server.Close] when
+// NewMemoryServer starts a server without a network and returns it. It differs
+// from the server of [NewServer] only in its connections, which are pipes in
+// memory (see [net.Pipe]): it is reachable only through [Server.Transport], and
+// not by its URL. The URL is "http://localhost/gateway", for clients that accept
+// plain HTTP on the local host only. The caller must call [Server.Close] when
 // done.
 //
 // Such a server can be used in a bubble of testing/synctest, where a socket
-// cannot; see the package documentation. Make it, use it and close it in the
-// same bubble. A pipe cannot be reset: [Reset] ends it.
+// cannot; see the package documentation. Create it, use it and close it in the
+// same bubble. A pipe cannot be reset: [Reset] closes it.
 func NewMemoryServer() *Server {
 	listener := newPipeListener()
 	return newServer("http://localhost", listener, func(context.Context) (net.Conn, error) {
@@ -24,21 +24,20 @@ func NewMemoryServer() *Server {
 	})
 }
 
-// Transport returns a new transport of which every connection leads to this
-// server, whatever the URL of a request. It is the caller's, who may change it
-// before its first use:
+// Transport returns a new transport that connects to this server, whatever the
+// URL of a request. The caller may modify it before its first use:
 //
 //	gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()})
 //
-// [Server.Close] ends its connections and with them its goroutines, so that
-// there is no need for CloseIdleConnections after it.
+// [Server.Close] closes its connections, which ends its goroutines, so that
+// CloseIdleConnections need not be called.
 func (s *Server) Transport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx) },
 	}
 }
 
-// A pipeListener is where the pipes arrive.
+// A pipeListener accepts the pipes that its dial method creates.
 type pipeListener struct {
 	pipes  chan net.Conn
 	closed chan struct{}
@@ -48,7 +47,7 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{pipes: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// dial makes a pipe, hands one end of it to Accept and returns the other.
+// dial creates a pipe, passes one end of it to Accept and returns the other.
 func (l *pipeListener) dial() (net.Conn, error) {
 	theirs, ours := net.Pipe()
 	select {
@@ -69,7 +68,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements [net.Listener]. It is called once: http.Server sees to that.
+// Close implements [net.Listener]. http.Server calls it once.
 func (l *pipeListener) Close() error {
 	close(l.closed)
 	return nil

@@ -29,13 +29,13 @@ func TestNewMemoryServer(t *testing.T) {
 		for s, status := range map[*gatewaytest.Server]int{one: 200, other: 401} {
 			got := tryBy(s.Transport(), s, "GET", "/api/balance/", "", "x-api-key", one.APIKey)
 			require.NoError(t, got.err)
-			assert.Equal(t, status, got.status, "each transport leads to its own server")
+			assert.Equal(t, status, got.status, "each transport connects to its own server")
 		}
 		assert.Equal(t, one.Catalog(), other.Catalog())
 	})
 }
 
-// The transport of a server with a port leads there, whatever the URL.
+// The transport of a server with a port connects to it, whatever the URL.
 func TestServer_Transport(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -53,12 +53,12 @@ func TestServer_Transport(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Every trouble is to be had in a bubble, and takes the time that it says.
-func TestNewMemoryServer_troubles(t *testing.T) {
+// Every fault works in a bubble, and takes exactly its time.
+func TestNewMemoryServer_faults(t *testing.T) {
 	t.Parallel()
 	isTimeout := func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 	for _, tt := range []struct {
-		trouble  gatewaytest.Fault
+		fault    gatewaytest.Fault
 		status   int
 		err      func(error) bool
 		invoices int
@@ -78,11 +78,11 @@ func TestNewMemoryServer_troubles(t *testing.T) {
 		{gatewaytest.CommitThenDrop(), 0, isCut, 1, 0},
 		{gatewaytest.Drift(), 201, nil, 1, 0},
 	} {
-		t.Run(tt.trouble.String(), func(t *testing.T) {
+		t.Run(tt.fault.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := startInMemory(t)
-				s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+				s.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault)
 				client := &http.Client{Transport: s.Transport(), Timeout: time.Hour, CheckRedirect: func(*http.Request, []*http.Request) error {
 					return http.ErrUseLastResponse
 				}}
@@ -99,14 +99,14 @@ func TestNewMemoryServer_troubles(t *testing.T) {
 				assert.Len(t, s.Invoices(), tt.invoices)
 				synctest.Wait()
 				status, err = order(client, s)
-				require.NoError(t, err, "the trouble has passed")
+				require.NoError(t, err, "the fault has passed")
 				assert.Equal(t, 201, status)
 			})
 		})
 	}
 }
 
-// order asks for an invoice, and reads the answer to its end.
+// order requests an invoice, and reads the response to its end.
 func order(client *http.Client, s *gatewaytest.Server) (status int, err error) {
 	resp, err := client.Post(s.URL+"/api/invoice/create", "application/json", strings.NewReader(invoice(s, "o", "")))
 	if err != nil {
@@ -117,8 +117,8 @@ func order(client *http.Client, s *gatewaytest.Server) (status int, err error) {
 	return resp.StatusCode, err
 }
 
-// A pipe holds nothing back, so whoever writes waits for a reader: a body that is
-// refused before it has been read must not make both sides wait.
+// A pipe has no buffer, so that a write waits for a read: a body that is refused
+// before it has been read must not block both sides.
 func TestNewMemoryServer_large_request(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{64<<10 + 1, 300 << 10, 4 << 20} {
@@ -131,7 +131,7 @@ func TestNewMemoryServer_large_request(t *testing.T) {
 	}
 }
 
-// Connections stay open for as long as nothing happens, and are used again.
+// Idle connections stay open and are reused.
 func TestNewMemoryServer_idle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestNewMemoryServer_idle(t *testing.T) {
 	})
 }
 
-// Close ends idle connections, those that wait, and those that never said
-// anything. A goroutine that stays behind would fail the bubble.
+// Close ends connections that are idle, that wait, and that never sent a byte. A
+// goroutine that remains would fail the bubble.
 func TestNewMemoryServer_Close(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,20 +179,20 @@ func TestNewMemoryServer_Close(t *testing.T) {
 		_, err = silent.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
 		assert.Zero(t, time.Since(begun))
-		assert.Len(t, s.Requests(), 3, "the journal stays")
+		assert.Len(t, s.Requests(), 3, "Close keeps the journal")
 
 		got := tryBy(transport, s, "GET", "/api/exchange-rate", "")
 		require.ErrorContains(t, got.err, "dial pipe gatewaytest: the server is closed")
 	})
 }
 
-// A client that leaves releases its handler.
-func TestNewMemoryServer_client_leaves(t *testing.T) {
+// A client that disconnects releases its handler.
+func TestNewMemoryServer_disconnect(t *testing.T) {
 	t.Parallel()
-	for _, trouble := range []gatewaytest.Fault{gatewaytest.Stall(), gatewaytest.SlowBody(time.Hour), gatewaytest.HugeBody(1 << 60)} {
+	for _, fault := range []gatewaytest.Fault{gatewaytest.Stall(), gatewaytest.SlowBody(time.Hour), gatewaytest.HugeBody(1 << 60)} {
 		synctest.Test(t, func(t *testing.T) {
 			s := startInMemory(t)
-			s.InjectFault(gatewaytest.AnyOperation, 1, trouble)
+			s.InjectFault(gatewaytest.AnyOperation, 1, fault)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var waiting sync.WaitGroup
@@ -214,7 +214,7 @@ func TestNewMemoryServer_client_leaves(t *testing.T) {
 	}
 }
 
-// Everything at once without a network, for the race detector.
+// Concurrent use without a network, for the race detector.
 func TestNewMemoryServer_concurrent_use(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

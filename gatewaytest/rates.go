@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Rate is what one unit of a coin is worth in USD and in EUR. Its JSON form is
+// A Rate is the price of one unit of a coin in USD and in EUR. Its JSON form is
 // an invention, see [RatesAsRecords].
 type Rate struct {
 	Symbol string `json:"symbol"`
@@ -20,9 +20,9 @@ func (s *Server) Rates() []Rate {
 	return slices.Clone(s.rates)
 }
 
-// SetRate sets what a coin is worth, and adds the coin to the rates when they
-// lack it. The texts are served as given; an empty one leaves that rate out, and
-// two empty ones take the coin away.
+// SetRate sets the rates of a coin, and adds the coin if it has none yet. The
+// texts are served as given. An empty text omits that rate; two empty texts
+// remove the coin.
 func (s *Server) SetRate(symbol, usd, eur string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,8 @@ func (s *Server) SetRate(symbol, usd, eur string) {
 	}
 }
 
-// rateBody is the result of the exchange rates in the shape that is set. The lock
-// is held.
+// rateBody returns the result of the exchange rates in the current shape. The
+// lock is held.
 func (s *Server) rateBody() any {
 	switch s.shapes["rates"] {
 	case RatesAsNumbers:
@@ -66,8 +66,8 @@ func (s *Server) rateBody() any {
 	}
 }
 
-// rateRecords writes each rate as an object: the coin under the name that label
-// gives, the rates under usd and eur.
+// rateRecords returns each rate as an object: label returns the name and value of
+// its coin; the rates have the names usd and eur.
 func (s *Server) rateRecords(usd, eur string, form func(string) any, label func(Rate) (string, any)) []map[string]any {
 	records := []map[string]any{}
 	for _, r := range s.rates {
@@ -101,7 +101,7 @@ func number(s string) any {
 	return s
 }
 
-// seedRates are the rates a server starts with: invented, plausible, never updated.
+// seedRates returns the initial rates of a server: invented, plausible and fixed.
 func seedRates() []Rate {
 	return []Rate{
 		{"BTC", "64250.18", "59310.72"},

@@ -10,14 +10,14 @@ import (
 	"unicode/utf16"
 )
 
-// redacted stands where a key stood.
+// redacted replaces a key.
 const redacted = "[REDACTED]"
 
-// A redactor hides one key in every spelling, and whatever stands where a key
-// belongs: a merchant may have sent a real key to a stand-in by mistake.
+// A redactor redacts one key in every spelling, and every value in the place of a
+// key: a merchant may send a real key to a stand-in by mistake.
 type redactor struct {
 	key   *regexp.Regexp // the key itself
-	field *regexp.Regexp // a member apiKey of a JSON text that may be broken
+	field *regexp.Regexp // a member apiKey of a JSON text, valid or not
 	query *regexp.Regexp // a parameter apiKey of a query
 }
 
@@ -51,19 +51,19 @@ func spellings(key string) string {
 	return pattern.String()
 }
 
-// target returns a URL, or a text that may have one, without keys.
+// target returns a copy of a URL, or of a text that may contain one, without keys.
 func (r redactor) target(s string) string {
 	return r.key.ReplaceAllLiteralString(r.query.ReplaceAllString(s, "${1}"+redacted), redacted)
 }
 
-// body returns a copy of a JSON text, which may be broken, without keys.
+// body returns a copy of a JSON text, valid or not, without keys.
 func (r redactor) body(b []byte) []byte {
 	b = r.field.ReplaceAll(b, []byte(`${1}"`+redacted+`"`))
 	return r.key.ReplaceAllLiteral(b, []byte(redacted))
 }
 
-// header returns a copy in which the headers that carry credentials have no
-// value, and the others no key.
+// header returns a copy in which the values of the credential headers are
+// redacted, and the keys in the others.
 func (r redactor) header(h http.Header) http.Header {
 	h = h.Clone()
 	for name, values := range h {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// An Operation names one of the things the service does. A request to an unknown
-// route has the empty Operation.
+// An Operation is the name of an operation of the service. The Operation of a
+// request to an unknown route is empty.
 type Operation string
 
 // The operations of the service.
@@ -19,7 +19,7 @@ const (
 	OpCoinNetwork Operation = "coin_network"
 	// OpCoinNetworkBySymbol is the lookup by symbol,
 	// GET /api/networks-coins/{coinSymbol}/{networkName}. It is also
-	// GET /api/networks-coins/{coinSymbol} when the catalogue has a coin of that
+	// GET /api/networks-coins/{coinSymbol} when the catalog has a coin of that
 	// symbol; the same path is [OpCoinNetwork] otherwise.
 	OpCoinNetworkBySymbol Operation = "coin_network_by_symbol"
 	// OpExchangeRates is GET /api/exchange-rate.
@@ -31,28 +31,28 @@ const (
 	// OpWithdrawal is GET /api/withdrawal/inquiry/{withdrawRequestId}.
 	OpWithdrawal Operation = "withdrawal"
 
-	// AnyOperation stands for every request, one to an unknown route included.
+	// AnyOperation matches every request, including one to an unknown route.
 	AnyOperation Operation = "any"
 )
 
-// maxBody is how much of a request body the server accepts.
+// maxBody is the largest request body that the server accepts, in bytes.
 const maxBody = 64 << 10
 
-// A call is one request and what the server has made of it so far.
+// A call is one request and what the server has found out about it so far.
 type call struct {
 	op   Operation
 	args []string // the path parameters, decoded
 	r    *http.Request
 
 	body    []byte
-	readErr error // why the body is not whole
+	readErr error // why the body is incomplete
 	fields  object
 	bodyErr string // why the body is not a JSON object
 	keyIn   string
 	keyOK   bool
 }
 
-// route finds out which operation a request is for.
+// route determines the operation that a request is for.
 func (s *Server) route(r *http.Request) *call {
 	c := &call{r: r}
 	c.op, c.args = match(r.URL.EscapedPath())
@@ -88,8 +88,8 @@ func match(path string) (Operation, []string) {
 	return "", nil
 }
 
-// fits reports whether the segments are those of the pattern, and returns what
-// stands at its {}.
+// fits reports whether the segments match the pattern, and returns the segments
+// at its placeholders, {}.
 func fits(pattern, segments []string) (args []string, ok bool) {
 	if len(pattern) != len(segments) {
 		return nil, false
@@ -105,7 +105,7 @@ func fits(pattern, segments []string) (args []string, ok bool) {
 	return args, true
 }
 
-// readBody reads the body, or one byte more of it than the server accepts.
+// readBody reads the body, up to one byte more than the server accepts.
 func (c *call) readBody() {
 	c.body, c.readErr = io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
 	if c.op == OpCreateInvoice && len(c.body) <= maxBody {
@@ -113,8 +113,8 @@ func (c *call) readBody() {
 	}
 }
 
-// carryOut does the work of an operation and returns its answer.
-func (s *Server) carryOut(c *call) answer {
+// carryOut carries an operation out and returns its response.
+func (s *Server) carryOut(c *call) response {
 	if c.op == "" {
 		return failure(http.StatusNotFound, "no such route")
 	}
@@ -123,15 +123,15 @@ func (s *Server) carryOut(c *call) answer {
 		method = http.MethodPost
 	}
 	if c.r.Method != method {
-		a := failure(http.StatusMethodNotAllowed, "method not allowed")
-		a.allow = method
-		return a
+		resp := failure(http.StatusMethodNotAllowed, "method not allowed")
+		resp.allow = method
+		return resp
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch c.op {
 	case OpCoinNetworks:
-		return success(http.StatusOK, s.catalogue)
+		return success(http.StatusOK, s.catalog)
 	case OpCoinNetwork:
 		return s.coinNetwork(c.args[0])
 	case OpCoinNetworkBySymbol:
@@ -147,14 +147,14 @@ func (s *Server) carryOut(c *call) answer {
 	}
 }
 
-// refuseHeaderKey returns the refusal of a request whose header has no key, or
-// a wrong one.
-func (c *call) refuseHeaderKey() (a answer, refused bool) {
+// refuseHeaderKey returns the refusal of a request whose header has no key or a
+// wrong one.
+func (c *call) refuseHeaderKey() (resp response, refused bool) {
 	switch {
 	case c.keyIn == "":
 		return failure(http.StatusUnauthorized, "x-api-key header is required"), true
 	case !c.keyOK:
 		return failure(http.StatusUnauthorized, "x-api-key is not valid"), true
 	}
-	return answer{}, false
+	return response{}, false
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// The record below has every field the interface names, with the interface's
-// own spelling and types.
+// usdtOnTron has every documented field, with the documented names and types.
 const usdtOnTron = `{
 	"id": "8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b",
 	"withdrawalFee": "1",
@@ -65,7 +64,7 @@ func pair() gatewaytest.CoinNetwork {
 	}
 }
 
-func TestServer_answers(t *testing.T) {
+func TestServer_responds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	withSlash := pair()
@@ -125,7 +124,7 @@ func TestServer_answers(t *testing.T) {
 			headers = []string{"x-api-Key", tt.key}
 		}
 		before := len(s.Requests())
-		got := ask(t, s, tt.method, tt.path, "", headers...)
+		got := mustTry(t, s, tt.method, tt.path, "", headers...)
 		entry := s.Requests()[before]
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +142,7 @@ func TestServer_outside_its_prefix(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.URL = strings.TrimSuffix(s.URL, "/gateway")
-	got := ask(t, s, "GET", "/api/networks-coins", "")
+	got := mustTry(t, s, "GET", "/api/networks-coins", "")
 	assert.Equal(t, 404, got.status)
 	assert.JSONEq(t, errorBody("no such route"), got.body)
 }
@@ -151,9 +150,9 @@ func TestServer_outside_its_prefix(t *testing.T) {
 func TestServer_allow(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	assert.Equal(t, "GET", ask(t, s, "DELETE", "/api/balance/", "").header.Get("Allow"))
-	assert.Equal(t, "POST", ask(t, s, "PUT", "/api/invoice/create", "").header.Get("Allow"))
-	assert.Equal(t, 405, ask(t, s, "HEAD", "/api/exchange-rate", "").status)
+	assert.Equal(t, "GET", mustTry(t, s, "DELETE", "/api/balance/", "").header.Get("Allow"))
+	assert.Equal(t, "POST", mustTry(t, s, "PUT", "/api/invoice/create", "").header.Get("Allow"))
+	assert.Equal(t, 405, mustTry(t, s, "HEAD", "/api/exchange-rate", "").status)
 	assert.Empty(t, get(t, s, "/api/balance/").header.Get("Allow"))
 }
 
@@ -168,7 +167,7 @@ func TestServer_identifier_before_symbol(t *testing.T) {
 	assert.Equal(t, gatewaytest.OpCoinNetwork, s.Requests()[0].Operation)
 }
 
-func TestServer_empty_catalogue(t *testing.T) {
+func TestServer_empty_catalog(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.SetCatalog(nil)

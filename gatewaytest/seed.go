@@ -2,27 +2,27 @@ package gatewaytest
 
 import "crypto/sha256"
 
-// The timestamps of the catalogue, in the form the service uses.
+// The timestamps of the catalog, in the form the service uses.
 const (
 	seedCreated = "2023-05-14T09:21:43.000Z"
 	seedUpdated = "2024-11-02T16:40:05.000Z"
 )
 
-// seedCatalogue builds the records a server starts with from the two tables below.
-func seedCatalogue() []CoinNetwork {
+// seedCatalog builds the initial records of a server from the two tables below.
+func seedCatalog() []CoinNetwork {
 	coins := map[string]Coin{}
 	for _, c := range seedCoins() {
 		c.ID, c.CreatedAt, c.UpdatedAt = seedID("coin "+c.Symbol), seedCreated, seedUpdated
 		coins[c.Symbol] = c
 	}
-	catalogue := []CoinNetwork{}
+	catalog := []CoinNetwork{}
 	for _, p := range seedPairs() {
 		network := Network{
 			ID: seedID("network " + p.network), Name: p.network, IsActive: true,
 			CreatedAt: seedCreated, UpdatedAt: seedUpdated,
 		}
 		coin := coins[p.symbol]
-		catalogue = append(catalogue, CoinNetwork{
+		catalog = append(catalog, CoinNetwork{
 			ID:             seedID("pair " + p.symbol + " " + p.network),
 			WithdrawalFee:  p.fee,
 			SwapFee:        p.swap,
@@ -41,7 +41,7 @@ func seedCatalogue() []CoinNetwork {
 			Coin:           coin,
 		})
 	}
-	return catalogue
+	return catalog
 }
 
 // seedID derives an identifier in UUID format from a name.
@@ -50,7 +50,7 @@ func seedID(name string) string {
 	return formatID([16]byte(sum[:16]))
 }
 
-// seedCoins are the coins of the catalogue; one of them is inactive.
+// seedCoins are the coins of the catalog; one of them is inactive.
 func seedCoins() []Coin {
 	return []Coin{
 		{Name: "Bitcoin", Symbol: "BTC", Precision: 8, MinAmount: "0.00001000", IsActive: true},
@@ -71,7 +71,7 @@ func seedCoins() []Coin {
 	}
 }
 
-// A seedPair is one row of the catalogue: closed says what it does not allow.
+// A seedPair is one row of the catalog. closed is "deposits", "withdrawals" or "".
 type seedPair struct {
 	symbol, network                    string
 	fee, swap, min, max                string
@@ -79,7 +79,7 @@ type seedPair struct {
 	closed                             string
 }
 
-// seedPairs are the pairs of the catalogue, in the order in which they are listed.
+// seedPairs are the pairs of the catalog, in the order in which they are listed.
 func seedPairs() []seedPair {
 	const bsc = "BNB Smart Chain (BEP20)"
 	return []seedPair{

@@ -14,54 +14,55 @@ import (
 )
 
 // prefix is the path under which the service is mounted, so that a client that
-// forgets the path of its base URL fails loudly.
+// drops the path of its base URL gets 404.
 const prefix = "gateway"
 
-// A Server is a gateway that lives in memory. It is made by [NewServer], and then
-// listens on a loopback port, or by [NewMemoryServer], and then needs no network.
-// It is safe for concurrent use.
+// A Server is a stand-in for the gateway that keeps its state in memory.
+// [NewServer] returns one that listens on a loopback port, [NewMemoryServer] one
+// that uses no network. The zero Server is not usable. A Server is safe for
+// concurrent use.
 type Server struct {
 	// URL is the base URL of the service, of the form http://127.0.0.1:port/gateway
-	// with no trailing slash, or http://localhost/gateway without a network. It is
-	// for reading: changing it changes nothing.
+	// with no trailing slash, or http://localhost/gateway without a network. The
+	// server ignores changes to it.
 	URL string
 
-	// APIKey is the one key that the server accepts. It is made anew for every
-	// server, and is for reading: changing it changes nothing. The journal
-	// and every printed form of the server hide it.
+	// APIKey is the only key that the server accepts. It is random and differs from
+	// server to server. The server ignores changes to it. The journal and every
+	// printed form of the server redact it.
 	APIKey string `json:"-"`
 
 	*state
 }
 
-// The state of a server stands behind a pointer, so that a copy of a Server is
-// the same server, and hides its key just as well.
+// The state of a server is behind a pointer, so that a copy of a Server is the
+// same server and redacts its key as well.
 type state struct {
-	key     string // what APIKey was at the start
+	key     string // the initial APIKey
 	redact  redactor
 	http    *http.Server
 	dial    func(context.Context) (net.Conn, error) // connects to this server
-	closing chan struct{}                           // closed by Close: releases the handlers that wait
-	once    sync.Once                               // closes once
+	closing chan struct{}                           // closed by Close, to release handlers that wait
+	once    sync.Once                               // guards Close
 	served  chan struct{}                           // closed when the accept loop has ended
 	conns   sync.WaitGroup                          // open connections; added to by the accept loop only
 
-	mu          sync.Mutex    // guards what follows; never held while the network is used
-	ahead       time.Duration // of the clock, before time.Now
+	mu          sync.Mutex    // guards the fields below; never held during network I/O
+	ahead       time.Duration // how far the clock is ahead of time.Now
 	limit       limit
 	journal     []*Request
-	troubles    []*injection
+	faults      []*injection
 	shapes      map[string]Shape
-	catalogue   []CoinNetwork
+	catalog     []CoinNetwork
 	rates       []Rate
 	balances    []BalanceEntry
 	withdrawals []*withdrawal
 	invoices    []Invoice
 }
 
-// NewServer starts a server on a loopback port and returns it. The caller calls
-// [Server.Close] when done. Like its namesake in net/http/httptest it panics
-// when it cannot listen.
+// NewServer starts a server on a loopback port and returns it. The caller must
+// call [Server.Close] when done. Like its namesake in net/http/httptest,
+// NewServer panics if it cannot listen.
 func NewServer() *Server {
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -74,7 +75,7 @@ func NewServer() *Server {
 	})
 }
 
-// newServer starts a server on a listener that dial leads to.
+// newServer starts a server on a listener. dial connects to that listener.
 func newServer(origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
 	key := newKey()
 	s := &Server{URL: origin + "/" + prefix, APIKey: key}
@@ -85,7 +86,7 @@ func newServer(origin string, listener net.Listener, dial func(context.Context) 
 		closing:     make(chan struct{}),
 		served:      make(chan struct{}),
 		shapes:      map[string]Shape{},
-		catalogue:   seedCatalogue(),
+		catalog:     seedCatalog(),
 		rates:       seedRates(),
 		balances:    seedBalances(),
 		withdrawals: seedWithdrawals(),
@@ -101,14 +102,14 @@ func newServer(origin string, listener net.Listener, dial func(context.Context) 
 	}
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(listener) // ErrServerClosed, in the end
+		_ = s.http.Serve(listener) // returns ErrServerClosed
 	}()
 	return s
 }
 
-// Close releases stalled requests, closes every connection and waits until all
-// of them have been given up. What the server recorded stays readable. Calling
-// Close again is harmless.
+// Close shuts the server down: it releases stalled requests, closes every
+// connection and waits until all of them are closed. The journal and the state
+// stay readable. Calls of Close after the first do nothing.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.closing)
@@ -119,66 +120,67 @@ func (s *Server) Close() {
 	})
 }
 
-// String names the server by its URL and leaves the key out. It has a value
-// receiver, unlike the rest, for the sake of a copy that is printed.
+// String returns the URL of the server, with its key redacted. It has a value
+// receiver, unlike the other methods, so that it applies to copies too.
 func (s Server) String() string {
 	return fmt.Sprintf("gatewaytest.Server{URL:%q, APIKey:%q}", s.URL, redacted)
 }
 
-// Format prints what [Server.String] returns, whatever the verb, so that a
-// server printed by accident does not show its key.
+// Format implements [fmt.Formatter]. It prints the text of [Server.String]
+// whatever the verb, so that printing a server never reveals its key.
 func (s Server) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, s.String())
 }
 
-// count follows the connections, for Close to wait for.
+// count counts the open connections, for Close to wait for.
 func (s *Server) count(_ net.Conn, state http.ConnState) {
 	if state == http.StateNew {
 		s.conns.Add(1)
 	}
-	if state == http.StateClosed { // nothing here hijacks, so every connection gets there
+	if state == http.StateClosed { // no handler hijacks, so every connection reaches it
 		s.conns.Done()
 	}
 }
 
-// serve takes one request from its arrival to its answer, or to its trouble.
+// serve handles one request: it records it, carries the operation out unless the
+// fault prevents that, and responds as the fault prescribes.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := s.route(r)
-	entry, trouble := s.arrive(c)
+	entry, fault := s.record(c)
 	c.readBody()
 	s.identify(c, entry)
 
-	var a answer
-	if trouble.acts {
-		a = s.carryOut(c)
+	var resp response
+	if fault.carriesOut {
+		resp = s.carryOut(c)
 	}
-	x := exchange{w: w, r: r, closing: s.closing, answered: func(status int) {
+	x := responder{w: w, r: r, closing: s.closing, recordStatus: func(status int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		entry.Status = status
 	}}
 	w.Header().Set("Date", s.Now().UTC().Format(http.TimeFormat))
-	if trouble.retryAfter != "" {
-		w.Header().Set("Retry-After", trouble.retryAfter)
+	if fault.retryAfter != "" {
+		w.Header().Set("Retry-After", fault.retryAfter)
 	}
-	trouble.play(x, a)
+	fault.respond(x, resp)
 }
 
-// newKey makes a key that no one else has.
+// newKey returns a random key.
 func newKey() string {
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // never fails
+	_, _ = rand.Read(random) // cannot fail
 	return "test-key-" + hex.EncodeToString(random)
 }
 
-// newID makes an identifier in UUID format at random.
+// newID returns a random identifier in UUID format.
 func newID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // cannot fail
 	return formatID(b)
 }
 
-// formatID writes sixteen bytes as a version 4 UUID.
+// formatID formats sixteen bytes as a version 4 UUID.
 func formatID(b [16]byte) string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Close returns only after the last handler, also one that takes its time.
+// Close returns only after the last handler, however long that takes.
 func TestServer_Close_waits(t *testing.T) {
 	t.Parallel()
 	s := NewServer()
 	var begun, ended atomic.Bool
-	s.InjectFault(AnyOperation, 1, Fault{name: "linger", play: func(x exchange, _ answer) {
+	s.InjectFault(AnyOperation, 1, Fault{name: "linger", respond: func(x responder, _ response) {
 		begun.Store(true)
 		<-x.closing
 		<-s.served
@@ -37,12 +37,12 @@ func TestServer_Close_waits(t *testing.T) {
 	assert.True(t, ended.Load())
 }
 
-// A client that has sent the beginning of another request can leave unnoticed;
-// Close releases its handler all the same.
+// The disconnect of a client that has sent the beginning of another request may
+// go undetected; Close releases its handler nonetheless.
 func TestStall_until_Close(t *testing.T) {
 	t.Parallel()
 	closing := make(chan struct{})
 	close(closing)
-	x := exchange{r: httptest.NewRequest("GET", "/", nil), closing: closing}
-	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { Stall().play(x, answer{}) })
+	x := responder{r: httptest.NewRequest("GET", "/", nil), closing: closing}
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { Stall().respond(x, response{}) })
 }

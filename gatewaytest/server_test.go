@@ -24,10 +24,10 @@ func TestNewServer(t *testing.T) {
 	assert.NotEqual(t, one.URL, other.URL)
 	assert.Empty(t, one.Requests())
 	assert.Empty(t, one.Invoices())
-	assert.Equal(t, 401, ask(t, one, "GET", "/api/balance/", "", "x-api-key", other.APIKey).status)
+	assert.Equal(t, 401, mustTry(t, one, "GET", "/api/balance/", "", "x-api-key", other.APIKey).status)
 }
 
-// Everything at once: the race detector watches, and nothing is lost.
+// Concurrent use, for the race detector; no request is lost.
 func TestServer_concurrent_use(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -72,8 +72,8 @@ func TestServer_concurrent_use(t *testing.T) {
 	}
 }
 
-// The package is a reading of the interface of its own: it has nothing from the
-// client, nothing from elsewhere, and nothing that belongs into tests only.
+// The package implements the interface independently: it imports neither the
+// client nor a third-party package, nor a package for tests only.
 func TestPackage_imports(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A Shape is one way to write a result that the service does not describe. Every
-// one of them is an invention of this package: the real service may use any of
-// them, or none. [Server.SetShape] switches between the shapes of one result.
+// A Shape is a JSON form of a result whose form is not documented. All shapes are
+// inventions of this package: the real service may use any of them, or none.
+// [Server.SetShape] switches between the shapes of one result.
 type Shape string
 
 // Invented results of a lookup by identifier, or by symbol and network.
@@ -34,12 +34,12 @@ const (
 	// It is the default.
 	RatesAsRecords Shape = "rates/records"
 	// RatesAsNumbers is an invention: [{"symbol":"BTC","usd":1.5,"eur":1.4}]. A rate
-	// that is no JSON number stays a string.
+	// that is not a JSON number stays a string.
 	RatesAsNumbers Shape = "rates/numbers"
 	// RatesUpperCase is an invention: [{"currency":"BTC","USD":"1.5","EUR":"1.4"}].
 	RatesUpperCase Shape = "rates/upper"
 	// RatesWithCoin is an invention: [{"coin":{...},"usd":"1.5","eur":"1.4"}] with
-	// the coin record of the catalogue.
+	// the coin record of the catalog.
 	RatesWithCoin Shape = "rates/coin"
 	// RatesBySymbol is an invention: {"BTC":{"usd":"1.5","eur":"1.4"}}.
 	RatesBySymbol Shape = "rates/symbol"
@@ -52,13 +52,13 @@ const (
 	// BalanceAsRecords is an invention:
 	// [{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.5"}]. It is the default.
 	BalanceAsRecords Shape = "balance/records"
-	// BalanceAsRecord is an invention: the record without the array, when the lookup
-	// finds one; otherwise as BalanceAsRecords.
+	// BalanceAsRecord is an invention: the record without the array if the lookup
+	// finds exactly one, otherwise as BalanceAsRecords.
 	BalanceAsRecord Shape = "balance/record"
-	// BalanceBare is an invention: the amount alone, "0.5", when the lookup finds
-	// one; otherwise as BalanceAsRecords.
+	// BalanceBare is an invention: the amount alone, "0.5", if the lookup finds
+	// exactly one record, otherwise as BalanceAsRecords.
 	BalanceBare Shape = "balance/bare"
-	// BalanceBySymbol is an invention: {"BTC":"0.5"}, a coin's networks added up.
+	// BalanceBySymbol is an invention: {"BTC":"0.5"}, the sum over a coin's networks.
 	BalanceBySymbol Shape = "balance/symbol"
 )
 
@@ -70,8 +70,8 @@ const (
 	InvoiceNested Shape = "invoice/nested"
 )
 
-// SetShape switches the result that the shape is for, from the next request on.
-// It panics when the shape is not one of this package.
+// SetShape sets the shape of the result that the shape belongs to, from the next
+// request on. It panics if the shape is not one of this package's constants.
 func (s *Server) SetShape(shape Shape) {
 	if !slices.Contains(shapes(), shape) {
 		panic(fmt.Sprintf("gatewaytest: no shape %q", string(shape)))
@@ -82,7 +82,7 @@ func (s *Server) SetShape(shape Shape) {
 	s.shapes[group] = shape
 }
 
-// shapes returns all there are.
+// shapes returns all shapes.
 func shapes() []Shape {
 	return []Shape{
 		PairAsRecord, PairInArray,

@@ -96,16 +96,16 @@ func TestServer_SetShape_unknown(t *testing.T) {
 	assert.PanicsWithValue(t, `gatewaytest: no shape "rates/none"`, func() { start(t).SetShape("rates/none") })
 }
 
-// A coin's amounts add up exactly, and a text that is no number is shown.
-func TestServer_balances_added_up(t *testing.T) {
+// A coin's amounts add up exactly, and a text that is not a number is served.
+func TestServer_balances_summed(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, tron, ethereum, want string }{
 		{"exact", "0.1", "0.000000000000000000002", "0.100000000000000000002"},
 		{"negative", "-1.5", "1", "-0.5"},
 		{"whole", "1", "2", "3"},
-		{"first is no number", "NaN", "1", "NaN"},
-		{"second is no number", "1", "", ""},
-		{"half a number", "1.", "1", "1."},
+		{"first is not a number", "NaN", "1", "NaN"},
+		{"second is not a number", "1", "", ""},
+		{"incomplete number", "1.", "1", "1."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestServer_balances_added_up(t *testing.T) {
 	}
 }
 
-// Only what is both a decimal and a JSON number is written as one.
+// Only a text that is both a decimal and a JSON number becomes a JSON number.
 func TestRatesAsNumbers_of_texts(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -15,7 +15,7 @@ const (
 
 // A Withdrawal is the result of a withdrawal inquiry, with the documented fields.
 type Withdrawal struct {
-	Status            string `json:"status"` // PENDING, FAILED or COMPLETED, or what a test has set
+	Status            string `json:"status"` // PENDING, FAILED or COMPLETED, or any text that a test has set
 	Destination       string `json:"destination"`
 	Amount            string `json:"amount"` // a decimal number
 	Fee               string `json:"fee"`    // a decimal number
@@ -24,41 +24,42 @@ type Withdrawal struct {
 	WithdrawRequestID string `json:"withdrawRequestId"`
 }
 
-// A withdrawal is one that the server knows, and what will become of it.
+// A withdrawal is one that the server knows, with its planned changes of status.
 type withdrawal struct {
 	Withdrawal
-	plans []plan
-	dates []date // in their order
+	counted []countedChange
+	timed   []timedChange // ordered by time
 }
 
-// A plan is a change of status that waits for a number of inquiries.
-type plan struct {
+// A countedChange is a change of status after a number of inquiries.
+type countedChange struct {
 	inquiries int
 	status    string
 }
 
-// A date is a change of status that waits for a time.
-type date struct {
+// A timedChange is a change of status at a time.
+type timedChange struct {
 	at     time.Time
 	status string
 }
 
-// Withdrawals returns a copy of the withdrawals, in the order in which they were
-// added. A new server has one that is PENDING and one that is COMPLETED.
+// Withdrawals returns a copy of the withdrawals with their current status, in the
+// order in which they were added. A new server has one that is PENDING and one
+// that is COMPLETED.
 func (s *Server) Withdrawals() []Withdrawal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := []Withdrawal{}
 	for _, w := range s.withdrawals {
-		w.keepDates(s.now())
+		w.applyDue(s.now())
 		all = append(all, w.Withdrawal)
 	}
 	return all
 }
 
-// AddWithdrawal adds a withdrawal and returns its identifier, which is made up
-// when there is none. An empty status becomes PENDING. A withdrawal of the same
-// identifier is replaced.
+// AddWithdrawal adds a withdrawal and returns its identifier. An empty identifier
+// is replaced by a random one, and an empty status by PENDING. A withdrawal with
+// the same identifier is replaced, along with its planned changes.
 func (s *Server) AddWithdrawal(w Withdrawal) string {
 	if w.WithdrawRequestID == "" {
 		w.WithdrawRequestID = newID()
@@ -76,8 +77,8 @@ func (s *Server) AddWithdrawal(w Withdrawal) string {
 	return w.WithdrawRequestID
 }
 
-// SetWithdrawalStatus sets the status of a withdrawal to any text, be it one the
-// service documents or not. It is an error when there is none of that identifier.
+// SetWithdrawalStatus sets the status of a withdrawal to any text, documented or
+// not. It returns an error if there is no withdrawal with that identifier.
 func (s *Server) SetWithdrawalStatus(id, status string) error {
 	return s.change(id, func(w *withdrawal) error {
 		w.Status = status
@@ -85,38 +86,40 @@ func (s *Server) SetWithdrawalStatus(id, status string) error {
 	})
 }
 
-// SetStatusAfterRequests plans a change: the next so many inquiries still see what they
-// would have seen, and the one after them finds the new status. Inquiries that
-// are refused, or that meet a [Fault] which does not carry them out, do not count.
-// Several plans may wait at once, each counts from its own call. It is an error
-// when inquiries is negative or there is no withdrawal of that identifier.
+// SetStatusAfterRequests plans a change of status: it takes effect with the
+// inquiry after the given number of further inquiries. Inquiries that are refused
+// or that meet a [Fault] that does not carry them out do not count. A withdrawal
+// may have several planned changes; each counts from its own call.
+// SetStatusAfterRequests returns an error if inquiries is negative or there is no
+// withdrawal with that identifier.
 func (s *Server) SetStatusAfterRequests(id string, inquiries int, status string) error {
 	if inquiries < 0 {
 		return fmt.Errorf("gatewaytest: %d inquiries", inquiries)
 	}
 	return s.change(id, func(w *withdrawal) error {
-		w.plans = append(w.plans, plan{inquiries, status})
+		w.counted = append(w.counted, countedChange{inquiries, status})
 		return nil
 	})
 }
 
-// SetStatusAfter plans a change by the server's clock (see [Server.Now]): from
-// the moment that it has moved on by so much, the withdrawal has the new status,
-// which may be any text. Several plans may wait at once; of two for the same
-// moment the later call wins. It is an error when after is negative or there is no
-// withdrawal of that identifier.
+// SetStatusAfter plans a change of status by the server's clock (see
+// [Server.Now]): once the clock has moved forward by the given duration, the
+// withdrawal has the new status, which may be any text. A withdrawal may have
+// several planned changes; of two for the same time, the later call wins.
+// SetStatusAfter returns an error if after is negative or there is no withdrawal
+// with that identifier.
 func (s *Server) SetStatusAfter(id string, after time.Duration, status string) error {
 	if after < 0 {
 		return fmt.Errorf("gatewaytest: after %v", after)
 	}
 	return s.change(id, func(w *withdrawal) error {
-		w.dates = append(w.dates, date{s.now().Add(after), status})
-		slices.SortStableFunc(w.dates, func(a, b date) int { return a.at.Compare(b.at) })
+		w.timed = append(w.timed, timedChange{s.now().Add(after), status})
+		slices.SortStableFunc(w.timed, func(a, b timedChange) int { return a.at.Compare(b.at) })
 		return nil
 	})
 }
 
-// change alters a withdrawal under the lock.
+// change calls alter with a withdrawal while it holds the lock.
 func (s *Server) change(id string, alter func(*withdrawal) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,11 +130,12 @@ func (s *Server) change(id string, alter func(*withdrawal) error) error {
 	return alter(w)
 }
 
-// withdrawal finds one by its identifier, as it is now, or nil. The lock is held.
+// withdrawal returns the withdrawal with an identifier, with its current status,
+// or nil. The lock is held.
 func (s *Server) withdrawal(id string) *withdrawal {
 	for _, w := range s.withdrawals {
 		if w.WithdrawRequestID == id {
-			w.keepDates(s.now())
+			w.applyDue(s.now())
 			return w
 		}
 	}
@@ -139,7 +143,7 @@ func (s *Server) withdrawal(id string) *withdrawal {
 }
 
 // inquire carries out a withdrawal inquiry. The lock is held.
-func (s *Server) inquire(c *call) answer {
+func (s *Server) inquire(c *call) response {
 	if refusal, refused := c.refuseHeaderKey(); refused {
 		return refusal
 	}
@@ -151,28 +155,28 @@ func (s *Server) inquire(c *call) answer {
 	return success(http.StatusCreated, w.Withdrawal) // 201 is documented
 }
 
-// keepDates makes the changes whose time has come.
-func (w *withdrawal) keepDates(now time.Time) {
-	for len(w.dates) > 0 && !now.Before(w.dates[0].at) {
-		w.Status = w.dates[0].status
-		w.dates = w.dates[1:]
+// applyDue applies the timed changes that are due.
+func (w *withdrawal) applyDue(now time.Time) {
+	for len(w.timed) > 0 && !now.Before(w.timed[0].at) {
+		w.Status = w.timed[0].status
+		w.timed = w.timed[1:]
 	}
 }
 
-// countInquiry counts the plans down and fulfils the ones that are due.
+// countInquiry applies the counted changes that are due and counts the others down.
 func (w *withdrawal) countInquiry() {
-	w.plans = slices.DeleteFunc(w.plans, func(p plan) bool {
-		if p.inquiries == 0 {
-			w.Status = p.status
+	w.counted = slices.DeleteFunc(w.counted, func(c countedChange) bool {
+		if c.inquiries == 0 {
+			w.Status = c.status
 		}
-		return p.inquiries == 0
+		return c.inquiries == 0
 	})
-	for i := range w.plans {
-		w.plans[i].inquiries--
+	for i := range w.counted {
+		w.counted[i].inquiries--
 	}
 }
 
-// seedWithdrawals are the withdrawals a server starts with.
+// seedWithdrawals returns the initial withdrawals of a server.
 func seedWithdrawals() []*withdrawal {
 	return []*withdrawal{
 		{Withdrawal: Withdrawal{

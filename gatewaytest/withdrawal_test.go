@@ -9,15 +9,15 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// seen asks for a withdrawal and returns the status in the answer, as text.
-func seen(t *testing.T, s *gatewaytest.Server, id string) string {
+// statusOf requests a withdrawal and returns the status in the response, as text.
+func statusOf(t *testing.T, s *gatewaytest.Server, id string) string {
 	t.Helper()
 	got := get(t, s, "/api/withdrawal/inquiry/"+id)
 	require.Equal(t, 201, got.status)
 	return got.body[len(`{"message":"Operation was successful.","result":{"status":"`) : len(got.body)-len(after(id))]
 }
 
-// after is what follows the status of a withdrawal that has nothing but its identifier.
+// after returns the text after the status of a withdrawal with only an identifier.
 func after(id string) string {
 	return `","destination":"","amount":"","fee":"","coin":"","network":"","withdrawRequestId":"` + id + `"},"meta":{}}`
 }
@@ -42,11 +42,11 @@ func TestServer_AddWithdrawal(t *testing.T) {
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
 	assert.Regexp(t, `^[0-9a-f-]{36}$`, id)
-	assert.Equal(t, "PENDING", seen(t, s, id))
+	assert.Equal(t, "PENDING", statusOf(t, s, id))
 
 	require.NoError(t, s.SetStatusAfterRequests(id, 0, "FAILED"))
 	assert.Equal(t, id, s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id, Status: "NEW"}))
-	assert.Equal(t, "NEW", seen(t, s, id), "replaced, plans and all")
+	assert.Equal(t, "NEW", statusOf(t, s, id), "replaced, with its planned changes")
 	assert.Len(t, s.Withdrawals(), 3)
 }
 
@@ -56,7 +56,7 @@ func TestServer_SetWithdrawalStatus(t *testing.T) {
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
 	for _, status := range []string{"FAILED", "PROCESSING", "completed", ""} {
 		require.NoError(t, s.SetWithdrawalStatus(id, status))
-		assert.Equal(t, status, seen(t, s, id))
+		assert.Equal(t, status, statusOf(t, s, id))
 	}
 	require.EqualError(t, s.SetWithdrawalStatus("none", "FAILED"), `gatewaytest: no withdrawal "none"`)
 }
@@ -71,10 +71,10 @@ func TestServer_SetStatusAfterRequests(t *testing.T) {
 	statuses := []string{}
 	for range 6 {
 		// Neither of these two is an inquiry that counts.
-		ask(t, s, "GET", "/api/withdrawal/inquiry/"+id, "")
+		mustTry(t, s, "GET", "/api/withdrawal/inquiry/"+id, "")
 		s.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "later"))
 		require.Equal(t, 503, get(t, s, "/api/withdrawal/inquiry/"+id).status)
-		statuses = append(statuses, seen(t, s, id))
+		statuses = append(statuses, statusOf(t, s, id))
 	}
 	assert.Equal(t, []string{"PENDING", "PROCESSING", "PROCESSING", "COMPLETED", "COMPLETED", "COMPLETED"}, statuses)
 
