@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The checks of this module, against SQLite and against a PostgreSQL server
-# that the tests start for themselves. Where there is none, Debian's packages
-# are installed first, without a cluster, so that no service is left running.
-# SQLGUARD_POSTGRES, the DSN of a server, makes the tests use that one.
+# Runs the checks of this module, against SQLite and against a PostgreSQL server
+# that the tests start. If PostgreSQL is missing, Debian's packages are installed
+# first, without a cluster, so that no service is left running. With
+# SQLGUARD_POSTGRES, the DSN of a server, the tests use that server.
 set -euo pipefail
 cd "$(dirname "$0")"
 

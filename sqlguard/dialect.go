@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Dialect is the SQL of one database.
+// A Dialect is the SQL of one database. The zero Dialect is not valid.
 type Dialect int8
 
 const (
@@ -28,14 +28,14 @@ func (d Dialect) String() string {
 	}
 }
 
-// Packages of the drivers that are recognised.
+// Packages of the drivers that dialectOf recognises.
 const (
 	pgxPackage    = "github.com/jackc/pgx/v5/stdlib"
 	sqlitePackage = "modernc.org/sqlite"
 )
 
-// dialectOf returns the dialect of a driver, or 0. The package of its type
-// tells them apart, so that neither driver has to be imported.
+// dialectOf returns the dialect of a driver, or 0. It compares the package of the
+// driver's type, so that neither driver need be imported.
 func dialectOf(d driver.Driver) Dialect {
 	kind := reflect.TypeOf(d)
 	if kind == nil || kind.Kind() != reflect.Pointer {
@@ -51,8 +51,9 @@ func dialectOf(d driver.Driver) Dialect {
 	}
 }
 
-// Schema returns the statements that make the table and its index if they are
-// not there, for a merchant's own migrations. The name is as for [WithTable].
+// Schema returns the statements that create the table and its index if they do
+// not exist, for a merchant's own migrations. The table name is as for
+// [WithTable]. The error for an invalid argument is a [*gateway.ArgumentError].
 func Schema(d Dialect, table string) (string, error) {
 	if d != PostgreSQL && d != SQLite {
 		return "", badArgument("dialect", "must be PostgreSQL or SQLite")
@@ -63,8 +64,8 @@ func Schema(d Dialect, table string) (string, error) {
 	return strings.Join(d.schema(table), ";\n\n") + ";\n", nil
 }
 
-// CreateTable makes the table and its index if they are not there. Any number
-// of processes may do so at once.
+// CreateTable creates the table and its index if they do not exist. Any number of
+// processes may call it at once.
 func (g *Guard) CreateTable(ctx context.Context) error {
 	create := g.createInSQLite
 	if g.cfg.dialect == PostgreSQL {
@@ -76,8 +77,8 @@ func (g *Guard) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// createInPostgres makes all under a lock of our own: of several IF NOT EXISTS
-// at once, all but one can fail.
+// createInPostgres runs the statements under an advisory lock: of several
+// concurrent CREATE … IF NOT EXISTS, all but one can fail.
 func (g *Guard) createInPostgres(ctx context.Context, texts []string) error {
 	tx, err := g.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -92,8 +93,8 @@ func (g *Guard) createInPostgres(ctx context.Context, texts []string) error {
 	return tx.Commit()
 }
 
-// createInSQLite makes one after the other: in a transaction, the second would
-// fail if another process had written since the first.
+// createInSQLite runs the statements outside a transaction, in which the second
+// would fail if another process had written since the first.
 func (g *Guard) createInSQLite(ctx context.Context, texts []string) error {
 	for _, text := range texts {
 		if _, err := g.db.ExecContext(ctx, text); err != nil {
@@ -103,17 +104,18 @@ func (g *Guard) createInSQLite(ctx context.Context, texts []string) error {
 	return nil
 }
 
-// schema is the table and its index. The index holds only the orders that are
-// in flight or unknown, so that Pending is as fast after a million orders.
+// schema returns the statements for the table and its index. The index has only
+// the orders that are in flight or unknown, so that the speed of Pending does not
+// depend on the number of orders.
 func (d Dialect) schema(table string) []string {
 	return d.fill(table, `CREATE TABLE IF NOT EXISTS {table} (
 	order_id      {key} NOT NULL PRIMARY KEY,
 	attempts      integer NOT NULL, -- how often it was begun
-	token         text,             -- of the process that has begun it; NULL once that has ended
+	token         text,             -- of the Begin without End; otherwise NULL
 	begun_at      {time} NOT NULL,
 	lease_until   {time} NOT NULL,  -- from then on an order with a token is unknown
 	ended_at      {time},
-	outcome       text,             -- what was recorded then
+	outcome       text,             -- recorded at ended_at
 	unknown_since {time},           -- NULL: no earlier outcome is unknown
 	created_at    {time},           -- NULL: no invoice is known to exist
 	resolved_at   {time},
@@ -124,17 +126,17 @@ func (d Dialect) schema(table string) []string {
 	WHERE token IS NOT NULL OR unknown_since IS NOT NULL`)
 }
 
-// statements are the texts that a guard sends.
+// statements are the SQL statements of a guard.
 type statements struct{ begin, end, resolve, order, pending string }
 
-// begun is the verdict of the statement begin for the one whose token it took.
-// Any other verdict is the state of the order, which is then as it was.
+// begun is the verdict of the statement begin when it has stored the token. Any
+// other verdict is the state of the order, which is then unchanged.
 const begun = "begun"
 
 // Parameters of begin: order, token, lease, and the states besides free that
-// may be begun. The row is written even where it is not taken, for only so
-// does one statement both decide and say why. The token makes it safe to send
-// it twice: database/sql does so when a connection turns out to be broken.
+// may be begun. The row is written even if the order is refused, because only
+// then does one statement both decide and return the reason. The token makes the
+// statement idempotent: database/sql sends it again after a broken connection.
 const beginText = `INSERT INTO {table} AS o (order_id, token, attempts, begun_at, lease_until)
 VALUES ($1, $2, 1, {now}, {lease})
 ON CONFLICT (order_id) DO UPDATE SET
@@ -145,9 +147,9 @@ ON CONFLICT (order_id) DO UPDATE SET
 	unknown_since = CASE WHEN {open} AND o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END
 RETURNING CASE WHEN token = $2 THEN 'begun' ELSE {state} END`
 
-// Parameters of end: order, token, outcome. An outcome that comes after the
-// order was resolved or resubmitted ends nothing; only that an invoice exists
-// or may exist is recorded.
+// Parameters of end: order, token, outcome. An outcome that is reported after the
+// order was resolved or resubmitted does not end the current attempt; it only
+// records that an invoice exists or may exist.
 const endText = `UPDATE {table} SET
 	token         = CASE WHEN token = $2 THEN NULL ELSE token END,
 	unknown_since = CASE
@@ -186,17 +188,17 @@ ORDER BY coalesce(unknown_since, begun_at), order_id`)
 	return statements{begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3], pending: texts[4]}
 }
 
-// stateText is the state of a row. Both databases hold the time still during a
-// statement, so it is the same wherever it stands in one.
+// stateText is the state of a row. In both databases the current time is constant
+// during a statement, so that the state is the same wherever it occurs in one.
 const stateText = `CASE
 		WHEN {row}token IS NOT NULL AND {row}lease_until > {now} THEN 'in flight'
 		WHEN {row}token IS NOT NULL OR {row}unknown_since IS NOT NULL THEN 'unknown'
 		WHEN {row}created_at IS NOT NULL THEN 'created'
 		ELSE 'free' END`
 
-// fill writes texts for a database: first what stands for an expression of
-// ours, then what the databases spell differently. A time is a text in SQLite,
-// of a form that sorts.
+// fill replaces the placeholders of SQL texts: first those of our own expressions,
+// then those of what differs between the databases. A time is a text in SQLite,
+// in a sortable form.
 func (d Dialect) fill(table string, texts ...string) []string {
 	ours := strings.NewReplacer(
 		"{open}", strings.NewReplacer("{row}", "o.", "{now}", "excluded.begun_at").Replace(stateText)+" IN ('free', $4, $5)",

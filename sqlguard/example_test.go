@@ -15,8 +15,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// An invoice whose answer is lost is not sent again, by any process, until
-// somebody has looked it up.
+// An invoice whose response is lost is not sent again, by any process, until a
+// person has looked it up.
 func Example() {
 	ctx := context.Background()
 	gw := gatewaytest.NewServer()
@@ -40,22 +40,22 @@ func Example() {
 	_, err = client.CreateInvoice(ctx, invoice)
 	fmt.Println("outcome:", gateway.OutcomeOf(err))
 	_, err = client.CreateInvoice(ctx, invoice)
-	fmt.Println("held back:", errors.Is(err, gateway.ErrOrderOutcomeUnknown))
+	fmt.Println("refused:", errors.Is(err, gateway.ErrOrderOutcomeUnknown))
 
 	pending, err := guard.Pending(ctx)
 	check(err)
 	for _, o := range pending {
 		fmt.Printf("%s is %s after %d attempt\n", o.ID, o.State, o.Attempts)
-		exists := len(gw.InvoicesFor(o.ID)) > 0 // somebody looks it up
+		exists := len(gw.InvoicesFor(o.ID)) > 0 // in production, a person looks it up
 		check(guard.Resolve(ctx, o, sqlguard.Resolution{Exists: exists, By: "anna@shop.example"}))
 	}
 	_, err = client.CreateInvoice(ctx, invoice)
-	fmt.Println("created already:", errors.Is(err, sqlguard.ErrOrderCreated))
+	fmt.Println("already created:", errors.Is(err, sqlguard.ErrOrderCreated))
 	// Output:
 	// outcome: unknown
-	// held back: true
+	// refused: true
 	// A-17 is unknown after 1 attempt
-	// created already: true
+	// already created: true
 }
 
 func check(err error) {

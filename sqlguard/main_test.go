@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(jobEnv); text != "" {
-		os.Exit(work(text)) // this is one of the processes of the race
+		os.Exit(work(text)) // this is a process of the race
 	}
 	code := m.Run()
 	stopPostgres()
@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A world is one database with one table: what the processes of a merchant
+// A testDB is one database with one table, which the processes of a merchant
 // share.
-type world struct {
+type testDB struct {
 	dialect Dialect
 	driver  string
 	dsn     string
@@ -38,14 +38,14 @@ type world struct {
 }
 
 // inBoth runs a test against PostgreSQL and against SQLite in a file.
-func inBoth(t *testing.T, test func(t *testing.T, w world)) {
+func inBoth(t *testing.T, test func(t *testing.T, w testDB)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
 	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
 
-func newPostgres(t *testing.T) world {
+func newPostgres(t *testing.T) testDB {
 	t.Helper()
-	w := world{PostgreSQL, "pgx", postgresDSN(t), "orders_" + strings.ToLower(rand.Text())}
+	w := testDB{PostgreSQL, "pgx", postgresDSN(t), "orders_" + strings.ToLower(rand.Text())}
 	db := w.open(t)
 	t.Cleanup(func() {
 		if _, err := db.Exec(`DROP TABLE IF EXISTS ` + w.table); err != nil {
@@ -55,21 +55,21 @@ func newPostgres(t *testing.T) world {
 	return w
 }
 
-func newSQLite(t *testing.T) world {
+func newSQLite(t *testing.T) testDB {
 	t.Helper()
 	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
-	if err := w.open(t).Ping(); err != nil { // several at once can not switch a new file to WAL
+	if err := w.open(t).Ping(); err != nil { // concurrent processes cannot switch a new file to WAL
 		t.Fatal(err)
 	}
 	return w
 }
 
-func newSQLiteWith(t *testing.T, settings string) world {
+func newSQLiteWith(t *testing.T, settings string) testDB {
 	t.Helper()
-	return world{SQLite, "sqlite", "file:" + filepath.Join(t.TempDir(), "orders.db") + "?" + settings, DefaultTable}
+	return testDB{SQLite, "sqlite", "file:" + filepath.Join(t.TempDir(), "orders.db") + "?" + settings, DefaultTable}
 }
 
-func (w world) open(t *testing.T) *sql.DB {
+func (w testDB) open(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(w.driver, w.dsn)
 	if err != nil {
@@ -80,9 +80,9 @@ func (w world) open(t *testing.T) *sql.DB {
 	return db
 }
 
-// guard is what one process has: a handle and a guard of its own. The table
-// is there.
-func (w world) guard(t *testing.T, opts ...Option) *Guard {
+// guard returns what one process has: a guard with its own handle. It creates the
+// table.
+func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
 	t.Helper()
 	g, err := New(w.open(t), append([]Option{WithTable(w.table)}, opts...)...)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w world) guard(t *testing.T, opts ...Option) *Guard {
 	return g
 }
 
-// endLeases lets the lease of every order run out, as time would.
+// endLeases ends the lease of every order, as the passage of time does.
 func (g *Guard) endLeases(ctx context.Context) error {
 	_, err := g.db.ExecContext(ctx, fmt.Sprintf(`UPDATE %q SET lease_until = begun_at WHERE token IS NOT NULL`, g.cfg.table))
 	return err

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultTable is the name of the table, unless [WithTable] gives another.
+// DefaultTable is the name of the table unless [WithTable] sets another.
 const DefaultTable = "gateway_orders"
 
 const (
@@ -15,11 +15,11 @@ const (
 	mostLease    = 24 * time.Hour
 )
 
-// An Option changes how [New] makes a [Guard]. The last of several for the
-// same thing counts.
+// An Option configures a [Guard], see [New]. If an option is repeated, the last
+// one wins.
 type Option func(*config) error
 
-// config is what the options set.
+// config is the configuration that the options set.
 type config struct {
 	dialect Dialect
 	table   string
@@ -27,8 +27,9 @@ type config struct {
 	repeats bool
 }
 
-// WithDialect says which database the handle is for. It is needed only where
-// the driver is wrapped, for tracing say, so that [New] does not recognise it.
+// WithDialect sets the dialect of the database. It is needed only if [New] does
+// not recognise the driver because another driver wraps it, for example for
+// tracing.
 func WithDialect(d Dialect) Option {
 	return func(cfg *config) error {
 		if d != PostgreSQL && d != SQLite {
@@ -39,9 +40,9 @@ func WithDialect(d Dialect) Option {
 	}
 }
 
-// WithTable names the table: 1 to 58 lower-case letters, digits and
-// underscores, of which the first is not a digit. PostgreSQL looks for it
-// along the search_path of the connection.
+// WithTable sets the name of the table: 1 to 58 lower-case letters, digits and
+// underscores, the first of which is not a digit. The default is [DefaultTable].
+// PostgreSQL resolves the name by the search_path of the connection.
 func WithTable(name string) Option {
 	return func(cfg *config) error {
 		if reason := checkTable(name); reason != "" {
@@ -52,8 +53,8 @@ func WithTable(name string) Option {
 	}
 }
 
-// checkTable says what is wrong with the name of a table, or "". The name of
-// its index is 5 bytes longer, and PostgreSQL cuts names at 63.
+// checkTable returns why the name of a table is invalid, or "". The name of its
+// index is 5 bytes longer, and PostgreSQL truncates names to 63 bytes.
 func checkTable(name string) string {
 	if !regexp.MustCompile(`^[a-z_][a-z0-9_]{0,57}$`).MatchString(name) {
 		return "must be 1 to 58 of a-z, 0-9 and _, the first not a digit"
@@ -61,14 +62,14 @@ func checkTable(name string) string {
 	return ""
 }
 
-// WithLease sets for how long an order is in flight after a crash, before it
-// counts as unknown: from 1 second to 24 hours, in milliseconds. The default
-// is 5 minutes.
+// WithLease sets how long an order remains in flight after a crash before it is
+// unknown: from 1 second to 24 hours, truncated to milliseconds. The default is 5
+// minutes.
 //
-// It must be longer than a CreateInvoice can take, which with the client's
-// defaults is a little over 3 minutes: MaxAttempts times the sum of
-// InvoiceTimeout and MaxDelay, both of [gateway.RetryPolicy]. With a shorter
-// one, orders that are still being sent are listed by [Guard.Pending].
+// The lease must be longer than a CreateInvoice can take, which is MaxAttempts
+// times the sum of InvoiceTimeout and MaxDelay of [gateway.RetryPolicy]: a little
+// over 3 minutes with the client's defaults. With a shorter lease,
+// [Guard.Pending] lists orders that are still being sent.
 func WithLease(d time.Duration) Option {
 	return func(cfg *config) error {
 		if d < leastLease || d > mostLease {
@@ -79,10 +80,10 @@ func WithLease(d time.Duration) Option {
 	}
 }
 
-// WithRepeats lets an order be sent again after an invoice was created for it,
-// one at a time, as the client's own guard does. Without it such an order is
+// WithRepeats permits another invoice for an order for which one was created, one
+// at a time, as the client's default guard does. Without it such an order is
 // refused with [ErrOrderCreated]: of two processes that race for an order, the
-// second may arrive when the first has already succeeded.
+// second may call Begin when the first has already succeeded.
 func WithRepeats() Option {
 	return func(cfg *config) error {
 		cfg.repeats = true
@@ -90,7 +91,7 @@ func WithRepeats() Option {
 	}
 }
 
-// interval writes a duration so that both databases understand it.
+// interval formats a duration in a form that both databases parse.
 func interval(d time.Duration) string {
 	ms := d.Milliseconds()
 	return fmt.Sprintf("%d.%03d seconds", ms/1000, ms%1000)

@@ -11,8 +11,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A State is what may be done with an order. The package's documentation says
-// what each of them means.
+// A State is the state of an order. The package documentation describes the
+// states.
 type State string
 
 const (
@@ -22,28 +22,27 @@ const (
 	StateCreated  State = "created"   // StateCreated: an invoice exists.
 )
 
-// An Order is what the table holds of an order. All times are those of the
-// database, in UTC, and zero for what has not happened.
+// An Order is the record of an order in the table. All times are those of the
+// database, in UTC, and zero if the event has not happened.
 type Order struct {
 	ID       string
 	State    State
-	Attempts int             // how often Begin has let it through; no more invoices than that can exist
-	Begun    time.Time       // when Begin did so last
+	Attempts int             // how often Begin has admitted it; an upper bound of the invoices that exist
+	Begun    time.Time       // when Begin last admitted it
 	Ended    time.Time       // when End last recorded an outcome
-	Outcome  gateway.Outcome // what End recorded then
-	Since    time.Time       // since when an invoice may exist whose outcome is unknown; zero in other states
-	Created  time.Time       // when it was recorded last that an invoice exists
+	Outcome  gateway.Outcome // the outcome that End last recorded
+	Since    time.Time       // when the oldest attempt with an unknown outcome began; zero in other states
+	Created  time.Time       // when the existence of an invoice was last recorded
 
 	Resolved   time.Time  // when the order was last resolved
-	Resolution Resolution // how, and by whom
+	Resolution Resolution // the last resolution
 }
 
-// A Resolution says what somebody found out about an order whose outcome was
-// unknown.
+// A Resolution is a finding about an order whose outcome was unknown.
 type Resolution struct {
 	Exists bool   // whether the service has an invoice for the order
-	By     string // required: who found out
-	Note   string // anything worth remembering, such as the invoice's number
+	By     string // required: the name of the person
+	Note   string // optional, for example the invoice's number
 }
 
 // Texts of Resolution.Exists in the table.
@@ -52,8 +51,8 @@ const (
 	doesNotExist = "does not exist"
 )
 
-// Order returns what the table holds of an order. One that was never begun is
-// free, with no attempts.
+// Order returns the record of an order. An order that was never begun is free,
+// with no attempts.
 func (g *Guard) Order(ctx context.Context, orderID string) (Order, error) {
 	orders, err := g.read(ctx, g.stmts.order, orderID)
 	if err != nil {
@@ -65,9 +64,9 @@ func (g *Guard) Order(ctx context.Context, orderID string) (Order, error) {
 	return orders[0], nil
 }
 
-// Pending lists the orders that somebody has to look up at the service: all
-// that are unknown, those of crashed processes included once their lease is
-// over. The one that has waited longest comes first.
+// Pending returns the orders that a person must look up at the service: all that
+// are unknown, including those of crashed processes whose lease has expired. The
+// order that has been unknown longest comes first.
 func (g *Guard) Pending(ctx context.Context) ([]Order, error) {
 	orders, err := g.read(ctx, g.stmts.pending)
 	if err != nil {
@@ -76,15 +75,15 @@ func (g *Guard) Pending(ctx context.Context) ([]Order, error) {
 	return orders, nil
 }
 
-// Resolve records what was found out about an order that is unknown, who found
-// it out and when. If an invoice exists, the order is created from then on;
-// if none does, it is what it was before: free, or created where an earlier
-// invoice is known to exist.
+// Resolve records the finding about an order that is unknown, with the name and
+// the time. If an invoice exists, the order is created from then on. If none
+// does, it is as before: free, or created if an earlier invoice is known to
+// exist.
 //
-// The order is as [Guard.Pending] or [Guard.Order] returned it before it was
-// looked up. Resolve refuses with [ErrTriedAgain] if it has been sent again
-// since, and with [ErrNotUnknown] if there is nothing to resolve. A Resolution
-// without By is a [*gateway.ArgumentError].
+// Pass the order as [Guard.Pending] or [Guard.Order] returned it before the
+// lookup. The error matches [ErrTriedAgain] if the order has been sent again
+// since, and [ErrNotUnknown] if there is nothing to resolve. The error for a
+// Resolution without By is a [*gateway.ArgumentError].
 func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 	if strings.TrimSpace(r.By) == "" {
 		return badArgument("Resolution.By", "is required")
@@ -93,7 +92,7 @@ func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 	if r.Exists {
 		finding = exists
 	}
-	resolved, err := g.answer(ctx, g.stmts.resolve, o.ID, o.Attempts, finding, r.By, r.Note)
+	resolved, err := g.queryText(ctx, g.stmts.resolve, o.ID, o.Attempts, finding, r.By, r.Note)
 	if err == nil && resolved == "" {
 		err = g.unresolved(ctx, o)
 	}
@@ -103,7 +102,7 @@ func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 	return nil
 }
 
-// unresolved says why an order could not be resolved.
+// unresolved returns why an order could not be resolved.
 func (g *Guard) unresolved(ctx context.Context, o Order) error {
 	now, err := g.Order(ctx, o.ID)
 	switch {
@@ -150,14 +149,14 @@ func scan(rows *sql.Rows) (o Order, err error) {
 	return o, err
 }
 
-// A stamp reads a time from a text, and the zero time from an empty one.
+// A stamp scans a time from a text, and the zero time from an empty text.
 type stamp struct{ at *time.Time }
 
 // Scan implements [sql.Scanner].
 func (s stamp) Scan(value any) (err error) {
 	text, ok := value.(string)
 	if !ok {
-		return fmt.Errorf("a time came as %T", value)
+		return fmt.Errorf("a time has type %T, want string", value)
 	}
 	*s.at = time.Time{}
 	if text != "" {

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The server that all tests share. It is started when the first one asks.
+// The server that all tests share. The first test that needs it starts it.
 var server struct {
 	sync.Mutex
 	dsn  string
@@ -27,8 +27,8 @@ var server struct {
 	stop func()
 }
 
-// postgresDSN returns where PostgreSQL is: at SQLGUARD_POSTGRES, or on a
-// server that the tests start for themselves.
+// postgresDSN returns the DSN of PostgreSQL: SQLGUARD_POSTGRES, or that of a
+// server that the tests start.
 func postgresDSN(t *testing.T) string {
 	t.Helper()
 	if dsn := os.Getenv("SQLGUARD_POSTGRES"); dsn != "" {
@@ -53,8 +53,8 @@ func stopPostgres() {
 	}
 }
 
-// startPostgres makes a cluster in a new directory and a server for it, which
-// listens on a loopback port and dies with this process.
+// startPostgres creates a cluster in a new directory and starts its server, which
+// listens on a loopback port and stops with this process.
 func startPostgres() (dsn string, stop func(), err error) {
 	bin, err := postgresBinaries()
 	if err != nil {
@@ -75,7 +75,7 @@ func startPostgres() (dsn string, stop func(), err error) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return "", remove, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	for range 5 { // somebody else may take the port
+	for range 5 { // another process may take the port
 		var port string
 		var halt func()
 		if port, err = freePort(); err != nil {
@@ -108,8 +108,8 @@ func postgresBinaries() (dir string, err error) {
 	return filepath.Dir(newest), nil
 }
 
-// postgresAccount says as whom to run the server, which refuses to be root,
-// and gives that account the directory.
+// postgresAccount returns the account for the server, which refuses to run as
+// root, and makes that account the owner of the directory.
 func postgresAccount(dir string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -135,9 +135,9 @@ func freePort() (string, error) {
 	return port, errors.Join(err, l.Close())
 }
 
-// runPostgres starts a server and waits until it says that it is ready. A
-// shell stands between: it stops the server when its input ends, which is when
-// this process closes it, or is killed.
+// runPostgres starts a server and waits until it logs that it is ready. A shell
+// runs the server and stops it when its own input ends, which is when this process
+// closes it or is killed.
 func runPostgres(path, data, port string, account *syscall.SysProcAttr) (halt func(), err error) {
 	const script = `exec 3<&0; "$@" </dev/null & exec 2>/dev/null; cat <&3 >/dev/null; kill -INT $!; wait $!`
 	cmd := exec.Command("/bin/sh", "-c", script, "sh", path, "-D", data, "-p", port,
@@ -160,14 +160,14 @@ func runPostgres(path, data, port string, account *syscall.SysProcAttr) (halt fu
 	}
 	overdue := time.AfterFunc(time.Minute, func() { _ = input.Close() })
 	defer overdue.Stop()
-	lines, said := bufio.NewScanner(log), ""
+	lines, logged := bufio.NewScanner(log), ""
 	for lines.Scan() {
-		said += lines.Text() + "\n"
-		if strings.Contains(said, "ready to accept connections") {
+		logged += lines.Text() + "\n"
+		if strings.Contains(logged, "ready to accept connections") {
 			drained.Go(func() { _, _ = io.Copy(io.Discard, log) })
 			return halt, nil
 		}
 	}
 	halt()
-	return nil, fmt.Errorf("postgres did not start:\n%s", said)
+	return nil, fmt.Errorf("postgres did not start:\n%s", logged)
 }

@@ -21,14 +21,14 @@ import (
 const (
 	racers     = 16
 	orderCount = 200
-	mostKills  = 4 // at one point
+	maxKills   = 4 // at one point
 )
 
-// 16 processes race for 200 orders, over a gateway that loses answers and
-// refuses, and are killed at every point of the protocol. No order is created
-// twice, and none is lost.
+// TestGuard_race lets processes race for orders over a gateway that loses
+// responses and refuses requests, and kills them at every point of the protocol.
+// No order is created twice, and none is lost.
 func TestGuard_race(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		r := newRace(t, w)
 		var all sync.WaitGroup
 		for n := range racers {
@@ -40,13 +40,13 @@ func TestGuard_race(t *testing.T) {
 		}
 		r.logRace()
 		g := w.guard(t)
-		r.checkHeld(g)
+		r.checkInFlight(g)
 		r.checkPending(g)
 		r.finish(g)
 	})
 }
 
-// A race is the gateway of the race, and the parent of its processes.
+// A race is the gateway of the race and the parent of its processes.
 type race struct {
 	t   *testing.T
 	job job
@@ -58,14 +58,14 @@ type race struct {
 	counts    map[string]int // by point
 	kills     map[string]int // by point
 	commits   map[string]int // by order
-	met       map[string]int // what the processes met with, but for those that were killed
-	calm      bool           // no more trouble
+	results   map[string]int // of the processes that were not killed
+	faultsOff bool           // no more faults and kills
 }
 
-func newRace(t *testing.T, w world) *race {
+func newRace(t *testing.T, w testDB) *race {
 	r := &race{
 		t: t, processes: map[string]*os.Process{}, killed: map[string]bool{},
-		counts: map[string]int{}, kills: map[string]int{}, commits: map[string]int{}, met: map[string]int{},
+		counts: map[string]int{}, kills: map[string]int{}, commits: map[string]int{}, results: map[string]int{},
 	}
 	gw := httptest.NewServer(r)
 	t.Cleanup(gw.Close)
@@ -73,8 +73,8 @@ func newRace(t *testing.T, w world) *race {
 	return r
 }
 
-// racer runs a process until it ends by itself: where it is killed, another
-// one takes its place.
+// racer runs a process until it exits by itself: one that is killed is replaced
+// by another.
 func (r *race) racer(n int) {
 	for generation := 0; ; generation++ {
 		name := fmt.Sprintf("racer-%d.%d", n, generation)
@@ -88,18 +88,18 @@ func (r *race) racer(n int) {
 		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && r.wasKilled(name) {
 			continue
 		}
-		met := map[string]int{}
-		if err := errors.Join(err, json.Unmarshal(out.Bytes(), &met)); err != nil {
+		results := map[string]int{}
+		if err := errors.Join(err, json.Unmarshal(out.Bytes(), &results)); err != nil {
 			r.t.Errorf("%s: %v\n%s", name, err, errs)
 			return
 		}
-		r.add(met)
+		r.add(results)
 		return
 	}
 }
 
 func (r *race) start(name string, seed uint64, out, errs *bytes.Buffer) (*exec.Cmd, error) {
-	r.mu.Lock() // until the process is known, the gateway does not answer it
+	r.mu.Lock() // the gateway does not respond to the process until it is recorded
 	defer r.mu.Unlock()
 	j := r.job
 	j.Name, j.Seed = name, seed
@@ -124,79 +124,79 @@ func (r *race) wasKilled(name string) bool {
 	return r.killed[name]
 }
 
-func (r *race) add(met map[string]int) {
+func (r *race) add(results map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for word, n := range met {
-		r.met[word] += n
+	for word, n := range results {
+		r.results[word] += n
 	}
 }
 
 func (r *race) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	process := req.UserAgent()
 	switch req.URL.Path {
-	case "/told/" + beginning, "/told/" + ending:
-		point := req.URL.Path[len("/told/"):]
-		n := r.dieAt(point, req)
+	case "/progress/" + beginning, "/progress/" + ending:
+		point := req.URL.Path[len("/progress/"):]
+		n := r.killAt(point, req)
 		w.WriteHeader(http.StatusNoContent)
 		_ = http.NewResponseController(w).Flush()
-		if n%70 == 60 { // the process has its answer: it dies within the statement, or close to it
-			r.kill(process, point+", answered")
+		if n%70 == 60 { // the process has its response: it dies within the statement, or close to it
+			r.kill(process, point+", responded")
 		}
-	case "/told/" + taken, "/told/" + ended:
-		r.dieAt(req.URL.Path[len("/told/"):], req)
+	case "/progress/" + taken, "/progress/" + ended:
+		r.killAt(req.URL.Path[len("/progress/"):], req)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		r.createInvoice(w, req)
 	}
 }
 
-// createInvoice is the endpoint. Each tenth request or so meets with one kind
-// of trouble or another.
+// createInvoice is the endpoint. About every tenth request meets each kind of
+// fault.
 func (r *race) createInvoice(w http.ResponseWriter, req *http.Request) {
 	var body struct{ OrderID string }
 	if err := json.NewDecoder(req.Body).Decode(&body); err != nil || body.OrderID == "" {
 		r.t.Errorf("%s %s: %v", req.Method, req.URL, err)
 	}
-	n := r.dieAt(received, req)
-	if r.isCalm() {
+	n := r.killAt(received, req)
+	if r.noFaults() {
 		n = 0
 	}
 	switch n % 10 {
 	case 2: // cut before
 		panic(http.ErrAbortHandler)
 	case 4:
-		answer(w, http.StatusUnprocessableEntity, "Not now")
+		respond(w, http.StatusUnprocessableEntity, "Not now")
 		return
 	case 6:
-		answer(w, http.StatusServiceUnavailable, "Try later")
+		respond(w, http.StatusServiceUnavailable, "Try later")
 		return
 	}
 	r.mu.Lock()
 	r.commits[body.OrderID]++
 	r.mu.Unlock()
 	if n == 0 {
-		answer(w, http.StatusCreated, "Operation was successful.")
+		respond(w, http.StatusCreated, "Operation was successful.")
 		return
 	}
-	r.dieAt(committed, req)
+	r.killAt(committed, req)
 	switch n % 10 {
 	case 7: // cut after
 		panic(http.ErrAbortHandler)
 	case 9:
-		answer(w, http.StatusInternalServerError, "Internal Server Error")
+		respond(w, http.StatusInternalServerError, "Internal Server Error")
 	default:
-		answer(w, http.StatusCreated, "Operation was successful.")
+		respond(w, http.StatusCreated, "Operation was successful.")
 	}
 }
 
-func answer(w http.ResponseWriter, status int, message string) {
+func respond(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, `{"message":%q,"result":{},"meta":{}}`, message)
 }
 
-// reach counts how often a point was reached.
+// reach counts how often a point has been reached.
 func (r *race) reach(point string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,19 +204,19 @@ func (r *race) reach(point string) int {
 	return r.counts[point]
 }
 
-func (r *race) isCalm() bool {
+func (r *race) noFaults() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.calm
+	return r.faultsOff
 }
 
-// dieAt counts how often a point was reached, and kills the process that has
-// reached it where its turn has come.
-func (r *race) dieAt(point string, req *http.Request) (n int) {
+// killAt counts how often a point has been reached, and kills the process that
+// reached it at certain counts.
+func (r *race) killAt(point string, req *http.Request) (n int) {
 	turn := map[string]int{beginning: 5, taken: 10, received: 20, committed: 30, ending: 40, ended: 50}[point]
 	n = r.reach(point)
 	if n%70 == turn && r.kill(req.UserAgent(), point) {
-		r.never(req)
+		r.hang(req)
 	}
 	return n
 }
@@ -225,7 +225,7 @@ func (r *race) dieAt(point string, req *http.Request) (n int) {
 func (r *race) kill(name, point string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.killed[name] && !r.calm && r.kills[point] < mostKills {
+	if !r.killed[name] && !r.faultsOff && r.kills[point] < maxKills {
 		if err := r.processes[name].Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			r.t.Errorf("%s: %v", name, err)
 		}
@@ -235,8 +235,8 @@ func (r *race) kill(name, point string) bool {
 	return r.killed[name]
 }
 
-// never leaves a request of a dead process without an answer.
-func (r *race) never(req *http.Request) {
+// hang never responds to a request of a killed process.
+func (r *race) hang(req *http.Request) {
 	<-req.Context().Done()
 	panic(http.ErrAbortHandler)
 }
@@ -248,14 +248,14 @@ func (r *race) logRace() {
 	}
 	r.t.Logf("%d processes, of which %d were killed: %v", r.started, sum, r.kills)
 	r.t.Logf("points reached: %v", r.counts)
-	r.t.Logf("the others met with: %v", r.met)
-	if len(r.kills) < 8 || r.met["refused: in flight"] == 0 || r.met["unknown"] == 0 || r.met["rejected"] == 0 {
-		r.t.Error("the race was no race")
+	r.t.Logf("results of the others: %v", r.results)
+	if len(r.kills) < 8 || r.results["refused: in flight"] == 0 || r.results["unknown"] == 0 || r.results["rejected"] == 0 {
+		r.t.Error("the race did not reach every kind of kill and result")
 	}
 }
 
-// states sorts the orders by state, and checks each against what the gateway
-// has created.
+// states groups the orders by state, and compares each with what the gateway has
+// created.
 func (r *race) states(g *Guard) map[State][]string {
 	r.t.Helper()
 	states := map[State][]string{}
@@ -274,14 +274,14 @@ func (r *race) states(g *Guard) map[State][]string {
 		case o.State == StateFree && created == 1:
 			r.t.Errorf("%s could be created again: %+v", o.ID, o)
 		case o.Attempts == 0:
-			r.t.Errorf("nobody tried %s", o.ID)
+			r.t.Errorf("no process tried %s", o.ID)
 		}
 	}
 	return states
 }
 
-// checkHeld looks at the orders that the dead still hold: nobody gets them.
-func (r *race) checkHeld(g *Guard) {
+// checkInFlight verifies that the orders of killed processes are refused.
+func (r *race) checkInFlight(g *Guard) {
 	states := r.states(g)
 	r.t.Logf("before the leases end: %s", sizes(states))
 	for _, id := range states[StateInFlight] {
@@ -290,11 +290,12 @@ func (r *race) checkHeld(g *Guard) {
 		}
 	}
 	if len(states[StateInFlight]) == 0 {
-		r.t.Error("no process died with an order")
+		r.t.Error("no process was killed while it held an order")
 	}
 }
 
-// checkPending ends the leases: what the dead held is listed.
+// checkPending ends the leases, and verifies that Pending returns the orders that
+// killed processes held.
 func (r *race) checkPending(g *Guard) {
 	if err := g.endLeases(r.t.Context()); err != nil {
 		r.t.Fatal(err)
@@ -323,7 +324,7 @@ func (r *race) checkPending(g *Guard) {
 	}
 }
 
-// finish resolves what is pending, and creates what does not exist.
+// finish resolves the pending orders, and creates those that do not exist.
 func (r *race) finish(g *Guard) {
 	pending, err := g.Pending(r.t.Context())
 	if err != nil {
@@ -335,7 +336,7 @@ func (r *race) finish(g *Guard) {
 			r.t.Error(err)
 		}
 	}
-	r.calm = true
+	r.faultsOff = true
 	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g))
 	if err != nil {
 		r.t.Fatal(err)

@@ -15,30 +15,30 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// jobEnv holds the job of a process of the race.
+// jobEnv is the environment variable with the job of a process of the race.
 const jobEnv = "SQLGUARD_JOB"
 
-// A job is what a process of the race is told.
+// A job is the input of a process of the race.
 type job struct {
 	Driver, DSN, Table string
-	URL                string // of the gateway, which is also told how far the process has come
+	URL                string // of the gateway, to which the process also reports its progress
 	Name               string
 	Seed               uint64
 	Orders             int
 }
 
-// work is the main function of a process of the race: it goes through all
-// orders, twice, and prints how often it met with what.
+// work is the main function of a process of the race: it goes through all orders
+// twice and prints how often it had each result.
 func work(text string) int {
 	var j job
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	met, err := map[string]int{}, json.Unmarshal([]byte(text), &j)
+	results, err := map[string]int{}, json.Unmarshal([]byte(text), &j)
 	if err == nil {
-		err = j.run(ctx, met)
+		err = j.run(ctx, results)
 	}
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(met)
+		err = json.NewEncoder(os.Stdout).Encode(results)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,7 +47,7 @@ func work(text string) int {
 	return 0
 }
 
-func (j job) run(ctx context.Context, met map[string]int) error {
+func (j job) run(ctx context.Context, results map[string]int) error {
 	db, err := sql.Open(j.Driver, j.DSN)
 	if err != nil {
 		return err
@@ -61,21 +61,21 @@ func (j job) run(ctx context.Context, met map[string]int) error {
 	if err := guard.CreateTable(ctx); err != nil {
 		return err
 	}
-	client, err := gateway.New(j.URL, "a-key-for-tests", gateway.WithUserAgent(j.Name), gateway.WithOrderGuard(witness{guard, j}))
+	client, err := gateway.New(j.URL, "a-key-for-tests", gateway.WithUserAgent(j.Name), gateway.WithOrderGuard(reportingGuard{guard, j}))
 	if err != nil {
 		return err
 	}
-	settled := make([]bool, j.Orders)
+	finished := make([]bool, j.Orders)
 	random := rand.New(rand.NewPCG(j.Seed, 0))
 	for range 2 {
 		for _, n := range random.Perm(j.Orders) {
-			if settled[n] {
+			if finished[n] {
 				continue
 			}
 			_, err := client.CreateInvoice(ctx, request(n))
-			word, done := judge(err)
-			met[word]++
-			settled[n] = done
+			word, done := classify(err)
+			results[word]++
+			finished[n] = done
 			if word == "failed" {
 				return err
 			}
@@ -90,9 +90,9 @@ func request(n int) gateway.InvoiceRequest {
 	return gateway.InvoiceRequest{OrderID: orderName(n), Price: decimal.New(1050, -2), Amount: decimal.New(1050, -2)}
 }
 
-// judge says in a word what came of a request, and whether the process has
-// done what it can for the order.
-func judge(err error) (word string, done bool) {
+// classify returns the result of a request in a word, and whether the process is
+// done with the order.
+func classify(err error) (word string, done bool) {
 	switch {
 	case err == nil:
 		return "created", true
@@ -121,31 +121,31 @@ const (
 	ended     = "ended"     // after it
 )
 
-// A witness tells the gateway how far the process has come, and waits for the
-// answer, which does not come if the process is to die.
-type witness struct {
+// A reportingGuard reports the progress of the process to the gateway and waits
+// for the response, which does not arrive if the process is killed.
+type reportingGuard struct {
 	*Guard
 	job
 }
 
-func (w witness) Begin(ctx context.Context, orderID string, resubmit bool) error {
-	w.tell(ctx, beginning)
+func (w reportingGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
+	w.report(ctx, beginning)
 	err := w.Guard.Begin(ctx, orderID, resubmit)
 	if err == nil {
-		w.tell(ctx, taken)
+		w.report(ctx, taken)
 	}
 	return err
 }
 
-func (w witness) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
-	w.tell(ctx, ending)
+func (w reportingGuard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
+	w.report(ctx, ending)
 	err := w.Guard.End(ctx, orderID, outcome)
-	w.tell(ctx, ended)
+	w.report(ctx, ended)
 	return err
 }
 
-func (w witness) tell(ctx context.Context, point string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL+"/told/"+point, nil)
+func (w reportingGuard) report(ctx context.Context, point string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL+"/progress/"+point, nil)
 	if err != nil {
 		panic(err)
 	}

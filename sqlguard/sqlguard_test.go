@@ -21,22 +21,22 @@ import (
 
 const order = "A-17"
 
-// A play is what two processes, a and b, and a person do with one order.
-type play struct {
+// A scenario is what two processes, a and b, and a person do with one order.
+type scenario struct {
 	a, b *Guard
-	seen Order // as the person has read it
+	seen Order // as the person read it
 }
 
-// A step is one deed: what it must return, and the state that must follow.
+// A step is one action: what it must return, and the state that must follow.
 type step struct {
-	deed  string
-	want  error
-	state State
+	action string
+	want   error
+	state  State
 }
 
-// The deeds, by name. The first word says who.
-func (p *play) do(ctx context.Context, deed string) error {
-	who, what, _ := strings.Cut(deed, " ")
+// do performs an action. Its first word is the actor.
+func (p *scenario) do(ctx context.Context, action string) error {
+	who, what, _ := strings.Cut(action, " ")
 	g := map[string]*Guard{"a": p.a, "b": p.b}[who]
 	switch what {
 	case "begins":
@@ -53,7 +53,7 @@ func (p *play) do(ctx context.Context, deed string) error {
 		return g.End(ctx, order, gateway.OutcomeUnknown)
 	case "reports nonsense":
 		return g.End(ctx, order, gateway.Outcome(77))
-	case "ends": // time goes by: the lease ends
+	case "ends": // the lease expires
 		return p.a.endLeases(ctx)
 	case "looks it up":
 		var err error
@@ -62,12 +62,12 @@ func (p *play) do(ctx context.Context, deed string) error {
 	case "finds one", "finds none":
 		return p.a.Resolve(ctx, p.seen, Resolution{Exists: what == "finds one", By: "anna", Note: "by phone"})
 	default:
-		panic("no such deed: " + deed)
+		panic("no such action: " + action)
 	}
 }
 
-// Every transition there is, as short plays.
-var plays = map[string][]step{
+// scenarios cover every transition.
+var scenarios = map[string][]step{
 	"success": {
 		{"a begins", nil, StateInFlight},
 		{"b begins", gateway.ErrOrderInFlight, StateInFlight},
@@ -98,11 +98,11 @@ var plays = map[string][]step{
 		{"time ends", nil, StateUnknown},
 		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
 	},
-	"an outcome that is none": {
+	"an invalid outcome": {
 		{"a begins", nil, StateInFlight},
 		{"a reports nonsense", nil, StateUnknown},
 	},
-	"a resubmission says nothing of the first": {
+	"a resubmission leaves the first unknown": {
 		{"a begins", nil, StateInFlight},
 		{"a learns nothing", nil, StateUnknown},
 		{"b resubmits", nil, StateInFlight},
@@ -141,7 +141,7 @@ var plays = map[string][]step{
 		{"anna finds none", ErrNotUnknown, StateCreated},
 		{"b begins", ErrOrderCreated, StateCreated},
 	},
-	"slow, but before anyone else": {
+	"slow, but before any other": {
 		{"a begins", nil, StateInFlight},
 		{"time ends", nil, StateUnknown},
 		{"a begins", gateway.ErrOrderInFlight, StateUnknown},
@@ -164,7 +164,7 @@ var plays = map[string][]step{
 		{"a succeeds", nil, StateInFlight},
 		{"b is rejected", nil, StateUnknown},
 		{"anna looks it up", nil, StateUnknown},
-		{"anna finds none", nil, StateCreated}, // it was recorded that one exists
+		{"anna finds none", nil, StateCreated}, // the late success is recorded
 	},
 	"late success after it was found that none exists": {
 		{"a begins", nil, StateInFlight},
@@ -251,54 +251,54 @@ var repeats = map[string][]step{
 }
 
 func TestGuard_transitions(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		a, b := w.guard(t), w.guard(t)
-		for name, steps := range plays {
-			t.Run(name, func(t *testing.T) { perform(t, &play{a: a, b: b}, steps) })
+		for name, steps := range scenarios {
+			t.Run(name, func(t *testing.T) { runScenario(t, &scenario{a: a, b: b}, steps) })
 		}
 		a, b = w.guard(t, WithRepeats()), w.guard(t, WithRepeats())
 		for name, steps := range repeats {
-			t.Run("with repeats/"+name, func(t *testing.T) { perform(t, &play{a: a, b: b}, steps) })
+			t.Run("with repeats/"+name, func(t *testing.T) { runScenario(t, &scenario{a: a, b: b}, steps) })
 		}
 	})
 }
 
-// perform performs a play on an empty table, and looks after every step at
-// what a merchant sees.
-func perform(t *testing.T, p *play, steps []step) {
-	clear(p.a.held)
-	clear(p.b.held)
+// runScenario runs a scenario on an empty table, and compares the state after each
+// step.
+func runScenario(t *testing.T, p *scenario, steps []step) {
+	clear(p.a.tokens)
+	clear(p.b.tokens)
 	if _, err := p.a.db.Exec(`DELETE FROM ` + p.a.cfg.table); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range steps {
-		if err := p.do(t.Context(), s.deed); !errors.Is(err, s.want) {
-			t.Fatalf("step %d, %s: %v, want %v", i, s.deed, err, s.want)
+		if err := p.do(t.Context(), s.action); !errors.Is(err, s.want) {
+			t.Fatalf("step %d, %s: %v, want %v", i, s.action, err, s.want)
 		}
 		now, err := p.b.Order(t.Context(), order)
 		if err != nil || now.ID != order || now.State != s.state {
-			t.Fatalf("step %d, after %s: %+v, %v, want it %s", i, s.deed, now, err, s.state)
+			t.Fatalf("step %d, after %s: %+v, %v, want it %s", i, s.action, now, err, s.state)
 		}
 		pending, err := p.a.Pending(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s.state != StateUnknown && len(pending) > 0 || s.state == StateUnknown && !slices.Equal(pending, []Order{now}) {
-			t.Fatalf("step %d, after %s: pending are %+v, the order is %+v", i, s.deed, pending, now)
+			t.Fatalf("step %d, after %s: pending are %+v, the order is %+v", i, s.action, pending, now)
 		}
 		if now.Since.IsZero() == (s.state == StateUnknown) {
-			t.Fatalf("step %d, after %s: unknown since %v", i, s.deed, now.Since)
+			t.Fatalf("step %d, after %s: unknown since %v", i, s.action, now.Since)
 		}
 	}
 }
 
-// A merchant sees who did what, and when.
+// The record has who resolved an order, how and when.
 func TestGuard_record(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
-		p := &play{a: w.guard(t, WithLease(90*time.Second+7*time.Millisecond)), b: w.guard(t)}
-		for _, deed := range []string{"a begins", "a learns nothing", "b resubmits", "b is rejected"} {
-			if err := p.do(t.Context(), deed); err != nil {
-				t.Fatal(deed, err)
+	inBoth(t, func(t *testing.T, w testDB) {
+		p := &scenario{a: w.guard(t, WithLease(90*time.Second+7*time.Millisecond)), b: w.guard(t)}
+		for _, action := range []string{"a begins", "a learns nothing", "b resubmits", "b is rejected"} {
+			if err := p.do(t.Context(), action); err != nil {
+				t.Fatal(action, err)
 			}
 		}
 		listed, err := p.a.Pending(t.Context())
@@ -326,9 +326,9 @@ func TestGuard_record(t *testing.T) {
 	})
 }
 
-// The lease is counted by the clock of the database, to the millisecond.
+// The lease is measured by the clock of the database, in milliseconds.
 func TestGuard_lease(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t, WithLease(90*time.Second+7*time.Millisecond))
 		if err := g.Begin(t.Context(), order, false); err != nil {
 			t.Fatal(err)
@@ -351,9 +351,9 @@ func TestGuard_lease(t *testing.T) {
 	})
 }
 
-// Identifiers are compared byte by byte, and kept as they are.
+// Identifiers are compared byte by byte and stored unchanged.
 func TestGuard_identifiers(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		ids := []string{"a", "A", "000123", "123", "0e5", "null", `o'"; --`, "é", "e\u0301", "訂單", "%", "$1", "?1", strings.Repeat("x", 1024)}
 		for _, id := range ids {
@@ -380,9 +380,9 @@ func TestGuard_identifiers(t *testing.T) {
 	})
 }
 
-// Of many at once, in one process and in several, one begins.
+// Of many concurrent calls, in one process and in several, one begins.
 func TestGuard_concurrent(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		guards := []*Guard{w.guard(t), w.guard(t), w.guard(t)}
 		for n := range 20 {
 			id := fmt.Sprint(n)
@@ -408,9 +408,9 @@ func TestGuard_concurrent(t *testing.T) {
 	})
 }
 
-// Any number of processes may make the table at once.
+// Any number of processes may create the table at once.
 func TestGuard_CreateTable_at_once(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		var all sync.WaitGroup
 		for range 8 {
 			g, err := New(w.open(t), WithTable(w.table))
@@ -427,9 +427,9 @@ func TestGuard_CreateTable_at_once(t *testing.T) {
 	})
 }
 
-// The text for migrations makes what CreateTable makes, whatever the name.
+// The text for migrations creates the same table as CreateTable, whatever its name.
 func TestSchema(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		w.table = "user" // a reserved word
 		text, err := Schema(w.dialect, w.table)
 		if err != nil {
@@ -460,9 +460,9 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Without a table every method fails, and Begin lets nothing through.
+// Without a table every method fails, and Begin admits no order.
 func TestGuard_no_table(t *testing.T) {
-	inBoth(t, func(t *testing.T, w world) {
+	inBoth(t, func(t *testing.T, w testDB) {
 		g, err := New(w.open(t), WithTable(w.table))
 		if err != nil {
 			t.Fatal(err)
@@ -477,13 +477,13 @@ func TestGuard_no_table(t *testing.T) {
 				t.Errorf("%d: %v", i, err)
 			}
 		}
-		if len(g.held) > 0 {
+		if len(g.tokens) > 0 {
 			t.Error("an order is held")
 		}
 	})
 }
 
-// Begin does not believe a statement that can not be committed.
+// Begin fails if its statement cannot be committed.
 func TestGuard_Begin_not_committed(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		g := newPostgres(t).guard(t)
@@ -501,7 +501,7 @@ func TestGuard_Begin_not_committed(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		w := newSQLiteWith(t, "_pragma=journal_mode(DELETE)&_pragma=busy_timeout(10)")
 		g := w.guard(t)
-		reader, err := w.open(t).Query(`SELECT 1 FROM sqlite_schema`) // keeps its lock, so that nobody can commit
+		reader, err := w.open(t).Query(`SELECT 1 FROM sqlite_schema`) // keeps its lock, so that no other connection can commit
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -520,7 +520,7 @@ func notBegun(t *testing.T, g *Guard, reason string) {
 	}
 }
 
-// Nothing is asked once the context has ended.
+// No statement is sent after the context has ended.
 func TestGuard_Begin_ended_context(t *testing.T) {
 	g := newSQLite(t).guard(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -536,9 +536,8 @@ func TestGuard_Begin_ended_context(t *testing.T) {
 	}
 }
 
-// Where the answer of the database is lost, Begin takes back what it may have
-// recorded.
-func TestGuard_Begin_answer_lost(t *testing.T) {
+// If the response of the database is lost, Begin undoes what it may have recorded.
+func TestGuard_Begin_response_lost(t *testing.T) {
 	g, connector := lossyGuard(t)
 	lost := errors.New("connection reset")
 	connector.lose(lost)
@@ -554,11 +553,11 @@ func TestGuard_Begin_answer_lost(t *testing.T) {
 	}
 }
 
-// Where that is lost too, the order is unknown after its lease, never free.
-func TestGuard_Begin_all_answers_lost(t *testing.T) {
+// If that response is lost too, the order is unknown after its lease, never free.
+func TestGuard_Begin_all_responses_lost(t *testing.T) {
 	g, connector := lossyGuard(t)
 	lost := errors.New("connection reset")
-	connector.refuse(2, lost) // what takes it back does not arrive
+	connector.refuse(2, lost) // the statement that undoes it does not arrive
 	connector.lose(lost)
 	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
 		t.Fatal(err)
@@ -574,8 +573,8 @@ func TestGuard_Begin_all_answers_lost(t *testing.T) {
 	}
 }
 
-// database/sql sends a statement again when the connection turns out to be
-// broken. That is one attempt.
+// database/sql sends a statement again after a broken connection. That is one
+// attempt.
 func TestGuard_Begin_sent_again(t *testing.T) {
 	g, connector := lossyGuard(t)
 	connector.lose(driver.ErrBadConn)
@@ -587,7 +586,7 @@ func TestGuard_Begin_sent_again(t *testing.T) {
 	}
 }
 
-// An outcome that can not be recorded leaves the order unknown.
+// An outcome that cannot be recorded leaves the order unknown.
 func TestGuard_End_not_recorded(t *testing.T) {
 	g, connector := lossyGuard(t)
 	if err := g.Begin(t.Context(), order, false); err != nil {
@@ -606,7 +605,7 @@ func TestGuard_End_not_recorded(t *testing.T) {
 	}
 }
 
-// A success needs nobody's look, and a second request is not sent.
+// After a success the order is not pending, and a second request is not sent.
 func TestGuard_client(t *testing.T) {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -657,8 +656,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// The dialect follows from the driver. A driver that is not known is refused
-// by name, unless the merchant says what it is.
+// The dialect follows from the driver. The error for an unknown driver names it,
+// unless WithDialect is set.
 func TestNew_dialect(t *testing.T) {
 	for name, want := range map[string]Dialect{"pgx": PostgreSQL, "sqlite": SQLite} {
 		db, err := sql.Open(name, "")
@@ -685,19 +684,19 @@ func TestNew_dialect(t *testing.T) {
 	}
 }
 
-func TestGuard_Resolve_by_nobody(t *testing.T) {
+func TestGuard_Resolve_without_name(t *testing.T) {
 	g := newSQLite(t).guard(t)
 	if err := g.Resolve(t.Context(), Order{ID: order}, Resolution{By: " "}); !errors.Is(err, gateway.ErrInvalidArgument) {
 		t.Error(err)
 	}
 }
 
-// lossyGuard returns a guard over connections that lose statements and
-// answers on demand.
+// lossyGuard returns a guard over connections that lose statements and responses
+// on demand.
 func lossyGuard(t *testing.T) (*Guard, *lossyConnector) {
 	t.Helper()
 	w := newSQLite(t)
-	w.guard(t) // makes the table
+	w.guard(t) // creates the table
 	connector := &lossyConnector{driver: w.open(t).Driver(), dsn: w.dsn}
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
@@ -713,12 +712,12 @@ type lossyConnector struct {
 	dsn    string
 
 	mu       sync.Mutex
-	answer   error // instead of the next answer
-	refusal  error // instead of carrying out the statement that is
-	refuseIn int   // so many from now
+	lost     error // returned in place of the next response
+	refusal  error // returned in place of executing a statement
+	refuseIn int   // the number of that statement from now
 }
 
-func (c *lossyConnector) lose(err error) { c.answer = err }
+func (c *lossyConnector) lose(err error) { c.lost = err }
 
 func (c *lossyConnector) refuse(n int, err error) { c.refuseIn, c.refusal = n, err }
 
@@ -744,7 +743,7 @@ func (c lossyConn) QueryContext(ctx context.Context, query string, args []driver
 		return nil, l.refusal
 	}
 	rows, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-	if err != nil || l.answer == nil {
+	if err != nil || l.lost == nil {
 		return rows, err
 	}
 	for err == nil {
@@ -753,6 +752,6 @@ func (c lossyConn) QueryContext(ctx context.Context, query string, args []driver
 	if err != io.EOF {
 		return nil, err
 	}
-	err, l.answer = l.answer, nil
+	err, l.lost = l.lost, nil
 	return nil, errors.Join(rows.Close(), err)
 }
