@@ -1,5 +1,5 @@
-// Command balance prints what the holder of the key has: everything, or of one
-// coin, or of one coin on one network.
+// Command balance prints the account's balances: all of them, those of one coin,
+// or that of one coin on one network.
 package main
 
 import (

@@ -55,8 +55,8 @@ func list(ctx context.Context, client *gateway.Client, args []string) ([]gateway
 	return pairs, err
 }
 
-func yes(it bool) string {
-	if it {
+func yes(flag bool) string {
+	if flag {
 		return "yes"
 	}
 	return "no"

@@ -1,8 +1,8 @@
-// Command invoice creates an invoice for an order, and says what became of it.
+// Command invoice creates an invoice for an order, and reports the outcome.
 //
-// Its exit code tells a script what is true: 0 the invoice exists, 2 it was
-// called wrongly, 3 nothing was sent, 4 the service refused, 5 nobody knows.
-// Any other code says nothing: look the order up.
+// The exit code is the outcome: 0 the invoice exists, 2 wrong usage, 3 nothing was
+// sent, 4 the service refused the invoice, 5 the outcome is unknown. After any
+// other code the outcome is unknown too: look the order up.
 package main
 
 import (
@@ -43,18 +43,18 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	invoice, err := client.CreateInvoice(ctx, request)
 	switch gateway.OutcomeOf(err) {
 	case gateway.OutcomeSucceeded:
-		fmt.Fprintf(stdout, "The invoice for order %s exists. The service says:\n%s\n", invoice.OrderID, invoice.Raw)
+		fmt.Fprintf(stdout, "The invoice for order %s exists. Response:\n%s\n", invoice.OrderID, invoice.Raw)
 		return nil
 	case gateway.OutcomeNotSent:
 		return cli.Exit(exitNotSent, fmt.Errorf("nothing was sent: %w", err))
 	case gateway.OutcomeRejected:
-		return cli.Exit(exitRejected, fmt.Errorf("the service refused it: %w", err))
+		return cli.Exit(exitRejected, fmt.Errorf("the service refused the invoice: %w", err))
 	default: // gateway.OutcomeUnknown
 		return cli.Exit(exitUnknown, fmt.Errorf("do not run this again before you have looked the order up: %w", err))
 	}
 }
 
-// parse reads the flags. The client checks the rest of the request itself.
+// parse parses the flags. The client checks the rest of the request.
 func parse(args []string) (request gateway.InvoiceRequest, err error) {
 	flags := flag.NewFlagSet("invoice -order ID -price 10.50 -amount 10.50 [flags]", flag.ContinueOnError)
 	flags.StringVar(&request.OrderID, "order", "", "your own `ID` of the order, a new one for each order")
@@ -77,7 +77,7 @@ func parse(args []string) (request gateway.InvoiceRequest, err error) {
 	return request, nil
 }
 
-// into parses a decimal number, exactly.
+// into returns a function that parses a decimal number exactly into amount.
 func into(amount *decimal.Decimal) func(string) error {
 	return func(text string) (err error) {
 		if *amount, err = decimal.NewFromString(text); err != nil {

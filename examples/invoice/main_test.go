@@ -22,7 +22,7 @@ func TestRun_succeeded(t *testing.T) {
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw, order("-currency", "usd", "-coin", "USDT", "-network", "Tron")...)
 	require.NoError(t, err)
-	assert.Contains(t, stdout, "The invoice for order A-17 exists. The service says:\n{")
+	assert.Contains(t, stdout, "The invoice for order A-17 exists. Response:\n{")
 	require.Len(t, gw.Invoices(), 1)
 	got := gw.Invoices()[0]
 	assert.Contains(t, stdout, got.ID)
@@ -33,26 +33,26 @@ func TestRun_succeeded(t *testing.T) {
 	}, got)
 }
 
-// What is true of an invoice stands in the message and in the exit code.
+// The message and the exit code state the outcome.
 func TestRun_failed(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for name, test := range map[string]struct {
 		ctx     context.Context
-		trouble gatewaytest.Fault
+		fault   gatewaytest.Fault
 		code    int
 		text    string
 		outcome gateway.Outcome
 		created int
 	}{
-		"not sent":        {ended, gatewaytest.Fault{}, 3, "nothing was sent: gateway: ", gateway.OutcomeNotSent, 0},
-		"rejected":        {t.Context(), gatewaytest.Refuse(422, "no"), 4, `the service refused it: gateway: create_invoice: 422: "no"`, gateway.OutcomeRejected, 0},
-		"unknown, exists": {t.Context(), gatewaytest.CommitThenDrop(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 1},
-		"unknown, is not": {t.Context(), gatewaytest.BadGateway(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 0},
+		"not sent":                {ended, gatewaytest.Fault{}, 3, "nothing was sent: gateway: ", gateway.OutcomeNotSent, 0},
+		"rejected":                {t.Context(), gatewaytest.Refuse(422, "no"), 4, `the service refused the invoice: gateway: create_invoice: 422: "no"`, gateway.OutcomeRejected, 0},
+		"unknown, exists":         {t.Context(), gatewaytest.CommitThenDrop(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 1},
+		"unknown, does not exist": {t.Context(), gatewaytest.BadGateway(), 5, "do not run this again before you have looked the order up: gateway: ", gateway.OutcomeUnknown, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gw := clitest.Gateway(t)
-			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, test.trouble)
+			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, test.fault)
 			stdout, err := clitest.Call(test.ctx, t, run, gw, order()...)
 			require.ErrorContains(t, err, test.text)
 			assert.Equal(t, test.code, cli.Code(err))
@@ -63,7 +63,7 @@ func TestRun_failed(t *testing.T) {
 	}
 }
 
-// What the client itself refuses was not sent either.
+// An invoice that the client refuses was not sent either.
 func TestRun_refusedHere(t *testing.T) {
 	gw := clitest.Gateway(t)
 	_, err := clitest.Call(t.Context(), t, run, gw, order("-currency", "US D")...)

@@ -1,13 +1,13 @@
 // Command otel traces the calls of a client with OpenTelemetry and prints the
-// spans: one for each attempt, under that of whoever makes the calls.
+// spans: one for each attempt, as a child of the caller's span.
 //
 //	cd examples/otel
 //	go run .
 //
-// Without a gateway in the environment it asks a stand-in, creates an invoice
-// there, and lets the first attempt of a call fail, for a span more; with one it
-// only reads. It is a module of its own, so that no user of the client has
-// OpenTelemetry in a build. What to copy is in trace.go.
+// Without a gateway in the environment it uses a stand-in, creates an invoice
+// there, and makes the first attempt of a call fail, which adds a span; with one
+// it only reads. It is a separate module, so that users of the client do not
+// depend on OpenTelemetry. The code to copy is in trace.go.
 package main
 
 import (
@@ -60,12 +60,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	return checkout(ctx, through)
 }
 
-// checkout asks a stand-in for the rates, in vain at first, and creates an
+// checkout requests the rates of a stand-in, which fails once, and creates an
 // invoice.
 func checkout(ctx context.Context, opts ...gateway.Option) error {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "not at the first time"))
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
 	client, err := gateway.New(gw.URL, gw.APIKey, opts...)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// printedSpans are the names of the spans that the program has printed.
+// printedSpans returns the names of the spans that the program has printed.
 func printedSpans(t *testing.T, stdout string) []string {
 	t.Helper()
 	names := []string{}
@@ -33,7 +33,7 @@ func TestRun_standIn(t *testing.T) {
 	assert.Equal(t, []string{"gateway.exchange_rates", "gateway.exchange_rates", "gateway.create_invoice", "checkout"}, printedSpans(t, stdout))
 }
 
-// With a gateway of somebody it must not create anything there.
+// With a configured gateway it must not create an invoice.
 func TestRun_configured(t *testing.T) {
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
@@ -43,7 +43,7 @@ func TestRun_configured(t *testing.T) {
 	assert.Equal(t, "GET", gw.Requests()[0].Method)
 }
 
-// The spans of a call that failed are printed too.
+// The spans of a failed call are printed too.
 func TestRun_refused(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(403, "not you"))

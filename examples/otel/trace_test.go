@@ -24,35 +24,35 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// A scene is a gateway, and a client whose spans are kept.
-type scene struct {
+// A fixture is a gateway, and a client whose spans are recorded.
+type fixture struct {
 	gw       *gatewaytest.Server
 	client   *gateway.Client
 	exporter *tracetest.InMemoryExporter
 	provider *sdktrace.TracerProvider
 }
 
-// play runs a test in virtual time; between is what stands between otelhttp and
-// the gateway.
-func play(t *testing.T, between func(http.RoundTripper) http.RoundTripper, test func(*testing.T, scene)) {
+// inBubble runs a test in virtual time; wrap returns the transport between
+// otelhttp and the gateway.
+func inBubble(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, test func(*testing.T, fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		gw := gatewaytest.NewMemoryServer()
 		defer gw.Close()
-		s := scene{gw: gw, exporter: tracetest.NewInMemoryExporter()}
+		s := fixture{gw: gw, exporter: tracetest.NewInMemoryExporter()}
 		s.provider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.exporter))
 		var err error
 		s.client, err = gateway.New(gw.URL, gw.APIKey,
-			gateway.WithHTTPClient(&http.Client{Transport: traced(between(gw.Transport()), s.provider)}))
+			gateway.WithHTTPClient(&http.Client{Transport: traced(wrap(gw.Transport()), s.provider)}))
 		require.NoError(t, err)
 		test(t, s)
 	})
 }
 
-func nothing(base http.RoundTripper) http.RoundTripper { return base }
+func unwrapped(base http.RoundTripper) http.RoundTripper { return base }
 
-// names are those of the spans that have ended.
-func (s scene) names() []string {
+// names returns the names of the spans that have ended.
+func (s fixture) names() []string {
 	names := []string{}
 	for _, span := range s.exporter.GetSpans() {
 		names = append(names, span.Name)
@@ -74,8 +74,8 @@ func order() gateway.InvoiceRequest {
 	return gateway.InvoiceRequest{OrderID: "A-17", Price: ten, Amount: ten}
 }
 
-// calls makes one of each.
-func calls(t *testing.T, s scene) {
+// calls makes one call of each operation.
+func calls(t *testing.T, s fixture) {
 	t.Helper()
 	ctx := t.Context()
 	pair := s.gw.Catalog()[0]
@@ -96,7 +96,7 @@ func calls(t *testing.T, s scene) {
 }
 
 func TestTraced_names(t *testing.T) {
-	play(t, nothing, func(t *testing.T, s scene) {
+	inBubble(t, unwrapped, func(t *testing.T, s fixture) {
 		calls(t, s)
 		assert.Equal(t, []string{
 			"gateway.coin_networks", "gateway.coin_network", "gateway.coin_network_by_symbol", "gateway.exchange_rates",
@@ -108,9 +108,9 @@ func TestTraced_names(t *testing.T) {
 	})
 }
 
-// Each attempt has a span of its own, under that of the caller.
+// Each attempt has its own span, a child of the caller's.
 func TestTraced_attempts(t *testing.T) {
-	play(t, nothing, func(t *testing.T, s scene) {
+	inBubble(t, unwrapped, func(t *testing.T, s fixture) {
 		s.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
 		s.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now"))
 		ctx, caller := s.provider.Tracer("test").Start(t.Context(), "checkout")
@@ -128,17 +128,17 @@ func TestTraced_attempts(t *testing.T) {
 	})
 }
 
-// No span holds the key or an identifier, whatever comes of a call.
-func TestTraced_nothingTold(t *testing.T) {
-	for name, trouble := range map[string]gatewaytest.Fault{
+// No span contains the key or an identifier, whatever the outcome of a call.
+func TestTraced_redacted(t *testing.T) {
+	for name, fault := range map[string]gatewaytest.Fault{
 		"success":   {},
 		"a refusal": gatewaytest.Refuse(404, "no"),
-		"a cut":     gatewaytest.CommitThenDrop(),
-		"a half":    gatewaytest.Truncate(40),
+		"a drop":    gatewaytest.CommitThenDrop(),
+		"truncated": gatewaytest.Truncate(40),
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, nothing, func(t *testing.T, s scene) {
-				s.gw.InjectFault(gatewaytest.AnyOperation, -1, trouble)
+			inBubble(t, unwrapped, func(t *testing.T, s fixture) {
+				s.gw.InjectFault(gatewaytest.AnyOperation, -1, fault)
 				pair, id := s.gw.Catalog()[0], s.gw.Withdrawals()[0].WithdrawRequestID
 				_, _ = s.client.CoinNetwork(t.Context(), pair.ID)
 				_, _ = s.client.Balance(t.Context(), gateway.BalanceQuery{NetworkName: pair.Network.Name})
@@ -157,9 +157,8 @@ func TestTraced_nothingTold(t *testing.T) {
 	}
 }
 
-// otelhttp by itself tells the identifier: without [discreet] it would be in the
-// span.
-func TestTraced_whyDiscreet(t *testing.T) {
+// otelhttp alone records the identifier: without [hostOnly] it is in the span.
+func TestTraced_whyHostOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gw := gatewaytest.NewMemoryServer()
 		defer gw.Close()
@@ -178,12 +177,12 @@ func TestTraced_whyDiscreet(t *testing.T) {
 	})
 }
 
-// The gateway is not told of the trace, even where the process tells everybody.
-func TestTraced_tellsTheGatewayNothing(t *testing.T) {
+// The gateway gets no trace headers, even if the process sets a global propagator.
+func TestTraced_noTraceHeaders(t *testing.T) {
 	before := otel.GetTextMapPropagator()
 	defer otel.SetTextMapPropagator(before)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
-	play(t, nothing, func(t *testing.T, s scene) {
+	inBubble(t, unwrapped, func(t *testing.T, s fixture) {
 		calls(t, s)
 		for _, request := range s.gw.Requests() {
 			assert.Empty(t, request.Header.Get("Traceparent"))
@@ -195,32 +194,32 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What becomes of an invoice is what becomes of it without otelhttp.
+// The outcome of an invoice is the same as without otelhttp.
 func TestTraced_invoice(t *testing.T) {
 	noConnection := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	for _, tt := range []struct {
 		name    string
-		trouble gatewaytest.Fault
+		fault   gatewaytest.Fault
 		before  func(*http.Request) error // of the first attempt; nil sends it
 		outcome gateway.Outcome
 		created int
 		spans   int
 	}{
-		{"it is created", gatewaytest.Fault{}, nil, gateway.OutcomeSucceeded, 1, 1},
-		{"it is refused", gatewaytest.Refuse(429, "no"), nil, gateway.OutcomeRejected, 0, 1},
-		{"it is created, and the answer lost", gatewaytest.CommitThenDrop(), nil, gateway.OutcomeUnknown, 1, 1},
-		{"it is lost", gatewaytest.Reset(), nil, gateway.OutcomeUnknown, 0, 1},
-		{"there is no connection at first", gatewaytest.Fault{}, func(*http.Request) error {
+		{"created", gatewaytest.Fault{}, nil, gateway.OutcomeSucceeded, 1, 1},
+		{"refused", gatewaytest.Refuse(429, "no"), nil, gateway.OutcomeRejected, 0, 1},
+		{"created, response lost", gatewaytest.CommitThenDrop(), nil, gateway.OutcomeUnknown, 1, 1},
+		{"request lost", gatewaytest.Reset(), nil, gateway.OutcomeUnknown, 0, 1},
+		{"no connection at first", gatewaytest.Fault{}, func(*http.Request) error {
 			return noConnection
 		}, gateway.OutcomeSucceeded, 1, 2},
-		{"a byte of it was read", gatewaytest.Fault{}, func(r *http.Request) error {
+		{"one byte read", gatewaytest.Fault{}, func(r *http.Request) error {
 			_, _ = io.ReadFull(r.Body, make([]byte, 1))
 			return noConnection
 		}, gateway.OutcomeUnknown, 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			attempts := 0
-			between := func(base http.RoundTripper) http.RoundTripper {
+			wrap := func(base http.RoundTripper) http.RoundTripper {
 				return roundTrip(func(r *http.Request) (*http.Response, error) {
 					attempts++
 					assert.Nil(t, r.GetBody, "with it net/http would send the body again")
@@ -230,8 +229,8 @@ func TestTraced_invoice(t *testing.T) {
 					return base.RoundTrip(r)
 				})
 			}
-			play(t, between, func(t *testing.T, s scene) {
-				s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.trouble)
+			inBubble(t, wrap, func(t *testing.T, s fixture) {
+				s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault)
 				_, err := s.client.CreateInvoice(t.Context(), order())
 				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
 				assert.Len(t, s.gw.InvoicesFor("A-17"), tt.created)

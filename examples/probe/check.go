@@ -7,11 +7,11 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// mostFindings bounds how many findings of one answer are kept.
-const mostFindings = 100
+// maxFindings is the largest number of findings about one response.
+const maxFindings = 100
 
-// A checker collects where an answer is not as it should be. What recurs in the
-// records of a list is one finding, with a count.
+// A checker collects the differences of a response from the interface. A
+// difference that repeats in the records of a list is one finding with a count.
 type checker struct {
 	findings []Finding
 	index    map[[3]string]int // of the findings
@@ -23,11 +23,11 @@ func newChecker() *checker {
 
 func (c *checker) add(kind string, at place, detail string) {
 	key := [3]string{kind, at.all, detail}
-	if i, met := c.index[key]; met {
+	if i, seen := c.index[key]; seen {
 		c.findings[i].Count++
 		return
 	}
-	if len(c.findings) == mostFindings {
+	if len(c.findings) == maxFindings {
 		return
 	}
 	c.index[key] = len(c.findings)
@@ -47,8 +47,8 @@ func (c *checker) result(items []item, of *table) {
 	}
 }
 
-// record compares a record with its table. Of one that is not shown only the
-// names are compared.
+// record compares a record with its table. If the record is not documented, only
+// the names are compared.
 func (c *checker) record(at place, record map[string]any, of *table, shown bool) {
 	for _, f := range of.fields {
 		value, there := record[f.name]
@@ -69,7 +69,7 @@ func (c *checker) record(at place, record map[string]any, of *table, shown bool)
 	}
 }
 
-// field compares a member with what its table says.
+// field compares a member with its field in the table.
 func (c *checker) field(at place, value any, f field, shown bool) {
 	kind := kindOf(value)
 	if shown && kind != f.kind {
@@ -90,15 +90,15 @@ func (c *checker) field(at place, value any, f field, shown bool) {
 	c.add(f.format.kind, at, detail)
 }
 
-// equal reports whether a member of a record is the text that the interface says
-// it equals, where both are there.
+// equal reports whether a member of a record equals the member that the interface
+// requires it to equal, or one of the two is missing.
 func equal(record map[string]any, f field) bool {
 	a, b := textAt(record, f.name), textAt(record, f.equals...)
 	return f.equals == nil || a == "" || b == "" || a == b
 }
 
-// envelope checks what stands around a result. Its own members, which the
-// Response does not have, are for the client to tell.
+// envelope checks the envelope of a result. The Response does not contain the
+// other members of the envelope; the client reports them as drift.
 func (c *checker) envelope(r gateway.Response, drifts []gateway.Drift) {
 	root := place{}
 	switch {

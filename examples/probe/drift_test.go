@@ -10,7 +10,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// Everything that the client reports as drift, the probe finds by itself too.
+// The probe finds everything that the client reports as drift.
 func TestRun_drift(t *testing.T) {
 	gw := clitest.Gateway(t)
 	id := gw.Withdrawals()[0].WithdrawRequestID
@@ -43,7 +43,7 @@ func TestRun_drift(t *testing.T) {
 	assert.Equal(t, []string{"unknown field /" + field, `unknown status /result/status: "ON_HOLD"`, "unknown field /result/" + field + ": object"}, got[7])
 }
 
-// Drift in any of the shapes is read too.
+// Drift in each of the shapes can be read.
 func TestRun_driftInEveryShape(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())

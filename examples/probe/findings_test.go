@@ -10,8 +10,8 @@ import (
 	"github.com/cryptogw/gateway/examples/internal/cli"
 )
 
-// A finding of each kind, wherever it can be. What the client can read is no
-// failure, whatever it differs in.
+// Each kind of finding at each place. A response that the client can read is not
+// a failure, whatever its differences.
 func TestRun_findings(t *testing.T) {
 	listing := enveloped("[" + pairJSON + "," + pairJSON + "]")
 	inquiry := enveloped(withdrawalJSON)
@@ -23,7 +23,7 @@ func TestRun_findings(t *testing.T) {
 		old    string
 		new    string
 		want   []Finding
-		unread string // what the client says, when it can not read the answer
+		unread string // part of the client's error; "" if it can read the response
 	}{
 		{
 			"a new member of every record", pathListing, 200, listing, `"swapFee"`, `"color":"red","swapFee"`,
@@ -81,7 +81,7 @@ func TestRun_findings(t *testing.T) {
 			"/result/networkId: is missing",
 		},
 		{
-			"a time that is missing, with which the client can live", pathByID, 200, enveloped(pairJSON), `"created_at":"2023-05-14T09:21:43.000Z",`, ``,
+			"a time that is missing, which the client tolerates", pathByID, 200, enveloped(pairJSON), `"created_at":"2023-05-14T09:21:43.000Z",`, ``,
 			[]Finding{{missingField, "/result/created_at", "", 1}, {missingField, "/result/network/created_at", "", 1}, {missingField, "/result/coin/created_at", "", 1}},
 			"",
 		},
@@ -116,7 +116,7 @@ func TestRun_findings(t *testing.T) {
 			"/result/confirmation: is text",
 		},
 		{
-			"an integer that is broken", pathByID, 200, enveloped(pairJSON), `"precision":6`, `"precision":6.5`,
+			"an integer with a fraction", pathByID, 200, enveloped(pairJSON), `"precision":6`, `"precision":6.5`,
 			[]Finding{{otherType, "/result/coin/precision", "number, not integer", 1}},
 			"/result/coin/precision: is not an integer",
 		},
@@ -160,7 +160,7 @@ func TestRun_findings(t *testing.T) {
 			"",
 		},
 		{
-			"a status that nobody knows", pathWithdrawal, 201, inquiry, `PENDING`, `ON\u001bHOLD`,
+			"an unknown status", pathWithdrawal, 201, inquiry, `PENDING`, `ON\u001bHOLD`,
 			[]Finding{{unknownStatus, "/result/status", `"ON\x1bHOLD"`, 1}},
 			"",
 		},
@@ -201,7 +201,7 @@ func TestRun_findings(t *testing.T) {
 				require.Contains(t, body, tt.old)
 				body = strings.ReplaceAll(body, tt.old, tt.new)
 			}
-			call, err := probed(t, tt.path, answer{tt.path, tt.status, body})
+			call, err := probed(t, tt.path, response{tt.path, tt.status, body})
 			assert.Equal(t, tt.want, call.Findings)
 			assert.Equal(t, tt.status, call.Status)
 			if tt.unread == "" {

@@ -1,19 +1,19 @@
-// Command probe asks a gateway everything that can be asked without changing
-// anything, and says where its answers are not as INTERFACE.md has them: which
-// shape a result has where the page shows none, which members are new, missing
-// or of another type, and what the client can not read.
+// Command probe makes every call to a gateway that changes nothing, and reports
+// how the responses differ from INTERFACE.md: which shape a result has if the
+// document shows none, which members are new, missing or of another type, and
+// what the client cannot read.
 //
 //	GATEWAY_BASE_URL=https://gateway.example GATEWAY_API_KEY=... go run ./examples/probe
 //
-// It creates no invoice. With -withdrawal ID it asks for a withdrawal too, and
-// with -json it prints a [Report]. It shows names and types of what the gateway
-// says, and no key; an error may quote the beginning of an answer.
+// It creates no invoice. With -withdrawal ID it also inquires about a withdrawal,
+// and with -json it prints a [Report]. It prints the names and types of what it
+// receives, and never the key; an error may quote the beginning of a response.
 //
-// Without a gateway it asks a stand-in, whose answers have shapes that are drawn
-// at random.
+// Without a gateway in the environment it uses a stand-in with shapes chosen at
+// random.
 //
-// Its exit code is 1 when an answer could not be read, and 0 when all could,
-// whatever they differ in.
+// Its exit code is 1 if a response could not be read, and 0 otherwise, whatever
+// the differences.
 package main
 
 import (
@@ -34,24 +34,24 @@ func main() { os.Exit(cli.Main(run)) }
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("probe [flags]", flag.ContinueOnError)
-	id := flags.String("withdrawal", "", "the `ID` of a withdrawal to ask for")
-	asJSON := flags.Bool("json", false, "print a report for machines")
-	keyOnPublic := flags.Bool("key-on-public", false, "send the key with every call, also where INTERFACE.md does not ask for it")
-	seed := flags.Uint64("seed", 0, "draw the shapes of the stand-in with this `number`; 0 is any")
+	id := flags.String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
+	asJSON := flags.Bool("json", false, "print the report as JSON")
+	keyOnPublic := flags.Bool("key-on-public", false, "send the key with every call, even if INTERFACE.md does not require it")
+	seed := flags.Uint64("seed", 0, "choose the shapes of the stand-in with this `number`; 0 is a random one")
 	if _, err := cli.Parse(flags, args, 0, 0); err != nil {
 		return err
 	}
-	var out printer = people{stdout}
+	var out printer = textPrinter{stdout}
 	if *asJSON {
-		out = machines{stdout}
+		out = jsonPrinter{stdout}
 	}
-	p := &probe{withdrawal: *id, tell: out.call}
+	p := &probe{withdrawal: *id, print: out.call}
 	opts := []gateway.Option{gateway.WithObserver(&p.drifts)}
 	if *keyOnPublic {
 		opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
 	}
 	if !cli.Configured() {
-		return p.askStandIn(ctx, out, cmp.Or(*seed, 1+rand.Uint64N(999_999)), opts) // #nosec G404 -- no secret is drawn
+		return p.useStandIn(ctx, out, cmp.Or(*seed, 1+rand.Uint64N(999_999)), opts) // #nosec G404 -- no secret is drawn
 	}
 	client, err := cli.Client(opts...)
 	if err != nil {
@@ -61,8 +61,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return p.report(ctx, out, Report{})
 }
 
-// askStandIn probes a gateway of its own.
-func (p *probe) askStandIn(ctx context.Context, out printer, seed uint64, opts []gateway.Option) error {
+// useStandIn probes a stand-in that it starts.
+func (p *probe) useStandIn(ctx context.Context, out printer, seed uint64, opts []gateway.Option) error {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	draw := rand.New(rand.NewPCG(seed, seed)) // #nosec G404 -- no secret is drawn
@@ -78,7 +78,7 @@ func (p *probe) askStandIn(ctx context.Context, out printer, seed uint64, opts [
 	return p.report(ctx, out, Report{StandIn: true, Seed: seed})
 }
 
-// shapes are those that a stand-in can give to each result that is asked for.
+// shapes returns the shapes that a stand-in can give to each result.
 func shapes() [][]gatewaytest.Shape {
 	return [][]gatewaytest.Shape{
 		{gatewaytest.PairAsRecord, gatewaytest.PairInArray},
@@ -91,7 +91,7 @@ func shapes() [][]gatewaytest.Shape {
 	}
 }
 
-// report asks everything, and prints what came of it.
+// report makes all calls, and prints the report.
 func (p *probe) report(ctx context.Context, out printer, r Report) error {
 	out.begin(r)
 	p.all(ctx)
@@ -109,7 +109,7 @@ func (p *probe) report(ctx context.Context, out printer, r Report) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case r.Unread > 0:
-		return fmt.Errorf("%s could not be read", count(r.Unread, "answer"))
+		return fmt.Errorf("%s could not be read", count(r.Unread, "response"))
 	default:
 		return nil
 	}

@@ -16,15 +16,15 @@ import (
 
 var milliseconds = regexp.MustCompile(`\d+ ms`)
 
-func TestRun_people(t *testing.T) {
+func TestRun_text(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Refuse(403, "not you"))
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Drift())
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
-	require.EqualError(t, err, "1 answer could not be read")
+	require.EqualError(t, err, "1 response could not be read")
 	assert.Equal(t, 1, cli.Code(err))
-	assert.Equal(t, `Asking the gateway of GATEWAY_BASE_URL. This only reads.
+	assert.Equal(t, `Using the gateway of GATEWAY_BASE_URL, read-only.
 
 CoinNetworks, GET /api/networks-coins
   200 in N ms: array of 25 records
@@ -57,14 +57,14 @@ Read: 6. Could not be read: 1. Skipped: 1. Differences from INTERFACE.md: 2.
 `, milliseconds.ReplaceAllString(stdout, "N ms"))
 }
 
-// A script may rely on every word of this.
-func TestRun_machines(t *testing.T) {
+// Scripts may rely on every word of the JSON.
+func TestRun_json(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.SetCatalog(nil)
 	gw.InjectFault(gatewaytest.OpBalance, 2, gatewaytest.DriftFields())
 	gw.SetBalance("BTC", "Bitcoin", "x")
 	stdout, err := clitest.Call(t.Context(), t, run, gw, "-json")
-	require.EqualError(t, err, "1 answer could not be read")
+	require.EqualError(t, err, "1 response could not be read")
 	stdout = regexp.MustCompile(`"milliseconds": \d+`).ReplaceAllString(stdout, `"milliseconds": 0`)
 	text := `{
   "standIn": false,
@@ -129,7 +129,7 @@ func TestRun_machines(t *testing.T) {
 `)
 }
 
-// Without a key there is less to ask.
+// Without a key, fewer calls are made.
 func TestRun_noKey(t *testing.T) {
 	gw := clitest.Gateway(t)
 	clitest.Setenv(t, &gatewaytest.Server{URL: gw.URL})
@@ -153,7 +153,7 @@ func TestRun_keyOnPublic(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends the probe with what it has.
+// Ctrl-C ends the probe; the report has the calls made so far.
 func TestRun_interrupted(t *testing.T) {
 	gw := clitest.Gateway(t)
 	ctx, interrupt := context.WithCancel(t.Context())

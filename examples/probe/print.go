@@ -10,41 +10,41 @@ import (
 	"unicode"
 )
 
-// A printer prints a report while it is made.
+// A printer prints a report as the calls are made.
 type printer interface {
 	begin(Report)
 	call(Call)
 	end(Report) error
 }
 
-// machines get the report as JSON, all at once.
-type machines struct{ to io.Writer }
+// A jsonPrinter prints the report as JSON, at the end.
+type jsonPrinter struct{ to io.Writer }
 
-func (m machines) begin(Report) {}
+func (p jsonPrinter) begin(Report) {}
 
-func (m machines) call(Call) {}
+func (p jsonPrinter) call(Call) {}
 
-func (m machines) end(r Report) error {
+func (p jsonPrinter) end(r Report) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(m.to, "%s\n", text)
+	_, err = fmt.Fprintf(p.to, "%s\n", text)
 	return err
 }
 
-// people get lines.
-type people struct{ to io.Writer }
+// A textPrinter prints the report as text, call by call.
+type textPrinter struct{ to io.Writer }
 
-func (p people) begin(r Report) {
+func (p textPrinter) begin(r Report) {
 	if r.StandIn {
-		fmt.Fprintf(p.to, "No gateway is configured: this is a stand-in inside this process, with shapes drawn at random; -seed %d draws them again.\n", r.Seed)
+		fmt.Fprintf(p.to, "No gateway is configured: this is a stand-in inside this process, with shapes chosen at random; -seed %d repeats them.\n", r.Seed)
 		return
 	}
-	fmt.Fprintf(p.to, "Asking the gateway of GATEWAY_BASE_URL. This only reads.\n")
+	fmt.Fprintf(p.to, "Using the gateway of GATEWAY_BASE_URL, read-only.\n")
 }
 
-func (p people) call(call Call) {
+func (p textPrinter) call(call Call) {
 	fmt.Fprintf(p.to, "\n%s, %s\n", call.Method, call.Route)
 	if call.Skipped != "" {
 		fmt.Fprintf(p.to, "  skipped: %s\n", call.Skipped)
@@ -59,7 +59,7 @@ func (p people) call(call Call) {
 	}
 }
 
-func (p people) end(r Report) error {
+func (p textPrinter) end(r Report) error {
 	skipped := 0
 	for _, call := range r.Calls {
 		if call.Skipped != "" {
@@ -71,9 +71,9 @@ func (p people) end(r Report) error {
 	return err
 }
 
-// summary is the line of a call that was made.
+// summary returns the line about a call that was made.
 func (call Call) summary() string {
-	text := "no answer"
+	text := "no response"
 	if call.Status != 0 {
 		text = strconv.Itoa(call.Status)
 	}
@@ -87,7 +87,7 @@ func (call Call) summary() string {
 	return text
 }
 
-// String returns the finding in words.
+// String returns the finding as text.
 func (f Finding) String() string {
 	text := f.Kind
 	if f.Pointer != "" {
@@ -102,7 +102,7 @@ func (f Finding) String() string {
 	return text
 }
 
-// String returns the shape in words.
+// String returns the shape as text.
 func (s Shape) String() string {
 	text := s.Kind
 	switch s.Kind {
@@ -132,8 +132,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// printable quotes a name of the answer that could do more to a terminal than be
-// read, and cuts it.
+// printable quotes a name from the response if it contains characters that are
+// not printable, and truncates it.
 func printable(name string) string {
 	if strings.ContainsFunc(name, func(char rune) bool { return !unicode.IsPrint(char) }) {
 		name = strconv.Quote(name)

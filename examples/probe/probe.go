@@ -13,18 +13,17 @@ import (
 // callTimeout is how long a call may take, all its attempts together.
 const callTimeout = time.Minute
 
-// A probe asks a gateway one question after another.
+// A probe makes one call to a gateway after another.
 type probe struct {
 	client     *gateway.Client
 	withdrawal string // the identifier of one; "" for none
-	drifts     drifts // in the answer to the last question
+	drifts     drifts // in the last response
 	calls      []Call
-	tell       func(Call) // is told of each call
+	print      func(Call) // prints each call
 }
 
-// drifts keeps what the client reports of an answer. It is not safe for
-// concurrent use, as an observer must be that is not a probe's: a probe makes
-// one call at a time.
+// drifts collects the drift that the client reports. Unlike other observers it
+// need not be safe for concurrent use, because a probe makes one call at a time.
 type drifts struct{ all []gateway.Drift }
 
 // Attempt implements [gateway.Observer].
@@ -33,8 +32,8 @@ func (d *drifts) Attempt(context.Context, gateway.Attempt) {}
 // Drift implements [gateway.Observer].
 func (d *drifts) Drift(_ context.Context, drift gateway.Drift) { d.all = append(d.all, drift) }
 
-// ask makes a call, notes what came of it, and returns the result of the answer
-// as JSON values. It does nothing once ctx has ended.
+// ask makes a call, records its report, and returns the result in the response as
+// JSON values. It does nothing after ctx has ended.
 func (p *probe) ask(ctx context.Context, q question) any {
 	if ctx.Err() != nil {
 		return nil
@@ -42,7 +41,7 @@ func (p *probe) ask(ctx context.Context, q question) any {
 	call := Call{Method: q.method, Route: q.route, Skipped: q.skip, Findings: []Finding{}}
 	defer func() {
 		p.calls = append(p.calls, call)
-		p.tell(call)
+		p.print(call)
 	}()
 	if q.skip != "" {
 		return nil
@@ -61,20 +60,20 @@ func (p *probe) ask(ctx context.Context, q question) any {
 		call.Error = err.Error()
 	}
 	if _, refused := errors.AsType[*gateway.APIError](err); refused {
-		return nil // it is built as errors are, and not as the result would be
+		return nil // the response has the form of an error, not of the result
 	}
-	return p.look(&call, q, r, err)
+	return p.inspect(&call, q, r, err)
 }
 
-// look says how an answer is built, and where it is not as it should be.
-func (p *probe) look(call *Call, q question, r gateway.Response, err error) any {
+// inspect reports the shape of a response and its differences from the interface.
+func (p *probe) inspect(call *Call, q question, r gateway.Response, err error) any {
 	c := newChecker()
 	at := place{"/result", "/result"}
 	result, enveloped := parse(r.Result)
 	if enveloped {
 		c.envelope(r, p.drifts.all)
 	} else {
-		result, enveloped = unclear(err)
+		result, enveloped = undecoded(err)
 	}
 	if !enveloped {
 		at = place{}
@@ -92,14 +91,14 @@ func (p *probe) look(call *Call, q question, r gateway.Response, err error) any 
 	return result
 }
 
-// unclear finds a result in an answer that the client could not take apart, or
-// what stands there instead of an envelope; nil is neither.
-func unclear(err error) (result any, enveloped bool) {
-	answer, ok := errors.AsType[*gateway.DecodeError](err)
+// undecoded returns the result in a response that the client could not decode, or
+// the whole body if it is JSON without an envelope, or nil.
+func undecoded(err error) (result any, enveloped bool) {
+	failed, ok := errors.AsType[*gateway.DecodeError](err)
 	if !ok {
 		return nil, false
 	}
-	whole, ok := parse(answer.Body)
+	whole, ok := parse(failed.Body)
 	if !ok {
 		return nil, false
 	}
@@ -111,7 +110,7 @@ func unclear(err error) (result any, enveloped bool) {
 	return whole, false
 }
 
-// textAt returns the text of a member of a member, or of what is none, "".
+// textAt returns the text of the member at a path, or "" if there is none.
 func textAt(value any, path ...string) string {
 	for _, name := range path {
 		object, _ := value.(map[string]any)

@@ -1,40 +1,39 @@
 package main
 
-// A Report is what a probe has found. It is what -json prints: every field is
-// always there, and none is ever renamed or given another meaning.
+// A Report is the result of a probe, which -json prints. All fields are always
+// present, and none is ever renamed or redefined.
 type Report struct {
-	StandIn  bool   `json:"standIn"`  // no gateway was configured: this is of a stand-in
-	Seed     uint64 `json:"seed"`     // of the shapes that the stand-in used; 0 without one
-	Unread   int    `json:"unread"`   // how many calls failed; not 0 is exit code 1
-	Findings int    `json:"findings"` // how many there are in all calls
+	StandIn  bool   `json:"standIn"`  // whether it is about a stand-in, because no gateway was configured
+	Seed     uint64 `json:"seed"`     // of the shapes of the stand-in; 0 without one
+	Unread   int    `json:"unread"`   // the number of failed calls; the exit code is 1 unless it is 0
+	Findings int    `json:"findings"` // the number of findings about all calls
 	Calls    []Call `json:"calls"`    // in the order in which they were made
 }
 
-// A Call is a question to the gateway, and its answer.
+// A Call is a call to the gateway and its response.
 type Call struct {
 	Method       string    `json:"method"`       // of gateway.Client, such as "Balance"
-	Route        string    `json:"route"`        // as INTERFACE.md has it; it tells calls of one method apart
-	Skipped      string    `json:"skipped"`      // why it was not made; "" when it was
-	Status       int       `json:"status"`       // the HTTP status; 0 when there was no answer
-	Attempts     int       `json:"attempts"`     // how often it was tried
-	Milliseconds int64     `json:"milliseconds"` // how long it took, further attempts included
-	Shape        *Shape    `json:"shape"`        // of the result; null when there was none to look at
-	Findings     []Finding `json:"findings"`     // where the answer is not as INTERFACE.md has it
-	Error        string    `json:"error"`        // why the client can not read the answer; "" when it can
+	Route        string    `json:"route"`        // as in INTERFACE.md; it distinguishes the calls of one method
+	Skipped      string    `json:"skipped"`      // why it was not made; "" if it was
+	Status       int       `json:"status"`       // the HTTP status; 0 without a response
+	Attempts     int       `json:"attempts"`     // the number of attempts
+	Milliseconds int64     `json:"milliseconds"` // the duration of all attempts
+	Shape        *Shape    `json:"shape"`        // of the result; null without one
+	Findings     []Finding `json:"findings"`     // the differences of the response from INTERFACE.md
+	Error        string    `json:"error"`        // why the client cannot read the response; "" if it can
 }
 
-// A Shape is how a result is built.
+// A Shape is the structure of a result.
 type Shape struct {
 	// Kind is one of the shapes below, or "unknown".
 	Kind string `json:"kind"`
-	// Count is how many records, amounts or coins there are; 0 when the shape is
-	// unknown.
+	// Count is the number of records, amounts or coins; 0 if the shape is unknown.
 	Count int `json:"count"`
-	// Enveloped reports whether it stands in an envelope, as it should.
+	// Enveloped reports whether the result is in an envelope, as documented.
 	Enveloped bool `json:"enveloped"`
-	// Members are the names and JSON types of what is in the records, "string or
-	// number" where they differ, at most 50 names. The name of an amount that
-	// stands alone is "". There are none for a record that INTERFACE.md shows.
+	// Members has the names and JSON types of the members of the records, "number
+	// or string" if they differ, for at most 50 names. The name of a bare amount is
+	// "". It is empty for a record that INTERFACE.md shows.
 	Members map[string]string `json:"members"`
 }
 
@@ -48,22 +47,22 @@ const (
 	shapeUnknown    = "unknown"
 )
 
-// A Finding is something in an answer that is not as INTERFACE.md has it.
+// A Finding is a difference of a response from INTERFACE.md.
 type Finding struct {
 	Kind    string `json:"kind"`    // one of the kinds below
-	Pointer string `json:"pointer"` // where it was met first, as a JSON pointer; "" is the whole answer
-	Detail  string `json:"detail"`  // what there is instead, where that says more
-	Count   int    `json:"count"`   // how often it was met, in all records
+	Pointer string `json:"pointer"` // its first place, as a JSON pointer; "" is the whole response
+	Detail  string `json:"detail"`  // what the response has instead, if that is not obvious
+	Count   int    `json:"count"`   // the number of places in all records
 }
 
 // Kinds of a finding.
 const (
-	unknownField  = "unknown field"  // INTERFACE.md does not have it, or, in a body that it does not show, this client
-	missingField  = "missing field"  // INTERFACE.md has it
+	unknownField  = "unknown field"  // not in INTERFACE.md or, in a body that it does not show, unknown to the client
+	missingField  = "missing field"  // in INTERFACE.md
 	otherType     = "other type"     // another JSON type
-	otherFormat   = "other format"   // text that is no UUID, decimal number or timestamp
+	otherFormat   = "other format"   // text that is not a UUID, decimal number or timestamp
 	unknownStatus = "unknown status" // of a withdrawal
 	mismatch      = "mismatch"       // networkId or coinId is not the id of the record beside it
-	otherMessage  = "other message"  // than the constant one of a success
-	otherCode     = "other code"     // another HTTP status than the documented one
+	otherMessage  = "other message"  // not the constant message of a success
+	otherCode     = "other code"     // not the documented HTTP status
 )

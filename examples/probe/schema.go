@@ -2,27 +2,27 @@ package main
 
 import "regexp"
 
-// A table is what INTERFACE.md says of a record. This is a reading of that page
-// of its own: it shares nothing with the client.
+// A table is the description of a record in INTERFACE.md. It is written from that
+// document alone and shares nothing with the client.
 type table struct {
-	shown  bool // whether the page shows the record; if not, these are names that the client knows
+	shown  bool // whether the document shows the record; if not, the fields are those that the client knows
 	fields []field
 }
 
 // A field is a member of a record.
 type field struct {
 	name   string
-	kind   string   // its JSON type; "" where the page does not say
-	format *format  // of its text; nil where the page does not say
-	record *table   // what it holds; nil when that is no record
-	equals []string // the path of the member beside it that has the same text; nil for none
+	kind   string   // its JSON type; "" if not documented
+	format *format  // of its text; nil if not documented
+	record *table   // of its value; nil if that is not a record
+	equals []string // the path of another member of the record with the same text; nil for none
 }
 
-// A format is what the text of a field looks like.
+// A format is the format of the text of a field.
 type format struct {
 	text *regexp.Regexp
-	kind string // of the finding when it does not
-	not  string // in words; "" shows the text itself
+	kind string // of the finding if the text does not match
+	not  string // its detail; "" for the text itself
 }
 
 var (
@@ -112,7 +112,7 @@ var balance = &table{fields: []field{
 	{name: "available"},
 }}
 
-// field returns what the table says of a name.
+// field returns the field with a name.
 func (t *table) field(name string) (field, bool) {
 	for _, f := range t.fields {
 		if f.name == name {

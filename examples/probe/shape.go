@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// parse reads JSON, with numbers as they are written. What is no JSON is not ok.
+// parse decodes JSON, with numbers as written. It returns false unless the text is
+// exactly one JSON value.
 func parse(text []byte) (value any, ok bool) {
 	from := json.NewDecoder(bytes.NewReader(text))
 	from.UseNumber()
@@ -24,7 +25,7 @@ func parse(text []byte) (value any, ok bool) {
 
 var integer = regexp.MustCompile(`^-?\d+$`)
 
-// kindOf returns the JSON type of a value, with a word for integers.
+// kindOf returns the JSON type of a value, or "integer".
 func kindOf(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -45,8 +46,8 @@ func kindOf(value any) string {
 	}
 }
 
-// A place is where something stands: the pointer to it, and the one to all that
-// stand like it in other records of the result.
+// A place is the JSON pointer to a value, and the pattern of the pointers to the
+// same member of all records of the result.
 type place struct{ pointer, all string }
 
 func (p place) member(name string) place {
@@ -54,7 +55,7 @@ func (p place) member(name string) place {
 	return place{p.pointer + token, p.all + token}
 }
 
-// record is a member that holds a record, as many others do.
+// record returns the place of a record among others.
 func (p place) record(name string) place {
 	return place{p.member(name).pointer, p.all + "/*"}
 }
@@ -65,8 +66,8 @@ type item struct {
 	value any
 }
 
-// recognise finds out how a result is built, and where its records are, which
-// are of the table.
+// recognise returns the shape of a result and the records in it, which the table
+// describes.
 func recognise(result any, at place, of *table) (Shape, []item) {
 	switch result := result.(type) {
 	case []any:
@@ -101,7 +102,7 @@ func recogniseObject(result map[string]any, at place, of *table) (Shape, []item)
 	return shapeOf(shapeBySymbol, len(result), members(result, at), of)
 }
 
-// shapeOf lists the members where the interface does not show them.
+// shapeOf returns a shape, with its members if the interface does not show them.
 func shapeOf(kind string, count int, items []item, of *table) (Shape, []item) {
 	shape := Shape{Kind: kind, Count: count, Members: map[string]string{}}
 	if !of.shown {
@@ -110,8 +111,8 @@ func shapeOf(kind string, count int, items []item, of *table) (Shape, []item) {
 	return shape, items
 }
 
-// describes reports whether an object is a record of the table: one of the
-// names has a value in it that is not a record itself.
+// describes reports whether an object is a record of the table: whether one of the
+// table's names has a value that is neither an object nor an array.
 func (t *table) describes(object map[string]any) bool {
 	for name, value := range object {
 		if _, known := t.field(name); known && kindOf(value) != "object" && kindOf(value) != "array" {
@@ -147,14 +148,14 @@ func members(object map[string]any, at place) []item {
 	return items
 }
 
-// names are the names of the members, in order.
+// names returns the names of the members, sorted.
 func names(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
 
-// mostMembers bounds how many members of records are listed.
-const mostMembers = 50
+// maxMembers is the largest number of members in a shape.
+const maxMembers = 50
 
-// membersOf returns the JSON types of the members of records, all of them where
-// there are several. What is no record is a member without a name.
+// membersOf returns the JSON types of the members of records, joined if there are
+// several. A value that is not a record is a member without a name.
 func membersOf(items ...item) map[string]string {
 	kinds := map[string]map[string]bool{}
 	for _, item := range items {
@@ -163,7 +164,7 @@ func membersOf(items ...item) map[string]string {
 			object = map[string]any{"": item.value}
 		}
 		for _, name := range names(object) {
-			if kinds[name] == nil && len(kinds) < mostMembers {
+			if kinds[name] == nil && len(kinds) < maxMembers {
 				kinds[name] = map[string]bool{}
 			}
 			if kinds[name] != nil {

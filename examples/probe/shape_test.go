@@ -26,7 +26,7 @@ func report(t *testing.T, gw *gatewaytest.Server, args ...string) (Report, error
 	return r, err
 }
 
-// shapesOf are the shapes of all results in words, in the order of the calls.
+// shapesOf returns the shapes of all results as text, in the order of the calls.
 func shapesOf(t *testing.T, r Report) []string {
 	t.Helper()
 	words := []string{}
@@ -37,8 +37,8 @@ func shapesOf(t *testing.T, r Report) []string {
 	return words
 }
 
-// inWords is what each shape looks like, first of everything, then of one.
-func inWords() map[gatewaytest.Shape][2]string {
+// shapeTexts returns the text of each shape, of all records and of one.
+func shapeTexts() map[gatewaytest.Shape][2]string {
 	balances := "array of 6 records (balance string, coinSymbol string, networkName string)"
 	return map[gatewaytest.Shape][2]string{
 		gatewaytest.PairAsRecord:     {"one record"},
@@ -58,12 +58,12 @@ func inWords() map[gatewaytest.Shape][2]string {
 	}
 }
 
-// Whatever the undocumented bodies are, they are recognised and read.
+// Every combination of undocumented bodies is recognised and read.
 func TestRun_everyCombinationOfShapes(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.SetCatalog(gw.Catalog()[:2]) // both of one coin
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	words, groups := inWords(), shapes()
+	words, groups := shapeTexts(), shapes()
 	for _, pair := range groups[0] {
 		for _, symbol := range groups[1] {
 			for _, rates := range groups[2] {
@@ -108,14 +108,14 @@ func TestRun_standIn(t *testing.T) {
 	assert.Greater(t, len(drawn), 6, "the seed makes the difference")
 }
 
-// The withdrawal of an argument comes before that of the stand-in.
+// The withdrawal in the arguments takes precedence over that of the stand-in.
 func TestRun_standInsWithdrawal(t *testing.T) {
 	r, err := report(t, nil, "-withdrawal", "w-1")
-	require.EqualError(t, err, "1 answer could not be read")
+	require.EqualError(t, err, "1 response could not be read")
 	assert.Equal(t, `gateway: withdrawal: 404: "no such withdrawal"`, r.Calls[7].Error)
 }
 
-// What the stand-in does not do, but the client reads.
+// Shapes that the stand-in does not have, but the client reads.
 func TestRun_furtherShapes(t *testing.T) {
 	for _, tt := range []struct{ path, result, shape string }{
 		{pathRates, `{"USD":{"USDT":1},"EUR":{"USDT":"0.9"}}`, "map by currency of 1 coin (number or string)"},
@@ -129,7 +129,7 @@ func TestRun_furtherShapes(t *testing.T) {
 		{pathBalance, `[{"currency":"USDT","network":{"name":"Tron"},"balance":"1"}]`, "array of 1 record (balance string, currency string, network object)"},
 		{pathBalance, `[]`, "array of 0 records"},
 	} {
-		call, err := probed(t, tt.path, answer{tt.path, 200, enveloped(tt.result)})
+		call, err := probed(t, tt.path, response{tt.path, 200, enveloped(tt.result)})
 		require.NoError(t, err, tt.result)
 		assert.Equal(t, tt.shape, call.Shape.String())
 		assert.Empty(t, call.Findings)
@@ -143,5 +143,5 @@ func TestRun_anySeed(t *testing.T) {
 	stdout, err := clitest.Call(t.Context(), t, run, nil)
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(stdout, "\n")
-	assert.Regexp(t, `^No gateway is configured: this is a stand-in .* -seed \d+ draws them again\.$`, first)
+	assert.Regexp(t, `^No gateway is configured: this is a stand-in .* -seed \d+ repeats them\.$`, first)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// What is not understood is described as far as it goes.
+// A response that cannot be decoded is described as far as possible.
 func TestRun_unreadable(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -21,14 +21,14 @@ func TestRun_unreadable(t *testing.T) {
 		shape  string // "" for none
 		unread string
 	}{
-		{"a page of HTML", pathRates, 200, "<html>It works!</html>", "", "response not understood"},
-		{"nothing", pathRates, 200, "", "", "the body is empty"},
-		{"JSON that breaks off", pathRates, 200, enveloped(ratesJSON)[:60], "", "response not understood"},
+		{"a page of HTML", pathRates, 200, "<html>It works!</html>", "", "not understood"},
+		{"an empty body", pathRates, 200, "", "", "the body is empty"},
+		{"truncated JSON", pathRates, 200, enveloped(ratesJSON)[:60], "", "not understood"},
 		{"more after the end", pathRates, 200, enveloped(ratesJSON) + "{", "array of 1 record (eur string, symbol string, usd string)", "there is more after the end"},
 		{"a name twice", pathByID, 200, enveloped(strings.Replace(pairJSON, `"swapFee"`, `"swapFee":"1","swapFee"`, 1)), "one record", "duplicate"},
 		{"no envelope", pathListing, 200, "[" + pairJSON + "]", "array of 1 record, without the envelope", "is an array, not an object"},
 		{"no envelope around a record", pathByID, 200, pairJSON, "one record, without the envelope", "/result: is missing"},
-		{"no envelope, and more after the end", pathListing, 200, "[" + pairJSON + "]<!-- -->", "", "response not understood"},
+		{"no envelope, and more after the end", pathListing, 200, "[" + pairJSON + "]<!-- -->", "", "not understood"},
 		{"another envelope", pathListing, 200, `{"success":true,"data":[` + pairJSON + `]}`, "unknown (data array, success boolean), without the envelope", "/result: is missing"},
 		{"another envelope in the envelope", pathListing, 200, enveloped(`{"items":[` + pairJSON + `],"total":1}`), "unknown (items array, total number)", "/result: is an object, not an array"},
 		{"no record", pathByID, 200, enveloped(`"Tron"`), "unknown (string)", "/result: is text, not an object"},
@@ -38,14 +38,14 @@ func TestRun_unreadable(t *testing.T) {
 		{"rates by symbol under other names", pathRates, 200, enveloped(`{"BTC":{"price":"64000"}}`), "unknown (BTC object)", `"BTC" has no USD rate`},
 		{"rates in another object", pathRates, 200, enveloped(`{"rates":[]}`), "unknown (rates array)", "/result/rates"},
 		{"a balance under another name", pathBalance, 200, enveloped(`[{"symbol":"BTC","total":"1"}]`), "array of 1 record (symbol string, total string)", "has no balance, amount or available"},
-		{"an error that says that all is well", pathRates, 200, `{"message":"No rates today.","result":[],"meta":{}}`, "", "No rates today."},
+		{"an error with a status of success", pathRates, 200, `{"message":"No rates today.","result":[],"meta":{}}`, "", "No rates today."},
 		{"a refusal", pathWithdrawal, 404, `{"message":"Not Found","result":[],"meta":{}}`, "", `gateway: withdrawal: 404: "Not Found"`},
-		{"a refusal for want of a key", pathRates, 401, `{"message":"x-api-key header is required","result":[],"meta":{}}`, "", "x-api-key header is required"},
+		{"a refusal for lack of a key", pathRates, 401, `{"message":"x-api-key header is required","result":[],"meta":{}}`, "", "x-api-key header is required"},
 		{"a record in another", pathWithdrawal, 201, enveloped(`{"data":` + withdrawalJSON + `}`), "unknown (data object)", "/result/status: is missing"},
 		{"a redirect", pathRates, 302, "", "", "redirect"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call, err := probed(t, tt.path, answer{tt.path, tt.status, tt.body})
+			call, err := probed(t, tt.path, response{tt.path, tt.status, tt.body})
 			require.ErrorContains(t, err, " could not be read")
 			assert.Contains(t, call.Error, tt.unread)
 			assert.Equal(t, tt.status, call.Status)
@@ -60,11 +60,11 @@ func TestRun_unreadable(t *testing.T) {
 	}
 }
 
-// A listing that the client can not read still says what to look up.
+// A listing that the client cannot read still provides what to look up.
 func TestRun_goesOn(t *testing.T) {
 	broken := with(t, pairJSON, `"swapFee":"0.5",`, "")
-	r, err := report(t, serve(t, answer{pathListing, 200, enveloped("[" + broken + "]")}), "-withdrawal", requestID)
-	require.EqualError(t, err, "1 answer could not be read")
+	r, err := report(t, serve(t, response{pathListing, 200, enveloped("[" + broken + "]")}), "-withdrawal", requestID)
+	require.EqualError(t, err, "1 response could not be read")
 	for _, call := range r.Calls[1:] {
 		assert.Empty(t, call.Error)
 		assert.Empty(t, call.Skipped)
@@ -73,7 +73,7 @@ func TestRun_goesOn(t *testing.T) {
 
 // Without a pair there are no lookups; a balance may still name a coin.
 func TestRun_nothingToLookUp(t *testing.T) {
-	r, err := report(t, serve(t, answer{pathListing, 200, enveloped("[]")}))
+	r, err := report(t, serve(t, response{pathListing, 200, enveloped("[]")}))
 	require.NoError(t, err)
 	skipped := []string{}
 	for _, call := range r.Calls {
@@ -84,29 +84,28 @@ func TestRun_nothingToLookUp(t *testing.T) {
 		"no answer before it gives a coin to ask for", "", "", "", "give an identifier with -withdrawal",
 	}, skipped)
 
-	r, err = report(t, serve(t, answer{pathListing, 200, enveloped("[]")}, answer{pathBalance, 200, enveloped(`"0"`)}))
+	r, err = report(t, serve(t, response{pathListing, 200, enveloped("[]")}, response{pathBalance, 200, enveloped(`"0"`)}))
 	require.NoError(t, err)
 	assert.Equal(t, "bare amount (string)", r.Calls[5].Shape.String())
 	assert.Equal(t, "no answer before it gives a coin to ask for", r.Calls[6].Skipped)
 
-	r, err = report(t, serve(t, answer{pathBalance, 200, enveloped(`"5"`)}))
+	r, err = report(t, serve(t, response{pathBalance, 200, enveloped(`"5"`)}))
 	require.NoError(t, err)
 	assert.Empty(t, r.Calls[6].Skipped, "the balance names no coin, but the listing does")
 }
 
-// A gateway that is not there.
-func TestRun_noAnswer(t *testing.T) {
+// A gateway that does not listen.
+func TestRun_noResponse(t *testing.T) {
 	gw := gatewaytest.NewServer()
 	gw.Close()
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
-	require.EqualError(t, err, "3 answers could not be read")
-	assert.Contains(t, stdout, "GET /api/exchange-rate\n  no answer in ")
+	require.EqualError(t, err, "3 responses could not be read")
+	assert.Contains(t, stdout, "GET /api/exchange-rate\n  no response in ")
 	assert.Contains(t, stdout, "and 3 attempts\n  could not be read: gateway: exchange_rates: dial: ")
 	assert.NotContains(t, stdout, gw.URL)
 }
 
-// A service that repeats the key, in a text, in a name or in what stands there
-// instead of an answer.
+// A service that repeats the key, in a text, in a name or in place of a response.
 func TestRun_echo(t *testing.T) {
 	for _, body := range []string{
 		`{"message":"` + key + `","result":[{"` + key + `":"` + key + `","symbol":"` + key + `","usd":"1","eur":"1"}],"` + key + `":1,"meta":{"` + key + `":1}}`,
@@ -114,7 +113,7 @@ func TestRun_echo(t *testing.T) {
 		`{"result":{"` + key + `":"` + key + `","` + key + `":"` + key + `"}}`,
 		"key " + key,
 	} {
-		gw := serve(t, answer{pathRates, 200, body}, answer{pathBalance, 200, body}, answer{pathWithdrawal, 201, body})
+		gw := serve(t, response{pathRates, 200, body}, response{pathBalance, 200, body}, response{pathWithdrawal, 201, body})
 		for _, args := range [][]string{{"-json"}, {}} {
 			stdout, _ := clitest.Call(t.Context(), t, run, gw, append(args, "-withdrawal", requestID)...)
 			assert.Contains(t, stdout, "[REDACTED]")
@@ -123,14 +122,14 @@ func TestRun_echo(t *testing.T) {
 	}
 }
 
-// What a service sends can not write to a terminal, nor fill it.
+// Names from the service cannot control a terminal or fill it.
 func TestRun_hostileNames(t *testing.T) {
 	names := strings.Builder{}
 	for i := range 300 {
 		names.WriteString(`"` + strings.Repeat("x", 1000+i) + `\u001b[2J\n":1,`)
 	}
 	body := enveloped(`[{` + names.String() + `"symbol":"USDT","usd":1,"eur":1}]`)
-	gw := serve(t, answer{pathRates, 200, body}, answer{pathBalance, 200, strings.Replace(body, "result", "\\u001b]0;", 1)})
+	gw := serve(t, response{pathRates, 200, body}, response{pathBalance, 200, strings.Replace(body, "result", "\\u001b]0;", 1)})
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.Error(t, err)
 	assert.NotContains(t, stdout, "\x1b")

@@ -12,10 +12,10 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// key is one that no output may hold.
+// key must not occur in any output.
 const key = "CANARY-5f1d8e0b7a64c932"
 
-// Wire text as INTERFACE.md has it, written out so that no struct stands between.
+// Wire text as in INTERFACE.md, written out so that it does not depend on structs.
 const (
 	pairID    = "7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11"
 	requestID = "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
@@ -41,14 +41,14 @@ func enveloped(result string) string {
 	return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
 }
 
-// An answer is what a gateway says to one question, which is known by its path.
-type answer struct {
+// A response is the gateway's response to the request with a path.
+type response struct {
 	path   string
 	status int
 	body   string
 }
 
-// paths are those of the questions, in their order; the second balance has a query.
+// The paths of the calls, in their order; the second balance has a query.
 const (
 	pathListing    = "/api/networks-coins"
 	pathByID       = "/api/networks-coins/" + pairID
@@ -64,12 +64,12 @@ func paths() []string {
 	return []string{pathListing, pathByID, pathByNetwork, pathBySymbol, pathRates, pathBalance, pathOneBalance, pathWithdrawal}
 }
 
-// serve returns the base URL of a gateway that answers as documented, but for
-// the answers given.
-func serve(t *testing.T, other ...answer) *gatewaytest.Server {
+// serve returns the base URL of a gateway that responds as documented, except for
+// the given responses.
+func serve(t *testing.T, other ...response) *gatewaytest.Server {
 	t.Helper()
-	answers := map[string]answer{}
-	for _, a := range append([]answer{
+	responses := map[string]response{}
+	for _, a := range append([]response{
 		{pathListing, 200, enveloped("[" + pairJSON + "]")},
 		{pathByID, 200, enveloped(pairJSON)},
 		{pathByNetwork, 200, enveloped(pairJSON)},
@@ -79,16 +79,16 @@ func serve(t *testing.T, other ...answer) *gatewaytest.Server {
 		{pathOneBalance, 200, enveloped(balanceJSON)},
 		{pathWithdrawal, 201, enveloped(withdrawalJSON)},
 	}, other...) {
-		answers[a.path] = a
+		responses[a.path] = a
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.RequestURI()
 		if strings.HasPrefix(path, "/api/balance/?") {
-			path = pathOneBalance // whatever coin it is
+			path = pathOneBalance // for any coin
 		}
-		a, known := answers[path]
+		a, known := responses[path]
 		if !known {
-			a = answer{status: 404, body: `{"message":"Not Found","result":[],"meta":{}}`}
+			a = response{status: 404, body: `{"message":"Not Found","result":[],"meta":{}}`}
 		}
 		w.WriteHeader(a.status)
 		_, _ = io.WriteString(w, a.body)
@@ -97,8 +97,8 @@ func serve(t *testing.T, other ...answer) *gatewaytest.Server {
 	return &gatewaytest.Server{URL: server.URL, APIKey: key}
 }
 
-// probed returns what there is to say of the call of a path.
-func probed(t *testing.T, path string, other ...answer) (Call, error) {
+// probed returns the report about the call with a path.
+func probed(t *testing.T, path string, other ...response) (Call, error) {
 	t.Helper()
 	r, err := report(t, serve(t, other...), "-withdrawal", requestID)
 	for i, of := range paths() {

@@ -1,6 +1,6 @@
-// Command quickstart goes through the main job of a merchant: the catalogue,
-// the rates, the balance, an invoice and a withdrawal. Without a gateway in the
-// environment it starts a stand-in; with one it reads only.
+// Command quickstart shows the main tasks of a merchant: the catalog, the rates,
+// the balance, an invoice and a withdrawal. Without a gateway in the environment
+// it starts a stand-in; with one it only reads.
 package main
 
 import (
@@ -33,13 +33,13 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "Asking the gateway of %s. This only reads: for more there are examples/invoice and examples/withdrawal.\n", cli.BaseURL)
+		fmt.Fprintf(stdout, "Using the gateway of %s, read-only; examples/invoice and examples/withdrawal do the rest.\n", cli.BaseURL)
 		return read(ctx, client, stdout)
 	}
 
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	fmt.Fprintf(stdout, "No gateway is configured: this is a stand-in inside this process, and all its data is made up.\n")
+	fmt.Fprintf(stdout, "No gateway is configured: this is a stand-in inside this process, and all its data is invented.\n")
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return watch(ctx, client, id, stdout)
 }
 
-// read prints the catalogue, the rates and the balance.
+// read prints the catalog, the rates and the balance.
 func read(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
 	pairs, err := client.CoinNetworks(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func read(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
 	return table.Flush()
 }
 
-// invoice asks for 25.00 US dollars in Tether.
+// invoice creates an invoice for 25.00 US dollars in Tether.
 func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
 	pair, err := client.CoinNetworkBySymbol(ctx, "USDT", "Tron")
 	if err != nil {
@@ -111,13 +111,13 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 	if err != nil {
 		return fmt.Errorf("invoice %s: %w", gateway.OutcomeOf(err), err)
 	}
-	id, _ := created.Text("id") // what an invoice answers is not documented
+	id, _ := created.Text("id") // the response format is undocumented
 	fmt.Fprintf(stdout, "\nInvoice %s for order %s: %s usd, which is %s %s\n", id, created.OrderID, price.StringFixed(2), amount, pair.Coin.Symbol)
 	return nil
 }
 
-// watch follows a withdrawal to its end. The intervals are short because the
-// stand-in is fast; the default begins at 2 seconds.
+// watch prints the changes of a withdrawal until it has ended. The intervals are
+// short because the stand-in is fast; the default minimum is 2 seconds.
 func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "\nWithdrawal %s\n", id)
 	wait := gateway.WaitOptions{MinInterval: 20 * time.Millisecond, MaxInterval: 100 * time.Millisecond}

@@ -84,17 +84,17 @@ func TestRun_standIn(t *testing.T) {
 	stdout, err := clitest.Call(t.Context(), t, run, nil)
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(stdout, "\n")
-	assert.Equal(t, "No gateway is configured: this is a stand-in inside this process, and all its data is made up.", first)
+	assert.Equal(t, "No gateway is configured: this is a stand-in inside this process, and all its data is invented.", first)
 	assert.Equal(t, reading+writing, anID.ReplaceAllString(rest, "ID"))
 }
 
-// With a gateway of somebody it must not create anything there.
+// With a configured gateway it must not create an invoice.
 func TestRun_configured(t *testing.T) {
 	gw := clitest.Gateway(t)
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(stdout, "\n")
-	assert.Contains(t, first, "Asking the gateway of GATEWAY_BASE_URL. This only reads")
+	assert.Contains(t, first, "Using the gateway of GATEWAY_BASE_URL, read-only;")
 	assert.Equal(t, reading, rest)
 	require.Len(t, gw.Requests(), 3)
 	for _, r := range gw.Requests() {
@@ -105,14 +105,14 @@ func TestRun_configured(t *testing.T) {
 func TestRun_refused(t *testing.T) {
 	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpExchangeRates, gatewaytest.OpBalance} {
 		gw := clitest.Gateway(t)
-		gw.InjectFault(op, 1, gatewaytest.Refuse(401, "who are you"))
+		gw.InjectFault(op, 1, gatewaytest.Refuse(401, "unknown key"))
 		_, err := clitest.Call(t.Context(), t, run, gw)
 		require.ErrorIs(t, err, gateway.ErrUnauthorized, op)
 		assert.Equal(t, 1, cli.Code(err))
 	}
 }
 
-// A merchant must be told what is true of the invoice.
+// The error states the outcome of the invoice.
 func TestInvoice_unknown(t *testing.T) {
 	t.Parallel()
 	gw := clitest.Gateway(t)

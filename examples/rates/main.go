@@ -1,5 +1,5 @@
-// Command rates prints what one unit of each coin, or of one coin, costs in
-// US dollars and euros.
+// Command rates prints the price of one unit of each coin, or of one coin, in US
+// dollars and euros.
 package main
 
 import (

@@ -43,8 +43,8 @@ func TestRun_missingRate(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.SetRate("ETH", "3127.45", "")
 	stdout, err := clitest.Call(t.Context(), t, run, gw)
-	var unclear *gateway.DecodeError
-	require.ErrorAs(t, err, &unclear)
+	var decodeErr *gateway.DecodeError
+	require.ErrorAs(t, err, &decodeErr)
 	require.ErrorContains(t, err, `/result/1: "ETH" has no EUR rate`)
 	assert.Empty(t, stdout)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A display shows a withdrawal to whoever waits for it. It observes the client,
-// which does not yield what is unchanged.
+// A display shows the progress of a withdrawal. It is also an observer of the
+// client, because the client does not yield unchanged withdrawals.
 type display interface {
 	gateway.Observer
 	start() (stop func())
 	changed(w *gateway.Withdrawal)
 }
 
-// displayOn returns the display for what is written to out.
+// displayOn returns the display for a writer.
 func displayOn(out io.Writer) display {
 	if isTerminal(out) {
 		return &statusLine{out: out}
@@ -29,7 +29,7 @@ func displayOn(out io.Writer) display {
 	return lines{out}
 }
 
-// isTerminal reports whether somebody may be looking at what is written to w.
+// isTerminal reports whether w is a character device, as terminals are.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -56,7 +56,7 @@ func describe(w *gateway.Withdrawal) string {
 	return printable(fmt.Sprintf("%s: %s %s, fee %s, on %s to %s", w.Status, w.Amount, w.Coin, w.Fee, w.Network, w.Destination))
 }
 
-// printable replaces what could do more to a terminal than be read.
+// printable replaces characters that are not printable.
 func printable(text string) string {
 	return strings.Map(func(char rune) rune {
 		if !unicode.IsPrint(char) {
@@ -66,24 +66,23 @@ func printable(text string) string {
 	}, text)
 }
 
-// lineWidth is how many columns the line of a terminal takes: few enough that it
-// never wraps, for then it could not be written anew.
+// lineWidth is the width of the status line in columns: few enough that it never
+// wraps, because a wrapped line could not be overwritten.
 const lineWidth = 64
 
-// A statusLine is a display for a terminal: a line that is written anew every
-// second.
+// A statusLine is a display for a terminal: a line that is rewritten every second.
 type statusLine struct {
 	out io.Writer
 
-	mu     sync.Mutex // guards what follows, and the line
+	mu     sync.Mutex // guards the fields below and the line
 	begun  time.Time
-	asked  time.Time // when the service was asked last; zero when it never was
-	failed bool      // whether that failed
+	asked  time.Time // of the last inquiry; zero before the first
+	failed bool      // whether the last inquiry failed
 	last   *gateway.Withdrawal
 }
 
-// start shows the line until stop is called, which puts the withdrawal as it was
-// seen last in its place, and the cursor below.
+// start shows the line until stop is called, which replaces it by the last known
+// withdrawal and puts the cursor below.
 func (s *statusLine) start() (stop func()) {
 	s.begun = time.Now()
 	s.write()
@@ -99,7 +98,7 @@ func (s *statusLine) start() (stop func()) {
 	}
 }
 
-// tick writes the line anew every second.
+// tick rewrites the line every second.
 func (s *statusLine) tick(done <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -136,8 +135,8 @@ func (s *statusLine) write() {
 	fmt.Fprintf(s.out, "\r%-*.*s", lineWidth, lineWidth, s.text())
 }
 
-// text is the line: the status, how long the wait has been, and how long ago the
-// service was asked. The lock is held.
+// text returns the line: the status, the duration of the wait, and the time since
+// the last inquiry. The lock is held.
 func (s *statusLine) text() string {
 	status := "not seen yet"
 	if s.last != nil {
@@ -153,10 +152,10 @@ func (s *statusLine) text() string {
 	return text
 }
 
-// since is how long ago something was, in whole seconds.
+// since returns the time since then in whole seconds.
 func since(then time.Time) time.Duration { return time.Since(then).Truncate(time.Second) }
 
-// end clears the line, and the ^C that a terminal writes behind it.
+// end clears the line and the ^C that a terminal prints after it.
 func (s *statusLine) end() {
 	fmt.Fprintf(s.out, "\r%*s\r", lineWidth+len("^C"), "")
 	if s.last != nil {

@@ -18,17 +18,16 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// every is no multiple of a second, so that no inquiry is at the same moment as
-// a new line.
+// every is not a multiple of a second, so that no inquiry coincides with a rewrite
+// of the line.
 const every = 2300 * time.Millisecond
 
-// onTerminal and inFile are the two displays.
+// onTerminal and inFile return the two displays.
 func onTerminal(out *strings.Builder) display { return &statusLine{out: out} }
 func inFile(out *strings.Builder) display     { return lines{out} }
 
-// wait follows the withdrawal in virtual time, for as long as given, and returns
-// what was written. It ends with the bubble's goroutines: one that is left is
-// reported by it.
+// wait follows the withdrawal in virtual time for the given duration and returns
+// the output. The bubble fails the test if a goroutine remains.
 func wait(t *testing.T, on func(*strings.Builder) display, long time.Duration, prepare func(*gatewaytest.Server)) (string, error) {
 	t.Helper()
 	var out strings.Builder
@@ -39,10 +38,10 @@ func wait(t *testing.T, on func(*strings.Builder) display, long time.Duration, p
 		add(gw)
 		prepare(gw)
 		shown := on(&out)
-		client, wrong := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(shown),
+		client, newErr := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(shown),
 			gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}),
 			gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
-		require.NoError(t, wrong)
+		require.NoError(t, newErr)
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
 		time.AfterFunc(long, interrupt)
@@ -51,7 +50,7 @@ func wait(t *testing.T, on func(*strings.Builder) display, long time.Duration, p
 	return out.String(), err
 }
 
-// frames are what stood in the line, one after another.
+// frames returns the successive contents of the line.
 func frames(t *testing.T, written string) []string {
 	t.Helper()
 	require.True(t, strings.HasPrefix(written, "\r"))
@@ -62,19 +61,19 @@ func frames(t *testing.T, written string) []string {
 		if i == end-1 {
 			width += len("^C")
 		}
-		assert.Len(t, frame, width, "it covers what was there before")
+		assert.Len(t, frame, width, "it covers the previous line")
 		all[i] = strings.TrimRight(frame, " ")
 	}
 	return all
 }
 
-func settle(t *testing.T, after time.Duration, status string) func(*gatewaytest.Server) {
+func setStatusAfter(t *testing.T, after time.Duration, status string) func(*gatewaytest.Server) {
 	return func(gw *gatewaytest.Server) { require.NoError(t, gw.SetStatusAfter(id, after, status)) }
 }
 
 func TestFollow_onATerminal(t *testing.T) {
 	t.Parallel()
-	written, err := wait(t, onTerminal, time.Minute, settle(t, 4*time.Second, "COMPLETED"))
+	written, err := wait(t, onTerminal, time.Minute, setStatusAfter(t, 4*time.Second, "COMPLETED"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"not seen yet, waited 0s",
@@ -91,14 +90,14 @@ func TestFollow_onATerminal(t *testing.T) {
 
 func TestFollow_inAFile(t *testing.T) {
 	t.Parallel()
-	written, err := wait(t, inFile, time.Minute, settle(t, 4*time.Second, "COMPLETED"))
+	written, err := wait(t, inFile, time.Minute, setStatusAfter(t, 4*time.Second, "COMPLETED"))
 	require.NoError(t, err)
 	assert.Equal(t, pending+"COMPLETED: 25.5 USDT, fee 1, on Tron to TXYZ\n", written)
 }
 
 func TestFollow_failed(t *testing.T) {
 	t.Parallel()
-	written, err := wait(t, onTerminal, time.Minute, settle(t, 0, "FAILED"))
+	written, err := wait(t, onTerminal, time.Minute, setStatusAfter(t, 0, "FAILED"))
 	require.EqualError(t, err, `gateway: withdrawal "w-1": the service reports FAILED`)
 	assert.Equal(t, 1, cli.Code(err))
 	assert.Equal(t, []string{
@@ -109,7 +108,7 @@ func TestFollow_failed(t *testing.T) {
 	}, frames(t, written))
 }
 
-// Ctrl-C: the withdrawal stands where the line was, and the cursor below it.
+// After Ctrl-C the last known withdrawal replaces the line, with the cursor below.
 func TestFollow_interrupted(t *testing.T) {
 	t.Parallel()
 	for name, on := range map[string]func(*strings.Builder) display{"terminal": onTerminal, "file": inFile} {
@@ -125,7 +124,7 @@ func TestFollow_interrupted(t *testing.T) {
 	}
 }
 
-// A withdrawal that was never seen leaves an empty line for the message.
+// Without a withdrawal the line is empty, for the error message.
 func TestFollow_neverSeen(t *testing.T) {
 	t.Parallel()
 	written, err := wait(t, onTerminal, 2500*time.Millisecond, func(gw *gatewaytest.Server) {
@@ -142,12 +141,12 @@ func TestFollow_neverSeen(t *testing.T) {
 	}, frames(t, written))
 }
 
-// A service can not write to the terminal of whoever waits, nor break the line.
+// Text from the service can neither control the terminal nor break the line.
 func TestFollow_hostileStatus(t *testing.T) {
 	t.Parallel()
 	status := "ON\x1b[2J\r\nHOLD" + strings.Repeat("!", 100)
 	for want, on := range map[string]func(*strings.Builder) display{"!!!, waited 0s": onTerminal, "!!!: 25.5 USDT": inFile} {
-		written, err := wait(t, on, 500*time.Millisecond, settle(t, 0, status))
+		written, err := wait(t, on, 500*time.Millisecond, setStatusAfter(t, 0, status))
 		require.ErrorIs(t, err, context.Canceled)
 		assert.NotContains(t, written, "\x1b")
 		assert.Equal(t, 1, strings.Count(written, "\n"))

@@ -1,10 +1,10 @@
-// Command withdrawal follows a withdrawal until it is COMPLETED or FAILED:
+// Command withdrawal waits until a withdrawal is COMPLETED or FAILED:
 //
 //	go run ./examples/withdrawal -timeout 1h ID
 //
-// On a terminal it shows one line that is written anew every second; elsewhere
-// it prints a line whenever anything of the withdrawal changes. Ctrl-C ends it,
-// with the withdrawal as it was seen last and exit code 130.
+// On a terminal it shows one line that is rewritten every second; elsewhere it
+// prints a line for every change of the withdrawal. On Ctrl-C it prints the last
+// known withdrawal and exits with code 130.
 package main
 
 import (
@@ -22,8 +22,8 @@ func main() { os.Exit(cli.Main(run)) }
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("withdrawal [flags] ID", flag.ContinueOnError)
-	every := flags.Duration("every", 2*time.Second, "the shortest `time` between two inquiries; the longest is ten times as long")
-	timeout := flags.Duration("timeout", 10*time.Minute, "the longest `time` to wait")
+	every := flags.Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
+	timeout := flags.Duration("timeout", 10*time.Minute, "the maximum `time` to wait")
 	args, err := cli.Parse(flags, args, 1, 1)
 	if err != nil {
 		return err

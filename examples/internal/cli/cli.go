@@ -1,5 +1,5 @@
-// Package cli is what the examples have in common and a merchant's program
-// has already: settings, arguments, Ctrl-C and exit codes.
+// Package cli has what the examples share and a merchant's program already has:
+// settings, arguments, Ctrl-C and exit codes.
 package cli
 
 import (
@@ -22,19 +22,19 @@ const (
 	APIKeyFile = "GATEWAY_API_KEY_FILE"
 )
 
-// Exit codes. A program may have further ones, see [Exit].
+// Exit codes. A program may have others, see [Exit].
 const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitInterrupted = 130
 )
 
-// A Program is an example without the process around it.
+// A Program is the main function of an example, without the process.
 type Program func(ctx context.Context, args []string, stdout io.Writer) error
 
-// Main runs a program, whose context Ctrl-C ends, and returns its exit code: 0
-// when it did what it was asked, 1 when that failed, 2 when it was called
-// wrongly, 130 when it was interrupted. A second Ctrl-C ends the process.
+// Main runs a program with a context that Ctrl-C cancels, and returns its exit
+// code: 0 for success, 1 for failure, 2 for wrong usage, 130 for an interrupt. A
+// second Ctrl-C ends the process.
 func Main(program Program) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -50,7 +50,8 @@ func run(ctx context.Context, program Program, stderr io.Writer) int {
 	return Code(err)
 }
 
-// Code returns the exit code for what a program returned.
+// Code returns the exit code for the error that a program returned, which may be
+// nil.
 func Code(err error) int {
 	exit, hasCode := errors.AsType[*exitError](err)
 	switch {
@@ -74,13 +75,13 @@ type exitError struct {
 
 func (e *exitError) Unwrap() error { return e.error }
 
-// Exit returns err with the exit code of the program.
+// Exit returns an error that wraps err and has an exit code.
 func Exit(code int, err error) error { return &exitError{code, err} }
 
-// Configured reports whether the environment names a gateway.
+// Configured reports whether the environment sets the base URL of a gateway.
 func Configured() bool { return os.Getenv(BaseURL) != "" }
 
-// Client returns a client for the gateway that the environment names.
+// Client returns a client for the gateway in the environment.
 func Client(opts ...gateway.Option) (*gateway.Client, error) {
 	if !Configured() {
 		return nil, Exit(exitUsage, fmt.Errorf(
@@ -89,8 +90,9 @@ func Client(opts ...gateway.Option) (*gateway.Client, error) {
 	return gateway.FromEnv(opts...)
 }
 
-// Parse reads the arguments of a program into its flags, whose name is the
-// program's usage, and returns those that are left, from least to most many.
+// Parse parses the arguments of a program. The name of the flag set is the
+// program's usage. Parse returns the arguments after the flags; it is an error if
+// there are fewer than least or more than most.
 func Parse(flags *flag.FlagSet, args []string, least, most int) ([]string, error) {
 	var text strings.Builder
 	flags.SetOutput(&text)
@@ -112,7 +114,7 @@ func Parse(flags *flag.FlagSet, args []string, least, most int) ([]string, error
 	}
 }
 
-// Usage says what is wrong with the arguments of a program, and its usage.
+// Usage returns an error for wrong arguments of a program, with its usage.
 func Usage(flags *flag.FlagSet, wrong string) error {
 	var text strings.Builder
 	flags.SetOutput(&text)

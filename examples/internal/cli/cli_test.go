@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// setenv sets the variables of [Client], and no others of them.
+// setenv sets the variables that [Client] reads.
 func setenv(t *testing.T, baseURL, key, file string) {
 	t.Helper()
 	t.Setenv(BaseURL, baseURL)
@@ -129,10 +129,10 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	var stderr strings.Builder
 	code := run(t.Context(), func(context.Context, []string, io.Writer) error {
-		return Exit(3, errors.New("it is raining"))
+		return Exit(3, errors.New("out of range"))
 	}, &stderr)
 	assert.Equal(t, 3, code)
-	assert.Equal(t, "it is raining\n", stderr.String())
+	assert.Equal(t, "out of range\n", stderr.String())
 }
 
 func TestMain_success(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ctrl-C ends the context of a program, which says so with its exit code.
+// Ctrl-C cancels the context of a program, which has an exit code of its own.
 func TestMain_interrupted(t *testing.T) {
 	self, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)

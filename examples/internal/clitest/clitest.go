@@ -21,8 +21,8 @@ func Gateway(t *testing.T) *gatewaytest.Server {
 	return gw
 }
 
-// Setenv configures a gateway, or none when gw is nil, for the rest of the test,
-// which therefore can not be parallel.
+// Setenv configures a gateway, or none if gw is nil, for the rest of the test,
+// which therefore cannot be parallel.
 func Setenv(t *testing.T, gw *gatewaytest.Server) {
 	t.Helper()
 	if gw == nil {
@@ -33,8 +33,8 @@ func Setenv(t *testing.T, gw *gatewaytest.Server) {
 	t.Setenv(cli.APIKeyFile, "")
 }
 
-// Call runs a program with a gateway, or with none configured when gw is nil,
-// and returns what it printed. No program may print the key.
+// Call runs a program with a gateway, or with none configured if gw is nil, and
+// returns its output. It fails the test if the output or error contains the key.
 func Call(ctx context.Context, t *testing.T, program cli.Program, gw *gatewaytest.Server, args ...string) (string, error) {
 	t.Helper()
 	Setenv(t, gw)
@@ -50,8 +50,8 @@ func Call(ctx context.Context, t *testing.T, program cli.Program, gw *gatewaytes
 }
 
 // RefusesArguments asserts that a program refuses each list of arguments with
-// the exit code for that and the text that belongs to the list, before it
-// prints or sends anything.
+// exit code 2 and the text that is its key in the map, before it prints or sends
+// anything.
 func RefusesArguments(t *testing.T, program cli.Program, lists map[string][]string) {
 	t.Helper()
 	require.NotEmpty(t, lists)
@@ -67,7 +67,7 @@ func RefusesArguments(t *testing.T, program cli.Program, lists map[string][]stri
 	}
 }
 
-// NeedsGateway asserts what a program says when no gateway is configured.
+// NeedsGateway asserts that a program fails if no gateway is configured.
 func NeedsGateway(t *testing.T, program cli.Program, args ...string) {
 	t.Helper()
 	stdout, err := Call(t.Context(), t, program, nil, args...)
