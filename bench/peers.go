@@ -1,5 +1,5 @@
-// Package bench reads one small record through this client and through client
-// libraries of others, each in its own idiom and from an answer of its own shape.
+// Package bench reads one small record through this client and through other
+// client libraries, each in its own idiom and from a response of its own format.
 package bench
 
 import (
@@ -29,18 +29,18 @@ const (
 		`"amount":"25.000001","fee":"1.5","coin":"USDT","network":"Tron (TRC20)","withdrawRequestId":"` + requestID + `"},"meta":{}}`
 )
 
-// A Read makes one call and returns a text from the answer.
+// A Read makes one call and returns a text from the response.
 type Read func(ctx context.Context) (string, error)
 
 // A Peer is a client library.
 type Peer struct {
-	Name   string
-	Answer string // of its service
-	Want   string // what a Read returns of it
-	New    func(base string, via *http.Client) Read
+	Name     string
+	Response string // the body that its service sends
+	Want     string // the text that a Read returns of it
+	New      func(base string, via *http.Client) Read
 }
 
-// Peers returns all of them, this client first.
+// Peers returns all client libraries, this one first.
 func Peers() []Peer {
 	return []Peer{
 		{"gateway", withdrawal, "25.000001", newGateway},
@@ -150,7 +150,7 @@ func newBinance(base string, via *http.Client) Read {
 	}
 }
 
-// newResty is the same read as with this client, as one writes it with resty.
+// newResty returns the same read as newGateway, written by hand with resty.
 func newResty(base string, via *http.Client) Read {
 	c := resty.NewWithClient(via).SetBaseURL(base).SetHeader("x-api-key", key)
 	return func(ctx context.Context) (string, error) {

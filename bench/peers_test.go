@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// memory answers every request from memory.
+// memory responds to every request from memory.
 type memory struct{ body string }
 
 func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -20,14 +20,14 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func inMemory(p Peer) Read {
-	return p.New("https://service.example", &http.Client{Transport: memory{p.Answer}})
+	return p.New("https://service.example", &http.Client{Transport: memory{p.Response}})
 }
 
 func overLoopback(tb testing.TB, p Peer) Read {
 	tb.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, p.Answer)
+		_, _ = io.WriteString(w, p.Response)
 	}))
 	tb.Cleanup(server.Close)
 	pool := &http.Transport{}
@@ -54,8 +54,8 @@ func BenchmarkPeers(b *testing.B) {
 	}
 }
 
-// measure counts the processor's time too, the collector's and the server's
-// included: other programs on the machine change it little.
+// measure also reports the processor time, including that of the garbage collector
+// and the server, which other programs on the machine affect little.
 func measure(b *testing.B, read Read) {
 	b.Helper()
 	b.ReportAllocs()

@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// A comparison is a row of the table: two benchmarks, of which the first does
-// so many times as much, and what the ratio is to be at most.
+// A comparison is a row of the table: two benchmarks, of which the first does a
+// multiple of the work of the second, and the upper bound of the ratio.
 type comparison struct {
 	name, ours, floor string
 	times             float64

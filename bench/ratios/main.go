@@ -1,7 +1,7 @@
-// Command ratios reads the output of benchmarks that ran several times, each time
-// beside each other, and prints how much of the floor's time, memory and
-// allocations the client takes, or other clients of this one's: of each pair of
-// neighbouring runs the ratio, of all pairs the median.
+// Command ratios reads the output of benchmarks that ran several times in
+// alternation, and prints the ratios of time, memory and allocations of the client
+// to the floor, or of other clients to this one. It computes the ratio of each
+// pair of neighbouring runs, and prints the median.
 package main
 
 import (
@@ -32,10 +32,11 @@ func main() {
 	print(os.Stdout, all, release)
 }
 
-// samples are the runs of all benchmarks by name and unit, in their order.
+// samples has the values of all benchmarks by name and unit, in the order of the
+// runs.
 type samples map[string]map[string][]float64
 
-// read reads lines such as "BenchmarkX/client-2  100  17 ns/op  3 allocs/op".
+// read parses lines such as "BenchmarkX/client-2  100  17 ns/op  3 allocs/op".
 func read(r io.Reader) (samples, error) {
 	all := samples{}
 	lines := bufio.NewScanner(r)
@@ -84,8 +85,8 @@ func print(w io.Writer, all samples, release string) {
 	table.Flush()
 }
 
-// ratio is the median of the ratios of pairs, of which the first does so many
-// times as much.
+// ratio returns the median of the ratios of pairs, of which the first does a
+// multiple of the work of the second.
 func ratio(ours, floor []float64, times float64) string {
 	var ratios []float64
 	for i := range min(len(ours), len(floor)) {

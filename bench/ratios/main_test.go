@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Of each pair of runs the ratio is taken, then the median.
+// The result is the median of the ratios of pairs of runs.
 func TestPrint(t *testing.T) {
 	all, err := read(strings.NewReader(`goos: linux
 BenchmarkWithdrawal/client-2   100   300 ns/op   10 B/op   3 allocs/op
@@ -28,7 +28,7 @@ BenchmarkWithdrawal/floor-2    100   900 ns/op   40 B/op   4 allocs/op
 
 func TestRead_refuses(t *testing.T) {
 	if _, err := read(strings.NewReader("BenchmarkX-2 100 many ns/op")); err == nil {
-		t.Error("many is no number")
+		t.Error("a value that is not a number is accepted")
 	}
 }
 
@@ -49,6 +49,6 @@ BenchmarkPeers/loopback/gateway-2  100  600 ns/op  600 cpu-ns/op  30 B/op  6 all
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if !strings.Contains(lines[1], "gateway") {
-		t.Errorf("the quickest comes first, not %s", lines[1])
+		t.Errorf("the first row is %s, want the fastest", lines[1])
 	}
 }

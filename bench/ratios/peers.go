@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// printPeers prints what other clients take of this one's, the quickest first.
+// printPeers prints the ratios of other clients to this one, the fastest first.
 func printPeers(w io.Writer, all samples) {
 	const memory, loopback, own = "Peers/memory/", "Peers/loopback/", "gateway"
 	var names []string

@@ -1,4 +1,4 @@
-// A program that makes one read, to see what a client brings with it.
+// This program makes one read, to measure the size of a program with this client.
 package main
 
 import (
