@@ -23,8 +23,8 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// document loads and validates the OpenAPI document. It is 3.1, and read as that:
-// the validator judges by JSON Schema 2020-12.
+// document loads and validates the OpenAPI document. It must be read as 3.1, so
+// that the validator applies JSON Schema 2020-12.
 func document(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("../api/openapi.yaml")
@@ -34,13 +34,14 @@ func document(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// A checker stands in front of a gateway and judges both ways by the document.
+// A checker is middleware in front of a gateway that validates requests and
+// responses by the document.
 type checker struct {
 	router routers.Router
 
 	mu        sync.Mutex
 	requests  map[string]int // by operation
-	wrong     []error        // requests and responses that the document forbids
+	wrong     []error        // requests and responses that the document does not allow
 	responses int
 }
 
@@ -54,8 +55,8 @@ func newChecker(t *testing.T, mounted string) *checker {
 	return &checker{router: router, requests: map[string]int{}}
 }
 
-// around is the middleware. What it finds wrong passes all the same: verdict has it.
-func (k *checker) around(next http.Handler) http.Handler {
+// wrap returns the middleware. It forwards what is invalid too; violations reports it.
+func (k *checker) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		k.note(err)
@@ -64,16 +65,16 @@ func (k *checker) around(next http.Handler) http.Handler {
 		k.note(err)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 
-		answer := httptest.NewRecorder()
-		next.ServeHTTP(answer, r) // a gateway that drops the connection panics here
+		resp := httptest.NewRecorder()
+		next.ServeHTTP(resp, r) // a gateway that drops the connection panics here
 		if input != nil {
-			k.note(k.response(r.Context(), input, answer))
+			k.note(k.response(r.Context(), input, resp))
 		}
-		for name, values := range answer.Header() {
+		for name, values := range resp.Header() {
 			w.Header()[name] = values
 		}
-		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes())
+		w.WriteHeader(resp.Code)
+		_, _ = w.Write(resp.Body.Bytes())
 	})
 }
 
@@ -85,7 +86,7 @@ func (k *checker) note(err error) {
 	}
 }
 
-// request judges a request. Without a route there is nothing to judge an answer by.
+// request validates a request. Without a route a response cannot be validated.
 func (k *checker) request(r *http.Request) (*openapi3filter.RequestValidationInput, error) {
 	route, params, err := k.router.FindRoute(r)
 	if err != nil {
@@ -108,7 +109,7 @@ func (k *checker) request(r *http.Request) (*openapi3filter.RequestValidationInp
 	return input, nil
 }
 
-// hasKey looks for the key where the document says that it is.
+// hasKey looks for the key where the document places it.
 func hasKey(_ context.Context, input *openapi3filter.AuthenticationInput) error {
 	if name := input.SecurityScheme.Name; input.RequestValidationInput.Request.Header.Get(name) == "" {
 		return fmt.Errorf("the header %s is missing", name)
@@ -116,7 +117,7 @@ func hasKey(_ context.Context, input *openapi3filter.AuthenticationInput) error 
 	return nil
 }
 
-// listed refuses parameters of a query that the document does not have.
+// listed rejects query parameters that the document does not have.
 func listed(query url.Values, params openapi3.Parameters) error {
 	for name := range query {
 		if params.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
@@ -126,27 +127,27 @@ func listed(query url.Values, params openapi3.Parameters) error {
 	return nil
 }
 
-// response judges an answer. The validator passes over redirects, of which the
+// response validates a response. The validator ignores redirects, of which the
 // document has none.
-func (k *checker) response(ctx context.Context, input *openapi3filter.RequestValidationInput, answer *httptest.ResponseRecorder) error {
+func (k *checker) response(ctx context.Context, input *openapi3filter.RequestValidationInput, resp *httptest.ResponseRecorder) error {
 	k.mu.Lock()
 	k.responses++
 	k.mu.Unlock()
-	if answer.Code >= 300 && answer.Code <= 399 {
-		return fmt.Errorf("the response to %s: a redirect, status %d", input.Request.URL, answer.Code)
+	if resp.Code >= 300 && resp.Code <= 399 {
+		return fmt.Errorf("the response to %s: a redirect, status %d", input.Request.URL, resp.Code)
 	}
 	err := openapi3filter.ValidateResponse(ctx, &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: input, Status: answer.Code, Header: answer.Header(),
-		Body: io.NopCloser(bytes.NewReader(answer.Body.Bytes())), Options: input.Options,
+		RequestValidationInput: input, Status: resp.Code, Header: resp.Header(),
+		Body: io.NopCloser(bytes.NewReader(resp.Body.Bytes())), Options: input.Options,
 	})
 	if err != nil {
-		return fmt.Errorf("the response to %s: %d: %w", input.Request.URL, answer.Code, err)
+		return fmt.Errorf("the response to %s: %d: %w", input.Request.URL, resp.Code, err)
 	}
 	return nil
 }
 
-// verdict returns what was found wrong so far, and forgets it.
-func (k *checker) verdict() error {
+// violations returns the errors found since the last call.
+func (k *checker) violations() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := errors.Join(k.wrong...)
@@ -161,8 +162,8 @@ type checked struct {
 	url string // of the checker
 }
 
-// startChecked starts a gateway behind a checker. What of its answers breaks off
-// breaks off at the checker too.
+// startChecked starts a gateway behind a checker, which aborts a response where the
+// gateway does.
 func startChecked(t *testing.T) checked {
 	t.Helper()
 	gw := gatewaytest.NewMemoryServer()
@@ -175,31 +176,31 @@ func startChecked(t *testing.T) checked {
 		Transport:    gw.Transport(),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	front := httptest.NewServer(k.around(proxy))
+	front := httptest.NewServer(k.wrap(proxy))
 	t.Cleanup(front.Close)
 	return checked{gw, k, front.URL + "/gateway"}
 }
 
-// client returns a client of the gateway that goes through the checker.
-func (c checked) client(t *testing.T, opts ...gateway.Option) *gateway.Client {
+// client returns a client of the gateway whose requests pass the checker.
+func (gw checked) client(t *testing.T, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}, opts...)
-	client, err := gateway.New(c.url, c.APIKey, opts...)
+	client, err := gateway.New(gw.url, gw.APIKey, opts...)
 	require.NoError(t, err)
 	return client
 }
 
-// count returns how many requests there were for an operation.
+// count returns the number of requests for an operation.
 func (k *checker) count(operation string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.requests[operation]
 }
 
-// judged returns how many answers there were that the document had a say in.
-func (k *checker) judged() int {
+// validated returns the number of responses that were validated.
+func (k *checker) validated() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.responses

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every program of examples/ makes requests that the document allows, when it is
-// pointed at a gateway. One that the table does not name runs without arguments.
+// Every program of examples/ makes requests that the document allows. A program that
+// the table does not name runs without arguments.
 func TestOpenAPI_examples(t *testing.T) {
 	const examples = "github.com/cryptogw/gateway/examples"
 	bin := t.TempDir()
@@ -23,13 +23,13 @@ func TestOpenAPI_examples(t *testing.T) {
 	require.NotEmpty(t, programs)
 	goTool(t, append([]string{"build", "-o", bin + string(filepath.Separator)}, programs...)...)
 
-	const settled = "COMPLETED" // stands for the identifier of a withdrawal that is
+	const completed = "COMPLETED" // a placeholder for the identifier of a completed withdrawal
 	arguments := map[string][][]string{
 		"balance":    {{}, {"USDT"}, {"USDT", "BNB Smart Chain (BEP20)"}},
 		"coins":      {{}, {"USDT"}},
 		"rates":      {{}, {"BTC"}},
 		"invoice":    {{"-order", "order-17", "-price", "10.50", "-amount", "10.50"}},
-		"withdrawal": {{settled}},
+		"withdrawal": {{completed}},
 	}
 	for _, program := range programs {
 		name := path.Base(program)
@@ -41,7 +41,7 @@ func TestOpenAPI_examples(t *testing.T) {
 			t.Run(strings.Join(append([]string{name}, args...), " "), func(t *testing.T) {
 				gw := startChecked(t)
 				for i, arg := range args {
-					if arg == settled {
+					if arg == completed {
 						args[i] = gw.Withdrawals()[1].WithdrawRequestID
 					}
 				}
@@ -51,8 +51,8 @@ func TestOpenAPI_examples(t *testing.T) {
 				command.Env = append(os.Environ(), "GATEWAY_BASE_URL="+gw.url, "GATEWAY_API_KEY="+gw.APIKey)
 				output, err := command.CombinedOutput()
 				require.NoError(t, err, "%s", output)
-				require.NoError(t, gw.verdict())
-				assert.NotZero(t, gw.judged())
+				require.NoError(t, gw.violations())
+				assert.NotZero(t, gw.validated())
 			})
 		}
 	}

@@ -23,20 +23,20 @@ const (
 	invoiceURL = "/merchant/api/invoice/create"
 )
 
-// raw puts the checker around a server that always gives this answer, sends it a
-// request, and returns what was found wrong.
+// raw sends a request through the checker to a server that always returns this
+// response, and returns the violations.
 func (k *checker) raw(r *http.Request, status int, contentType, body string) error {
-	server := k.around(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := k.wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	}))
 	server.ServeHTTP(httptest.NewRecorder(), r)
-	return k.verdict()
+	return k.violations()
 }
 
-// asking is a request to the raw server, with the key in its header.
-func asking(method, target, body string) *http.Request {
+// newRequest is a request to the raw server, with the key in its header.
+func newRequest(method, target, body string) *http.Request {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("X-Api-Key", "k")
 	if body != "" {
@@ -45,15 +45,15 @@ func asking(method, target, body string) *http.Request {
 	return r
 }
 
-// The validator looks: what the document does not allow of a request is refused.
-func TestOpenAPI_refuses_requests(t *testing.T) {
+// The validator is effective: it rejects requests that the document does not allow.
+func TestOpenAPI_rejects_requests(t *testing.T) {
 	k := newChecker(t, "/merchant")
 	keyless := func(target string) *http.Request {
-		r := asking(http.MethodGet, target, "")
+		r := newRequest(http.MethodGet, target, "")
 		r.Header.Del("X-Api-Key")
 		return r
 	}
-	post := func(body string) *http.Request { return asking(http.MethodPost, invoiceURL, body) }
+	post := func(body string) *http.Request { return newRequest(http.MethodPost, invoiceURL, body) }
 	without := func(name string) *http.Request { return post(change(t, anInvoice, name, "")) }
 	plain := post(anInvoice)
 	plain.Header.Set("Content-Type", "text/plain")
@@ -62,17 +62,17 @@ func TestOpenAPI_refuses_requests(t *testing.T) {
 		request *http.Request
 		reason  string // empty for a request that is right
 	}{
-		{"a balance", asking(http.MethodGet, balanceURL, ""), ""},
-		{"an inquiry", asking(http.MethodGet, inquiryURL, ""), ""},
+		{"a balance", newRequest(http.MethodGet, balanceURL, ""), ""},
+		{"an inquiry", newRequest(http.MethodGet, inquiryURL, ""), ""},
 		{"an invoice", post(anInvoice), ""},
-		{"/api/balance without its slash", asking(http.MethodGet, "/merchant/api/balance", ""), "no matching operation was found"},
-		{"a pair with a slash behind it", asking(http.MethodGet, listingURL+"/USDT/Tron/", ""), "no matching operation was found"},
-		{"a path outside of the base URL", asking(http.MethodGet, "/api/balance/", ""), "no matching operation was found"},
-		{"a method that the path does not have", asking(http.MethodPost, balanceURL, ""), "method not allowed"},
+		{"/api/balance without its slash", newRequest(http.MethodGet, "/merchant/api/balance", ""), "no matching operation was found"},
+		{"a pair with a slash behind it", newRequest(http.MethodGet, listingURL+"/USDT/Tron/", ""), "no matching operation was found"},
+		{"a path outside of the base URL", newRequest(http.MethodGet, "/api/balance/", ""), "no matching operation was found"},
+		{"a method that the path does not have", newRequest(http.MethodPost, balanceURL, ""), "method not allowed"},
 		{"a balance without the key header", keyless(balanceURL), "the header x-api-key is missing"},
 		{"an inquiry without the key header", keyless(inquiryURL), "the header x-api-key is missing"},
-		{"a query that is not listed", asking(http.MethodGet, balanceURL+"?coin=USDT", ""), "which is no parameter"},
-		{"a read with a body", asking(http.MethodGet, listingURL, "{}"), "request body not allowed"},
+		{"a query that is not listed", newRequest(http.MethodGet, balanceURL+"?coin=USDT", ""), "which is no parameter"},
+		{"a read with a body", newRequest(http.MethodGet, listingURL, "{}"), "request body not allowed"},
 		{"an invoice without a body", post(""), "value is required but missing"},
 		{"an invoice that is no JSON", post("{"), "failed to decode request body"},
 		{"an invoice that is not said to be JSON", plain, "text/plain"},
@@ -96,9 +96,9 @@ func TestOpenAPI_refuses_requests(t *testing.T) {
 	}
 }
 
-// change sets a member of a JSON object to another value, or takes it out if
-// there is none. The name is the path to it, with dots; the way through an array
-// is its first element.
+// change sets a member of a JSON object to another value, or removes it if the value
+// is empty. The name is the path to it, with dots; in an array it is that of the
+// first element.
 func change(t *testing.T, object, name, value string) string {
 	t.Helper()
 	if inner, isArray := strings.CutPrefix(object, "["); isArray {
@@ -126,8 +126,8 @@ func membersOf(t *testing.T, object string) (node map[string]json.RawMessage) {
 	return node
 }
 
-// A record that lacks any of its members, or has null for it, is refused.
-func TestOpenAPI_refuses_records(t *testing.T) {
+// A record in which any member is missing or null is rejected.
+func TestOpenAPI_rejects_records(t *testing.T) {
 	doc, k := document(t), newChecker(t, "/merchant")
 	for _, tt := range []struct {
 		path, operation string
@@ -138,22 +138,22 @@ func TestOpenAPI_refuses_records(t *testing.T) {
 	} {
 		t.Run(tt.operation, func(t *testing.T) {
 			example := exampleOf(t, doc, tt.operation, tt.status)
-			answer := func(body string) error {
-				return k.raw(asking(http.MethodGet, tt.path, ""), tt.status, "application/json; charset=utf-8", body)
+			respond := func(body string) error {
+				return k.raw(newRequest(http.MethodGet, tt.path, ""), tt.status, "application/json; charset=utf-8", body)
 			}
-			require.NoError(t, answer(example), "the document's own example")
+			require.NoError(t, respond(example), "the document's own example")
 			for _, name := range paths(t, example) {
 				for _, value := range []string{"", "null"} {
-					assert.Error(t, answer(change(t, example, name, value)), "%s is %q", name, value)
+					assert.Error(t, respond(change(t, example, name, value)), "%s is %q", name, value)
 				}
 			}
-			assert.Error(t, k.raw(asking(http.MethodGet, tt.path, ""), tt.status, "text/html", example))
-			assert.Error(t, k.raw(asking(http.MethodGet, tt.path, ""), http.StatusTeapot, "application/json", example))
+			assert.Error(t, k.raw(newRequest(http.MethodGet, tt.path, ""), tt.status, "text/html", example))
+			assert.Error(t, k.raw(newRequest(http.MethodGet, tt.path, ""), http.StatusTeapot, "application/json", example))
 		})
 	}
 }
 
-// exampleOf is the example that the document has of a success.
+// exampleOf returns the example of a success in the document.
 func exampleOf(t *testing.T, doc *openapi3.T, path string, status int) string {
 	t.Helper()
 	for _, example := range doc.Paths.Value(path).Get.Responses.Status(status).Value.Content.Get("application/json").Examples {
@@ -165,8 +165,7 @@ func exampleOf(t *testing.T, doc *openapi3.T, path string, status int) string {
 	return ""
 }
 
-// paths are those of all members of an object, and of the one in an array, with
-// the path to them.
+// paths returns the paths of all members of an object, or of the object in an array.
 func paths(t *testing.T, object string) (all []string) {
 	t.Helper()
 	node := membersOf(t, strings.Trim(object, "[]"))
@@ -181,9 +180,9 @@ func paths(t *testing.T, object string) (all []string) {
 	return all
 }
 
-// Values that the document does not allow are refused, and bodies that are not
+// Values that the document does not allow are rejected, and bodies that are not
 // shown may be anything.
-func TestOpenAPI_judges_answers(t *testing.T) {
+func TestOpenAPI_validates_responses(t *testing.T) {
 	const good, bad = true, false
 	k := newChecker(t, "/merchant")
 	withdrawal := `{"message":"Operation was successful.","meta":{},"result":{"status":"%s",` +
@@ -220,7 +219,7 @@ func TestOpenAPI_judges_answers(t *testing.T) {
 		if tt.method == http.MethodPost {
 			body = anInvoice
 		}
-		err := k.raw(asking(tt.method, tt.path, body), tt.status, "application/json", tt.body)
+		err := k.raw(newRequest(tt.method, tt.path, body), tt.status, "application/json", tt.body)
 		assert.Equal(t, tt.want, err == nil, "%s: %d %s: %v", tt.path, tt.status, tt.body, err)
 	}
 }

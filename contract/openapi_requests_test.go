@@ -2,8 +2,6 @@ package contract_test
 
 import (
 	"context"
-	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -11,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/contract/internal/surface"
+	"github.com/cryptogw/gateway/internal/everycall"
 )
 
-// Every request that the client can make is one that the document allows, under
-// every option that changes requests; and so is every answer to it.
+// The document allows every request that the client can make, under every option
+// that changes requests, and every response to it.
 func TestOpenAPI_requests(t *testing.T) {
 	source := func(context.Context) (string, error) { return "another key", nil }
 	for _, tt := range []struct {
@@ -23,9 +21,9 @@ func TestOpenAPI_requests(t *testing.T) {
 		keyless bool // whether the client is made without a key
 		opts    []gateway.Option
 	}{
-		{"as it comes", false, nil},
-		{"an invoice as the sample has it", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)}},
-		{"an invoice as the table has it", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)}},
+		{"defaults", false, nil},
+		{"the invoice format of the sample", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)}},
+		{"the invoice format of the table", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)}},
 		{"the key on public calls too", false, []gateway.Option{
 			gateway.WithAPIKeyOnPublicCalls(), gateway.WithUserAgent("shop/1.0 (+tests)"), gateway.WithOrderGuard(nil),
 		}},
@@ -37,17 +35,17 @@ func TestOpenAPI_requests(t *testing.T) {
 				gw.APIKey = ""
 			}
 			client := gw.client(t, tt.opts...)
-			for _, u := range surface.Uses() {
-				before := gw.count(u.Sends)
-				err := u.Call(t.Context(), client)
-				require.NoError(t, gw.verdict(), "%s: %v", u.Method, err)
-				require.Equal(t, before+1, gw.count(u.Sends), "%s: %v", u.Method, err)
+			for _, c := range everycall.Variations() {
+				before := gw.count(c.OpenAPI)
+				err := c.Send(t.Context(), client)
+				require.NoError(t, gw.violations(), "%s: %v", c.Name, err)
+				require.Equal(t, before+1, gw.count(c.OpenAPI), "%s: %v", c.Name, err)
 			}
 		})
 	}
 }
 
-// Call options that change a request leave it one that the document allows.
+// The document allows requests with the call options that change them.
 func TestOpenAPI_requests_with_call_options(t *testing.T) {
 	gw := startChecked(t)
 	client := gw.client(t)
@@ -58,20 +56,6 @@ func TestOpenAPI_requests_with_call_options(t *testing.T) {
 	_, err = client.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: "o", Price: one, Amount: one},
 		append(opts, gateway.AllowResubmit())...)
 	require.NoError(t, err)
-	require.NoError(t, gw.verdict())
+	require.NoError(t, gw.violations())
 	assert.Equal(t, []int{1, 1}, []int{gw.count("getBalance"), gw.count("createInvoice")})
-}
-
-// No method of the client is forgotten here, but for those that print it.
-func TestOpenAPI_requests_of_every_method(t *testing.T) {
-	sends := map[string]bool{}
-	for _, u := range surface.Uses() {
-		sends[u.Method] = true
-	}
-	printing := []string{"Format", "GoString", "LogValue", "MarshalJSON", "MarshalText", "String"}
-	methods := reflect.TypeFor[*gateway.Client]()
-	for i := range methods.NumMethod() {
-		name := methods.Method(i).Name
-		assert.True(t, sends[name] || slices.Contains(printing, name), "%s is not in the table", name)
-	}
 }

@@ -10,57 +10,59 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/contract/internal/surface"
+	"github.com/cryptogw/gateway/contract/internal/standin"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/everycall"
 )
 
-// Every answer of the stand-in is one that the document allows, in every shape.
+// The document allows every response of the stand-in, in every shape.
 func TestOpenAPI_responses_in_every_shape(t *testing.T) {
-	for _, shape := range surface.Shapes(t, "../gatewaytest") {
+	for _, shape := range standin.Shapes(t, "../gatewaytest") {
 		t.Run(shape, func(t *testing.T) {
 			gw := startChecked(t)
 			gw.SetShape(gatewaytest.Shape(shape))
 			client := gw.client(t)
-			for _, q := range surface.Questions() {
-				require.NoError(t, q.Call(t.Context(), client, surface.KnownTo(gw.Server)), q.Name)
-				require.NoError(t, gw.verdict(), q.Name)
+			cases := everycall.Accepted(gw.Server)
+			for _, c := range cases {
+				require.NoError(t, c.Send(t.Context(), client), c.Name)
+				require.NoError(t, gw.violations(), c.Name)
 			}
-			assert.Equal(t, len(surface.Questions()), gw.judged())
+			assert.Equal(t, len(cases), gw.validated())
 		})
 	}
 }
 
-// A verdict is what the document says of the answers that a trouble leads to.
-type verdict func(gatewaytest.Operation) string
+// A verdict states whether the document allows the responses that a fault leads to.
+type verdict func(operation string) string
 
 const (
 	allowed   = "allowed"
 	forbidden = "forbidden"
-	absent    = "no answer"
+	absent    = "no response"
 )
 
-func always(what string) verdict { return func(gatewaytest.Operation) string { return what } }
+func always(what string) verdict { return func(string) string { return what } }
 
-// only is for troubles that break what the pages describe. Of the other bodies
-// nothing is known that they could break.
+// only is for faults that break the described bodies. The other bodies are not
+// described, so that every body is allowed.
 func only(ops ...gatewaytest.Operation) verdict {
-	return func(op gatewaytest.Operation) string {
-		if slices.Contains(ops, op) {
+	return func(operation string) string {
+		if slices.Contains(ops, gatewaytest.Operation(operation)) {
 			return forbidden
 		}
 		return allowed
 	}
 }
 
-// Every trouble that is not deliberately broken leads to answers that the
-// document allows, and the others are found out.
-func TestOpenAPI_responses_in_every_trouble(t *testing.T) {
+// Every fault that is not deliberately invalid leads to responses that the document
+// allows, and the validator rejects the others.
+func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 	const listing, inquiry = gatewaytest.OpCoinNetworks, gatewaytest.OpWithdrawal
 	tried := map[string]bool{}
 	for _, tt := range []struct {
-		made    string // the function that makes it
-		trouble gatewaytest.Fault
-		want    verdict
+		made  string // the function that makes it
+		fault gatewaytest.Fault
+		want  verdict
 	}{
 		{"", gatewaytest.Fault{}, always(allowed)},
 		{"", gatewaytest.Fault{}.RetryAfter("1"), always(allowed)},
@@ -84,28 +86,28 @@ func TestOpenAPI_responses_in_every_trouble(t *testing.T) {
 		{"DriftStatus", gatewaytest.DriftStatus(), only(inquiry)},
 	} {
 		tried[tt.made] = true
-		t.Run(tt.trouble.String(), func(t *testing.T) {
+		t.Run(tt.fault.String(), func(t *testing.T) {
 			gw := startChecked(t)
-			gw.InjectFault(gatewaytest.AnyOperation, -1, tt.trouble)
-			for _, q := range surface.Questions() {
-				assert.Equal(t, tt.want(q.Op), gw.inTrouble(t, q, patience(tt.trouble)), q.Name)
+			gw.InjectFault(gatewaytest.AnyOperation, -1, tt.fault)
+			for _, c := range everycall.Accepted(gw.Server) {
+				assert.Equal(t, tt.want(c.Operation), gw.underFault(t, c, attemptTimeout(tt.fault)), c.Name)
 			}
 		})
 	}
-	for _, name := range surface.Faults(t, "../gatewaytest") {
+	for _, name := range standin.Faults(t, "../gatewaytest") {
 		assert.True(t, tried[name], "%s was not tried", name)
 	}
 }
 
-// inTrouble asks a gateway that is in trouble, and returns what the document
-// says of its answer.
-func (c checked) inTrouble(t *testing.T, q surface.Question, timeout time.Duration) string {
-	client := c.client(t, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: timeout, InvoiceTimeout: timeout}))
-	judged := c.judged()
-	err := q.Call(t.Context(), client, surface.KnownTo(c.Server))
-	wrong := c.verdict()
+// underFault makes a call to a gateway with a fault, and returns whether the
+// document allows the response.
+func (gw checked) underFault(t *testing.T, c everycall.Case, timeout time.Duration) string {
+	client := gw.client(t, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: timeout, InvoiceTimeout: timeout}))
+	validated := gw.validated()
+	err := c.Send(t.Context(), client)
+	wrong := gw.violations()
 	switch {
-	case c.judged() == judged:
+	case gw.validated() == validated:
 		assert.NoError(t, wrong)
 		assert.Error(t, err)
 		return absent
@@ -117,31 +119,30 @@ func (c checked) inTrouble(t *testing.T, q surface.Question, timeout time.Durati
 	}
 }
 
-// patience is how long a client waits for an answer.
-func patience(trouble gatewaytest.Fault) time.Duration {
-	if trouble.String() == "stall" {
+// attemptTimeout is short only where the timeout is what the fault leads to.
+func attemptTimeout(fault gatewaytest.Fault) time.Duration {
+	if fault.String() == "stall" {
 		return 50 * time.Millisecond
 	}
 	return time.Minute
 }
 
-// The refusals that the stand-in makes up by itself are ones that the document
-// allows too.
-func TestOpenAPI_responses_that_refuse(t *testing.T) {
+// The document allows the errors that the stand-in returns without a fault.
+func TestOpenAPI_responses_of_errors(t *testing.T) {
 	gw := startChecked(t)
-	stranger := gw.client(t)
+	client := gw.client(t)
 	gw.APIKey = "wrong"
-	for _, q := range surface.Questions() {
-		_ = q.Call(t.Context(), gw.client(t), surface.KnownTo(gw.Server))
+	for _, c := range everycall.Accepted(gw.Server) {
+		_ = c.Send(t.Context(), gw.client(t))
 	}
 	gw.SetRateLimit(1, time.Hour)
 	for range 2 {
-		_, _ = stranger.ExchangeRates(t.Context())
+		_, _ = client.ExchangeRates(t.Context())
 	}
 	gw.SetRateLimit(0, 0)
-	_, err := stranger.CoinNetworkBySymbol(t.Context(), "NO", "SUCH")
+	_, err := client.CoinNetworkBySymbol(t.Context(), "NO", "SUCH")
 	require.ErrorIs(t, err, gateway.ErrNotFound)
-	require.NoError(t, gw.verdict())
+	require.NoError(t, gw.violations())
 	var statuses []int
 	for _, r := range gw.Requests() {
 		statuses = append(statuses, r.Status)

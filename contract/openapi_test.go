@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The document has the seven operations, and every one of them has the envelope
-// of an error for whatever is no success.
+// The document has the seven operations, and each has the envelope of an error for
+// every status that is not a success.
 func TestOpenAPI_operations(t *testing.T) {
 	doc := document(t)
 	var operations []string
@@ -36,8 +36,8 @@ func TestOpenAPI_operations(t *testing.T) {
 	}, operations)
 }
 
-// What is not shown is marked where it would stand, with the reason; the schema
-// of a body that is not shown says nothing else.
+// What the interface does not show is marked in its place, with the reason; the
+// schema of a body that is not shown states nothing else.
 func TestOpenAPI_not_shown(t *testing.T) {
 	encoded, err := document(t).MarshalJSON()
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestOpenAPI_not_shown(t *testing.T) {
 	assert.Equal(t, 5, strings.Count(string(encoded), `"#/components/responses/NotShown"`), "bodies of which the shape is not shown")
 }
 
-// collect finds the objects that have either of the two extensions.
+// collect finds the objects that have one of the two extensions.
 func collect(node any, pointer string, marked map[string]map[string]any) {
 	switch node := node.(type) {
 	case map[string]any:

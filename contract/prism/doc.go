@@ -1,4 +1,4 @@
-// Package prism lets Prism judge the client and the stand-in by the OpenAPI
-// document, with rules that nobody here has written. It has tests only, and
-// ../ci-strangers.sh installs what they need.
+// Package prism validates the client and the stand-in by the OpenAPI document with
+// Prism, an implementation that is independent of this repository. It has tests
+// only; ../ci-strangers.sh installs what they need.
 package prism

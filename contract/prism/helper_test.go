@@ -14,37 +14,37 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/contract/internal/stranger"
+	"github.com/cryptogw/gateway/contract/internal/process"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs Prism on a free loopback port and returns its URL. With --errors
-// it answers what the document does not allow with an error of its own.
+// start runs Prism on a free loopback port and returns its URL. With --errors it
+// responds with an error of its own to what the document does not allow.
 func start(t *testing.T, mode string, upstream ...string) string {
 	t.Helper()
 	args := []string{mode, "--errors", "--multiprocess=false", "--host=127.0.0.1", "--port=0", "../../api/openapi.yaml"}
-	return stranger.Start(t, regexp.MustCompile(`listening on (http://127\.0\.0\.1:\d+)`),
+	return process.Start(t, regexp.MustCompile(`listening on (http://127\.0\.0\.1:\d+)`),
 		"../npm/node_modules/.bin/prism", append(args, upstream...)...)
 }
 
-// A witness sees what Prism answers.
-type witness struct {
+// A recorder is a transport that records the responses of Prism.
+type recorder struct {
 	next http.RoundTripper
 
 	mu       sync.Mutex
 	statuses []int
-	refusals []string // answers of Prism's own
+	errors   []string // responses of Prism's own
 }
 
-func newWitness(t *testing.T) *witness {
+func newRecorder(t *testing.T) *recorder {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &witness{next: transport}
+	return &recorder{next: transport}
 }
 
-func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -60,21 +60,21 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.statuses = append(w.statuses, resp.StatusCode)
 	own := strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json")
 	if own || resp.Header.Get("Sl-Violations") != "" {
-		w.refusals = append(w.refusals, fmt.Sprintf("%s %s: %s %s", r.Method, r.URL.RequestURI(), body, resp.Header.Get("Sl-Violations")))
+		w.errors = append(w.errors, fmt.Sprintf("%s %s: %s %s", r.Method, r.URL.RequestURI(), body, resp.Header.Get("Sl-Violations")))
 	}
 	return resp, nil
 }
 
-// took returns the answers since the last call, and those of Prism's own.
-func (w *witness) took() (statuses []int, refusals []string) {
+// take returns the statuses since the last call, and the errors of Prism's own.
+func (w *recorder) take() (statuses []int, errors []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	statuses, refusals, w.statuses, w.refusals = w.statuses, w.refusals, nil, nil
-	return statuses, refusals
+	statuses, errors, w.statuses, w.errors = w.statuses, w.errors, nil, nil
+	return statuses, errors
 }
 
-// newClient returns a client that makes no second attempt.
-func newClient(t *testing.T, url, key string, w *witness, opts ...gateway.Option) *gateway.Client {
+// newClient returns a client that makes one attempt.
+func newClient(t *testing.T, url, key string, w *recorder, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	opts = append([]gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: w}), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}),
@@ -84,42 +84,42 @@ func newClient(t *testing.T, url, key string, w *witness, opts ...gateway.Option
 	return client
 }
 
-// options are those that change what the client sends.
+// options are the client options that change requests.
 func options() map[string][]gateway.Option {
 	return map[string][]gateway.Option{
-		"an invoice as the sample has it": {gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)},
-		"an invoice as the table has it":  {gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
-		"the key on public calls too":     {gateway.WithAPIKeyOnPublicCalls()},
+		"the invoice format of the sample": {gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)},
+		"the invoice format of the table":  {gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
+		"the key on public calls too":      {gateway.WithAPIKeyOnPublicCalls()},
 	}
 }
 
-// A mistake is a request that the document does not allow.
-type mistake struct {
+// An invalidRequest is a request that the document does not allow.
+type invalidRequest struct {
 	name         string
 	method, path string
 	header, body string
 	status       int
-	reason       string // in the answer of a proxy; of a mock the example says less
+	reason       string // in the response of a proxy; that of a mock has less detail
 }
 
-func mistakes() []mistake {
+func invalidRequests() []invalidRequest {
 	const inquiry, create = "/api/withdrawal/inquiry/w", "/api/invoice/create"
-	return []mistake{
+	return []invalidRequest{
 		{"/api/balance without its slash", "GET", "/api/balance", "k", "", 404, "NO_PATH_MATCHED_ERROR"},
 		{"a balance without the key header", "GET", "/api/balance/", "", "", 401, "UNAUTHORIZED"},
 		{"an inquiry without the key header", "GET", inquiry, "", "", 401, "UNAUTHORIZED"},
-		{"a balance that is posted", "POST", "/api/balance/", "k", "", 405, "NO_METHOD_MATCHED_ERROR"},
+		{"a balance with the method POST", "POST", "/api/balance/", "k", "", 405, "NO_METHOD_MATCHED_ERROR"},
 		{"an invoice without a key", "POST", create, "", `{"price":"1","orderId":"o","amount":"1"}`, 422, "'apiKey'"},
 		{"an invoice without a price", "POST", create, "", `{"apiKey":"k","orderId":"o","amount":"1"}`, 422, "'price'"},
 		{"an invoice without an order", "POST", create, "", `{"apikey":"k","price":1,"amount":1}`, 422, "'orderId'"},
 		{"an invoice without an amount", "POST", create, "", `{"apiKey":"k","price":"1","orderId":"o"}`, 422, "'amount'"},
-		{"an invoice with words for a price", "POST", create, "", `{"apiKey":"k","price":"one","orderId":"o","amount":"1"}`, 422, "must match pattern"},
+		{"an invoice with a price that is no number", "POST", create, "", `{"apiKey":"k","price":"one","orderId":"o","amount":"1"}`, 422, "must match pattern"},
 		{"an invoice without a body", "POST", create, "", "", 422, "Body parameter is required"},
 	}
 }
 
-// make sends a mistake and returns the answer.
-func (m mistake) make(t *testing.T, url string, w *witness) (status int, body string) {
+// send sends the request and returns the response.
+func (m invalidRequest) send(t *testing.T, url string, w *recorder) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), m.method, url+m.path, strings.NewReader(m.body))
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func (m mistake) make(t *testing.T, url string, w *witness) (status int, body st
 	resp, err := (&http.Client{Transport: w}).Do(req)
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp.StatusCode, string(answer)
+	return resp.StatusCode, string(text)
 }

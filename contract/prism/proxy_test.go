@@ -10,16 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/contract/internal/surface"
+	"github.com/cryptogw/gateway/contract/internal/standin"
 	"github.com/cryptogw/gateway/contract/suite"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/everycall"
 )
 
-// A proxy is Prism between the client and a stand-in. It lets pass what the
-// document allows, both ways.
+// A proxy is Prism between the client and a stand-in. It forwards what the document
+// allows, in both directions.
 type proxy struct {
 	*gatewaytest.Server
-	*witness
+	*recorder
 	url string
 }
 
@@ -27,124 +28,124 @@ type proxy struct {
 func TestProxy(t *testing.T) {
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	p := proxy{gw, newWitness(t), start(t, "proxy", gw.URL)}
+	p := proxy{gw, newRecorder(t), start(t, "proxy", gw.URL)}
 
 	t.Run("the suite", p.suite)
-	t.Run("every request passes", p.requests)
-	t.Run("every response passes", p.responses)
-	t.Run("responses in trouble", p.troubles)
-	t.Run("requests that are refused", p.mistakes)
-	t.Run("amounts pass digit for digit", p.digits)
+	t.Run("every request is forwarded", p.requests)
+	t.Run("every response is forwarded", p.responses)
+	t.Run("responses under faults", p.faults)
+	t.Run("invalid requests are rejected", p.invalidRequests)
+	t.Run("amounts keep every digit", p.digits)
 }
 
 func (p proxy) client(t *testing.T, opts ...gateway.Option) *gateway.Client {
-	return newClient(t, p.url, p.APIKey, p.witness, opts...)
+	return newClient(t, p.url, p.APIKey, p.recorder, opts...)
 }
 
-// suite runs the cases of which the requests reach the stand-in. The others are
-// refused on their way there.
+// suite runs every case. Prism rejects the requests of the cases that send invalid
+// ones, and forwards the others.
 func (p proxy) suite(t *testing.T) {
 	target := suite.Target{
-		BaseURL: p.url, APIKey: p.APIKey, Transport: p.witness,
-		WithdrawalID: surface.KnownTo(p.Server).Withdrawal, AllowWrites: true, Readable: true,
+		BaseURL: p.url, APIKey: p.APIKey, Transport: p.recorder,
+		WithdrawalID: everycall.KnownTo(p.Server).WithdrawalID, AllowWrites: true, Readable: true,
 	}
 	for _, c := range suite.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			arrived := len(p.Requests())
 			err := c.Check(t.Context(), target)
-			_, refusals := p.took()
+			_, errors := p.take()
 			if c.Invalid {
 				assert.Error(t, err)
-				assert.NotEmpty(t, refusals)
+				assert.NotEmpty(t, errors)
 				assert.Len(t, p.Requests(), arrived)
 				return
 			}
 			assert.NoError(t, err)
-			assert.Empty(t, refusals)
+			assert.Empty(t, errors)
 		})
 	}
 }
 
-// requests makes every request there is. Most ask for what is not there, and the
-// errors pass too.
+// requests sends every variation. Most ask for records that do not exist; the errors
+// are forwarded too.
 func (p proxy) requests(t *testing.T) {
 	for name, opts := range options() {
 		t.Run(name, func(t *testing.T) {
 			client := p.client(t, opts...)
-			for _, u := range surface.Uses() {
+			for _, c := range everycall.Variations() {
 				arrived := len(p.Requests())
-				err := u.Call(t.Context(), client)
-				_, refusals := p.took()
-				require.Empty(t, refusals, "%s: %v", u.Method, err)
-				require.Len(t, p.Requests(), arrived+1, "%s: %v", u.Method, err)
+				err := c.Send(t.Context(), client)
+				_, errors := p.take()
+				require.Empty(t, errors, "%s: %v", c.Name, err)
+				require.Len(t, p.Requests(), arrived+1, "%s: %v", c.Name, err)
 			}
 		})
 	}
 }
 
 func (p proxy) responses(t *testing.T) {
-	for _, shape := range surface.Shapes(t, "../../gatewaytest") {
+	for _, shape := range standin.Shapes(t, "../../gatewaytest") {
 		t.Run(shape, func(t *testing.T) {
 			p.SetShape(gatewaytest.Shape(shape))
 			client := p.client(t)
-			for _, q := range surface.Questions() {
-				require.NoError(t, q.Call(t.Context(), client, surface.KnownTo(p.Server)), q.Name)
+			for _, c := range everycall.Accepted(p.Server) {
+				require.NoError(t, c.Send(t.Context(), client), c.Name)
 			}
-			_, refusals := p.took()
-			assert.Empty(t, refusals)
+			_, errors := p.take()
+			assert.Empty(t, errors)
 		})
 	}
 }
 
-func (p proxy) troubles(t *testing.T) {
+func (p proxy) faults(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		op      gatewaytest.Operation
-		trouble gatewaytest.Fault
-		passes  bool
+		name      string
+		op        gatewaytest.Operation
+		fault     gatewaytest.Fault
+		forwarded bool
 	}{
 		{"an error", gatewaytest.AnyOperation, gatewaytest.Refuse(400, "no"), true},
-		{"an error that asks to wait", gatewaytest.AnyOperation, gatewaytest.Refuse(503, "later").RetryAfter("120"), true},
+		{"an error with a Retry-After", gatewaytest.AnyOperation, gatewaytest.Refuse(503, "later").RetryAfter("120"), true},
 		{"unknown members", gatewaytest.AnyOperation, gatewaytest.DriftFields(), true},
-		{"an answer byte by byte", gatewaytest.AnyOperation, gatewaytest.SlowBody(time.Nanosecond), true},
+		{"a response byte by byte", gatewaytest.AnyOperation, gatewaytest.SlowBody(time.Nanosecond), true},
 		{"an unknown status", gatewaytest.OpWithdrawal, gatewaytest.DriftStatus(), false},
-		{"a listing with a full meta", gatewaytest.OpCoinNetworks, gatewaytest.HugeBody(1 << 12), false},
+		{"a listing with a meta that is not empty", gatewaytest.OpCoinNetworks, gatewaytest.HugeBody(1 << 12), false},
 		{"a listing that is an error", gatewaytest.OpCoinNetworks, gatewaytest.Refuse(200, "no"), false},
 		{"no JSON", gatewaytest.AnyOperation, gatewaytest.BadGateway(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer p.ClearFaults()
-			p.InjectFault(tt.op, -1, tt.trouble)
+			p.InjectFault(tt.op, -1, tt.fault)
 			client := p.client(t)
-			p.took()
-			for _, q := range surface.Questions() {
-				if tt.op != q.Op && tt.op != gatewaytest.AnyOperation {
+			p.take()
+			for _, c := range everycall.Accepted(p.Server) {
+				if tt.op != gatewaytest.Operation(c.Operation) && tt.op != gatewaytest.AnyOperation {
 					continue
 				}
-				err := q.Call(t.Context(), client, surface.KnownTo(p.Server))
-				_, refusals := p.took()
-				assert.Equal(t, tt.passes, len(refusals) == 0, "%s: %v: %v", q.Name, refusals, err)
+				err := c.Send(t.Context(), client)
+				_, errors := p.take()
+				assert.Equal(t, tt.forwarded, len(errors) == 0, "%s: %v: %v", c.Name, errors, err)
 			}
 		})
 	}
 }
 
-func (p proxy) mistakes(t *testing.T) {
-	for _, m := range mistakes() {
+func (p proxy) invalidRequests(t *testing.T) {
+	for _, m := range invalidRequests() {
 		t.Run(m.name, func(t *testing.T) {
 			arrived := len(p.Requests())
-			status, body := m.make(t, p.url, p.witness)
+			status, body := m.send(t, p.url, p.recorder)
 			assert.Equal(t, m.status, status)
 			assert.Contains(t, body, m.reason)
-			assert.Len(t, p.Requests(), arrived, "it was passed on")
+			assert.Len(t, p.Requests(), arrived, "it was forwarded")
 		})
 	}
 }
 
-// digits sends more digits than a float64 has through a program that is written
-// in JavaScript. Amounts in strings keep them, which is why the client's default
-// is the sample's format. Numbers lose them on the way: that is not shown here,
-// for it is Prism's to change.
+// digits sends more digits than a float64 has through a program that is written in
+// JavaScript. Amounts in strings keep them, which is why the format of the sample is
+// the default of the client. Numbers lose digits; that is not asserted, because it is
+// a property of Prism.
 func (p proxy) digits(t *testing.T) {
 	price := strings.Repeat("1234567890", 3) + "." + strings.Repeat("0987654321", 3)
 	_, err := p.client(t).CreateInvoice(t.Context(), gateway.InvoiceRequest{

@@ -14,14 +14,15 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// A twist stands between the suite and a good gateway, and makes a bad one of it.
-type twist struct {
+// An interceptor is between the suite and a conforming gateway, and changes requests
+// or responses so that the gateway does not conform.
+type interceptor struct {
 	next     http.RoundTripper
 	request  func(*http.Request)
 	response func(*http.Response, string) string // takes the body and returns another
 }
 
-func (w twist) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w interceptor) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.request != nil {
 		r = r.Clone(r.Context())
 		w.request(r)
@@ -47,75 +48,78 @@ const (
 	records    = "every record of the listing has all its fields"
 	ids        = "networkId and coinId are the identifiers of the records in the pair"
 	once       = "the listing has one element per coin-network pair"
-	rated      = "the exchange rates are answered, of every coin in use"
+	rated      = "the exchange rates cover every active coin"
 	byID       = "a pair is found by its identifier from the listing"
 	bySymbol   = "a pair is found by the coin's symbol and the network's name"
-	alone      = "a coin is found by its symbol alone, for the network's name is not required"
-	unlisted   = "whoever asks for what is not listed gets an answer or the envelope of an error"
-	anyBalance = "the balance takes the key in a header, of which the name has no case"
-	own        = "the client's balance is answered"
+	alone      = "a coin is found by its symbol alone, because the network's name is not required"
+	unlisted   = "a lookup of a pair that is not listed returns a success or the envelope of an error"
+	anyBalance = "the balance takes the key in a header, whose name is case-insensitive"
+	own        = "the client can request the balance"
 	narrow     = "a balance is narrowed by coin, by network and by both"
 	noKey      = "a balance without the key header is refused"
 	noKeyToo   = "a withdrawal inquiry without the key header is refused"
-	anyInquiry = "a withdrawal inquiry takes the key in a header, of which the name has no case"
-	asked      = "a withdrawal inquiry answers 201 with all its fields"
-	sample     = "an invoice is created as the sample spells it: apiKey, and decimals in strings"
-	table      = "an invoice is created as the table spells it: apikey, and numbers"
+	anyInquiry = "a withdrawal inquiry takes the key in a header, whose name is case-insensitive"
+	asked      = "a withdrawal inquiry returns status 201 with all its fields"
+	sample     = "an invoice is created in the format of the sample: apiKey, and decimals in strings"
+	table      = "an invoice is created in the format of the table: apikey, and numbers"
 	short      = "an invoice needs no currency, coin or network"
 	lacking    = "an invoice without a required field is refused"
 )
 
-// A spoiler makes a bad gateway of a good one.
-type spoiler func(*gatewaytest.Server, *suite.Target)
+// A defect makes a conforming gateway fail.
+type defect func(*gatewaytest.Server, *suite.Target)
 
-// asking changes what the gateway is asked.
-func asking(change func(*http.Request)) spoiler {
-	return func(_ *gatewaytest.Server, t *suite.Target) { t.Transport = twist{next: t.Transport, request: change} }
+// changeRequest changes every request to the gateway.
+func changeRequest(change func(*http.Request)) defect {
+	return func(_ *gatewaytest.Server, t *suite.Target) {
+		t.Transport = interceptor{next: t.Transport, request: change}
+	}
 }
 
-// answering changes what the gateway answers.
-func answering(change func(*http.Response, string) string) spoiler {
-	return func(_ *gatewaytest.Server, t *suite.Target) { t.Transport = twist{next: t.Transport, response: change} }
+// changeResponse changes every response of the gateway.
+func changeResponse(change func(*http.Response, string) string) defect {
+	return func(_ *gatewaytest.Server, t *suite.Target) {
+		t.Transport = interceptor{next: t.Transport, response: change}
+	}
 }
 
-// troubled makes trouble for every request of an operation.
-func troubled(op gatewaytest.Operation, trouble gatewaytest.Fault) spoiler {
-	return func(gw *gatewaytest.Server, _ *suite.Target) { gw.InjectFault(op, -1, trouble) }
+// faulty injects a fault into every request of an operation.
+func faulty(op gatewaytest.Operation, fault gatewaytest.Fault) defect {
+	return func(gw *gatewaytest.Server, _ *suite.Target) { gw.InjectFault(op, -1, fault) }
 }
 
-// A bad gateway is found out, by the cases that are about what it does wrong; and
-// there is no case that finds nothing.
-func TestCases_find_bad_gateways(t *testing.T) {
+// Every defect is found by the cases that are about it, and every case finds one.
+func TestCases_find_defects(t *testing.T) {
 	never := map[string]bool{}
 	for _, c := range suite.Cases() {
 		never[c.Name] = true
 	}
-	for _, bad := range badGateways() {
+	for _, bad := range brokenGateways() {
 		t.Run(bad.name, func(t *testing.T) {
 			gw, target := standIn(t)
-			bad.spoil(gw, &target)
-			var caught []string
+			bad.defect(gw, &target)
+			var found []string
 			for _, c := range suite.Cases() {
 				if c.Check(t.Context(), target) != nil {
-					caught = append(caught, c.Name)
+					found = append(found, c.Name)
 				}
 			}
-			assert.Subset(t, caught, bad.caughtBy)
+			assert.Subset(t, found, bad.foundBy)
 		})
-		for _, name := range bad.caughtBy {
+		for _, name := range bad.foundBy {
 			delete(never, name)
 		}
 	}
-	assert.Empty(t, never, "cases that nothing bad is known to fail")
+	assert.Empty(t, never, "cases that no defect fails")
 }
 
-// A gateway that answers what is not shown in its own way does nothing wrong,
-// unless the client has to understand it.
+// A gateway with other bodies than the client can read conforms to the interface where
+// it shows no body, unless the client must be able to read them.
 func TestTarget_Readable(t *testing.T) {
 	for _, body := range []string{"null", `"moved"`, `{"message":"Operation was successful.","result":null,"meta":{}}`, "[]"} {
 		t.Run(body, func(t *testing.T) {
 			_, target := standIn(t)
-			target.Transport = twist{next: target.Transport, response: func(r *http.Response, shown string) string {
+			target.Transport = interceptor{next: target.Transport, response: func(r *http.Response, shown string) string {
 				path := r.Request.URL.Path
 				if r.StatusCode > 299 || strings.HasSuffix(path, "/networks-coins") || strings.Contains(path, "/withdrawal/") {
 					return shown // it is shown

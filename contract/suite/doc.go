@@ -1,15 +1,15 @@
-// Package suite is a table of what a payment gateway must do, by the pages that
-// describe it and nothing else. It is for everybody who runs something that
-// calls itself one: a stand-in, a mock made from the OpenAPI document, or the
-// service. Each [Case] names the section that it is from.
+// Package suite is a table of what a payment gateway must do according to the
+// description of the interface. It applies to every implementation: a stand-in, a mock
+// made from the OpenAPI document, or the service. Each [Case] names the section that
+// it is from.
 //
 //	func TestMyStandIn(t *testing.T) {
 //		gw := mystandin.Start(t)
 //		suite.Run(t, suite.Target{BaseURL: gw.URL, APIKey: gw.Key, AllowWrites: true})
 //	}
 //
-// It sends what [gateway.Client] sends, and by itself what the client refuses to
-// send. What the pages call not shown, a gateway may do as it likes: the body of
-// a balance may be anything, as long as it is JSON under a status of success.
-// [Target].Readable asks for more: that the client can make something of it.
+// Requests are sent through [gateway.Client], and without it where the client would
+// refuse them. A gateway is free in what the interface does not show: the body of a
+// balance may be any JSON with a status of success. [Target].Readable requires more:
+// that the client can read it.
 package suite

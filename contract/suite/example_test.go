@@ -9,7 +9,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// Outside of a test the cases can be run one by one. A test calls suite.Run.
+// Outside of a test the cases are run one by one. A test calls suite.Run.
 func ExampleCases() {
 	gw := gatewaytest.NewMemoryServer()
 	defer gw.Close()
@@ -20,18 +20,18 @@ func ExampleCases() {
 	defer cancel()
 	for _, c := range suite.Cases() {
 		if !c.Applies(target) {
-			fmt.Println("left out:", c.Name)
+			fmt.Println("does not apply:", c.Name)
 		} else if err := c.Check(ctx, target); err != nil {
 			fmt.Printf("%s: %s: %v\n", c.Where, c.Name, err)
 		}
 	}
 
 	// Output:
-	// Endpoints, 4: the exchange rates are answered, of every coin in use: gateway: exchange_rates: 400: "closed today"
-	// left out: a withdrawal inquiry takes the key in a header, of which the name has no case
-	// left out: a withdrawal inquiry answers 201 with all its fields
-	// left out: an invoice is created as the sample spells it: apiKey, and decimals in strings
-	// left out: an invoice is created as the table spells it: apikey, and numbers
-	// left out: an invoice needs no currency, coin or network
-	// left out: an invoice without a required field is refused
+	// Endpoints, 4: the exchange rates cover every active coin: gateway: exchange_rates: 400: "closed today"
+	// does not apply: a withdrawal inquiry takes the key in a header, whose name is case-insensitive
+	// does not apply: a withdrawal inquiry returns status 201 with all its fields
+	// does not apply: an invoice is created in the format of the sample: apiKey, and decimals in strings
+	// does not apply: an invoice is created in the format of the table: apikey, and numbers
+	// does not apply: an invoice needs no currency, coin or network
+	// does not apply: an invoice without a required field is refused
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A form says of each member of a record how it is written.
+// A form has a check for each member of a record.
 type form map[string]func(json.RawMessage) error
 
 // networkForm, coinForm, pairForm and withdrawalForm are the tables of
@@ -21,7 +21,7 @@ func networkForm() form {
 
 func coinForm() form {
 	return form{
-		"id": uuid, "name": text, "symbol": matching(`^[^\p{Ll}]+$`, "a text in upper case"), "precision": integer,
+		"id": uuid, "name": text, "symbol": matching(`^[^\p{Ll}]+$`, "a string in upper case"), "precision": integer,
 		"minAmount": matching(`^-?[0-9]+\.[0-9]{8}$`, "a decimal in a string, with eight fractional digits"),
 		"isActive":  flag, "created_at": timestamp, "updated_at": timestamp,
 	}
@@ -44,11 +44,11 @@ func withdrawalForm() form {
 	}
 }
 
-// check says what is wrong with a record. It may have more members than these.
+// check returns what is wrong with a record. It may have more members than these.
 func (f form) check(value json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(value, &members); err != nil {
-		return fmt.Errorf("is no record: %w", err)
+		return fmt.Errorf("is not a record: %w", err)
 	}
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(f)) {
@@ -62,7 +62,7 @@ func (f form) check(value json.RawMessage) error {
 	return errors.Join(wrong...)
 }
 
-// is says of what kind a member has to be, and reads it.
+// is reads a member that must be of one kind.
 func is[T any](value json.RawMessage, kind string) (v T, err error) {
 	if string(value) == "null" || json.Unmarshal(value, &v) != nil {
 		return v, fmt.Errorf("%.100s is not %s", value, kind)
@@ -71,7 +71,7 @@ func is[T any](value json.RawMessage, kind string) (v T, err error) {
 }
 
 func text(value json.RawMessage) error {
-	_, err := is[string](value, "a text")
+	_, err := is[string](value, "a string")
 	return err
 }
 
@@ -89,7 +89,7 @@ func uuid(value json.RawMessage) error {
 	return matching("^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "in UUID format")(value)
 }
 
-// timestamp accepts the form of ISO 8601 that RFC 3339 has, in UTC.
+// timestamp accepts ISO 8601 in the form of RFC 3339, in UTC.
 func timestamp(value json.RawMessage) error {
 	const kind = "an ISO 8601 timestamp in UTC"
 	s, err := is[string](value, kind)
@@ -104,7 +104,7 @@ func timestamp(value json.RawMessage) error {
 	return nil
 }
 
-// matching is a text that a pattern matches.
+// matching is a string that matches a pattern.
 func matching(pattern, kind string) func(json.RawMessage) error {
 	compiled := regexp.MustCompile(pattern)
 	return func(value json.RawMessage) error {

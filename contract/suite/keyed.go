@@ -16,14 +16,14 @@ const (
 	withdrawalPath = "/api/withdrawal/inquiry/"
 )
 
-// keyed are the cases of what takes the key in a header.
+// keyed are the cases of the operations with the key in a header.
 func keyed() []Case {
 	return []Case{
 		{
-			Name: "the balance takes the key in a header, of which the name has no case", Where: "Endpoints, 5; Authentication",
+			Name: "the balance takes the key in a header, whose name is case-insensitive", Where: "Endpoints, 5; Authentication",
 			Check: func(ctx context.Context, t Target) error { return t.anyCase(ctx, balancePath) },
 		},
-		{Name: "the client's balance is answered", Where: "Endpoints, 5", Check: balance},
+		{Name: "the client can request the balance", Where: "Endpoints, 5", Check: balance},
 		{Name: "a balance is narrowed by coin, by network and by both", Where: "Endpoints, 5; Errors, 1", Check: narrowed},
 		{
 			Name: "a balance without the key header is refused", Where: "Authentication, 2; Errors, 1 and 2", Invalid: true,
@@ -36,20 +36,20 @@ func keyed() []Case {
 			},
 		},
 		{
-			Name: "a withdrawal inquiry takes the key in a header, of which the name has no case", Where: "Endpoints, 7; Authentication",
+			Name: "a withdrawal inquiry takes the key in a header, whose name is case-insensitive", Where: "Endpoints, 7; Authentication",
 			Withdrawal: true,
 			Check: func(ctx context.Context, t Target) error {
 				return t.anyCase(ctx, withdrawalPath+url.PathEscape(t.WithdrawalID))
 			},
 		},
 		{
-			Name: "a withdrawal inquiry answers 201 with all its fields", Where: "Endpoints, 7; Withdrawal inquiry result",
+			Name: "a withdrawal inquiry returns status 201 with all its fields", Where: "Endpoints, 7; Withdrawal inquiry result",
 			Withdrawal: true, Check: inquiry,
 		},
 	}
 }
 
-// withdrawal is an identifier to ask for, known or not.
+// withdrawal is an identifier to request, known or not.
 func (t Target) withdrawal() string {
 	if t.WithdrawalID == "" {
 		return "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
@@ -57,12 +57,12 @@ func (t Target) withdrawal() string {
 	return t.WithdrawalID
 }
 
-// anyCase asks with every spelling of the header that the pages have, and one.
+// anyCase sends the header in each spelling of the interface, and in upper case.
 func (t Target) anyCase(ctx context.Context, path string) error {
 	for _, name := range []string{"x-api-key", "x-api-Key", "X-API-KEY"} {
-		a, err := t.get(ctx, path, http.Header{name: {t.APIKey}, "Content-Type": {"application/json"}})
+		r, err := t.get(ctx, path, http.Header{name: {t.APIKey}, "Content-Type": {"application/json"}})
 		if err == nil {
-			err = a.succeeded()
+			err = r.success()
 		}
 		if err != nil {
 			return fmt.Errorf("with the header %s: %w", name, err)
@@ -72,11 +72,11 @@ func (t Target) anyCase(ctx context.Context, path string) error {
 }
 
 func (t Target) keyless(ctx context.Context, path string) error {
-	a, err := t.get(ctx, path, http.Header{"Content-Type": {"application/json"}})
+	r, err := t.get(ctx, path, http.Header{"Content-Type": {"application/json"}})
 	if err != nil {
 		return err
 	}
-	return a.refused(missingKeyMessage)
+	return r.refusal(missingKeyMessage)
 }
 
 func balance(ctx context.Context, t Target) error {
@@ -86,11 +86,11 @@ func balance(ctx context.Context, t Target) error {
 	}
 	var r gateway.Response
 	_, err = c.Balance(ctx, gateway.BalanceQuery{}, gateway.WithResponse(&r))
-	return t.answered(r, err)
+	return t.accept(r, err)
 }
 
-// narrowed accepts an error too, in its envelope: what a gateway says of a
-// balance that nobody holds is not shown.
+// narrowed accepts an error too, in its envelope: the response for a coin without a
+// balance is not shown.
 func narrowed(ctx context.Context, t Target) error {
 	c, err := t.client()
 	if err != nil {
@@ -107,9 +107,9 @@ func narrowed(ctx context.Context, t Target) error {
 			{"networkName": {p.Network.Name}},
 			{"coinSymbol": {p.Coin.Symbol}, "networkName": {p.Network.Name}},
 		} {
-			a, err := t.get(ctx, balancePath+"?"+query.Encode(), http.Header{"X-Api-Key": {t.APIKey}})
-			if err == nil && a.succeeded() != nil {
-				err = a.refused("")
+			r, err := t.get(ctx, balancePath+"?"+query.Encode(), http.Header{"X-Api-Key": {t.APIKey}})
+			if err == nil && r.success() != nil {
+				err = r.refusal("")
 			}
 			wrong = append(wrong, err)
 		}

@@ -30,7 +30,7 @@ func listing() []Case {
 			Name: "the listing has one element per coin-network pair", Where: "Endpoints, 1",
 			Check: withListing(func(pairs []gateway.CoinNetwork, _ gateway.Response) error { return listedOnce(pairs) }),
 		},
-		{Name: "the exchange rates are answered, of every coin in use", Where: "Endpoints, 4", Check: rates},
+		{Name: "the exchange rates cover every active coin", Where: "Endpoints, 4", Check: rates},
 	}
 }
 
@@ -40,23 +40,23 @@ func lookups() []Case {
 		{Name: "a pair is found by its identifier from the listing", Where: "Endpoints, 2", Check: eachPair(byID)},
 		{Name: "a pair is found by the coin's symbol and the network's name", Where: "Endpoints, 3", Check: eachPair(bySymbol)},
 		{
-			Name: "a coin is found by its symbol alone, for the network's name is not required", Where: "Endpoints, 3",
+			Name: "a coin is found by its symbol alone, because the network's name is not required", Where: "Endpoints, 3",
 			Check: eachPair(bySymbolAlone),
 		},
 		{
-			Name: "whoever asks for what is not listed gets an answer or the envelope of an error", Where: "Errors, 1",
+			Name: "a lookup of a pair that is not listed returns a success or the envelope of an error", Where: "Errors, 1",
 			Check: func(ctx context.Context, t Target) error {
-				a, err := t.get(ctx, "/api/networks-coins/00000000-0000-4000-8000-000000000000", http.Header{})
-				if err != nil || a.succeeded() == nil {
+				r, err := t.get(ctx, "/api/networks-coins/00000000-0000-4000-8000-000000000000", http.Header{})
+				if err != nil || r.success() == nil {
 					return err
 				}
-				return a.refused("")
+				return r.refusal("")
 			},
 		},
 	}
 }
 
-// withListing makes a case of what has to be true of the listing.
+// withListing makes the check of a case from a check of the listing.
 func withListing(check func([]gateway.CoinNetwork, gateway.Response) error) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		c, err := t.client()
@@ -75,7 +75,7 @@ func withListing(check func([]gateway.CoinNetwork, gateway.Response) error) func
 func everyPair(result []byte) error {
 	var records []json.RawMessage
 	if err := json.Unmarshal(result, &records); err != nil {
-		return fmt.Errorf("the result is no array: %w", err)
+		return fmt.Errorf("the result is not an array: %w", err)
 	}
 	var wrong []error
 	for i, record := range records {
@@ -108,9 +108,9 @@ func listedOnce(pairs []gateway.CoinNetwork) error {
 	return nil
 }
 
-// eachPair makes a case of a lookup. It is asked for the first pair of the
-// listing, and for the first of which the network's name has to be escaped in a
-// path: more would be a burden for a gateway that others use.
+// eachPair makes the check of a case from a lookup. It looks up the first pair of the
+// listing and the first whose network name must be escaped in a path; more would load
+// a gateway that is in use.
 func eachPair(lookup func(context.Context, Target, *gateway.Client, gateway.CoinNetwork) error) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		c, err := t.client()
@@ -152,12 +152,12 @@ func bySymbol(ctx context.Context, t Target, c *gateway.Client, want gateway.Coi
 	return t.found(got, want, r, err)
 }
 
-// found judges a lookup of one pair.
+// found checks the lookup of one pair.
 func (t Target) found(got *gateway.CoinNetwork, want gateway.CoinNetwork, r gateway.Response, err error) error {
 	if err == nil && t.Readable && (got.ID != want.ID || got.CoinID != want.CoinID || got.NetworkID != want.NetworkID) {
-		return fmt.Errorf("the answer is pair %q", got.ID)
+		return fmt.Errorf("the response is pair %q", got.ID)
 	}
-	return t.answered(r, err)
+	return t.accept(r, err)
 }
 
 func bySymbolAlone(ctx context.Context, t Target, c *gateway.Client, want gateway.CoinNetwork) error {
@@ -165,10 +165,10 @@ func bySymbolAlone(ctx context.Context, t Target, c *gateway.Client, want gatewa
 	got, err := c.CoinNetworksBySymbol(ctx, want.Coin.Symbol, gateway.WithResponse(&r))
 	for _, p := range got {
 		if t.Readable && p.CoinID != want.CoinID {
-			return fmt.Errorf("the answer has pair %q, of another coin", p.ID)
+			return fmt.Errorf("the response has pair %q, of another coin", p.ID)
 		}
 	}
-	return t.answered(r, err)
+	return t.accept(r, err)
 }
 
 func rates(ctx context.Context, t Target) error {
@@ -179,7 +179,7 @@ func rates(ctx context.Context, t Target) error {
 	var r gateway.Response
 	got, err := c.ExchangeRates(ctx, gateway.WithResponse(&r))
 	if err != nil || !t.Readable {
-		return t.answered(r, err)
+		return t.accept(r, err)
 	}
 	pairs, err := c.CoinNetworks(ctx)
 	for _, p := range pairs {

@@ -10,51 +10,51 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A Target is a gateway that is to be checked. BaseURL and APIKey are required.
-// The zero values of the rest ask for the least: reads only.
+// A Target is a gateway to be checked. BaseURL and APIKey are required. The zero
+// values of the other fields allow the least: reads only.
 type Target struct {
 	BaseURL string // as [gateway.New] takes it
 	APIKey  string // one that the gateway accepts
 
-	// Transport carries every request. Nil means [http.DefaultTransport], of
-	// which idle connections stay open.
+	// Transport sends every request. Nil means [http.DefaultTransport], whose idle
+	// connections stay open.
 	Transport http.RoundTripper
 
-	// WithdrawalID is of a withdrawal that the gateway knows. Without it nothing
-	// is asked about a withdrawal but what is refused.
+	// WithdrawalID is that of a withdrawal that the gateway knows. If it is empty, the
+	// only inquiries are those that the gateway must refuse.
 	WithdrawalID string
 
-	// AllowWrites lets the suite create invoices: six a run, each of 1.00 and
-	// for an order of its own, "suite-" and 16 random letters. Of four requests
-	// more, which lack a member, none should become an invoice.
+	// AllowWrites lets the suite create invoices: six in a run, each of 1.00 and for
+	// an order of its own, "suite-" and 16 random letters. Four more requests lack a
+	// required field; none of them should create an invoice.
 	AllowWrites bool
 
-	// Readable asks that the client understands also the bodies that are not
-	// shown, and that what stands in them agrees with the listing. A gateway that
-	// fails for this only does nothing wrong; the client cannot be used with it.
+	// Readable requires that the client can also read the bodies that the interface
+	// does not show, and that they agree with the listing. A gateway that fails only
+	// because of this conforms to the interface; the client cannot be used with it.
 	Readable bool
 }
 
-// A Case is one thing that a gateway must do.
+// A Case is one requirement on a gateway.
 type Case struct {
 	Name  string // a sentence
-	Where string // what it is from: a heading of the pages, and the number there
+	Where string // its source: a heading of the interface description, and the number there
 
 	Writes     bool // whether it needs Target.AllowWrites
 	Withdrawal bool // whether it needs Target.WithdrawalID
-	Invalid    bool // whether it sends what the pages do not allow, to see it refused
+	Invalid    bool // whether it sends what the interface does not allow, and expects an error
 
 	// Check returns what is wrong, or nil. It is safe for concurrent use and
 	// ends with its context.
 	Check func(context.Context, Target) error
 }
 
-// Applies reports whether the target allows the case, and has what it needs.
+// Applies reports whether the target allows the case and has what it needs.
 func (c Case) Applies(t Target) bool {
 	return (t.AllowWrites || !c.Writes) && (t.WithdrawalID != "" || !c.Withdrawal)
 }
 
-// Cases returns the whole table. Every call makes a new one.
+// Cases returns the whole table. Every call returns a new slice.
 func Cases() []Case {
 	return append(append(append(listing(), lookups()...), keyed()...), invoices()...)
 }
@@ -62,14 +62,13 @@ func Cases() []Case {
 // caseTimeout bounds one case.
 const caseTimeout = time.Minute
 
-// Run runs every case that applies to the target as a subtest, one after the
-// other, and logs the names of those that do not apply. A case fails after a
-// minute.
+// Run runs every case that applies to the target as a subtest, one after another, and
+// logs the names of those that do not apply. A case fails after one minute.
 func Run(t *testing.T, target Target) {
 	t.Helper()
 	for _, c := range Cases() {
 		if !c.Applies(target) {
-			t.Logf("left out: %s", c.Name)
+			t.Logf("does not apply: %s", c.Name)
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
@@ -82,7 +81,7 @@ func Run(t *testing.T, target Target) {
 	}
 }
 
-// client returns a client of the target's.
+// client returns a client of the target.
 func (t Target) client(opts ...gateway.Option) (*gateway.Client, error) {
 	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: t.Transport})}, opts...)
 	return gateway.New(t.BaseURL, t.APIKey, opts...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptogw/gateway/contract/suite"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/everycall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,8 +29,8 @@ func standIn(t *testing.T) (*gatewaytest.Server, suite.Target) {
 	}
 }
 
-// The stand-in does what a gateway must do, whatever shapes it gives to the
-// bodies that are not shown.
+// The stand-in conforms in all shapes of the bodies that are not shown, and the cases
+// make every call of the client.
 func TestRun_against_gatewaytest(t *testing.T) {
 	for _, shapes := range [][]gatewaytest.Shape{
 		nil,
@@ -44,19 +45,26 @@ func TestRun_against_gatewaytest(t *testing.T) {
 			gw.SetShape(shape)
 		}
 		suite.Run(t, target)
-		assert.Len(t, gw.Invoices(), 6, "as the documentation of AllowWrites says")
+		assert.Len(t, gw.Invoices(), 6, "as the documentation of AllowWrites states")
+		sent := map[gatewaytest.Operation]bool{}
+		for _, r := range gw.Requests() {
+			sent[r.Operation] = true
+		}
+		for _, c := range everycall.All() {
+			assert.True(t, sent[gatewaytest.Operation(c.Operation)], "no case calls %s", c.Name)
+		}
 	}
 }
 
-// The same table asks the service itself, when the environment names one. It
-// writes only when GATEWAY_ALLOW_WRITES is 1.
+// The same table runs against the gateway that the environment names. It writes only
+// when GATEWAY_ALLOW_WRITES is 1.
 func TestRun_against_the_service(t *testing.T) {
 	target := suite.Target{
 		BaseURL: os.Getenv("GATEWAY_BASE_URL"), APIKey: os.Getenv("GATEWAY_API_KEY"),
 		WithdrawalID: os.Getenv("GATEWAY_WITHDRAWAL_ID"), AllowWrites: os.Getenv("GATEWAY_ALLOW_WRITES") == "1", Readable: true,
 	}
 	if target.BaseURL == "" || target.APIKey == "" {
-		t.Log("GATEWAY_BASE_URL and GATEWAY_API_KEY name no gateway: only stand-ins are asked")
+		t.Log("GATEWAY_BASE_URL and GATEWAY_API_KEY name no gateway: using a stand-in")
 		_, standIn := standIn(t)
 		target.BaseURL, target.APIKey, target.Transport = standIn.BaseURL, standIn.APIKey, standIn.Transport
 	} else {
@@ -67,8 +75,7 @@ func TestRun_against_the_service(t *testing.T) {
 	suite.Run(t, target)
 }
 
-// A target that allows nothing is only read from, and asked for no withdrawal
-// that it would have to know.
+// A target that allows nothing gets reads only, and no inquiry that needs a withdrawal.
 func TestCase_Applies(t *testing.T) {
 	gw, target := standIn(t)
 	target.AllowWrites, target.WithdrawalID = false, ""
@@ -87,7 +94,7 @@ func TestCase_Applies(t *testing.T) {
 	assert.Len(t, left, 6)
 }
 
-// Every case has a name of its own and says what it is from.
+// Every case has a name of its own and a source.
 func TestCases(t *testing.T) {
 	var names []string
 	for _, c := range suite.Cases() {
@@ -97,8 +104,8 @@ func TestCases(t *testing.T) {
 	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(names))
 }
 
-// A case ends with its context, and a target nobody could call is an error.
-func TestCase_Check_ends(t *testing.T) {
+// A case ends with its context, and fails for a target with an invalid URL.
+func TestCase_Check_context(t *testing.T) {
 	gw, target := standIn(t)
 	ended, end := context.WithCancel(t.Context())
 	end()

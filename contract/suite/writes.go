@@ -16,11 +16,11 @@ import (
 func invoices() []Case {
 	return []Case{
 		{
-			Name: "an invoice is created as the sample spells it: apiKey, and decimals in strings", Where: "Endpoints, 6", Writes: true,
+			Name: "an invoice is created in the format of the sample: apiKey, and decimals in strings", Where: "Endpoints, 6", Writes: true,
 			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.SampleInvoiceFormat, order()) },
 		},
 		{
-			Name: "an invoice is created as the table spells it: apikey, and numbers", Where: "Endpoints, 6", Writes: true,
+			Name: "an invoice is created in the format of the table: apikey, and numbers", Where: "Endpoints, 6", Writes: true,
 			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.TableInvoiceFormat, order()) },
 		},
 		{Name: "an invoice needs no currency, coin or network", Where: "Endpoints, 6", Writes: true, Check: optional},
@@ -31,7 +31,7 @@ func invoices() []Case {
 	}
 }
 
-// order is a request for an invoice that no other is for, with every field.
+// order is a request for an invoice of a new order, with every field.
 func order() gateway.InvoiceRequest {
 	return gateway.InvoiceRequest{
 		OrderID: "suite-" + rand.Text()[:16], Price: decimal.New(100, -2), Amount: decimal.New(100, -2),
@@ -39,7 +39,7 @@ func order() gateway.InvoiceRequest {
 	}
 }
 
-// create asks for an invoice on the first pair that the gateway lists.
+// create creates an invoice for the first pair that the gateway lists.
 func (t Target) create(ctx context.Context, format gateway.InvoiceFormat, request gateway.InvoiceRequest) error {
 	c, err := t.client(gateway.WithInvoiceFormat(format))
 	if err != nil {
@@ -57,10 +57,10 @@ func (t Target) create(ctx context.Context, format gateway.InvoiceFormat, reques
 	}
 	var r gateway.Response
 	_, err = c.CreateInvoice(ctx, request, gateway.WithResponse(&r))
-	return t.answered(r, err)
+	return t.accept(r, err)
 }
 
-// optional leaves out each of the fields that are not required, then all.
+// optional omits each of the fields that are not required, then all.
 func optional(ctx context.Context, t Target) error {
 	var wrong []error
 	for _, drop := range []struct {
@@ -83,7 +83,7 @@ func optional(ctx context.Context, t Target) error {
 	return errors.Join(wrong...)
 }
 
-// incomplete sends what the client does not.
+// incomplete sends requests that the client refuses to send.
 func incomplete(ctx context.Context, t Target) error {
 	var wrong []error
 	for _, missing := range []string{"apiKey", "price", "orderId", "amount"} {
@@ -93,9 +93,9 @@ func incomplete(ctx context.Context, t Target) error {
 		if err != nil {
 			return err
 		}
-		a, err := t.post(ctx, string(encoded))
+		r, err := t.post(ctx, string(encoded))
 		if err == nil {
-			err = a.refused("")
+			err = r.refusal("")
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("without %s: %w", missing, err))

@@ -1,4 +1,6 @@
-package surface
+// Package standin finds what package gatewaytest declares, so that no shape and no
+// fault is missing from a table of tests.
+package standin
 
 import (
 	"os"
@@ -15,14 +17,14 @@ func Shapes(t *testing.T, dir string) []string {
 	return declared(t, dir, `Shape = "(\w+/\w+)"`)
 }
 
-// Faults returns the name of every function of gatewaytest that makes trouble.
+// Faults returns the name of every function of gatewaytest that makes a fault.
 func Faults(t *testing.T, dir string) []string {
 	t.Helper()
 	return declared(t, dir, `(?m)^func ([A-Z]\w*)\(.*\) Fault \{$`)
 }
 
-// declared returns what the pattern finds in the sources, so that nothing new is
-// forgotten in a table.
+// declared returns what the pattern matches in the sources. It fails the test when
+// nothing does.
 func declared(t *testing.T, dir, pattern string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

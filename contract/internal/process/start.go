@@ -1,6 +1,5 @@
-// Package stranger runs programs that others have written, for as long as a test
-// takes.
-package stranger
+// Package process runs an external program for as long as a test takes.
+package process
 
 import (
 	"bufio"
@@ -13,12 +12,12 @@ import (
 	"time"
 )
 
-// startTimeout is how long a program may take until it is ready.
+// startTimeout bounds how long a program may take until it is ready.
 const startTimeout = 2 * time.Minute
 
 // Start runs a program until the test ends. It returns what the first group of
-// ready matches in a line of the program's output, which is how the program says
-// that it can be used, and fails the test when there is no such line.
+// ready matches in a line of the program's output, by which the program reports
+// that it is ready, and fails the test when there is no such line.
 func Start(t *testing.T, ready *regexp.Regexp, name string, args ...string) string {
 	t.Helper()
 	command := exec.Command(name, args...)
@@ -30,15 +29,15 @@ func Start(t *testing.T, ready *regexp.Regexp, name string, args ...string) stri
 	o := &output{found: make(chan string, 1)}
 	var reading sync.WaitGroup
 	reading.Go(func() { o.read(out, ready) })
-	ended := make(chan struct{})
+	exited := make(chan struct{})
 	go func() {
-		defer close(ended)
-		_ = command.Wait() // it is killed in the end
+		defer close(exited)
+		_ = command.Wait() // it is killed at the end of the test
 		_ = in.Close()
 	}()
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
-		<-ended
+		<-exited
 		reading.Wait()
 	})
 	timeout := time.NewTimer(startTimeout)
@@ -46,16 +45,16 @@ func Start(t *testing.T, ready *regexp.Regexp, name string, args ...string) stri
 	select {
 	case found := <-o.found:
 		return found
-	case <-ended:
+	case <-exited:
 		reading.Wait()
-		t.Fatalf("%s ended: %s", command, o.text())
+		t.Fatalf("%s exited: %s", command, o.text())
 	case <-timeout.C:
-		t.Fatalf("%s does not get ready: %s", command, o.text())
+		t.Fatalf("%s is not ready in time: %s", command, o.text())
 	}
 	return ""
 }
 
-// An output is what a program has printed.
+// An output is the text that a program has printed.
 type output struct {
 	found chan string
 
@@ -63,17 +62,17 @@ type output struct {
 	printed bytes.Buffer
 }
 
-// read takes lines until there are no more.
+// read keeps all lines and sends the first match.
 func (o *output) read(from io.Reader, ready *regexp.Regexp) {
 	lines := bufio.NewReader(from)
-	for said := false; ; {
+	for reported := false; ; {
 		line, err := lines.ReadString('\n')
 		o.mu.Lock()
 		o.printed.WriteString(line)
 		o.mu.Unlock()
-		if match := ready.FindStringSubmatch(line); match != nil && !said {
+		if match := ready.FindStringSubmatch(line); match != nil && !reported {
 			o.found <- match[1]
-			said = true
+			reported = true
 		}
 		if err != nil {
 			return
