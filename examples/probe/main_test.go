@@ -91,7 +91,7 @@ func TestRun_json(t *testing.T) {
     {
       "method": "CoinNetwork",
       "route": "GET /api/networks-coins/{id}",
-      "skipped": "no answer before it gives an id to ask for",
+      "skipped": "no earlier response has an id to request",
       "status": 0,
       "attempts": 0,
       "milliseconds": 0,

@@ -80,14 +80,14 @@ func TestRun_nothingToLookUp(t *testing.T) {
 		skipped = append(skipped, call.Skipped)
 	}
 	assert.Equal(t, []string{
-		"", "no answer before it gives an id to ask for", "no answer before it gives a coin and a network to ask for",
-		"no answer before it gives a coin to ask for", "", "", "", "give an identifier with -withdrawal",
+		"", "no earlier response has an id to request", "no earlier response has a coin and a network to request",
+		"no earlier response has a coin to request", "", "", "", "give an identifier with -withdrawal",
 	}, skipped)
 
 	r, err = report(t, serve(t, response{pathListing, 200, enveloped("[]")}, response{pathBalance, 200, enveloped(`"0"`)}))
 	require.NoError(t, err)
 	assert.Equal(t, "bare amount (string)", r.Calls[5].Shape.String())
-	assert.Equal(t, "no answer before it gives a coin to ask for", r.Calls[6].Skipped)
+	assert.Equal(t, "no earlier response has a coin to request", r.Calls[6].Skipped)
 
 	r, err = report(t, serve(t, response{pathBalance, 200, enveloped(`"5"`)}))
 	require.NoError(t, err)
