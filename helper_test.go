@@ -15,11 +15,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/everycall"
 )
 
 // canary is the key of every test client. No text may ever hold it.
@@ -29,33 +29,23 @@ const canary = "CANARY-5f1d8e0b7a64c932"
 // base URL's own fails.
 const prefix = "/merchant/v0"
 
-// Wire text as INTERFACE.md describes it. It is written here a second time, by
-// hand, so that a test can not agree with the client by sharing its structs.
+// Wire text as the interface describes it, written by hand in package everycall.
 const (
-	pairID    = "7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11"
-	requestID = "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
+	pairID    = everycall.PairID
+	requestID = everycall.WithdrawalID
 
-	networkJSON = `{"id":"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33","name":"Tron (TRC20)","isActive":true,` +
-		`"created_at":"2023-05-14T09:21:43.000Z","updated_at":"2023-06-01T00:00:00.000Z"}`
-	coinJSON = `{"id":"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44","name":"Tether","symbol":"USDT","precision":6,` +
-		`"minAmount":"0.00000100","isActive":true,` +
-		`"created_at":"2023-05-14T09:21:43.000Z","updated_at":"2023-06-01T00:00:00.000Z"}`
-	pairJSON = `{"id":"` + pairID + `","withdrawalFee":"1.5","swapFee":"0.000000010000000001",` +
-		`"minWithdraw":"10","maxWithdraw":"123456789012345678901234.12345678",` +
-		`"depositable":true,"withdrawable":false,"confirmation":20,"arrivalTime":5,"expirationTime":60,` +
-		`"networkId":"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33","coinId":"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44",` +
-		`"created_at":"2023-05-14T09:21:43.000Z","updated_at":"2023-06-01T00:00:00.000Z",` +
-		`"network":` + networkJSON + `,"coin":` + coinJSON + `}`
-	withdrawalJSON = `{"status":"PENDING","destination":"TXYZ","amount":"25.000001","fee":"1.5",` +
-		`"coin":"USDT","network":"Tron (TRC20)","withdrawRequestId":"` + requestID + `"}`
-	ratesJSON   = `[{"symbol":"BTC","usd":"64123.55","eur":"59000.01"},{"symbol":"USDT","usd":"1.0001","eur":"0.92"}]`
-	balanceJSON = `[{"coinSymbol":"USDT","networkName":"Tron (TRC20)","balance":"250.75"}]`
-	invoiceJSON = `{"invoiceId":"inv-1","address":"TXYZ"}`
+	networkJSON    = everycall.NetworkJSON
+	coinJSON       = everycall.CoinJSON
+	pairJSON       = everycall.PairJSON
+	withdrawalJSON = everycall.WithdrawalJSON
+	ratesJSON      = everycall.RatesJSON
+	balanceJSON    = everycall.BalanceJSON
+	invoiceJSON    = everycall.InvoiceJSON
 )
 
 // enveloped puts the documented envelope of a success around a result.
 func enveloped(result string) string {
-	return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
+	return everycall.Enveloped(result)
 }
 
 // refused is the documented envelope of an error.
@@ -63,78 +53,35 @@ func refused(message string) string {
 	return fmt.Sprintf(`{"message":%q,"result":[],"meta":{}}`, message)
 }
 
-// A subject is one method of the client, with an answer that it understands.
+// A subject is one method of the client, with a response that it can read.
 type subject struct {
 	name   string
 	op     string
+	route  string
 	status int
-	result string // the result of a good answer
+	result string // the result of a good response
 	write  bool
+	keyed  bool // whether it sends the key by default
 	call   func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error)
 }
 
 func (s subject) body() string { return enveloped(s.result) }
 
 // subjects are all methods that send one request.
-func subjects() []subject {
-	return []subject{
-		{
-			"CoinNetworks", "coin_networks", 200, "[" + pairJSON + "]", false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.CoinNetworks(ctx, opts...)
+func subjects() (all []subject) {
+	for _, c := range everycall.All() {
+		all = append(all, subject{
+			c.Name, c.Operation, c.Route, c.Status, c.Result, c.Writes(), c.Key != everycall.NoKey,
+			func(ctx context.Context, client *gateway.Client, opts ...gateway.CallOption) (any, error) {
+				return c.Do(ctx, client, everycall.Documented(), opts...)
 			},
-		},
-		{
-			"CoinNetwork", "coin_network", 200, pairJSON, false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.CoinNetwork(ctx, pairID, opts...)
-			},
-		},
-		{
-			"CoinNetworkBySymbol", "coin_network_by_symbol", 200, pairJSON, false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.CoinNetworkBySymbol(ctx, "USDT", "Tron (TRC20)", opts...)
-			},
-		},
-		{
-			"CoinNetworksBySymbol", "coin_network_by_symbol", 200, "[" + pairJSON + "]", false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.CoinNetworksBySymbol(ctx, "USDT", opts...)
-			},
-		},
-		{
-			"ExchangeRates", "exchange_rates", 200, ratesJSON, false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.ExchangeRates(ctx, opts...)
-			},
-		},
-		{
-			"Balance", "balance", 200, balanceJSON, false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "USDT"}, opts...)
-			},
-		},
-		{
-			"CreateInvoice", "create_invoice", 200, invoiceJSON, true,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.CreateInvoice(ctx, order("A-17"), opts...)
-			},
-		},
-		{
-			"Withdrawal", "withdrawal", 201, withdrawalJSON, false,
-			func(ctx context.Context, c *gateway.Client, opts ...gateway.CallOption) (any, error) {
-				return c.Withdrawal(ctx, requestID, opts...)
-			},
-		},
+		})
 	}
+	return all
 }
 
 // order is a valid invoice request for an order.
-func order(id string) gateway.InvoiceRequest {
-	return gateway.InvoiceRequest{
-		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.4895"),
-	}
-}
+func order(id string) gateway.InvoiceRequest { return everycall.Order(id) }
 
 // A wire is a server that counts and keeps what it is sent.
 type wire struct {

@@ -37,18 +37,6 @@ func (w *witness) Drift(ctx context.Context, d gateway.Drift) {
 	w.drifts = append(w.drifts, d)
 }
 
-// routes are the paths as INTERFACE.md writes them.
-var routes = map[string]string{
-	"CoinNetworks":         "/api/networks-coins",
-	"CoinNetwork":          "/api/networks-coins/{id}",
-	"CoinNetworkBySymbol":  "/api/networks-coins/{coinSymbol}/{networkName}",
-	"CoinNetworksBySymbol": "/api/networks-coins/{coinSymbol}",
-	"ExchangeRates":        "/api/exchange-rate",
-	"Balance":              "/api/balance/",
-	"CreateInvoice":        "/api/invoice/create",
-	"Withdrawal":           "/api/withdrawal/inquiry/{withdrawRequestId}",
-}
-
 func TestObserver_success(t *testing.T) {
 	t.Parallel()
 	forEach(t, "one event", func(t *testing.T, s subject) {
@@ -64,7 +52,7 @@ func TestObserver_success(t *testing.T) {
 			_, err := s.call(t.Context(), c)
 			require.NoError(t, err)
 			assert.Equal(t, []gateway.Attempt{{
-				Operation: s.op, Route: routes[s.name], Number: 1, StatusCode: s.status, Duration: 40 * time.Millisecond,
+				Operation: s.op, Route: s.route, Number: 1, StatusCode: s.status, Duration: 40 * time.Millisecond,
 			}}, w.attempts)
 			assert.Empty(t, w.drifts)
 		})
@@ -91,7 +79,7 @@ func TestObserver_retries(t *testing.T) {
 		var fault *gateway.TransportError
 		assert.ErrorAs(t, cut.Err, &fault)
 		assert.Equal(t, p.waits()[1], cut.Wait)
-		assert.Equal(t, gateway.Attempt{Operation: "withdrawal", Route: routes["Withdrawal"], Number: 3, StatusCode: 201}, good)
+		assert.Equal(t, gateway.Attempt{Operation: "withdrawal", Route: subjectNamed("Withdrawal").route, Number: 3, StatusCode: 201}, good)
 	})
 }
 

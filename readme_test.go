@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/everycall"
 )
 
 func readme(t *testing.T) string {
@@ -155,7 +155,7 @@ func TestREADME_calls(t *testing.T) {
 	assert.Len(t, table, len(sending))
 	for _, name := range sending {
 		require.Contains(t, routes, name, "the comment of the method ends with its route")
-		require.Contains(t, keys, name, "keysSent calls the method")
+		require.Contains(t, keys, name, "everycall has the method")
 		assert.Equal(t, []string{routes[name], keys[name]}, table[name], name)
 	}
 }
@@ -200,7 +200,7 @@ func documentedRoutes(t *testing.T) map[string]string {
 	return routes
 }
 
-// keysSent calls every method, and says in the words of the README where the
+// keysSent calls every method and returns, in the words of the README, where the
 // stand-in found the key.
 func keysSent(t *testing.T) map[string]string {
 	t.Helper()
@@ -208,48 +208,15 @@ func keysSent(t *testing.T) map[string]string {
 	defer gw.Close()
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
-	ctx := t.Context()
-	pair, done := gw.Catalog()[0], gw.Withdrawals()[1].WithdrawRequestID
+	values := everycall.KnownTo(gw)
+	values.WithdrawalID = gw.Withdrawals()[1].WithdrawRequestID // in a final state
 	words := map[string]string{"": "not sent", "header": "header `x-api-key`", "body": "body `apiKey`"}
 	keys := map[string]string{}
-	for name, call := range map[string]func() error{
-		"CoinNetworks":  func() error { _, err := client.CoinNetworks(ctx); return err },
-		"CoinNetwork":   func() error { _, err := client.CoinNetwork(ctx, pair.ID); return err },
-		"ExchangeRates": func() error { _, err := client.ExchangeRates(ctx); return err },
-		"Balance":       func() error { _, err := client.Balance(ctx, gateway.BalanceQuery{}); return err },
-		"Withdrawal":    func() error { _, err := client.Withdrawal(ctx, done); return err },
-		"CoinNetworkBySymbol": func() error {
-			_, err := client.CoinNetworkBySymbol(ctx, pair.Coin.Symbol, pair.Network.Name)
-			return err
-		},
-		"CoinNetworksBySymbol": func() error {
-			_, err := client.CoinNetworksBySymbol(ctx, pair.Coin.Symbol)
-			return err
-		},
-		"CreateInvoice": func() error {
-			ten := decimal.RequireFromString("10.50")
-			_, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: "A-17", Price: ten, Amount: ten})
-			return err
-		},
-		"WaitWithdrawal": func() error {
-			_, err := client.WaitWithdrawal(ctx, done, gateway.WaitOptions{})
-			return err
-		},
-		"WaitWithdrawals": func() (err error) {
-			for _, err = range client.WaitWithdrawals(ctx, []string{done}, gateway.WaitOptions{}) {
-			}
-			return err
-		},
-		"WatchWithdrawal": func() (err error) {
-			for _, err = range client.WatchWithdrawal(ctx, done, gateway.WaitOptions{}) {
-			}
-			return err
-		},
-	} {
-		before := len(gw.Requests())
-		require.NoError(t, call(), name)
-		require.Len(t, gw.Requests(), before+1, name)
-		keys[name] = words[gw.Requests()[before].KeyIn]
+	for i, c := range append(everycall.All(), everycall.Derived()...) {
+		_, err := c.Do(t.Context(), client, values)
+		require.NoError(t, err, c.Name)
+		require.Len(t, gw.Requests(), i+1, c.Name)
+		keys[c.Name] = words[gw.Requests()[i].KeyIn]
 	}
 	return keys
 }

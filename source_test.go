@@ -58,7 +58,6 @@ func TestWithAPIKeySource(t *testing.T) {
 // nowhere else.
 func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
 	t.Parallel()
-	withKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
 	forEach(t, "the source is asked if a key is sent", func(t *testing.T, s subject) {
 		for _, everywhere := range []bool{false, true} {
 			asked := 0
@@ -73,7 +72,7 @@ func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
 			assertInvariants(t, result, err)
 			assertNoKey(t, c)
 			want := 0
-			if withKey[s.name] || everywhere {
+			if s.keyed || everywhere {
 				want = 1
 			}
 			assert.Equal(t, want, asked)

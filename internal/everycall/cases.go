@@ -57,7 +57,7 @@ func names() []string {
 // request if the gateway does not know the withdrawal "not known"; whether it knows
 // any other value does not matter.
 func Variations() []Case {
-	all := with(Values{Balance: gateway.BalanceQuery{}, WithdrawalID: "not known"}, derived()...)
+	all := with(Values{Balance: gateway.BalanceQuery{}, WithdrawalID: "not known"}, Derived()...)
 	all = append(all, with(Values{}, Named("CoinNetworks"), Named("ExchangeRates"), Named("Balance"))...)
 	for _, name := range names() {
 		all = append(all, named(name)...)
@@ -104,8 +104,9 @@ func invoices() (all []gateway.InvoiceRequest) {
 	return all
 }
 
-// derived are the methods that are built on another call.
-func derived() []Call {
+// Derived returns the methods that are built on another call, which they make once if
+// the withdrawal is in a final state or not known. They take no call options.
+func Derived() []Call {
 	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond}
 	on := func(call, name string, do func(context.Context, *gateway.Client, Values) error) Call {
 		c := Named(call)
