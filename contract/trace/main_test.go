@@ -14,7 +14,9 @@ func TestRun(t *testing.T) {
 	require.NoError(t, run("../..", statements, false))
 }
 
-func TestRun_update(t *testing.T) {
+// tree writes a repository with two modules.
+func tree(t *testing.T) string {
+	t.Helper()
 	root := t.TempDir()
 	for file, text := range map[string]string{
 		"code.go":                  "package x\n\nconst Limit = 3\n\ntype Pair[T any] struct{ Name string }\n\nfunc (p *Pair[T]) Twin() {}\n\nfunc low() {}\n",
@@ -26,6 +28,11 @@ func TestRun_update(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
 	}
+	return root
+}
+
+func TestRun_update(t *testing.T) {
+	root := tree(t)
 	good := "# a comment\n## Limits\nI-1 At most <three>. | Limit Pair.Name Pair.Twin gatewaytest.Status | TestDeep\n"
 	require.EqualError(t, run(root, good, false), "docs/traceability.md is not up to date: bash .ci/trace -update")
 	require.NoError(t, run(root, good, true))
@@ -35,7 +42,10 @@ func TestRun_update(t *testing.T) {
 	assert.Contains(t, string(written), "\n## Limits\n\n| | statement | code | tests |\n|---|---|---|---|\n"+
 		"| I-1 | At most &lt;three>. | [`Limit`](../code.go)<br>[`Pair.Name`](../code.go)<br>[`Pair.Twin`](../code.go)<br>"+
 		"[`gatewaytest.Status`](../gatewaytest/fake.go) | [`TestDeep`](../module/deep/deep_test.go) |\n")
+}
 
+func TestRun_incomplete(t *testing.T) {
+	root := tree(t)
 	for statement, want := range map[string]string{
 		"":                              "there are no statements",
 		"I-1 a | Limit |":               "want a line `I-1 text | code | tests`: I-1 a | Limit |",
@@ -52,7 +62,7 @@ func TestRun_update(t *testing.T) {
 	} {
 		assert.EqualError(t, run(root, statement, true), want, statement)
 	}
-	require.Error(t, run(filepath.Join(root, "elsewhere"), good, true))
+	require.Error(t, run(filepath.Join(root, "elsewhere"), "I-1 a | Limit | TestDeep", true))
 	require.NoError(t, os.Remove(filepath.Join(root, "docs", "traceability.md")))
-	require.ErrorIs(t, run(root, good, false), os.ErrNotExist)
+	require.ErrorIs(t, run(root, "I-1 a | Limit | TestDeep", false), os.ErrNotExist)
 }
