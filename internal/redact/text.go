@@ -43,7 +43,7 @@ func Truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	for cut := limit; cut > limit-utf8.UTFMax; cut-- {
+	for cut := limit; cut >= 0 && cut > limit-utf8.UTFMax; cut-- {
 		if utf8.RuneStart(text[cut]) {
 			return text[:cut]
 		}

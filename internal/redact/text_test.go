@@ -1,0 +1,88 @@
+package redact_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/cryptogw/gateway/internal/redact"
+)
+
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	const account = "http://user:hunter2@proxy:3128"
+	for _, tt := range []struct {
+		name, text string
+		cut        bool
+		want       string
+	}{
+		{"nothing", "", false, ""},
+		{"no URL", "user:hunter2@host", false, "user:hunter2@host"},
+		{"a URL without an account", "at http://host/p?q failed", false, "at http://host/p?q failed"},
+		{"a user and a password", "at " + account + "/p", false, "at http://[REDACTED]@proxy:3128/p"},
+		{"at the end of the text", account, false, "http://[REDACTED]@proxy:3128"},
+		{"a user and nothing else", "http://user@host", false, "http://[REDACTED]@host"},
+		{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
+		{"several @", "http://user:@hun@ter2@proxy", false, "http://[REDACTED]@proxy"},
+		{"an @ after the path began", "http://host/@user", false, "http://host/@user"},
+		{"an @ after a space", "http://host me@home", false, "http://host me@home"},
+		{"an @ after a quote", `"http://host" me@home`, false, `"http://host" me@home`},
+		{"an @ after a single quote", `'http://host' me@home`, false, `'http://host' me@home`},
+		{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://[REDACTED]@proxy:3128 http://host"},
+		{"empty URLs before it", "://://" + account, false, "://://http://[REDACTED]@proxy:3128"},
+		{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
+		{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false, "http://[REDACTED]@proxy:3128 invalid proxy address"},
+		{"a text that is cut in a password", "at http://user:hunt", true, "at http://[REDACTED]"},
+		{"a text that is cut after a scheme", "at http://", true, "at http://[REDACTED]"},
+		{"a text that is cut in a host", "at http://user:hunter2@pro", true, "at http://[REDACTED]"},
+		{"a text that is cut in a path", "at " + account + "/pa", true, "at http://[REDACTED]@proxy:3128/pa"},
+		{"a text that is cut in a path, without an account", "at http://host/pa", true, "at http://host/pa"},
+		{"a text that is cut without a URL", "at ho", true, "at ho"},
+		{"a text that is not cut", "at http://user:hunt", false, "at http://user:hunt"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.want, redact.Passwords(tt.text, tt.cut))
+		})
+	}
+}
+
+// Whatever stands before them, passwords are removed in one pass over the text.
+func TestPasswords_long(t *testing.T) {
+	t.Parallel()
+	got := redact.Passwords(strings.Repeat("://", 80_000)+strings.Repeat("http://user:hunter2@host/ ", 5_000), false)
+	assert.NotContains(t, got, "hunter2")
+	assert.Equal(t, 5_000, strings.Count(got, redact.Mask))
+	assert.True(t, strings.HasPrefix(got, strings.Repeat("://", 80_000)))
+}
+
+func TestTruncate(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, text string
+		limit      int
+		want       string
+	}{
+		{"a text below the limit", "abc", 4, "abc"},
+		{"a text at the limit", "abc", 3, "abc"},
+		{"a text over the limit", "abcd", 3, "abc"},
+		{"no bytes at all", "abc", 0, ""},
+		{"a character of 2 bytes that fits", "aé b", 3, "aé"},
+		{"a character of 2 bytes that does not fit", "aé", 2, "a"},
+		{"a character of 3 bytes, one byte too long", "aaa世", 5, "aaa"},
+		{"a character of 3 bytes, two bytes too long", "aaa世", 4, "aaa"},
+		{"a character of 4 bytes, one byte too long", "aaaa🪙", 7, "aaaa"},
+		{"a character of 4 bytes, three bytes too long", "aaaa🪙", 5, "aaaa"},
+		{"a character at the very limit", "aaa世", 3, "aaa"},
+		{"a character of which nothing fits", "世", 2, ""},
+		{"what is not UTF-8 is cut at the limit", "aaaa" + strings.Repeat("\x80", 8), 8, "aaaa" + strings.Repeat("\x80", 4)},
+		{"three bytes that are not UTF-8, after a character", "a\x80\x80\x80\x80", 4, "a\x80\x80\x80"},
+		{"what is not UTF-8 and shorter than a character", "\x80\x80\x80", 2, "\x80\x80"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.want, redact.Truncate(tt.text, tt.limit))
+		})
+	}
+}
