@@ -1,0 +1,138 @@
+package redact_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/cryptogw/gateway/internal/redact"
+)
+
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		secret redact.Secret
+		key    string
+	}{
+		{"the zero value has no key", redact.Secret{}, ""},
+		{"an empty key is none", redact.NewSecret(""), ""},
+		{"a key of one character", redact.NewSecret("k"), "k"},
+		{"a key", redact.NewSecret(key), key},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.key, tt.secret.Reveal())
+			assert.Equal(t, tt.key == "", tt.secret.IsEmpty())
+		})
+	}
+}
+
+// Nothing that holds a key shows it: not to a formatting verb, an encoder or
+// reflection.
+func TestSecret_isNotShown(t *testing.T) {
+	t.Parallel()
+	secret := redact.NewSecret(key)
+	ring := redact.NewKeyring(secret)
+	for name, v := range map[string]any{
+		"a secret":               secret,
+		"a pointer to a secret":  &secret,
+		"secrets":                []redact.Secret{secret},
+		"a secret in a field":    struct{ hidden redact.Secret }{secret},
+		"a keyring":              ring,
+		"a redactor":             ring.Redactor(),
+		"a redactor with a key":  redact.Redactor{}.With(secret),
+		"a redactor of two keys": of(key, key+"2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var shown strings.Builder
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+				fmt.Fprintf(&shown, verb+"\n", v)
+			}
+			encoded, _ := json.Marshal(v) // not every type can be encoded
+			shown.Write(encoded)
+			slog.New(slog.NewTextHandler(&shown, nil)).Info("m", "v", v)
+			slog.New(slog.NewJSONHandler(&shown, nil)).Info("m", "v", v)
+			for _, text := range []string{key, fmt.Sprintf("%x", key), fmt.Sprintf("%X", key), fmt.Sprint([]byte(key))} {
+				assert.NotContains(t, shown.String(), text)
+			}
+			assert.Empty(t, texts(reflect.ValueOf(v)))
+		})
+	}
+	assert.Equal(t, []string{key}, texts(reflect.ValueOf(&struct{ hidden []any }{[]any{key}})), "reflection would find a key")
+}
+
+// texts returns every text that reflection finds in a value.
+func texts(v reflect.Value) (found []string) {
+	switch v.Kind() {
+	case reflect.String:
+		found = append(found, v.String())
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			found = texts(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			found = append(found, texts(v.Field(i))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			found = append(found, texts(v.Index(i))...)
+		}
+	}
+	return found
+}
+
+func TestKeyring(t *testing.T) {
+	t.Parallel()
+	const text = "key-number-1 key-number-2 key-number-3 key-number-4 key-number-5"
+	number := func(n int) redact.Secret { return redact.NewSecret(fmt.Sprint("key-number-", n)) }
+	ring := redact.NewKeyring(number(1))
+	assert.Equal(t, "[REDACTED] key-number-2 key-number-3 key-number-4 key-number-5", ring.Redactor().Text(text))
+	for n := 2; n <= 4; n++ {
+		added := ring.Add(number(n))
+		assert.Equal(t, n, strings.Count(added.Text(text), redact.Mask))
+		assert.Equal(t, added.Text(text), ring.Redactor().Text(text))
+	}
+	before := ring.Redactor()
+	added := ring.Add(number(5))
+	assert.Equal(t, "key-number-1 [REDACTED] [REDACTED] [REDACTED] [REDACTED]", added.Text(text), "the oldest of 5 keys is dropped")
+	assert.Equal(t, added.Text(text), ring.Redactor().Text(text))
+	assert.Equal(t, "[REDACTED] [REDACTED] [REDACTED] [REDACTED] key-number-5", before.Text(text), "a redactor never changes")
+
+	for range 5 {
+		added = ring.Add(number(2))
+	}
+	assert.Equal(t, "key-number-1 [REDACTED] [REDACTED] [REDACTED] [REDACTED]", added.Text(text), "a key that is there is not added again")
+}
+
+func TestKeyring_empty(t *testing.T) {
+	t.Parallel()
+	ring := redact.NewKeyring(redact.Secret{})
+	assert.Equal(t, key, ring.Redactor().Text(key))
+	assert.Equal(t, redact.Mask, ring.Add(redact.NewSecret(key)).Text(key))
+}
+
+// Whoever adds a key gets what removes it, whatever others add meanwhile.
+func TestKeyring_concurrent(t *testing.T) {
+	t.Parallel()
+	ring := redact.NewKeyring(redact.NewSecret(key))
+	var group sync.WaitGroup
+	for n := range 16 {
+		group.Go(func() {
+			own := fmt.Sprintf("key-number-%02d", n)
+			for range 50 {
+				assert.Equal(t, redact.Mask, ring.Add(redact.NewSecret(own)).Text(own))
+				assert.Equal(t, "abc", ring.Redactor().Text("abc"))
+			}
+		})
+	}
+	group.Wait()
+}
