@@ -1,0 +1,251 @@
+package endpoint_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/endpoint"
+)
+
+const (
+	scheme    = "must begin with https://"
+	noHost    = "has no host"
+	notURL    = "is not a URL"
+	hasQuery  = "must not have a query or fragment"
+	port      = "has a port that is not from 1 to 65535"
+	invisible = "must not contain spaces or control characters"
+	user      = "must not hold a user or password"
+	climbs    = "must not have dot segments in its path"
+)
+
+// badBaseURLs are refused.
+var badBaseURLs = []struct{ name, url, reason string }{
+	{"row 1: an empty URL", "", "is required"},
+	{"row 2: two colons", "::", notURL},
+	{"row 2: a percent sign that escapes nothing", "https://h/%zz", notURL},
+	{"row 2: a percent sign in the host", "https://%zz", notURL},
+	{"row 2: a NUL", "https://h/\x00", invisible},
+	{"row 2: a line end", "https://h\n", invisible},
+	{"row 2: DEL", "https://h/\x7f", invisible},
+	{"row 2: a C1 control", "https://h/\u0085", invisible},
+	{"row 2: a space in the path", "https://h/a b", invisible},
+	{"row 2: an ideographic space", "https://h/a\u3000", invisible},
+	{"row 2: a space in front", " https://h", invisible},
+	{"row 2: a space in the host", "https://h h", invisible},
+	{"row 2: an unreadable URL with a password", "https://user:s3cret@h:x", notURL},
+	{"row 3: another scheme", "ftp://h", scheme},
+	{"row 3: a scheme that begins with https", "httpsx://h", scheme},
+	{"row 3: a file", "file:///", scheme},
+	{"row 3: no scheme", "//h", scheme},
+	{"row 3: a bare host", "h.com", scheme},
+	{"row 3: a bare host with a port", "h.com:443", scheme},
+	{"row 6: a user and a password", "https://user:s3cret@h", user},
+	{"row 6: a user", "https://user@h", user},
+	{"row 6: an empty user", "https://@h", user},
+	{"row 7: a query", "https://h?x=1", hasQuery},
+	{"row 7: a query after a path", "https://h/p?x=1", hasQuery},
+	{"row 7: an empty query", "https://h/p?", hasQuery},
+	{"row 7: a fragment", "https://h/#f", hasQuery},
+	{"row 7: an empty fragment", "https://h/p#", hasQuery},
+	{"row 8: no host", "https:///p", noHost},
+	{"row 8: opaque", "https:opaque", noHost},
+	{"row 8: a port and no host", "https://:443", noHost},
+	{"row 8: a port too large", "https://h:65536", port},
+	{"row 8: a port far too large", "https://h:99999", port},
+	{"row 8: port zero", "https://h:0", port},
+	{"row 8: a colon and no port", "https://h:", port},
+	{"row 8: a colon and no port, before a path", "https://h:/p", port},
+	{"row 8: a colon and no port after an IPv6 address", "https://[::1]:", port},
+	{"row 8: a port that is a word", "https://h:https", notURL},
+	{"a path that climbs", "https://h/a/../b", climbs},
+	{"a path that climbs at its end", "https://h/a/..", climbs},
+	{"a path that climbs in escapes", "https://h/a/%2e%2E/b", climbs},
+	{"a dot segment", "https://h/./b", climbs},
+}
+
+func TestParse_refuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range badBaseURLs {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base, reason := endpoint.Parse(tt.url)
+			assert.Equal(t, tt.reason, reason)
+			assert.Equal(t, endpoint.Base{}, base)
+			assert.NotContains(t, reason, "s3cret")
+		})
+	}
+}
+
+// goodBaseURLs are accepted.
+var goodBaseURLs = []struct {
+	name, url, host string
+	cleartext       bool
+	want            string // the URL of /api/balance/
+}{
+	{"no path", "https://gateway.example", "gateway.example", false, "https://gateway.example/api/balance/"},
+	{"a scheme in upper case", "HTTPS://gateway.example", "gateway.example", false, "https://gateway.example/api/balance/"},
+	{"the smallest port", "https://gateway.example:1", "gateway.example:1", false, "https://gateway.example:1/api/balance/"},
+	{"the largest port", "https://gateway.example:65535", "gateway.example:65535", false, "https://gateway.example:65535/api/balance/"},
+	{"an IPv6 address without a port", "https://[2001:db8::1]", "[2001:db8::1]", false, "https://[2001:db8::1]/api/balance/"},
+	{"row 9: a slash at the end", "https://h/", "h", false, "https://h/api/balance/"},
+	{"row 9: many slashes at the end", "https://h//", "h", false, "https://h/api/balance/"},
+	{"row 9: a prefix", "https://h/a/b", "h", false, "https://h/a/b/api/balance/"},
+	{"row 9: a prefix with a slash at the end", "https://h/a/b/", "h", false, "https://h/a/b/api/balance/"},
+	{"row 9: a prefix with many slashes at the end", "https://h/a/b///", "h", false, "https://h/a/b/api/balance/"},
+	{"row 9: slashes within a prefix", "https://h/a//b", "h", false, "https://h/a//b/api/balance/"},
+	{"row 9: escapes in a prefix", "https://h/a%20b%3F", "h", false, "https://h/a%20b%3F/api/balance/"},
+	{"row 9: an escaped slash in a prefix", "https://h/a%2Fb", "h", false, "https://h/a%2Fb/api/balance/"},
+	{"row 9: an escape that is not needed", "https://h/%61", "h", false, "https://h/%61/api/balance/"},
+	{"row 9: letters beyond ASCII", "https://h/é", "h", false, "https://h/%C3%A9/api/balance/"},
+	{"three dots are a name", "https://h/.../b", "h", false, "https://h/.../b/api/balance/"},
+	{"a name that begins with two dots", "https://h/..a", "h", false, "https://h/..a/api/balance/"},
+	{"row 4: plain http", "http://api.example", "api.example", true, "http://api.example/api/balance/"},
+	{"row 4: a host that only looks local", "http://localhost.example", "localhost.example", true, "http://localhost.example/api/balance/"},
+	{"row 4: an address that only looks local", "http://127.0.0.1.example", "127.0.0.1.example", true, "http://127.0.0.1.example/api/balance/"},
+	{"row 4: all interfaces", "http://0.0.0.0", "0.0.0.0", true, "http://0.0.0.0/api/balance/"},
+	{"row 5: this machine by its IPv4 address", "http://127.0.0.1", "127.0.0.1", false, "http://127.0.0.1/api/balance/"},
+	{"row 5: any other address of this machine", "http://127.8.9.10:8080/p", "127.8.9.10:8080", false, "http://127.8.9.10:8080/p/api/balance/"},
+	{"row 5: this machine by its IPv6 address", "http://[::1]", "[::1]", false, "http://[::1]/api/balance/"},
+	{"row 5: this machine by its IPv6 address and port", "http://[::1]:8080", "[::1]:8080", false, "http://[::1]:8080/api/balance/"},
+	{"row 5: this machine by its name", "http://localhost", "localhost", false, "http://localhost/api/balance/"},
+	{"row 5: this machine by its name in capitals", "http://LOCALHOST:1", "LOCALHOST:1", false, "http://LOCALHOST:1/api/balance/"},
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, tt := range goodBaseURLs {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base, reason := endpoint.Parse(tt.url)
+			require.Empty(t, reason)
+			assert.Equal(t, tt.host, base.Host())
+			assert.Equal(t, tt.cleartext, base.Cleartext())
+			assert.Equal(t, tt.want, target(t, base, "/api/balance/", nil))
+		})
+	}
+}
+
+// target is the URL of a route that is accepted.
+func target(t *testing.T, base endpoint.Base, route string, args []string, query ...endpoint.Param) string {
+	t.Helper()
+	var dst url.URL
+	name, reason := base.URL(&dst, route, args, query)
+	require.Empty(t, reason)
+	require.Empty(t, name)
+	again, err := url.Parse(dst.String())
+	require.NoError(t, err)
+	assert.Equal(t, dst.Path, again.Path, "the path and its escaped form are one")
+	assert.Equal(t, dst.RequestURI(), again.RequestURI())
+	return dst.String()
+}
+
+// prefixed are a base that net/url escapes by itself and one that it does not.
+func prefixed(t testing.TB) map[string]endpoint.Base {
+	t.Helper()
+	all := map[string]endpoint.Base{}
+	for _, prefix := range []string{"/p", "/p%2Fq/%C3%A9"} {
+		base, reason := endpoint.Parse("https://h" + prefix)
+		require.Empty(t, reason)
+		all[prefix] = base
+	}
+	return all
+}
+
+func TestBase_URL_path(t *testing.T) {
+	t.Parallel()
+	const pair = "/api/networks-coins/{coinSymbol}/{networkName}"
+	for _, tt := range []struct {
+		name, route string
+		args        []string
+		want        string
+	}{
+		{"no argument", "/api/exchange-rate", nil, "/api/exchange-rate"},
+		{"arguments that the route does not take", "/api/exchange-rate", []string{"", ""}, "/api/exchange-rate"},
+		{"an argument", "/api/networks-coins/{id}", []string{"USDT"}, "/api/networks-coins/USDT"},
+		{"more arguments than the route takes", "/api/networks-coins/{id}", []string{"USDT", ""}, "/api/networks-coins/USDT"},
+		{"an argument before the end", "/api/{id}/status", []string{"7"}, "/api/7/status"},
+		{"an argument before the end, and one that is not taken", "/api/{id}/status", []string{"7", "8"}, "/api/7/status"},
+		{"two arguments", pair, []string{"USDT", "Tron"}, "/api/networks-coins/USDT/Tron"},
+		{"two arguments and a text between and after them", "/a/{x}/b/{y}/c", []string{"1", "2"}, "/a/1/b/2/c"},
+		{"the first is escaped", pair, []string{"a b", "Tron"}, "/api/networks-coins/a%20b/Tron"},
+		{"row 31: the second is escaped", pair, []string{"USDT", "Binance Smart Chain (BEP20)"}, "/api/networks-coins/USDT/Binance%20Smart%20Chain%20%28BEP20%29"},
+		{"row 23: three dots are a name", pair, []string{"...", "Tron"}, "/api/networks-coins/.../Tron"},
+		{"row 25: an ampersand", pair, []string{"a&b", "Tron"}, "/api/networks-coins/a%26b/Tron"},
+		{"row 26: a semicolon", pair, []string{"a;v=1", "Tron"}, "/api/networks-coins/a%3Bv%3D1/Tron"},
+		{"a plus is no space", pair, []string{"a+b", "Tron"}, "/api/networks-coins/a%2Bb/Tron"},
+		{"braces", pair, []string{"{networkName}", "{x"}, "/api/networks-coins/%7BnetworkName%7D/%7Bx"},
+		{"row 35: a lower-case symbol", pair, []string{"usdt", "Tron"}, "/api/networks-coins/usdt/Tron"},
+		{"letters beyond ASCII", pair, []string{"é", "链"}, "/api/networks-coins/%C3%A9/%E9%93%BE"},
+		{"more bytes than the buffer has", pair, []string{strings.Repeat("a", 256), strings.Repeat("b", 256)}, "/api/networks-coins/" + strings.Repeat("a", 256) + "/" + strings.Repeat("b", 256)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for prefix, base := range prefixed(t) {
+				assert.Equal(t, "https://h"+prefix+tt.want, target(t, base, tt.route, tt.args))
+			}
+		})
+	}
+}
+
+func TestBase_URL_query(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, coin, network, want string
+	}{
+		{"nothing", "", "", ""},
+		{"a coin", "USDT", "", "?coinSymbol=USDT"},
+		{"a coin and a network", "USDT", "Tron (TRC20)", "?coinSymbol=USDT&networkName=Tron%20%28TRC20%29"},
+		{"row 33: a network without a coin", "", "Tron", "?networkName=Tron"},
+		{"row 34: an ampersand does not begin another value", "a&apiKey=x", "", "?coinSymbol=a%26apiKey%3Dx"},
+		{"row 34: a plus is no space", "a+b", "", "?coinSymbol=a%2Bb"},
+		{"row 34: a percent sign is data", "100%", "", "?coinSymbol=100%25"},
+		{"row 34: a hash does not end the query", "a#b;c", "", "?coinSymbol=a%23b%3Bc"},
+		{"row 34: a slash and a question mark are data", "a/?b", "", "?coinSymbol=a%2F%3Fb"},
+		{"row 35: a lower-case symbol", "usdt", "", "?coinSymbol=usdt"},
+		{"letters beyond ASCII", "é", "", "?coinSymbol=%C3%A9"},
+		{"256 bytes", strings.Repeat("a", 256), "", "?coinSymbol=" + strings.Repeat("a", 256)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for prefix, base := range prefixed(t) {
+				query := []endpoint.Param{{Name: "coinSymbol", Value: tt.coin}, {Name: "networkName", Value: tt.network}}
+				assert.Equal(t, "https://h"+prefix+"/api/balance/"+tt.want, target(t, base, "/api/balance/", nil, query...))
+			}
+		})
+	}
+}
+
+// What is wrong with a text is tested in package validate. Here it is named.
+func TestBase_URL_refuses(t *testing.T) {
+	t.Parallel()
+	const pair = "/api/{coinSymbol}/{networkName}"
+	long := strings.Repeat("a", 257)
+	for _, tt := range []struct {
+		name, route  string
+		args         []string
+		query        []endpoint.Param
+		want, reason string
+	}{
+		{"row 22: the first argument", pair, []string{"", "Tron"}, nil, "coinSymbol", "is required"},
+		{"row 32: the second argument", pair, []string{"USDT", ""}, nil, "networkName", "is required"},
+		{"both: the first is named", pair, []string{"..", "/"}, nil, "coinSymbol", "must not be a dot segment"},
+		{"row 24: a slash", pair, []string{"USDT", "a/b"}, nil, "networkName", `must not contain any of / \ % ? #`},
+		{"row 30: a long argument", pair, []string{long, "Tron"}, nil, "coinSymbol", "is longer than 256 bytes"},
+		{"row 28: a value that is not UTF-8", "/a", nil, []endpoint.Param{{Name: "x", Value: "1"}, {Name: "y", Value: "\xff"}}, "y", "is not valid UTF-8"},
+		{"row 30: a long value", "/a", nil, []endpoint.Param{{Name: "x", Value: long}, {Name: "y", Value: "\xff"}}, "x", "is longer than 256 bytes"},
+		{"an argument is named before a value", pair, []string{"USDT", "."}, []endpoint.Param{{Name: "x", Value: long}}, "networkName", "must not be a dot segment"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, base := range prefixed(t) {
+				name, reason := base.URL(new(url.URL), tt.route, tt.args, tt.query)
+				assert.Equal(t, tt.want, name)
+				assert.Equal(t, tt.reason, reason)
+			}
+		})
+	}
+}
