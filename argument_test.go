@@ -35,57 +35,17 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	assertInvariants(t, nil, err)
 }
 
+// What a base URL must be is tested in package endpoint. Here it is refused by name,
+// and an unencrypted one is.
 func TestNew_baseURL(t *testing.T) {
 	t.Parallel()
-	const (
-		scheme   = "must begin with https://"
-		insecure = "plain http is for this machine only"
-		noHost   = "has no host"
-		notURL   = "is not a URL"
-		query    = "must not have a query or fragment"
-		port     = "has a port that is not from 1 to 65535"
-		invisble = "must not contain spaces or control characters"
-		user     = "must not hold a user or password"
-	)
+	const insecure = "plain http is for this machine only"
 	for _, tt := range []struct{ name, url, reason string }{
 		{"row 1: an empty URL", "", "is required"},
-		{"row 2: two colons", "::", notURL},
-		{"row 2: a percent sign that escapes nothing", "https://h/%zz", notURL},
-		{"row 2: a percent sign in the host", "https://%zz", notURL},
-		{"row 2: a NUL", "https://h/\x00", invisble},
-		{"row 2: a line end", "https://h\n", invisble},
-		{"row 2: DEL", "https://h/\x7f", invisble},
-		{"row 2: a space in the path", "https://h/a b", invisble},
-		{"row 2: a space in front", " https://h", invisble},
-		{"row 2: a space in the host", "https://h h", invisble},
-		{"row 2: an unreadable URL with a password", "https://user:s3cret@h:x", notURL},
-		{"row 3: another scheme", "ftp://h", scheme},
-		{"row 3: a file", "file:///", scheme},
-		{"row 3: no scheme", "//h", scheme},
-		{"row 3: a bare host", "h.com", scheme},
-		{"row 3: a bare host with a port", "h.com:443", scheme},
+		{"row 2: an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL"},
 		{"row 4: plain http to another machine", "http://api.example", insecure},
 		{"row 4: a host that only looks local", "http://localhost.example", insecure},
-		{"row 4: an address that only looks local", "http://127.0.0.1.example", insecure},
-		{"row 4: all interfaces", "http://0.0.0.0", insecure},
-		{"row 6: a user and a password", "https://user:s3cret@h", user},
-		{"row 6: a user", "https://user@h", user},
-		{"row 6: an empty user", "https://@h", user},
-		{"row 7: a query", "https://h?x=1", query},
-		{"row 7: a query after a path", "https://h/p?x=1", query},
-		{"row 7: an empty query", "https://h/p?", query},
-		{"row 7: a fragment", "https://h/#f", query},
-		{"row 7: an empty fragment", "https://h/p#", query},
-		{"row 8: no host", "https:///p", noHost},
-		{"row 8: opaque", "https:opaque", noHost},
-		{"row 8: a port and no host", "https://:443", noHost},
-		{"row 8: a port too large", "https://h:99999", port},
-		{"row 8: port zero", "https://h:0", port},
-		{"row 8: a colon and no port", "https://h:", port},
-		{"row 8: a port that is a word", "https://h:https", notURL},
-		{"a path that climbs", "https://h/a/../b", "must not have dot segments"},
-		{"a path that climbs in escapes", "https://h/a/%2e%2E/b", "must not have dot segments"},
-		{"a dot segment", "https://h/./b", "must not have dot segments"},
+		{"row 6: a user and a password", "https://user:s3cret@h", "must not hold a user or password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -104,16 +64,8 @@ func TestNew_baseURLAccepted(t *testing.T) {
 		opts      []gateway.Option
 	}{
 		{"row 4: plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
-		{"row 5: this machine by its IPv4 address", "http://127.0.0.1", nil},
-		{"row 5: any other address of this machine", "http://127.8.9.10:8080/p", nil},
-		{"row 5: this machine by its IPv6 address", "http://[::1]", nil},
-		{"row 5: this machine by its IPv6 address and port", "http://[::1]:8080", nil},
-		{"row 5: this machine by its name", "http://localhost", nil},
+		{"row 5: this machine", "http://localhost", nil},
 		{"row 9: a prefix", "https://gateway.example/merchant", nil},
-		{"row 9: many slashes at the end", "https://gateway.example//", nil},
-		{"a port", "https://gateway.example:65535", nil},
-		{"a scheme in upper case", "HTTPS://gateway.example", nil},
-		{"no path", "https://gateway.example", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -124,18 +76,11 @@ func TestNew_baseURLAccepted(t *testing.T) {
 	}
 }
 
-// badKeys are API keys that can not be sent.
+// badKeys are some API keys that cannot be sent. Package validate tests all rules.
 var badKeys = []struct{ name, key, reason string }{
 	{"row 10: spaces", "   ", "is blank"},
-	{"row 11: a line end at the end is not trimmed", canary + "\n", "must be printable ASCII"},
 	{"row 11: a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
-	{"row 11: a NUL", canary + "\x00", "must be printable ASCII"},
-	{"row 11: a tab", canary + "\t", "must be printable ASCII"},
 	{"row 11: a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
-	{"row 11: a space in front is not trimmed", " " + canary, "must not begin or end with a space"},
-	{"row 11: DEL", canary + "\x7f", "must be printable ASCII"},
-	{"row 12: a letter beyond ASCII", canary + "é", "must be printable ASCII"},
-	{"row 12: invalid UTF-8", canary + "\xff", "must be printable ASCII"},
 	{"row 12: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
 }
 
@@ -188,9 +133,13 @@ func TestClient_missingAPIKey(t *testing.T) {
 	}
 }
 
-func TestNew_options(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
+// badOptions are options that New does not accept.
+func badOptions() []struct {
+	name             string
+	opt              gateway.Option
+	argument, reason string
+} {
+	return []struct {
 		name             string
 		opt              gateway.Option
 		argument, reason string
@@ -222,7 +171,12 @@ func TestNew_options(t *testing.T) {
 		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
 		{"no observer", gateway.WithObserver(nil), "WithObserver", "must not be nil"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
-	} {
+	}
+}
+
+func TestNew_options(t *testing.T) {
+	t.Parallel()
+	for _, tt := range badOptions() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c, err := gateway.New("https://gateway.example", canary, gateway.WithPlainHTTP(), tt.opt)
@@ -273,14 +227,8 @@ func badCallOptions() []struct {
 	rows := []row{
 		{"row 13: a nil option", nil, "opts", "holds a nil option"},
 		{"row 18: no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
-		{"row 18: a header name with a space", gateway.WithHeader("X Y", "v"), "WithHeader", "not a header name"},
-		{"row 18: a header name with a colon", gateway.WithHeader("X:", "v"), "WithHeader", "not a header name"},
 		{"row 18: a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
-		{"row 18: a header name beyond ASCII", gateway.WithHeader("É", "v"), "WithHeader", "not a header name"},
-		{"row 18: a pseudo header", gateway.WithHeader(":authority", "v"), "WithHeader", "not a header name"},
 		{"row 18: a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
-		{"row 18: a value with a NUL", gateway.WithHeader("X-Y", "\x00"), "WithHeader", "printable ASCII"},
-		{"row 18: a value beyond ASCII", gateway.WithHeader("X-Y", "é"), "WithHeader", "printable ASCII"},
 		{"row 18: a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
 		{"a nil response", gateway.WithResponse(nil), "WithResponse", "must not be nil"},
 		{"row 10: an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
@@ -303,18 +251,19 @@ func TestCallOptions_refused(t *testing.T) {
 	for _, tt := range badCallOptions() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			w := serve(t, answer(200, ""))
+			c := newClient(t, w.URL)
 			for _, s := range subjects() {
-				w := serve(t, answer(s.status, s.body()))
-				got, err := s.call(t.Context(), newClient(t, w.URL), tt.opt)
+				got, err := s.call(t.Context(), c, tt.opt)
 				assertRefused(t, err, s.op, tt.argument, tt.reason)
 				assertInvariants(t, got, err)
-				assert.Empty(t, w.Requests())
 			}
+			assert.Empty(t, w.Requests())
 		})
 	}
 }
 
-// Every method refuses what it can not send with, and none panics.
+// Every method refuses what it cannot send with, and none panics.
 func TestClient_badReceiverOrContext(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects() {
@@ -381,40 +330,15 @@ func TestClient_WaitWithdrawal_refuses(t *testing.T) {
 	}
 }
 
-// badPathTexts are texts that are not one segment of a path.
+// badPathTexts are some texts that are not one segment of a path. Package validate
+// tests all rules.
 var badPathTexts = []struct{ name, text, reason string }{
 	{"row 22: nothing", "", "is required"},
-	{"row 23: a dot", ".", "must not be a dot segment"},
 	{"row 23: two dots", "..", "must not be a dot segment"},
 	{"row 24: a path that climbs", "../balance", "must not contain any of"},
-	{"row 24: two segments", "a/b", "must not contain any of"},
-	{"row 24: a slash", "/", "must not contain any of"},
-	{"row 24: two slashes", "//", "must not contain any of"},
-	{"row 24: a slash at the end", "a/", "must not contain any of"},
-	{"row 24: an escaped slash", "a%2Fb", "must not contain any of"},
-	{"row 24: an escaped dot segment", "%2e%2e", "must not contain any of"},
 	{"row 25: a query", "a?x=1", "must not contain any of"},
-	{"row 25: a fragment", "a#f", "must not contain any of"},
-	{"row 26: a backslash", `a\b`, "must not contain any of"},
-	{"row 27: a NUL", "a\x00b", "control characters"},
 	{"row 27: a line end", "a\r\nb", "control characters"},
-	{"row 27: a line end at the end", "a\n", "control characters"},
-	{"row 27: a tab", "a\tb", "control characters"},
-	{"row 27: DEL", "a\x7fb", "control characters"},
-	{"row 27: a C1 control", "a\u0085b", "control characters"},
-	{"row 27: a zero-width space's kin", "a\u200db", "invisible characters"},
-	{"row 27: an override of the direction", "a\u202eb", "invisible characters"},
-	{"row 27: a byte-order mark", "\ufeffa", "invisible characters"},
-	{"row 28: a broken byte", "a\xff", "not valid UTF-8"},
-	{"row 28: half a character", "\xc3", "not valid UTF-8"},
-	{"row 28: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
-	{"row 29: a space in front", " a", "must not begin or end with a space"},
-	{"row 29: a space at the end", "a ", "must not begin or end with a space"},
-	{"row 29: a space and nothing else", " ", "must not begin or end with a space"},
-	{"row 29: an ideographic space at the end", "a\u3000", "must not begin or end with a space"},
 	{"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
-	{"row 30: 10 KB", strings.Repeat("a", 10<<10), "is longer than 256 bytes"},
-	{"row 30: 86 characters of 3 bytes", strings.Repeat("世", 86), "is longer than 256 bytes"},
 }
 
 // pathCalls are the methods with an argument in the path, one for each such
@@ -468,43 +392,30 @@ func TestClient_pathTexts(t *testing.T) {
 	})
 }
 
-// badTexts are texts that are refused where almost any text is accepted.
-var badTexts = []struct{ name, text, reason string }{
-	{"row 27: a NUL", "a\x00b", "control characters"},
-	{"row 44: a line end", "a\nb", "control characters"},
-	{"row 44: a line end at the end", "a\r\n", "control characters"},
-	{"row 44: DEL", "a\x7f", "control characters"},
-	{"row 44: a C1 control", "a\u0085b", "control characters"},
-	{"row 43: a broken byte", "a\xff", "not valid UTF-8"},
-	{"row 43: half a character, which would be sent as U+FFFD", "a\xe4\xb8", "not valid UTF-8"},
-	{"row 28: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
-	{"row 29: a space in front", " a", "a space"},
-	{"row 29: a space at the end", "a ", "a space"},
-	{"row 30: 10 KB", strings.Repeat("a", 10<<10), "is longer than"},
-}
-
 func TestClient_Balance_refuses(t *testing.T) {
 	t.Parallel()
-	for _, tt := range append(badTexts, struct{ name, text, reason string }{
-		"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes",
-	}) {
+	w := serve(t, answer(200, enveloped(balanceJSON)))
+	c := newClient(t, w.URL)
+	for _, tt := range []struct{ name, text, reason string }{
+		{"row 27: a NUL", "a\x00b", "control characters"},
+		{"row 28: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
+		{"row 29: a space at the end", "a ", "a space"},
+		{"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, answer(200, enveloped(balanceJSON)))
-			c := newClient(t, w.URL)
 			got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: tt.text})
 			assertRefused(t, err, "balance", "coinSymbol", tt.reason)
 			assertInvariants(t, got, err)
 			got, err = c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT", NetworkName: tt.text})
 			assertRefused(t, err, "balance", "networkName", tt.reason)
 			assertInvariants(t, got, err)
-			assert.Empty(t, w.Requests())
 		})
 	}
+	assert.Empty(t, w.Requests())
 }
 
-// assertInvoiceRefused asserts that an invoice is refused in both spellings,
-// and that the order is free afterwards.
+// assertInvoiceRefused asserts that an invoice is refused in both formats, and that
+// the order is free afterwards.
 func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument, reason string) {
 	t.Helper()
 	for _, format := range []gateway.InvoiceFormat{gateway.SampleInvoiceFormat, gateway.TableInvoiceFormat} {
@@ -519,54 +430,39 @@ func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument
 	}
 }
 
+// invoiceTexts set a text of an invoice by the name that an error has for it.
+var invoiceTexts = map[string]func(r *gateway.InvoiceRequest, text string){
+	"orderId":      func(r *gateway.InvoiceRequest, text string) { r.OrderID = text },
+	"baseCurrency": func(r *gateway.InvoiceRequest, text string) { r.BaseCurrency = text },
+	"coinSymbol":   func(r *gateway.InvoiceRequest, text string) { r.CoinSymbol = text },
+	"networkName":  func(r *gateway.InvoiceRequest, text string) { r.NetworkName = text },
+}
+
 func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 	t.Parallel()
-	fields := []struct {
-		name string
-		set  func(r *gateway.InvoiceRequest, text string)
-	}{
-		{"orderId", func(r *gateway.InvoiceRequest, text string) { r.OrderID = text }},
-		{"baseCurrency", func(r *gateway.InvoiceRequest, text string) { r.BaseCurrency = text }},
-		{"coinSymbol", func(r *gateway.InvoiceRequest, text string) { r.CoinSymbol = text }},
-		{"networkName", func(r *gateway.InvoiceRequest, text string) { r.NetworkName = text }},
-	}
-	for _, field := range fields {
-		for _, tt := range badTexts {
-			t.Run(tt.name+", "+field.name, func(t *testing.T) {
-				t.Parallel()
-				request := order("A-17")
-				field.set(&request, tt.text)
-				reason := tt.reason
-				if field.name == "baseCurrency" {
-					reason = "" // which of its rules is named first is its own affair
-				}
-				assertInvoiceRefused(t, request, field.name, reason)
-			})
-		}
-	}
 	for _, tt := range []struct{ name, field, text, reason string }{
 		{"row 42: no order", "orderId", "", "is required"},
+		{"row 44: a line end in an order", "orderId", "a\nb", "control characters"},
+		{"row 43: half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
+		{"row 29: a space in front of an order", "orderId", " a", "a space"},
 		{"row 30: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
 		{"row 47: a currency with a space", "baseCurrency", "US D", "must not contain spaces"},
-		{"row 47: a currency with a line end", "baseCurrency", "usd\n", "must not contain spaces"},
-		{"row 47: a currency of 1 KB", "baseCurrency", strings.Repeat("u", 1024), "is longer than 64 bytes"},
 		{"row 47: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
+		{"row 28: an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
 		{"row 30: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row 27: a NUL in a network", "networkName", "a\x00b", "control characters"},
 		{"row 30: 1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			request := order("A-17")
-			for _, field := range fields {
-				if field.name == tt.field {
-					field.set(&request, tt.text)
-				}
-			}
+			invoiceTexts[tt.field](&request, tt.text)
 			assertInvoiceRefused(t, request, tt.field, tt.reason)
 		})
 	}
 }
 
+// Package money tests all limits of an amount.
 func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -575,37 +471,17 @@ func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
 		reason string
 	}{
 		{"row 36: a zero amount is required", decimal.Decimal{}, "is required"},
-		{"row 37: zero", decimal.NewFromInt(0), "must be greater than zero"},
-		{"row 37: zero with places", decimal.RequireFromString("0.00"), "must be greater than zero"},
-		{"row 37: minus zero", decimal.RequireFromString("-0"), "must be greater than zero"},
 		{"row 37: minus five", decimal.NewFromInt(-5), "must be greater than zero"},
-		{"row 38: 1e400", decimal.New(1, 400), "more than 64 digits"},
-		{"row 38: 1e-400", decimal.New(1, -400), "more than 30 decimal places"},
 		{"row 38: 1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
-		{"row 38: 1e-1000000000", decimal.New(1, -1_000_000_000), "more than 30 decimal places"},
-		{"row 38: the largest exponent", decimal.New(1, math.MaxInt32), "more than 64 digits"},
-		{"row 38: the smallest exponent", decimal.New(1, math.MinInt32), "more than 30 decimal places"},
-		{"row 38: a zero with a huge exponent", decimal.New(0, math.MaxInt32), "must be greater than zero"},
-		{"row 38: minus 1e1000000000", decimal.New(-1, 1_000_000_000), "must be greater than zero"},
 		{"row 40: 65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
-		{"row 40: 64 digits and a zero", decimal.New(1, 64), "more than 64 digits"},
-		{"row 40: 10,000 digits", decimal.RequireFromString(strings.Repeat("9", 10_000)), "more than 64 digits"},
 		{"row 40: 31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
-		{"row 40: 31 decimal places that are zero", decimal.RequireFromString("1." + strings.Repeat("0", 31)), "more than 30 decimal places"},
-		{
-			"row 40: 65 digits, 30 of them decimal places",
-			decimal.RequireFromString(strings.Repeat("9", 35) + "." + strings.Repeat("9", 30)), "more than 64 digits",
-		},
 	} {
-		t.Run(tt.name+", price", func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			request := order("A-17")
 			request.Price = tt.amount
 			assertInvoiceRefused(t, request, "price", tt.reason)
-		})
-		t.Run(tt.name+", amount", func(t *testing.T) {
-			t.Parallel()
-			request := order("A-17")
+			request = order("A-17")
 			request.Amount = tt.amount
 			assertInvoiceRefused(t, request, "amount", tt.reason)
 		})
