@@ -1,0 +1,266 @@
+package strictjson_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
+)
+
+func readWholeRecord(text string, o strictjson.Options) (*whole, *strictjson.Decoder) {
+	return readWhole(text, o, strictjson.One(wholeFields))
+}
+
+// Every member goes where the table states, whatever the order.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	members := wholeMembers()
+	for range members {
+		got, d := readWholeRecord(object(members, "", ""), strictjson.Options{})
+		require.Nil(t, d.Err())
+		assert.Equal(t, documentedWhole(), *got)
+		members = append(members[1:], members[0])
+	}
+	slices.Reverse(members)
+	got, d := readWholeRecord(object(members, "", ""), strictjson.Options{})
+	require.Nil(t, d.Err())
+	assert.Equal(t, documentedWhole(), *got)
+}
+
+func TestFields_missing(t *testing.T) {
+	t.Parallel()
+	for _, m := range wholeMembers() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			text := object(wholeMembers(), m.name, "")
+			got, d := readWholeRecord(text, strictjson.Options{})
+			if m.name == "at" {
+				require.Nil(t, d.Err())
+				assert.Zero(t, got.At, "a timestamp may be missing")
+				return
+			}
+			assertError(t, d, "/"+m.name, "is missing")
+			_, d = readWhole("["+wholeJSON()+","+text+"]", strictjson.Options{}, strictjson.Many(wholeFields))
+			assertError(t, d, "/1/"+m.name, "is missing")
+		})
+	}
+	t.Run("the first that is missing is named", func(t *testing.T) {
+		t.Parallel()
+		_, d := readWholeRecord(`{"id":"x"}`, strictjson.Options{})
+		assertError(t, d, "/name", "is missing")
+		_, d = readWholeRecord(`{}`, strictjson.Options{})
+		assertError(t, d, "/id", "is missing")
+	})
+	t.Run("the last of 64", func(t *testing.T) {
+		t.Parallel()
+		fields, names := strictjson.Fields[[64]bool]{}, []string{}
+		for i := range 64 {
+			names = append(names, fmt.Sprintf(`"m%d":true`, i))
+			fields = append(fields, strictjson.Required(fmt.Sprintf("m%d", i), (*strictjson.Decoder).Bool, func(all *[64]bool) *bool { return &all[i] }))
+		}
+		got, d := readWhole("{"+strings.Join(names, ",")+"}", strictjson.Options{}, strictjson.One(fields))
+		require.Nil(t, d.Err())
+		assert.NotContains(t, got[:], false)
+		_, d = readWhole("{"+strings.Join(names[:63], ",")+"}", strictjson.Options{}, strictjson.One(fields))
+		assertError(t, d, "/m63", "is missing")
+	})
+}
+
+func TestFields_wrong(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, member, value, pointer, reason string }{
+		{"row 68: an amount that is null", "price", `null`, "/price", "is null, not an amount"},
+		{"row 73: an integer that is text", "count", `"12"`, "/count", "is text, not a number"},
+		{"row 71: a flag that is text", "open", `"true"`, "/open", "is text, not a boolean"},
+		{"a text that is null", "name", `null`, "/name", "is null, not text"},
+		{"a record that is null", "part", `null`, "/part", "is null, not an object"},
+		{"a record that is text", "part", `"x"`, "/part", "is text, not an object"},
+		{"a record that is an array of one", "part", `[{"id":"p-1","price":1}]`, "/part", "is an array, not an object"},
+		{"a value within a record", "part", `{"id":"","price":1}`, "/part/id", "is empty"},
+		{"a member that is missing within a record", "part", `{"id":"p-1"}`, "/part/price", "is missing"},
+		{"row 75: an identifier that is another", "id", `"w-2"`, "/id", strictjson.ErrMismatch.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			text := object(wholeMembers(), tt.member, tt.value)
+			_, d := readWholeRecord(text, strictjson.Options{ExpectID: "w-1"})
+			assertError(t, d, tt.pointer, tt.reason)
+			_, d = readWhole("["+wholeJSON()+","+wholeJSON()+","+text+"]", strictjson.Options{ExpectID: "w-1"}, strictjson.Many(wholeFields))
+			assertError(t, d, "/2"+tt.pointer, tt.reason)
+		})
+	}
+}
+
+func TestFields_names(t *testing.T) {
+	t.Parallel()
+	renamed := func(old, new string) string { return strings.Replace(wholeJSON(), old, new, 1) }
+	for _, tt := range []struct{ name, text, pointer, reason string }{
+		{"row 58: a text twice", renamed(`"name":`, `"name":"x","name":`), "/name", "duplicate"},
+		{"row 58: an amount twice", renamed(`"price":`, `"price":"1","price":`), "/price", "duplicate"},
+		{"row 58: an amount twice, once in escapes", renamed(`"open":`, `"\u0070rice":"1","open":`), "/price", "duplicate"},
+		{"row 58: an unknown name twice", renamed(`"open":`, `"x":"1","x":2,"open":`), "/x", "duplicate"},
+		{"row 58: a name twice in a record within", renamed(`"price":2.5`, `"price":2.5,"price":2.5`), "/part/price", "duplicate"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, d := readWholeRecord(tt.text, strictjson.Options{})
+			assertSyntax(t, d, tt.pointer, tt.reason)
+			_, d = readWhole("["+wholeJSON()+","+wholeJSON()+","+tt.text+"]", strictjson.Options{}, strictjson.Many(wholeFields))
+			assertSyntax(t, d, "/2"+tt.pointer, tt.reason)
+		})
+	}
+	t.Run("a name in upper case is another name", func(t *testing.T) {
+		t.Parallel()
+		_, d := readWholeRecord(renamed(`"state":`, `"STATE":`), strictjson.Options{})
+		assertError(t, d, "/state", "is missing")
+	})
+	t.Run("a name in upper case does not overrule", func(t *testing.T) {
+		t.Parallel()
+		got, d := readWholeRecord(renamed(`"state":`, `"STATE":"NEW","State":"OLD","state":`), strictjson.Options{})
+		require.Nil(t, d.Err())
+		assert.Equal(t, documentedWhole(), *got)
+	})
+	t.Run("a name in escapes is the name", func(t *testing.T) {
+		t.Parallel()
+		got, d := readWholeRecord(renamed(`"state":`, `"\u0073tate":`), strictjson.Options{})
+		require.Nil(t, d.Err())
+		assert.Equal(t, documentedWhole(), *got)
+	})
+	t.Run("row 59: unknown members are skipped and noted", func(t *testing.T) {
+		t.Parallel()
+		notes := &strictjson.Notes{}
+		text := `{"first":[{"price":7}],` + renamed(`"price":2.5`, `"inner":{},"price":2.5`)[1:]
+		text = text[:len(text)-1] + `,"last":null}`
+		got, d := readWholeRecord(text, strictjson.Options{Notes: notes})
+		require.Nil(t, d.Err())
+		assert.Equal(t, documentedWhole(), *got)
+		assert.Equal(t, []strictjson.Note{{Pointer: "/first"}, {Pointer: "/part/inner"}, {Pointer: "/last"}}, notes.All())
+	})
+}
+
+// An identifier that does not equal the other is a note, and only if both are read.
+func TestMatching(t *testing.T) {
+	t.Parallel()
+	inner := func(id string) string { return `{"id":"` + id + `","price":2.5}` }
+	for _, tt := range []struct {
+		name, text string
+		want       []strictjson.Note
+	}{
+		{"row 75: equal", `"partId":"p-1","part":` + inner("p-1"), nil},
+		{"row 75: they differ", `"partId":"p-2","part":` + inner("p-1"), []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/part"}}},
+		{"row 75: they differ, in another order", `"part":` + inner("p-1") + `,"partId":"p-2"`, []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/partId"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			notes := &strictjson.Notes{}
+			text := object(slices.DeleteFunc(wholeMembers(), func(m member) bool { return strings.HasPrefix(m.name, "part") }), "", "")
+			got, d := readWholeRecord(strings.TrimSuffix(text, "}")+","+tt.text+"}", strictjson.Options{Notes: notes})
+			require.Nil(t, d.Err())
+			assert.Equal(t, "p-1", got.Part.ID)
+			assert.Equal(t, tt.want, notes.All())
+		})
+	}
+	t.Run("without notes", func(t *testing.T) {
+		t.Parallel()
+		got, d := readWholeRecord(object(wholeMembers(), "partId", `"p-2"`), strictjson.Options{})
+		require.Nil(t, d.Err())
+		assert.Equal(t, "p-2", got.PartID)
+	})
+	t.Run("an empty one is an error of its own", func(t *testing.T) {
+		t.Parallel()
+		notes := &strictjson.Notes{}
+		_, d := readWholeRecord(object(wholeMembers(), "part", inner("")), strictjson.Options{Notes: notes})
+		assertError(t, d, "/part/id", "is empty")
+		assert.Empty(t, notes.All())
+	})
+}
+
+// Equal records within the records of a list are read once.
+func TestNested_interned(t *testing.T) {
+	t.Parallel()
+	type other struct{ ID string }
+	type pair struct {
+		Left  part
+		Right other
+	}
+	reads := 0
+	counted := func(d *strictjson.Decoder) string {
+		reads++
+		return d.NonEmpty()
+	}
+	fields := strictjson.Fields[pair]{
+		strictjson.Nested("left", strictjson.Fields[part]{
+			strictjson.Required("id", counted, func(p *part) *string { return &p.ID }),
+		}, func(p *pair) *part { return &p.Left }),
+		strictjson.Nested("right", strictjson.Fields[other]{
+			strictjson.Required("id", counted, func(o *other) *string { return &o.ID }),
+		}, func(p *pair) *other { return &p.Right }),
+	}
+	record := func(left, right string) string {
+		return fmt.Sprintf(`{"left":{"id":%q},"right":{"id":%q}}`, left, right)
+	}
+	text := "[" + strings.Join([]string{record("a", "a"), record("a", "a"), record("a", "b"), record("b", "a"), record("a", "b")}, ",") + "]"
+	got, d := readWhole(text, strictjson.Options{}, strictjson.Many(fields))
+	require.Nil(t, d.Err())
+	a, b := part{ID: "a"}, part{ID: "b"}
+	assert.Equal(t, []pair{{a, other{"a"}}, {a, other{"a"}}, {a, other{"b"}}, {b, other{"a"}}, {a, other{"b"}}}, got)
+	assert.Equal(t, 2+2+2, reads, "those of the first, then a and b for each member")
+}
+
+// A record of a list is what it is alone, wherever it stands in the list.
+func TestMany_alike(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	var all []string
+	for i := range n {
+		id := fmt.Sprintf("p-%d", i%300)
+		members := []member{
+			{"id", fmt.Sprintf(`"w-%d"`, i)},
+			{"name", `"` + strings.Repeat("n", i%7) + `"`},
+			{"price", fmt.Sprintf(`"%d.5"`, i%270)},
+			{"count", fmt.Sprint(i)},
+			{"open", fmt.Sprint(i%2 == 0)},
+			{"state", `"NEW"`},
+			{"at", fmt.Sprintf(`"2024-01-02T03:%02d:%02dZ"`, i/20, i%60)},
+			{"partId", fmt.Sprintf("%q", id)},
+			{"part", fmt.Sprintf(`{"id":%q,"price":%d,"at":"2023-01-02"}`, id, i%11)},
+		}
+		all = append(all, object(members, "", ""))
+	}
+	text := "[" + strings.Join(all, ",") + "]"
+	list, d := readWhole(text, strictjson.Options{Size: int64(len(text))}, strictjson.Many(wholeFields))
+	require.Nil(t, d.Err())
+	require.Len(t, list, n)
+	assert.Less(t, cap(list), n+n/10, "a list of known size is mostly stored once")
+	for i, record := range all {
+		alone, d := readWholeRecord(record, strictjson.Options{})
+		require.Nil(t, d.Err())
+		require.Equal(t, *alone, list[i])
+	}
+}
+
+// Records of a list share what is equal, and a change of one is none of another: no
+// operation changes a decimal, and the rest are values.
+func TestMany_shared(t *testing.T) {
+	t.Parallel()
+	list, d := readWhole("["+wholeJSON()+","+wholeJSON()+","+wholeJSON()+"]", strictjson.Options{}, strictjson.Many(wholeFields))
+	require.Nil(t, d.Err())
+	changed := &list[1]
+	changed.Part.ID, changed.Part.At = "changed", time.Time{}
+	for _, amount := range []*decimal.Decimal{&changed.Price, &changed.Part.Price} {
+		_ = amount.Add(decimal.New(1, 0)).Mul(*amount).Round(1).Neg()
+		amount.Coefficient().SetInt64(7)
+		require.NoError(t, amount.Scan("99.99"))
+	}
+	assert.Equal(t, documentedWhole(), list[2])
+	require.NoError(t, list[2].Price.UnmarshalJSON([]byte(`"3"`)))
+	require.NoError(t, list[2].Price.UnmarshalBinary([]byte{0, 0, 0, 0, 2, 9}))
+	assert.Equal(t, documentedWhole(), list[0])
+}

@@ -1,0 +1,241 @@
+package strictjson_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
+)
+
+// seeds are texts, good and bad.
+func seeds() []string {
+	return []string{
+		``, ` `, mark, `null`, `[]`, `{}`, `"x"`, `1`, `[1,"2",{"amount":3}]`, `{"a":{"b":[{"c":null}]}}`, `{"a":`, `[[[[`,
+		wholeJSON(), "[" + wholeJSON() + "]", "[" + wholeJSON() + "," + wholeJSON() + "," + wholeJSON() + "]", mark + wholeJSON(),
+		object(wholeMembers(), "price", `1e64`), object(wholeMembers(), "price", `"1e-99999999999"`), object(wholeMembers(), "price", `null`),
+		object(wholeMembers(), "count", `1.0`), object(wholeMembers(), "count", `9999999999999999999`), object(wholeMembers(), "open", `"true"`),
+		object(wholeMembers(), "at", `"2024-01-02 03:04:05"`), object(wholeMembers(), "at", ``), object(wholeMembers(), "partId", `"p-2"`),
+		object(wholeMembers(), "part", `{"id":"p-1"}`), object(wholeMembers(), "state", `"\u0044ONE"`), object(wholeMembers(), "name", `"`+canary+`"`),
+		`{"a":1,"a":2}`, `{"\u0061":1,"a":2}`, `{}x`, `{}{}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`,
+		`{"` + canary + `":1,"\u0043` + canary[1:] + `":nope}`, `{"` + canary + `":{"` + canary + `":"` + canary + `"}}`,
+		`{"a/b":{"c~d":[{"":1}]}}`, strings.Repeat(`{"a":`, 50) + strings.Repeat("[", 50), strings.Repeat(`{"v":1},`, 5),
+	}
+}
+
+// A reading is what a text was read as.
+type reading struct {
+	value   any
+	err     *strictjson.Error
+	content strictjson.Content
+	notes   []strictjson.Note
+}
+
+// readers are the ways to read a result.
+func readers() map[string]func(*strictjson.Decoder) any {
+	one, many, both := strictjson.One(wholeFields), strictjson.Many(wholeFields), strictjson.OneOrMany(wholeFields)
+	return map[string]func(*strictjson.Decoder) any{
+		"One":       func(d *strictjson.Decoder) any { return one(d) },
+		"Many":      func(d *strictjson.Decoder) any { return many(d) },
+		"OneOrMany": func(d *strictjson.Decoder) any { return both(d) },
+		"Raw":       func(d *strictjson.Decoder) any { return strictjson.Raw(d) },
+	}
+}
+
+func readFrom(src io.Reader, o strictjson.Options, read func(*strictjson.Decoder) any) reading {
+	o.Redactor, o.Notes = redactor(), &strictjson.Notes{}
+	d := &strictjson.Decoder{}
+	d.Reset(src, o)
+	value := read(d)
+	d.EndDocument()
+	d.NoteError()
+	return reading{value, d.Err(), d.Content(), o.Notes.All()}
+}
+
+// Whatever a text is, it is read or has an error, within bounds and without the
+// key, and is read the same however it comes in pieces and whatever its size is
+// said to be.
+func FuzzDecoder(f *testing.F) {
+	for _, seed := range seeds() {
+		f.Add([]byte(seed), int64(len(seed)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, size int64) {
+		for name, read := range readers() {
+			whole := readFrom(bytes.NewReader(text), strictjson.Options{}, read)
+			checkReading(t, name, text, whole)
+			pieces := readFrom(iotest.OneByteReader(bytes.NewReader(text)), strictjson.Options{Size: min(size, 1<<20)}, read)
+			require.Equal(t, whole.err == nil, pieces.err == nil, name)
+			if whole.err == nil {
+				require.Equal(t, whole, pieces, name)
+			}
+		}
+	})
+}
+
+func checkReading(t *testing.T, name string, text []byte, r reading) {
+	t.Helper()
+	kept := fmt.Sprint(r.notes)
+	if r.err == nil {
+		require.True(t, json.Valid(text), "%s: accepted what is not JSON", name)
+		if raw, ok := r.value.(jsontext.Value); ok {
+			require.True(t, raw.IsValid(), "%s: a result that is not JSON", name)
+			kept += string(raw)
+		} else {
+			kept += fmt.Sprintf("%+v", r.value)
+		}
+	} else {
+		require.LessOrEqual(t, len(r.err.Pointer), 1<<10)
+		kept += r.err.Error()
+	}
+	require.LessOrEqual(t, len(r.notes), strictjson.MaxNotes)
+	for _, note := range r.notes {
+		require.LessOrEqual(t, len(note.Pointer), 1<<10)
+	}
+	require.NotContains(t, kept, canary, name)
+}
+
+// A record that is read has the values of its text, as encoding/json reads them.
+func FuzzFields(f *testing.F) {
+	for _, seed := range seeds() {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, d := readWhole("["+string(text)+","+string(text)+","+string(text)+"]", strictjson.Options{}, strictjson.Many(wholeFields))
+		if d.Err() != nil {
+			return
+		}
+		got, d := readWholeRecord(string(text), strictjson.Options{})
+		if d.Err() != nil {
+			return // several values with commas between them
+		}
+		require.Equal(t, []whole{*got, *got, *got}, list, "in a list it is what it is alone")
+		var want map[string]any
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		require.NoError(t, dec.Decode(&want))
+		inner := want["part"].(map[string]any)
+		assert.Equal(t, []any{want["id"], want["name"], want["open"], want["state"], want["partId"], inner["id"]},
+			[]any{got.ID, got.Name, got.Open, got.State, got.PartID, got.Part.ID})
+		assertAmount(t, want["price"], got.Price)
+		assertAmount(t, inner["price"], got.Part.Price)
+		assertAmount(t, want["count"], decimal.NewFromInt(int64(got.Count)))
+	})
+}
+
+// assertAmount asserts that an amount is the one of a text or number.
+func assertAmount(t *testing.T, text any, got decimal.Decimal) {
+	t.Helper()
+	want, err := decimal.NewFromString(fmt.Sprint(text))
+	require.NoError(t, err)
+	assert.True(t, want.Equal(got), "%v is read as %v", text, got)
+}
+
+// A Node has the values that encoding/json finds, each at its place.
+func FuzzNode(f *testing.F) {
+	for _, seed := range seeds() {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d := decoderOf(`{"result":`+string(text)+`}`, strictjson.Options{})
+		d.BeginDocument()
+		d.Name()
+		node := strictjson.NodeOf(d, strictjson.Raw(d))
+		d.End()
+		d.EndDocument()
+		if d.Err() != nil {
+			return
+		}
+		var want any
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber()
+		require.NoError(t, dec.Decode(&want))
+		checkNode(t, node, want, "/result")
+	})
+}
+
+func checkNode(t *testing.T, n strictjson.Node, want any, pointer string) {
+	t.Helper()
+	require.Equal(t, pointer[:min(len(pointer), 900)], n.Errorf("x").Pointer[:min(len(pointer), 900)])
+	members, elements := n.Members(), slices.Collect(n.Elements())
+	switch want := want.(type) {
+	case map[string]any:
+		var names []string
+		for _, m := range members {
+			names = append(names, m.Name())
+			checkNode(t, m, want[m.Name()], pointer+"/"+escapeToken(m.Name()))
+		}
+		require.ElementsMatch(t, slices.Collect(maps.Keys(want)), names)
+	case []any:
+		require.Len(t, elements, len(want))
+		for i, e := range elements {
+			checkNode(t, e, want[i], fmt.Sprintf("%s/%d", pointer, i))
+		}
+		require.Empty(t, members)
+	default:
+		require.Empty(t, members)
+		require.Empty(t, elements)
+		checkScalar(t, n, want)
+	}
+}
+
+func escapeToken(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+func checkScalar(t *testing.T, n strictjson.Node, want any) {
+	t.Helper()
+	text, isText := want.(string)
+	require.Equal(t, text, n.Text())
+	number, isNumber := want.(json.Number)
+	amount, err := n.Amount()
+	if err != nil {
+		require.True(t, amount.IsZero())
+		return
+	}
+	require.True(t, isText || isNumber)
+	if isNumber {
+		text = number.String()
+	}
+	assertAmount(t, text, amount)
+}
+
+// A Reader returns the text without its byte-order mark up to the limit, and keeps
+// its beginning, however it comes in pieces.
+func FuzzReader(f *testing.F) {
+	for _, seed := range []string{"", "a", mark, mark + "a", mark + mark, "\xef", "\xef\xbb", "\xef\xbba", "abcdef", strings.Repeat("x", 1000)} {
+		f.Add([]byte(seed), 3, 2)
+		f.Add([]byte(seed), 0, 0)
+		f.Add([]byte(seed), 1000, 600)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, limit, keep int) {
+		limit, keep = min(max(limit, 0), 1<<20), min(max(keep, 0), 1<<20)
+		want := bytes.TrimPrefix(text, []byte(mark))
+		var wantErr error
+		if len(want) > limit {
+			want, wantErr = want[:limit], strictjson.ErrTooLarge
+		}
+		for name, src := range map[string]io.Reader{
+			"whole": bytes.NewReader(text), "byte by byte": iotest.OneByteReader(bytes.NewReader(text)),
+			"halves": iotest.HalfReader(bytes.NewReader(text)), "with the end": iotest.DataErrReader(bytes.NewReader(text)),
+		} {
+			var r strictjson.Reader
+			r.Reset(src, int64(limit), keep)
+			got, err := io.ReadAll(&r)
+			require.Equal(t, wantErr, err, name)
+			require.Equal(t, wantErr, r.Err(), name)
+			require.Equal(t, string(want), string(got), name)
+			require.Equal(t, string(want[:min(len(want), keep)]), string(r.Kept()), name)
+			r.Fill()
+			require.LessOrEqual(t, len(r.Kept()), keep, name)
+		}
+	})
+}

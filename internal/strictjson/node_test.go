@@ -1,0 +1,150 @@
+package strictjson_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
+)
+
+// nodeOf reads a value as the result in a document.
+func nodeOf(t testing.TB, result string) strictjson.Node {
+	t.Helper()
+	d := decoderOf(`{"result":`+result+`}`, strictjson.Options{Redactor: redactor()})
+	d.BeginDocument()
+	require.Equal(t, "result", string(d.Name()))
+	value := strictjson.Raw(d)
+	node := strictjson.NodeOf(d, value)
+	d.End()
+	d.EndDocument()
+	require.Nil(t, d.Err())
+	return node
+}
+
+func TestNode_Kind(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]jsontext.Kind{`null`: 'n', `true`: 't', `false`: 'f', `"x"`: '"', `-1.5`: '0', `{}`: '{', `[]`: '['} {
+		assert.Equal(t, want, nodeOf(t, text).Kind(), text)
+		assert.False(t, nodeOf(t, text).IsZero(), text)
+	}
+	assert.True(t, strictjson.Node{}.IsZero())
+	assert.Zero(t, strictjson.Node{}.Kind())
+}
+
+func TestNode_Members(t *testing.T) {
+	t.Parallel()
+	members := nodeOf(t, " { \"a\" : 1 ,\n\"\\u0062\":\"x\" , \"c/d\": { \"e\":[ true ]} , \"\":null } ").Members()
+	require.Len(t, members, 4)
+	var names, pointers []string
+	for _, m := range members {
+		names, pointers = append(names, m.Name()), append(pointers, m.Errorf("x").Pointer)
+	}
+	assert.Equal(t, []string{"a", "b", "c/d", ""}, names)
+	assert.Equal(t, []string{"/result/a", "/result/b", "/result/c~1d", "/result/"}, pointers)
+	amount, err := members[0].Amount()
+	require.Nil(t, err)
+	assert.Equal(t, "1", amount.String())
+	assert.Equal(t, "x", members[1].Text())
+	assert.Equal(t, jsontext.Kind('n'), members[3].Kind())
+	inner := slices.Collect(members[2].Members()[0].Elements())
+	require.Len(t, inner, 1)
+	assert.Equal(t, "/result/c~1d/e/0", inner[0].Errorf("x").Pointer)
+	assert.Equal(t, jsontext.Kind('t'), inner[0].Kind())
+
+	assert.NotNil(t, nodeOf(t, `{"a":1}`).Members())
+	for _, text := range []string{`{}`, `[{"a":1}]`, `"a"`, `1`, `null`, `true`} {
+		assert.Empty(t, nodeOf(t, text).Members(), text)
+	}
+	assert.Nil(t, strictjson.Node{}.Members())
+}
+
+func TestNode_Elements(t *testing.T) {
+	t.Parallel()
+	var pointers, texts []string
+	for n := range nodeOf(t, ` [ "a" , "b" ,["c"] ] `).Elements() {
+		pointers, texts = append(pointers, n.Errorf("x").Pointer), append(texts, n.Text())
+		assert.Empty(t, n.Name(), "an element has no name")
+	}
+	assert.Equal(t, []string{"/result/0", "/result/1", "/result/2"}, pointers)
+	assert.Equal(t, []string{"a", "b", ""}, texts)
+	for _, text := range []string{`[]`, `{"a":[1]}`, `"a"`, `1`, `null`} {
+		assert.Empty(t, slices.Collect(nodeOf(t, text).Elements()), text)
+	}
+	assert.Empty(t, slices.Collect(strictjson.Node{}.Elements()))
+	for n := range nodeOf(t, `[1,2]`).Elements() {
+		assert.Equal(t, "/result/0", n.Errorf("x").Pointer, "a caller may stop at the first")
+		break
+	}
+}
+
+func TestNode_Name(t *testing.T) {
+	t.Parallel()
+	root := nodeOf(t, `{"a":1}`)
+	assert.Empty(t, root.Name(), "the name of the result is not a name within it")
+	assert.Equal(t, "/result", root.Errorf("x").Pointer)
+}
+
+func TestMember(t *testing.T) {
+	t.Parallel()
+	members := nodeOf(t, `{"a":1,"b":2,"B":3}`).Members()
+	for _, tt := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"a"}, "a"},
+		{[]string{"b", "a"}, "b"},
+		{[]string{"x", "B", "b"}, "B"},
+		{[]string{"x"}, ""},
+		{nil, ""},
+	} {
+		got, ok := strictjson.Member(members, tt.names...)
+		assert.Equal(t, tt.want != "", ok, tt.names)
+		assert.Equal(t, tt.want, got.Name(), tt.names)
+		assert.Equal(t, tt.want == "", got.IsZero(), tt.names)
+	}
+}
+
+func TestNode_Text(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{`"a"`: "a", `"\u0061\n"`: "a\n", `""`: "", `1`: "", `null`: "", `["a"]`: "", `{"a":"a"}`: ""} {
+		assert.Equal(t, want, nodeOf(t, text).Text(), text)
+	}
+	assert.Empty(t, strictjson.Node{}.Text())
+}
+
+func TestNode_Errorf(t *testing.T) {
+	t.Parallel()
+	err := nodeOf(t, `[1]`).Errorf("is %d of %w", 7, strictjson.ErrMismatch)
+	assert.EqualError(t, err.Err, "is 7 of "+strictjson.ErrMismatch.Error())
+	assert.ErrorIs(t, err, strictjson.ErrMismatch)
+	assert.False(t, err.Syntax)
+	for _, tt := range []struct {
+		name, member string
+		want         int
+	}{
+		{"a pointer of 1 KiB", strings.Repeat("n", 1<<10-len("/result/")), 1 << 10},
+		{"one byte more", strings.Repeat("n", 1<<10-len("/result/")+1), 1 << 10},
+		{"much more, in characters of two bytes", strings.Repeat("é", 1<<20), 1 << 10},
+		{"a character across the bound", "n" + strings.Repeat("é", 1<<20), 1<<10 - 1},
+	} {
+		pointer := nodeOf(t, fmt.Sprintf(`{%q:1}`, tt.member)).Members()[0].Errorf("x").Pointer
+		assert.Len(t, pointer, tt.want, tt.name)
+		assert.True(t, strings.HasPrefix("/result/"+tt.member, pointer), tt.name)
+	}
+}
+
+// The keys are gone from the value, so that they are in no name, text or pointer.
+func TestNode_key(t *testing.T) {
+	t.Parallel()
+	members := nodeOf(t, `{"`+canary+`":"`+canary+`","\u0043`+canary[1:]+`x":[1]}`).Members()
+	require.Len(t, members, 2)
+	for _, m := range members {
+		assert.NotContains(t, m.Name()+m.Text()+m.Errorf("x").Pointer, canary)
+	}
+}

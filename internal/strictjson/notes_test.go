@@ -1,0 +1,109 @@
+package strictjson_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/strictjson"
+)
+
+func TestNotes_nil(t *testing.T) {
+	t.Parallel()
+	var none *strictjson.Notes
+	assert.Nil(t, none.All())
+	d := decoderOf(`{"x":1,"v":"y"}`, strictjson.Options{})
+	strictjson.One(boxFields(strictjson.Enum("a")))(d)
+	assert.Nil(t, d.Err())
+	d.NoteError()
+	assert.Nil(t, d.Notes)
+}
+
+// What recurs in the elements of an array is noted once, where it is met first;
+// another difference at the same place is another note.
+func TestNotes_once(t *testing.T) {
+	t.Parallel()
+	notes := &strictjson.Notes{}
+	inner := `{"id":"p-2","price":1,"y":1}`
+	text := "[" + wholeJSON() + "," +
+		strings.Join([]string{object(wholeMembers(), "part", inner), object(wholeMembers(), "part", inner)}, ",") + "," +
+		strings.Replace(object(wholeMembers(), "state", `"HELD"`), `"id":`, `"x":1,"id":`, 1) + "," +
+		strings.Replace(object(wholeMembers(), "state", `"GONE"`), `"id":`, `"x":2,"z":1,"id":`, 1) + "]"
+	_, d := readWhole(text, strictjson.Options{Notes: notes}, strictjson.Many(wholeFields))
+	require.Nil(t, d.Err())
+	assert.Equal(t, []strictjson.Note{
+		{Kind: strictjson.UnknownField, Pointer: "/1/part/y"},
+		{Kind: strictjson.Mismatch, Pointer: "/1/part"},
+		{Kind: strictjson.UnknownField, Pointer: "/3/x"},
+		{Kind: strictjson.UnknownValue, Pointer: "/3/state"},
+		{Kind: strictjson.UnknownField, Pointer: "/4/z"},
+	}, notes.All())
+}
+
+func TestNotes_kinds(t *testing.T) {
+	t.Parallel()
+	notes := &strictjson.Notes{}
+	state := strictjson.Required("v", strictjson.Enum("NEW"), func(b *box[string]) *string { return &b.Value })
+	fields := strictjson.Fields[box[string]]{strictjson.Matching(state, func(b *box[string]) (string, string) { return b.Value, "OLD" })}
+	_, d := readWhole(boxes(`"OLD"`, `"NEW"`, `"x"`), strictjson.Options{Notes: notes}, strictjson.Many(fields))
+	require.Nil(t, d.Err())
+	assert.Equal(t, []strictjson.Note{
+		{Kind: strictjson.UnknownValue, Pointer: "/0/v"},
+		{Kind: strictjson.Mismatch, Pointer: "/1/v"},
+	}, notes.All())
+}
+
+func TestNotes_bound(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{63, 64, 65, 1000} {
+		notes := &strictjson.Notes{}
+		var members []string
+		for i := range n {
+			members = append(members, fmt.Sprintf(`"x%d":1`, i))
+		}
+		_, d := readWhole(`{"v":1,`+strings.Join(members, ",")+`}`, strictjson.Options{Notes: notes}, strictjson.One(boxFields((*strictjson.Decoder).Int)))
+		require.Nil(t, d.Err())
+		require.Len(t, notes.All(), min(n, strictjson.MaxNotes))
+		assert.Equal(t, "/x0", notes.All()[0].Pointer)
+		assert.Equal(t, fmt.Sprintf("/x%d", min(n, 64)-1), notes.All()[min(n, 64)-1].Pointer)
+		d.Fail(io.EOF)
+		d.NoteError()
+		assert.Len(t, notes.All(), min(n+1, 64))
+	}
+}
+
+func TestDecoder_NoteError(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, text string
+		want       []strictjson.Note
+	}{
+		{"no error", `{"id":"w-1"}`, nil},
+		{"row 75: another identifier", `{"id":"w-2"}`, []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/id"}}},
+		{"another shape", `{"id":[1]}`, []strictjson.Note{{Kind: strictjson.UnknownShape, Pointer: "/id"}}},
+		{"a missing member", `{}`, []strictjson.Note{{Kind: strictjson.UnknownShape, Pointer: "/id"}}},
+		{"an error of syntax", `{"id":nope}`, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			notes := &strictjson.Notes{}
+			fields := strictjson.Fields[part]{strictjson.Required("id", (*strictjson.Decoder).ID, func(p *part) *string { return &p.ID })}
+			_, d := readWhole(tt.text, strictjson.Options{Notes: notes, ExpectID: "w-1"}, strictjson.One(fields))
+			d.NoteError()
+			assert.Equal(t, tt.want, notes.All())
+		})
+	}
+	t.Run("a mismatch within another error", func(t *testing.T) {
+		t.Parallel()
+		notes := &strictjson.Notes{}
+		d := decoderOf("1", strictjson.Options{Notes: notes})
+		d.Fail(errors.Join(io.EOF, strictjson.ErrMismatch))
+		d.NoteError()
+		assert.Equal(t, []strictjson.Note{{Kind: strictjson.Mismatch}}, notes.All())
+	})
+}
