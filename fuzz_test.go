@@ -1,0 +1,172 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// bodySeeds are bodies of responses, good and bad, for every method.
+func bodySeeds() []string {
+	all := []string{
+		``, ` `, "\ufeff", `null`, `[]`, `{}`, `"x"`, `{"result":[]}`, `{"result":{}}`, `{"result":null}`, `{"result":"1.5"}`, `{"result":`,
+		enveloped("[]"), enveloped("{}"), refused("x-api-key header is required"), `{"message":1,"meta":null,"x":[[]],"result":[{}]}`,
+		`{"result":[],"result":[]}`, `{"result":[]}x`, `{"result":[]}{}`, "{\"message\":\"\xff\",\"result\":[]}", `{"message":"\ud800"}`,
+		`{"meta":{"\u0043` + canary[1:] + `":1},"result":{}}`,
+		`{"result":{"` + canary + `":1},"meta":{"\u0043` + canary[1:] + `":"` + canary + `"},"message":"` + canary + `"}`,
+		`{"result":[{"symbol":"BTC","usd":"1","eur":2},{"coin":{"symbol":"ETH"},"USD":1,"EUR":2}]}`,
+		`{"result":{"BTC":{"usd":1,"eur":2}}}`, `{"result":{"usd":{"BTC":1},"eur":{"BTC":2}}}`, `{"result":{"usd":1}}`,
+		`{"result":{"USDT":"1","BTC":{"available":2,"network":{"name":"n"}}}}`, `{"result":{"balance":{}}}`, `{"result":[1,"2",{"amount":3}]}`,
+		enveloped(strings.Replace(withdrawalJSON, `"1.5"`, `2e-3`, 1)), enveloped(strings.Replace(withdrawalJSON, `"1.5"`, `null`, 1)),
+		enveloped(strings.Replace(pairJSON, `"confirmation":20`, `"confirmation":1e2`, 1)), enveloped("[" + pairJSON + "," + pairJSON + "]"),
+		strings.Repeat(`{"result":`, 50) + strings.Repeat("[", 50), "<html>" + canary,
+	}
+	for _, s := range subjects() {
+		all = append(all, s.body())
+	}
+	return all
+}
+
+// A scripted transport returns the response that it is set to.
+type scripted struct {
+	status int
+	body   []byte
+}
+
+func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+	return canned{status: s.status, body: func() io.Reader { return bytes.NewReader(s.body) }}.RoundTrip(r)
+}
+
+// Whatever the body of a response is, each method returns a result or an error and
+// never both, with no key in either, in bounded memory, and no amount that is not in
+// the body.
+func FuzzResponse(f *testing.F) {
+	for _, seed := range bodySeeds() {
+		f.Add([]byte(seed), true)
+		f.Add([]byte(seed), false)
+	}
+	transport := &scripted{}
+	c := newClient(f, "https://gateway.example"+prefix, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), once())
+	f.Fuzz(func(t *testing.T, body []byte, success bool) {
+		transport.body = body
+		for _, s := range subjects() {
+			if transport.status = 400; success {
+				transport.status = s.status
+			}
+			var (
+				response gateway.Response
+				result   any
+				err      error
+			)
+			allocated := weighed(func() { result, err = s.call(t.Context(), c, gateway.WithResponse(&response)) })
+			require.Less(t, allocated, uint64(8<<20+100*len(body)), s.name)
+			assertInvariants(t, result, err)
+			assertErrorBounds(t, s, transport.status, err)
+			assertResponse(t, s, body, response, err)
+			assertAmountsAreIn(t, s, body, result)
+		}
+	})
+}
+
+// assertErrorBounds asserts of an error its size, and of the error of a write what is
+// known of its outcome.
+func assertErrorBounds(t *testing.T, s subject, status int, err error) {
+	t.Helper()
+	if err == nil {
+		require.Less(t, status, 300, "%s: a success with status %d", s.name, status)
+		return
+	}
+	require.LessOrEqual(t, len(err.Error()), 4<<10, s.name)
+	if status >= 300 {
+		var refusal *gateway.APIError
+		require.ErrorAs(t, err, &refusal, s.name)
+		require.LessOrEqual(t, len(refusal.Body), 8<<10, s.name)
+		return
+	}
+	if s.write {
+		require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), s.name)
+	}
+}
+
+func assertResponse(t *testing.T, s subject, body []byte, response gateway.Response, err error) {
+	t.Helper()
+	assertNoKey(t, response)
+	require.LessOrEqual(t, len(response.Message), 1<<10, s.name)
+	require.True(t, response.Meta == nil || response.Meta.IsValid(), s.name)
+	require.True(t, response.Result == nil || response.Result.IsValid(), s.name)
+	if err == nil {
+		require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))), "%s: read what is not JSON: %q", s.name, body)
+		require.NotNil(t, response.Result, s.name)
+	}
+}
+
+// An exactAmount is an amount with its digits, so that amounts can be compared without
+// arithmetic, which may not end.
+type exactAmount struct {
+	digits   string
+	exponent int32
+}
+
+func exact(amount decimal.Decimal) exactAmount {
+	return exactAmount{amount.Coefficient().String(), amount.Exponent()}
+}
+
+// assertAmountsAreIn asserts that each amount of a result is a text or number of the
+// body, as encoding/json reads it: none is zero because it was not read.
+func assertAmountsAreIn(t *testing.T, s subject, body []byte, result any) {
+	t.Helper()
+	found := amountsOf(reflect.ValueOf(result))
+	if len(found) == 0 {
+		return
+	}
+	inBody := map[exactAmount]bool{}
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
+	dec.UseNumber()
+	for token, err := dec.Token(); err == nil; token, err = dec.Token() {
+		text, isText := token.(string)
+		if number, ok := token.(json.Number); ok {
+			text = number.String()
+		} else if !isText {
+			continue
+		}
+		if amount, err := decimal.NewFromString(text); err == nil {
+			inBody[exact(amount)] = true
+		}
+	}
+	for _, amount := range found {
+		assert.True(t, inBody[exact(amount)], "%s: %v·10^%d is not in %q", s.name, amount.Coefficient(), amount.Exponent(), body)
+	}
+}
+
+// amountsOf are all amounts within a value.
+func amountsOf(v reflect.Value) (all []decimal.Decimal) {
+	if !v.IsValid() || !v.CanInterface() {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return amountsOf(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			all = append(all, amountsOf(v.Index(i))...)
+		}
+	case reflect.Struct:
+		if amount, ok := v.Interface().(decimal.Decimal); ok {
+			return []decimal.Decimal{amount}
+		}
+		for _, field := range v.Fields() {
+			all = append(all, amountsOf(field)...)
+		}
+	}
+	return all
+}
