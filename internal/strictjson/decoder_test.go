@@ -223,6 +223,13 @@ func TestDecoder_Reset(t *testing.T) {
 	d.EndDocument()
 	require.Nil(t, d.Err())
 	assert.Equal(t, documentedWhole(), *got)
+	d.SetContent(strictjson.EmptyResult)
+	d.Fail(io.EOF)
+	d.Reset(strings.NewReader(`"x"`), strictjson.Options{})
+	assert.Nil(t, d.Err(), "without a Release")
+	assert.Equal(t, strictjson.Present, d.Content())
+	assert.Equal(t, "x", d.ID())
+	assert.Nil(t, d.Err())
 }
 
 func TestDecoder_SetErr(t *testing.T) {

@@ -214,6 +214,24 @@ func TestNested_interned(t *testing.T) {
 	assert.Equal(t, 2+2+2, reads, "those of the first, then a and b for each member")
 }
 
+// A key that a service repeats in the records of a list, or in those within them, is
+// in none of what is read, and in no error.
+func TestMany_key(t *testing.T) {
+	t.Parallel()
+	part := func(value string) string { return `{"id":"a ` + canary + `","price":` + value + `}` }
+	good, bad := object(wholeMembers(), "part", part("1")), object(wholeMembers(), "part", strings.Replace(part("1"), `"id"`, `"`+canary+`":1,"id"`, 1))
+	notes := &strictjson.Notes{}
+	list, d := readWhole("["+strings.Join([]string{good, good, good, bad}, ",")+"]", strictjson.Options{Redactor: redactor(), Notes: notes}, strictjson.Many(wholeFields))
+	require.Nil(t, d.Err())
+	for _, w := range list {
+		assert.Equal(t, "a [REDACTED]", w.Part.ID)
+	}
+	assert.Contains(t, notes.All(), strictjson.Note{Kind: strictjson.UnknownField, Pointer: "/3/part/[REDACTED]"})
+	bad = object(wholeMembers(), "part", `{"`+canary+`":nope}`)
+	_, d = readWhole("["+strings.Join([]string{good, good, bad}, ",")+"]", strictjson.Options{Redactor: redactor()}, strictjson.Many(wholeFields))
+	assertSyntax(t, d, "/2/part/[REDACTED]", "invalid character")
+}
+
 // A record of a list is what it is alone, wherever it stands in the list.
 func TestMany_alike(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package strictjson_test
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -72,7 +73,7 @@ func TestReader(t *testing.T) {
 		{"an error first", script{errSource, "abc"}, "", errSource},
 		{"an error after half a byte-order mark", script{"\xef", errSource}, "\xef", errSource},
 		{"99 empty reads", nothing(99, "abc"), "abc", nil},
-		{"99 empty reads twice", append(nothing(99, "a"), nothing(99, "b")...), "ab", nil},
+		{"99 empty reads twice", slices.Concat(script{"a"}, nothing(99, "b"), nothing(99, "c")), "abc", nil},
 		{"200 empty reads", nothing(200, "abc"), "", io.ErrNoProgress},
 		{"100 empty reads later", append(script{"abc"}, nothing(100, "d")...), "abc", io.ErrNoProgress},
 		{"99 empty reads after half a byte-order mark", append(script{"\xef"}, nothing(99, "\xbb\xbfa")...), "a", nil},
@@ -125,7 +126,11 @@ func TestReader_limit(t *testing.T) {
 				assert.Equal(t, tt.want, string(r.Kept()))
 				assert.Equal(t, tt.err, err)
 				assert.Equal(t, tt.err, r.Err())
-				assert.LessOrEqual(t, counted.taken, max(tt.limit+1, 3)+3, "no more is taken than it needs")
+				most := tt.limit + 1
+				if strings.HasPrefix(tt.text, mark) {
+					most = max(most, int64(len(mark))) + int64(len(mark))
+				}
+				assert.LessOrEqual(t, counted.taken, most, "no more is taken than it needs")
 			}
 		})
 	}
