@@ -1,0 +1,118 @@
+package attempt_test
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/cryptogw/gateway/internal/attempt"
+)
+
+const sealedText = "gateway: the attempt is over"
+
+func TestBody_readBeforeSeal(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	got, err := io.ReadAll(b)
+	assert.NoError(t, err)
+	assert.Equal(t, "body", string(got))
+	assert.False(t, b.Seal(), "what was read may have been sent")
+	assert.False(t, b.Seal(), "a second Seal reports the same")
+}
+
+// A body of which a part was read can be read to its end.
+func TestBody_sealBetweenReads(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	part := make([]byte, 2)
+	_, err := io.ReadFull(b, part)
+	assert.NoError(t, err)
+	assert.False(t, b.Seal())
+	rest, err := io.ReadAll(b)
+	assert.NoError(t, err)
+	assert.Equal(t, "body", string(part)+string(rest))
+}
+
+func TestBody_sealBeforeRead(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	assert.True(t, b.Seal())
+	assert.True(t, b.Seal(), "a second Seal reports the same")
+	for range 3 {
+		got, err := io.ReadAll(b)
+		assert.Empty(t, got)
+		assert.EqualError(t, err, sealedText)
+	}
+	assert.True(t, b.Seal())
+}
+
+func TestBody_anEmptyReadCounts(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	n, err := b.Read(nil)
+	assert.Zero(t, n)
+	assert.NoError(t, err)
+	assert.False(t, b.Seal())
+}
+
+// The HTTP libraries ask for the size, and close the body, before they send anything.
+func TestBody_sizeAndCloseDoNotCount(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	assert.EqualValues(t, 4, b.Size())
+	assert.NoError(t, b.Close())
+	assert.True(t, b.Seal())
+}
+
+func TestBody_sizeOfAReadBody(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	_, _ = io.ReadAll(b)
+	assert.EqualValues(t, 4, b.Size(), "of the whole body")
+}
+
+// No other method may give out the text without marking the body as read.
+func TestBody_readsInOneWayOnly(t *testing.T) {
+	t.Parallel()
+	var b any = attempt.NewBody([]byte("body"))
+	_, writes := b.(io.WriterTo)
+	_, seeks := b.(io.Seeker)
+	_, at := b.(io.ReaderAt)
+	_, bytewise := b.(io.ByteReader)
+	assert.False(t, writes || seeks || at || bytewise)
+}
+
+// Of a Read and a Seal that race one wins, and after a Seal that won no byte is ever
+// read.
+func TestBody_race(t *testing.T) {
+	t.Parallel()
+	for range 2000 {
+		b := attempt.NewBody([]byte("body"))
+		var read strings.Builder
+		var failure error
+		var sealed bool
+		var start, done sync.WaitGroup
+		start.Add(1)
+		done.Go(func() {
+			start.Wait()
+			_, failure = io.Copy(&read, struct{ io.Reader }{b})
+		})
+		done.Go(func() {
+			start.Wait()
+			sealed = b.Seal()
+		})
+		start.Done()
+		done.Wait()
+		if sealed {
+			assert.Empty(t, read.String())
+			assert.EqualError(t, failure, sealedText)
+		} else {
+			assert.Equal(t, "body", read.String())
+			assert.NoError(t, failure)
+		}
+		assert.Equal(t, sealed, b.Seal(), "the first report stays true")
+	}
+}
