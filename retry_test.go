@@ -17,22 +17,22 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A pace is a client in a bubble whose transport notes when it is used.
+// A pace is a client in a bubble whose transport records when it is used.
 type pace struct {
 	client  *gateway.Client
-	answers gateway.Option // through the transport
+	answers gateway.Option // the transport
 	begun   time.Time
 	at      []time.Time
 }
 
-// paced makes a client whose n-th request, from 0, is answered with answers[n],
-// and those after the last like the last.
-func paced(t *testing.T, policy gateway.RetryPolicy, answers ...func() (*http.Response, error)) *pace {
+// paced makes a client whose n-th request, from 0, gets responses[n], and those after
+// the last like the last.
+func paced(t *testing.T, policy gateway.RetryPolicy, responses ...func() (*http.Response, error)) *pace {
 	t.Helper()
 	p := &pace{begun: time.Now()}
 	p.answers = through(func(*http.Request) (*http.Response, error) {
 		p.at = append(p.at, time.Now())
-		return answers[min(len(p.at), len(answers))-1]()
+		return responses[min(len(p.at), len(responses))-1]()
 	})
 	options := []gateway.Option{p.answers}
 	if policy != (gateway.RetryPolicy{}) {
@@ -66,91 +66,68 @@ func saysStatus(status int, headers ...string) func() (*http.Response, error) {
 
 func saysGood() (*http.Response, error) { return reply(201, enveloped(withdrawalJSON)), nil }
 
-// Waits are drawn between 0 and a ceiling that doubles: over many calls they
-// stay under it, and come near both ends.
-func TestRetry_FullJitter(t *testing.T) {
+// The fields of a RetryPolicy, and their defaults, reach the loop: over many calls the
+// waits stay under their ceilings, and come near both ends.
+func TestRetry_fullJitter(t *testing.T) {
 	t.Parallel()
-	const calls = 300
 	for _, tt := range []struct {
 		name     string
 		policy   gateway.RetryPolicy
 		status   int
 		ceilings []time.Duration
 	}{
+		{"the defaults", gateway.RetryPolicy{}, 500, []time.Duration{1e8, 2e8}},
+		{"the defaults after 429", gateway.RetryPolicy{}, 429, []time.Duration{1e9, 2e9}},
+		{"the defaults after 503", gateway.RetryPolicy{}, 503, []time.Duration{1e9, 2e9}},
 		{
-			"the defaults",
-			gateway.RetryPolicy{},
-			500,
-			[]time.Duration{100 * time.Millisecond, 200 * time.Millisecond},
-		},
-		{
-			"the defaults after 429",
-			gateway.RetryPolicy{},
-			429,
-			[]time.Duration{time.Second, 2 * time.Second},
-		},
-		{
-			"the defaults after 503",
-			gateway.RetryPolicy{},
-			503,
-			[]time.Duration{time.Second, 2 * time.Second},
-		},
-		{
-			"ten attempts up to the default cap",
+			"ten attempts up to the default longest",
 			gateway.RetryPolicy{MaxAttempts: 10, BaseDelay: time.Second},
 			502,
 			[]time.Duration{1e9, 2e9, 4e9, 5e9, 5e9, 5e9, 5e9, 5e9, 5e9},
 		},
-		{
-			"a longer base than after 429",
-			gateway.RetryPolicy{BaseDelay: 3 * time.Second, MaxDelay: time.Minute},
-			429,
-			[]time.Duration{3 * time.Second, 6 * time.Second},
-		},
-		{
-			"a cap that is shorter than the base after 429",
-			gateway.RetryPolicy{MaxDelay: 200 * time.Millisecond},
-			429,
-			[]time.Duration{200 * time.Millisecond, 200 * time.Millisecond},
-		},
+		{"all are set", gateway.RetryPolicy{MaxAttempts: 4, BaseDelay: 3e9, MaxDelay: 7e9}, 500, []time.Duration{3e9, 6e9, 7e9}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				most := make([]time.Duration, len(tt.ceilings))
-				least := slices.Repeat([]time.Duration{math.MaxInt64}, len(tt.ceilings))
-				for range calls {
-					p := paced(t, tt.policy, saysStatus(tt.status)) // each with a budget of its own
-					require.Error(t, p.withdrawal(t.Context()))
-					waits := p.waits()
-					require.Len(t, waits, len(tt.ceilings))
-					for i, wait := range waits {
-						most[i] = max(most[i], wait)
-						least[i] = min(least[i], wait)
-					}
-				}
-				for i, ceiling := range tt.ceilings {
-					assert.Less(t, most[i], ceiling+1, "wait %d", i)
-					assert.Greater(t, most[i], ceiling*9/10, "wait %d of many comes near the ceiling", i)
-					assert.Less(t, least[i], ceiling/10, "wait %d of many comes near 0", i)
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { assertJitter(t, tt.policy, tt.status, tt.ceilings) })
 		})
 	}
 }
 
-// A Retry-After is a floor under the wait, in every spelling that HTTP knows;
-// one that can not be read, or lies in the past, asks nothing.
+// assertJitter asserts that many calls wait up to these ceilings, each with a budget of
+// its own.
+func assertJitter(t *testing.T, policy gateway.RetryPolicy, status int, ceilings []time.Duration) {
+	t.Helper()
+	most := make([]time.Duration, len(ceilings))
+	least := slices.Repeat([]time.Duration{math.MaxInt64}, len(ceilings))
+	for range 300 {
+		p := paced(t, policy, saysStatus(status))
+		require.Error(t, p.withdrawal(t.Context()))
+		waits := p.waits()
+		require.Len(t, waits, len(ceilings))
+		for i, wait := range waits {
+			most[i] = max(most[i], wait)
+			least[i] = min(least[i], wait)
+		}
+	}
+	for i, ceiling := range ceilings {
+		assert.Less(t, most[i], ceiling+1, "wait %d", i)
+		assert.Greater(t, most[i], ceiling*9/10, "wait %d of many comes near the ceiling", i)
+		assert.Less(t, least[i], ceiling/10, "wait %d of many comes near 0", i)
+	}
+}
+
+// A Retry-After is a floor under the wait of a read, and is in the error, also of an
+// invoice, which never waits. The spellings of the header are tested in internal/retry.
 func TestRetry_RetryAfter(t *testing.T) {
 	t.Parallel()
 	// Bubbles begin at this time.
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	date := now.Format(http.TimeFormat)
-	in := func(d time.Duration, layout string) string { return now.Add(d).Format(layout) }
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
 	for _, tt := range []struct {
 		name    string
 		headers []string
-		floor   time.Duration // what the error says, too
+		floor   time.Duration // the RetryAfter of the error, too
 		sent    int
 	}{
 		{"row 38: 1 s", []string{"Retry-After", "1"}, time.Second, 3},
@@ -158,62 +135,41 @@ func TestRetry_RetryAfter(t *testing.T) {
 		{"row 39: 31 s", []string{"Retry-After", "31"}, 31 * time.Second, 1},
 		{"row 39: a day", []string{"Retry-After", "86400"}, 24 * time.Hour, 1},
 		{"row 40: none", nil, 0, 3},
-		{"row 40: 0", []string{"Retry-After", "0"}, 0, 3},
 		{"row 40: −1", []string{"Retry-After", "-1"}, 0, 3},
-		{"row 40: 1.5", []string{"Retry-After", "1.5"}, 0, 3},
-		{"row 40: words", []string{"Retry-After", "abc"}, 0, 3},
-		{"row 40: empty", []string{"Retry-After", ""}, 0, 3},
 		{"row 40: 2⁶³−1", []string{"Retry-After", "9223372036854775807"}, math.MaxInt64, 1},
-		{"row 40: 2⁶⁴ and more", []string{"Retry-After", "99999999999999999999999999"}, math.MaxInt64, 1},
-		{"row 40: seconds that overflow as nanoseconds", []string{"Retry-After", "9223372037"}, math.MaxInt64, 1},
-		{"row 40: the most seconds that do not overflow", []string{"Retry-After", "9223372036"}, 9223372036 * time.Second, 1},
-		{"row 40: a date in the past", []string{"Retry-After", in(-time.Hour, http.TimeFormat)}, 0, 3},
-		{"row 40: a date", []string{"Date", date, "Retry-After", in(20*time.Second, http.TimeFormat)}, 20 * time.Second, 3},
-		{
-			"row 40: a date of RFC 850",
-			[]string{"Date", date, "Retry-After", in(20*time.Second, "Monday, 02-Jan-06 15:04:05 GMT")},
-			20 * time.Second, 3,
-		},
-		{"row 40: a date of asctime", []string{"Date", date, "Retry-After", in(20*time.Second, time.ANSIC)}, 20 * time.Second, 3},
+		{"row 40: a date in the past", []string{"Retry-After", date(-time.Hour)}, 0, 3},
 		{"row 40: two headers, of which the first counts", []string{"Retry-After", "2", "Retry-After", "86400"}, 2 * time.Second, 3},
-		{"row 40: a date in the year 9999", []string{"Date", date, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"}, math.MaxInt64, 1},
 		{
 			"row 61: this clock is an hour behind the service's",
-			[]string{"Date", in(time.Hour, http.TimeFormat), "Retry-After", in(time.Hour+5*time.Second, http.TimeFormat)},
+			[]string{"Date", date(time.Hour), "Retry-After", date(time.Hour + 5*time.Second)},
 			5 * time.Second, 3,
-		},
-		{
-			"row 61: this clock is an hour ahead of the service's",
-			[]string{"Date", in(-time.Hour, http.TimeFormat), "Retry-After", in(-time.Hour+5*time.Second, http.TimeFormat)},
-			5 * time.Second, 3,
-		},
-		{
-			"row 61: this clock is years behind, and the answer has no Date",
-			[]string{"Retry-After", "Thu, 01 Jan 2026 00:00:00 GMT"},
-			time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Sub(now), 1,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, status := range []int{429, 503} {
-				synctest.Test(t, func(t *testing.T) {
-					p := paced(t, gateway.RetryPolicy{}, saysStatus(status, tt.headers...))
-					err := p.withdrawal(t.Context())
-					var answer *gateway.APIError
-					require.ErrorAs(t, err, &answer)
-					assert.Equal(t, tt.sent, len(p.at), "requests")
-					assert.Equal(t, tt.floor, answer.RetryAfter, "RetryAfter of %v", err)
-					for _, wait := range p.waits() {
-						assert.GreaterOrEqual(t, wait, tt.floor)
-						assert.LessOrEqual(t, wait, max(tt.floor, 2*time.Second))
-					}
-					if tt.sent == 1 {
-						assert.Zero(t, time.Since(p.begun), "it returns at once")
-					}
-				})
+				synctest.Test(t, func(t *testing.T) { assertReadRetryAfter(t, status, tt.floor, tt.sent, tt.headers) })
 				synctest.Test(t, func(t *testing.T) { assertInvoiceRetryAfter(t, status, tt.floor, tt.headers) })
 			}
 		})
+	}
+}
+
+// assertReadRetryAfter asserts how often a read is sent, and that it waits long enough.
+func assertReadRetryAfter(t *testing.T, status int, floor time.Duration, sent int, headers []string) {
+	t.Helper()
+	p := paced(t, gateway.RetryPolicy{}, saysStatus(status, headers...))
+	err := p.withdrawal(t.Context())
+	var refusal *gateway.APIError
+	require.ErrorAs(t, err, &refusal)
+	assert.Len(t, p.at, sent)
+	assert.Equal(t, floor, refusal.RetryAfter, "RetryAfter of %v", err)
+	for _, wait := range p.waits() {
+		assert.GreaterOrEqual(t, wait, floor)
+		assert.LessOrEqual(t, wait, max(floor, 2*time.Second))
+	}
+	if sent == 1 {
+		assert.Zero(t, time.Since(p.begun), "it returns at once")
 	}
 }
 
@@ -229,15 +185,15 @@ func assertInvoiceRetryAfter(t *testing.T, status int, floor time.Duration, head
 		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 		return
 	}
-	var answer *gateway.APIError
-	require.ErrorAs(t, err, &answer)
+	var refusal *gateway.APIError
+	require.ErrorAs(t, err, &refusal)
 	assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
 	assert.ErrorIs(t, err, gateway.ErrRateLimited)
-	assert.Equal(t, floor, answer.RetryAfter)
+	assert.Equal(t, floor, refusal.RetryAfter)
 }
 
-// A Retry-After on an answer that says yes asks nothing.
-func TestRetry_RetryAfterOfASuccess(t *testing.T) {
+// The Retry-After of a success is ignored.
+func TestRetry_retryAfterOfASuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
@@ -248,7 +204,7 @@ func TestRetry_RetryAfterOfASuccess(t *testing.T) {
 	})
 }
 
-func TestRetry_MaxRetryAfter(t *testing.T) {
+func TestRetry_maxRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := paced(t, gateway.RetryPolicy{MaxRetryAfter: time.Hour}, says503("Retry-After", "3600"), saysGood)
@@ -257,9 +213,9 @@ func TestRetry_MaxRetryAfter(t *testing.T) {
 	})
 }
 
-// A wait that would be longer than the caller's deadline is not begun: what
-// the service said is worth more than that time is up.
-func TestRetry_WaitPastTheDeadline(t *testing.T) {
+// A wait that would end after the caller's deadline does not begin: the response of the
+// service is worth more than the end of the time.
+func TestRetry_waitPastTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -267,11 +223,11 @@ func TestRetry_WaitPastTheDeadline(t *testing.T) {
 		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "20"))
 		err := p.withdrawal(ctx)
 		assertInvariants(t, (*gateway.Withdrawal)(nil), err)
-		var answer *gateway.APIError
-		require.ErrorAs(t, err, &answer)
-		assert.Equal(t, 503, answer.StatusCode)
-		assert.Equal(t, 20*time.Second, answer.RetryAfter)
-		assert.Equal(t, "Not now.", answer.Message)
+		var refusal *gateway.APIError
+		require.ErrorAs(t, err, &refusal)
+		assert.Equal(t, 503, refusal.StatusCode)
+		assert.Equal(t, 20*time.Second, refusal.RetryAfter)
+		assert.Equal(t, "Not now.", refusal.Message)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
 		assert.Contains(t, err.Error(), "(the next one would be after the deadline)")
 		assert.Len(t, p.at, 1)
@@ -279,8 +235,8 @@ func TestRetry_WaitPastTheDeadline(t *testing.T) {
 	})
 }
 
-// The same for an attempt without an answer, of a read and of an invoice.
-func TestRetry_FaultWaitPastTheDeadline(t *testing.T) {
+// The same for an attempt without a response, of a read and of an invoice.
+func TestRetry_waitPastTheDeadlineWithoutAResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -299,7 +255,7 @@ func TestRetry_FaultWaitPastTheDeadline(t *testing.T) {
 	})
 }
 
-func TestRetry_Cancelled(t *testing.T) {
+func TestRetry_cancelled(t *testing.T) {
 	t.Parallel()
 	errShutdown := errors.New("shutting down")
 	synctest.Test(t, func(t *testing.T) {
@@ -323,31 +279,30 @@ func TestRetry_Cancelled(t *testing.T) {
 	})
 }
 
-// The last answer is the error, though attempts before it failed otherwise,
-// and the other way round.
-func TestRetry_MixedFaults(t *testing.T) {
+// The last attempt is the error, though attempts before it failed otherwise.
+func TestRetry_mixedFailures(t *testing.T) {
 	t.Parallel()
-	cut := func() (*http.Response, error) { return nil, refusedConnection("read") }
+	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
 	for _, tt := range []struct {
-		name    string
-		answers []func() (*http.Response, error)
-		want    string // of the error; "" for none
-		sent    int
+		name      string
+		responses []func() (*http.Response, error)
+		want      string // of the error; "" for none
+		sent      int
 	}{
-		{"a fault, then 503 twice", []func() (*http.Response, error){cut, says503(), says503()}, `gateway: withdrawal: 503: "Not now." (3 attempts)`, 3},
+		{"no response, then 503 twice", []func() (*http.Response, error){lost, says503(), says503()}, `gateway: withdrawal: 503: "Not now." (3 attempts)`, 3},
 		{"503, then 404", []func() (*http.Response, error){says503(), saysStatus(404)}, `gateway: withdrawal: 404: "No." (2 attempts)`, 2},
 		{
-			"503 twice, then a fault",
-			[]func() (*http.Response, error){says503(), says503(), cut},
+			"503 twice, then no response",
+			[]func() (*http.Response, error){says503(), says503(), lost},
 			"gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)", 3,
 		},
-		{"503, a fault, then a good answer", []func() (*http.Response, error){says503(), cut, saysGood}, "", 3},
-		{"429, then 500, then a good answer", []func() (*http.Response, error){saysStatus(429), saysStatus(500), saysGood}, "", 3},
+		{"503, no response, then a good one", []func() (*http.Response, error){says503(), lost, saysGood}, "", 3},
+		{"429, then 500, then a good response", []func() (*http.Response, error){saysStatus(429), saysStatus(500), saysGood}, "", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{}, tt.answers...)
+				p := paced(t, gateway.RetryPolicy{}, tt.responses...)
 				err := p.withdrawal(t.Context())
 				assert.Len(t, p.at, tt.sent)
 				if tt.want == "" {
@@ -360,22 +315,8 @@ func TestRetry_MixedFaults(t *testing.T) {
 	}
 }
 
-func TestRetry_MaxAttempts(t *testing.T) {
-	t.Parallel()
-	for attempts := 1; attempts <= 10; attempts++ {
-		t.Run(fmt.Sprint(attempts), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{MaxAttempts: attempts}, says503())
-				assert.Error(t, p.withdrawal(t.Context()))
-				assert.Len(t, p.at, attempts)
-			})
-		})
-	}
-}
-
 // Attempts have a timeout each, and a create-invoice a longer one.
-func TestRetry_AttemptTimeouts(t *testing.T) {
+func TestRetry_attemptTimeouts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
@@ -415,7 +356,7 @@ func TestRetry_AttemptTimeouts(t *testing.T) {
 }
 
 // The Timeout of the caller's http.Client is that of one attempt.
-func TestRetry_TimeoutOfTheCallersClient(t *testing.T) {
+func TestRetry_timeoutOfTheCallersClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lasted []time.Duration
@@ -436,25 +377,25 @@ func TestRetry_TimeoutOfTheCallersClient(t *testing.T) {
 	})
 }
 
-// budgetText is what an error says of an empty budget.
+// budgetText is in the error of a call that ended for want of tokens.
 const budgetText = "the retry budget was empty"
 
-// A service that fails everything gets first attempts, and no more than 35
-// retries, which is 500 tokens at 14 each.
-func TestRetry_Budget(t *testing.T) {
+// A service that fails everything gets first attempts, and no more retries than the
+// client has tokens for: 500, of which a retry takes 14, or 5 where it is throttled.
+func TestRetry_budget(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		status  int
 		retries int
 	}{
-		{"row 59: 10,000 calls fail with 500", 500, 35},
-		{"row 59: 10,000 calls are throttled", 503, 100},
+		{"row 59: 80 calls fail with 500", 500, 35},
+		{"row 59: 80 calls are throttled", 503, 100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				const calls = 10_000
+				const calls = 80
 				p := paced(t, gateway.RetryPolicy{}, saysStatus(tt.status))
 				var last error
 				for range calls {
@@ -463,63 +404,18 @@ func TestRetry_Budget(t *testing.T) {
 				assert.Equal(t, calls+tt.retries, len(p.at))
 				assertInvariants(t, (*gateway.Withdrawal)(nil), last)
 				assert.Contains(t, last.Error(), budgetText)
-				var answer *gateway.APIError
-				require.ErrorAs(t, last, &answer)
-				assert.Equal(t, tt.status, answer.StatusCode)
+				var refusal *gateway.APIError
+				require.ErrorAs(t, last, &refusal)
+				assert.Equal(t, tt.status, refusal.StatusCode)
 			})
 		})
 	}
 }
 
-// Successes fill the budget again: a token each.
-func TestRetry_BudgetRecovers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		failing := true
-		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
-			if failing {
-				return saysStatus(500)()
-			}
-			return saysGood()
-		})
-		for range 100 {
-			_ = p.withdrawal(t.Context())
-		}
-		failing = false
-		p.at = nil
-		for range 5 { // 490 tokens are spent: 4 more are needed for a retry
-			assert.NoError(t, p.withdrawal(t.Context()), "a first attempt is always sent")
-		}
-		assert.Len(t, p.at, 5)
-		failing = true
-		p.at = nil
-		err := p.withdrawal(t.Context())
-		assert.Len(t, p.at, 2, "one retry was earned")
-		assert.Contains(t, err.Error(), budgetText)
-	})
-}
-
-// A retry that helps gives back what it took.
-func TestRetry_BudgetOfHelpfulRetries(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
-			if n++; n%2 == 1 {
-				return saysStatus(500)()
-			}
-			return saysGood()
-		})
-		for range 1000 {
-			require.NoError(t, p.withdrawal(t.Context()))
-		}
-	})
-}
-
 // The budget holds for the retries of an invoice that was not sent.
-func TestRetry_BudgetOfInvoices(t *testing.T) {
+func TestRetry_budgetOfInvoices(t *testing.T) {
 	t.Parallel()
-	t.Run("row 59: invoices that can not be sent", func(t *testing.T) {
+	t.Run("row 59: invoices that cannot be sent", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
@@ -541,7 +437,7 @@ func TestRetry_BudgetOfInvoices(t *testing.T) {
 }
 
 // Clients do not share a budget.
-func TestRetry_BudgetIsOfOneClient(t *testing.T) {
+func TestRetry_budgetOfOneClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for range 50 {
