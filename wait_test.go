@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
+// withdrawalIn responds with the documented withdrawal, in another status.
 func withdrawalIn(status string) func() (*http.Response, error) {
 	body := enveloped(strings.Replace(withdrawalJSON, `"PENDING"`, fmt.Sprintf("%q", status), 1))
 	return func() (*http.Response, error) { return reply(201, body), nil }
@@ -23,21 +26,21 @@ func withdrawalIn(status string) func() (*http.Response, error) {
 
 func TestClient_WaitWithdrawal(t *testing.T) {
 	t.Parallel()
-	cut := func() (*http.Response, error) { return nil, refusedConnection("read") }
+	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
 	for _, tt := range []struct {
-		name    string
-		answers []func() (*http.Response, error)
+		name      string
+		responses []func() (*http.Response, error)
 	}{
 		{"it is completed at once", []func() (*http.Response, error){withdrawalIn("COMPLETED")}},
-		{"it is pending for a while", []func() (*http.Response, error){withdrawalIn("PENDING"), withdrawalIn("PENDING"), withdrawalIn("COMPLETED")}},
+		{"it is pending twice", []func() (*http.Response, error){withdrawalIn("PENDING"), withdrawalIn("PENDING"), withdrawalIn("COMPLETED")}},
 		{
-			"statuses that nobody knows are waited through",
+			"unknown statuses do not end the wait",
 			[]func() (*http.Response, error){withdrawalIn("PROCESSING"), withdrawalIn("completed"), withdrawalIn("Failed"), withdrawalIn("COMPLETED")},
 		},
 		{
-			"faults that may pass are waited through, though all attempts of a call meet them",
+			"failures that may pass do not end the wait, though all attempts of a call meet them",
 			[]func() (*http.Response, error){
-				cut, cut, cut, saysStatus(500), saysStatus(502), saysStatus(503), saysStatus(429), saysStatus(408), cut,
+				lost, lost, lost, saysStatus(500), saysStatus(502), saysStatus(503), saysStatus(429), saysStatus(408), lost,
 				withdrawalIn("COMPLETED"),
 			},
 		},
@@ -45,38 +48,18 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{}, tt.answers...)
+				p := paced(t, gateway.RetryPolicy{}, tt.responses...)
 				got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 				require.NoError(t, err)
 				assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
 				assert.Equal(t, requestID, got.WithdrawRequestID)
-				assert.Len(t, p.at, len(tt.answers))
+				assert.Len(t, p.at, len(tt.responses))
 			})
 		})
 	}
 }
 
-// A week of PENDING is waited through at the longest interval and no faster.
-func TestClient_WaitWithdrawal_AWeek(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const week = 7 * 24 * time.Hour
-		var p *pace
-		p = paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
-			if time.Since(p.begun) > week {
-				return withdrawalIn("COMPLETED")()
-			}
-			return withdrawalIn("PENDING")()
-		})
-		got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{MinInterval: time.Minute, MaxInterval: time.Hour})
-		require.NoError(t, err)
-		assert.True(t, got.Status.Terminal())
-		polls := len(p.at)
-		assert.Greater(t, polls, int(week/time.Hour))
-		assert.Less(t, polls, int(week/time.Hour)*4)
-	})
-}
-
+// The options reach the pacer, whose waits are tested in internal/poll.
 func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -86,8 +69,8 @@ func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 	}{
 		{"the defaults", gateway.WaitOptions{}, 2 * time.Second, 30 * time.Second},
 		{"both are set", gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}, time.Second, time.Minute},
-		{"the shortest alone, above the default longest", gateway.WaitOptions{MinInterval: time.Minute}, time.Minute, time.Minute},
-		{"the longest alone, below the default shortest", gateway.WaitOptions{MaxInterval: time.Second}, time.Second, time.Second},
+		{"MinInterval alone, above the default of the other", gateway.WaitOptions{MinInterval: time.Minute}, time.Minute, time.Minute},
+		{"MaxInterval alone, below the default of the other", gateway.WaitOptions{MaxInterval: time.Second}, time.Second, time.Second},
 		{"both are the same", gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Second}, time.Second, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,18 +95,18 @@ func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 	}
 }
 
-// What the service asks to wait is waited, for an hour at most.
+// A Retry-After is a floor under the next wait, up to an hour.
 func TestClient_WaitWithdrawal_RetryAfter(t *testing.T) {
 	t.Parallel()
-	for asked, most := range map[string]time.Duration{"600": 10 * time.Minute, "999999999": time.Hour} {
+	for after, most := range map[string]time.Duration{"600": 10 * time.Minute, "999999999": time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			p := paced(t, gateway.RetryPolicy{}, saysStatus(429, "Retry-After", asked), withdrawalIn("PENDING"), withdrawalIn("COMPLETED"))
+			p := paced(t, gateway.RetryPolicy{}, saysStatus(429, "Retry-After", after), withdrawalIn("PENDING"), withdrawalIn("COMPLETED"))
 			_, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 			require.NoError(t, err)
 			waits := p.waits()
 			require.Len(t, waits, 2)
 			assert.Equal(t, most, waits[0])
-			assert.LessOrEqual(t, waits[1], 30*time.Second, "it asked once")
+			assert.LessOrEqual(t, waits[1], 30*time.Second, "it holds for one wait")
 		})
 	}
 }
@@ -142,16 +125,16 @@ func TestClient_WaitWithdrawal_Failed(t *testing.T) {
 	})
 }
 
-// An answer that will not change ends the wait.
+// A response that will not change ends the wait.
 func TestClient_WaitWithdrawal_Refused(t *testing.T) {
 	t.Parallel()
 	other := func() (*http.Response, error) {
 		return reply(201, enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))), nil
 	}
 	for _, tt := range []struct {
-		name   string
-		answer func() (*http.Response, error)
-		want   error
+		name     string
+		response func() (*http.Response, error)
+		want     error
 	}{
 		{"401", saysStatus(401), gateway.ErrUnauthorized},
 		{"403", saysStatus(403), gateway.ErrForbidden},
@@ -163,7 +146,7 @@ func TestClient_WaitWithdrawal_Refused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), tt.answer)
+				p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), tt.response)
 				got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 				assertInvariants(t, got, err)
 				assert.ErrorIs(t, err, tt.want)
@@ -178,19 +161,19 @@ func TestClient_WaitWithdrawal_Refused(t *testing.T) {
 	}
 }
 
-// The end of the context says what was seen last, and what was in the way.
+// The error at the end of the context has what was seen last, and the last failure.
 func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 	t.Parallel()
 	const name = `gateway: waiting for withdrawal "` + requestID + `": `
 	for _, tt := range []struct {
-		name    string
-		answers []func() (*http.Response, error)
-		last    gateway.WithdrawalStatus
-		fault   bool
-		begins  string
+		name      string
+		responses []func() (*http.Response, error)
+		last      gateway.WithdrawalStatus
+		fault     bool
+		begins    string
 	}{
 		{"it is pending", []func() (*http.Response, error){withdrawalIn("PENDING")}, "PENDING", false, name + `last seen "PENDING", polls: `},
-		{"nobody knows its status", []func() (*http.Response, error){withdrawalIn("ON_HOLD")}, "ON_HOLD", false, name + `last seen "ON_HOLD", polls: `},
+		{"its status is unknown", []func() (*http.Response, error){withdrawalIn("ON_HOLD")}, "ON_HOLD", false, name + `last seen "ON_HOLD", polls: `},
 		{"it is never seen", []func() (*http.Response, error){saysStatus(500)}, "", true, name + "never seen, polls: "},
 		{
 			"it is seen once, and then the service is down",
@@ -207,7 +190,7 @@ func TestClient_WaitWithdrawal_ContextEnds(t *testing.T) {
 					if errors.Is(cause, context.Canceled) {
 						time.AfterFunc(time.Minute, cancel)
 					}
-					p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, tt.answers...)
+					p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, tt.responses...)
 					got, err := p.client.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
 					assertInvariants(t, got, err)
 					assert.ErrorIs(t, err, cause)
@@ -331,7 +314,7 @@ func TestClient_WatchWithdrawal_Breaks(t *testing.T) {
 	})
 }
 
-// A watch can be ranged over again: it begins anew.
+// A watch can be ranged over again: it starts from the beginning.
 func TestClient_WatchWithdrawal_Twice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -362,4 +345,236 @@ func TestClient_WatchWithdrawal_YieldsItsEnd(t *testing.T) {
 		assert.NoError(t, errs[0])
 		assert.ErrorIs(t, errs[1], gateway.ErrNotFound)
 	})
+}
+
+// A queue is a service with many withdrawals, in a bubble.
+type queue struct {
+	client *gateway.Client
+	begun  time.Time
+
+	mu      sync.Mutex
+	polls   map[string]int
+	at      []time.Time
+	running int
+	most    int // requests in flight at a time
+}
+
+// queued makes a service that takes some time for each response, which is that of state
+// for the n-th poll of a withdrawal.
+func queued(t *testing.T, took time.Duration, state func(id string, n int) (*http.Response, error)) *queue {
+	t.Helper()
+	q := &queue{begun: time.Now(), polls: map[string]int{}}
+	q.client = newClient(t, "http://localhost", once(), through(func(req *http.Request) (*http.Response, error) {
+		id := path.Base(req.URL.Path)
+		q.mu.Lock()
+		q.polls[id]++
+		n := q.polls[id]
+		q.at = append(q.at, time.Now())
+		q.running++
+		q.most = max(q.most, q.running)
+		q.mu.Unlock()
+		defer func() { q.mu.Lock(); q.running--; q.mu.Unlock() }()
+		select {
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		case <-time.After(took):
+			return state(id, n)
+		}
+	}))
+	return q
+}
+
+func inState(id, status string) (*http.Response, error) {
+	return reply(201, enveloped(strings.NewReplacer("PENDING", status, requestID, id).Replace(withdrawalJSON))), nil
+}
+
+func ids(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("w-%d", i)
+	}
+	return all
+}
+
+// Each is yielded once, when it ends, with its own result.
+func TestClient_WaitWithdrawals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued(t, time.Millisecond, func(id string, n int) (*http.Response, error) {
+			switch {
+			case id == "late" && n < 5:
+				return inState(id, "PENDING")
+			case id == "odd" && n < 2:
+				return inState(id, "HELD")
+			case id == "flaky" && n < 3:
+				return reply(502, "<html>"), nil
+			case id == "failed":
+				return inState(id, "FAILED")
+			case id == "gone":
+				return reply(404, refused("No such request.")), nil
+			}
+			return inState(id, "COMPLETED")
+		})
+		ends := map[string]string{}
+		var order []string
+		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"late", "odd", "flaky", "failed", "gone", "done"}, gateway.WaitOptions{}) {
+			assertInvariants(t, w, err)
+			var failed *gateway.WithdrawalFailedError
+			var ended *gateway.WaitError
+			switch {
+			case errors.As(err, &failed):
+				ends[failed.Withdrawal.WithdrawRequestID] = "failed"
+			case errors.As(err, &ended):
+				ends[ended.WithdrawRequestID] = err.Error()
+			default:
+				require.NoError(t, err)
+				ends[w.WithdrawRequestID] = string(w.Status)
+				order = append(order, w.WithdrawRequestID)
+			}
+		}
+		assert.Equal(t, map[string]string{
+			"late": "COMPLETED", "odd": "COMPLETED", "flaky": "COMPLETED", "done": "COMPLETED", "failed": "failed",
+			"gone": `gateway: waiting for withdrawal "gone": never seen, polls: 1: withdrawal: 404: "No such request."`,
+		}, ends)
+		assert.Equal(t, []string{"done", "odd", "flaky", "late"}, order, "as they ended, not as they were listed")
+	})
+}
+
+// At most 8 polls run at a time, and at most 100 begin within a MinInterval.
+// The order and the fairness of polls are tested in internal/poll.
+func TestClient_WaitWithdrawals_bounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many, polls = 300, 2
+		q := queued(t, 100*time.Millisecond, func(id string, n int) (*http.Response, error) {
+			if n < polls {
+				return inState(id, "PENDING")
+			}
+			return inState(id, "COMPLETED")
+		})
+		ended := 0
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(many), gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}) {
+			require.NoError(t, err)
+			ended++
+		}
+		assert.Equal(t, many, ended)
+		assert.Len(t, q.at, many*polls, "no poll is wasted")
+		assert.Equal(t, 8, q.most, "the bound is reached and kept")
+		for i := 100; i < len(q.at); i++ {
+			require.GreaterOrEqual(t, q.at[i].Sub(q.at[i-100]), time.Second)
+		}
+	})
+}
+
+// Where the service asks for a wait, all wait.
+func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued(t, time.Millisecond, func(id string, n int) (*http.Response, error) {
+			if id == "w-0" && n == 1 {
+				return reply(429, refused("Slow down."), "Retry-After", "600"), nil
+			}
+			return inState(id, "COMPLETED")
+		})
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(200), gateway.WaitOptions{}) {
+			require.NoError(t, err)
+		}
+		early := 0
+		for _, at := range q.at {
+			if at.Sub(q.begun) < 10*time.Minute {
+				early++
+			}
+		}
+		assert.LessOrEqual(t, early, 9, "those in flight, and no more")
+		assert.Len(t, q.at, 201)
+	})
+}
+
+// When the loop is left, no request is in flight.
+func TestClient_WaitWithdrawals_left(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued(t, 10*time.Second, func(id string, _ int) (*http.Response, error) { return inState(id, "COMPLETED") })
+		for w, err := range q.client.WaitWithdrawals(t.Context(), ids(100), gateway.WaitOptions{}) {
+			require.NoError(t, err)
+			require.NotNil(t, w)
+			break
+		}
+		assert.Zero(t, q.running)
+		assert.Less(t, len(q.at), 100)
+	})
+}
+
+// When the context ends, each that is left is named, with what was seen last.
+func TestClient_WaitWithdrawals_contextEnds(t *testing.T) {
+	t.Parallel()
+	for _, want := range []error{context.Canceled, context.DeadlineExceeded} {
+		synctest.Test(t, func(t *testing.T) {
+			q := queued(t, time.Second, func(id string, _ int) (*http.Response, error) { return inState(id, "PENDING") })
+			parent, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			ctx, cancelAll := context.WithTimeout(parent, 2*time.Minute)
+			defer cancelAll()
+			if want == context.Canceled {
+				time.AfterFunc(90*time.Second, func() { cancel(errors.New("the shop closes")) })
+			}
+			ended := map[string]bool{}
+			for w, err := range q.client.WaitWithdrawals(ctx, ids(100), gateway.WaitOptions{}) {
+				assertInvariants(t, w, err)
+				require.ErrorIs(t, err, want)
+				assert.Equal(t, want == context.Canceled, strings.Contains(err.Error(), "the shop closes"), err.Error())
+				var end *gateway.WaitError
+				require.ErrorAs(t, err, &end)
+				require.NotNil(t, end.Last)
+				assert.Equal(t, gateway.WithdrawalPending, end.Last.Status)
+				ended[end.WithdrawRequestID] = true
+			}
+			assert.Len(t, ended, 100)
+			assert.Zero(t, q.running)
+		})
+	}
+}
+
+func TestClient_WaitWithdrawals_refuses(t *testing.T) {
+	t.Parallel()
+	w := serve(t, answer(201, enveloped(withdrawalJSON)))
+	good := newClient(t, w.URL)
+	keyless, err := gateway.New(w.URL, "")
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		name    string
+		client  *gateway.Client
+		ctx     context.Context
+		ids     []string
+		options gateway.WaitOptions
+		want    string
+	}{
+		{"no context", good, nil, []string{"a"}, gateway.WaitOptions{}, "ctx: must not be nil"},
+		{"no client", nil, t.Context(), []string{"a"}, gateway.WaitOptions{}, "client: was not made by New"},
+		{"bad options", good, t.Context(), []string{"a"}, gateway.WaitOptions{MinInterval: -1}, "w: intervals must not be negative"},
+		{"a bad identifier", good, t.Context(), []string{"a", ".."}, gateway.WaitOptions{}, "withdrawRequestIds[1]: must not be a dot segment"},
+		{"an empty identifier", good, t.Context(), []string{""}, gateway.WaitOptions{}, "withdrawRequestIds[0]: is required"},
+		{"an identifier that is listed twice", good, t.Context(), []string{"a", "b", "a"}, gateway.WaitOptions{}, "withdrawRequestIds[2]: is listed twice"},
+		{"no key", keyless, t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}, "apiKey: is required for this call: give it to New, WithAPIKeySource or WithAPIKey"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var all []error
+			for seen, err := range tt.client.WaitWithdrawals(tt.ctx, tt.ids, tt.options) {
+				assertInvariants(t, seen, err)
+				all = append(all, err)
+			}
+			require.Len(t, all, 1)
+			assert.EqualError(t, all[0], "gateway: withdrawal: "+tt.want)
+			assert.ErrorIs(t, all[0], gateway.ErrInvalidArgument)
+		})
+	}
+	assert.Empty(t, w.Requests(), "nothing was sent")
+}
+
+// Without identifiers it yields nothing.
+func TestClient_WaitWithdrawals_none(t *testing.T) {
+	t.Parallel()
+	for range newClient(t, "http://localhost").WaitWithdrawals(t.Context(), nil, gateway.WaitOptions{}) {
+		assert.Fail(t, "there is nothing to wait for")
+	}
 }
