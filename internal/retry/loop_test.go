@@ -199,15 +199,21 @@ func TestLoop_Do(t *testing.T) {
 				assert.Len(t, s.waits, tt.sent-1)
 				assert.Equal(t, s.at[len(s.at)-1], loop.Started)
 				assert.Empty(t, loop.Note)
-				if tt.failed == "" {
-					assert.NoError(t, failed)
-					return
-				}
-				assert.IsType(t, &failure{}, failed, "it is not wrapped")
-				assert.EqualError(t, failed, tt.failed)
+				assertFailure(t, tt.failed, failed)
 			})
 		})
 	}
+}
+
+// assertFailure asserts that a call returned the failure with this text as it is, or none.
+func assertFailure(t *testing.T, text string, failed error) {
+	t.Helper()
+	if text == "" {
+		assert.NoError(t, failed)
+		return
+	}
+	assert.IsType(t, &failure{}, failed, "it is not wrapped")
+	assert.EqualError(t, failed, text)
 }
 
 // The methods of a call are called in order, and each attempt is decided once.
@@ -222,16 +228,8 @@ func TestLoop_order(t *testing.T) {
 		{"a refusal", []step{unknown}, "Body, send, Status 404, Read, Advise 404 unknown"},
 		{"final", []step{final}, "Body, send, NoResponse, Advise io: read/write on closed pipe"},
 		{"a status that is not retried is read", []step{{status: 503}}, "Body, send, Status 503, Advise 503, Read"},
-		{
-			"503, then good",
-			[]step{unavailable, good},
-			"Body, send, Status 503, Advise 503, Retry 503, Body, send, Status 200, Read",
-		},
-		{
-			"lost, then good",
-			[]step{lost, good},
-			"Body, send, NoResponse, Advise EOF, Retry EOF, Body, send, Status 200, Read",
-		},
+		{"503, then good", []step{unavailable, good}, "Body, send, Status 503, Advise 503, Retry 503, Body, send, Status 200, Read"},
+		{"lost, then good", []step{lost, good}, "Body, send, NoResponse, Advise EOF, Retry EOF, Body, send, Status 200, Read"},
 		{
 			"cut, then good",
 			[]step{truncated, good},
