@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/attempt"
+)
+
+// Invoices have connections of their own, which are not idle for long: an old one may
+// be closed by the server just when an invoice is sent on it.
+func TestNew_pools(t *testing.T) {
+	t.Parallel()
+	pool := func(client *http.Client) reflect.Value {
+		require.IsType(t, &attempt.Sender{}, client.Transport)
+		return reflect.ValueOf(client.Transport).Elem().FieldByName("next").Elem()
+	}
+	idle := func(pool reflect.Value) time.Duration {
+		return time.Duration(pool.Elem().FieldByName("IdleConnTimeout").Int())
+	}
+	c, err := New("https://gateway.test", "")
+	require.NoError(t, err)
+	reads, invoices := pool(c.reads()), pool(c.writes())
+	assert.NotEqual(t, reads.Pointer(), invoices.Pointer())
+	assert.Equal(t, 90*time.Second, idle(reads))
+	assert.Equal(t, 2*time.Second, idle(invoices))
+
+	given := &http.Transport{}
+	c, err = New("https://gateway.test", "", WithHTTPClient(&http.Client{Transport: given}))
+	require.NoError(t, err)
+	for _, client := range []*http.Client{c.reads(), c.writes()} {
+		assert.Equal(t, reflect.ValueOf(given).Pointer(), pool(client).Pointer(), "a caller's transport is used as it is")
+		assert.Nil(t, client.Jar)
+		assert.Zero(t, client.Timeout, "the timeout of an attempt is that of the Sender")
+		assert.Equal(t, http.ErrUseLastResponse, client.CheckRedirect(nil, nil))
+	}
+}
