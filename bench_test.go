@@ -1,3 +1,5 @@
+//go:build unix
+
 package gateway_test
 
 import (
@@ -5,39 +7,25 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
 )
 
 // Each benchmark stands beside its floor: what an engineer would have written
 // by hand with net/http and encoding/json, without any of the checks.
-
-// memory answers every request from memory, once it has read it.
-type memory struct{ body string }
-
-func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Body != nil {
-		_, _ = io.Copy(io.Discard, req.Body)
-		_ = req.Body.Close()
-	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
-	}, nil
-}
-
-const inMemoryURL = "https://gateway.example"
-
-func inMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
-	b.Helper()
-	return newClient(b, inMemoryURL, append(opts, gateway.WithHTTPClient(&http.Client{Transport: memory{body}}))...)
-}
 
 // measureCalls measures a call, also by the processor time of the whole program, the
 // collector's included, which other programs on the machine do not change much.
@@ -152,4 +140,277 @@ type handInvoice struct {
 	CoinSymbol   string          `json:"coinSymbol,omitempty"`
 	NetworkName  string          `json:"networkName,omitempty"`
 	Amount       decimal.Decimal `json:"amount"`
+}
+
+// A listing has a second floor: validating the same bytes, and no more.
+func BenchmarkCoinNetworks(b *testing.B) {
+	for _, n := range []int{100, 1000, 5000, 50_000} {
+		b.Run(fmt.Sprintf("pairs=%d", n), func(b *testing.B) { benchmarkListing(b, enveloped(manyPairs(n))) })
+	}
+}
+
+func benchmarkListing(b *testing.B, body string) {
+	b.Run("client", func(b *testing.B) {
+		c := inMemory(b, body, gateway.WithMaxResponseBytes(1<<30))
+		measureCalls(b, func() error {
+			_, err := c.CoinNetworks(b.Context())
+			return err
+		})
+	})
+	b.Run("floor", func(b *testing.B) {
+		c := &http.Client{Transport: memory{body}}
+		measureCalls(b, func() error {
+			var pairs []handPair
+			return byHand(b.Context(), c, inMemoryURL, "/api/networks-coins", &pairs)
+		})
+	})
+	b.Run("validated", func(b *testing.B) {
+		measureCalls(b, func() error {
+			_, err := jsontext.NewDecoder(strings.NewReader(body)).ReadValue()
+			return err
+		})
+	})
+}
+
+type handPair struct {
+	ID             string          `json:"id"`
+	WithdrawalFee  decimal.Decimal `json:"withdrawalFee"`
+	SwapFee        decimal.Decimal `json:"swapFee"`
+	MinWithdraw    decimal.Decimal `json:"minWithdraw"`
+	MaxWithdraw    decimal.Decimal `json:"maxWithdraw"`
+	Depositable    bool            `json:"depositable"`
+	Withdrawable   bool            `json:"withdrawable"`
+	Confirmations  int             `json:"confirmation"`
+	ArrivalTime    int             `json:"arrivalTime"`
+	ExpirationTime int             `json:"expirationTime"`
+	NetworkID      string          `json:"networkId"`
+	CoinID         string          `json:"coinId"`
+	CreatedAt      time.Time       `json:"created_at"`
+	UpdatedAt      time.Time       `json:"updated_at"`
+	Network        struct {
+		ID        string    `json:"id"`
+		Name      string    `json:"name"`
+		IsActive  bool      `json:"isActive"`
+		CreatedAt time.Time `json:"created_at"`
+		UpdatedAt time.Time `json:"updated_at"`
+	} `json:"network"`
+	Coin struct {
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Symbol    string          `json:"symbol"`
+		Precision int             `json:"precision"`
+		MinAmount decimal.Decimal `json:"minAmount"`
+		IsActive  bool            `json:"isActive"`
+		CreatedAt time.Time       `json:"created_at"`
+		UpdatedAt time.Time       `json:"updated_at"`
+	} `json:"coin"`
+}
+
+// What needs no service. The floor of a conversion is a division, rounded up,
+// by a rate from a map.
+func BenchmarkExchangeRates_ToCoin(b *testing.B) {
+	rates, err := inMemory(b, enveloped(ratesJSON)).ExchangeRates(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	price := decimal.RequireFromString("10.50")
+	b.Run("client", func(b *testing.B) {
+		measureCalls(b, func() error {
+			_, err := rates.ToCoin(price, "usd", "BTC", 8)
+			return err
+		})
+	})
+	b.Run("floor", func(b *testing.B) {
+		usd := map[string]decimal.Decimal{"BTC": decimal.RequireFromString("64123.55"), "USDT": decimal.RequireFromString("1.0001")}
+		measureCalls(b, func() error {
+			_ = price.DivRound(usd["BTC"], 9).RoundUp(8)
+			return nil
+		})
+	})
+}
+
+// The floor of a check is two comparisons and the number of decimal places.
+func BenchmarkCheckWithdrawal(b *testing.B) {
+	var pair gateway.CoinNetwork
+	pair.Withdrawable, pair.Coin.IsActive, pair.Network.IsActive, pair.Coin.Precision = true, true, true, 6
+	pair.MinWithdraw, pair.MaxWithdraw = decimal.RequireFromString("10"), decimal.RequireFromString("1000.5")
+	amount := decimal.RequireFromString("12.34")
+	b.Run("client", func(b *testing.B) {
+		measureCalls(b, func() error { return pair.CheckWithdrawal(amount) })
+	})
+	b.Run("floor", func(b *testing.B) {
+		measureCalls(b, func() error {
+			if amount.LessThan(pair.MinWithdraw) || amount.GreaterThan(pair.MaxWithdraw) || !amount.Equal(amount.Truncate(6)) {
+				b.Fatal("refused")
+			}
+			return nil
+		})
+	})
+}
+
+// Over the loopback the server's share of the time is in both. Each caller has
+// a connection, as long as nobody waits for a lock.
+func BenchmarkLoopback(b *testing.B) {
+	server := httptest.NewServer(answer(http.StatusCreated, enveloped(withdrawalJSON)))
+	b.Cleanup(server.Close)
+	for _, callers := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("callers=%d/client", callers), func(b *testing.B) {
+			c := newClient(b, server.URL, gateway.WithHTTPClient(&http.Client{Transport: newPool(b)}))
+			measureTogether(b, callers, func() error {
+				_, err := c.Withdrawal(b.Context(), requestID)
+				return err
+			})
+		})
+		b.Run(fmt.Sprintf("callers=%d/floor", callers), func(b *testing.B) {
+			c := &http.Client{Transport: newPool(b)}
+			measureTogether(b, callers, func() error {
+				var w handWithdrawal
+				return byHand(b.Context(), c, server.URL, "/api/withdrawal/inquiry/"+requestID, &w)
+			})
+		})
+	}
+}
+
+// newPool returns a transport that keeps a connection for each of 256 callers.
+func newPool(b *testing.B) *http.Transport {
+	b.Helper()
+	pool := &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}
+	b.Cleanup(pool.CloseIdleConnections)
+	return pool
+}
+
+// measureTogether measures a call that so many callers make at the same time,
+// once they all have a connection.
+func measureTogether(b *testing.B, callers int, call func() error) {
+	b.Helper()
+	callTogether(b, callers, 2*callers, call)
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := processorTime()
+	callTogether(b, callers, b.N, call)
+	b.StopTimer()
+	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
+}
+
+func callTogether(b *testing.B, callers, calls int, call func() error) {
+	var left atomic.Int64
+	left.Store(int64(calls))
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := call(); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The floor of a cache is a value and its time behind a lock.
+func BenchmarkCache_Get(b *testing.B) {
+	ctx := context.Background()
+	cache := gateway.NewCache(func(context.Context) (*int, error) { return new(int), nil }, gateway.CacheOptions{TTL: time.Hour})
+	require.NoError(b, cache.Refresh(ctx))
+	var mu sync.RWMutex
+	value, loaded := new(int), time.Now()
+	byHand := func() *int {
+		mu.RLock()
+		defer mu.RUnlock()
+		if time.Since(loaded) < time.Hour {
+			return value
+		}
+		return nil
+	}
+	b.Run("cache", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := cache.Get(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("by hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if byHand() == nil {
+				b.Fatal("expired")
+			}
+		}
+	})
+	b.Run("parallel/cache", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := cache.Get(ctx); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+	b.Run("parallel/by hand", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if byHand() == nil {
+					b.Error("expired")
+				}
+			}
+		})
+	})
+}
+
+// The floor of a lookup among 5,000 pairs is a map of names joined into one
+// text, or a search through the listing.
+func BenchmarkCatalogSnapshot(b *testing.B) {
+	catalog := inMemory(b, bigListing()).Catalog(gateway.CacheOptions{TTL: time.Hour})
+	ctx := b.Context()
+	snapshot, err := catalog.Snapshot(ctx)
+	require.NoError(b, err)
+	pairs := slices.Collect(snapshot.All())
+	joined := map[string]*gateway.CoinNetwork{}
+	for _, p := range pairs {
+		joined[p.Coin.Symbol+"\x00"+p.Network.Name] = p
+	}
+	symbol, network := pairs[4321].Coin.Symbol, pairs[4321].Network.Name
+	for _, bench := range []struct {
+		name string
+		look func() bool
+	}{
+		{"Snapshot", func() bool { s, err := catalog.Snapshot(ctx); return err == nil && s == snapshot }},
+		{"ByID", func() bool { _, ok := snapshot.ByID("id-4321"); return ok }},
+		{"Find", func() bool { _, ok := snapshot.Find(symbol, network); return ok }},
+		{"Find/by a joined key", func() bool { return joined[symbol+"\x00"+network] != nil }},
+		{"Find/by a search", func() bool {
+			return slices.ContainsFunc(pairs, func(p *gateway.CoinNetwork) bool {
+				return p.Coin.Symbol == symbol && p.Network.Name == network
+			})
+		}},
+		{"Networks", func() bool { return len(snapshot.Networks(symbol)) == 5 }},
+		{"All/one", func() bool {
+			for p := range snapshot.All() {
+				return p != nil
+			}
+			return false
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !bench.look() {
+					b.Fatal("not found")
+				}
+			}
+		})
+	}
+}
+
+// processorTime is the processor time that the program has used, in nanoseconds.
+func processorTime() int64 {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return used.Utime.Nano() + used.Stime.Nano()
 }

@@ -50,7 +50,7 @@ func headerWith(pairs ...string) http.Header {
 	return h
 }
 
-// Each method sends this and nothing else.
+// Each method sends this one request and nothing else, and reads the response.
 func TestClient_Wire(t *testing.T) {
 	t.Parallel()
 	public := plainHeader()
@@ -71,8 +71,9 @@ func TestClient_Wire(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, answer(s.status, s.body()))
-			_, err := s.call(t.Context(), newClient(t, w.URL))
+			got, err := s.call(t.Context(), newClient(t, w.URL))
 			require.NoError(t, err)
+			assertInvariants(t, got, err)
 			expected := want[s.name]
 			expected.Target = prefix + expected.Target
 			assert.Equal(t, expected, only(t, w))

@@ -36,7 +36,7 @@
 // [NewMemoryServer] has none. Everything is created and closed inside the
 // bubble, and the client takes its connections from [Server.Transport]:
 //
-//	func TestSynctestRecipe_Payout(t *testing.T) {
+//	func TestSynctestRecipe_Withdrawal(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			gw := gatewaytest.NewMemoryServer()
 //			defer gw.Close()
