@@ -19,8 +19,8 @@ import (
 )
 
 // What a call takes of memory does not depend on the machine, so that it can be
-// guarded where time can not. That a lookup allocates nothing is tested with the
-// cache and the catalogue. The tests are not parallel: what is counted is what
+// guarded where time cannot. That a lookup allocates nothing is tested with the
+// cache and the catalog. The tests are not parallel: what is counted is what
 // the whole program allocates.
 
 // Of what is counted, 6 allocations and 550 bytes are the transport's.
@@ -67,19 +67,19 @@ func TestAllocations_record(t *testing.T) {
 				cost = costOfListing(t, c, n)
 			}
 			assert.LessOrEqual(t, cost.allocs, toBegin+n)
-			// The race detector makes what slices.Grow otherwise only makes room for.
+			// With the race detector slices.Grow allocates a second time.
 			assert.LessOrEqual(t, cost.beside, besides+cost.result*int(slack()-1))
 			assert.LessOrEqual(t, cost.result, first+most*n)
 		})
 	}
 }
 
-// Where the size of a listing is not said, as with one that is compressed, the
-// list is moved to where there is more room, as append does it.
+// Where the size of a listing is not declared, as with a compressed one, the list
+// grows as with append.
 func TestAllocations_recordOfUnknownMany(t *testing.T) {
 	const n, most = 1000, 4 * 480 // bytes of a record, with all the places where it was
 	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: announcing{listingOf(n), -1}}))
-	bytes := weighed(func() {
+	bytes := bytesAllocated(func() {
 		pairs, err := c.CoinNetworks(context.Background())
 		require.NoError(t, err)
 		require.Len(t, pairs, n)
@@ -87,8 +87,8 @@ func TestAllocations_recordOfUnknownMany(t *testing.T) {
 	assert.LessOrEqual(t, bytes, uint64(slack())*n*most)
 }
 
-// What is announced and does not come costs no more than the answer may have,
-// and what is announced beyond 64 MiB is not believed.
+// A declared length that does not arrive costs no more than the response may have,
+// and a declared length beyond 64 MiB is ignored.
 func TestAllocations_announced(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -101,7 +101,7 @@ func TestAllocations_announced(t *testing.T) {
 			cut := announcing{strings.TrimSuffix(listingOf(100), `],"meta":{}}`), math.MaxInt64}
 			require.NotContains(t, cut.body, "meta")
 			c := newClient(t, inMemoryURL, once(), gateway.WithHTTPClient(&http.Client{Transport: cut}), gateway.WithMaxResponseBytes(int64(tt.limit)))
-			bytes := weighed(func() {
+			bytes := bytesAllocated(func() {
 				_, err := c.CoinNetworks(context.Background())
 				require.Error(t, err)
 			})
@@ -110,7 +110,7 @@ func TestAllocations_announced(t *testing.T) {
 	}
 }
 
-// announcing answers with a body that is said to be longer or shorter than it is.
+// announcing responds with a body whose declared length is not its length.
 type announcing struct {
 	body   string
 	length int64
@@ -137,7 +137,7 @@ func costOfListing(t *testing.T, c *gateway.Client, n int) listingCost {
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&end)
-	runtime.KeepAlive(c) // and the answer that it is given
+	runtime.KeepAlive(c) // and the response
 	runtime.KeepAlive(pairs)
 	require.NoError(t, err)
 	require.Len(t, pairs, n)
@@ -145,9 +145,9 @@ func costOfListing(t *testing.T, c *gateway.Client, n int) listingCost {
 	return listingCost{int(after.Mallocs - before.Mallocs), result, int(after.TotalAlloc-before.TotalAlloc) - result}
 }
 
-// listingOf is an answer with so many pairs, of which 1,000 differ.
+// listingOf is a response with n pairs, of which 1,000 differ.
 func listingOf(n int) string {
-	some := strings.Trim(manyPairs(min(n, 1000)), "[]")
+	some := strings.Trim(recordsJSON(min(n, 1000)), "[]")
 	return enveloped("[" + strings.Repeat(some+",", max(n/1000, 1)-1) + some + "]")
 }
 
@@ -182,7 +182,7 @@ func slack() float64 {
 	return 1
 }
 
-// While a call waits for its answer, no other waits for it.
+// While a call waits for its response, no other call waits for it.
 func TestClient_waitsWithoutALock(t *testing.T) {
 	t.Parallel()
 	const callers = 256
@@ -205,7 +205,8 @@ func TestClient_waitsWithoutALock(t *testing.T) {
 	all.Wait()
 }
 
-// A barrier answers nobody until so many have asked.
+// A barrier is a transport that holds all responses until the missing requests have
+// arrived.
 type barrier struct {
 	mu      sync.Mutex
 	missing int

@@ -26,10 +26,10 @@ func TestClient_Balance_shapes(t *testing.T) {
 		result string
 		want   []gateway.BalanceAmount
 	}{
-		{"an amount, of what was asked for", both, `"250.75"`, onTron},
+		{"an amount of the queried coin and network", both, `"250.75"`, onTron},
 		{"an amount as a number", both, `250.75`, onTron},
 		{"an amount, of a coin", coin, `"250.75"`, usdt},
-		{"an amount, of nothing that anybody named", none, `"250.75"`, unnamed},
+		{"an amount without any name", none, `"250.75"`, unnamed},
 		{"row 70: a negative amount", none, `"-250.75"`, []gateway.BalanceAmount{{Amount: amount.Neg()}}},
 		{"a record, balance", none, `{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}`, onTron},
 		{"a record, amount", none, `{"coinSymbol":"USDT","networkName":"Tron","amount":"250.75"}`, onTron},
@@ -40,11 +40,11 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"a record, coin", none, `{"coin":"USDT","network":"Tron","balance":"250.75"}`, onTron},
 		{"a record, currency", none, `{"currency":"USDT","balance":"250.75"}`, usdt},
 		{"a record, coin and network as records", none, `{"coin":{"symbol":"USDT"},"network":{"name":"Tron"},"balance":"250.75"}`, onTron},
-		{"a record that names nothing is of what was asked for", both, `{"balance":"250.75"}`, onTron},
-		{"a record that names nothing, and nobody else does", none, `{"balance":"250.75"}`, unnamed},
-		{"a record that names itself beats the query", coin, `{"symbol":"BTC","balance":"250.75"}`, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: amount}}},
+		{"a record without names belongs to the queried coin and network", both, `{"balance":"250.75"}`, onTron},
+		{"a record without any name", none, `{"balance":"250.75"}`, unnamed},
+		{"the names in a record take precedence over the query", coin, `{"symbol":"BTC","balance":"250.75"}`, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: amount}}},
 		{"an array of a record", none, `[{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}]`, onTron},
-		{"an array of a record that names nothing is of what was asked for", both, `[{"balance":"250.75"}]`, onTron},
+		{"an array of a record without names belongs to the queried coin and network", both, `[{"balance":"250.75"}]`, onTron},
 		{"an empty array", none, `[]`, []gateway.BalanceAmount{}},
 		{
 			"an array of records", none,
@@ -65,7 +65,7 @@ func TestClient_Balance_shapes(t *testing.T) {
 				{CoinSymbol: "USDT", NetworkName: "Tron", Amount: amount}, {CoinSymbol: "BTC", Amount: decimal.New(5, -1)},
 			},
 		},
-		{"by symbol, on the network that was asked for", both, `{"USDT":"250.75"}`, onTron},
+		{"by symbol, on the queried network", both, `{"USDT":"250.75"}`, onTron},
 		{"an empty map", none, `{}`, []gateway.BalanceAmount{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -145,7 +145,7 @@ type handInvoice struct {
 // A listing has a second floor: validating the same bytes, and no more.
 func BenchmarkCoinNetworks(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000, 50_000} {
-		b.Run(fmt.Sprintf("pairs=%d", n), func(b *testing.B) { benchmarkListing(b, enveloped(manyPairs(n))) })
+		b.Run(fmt.Sprintf("pairs=%d", n), func(b *testing.B) { benchmarkListing(b, enveloped(recordsJSON(n))) })
 	}
 }
 
@@ -249,9 +249,9 @@ func BenchmarkCheckWithdrawal(b *testing.B) {
 }
 
 // Over the loopback the server's share of the time is in both. Each caller has
-// a connection, as long as nobody waits for a lock.
+// a connection, unless callers wait for a lock.
 func BenchmarkLoopback(b *testing.B) {
-	server := httptest.NewServer(answer(http.StatusCreated, enveloped(withdrawalJSON)))
+	server := httptest.NewServer(respond(http.StatusCreated, enveloped(withdrawalJSON)))
 	b.Cleanup(server.Close)
 	for _, callers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("callers=%d/client", callers), func(b *testing.B) {
@@ -279,8 +279,8 @@ func newPool(b *testing.B) *http.Transport {
 	return pool
 }
 
-// measureTogether measures a call that so many callers make at the same time,
-// once they all have a connection.
+// measureTogether measures a call that callers make at the same time, once they all
+// have a connection.
 func measureTogether(b *testing.B, callers int, call func() error) {
 	b.Helper()
 	callTogether(b, callers, 2*callers, call)

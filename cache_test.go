@@ -23,11 +23,11 @@ var errSource = errors.New("the source is down")
 // A source is what a cache of the tests loads from, in a bubble. What it does
 // may be changed while no load is under way.
 type source struct {
-	takes    time.Duration // how long a load takes
-	fails    error
-	panics   any
-	exits    bool // a load ends its goroutine
-	stubborn bool // a load does not heed its context
+	takes         time.Duration // how long a load takes
+	fails         error
+	panics        any
+	exits         bool // a load ends its goroutine
+	uncancellable bool // a load ignores its context
 
 	mu    sync.Mutex
 	loads int
@@ -40,7 +40,7 @@ func (s *source) load(ctx context.Context) (string, error) {
 	value := fmt.Sprintf("value %d", s.loads)
 	s.mu.Unlock()
 	end := ctx.Done()
-	if s.stubborn {
+	if s.uncancellable {
 		end = nil
 	}
 	select {
@@ -109,7 +109,7 @@ func TestCache_Get_oneLoadForAll(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 1000 {
 				wg.Go(func() {
-					pass(time.Duration(i%10) * 100 * time.Millisecond) // some come while the load is under way
+					pass(time.Duration(i%10) * 100 * time.Millisecond) // some arrive during the load
 					got, err := c.Get(t.Context())
 					assert.NoError(t, err)
 					assert.Equal(t, want, got)
@@ -122,7 +122,7 @@ func TestCache_Get_oneLoadForAll(t *testing.T) {
 	})
 }
 
-// Up to which age a value is served without a load, and with one that fails.
+// The ages up to which a value is served without a load, and with one that fails.
 func TestCache_Get_options(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -157,13 +157,13 @@ func TestCache_Get_options(t *testing.T) {
 				assert.Equal(t, 3, s.count())
 				pass(1)
 				assertFails(t, c, errSource, 0)
-				assert.Equal(t, tt.maxStale+1, c.Age(), "it is still held")
+				assert.Equal(t, tt.maxStale+1, c.Age(), "the value is still there")
 			})
 		})
 	}
 }
 
-// A fresh value costs nothing, not even a context that goes on.
+// A fresh value is served without a load, also to a context that has ended.
 func TestCache_Get_fresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestCache_Get_fresh(t *testing.T) {
 		assert.Empty(t, got)
 		require.ErrorIs(t, c.Refresh(over), context.Canceled)
 		synctest.Wait()
-		assert.Equal(t, 1, s.count(), "nothing is loaded for a caller who has gone")
+		assert.Equal(t, 1, s.count(), "nothing is loaded for a context that has ended")
 	})
 }
 
@@ -193,8 +193,8 @@ func TestCache_Get_allocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Get(ctx) }))
 }
 
-// Whoever leaves gets the error of the context, and the others their value,
-// even when it was the first, with whose values the load is made.
+// A caller whose context ends gets its error, and the others get the value, also
+// when it is the first caller, whose context values the load has.
 func TestCache_Get_callersLeave(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -267,8 +267,8 @@ func TestCache_Get_callersLeave(t *testing.T) {
 	}
 }
 
-// Who waits for nobody is not loaded for: the last one who leaves ends the
-// load, and who comes later begins another.
+// When the context of the last waiting caller ends, the load is cancelled, and the
+// next caller starts another.
 func TestCache_Get_lastCallerLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,8 +290,7 @@ func TestCache_Get_lastCallerLeaves(t *testing.T) {
 	})
 }
 
-// A load that nobody waits for any more may bring a value all the same, but not
-// in the place of a later one.
+// The value of an abandoned load is stored, unless a later load has stored one.
 func TestCache_Get_lateValue(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -299,13 +298,13 @@ func TestCache_Get_lateValue(t *testing.T) {
 		takes time.Duration // the second load
 		want  string
 	}{
-		{"it is kept", time.Hour, "value 1"},
+		{"it is stored", time.Hour, "value 1"},
 		{"it does not replace a later one", time.Second, "value 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &source{takes: 10 * time.Second, stubborn: true}
+				s := &source{takes: 10 * time.Second, uncancellable: true}
 				c := gateway.NewCache(s.load, gateway.CacheOptions{})
 				brief, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -313,7 +312,7 @@ func TestCache_Get_lateValue(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 
 				synctest.Wait()
-				s.takes, s.stubborn = tt.takes, false
+				s.takes, s.uncancellable = tt.takes, false
 				brief, cancel = context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				_, _ = c.Get(brief)
@@ -325,11 +324,11 @@ func TestCache_Get_lateValue(t *testing.T) {
 	}
 }
 
-// A load that was given up leaves the next one alone when it ends.
-func TestCache_Refresh_afterOneThatWasGivenUp(t *testing.T) {
+// The end of an abandoned load does not affect the next one.
+func TestCache_Refresh_afterAnAbandonedLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: 10 * time.Second, stubborn: true}
+		s := &source{takes: 10 * time.Second, uncancellable: true}
 		c := gateway.NewCache(s.load, gateway.CacheOptions{})
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -345,11 +344,11 @@ func TestCache_Refresh_afterOneThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// A slowContext takes its time to say whether it has ended: what a goroutine
-// does that is held up before it takes the lock of the cache.
+// A slowContext delays its Err, as for a goroutine that is delayed before it takes
+// the lock of the cache.
 type slowContext struct {
 	context.Context
-	takes []time.Duration // each time it is asked
+	takes []time.Duration // each call of Err
 }
 
 func (c *slowContext) Err() error {
@@ -360,7 +359,7 @@ func (c *slowContext) Err() error {
 	return c.Context.Err()
 }
 
-// So does a caller who leaves it so late that it has ended.
+// Neither does a caller that leaves an abandoned load after its end.
 func TestCache_Get_leavesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -382,7 +381,7 @@ func TestCache_Get_leavesLate(t *testing.T) {
 	})
 }
 
-// A caller who has seen an expired value takes the one that came just then.
+// A caller that has seen an expired value takes one that is stored meanwhile.
 func TestCache_Get_comesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -402,9 +401,9 @@ func TestCache_Get_comesLate(t *testing.T) {
 	})
 }
 
-// A load that its callers have given up does not count as failed, unless they
-// had no more time for it.
-func TestCache_Get_givenUp(t *testing.T) {
+// An abandoned load does not count as failed, unless the deadlines of its callers
+// have passed.
+func TestCache_Get_abandoned(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -468,7 +467,7 @@ func TestCache_Get_pause(t *testing.T) {
 		for range 3 {
 			assertGets(t, c, "value 1", 0)
 		}
-		assert.Equal(t, 6, s.count(), "a load that fails at once puts nothing off")
+		assert.Equal(t, 6, s.count(), "a load that fails at once causes no pause")
 
 		s.fails = nil
 		assertGets(t, c, "value 7", 0)
@@ -555,15 +554,15 @@ func TestCache_Refresh(t *testing.T) {
 			wg.Go(func() { assert.NoError(t, c.Refresh(t.Context())) })
 		}
 		synctest.Wait()
-		assertGets(t, c, "value 1", 0) // it is fresh, so nobody need wait
+		assertGets(t, c, "value 1", 0) // it is fresh, so no caller waits
 		wg.Wait()
 		assertGets(t, c, "value 2", 0)
-		assert.Equal(t, 2, s.count(), "a load under way is shared")
+		assert.Equal(t, 2, s.count(), "a running load is shared")
 	})
 }
 
-// Who asks for a load hears that it failed, though there is an old value, which
-// the others get.
+// Refresh returns the error of its load, although there is an old value, which
+// callers of Get receive.
 func TestCache_Refresh_fails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -573,7 +572,7 @@ func TestCache_Refresh_fails(t *testing.T) {
 		s.takes, s.fails = time.Second, errSource
 		assert.Same(t, errSource, c.Refresh(t.Context()))
 		pass(time.Minute - time.Second - 1)
-		assertGets(t, c, "value 1", 0) // it is as good as it was before
+		assertGets(t, c, "value 1", 0) // it is still fresh
 		assert.Equal(t, 2, s.count())
 
 		pass(1)
@@ -584,7 +583,7 @@ func TestCache_Refresh_fails(t *testing.T) {
 		assert.Equal(t, 3, s.count())
 		assertGets(t, c, "value 1", 0)
 		s.fails = nil
-		require.NoError(t, c.Refresh(t.Context()), "no pause keeps who asks from a load")
+		require.NoError(t, c.Refresh(t.Context()), "a pause does not prevent a refresh")
 		assertGets(t, c, "value 4", 0)
 	})
 }
@@ -594,7 +593,7 @@ func TestCache_Age(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
 		c := gateway.NewCache(s.load, gateway.CacheOptions{})
-		assert.Zero(t, c.Age(), "nothing is held")
+		assert.Zero(t, c.Age(), "there is no value")
 		pass(time.Second)
 		assert.Zero(t, c.Age())
 		require.NoError(t, c.Refresh(t.Context()))
@@ -603,15 +602,15 @@ func TestCache_Age(t *testing.T) {
 		assert.Equal(t, time.Minute, c.Age())
 		s.fails = errSource
 		assertGets(t, c, "value 1", time.Second)
-		assert.Equal(t, time.Minute+time.Second, c.Age(), "a load that fails makes nothing younger")
+		assert.Equal(t, time.Minute+time.Second, c.Age(), "a load that fails does not change the age")
 		s.fails = nil
 		require.NoError(t, c.Refresh(t.Context()))
 		assert.Zero(t, c.Age())
 	})
 }
 
-// What load does to its goroutine reaches everyone who waits, with or without
-// an old value, and nobody else. The cache is then as it was.
+// A panic or Goexit of load reaches all waiting callers, with or without an old
+// value, and no others. The cache is unchanged.
 func TestCache_panics(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -642,11 +641,11 @@ func TestCache_panics(t *testing.T) {
 				wg.Wait()
 				assert.Equal(t, 3, s.count())
 
-				s.stubborn = true
+				s.uncancellable = true
 				brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
 				assert.ErrorIs(t, c.Refresh(brief), context.DeadlineExceeded)
-				pass(time.Second) // there is nobody left to panic
+				pass(time.Second) // no caller is left to panic
 				synctest.Wait()
 				s.panics, s.exits = nil, false
 				assertGets(t, c, "value 5", time.Second)
@@ -695,9 +694,9 @@ func TestCache_arguments(t *testing.T) {
 	})
 }
 
-// Callers who come and go at random, over a source that fails at random, each
-// get a value that is not too old, an error of the load or their own end.
-func TestCache_crowd(t *testing.T) {
+// Callers with random deadlines, over a source that fails at random, each get a value
+// that is not too old, an error of the load or that of their own context.
+func TestCache_randomCallers(t *testing.T) {
 	t.Parallel()
 	const maxStale = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -739,7 +738,7 @@ func TestCache_crowd(t *testing.T) {
 		}
 		wg.Wait()
 		for i := range got {
-			assert.Positive(t, got[i].Load(), "outcome %d was not met", i)
+			assert.Positive(t, got[i].Load(), "outcome %d did not occur", i)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func pairOf(id, coinSymbol, networkName string) string {
 	).Replace(pairJSON)
 }
 
-// listing is the body of an answer with these records.
+// listing is the body of a response with these records.
 func listing(pairs ...string) string { return enveloped("[" + strings.Join(pairs, ",") + "]") }
 
 // bigListing has 5,000 pairs: 1,000 coins, each on 5 networks.
@@ -105,7 +105,7 @@ func TestCatalogSnapshot(t *testing.T) {
 
 func TestCatalogSnapshot_notFound(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, listing(pairOf("a", "BTC", "Bitcoin"), pairOf("b", "ETH", "Ethereum"))))
+	w := serve(t, respond(200, listing(pairOf("a", "BTC", "Bitcoin"), pairOf("b", "ETH", "Ethereum"))))
 	snapshot, err := newClient(t, w.URL).Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
 	require.NoError(t, err)
 	for _, names := range [][2]string{
@@ -133,7 +133,7 @@ func TestCatalogSnapshot_notFound(t *testing.T) {
 }
 
 // What is listed twice is not found under the name that it shares, and the
-// observer hears of the later one.
+// later one is reported to the observer.
 func TestCatalogSnapshot_listedTwice(t *testing.T) {
 	t.Parallel()
 	other := pairOf("z", "ETH", "Ethereum")
@@ -188,8 +188,8 @@ func TestCatalogSnapshot_listedTwice(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var seen witness
-			w := serve(t, answer(200, listing(tt.pairs...)))
+			var seen recorder
+			w := serve(t, respond(200, listing(tt.pairs...)))
 			catalog := newClient(t, w.URL, gateway.WithObserver(&seen)).Catalog(gateway.CacheOptions{})
 			snapshot, err := catalog.Snapshot(t.Context())
 			require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestCatalogSnapshot_listedTwice(t *testing.T) {
 	}
 }
 
-// repeats are what an observer hears of elements that repeat an earlier one.
+// repeats are the drifts that are reported for elements that repeat an earlier one.
 func repeats(elements []int) []gateway.Drift {
 	var drifts []gateway.Drift
 	for _, i := range elements {
@@ -228,12 +228,12 @@ func repeats(elements []int) []gateway.Drift {
 	return drifts
 }
 
-// The observer hears of it in the context of the caller, and not without end.
+// Repeated records are reported with the context of the caller, up to a bound.
 func TestCatalog_observer(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	var seen witness
-	w := serve(t, answer(200, listing(slices.Repeat([]string{pairOf("a", "BTC", "One")}, 100)...)))
+	var seen recorder
+	w := serve(t, respond(200, listing(slices.Repeat([]string{pairOf("a", "BTC", "One")}, 100)...)))
 	catalog := newClient(t, w.URL, gateway.WithObserver(&seen)).Catalog(gateway.CacheOptions{})
 	require.NoError(t, catalog.Refresh(context.WithValue(t.Context(), key{}, "the caller's")))
 
@@ -250,10 +250,10 @@ func TestCatalog_observer(t *testing.T) {
 	}
 }
 
-// A caller who appends to what all share gets a copy.
+// Appending to a shared slice makes a copy.
 func TestCatalogSnapshot_Networks_append(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, listing(pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "BTC", "Three"))))
+	w := serve(t, respond(200, listing(pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "BTC", "Three"))))
 	snapshot, err := newClient(t, w.URL).Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
 	require.NoError(t, err)
 	networks := snapshot.Networks("BTC")
@@ -265,7 +265,7 @@ func TestCatalogSnapshot_Networks_append(t *testing.T) {
 }
 
 func TestCatalogSnapshot_allocatesNothing(t *testing.T) {
-	w := serve(t, answer(200, bigListing()))
+	w := serve(t, respond(200, bigListing()))
 	catalog := newClient(t, w.URL).Catalog(gateway.CacheOptions{TTL: time.Hour})
 	snapshot, err := catalog.Snapshot(t.Context())
 	require.NoError(t, err)
@@ -293,8 +293,9 @@ func TestCatalogSnapshot_allocatesNothing(t *testing.T) {
 func TestCatalog_time(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		good := func() (*http.Response, error) { return reply(200, listing(pairJSON)), nil }
-		p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, good, good, saysStatus(500))
+		good := respondWith(200, listing(pairJSON))
+		p := scriptedClient(t, good, good, respondWith(500, refused("No.")))
+		p.connect(t, once())
 		catalog := p.client.Catalog(gateway.CacheOptions{TTL: time.Minute, MaxStale: time.Hour})
 		assert.Zero(t, catalog.Age())
 		for i, step := range []struct {
@@ -323,9 +324,9 @@ func TestCatalog_time(t *testing.T) {
 	})
 }
 
-// A caller who leaves gets an error of the package, without the key though the
-// cause of the end has it, and the request is ended.
-func TestCatalog_callerLeaves(t *testing.T) {
+// A caller whose context ends gets an error of the package, without the key even if
+// the cause contains it, and the request is cancelled.
+func TestCatalog_contextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		requestEnded := false
@@ -335,12 +336,12 @@ func TestCatalog_callerLeaves(t *testing.T) {
 			return nil, req.Context().Err()
 		}))
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("the holder of %s has gone", canary)) })
+		time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("the session of %s has ended", canary)) })
 		catalog := c.Catalog(gateway.CacheOptions{})
 		snapshot, err := catalog.Snapshot(ctx)
 		assertInvariants(t, snapshot, err)
 		assert.ErrorIs(t, err, context.Canceled)
-		assert.EqualError(t, err, "gateway: cache: wait: context canceled: the holder of [REDACTED] has gone")
+		assert.EqualError(t, err, "gateway: cache: wait: context canceled: the session of [REDACTED] has ended")
 		synctest.Wait()
 		assert.True(t, requestEnded)
 	})
@@ -348,7 +349,7 @@ func TestCatalog_callerLeaves(t *testing.T) {
 
 func TestCatalog_arguments(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, listing(pairJSON)))
+	w := serve(t, respond(200, listing(pairJSON)))
 	c := newClient(t, w.URL)
 	var none *gateway.Client
 	var noContext context.Context
@@ -360,8 +361,8 @@ func TestCatalog_arguments(t *testing.T) {
 	}{
 		{"no client", t.Context(), none.Catalog(gateway.CacheOptions{}), "coin_networks: client: was not made by New"},
 		{"a client that New did not make", t.Context(), new(gateway.Client).Catalog(gateway.CacheOptions{}), "coin_networks: client: was not made by New"},
-		{"no catalogue", t.Context(), nil, "cache: cache: was not made by NewCache or Client.Catalog"},
-		{"a catalogue that Catalog did not make", t.Context(), new(gateway.Catalog), "cache: cache: was not made by NewCache or Client.Catalog"},
+		{"no catalog", t.Context(), nil, "cache: cache: was not made by NewCache or Client.Catalog"},
+		{"a catalog that Catalog did not make", t.Context(), new(gateway.Catalog), "cache: cache: was not made by NewCache or Client.Catalog"},
 		{"bad options", t.Context(), c.Catalog(gateway.CacheOptions{TTL: -1}), "cache: o: TTL and MaxStale must not be negative"},
 		{"no context", noContext, c.Catalog(gateway.CacheOptions{}), "cache: ctx: must not be nil"},
 	} {
@@ -380,7 +381,7 @@ func TestCatalog_arguments(t *testing.T) {
 
 func TestCatalog_showsNoKey(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, listing(pairJSON)))
+	w := serve(t, respond(200, listing(pairJSON)))
 	catalog := newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()).Catalog(gateway.CacheOptions{})
 	snapshot, err := catalog.Snapshot(t.Context())
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// failures are errors as the client returns them, made by the calls that meet
-// them; each with its exact text and all that it matches.
+// failures are errors as the client returns them, each with the transport and the call
+// that cause it, its exact text and all that it matches.
 var failures = []struct {
 	name      string
 	trip      tripper
@@ -33,7 +33,7 @@ var failures = []struct {
 	isTimeout bool
 }{
 	{
-		name: "a refusal with words", trip: statusTrip(404, refused("Not Found")), call: withdrawalCall,
+		name: "a refusal with a message", trip: statusTrip(404, refused("Not Found")), call: withdrawalCall,
 		text:    `gateway: withdrawal: 404: "Not Found"`,
 		matches: []error{gateway.ErrNotFound}, outcome: gateway.OutcomeRejected,
 	},
@@ -43,12 +43,12 @@ var failures = []struct {
 		matches: []error{gateway.ErrMissingAPIKey},
 	},
 	{
-		name: "a refusal for a key, in other words", trip: statusTrip(401, refused("X-API-KEY header is required")), call: withdrawalCall,
+		name: "a refusal for a key, with another message", trip: statusTrip(401, refused("X-API-KEY header is required")), call: withdrawalCall,
 		text:    `gateway: withdrawal: 401: "X-API-KEY header is required"`,
 		matches: []error{gateway.ErrUnauthorized}, outcome: gateway.OutcomeRejected,
 	},
 	{
-		name: "a refusal with words of several lines", trip: statusTrip(409, `{"message":"one\ntwo\u001b[31m","result":[],"meta":{}}`), call: withdrawalCall,
+		name: "a refusal with a message of several lines", trip: statusTrip(409, `{"message":"one\ntwo\u001b[31m","result":[],"meta":{}}`), call: withdrawalCall,
 		text:    `gateway: withdrawal: 409: "one\ntwo\x1b[31m"`,
 		matches: []error{gateway.ErrConflict}, outcome: gateway.OutcomeRejected,
 	},
@@ -87,7 +87,7 @@ var failures = []struct {
 		text: `gateway: withdrawal: 200: "It did not work."`,
 	},
 	{
-		name: "an answer that is not understood", trip: statusTrip(200, "<html>"), call: withdrawalCall,
+		name: "a response that cannot be decoded", trip: statusTrip(200, "<html>"), call: withdrawalCall,
 		text: "gateway: withdrawal: 200: response not understood: ",
 	},
 	{
@@ -146,7 +146,7 @@ var failures = []struct {
 		matches: []error{gateway.ErrNotSent, syscall.ECONNREFUSED}, outcome: gateway.OutcomeNotSent, safe: true,
 	},
 	{
-		name: "an invoice of which the answer is lost", trip: readThen(io.ErrUnexpectedEOF), call: invoiceCall,
+		name: "an invoice whose response is lost", trip: readThen(io.ErrUnexpectedEOF), call: invoiceCall,
 		text: `gateway: create_invoice: outcome unknown: an invoice for order "A-17" may exist, ` +
 			`look it up before sending it again: wait: unexpected EOF`,
 		matches: []error{gateway.ErrOutcomeUnknown},
@@ -179,7 +179,7 @@ var failures = []struct {
 		matches: []error{gateway.ErrOutcomeUnknown},
 	},
 	{
-		name: "an invoice for an order without a name", trip: hangTrip,
+		name: "an invoice without an order identifier", trip: hangTrip,
 		call: func(ctx context.Context, c *gateway.Client) (any, error) { return c.CreateInvoice(ctx, order("")) },
 		text: "gateway: create_invoice: orderId: is required", matches: []error{gateway.ErrInvalidArgument, gateway.ErrNotSent},
 		outcome: gateway.OutcomeNotSent,
@@ -261,7 +261,7 @@ func TestErrors(t *testing.T) {
 }
 
 // assertText asserts the text of an error; one that ends in ": " is how the
-// text begins, before the words of another package.
+// text begins, before the text of another package.
 func assertText(t *testing.T, want string, err error) {
 	t.Helper()
 	if strings.HasSuffix(want, ": ") {
@@ -302,13 +302,13 @@ func TestOutcomeOf(t *testing.T) {
 		{"a zero DecodeError", &gateway.DecodeError{Err: io.EOF}, gateway.OutcomeUnknown, false},
 		{"an ArgumentError", argument, gateway.OutcomeNotSent, false},
 		{"a refusal", refusal, gateway.OutcomeRejected, false},
-		{"a passing refusal", &gateway.APIError{StatusCode: 429}, gateway.OutcomeRejected, true},
+		{"a temporary refusal", &gateway.APIError{StatusCode: 429}, gateway.OutcomeRejected, true},
 		{"an unknown outcome", unknown, gateway.OutcomeUnknown, false},
 		{"an unknown outcome that is wrapped", fmt.Errorf("%w", unknown), gateway.OutcomeUnknown, false},
 		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), gateway.OutcomeRejected, false},
 		{"a refusal joined with an unknown outcome", errors.Join(refusal, unknown), gateway.OutcomeUnknown, false},
 		{"a bad argument joined with an unknown outcome", errors.Join(argument, unknown), gateway.OutcomeUnknown, false},
-		{"a passing refusal joined with an unknown outcome", errors.Join(&gateway.APIError{StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
+		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
 		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
 		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
 		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeUnknown, false},
@@ -324,7 +324,7 @@ func TestOutcomeOf(t *testing.T) {
 func TestOutcome_String(t *testing.T) {
 	t.Parallel()
 	var zero gateway.Outcome
-	assert.Equal(t, gateway.OutcomeUnknown, zero, "the zero value is the safe answer")
+	assert.Equal(t, gateway.OutcomeUnknown, zero, "the zero value is the safe one")
 	for outcome, want := range map[gateway.Outcome]string{
 		gateway.OutcomeUnknown: "unknown", gateway.OutcomeSucceeded: "succeeded",
 		gateway.OutcomeNotSent: "not sent", gateway.OutcomeRejected: "rejected", 9: "Outcome(9)", -1: "Outcome(-1)",
@@ -351,13 +351,13 @@ func TestOutcomeUnknownError(t *testing.T) {
 		var temporary interface{ Temporary() bool }
 		require.ErrorAs(t, err, &temporary)
 		assert.False(t, temporary.Temporary())
-		var answer *gateway.APIError
-		assert.False(t, errors.As(err, &answer))
+		var refusal *gateway.APIError
+		assert.False(t, errors.As(err, &refusal))
 		assert.NotContains(t, err.Error(), "\n")
 	}
 }
 
-// What a network says may have several lines, and the text of an error has one.
+// An error of the network may have several lines; the text of an error has one.
 func TestErrors_OneLine(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("gateway: it\nbroke\r\n\tat once")
@@ -379,7 +379,7 @@ func TestErrors_OneLine(t *testing.T) {
 	}
 }
 
-// Every sentinel is its own, and says whose it is.
+// Every sentinel is distinct and has the prefix of the package.
 func TestSentinels(t *testing.T) {
 	t.Parallel()
 	for i, a := range sentinels {

@@ -192,7 +192,7 @@ func ExampleClient_CreateInvoice() {
 	// 10.50
 }
 
-// The four things that can become of an invoice, each made to happen.
+// The four outcomes of an invoice, each made to happen.
 func ExampleClient_CreateInvoice_outcomes() {
 	gw := gatewaytest.NewServer()
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
@@ -209,7 +209,7 @@ func ExampleClient_CreateInvoice_outcomes() {
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "amount is too small"))
 	create("order-2")
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop()) // the answer is lost
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop()) // the response is lost
 	create("order-3")
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset()) // the request is lost
@@ -251,7 +251,7 @@ func ExampleOutcomeOf() {
 }
 
 // After an unknown outcome the client does not send the order again, until the
-// caller says that there is no invoice.
+// caller states that there is no invoice.
 func ExampleAllowResubmit() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -268,7 +268,7 @@ func ExampleAllowResubmit() {
 	_, err = client.CreateInvoice(ctx, request)
 	fmt.Println(errors.Is(err, gateway.ErrOrderOutcomeUnknown))
 
-	// Somebody has looked: the service has no invoice for the order.
+	// The merchant has looked it up: the service has no invoice for the order.
 	_, err = client.CreateInvoice(ctx, request, gateway.AllowResubmit())
 	fmt.Println(err)
 	// Output:
@@ -308,11 +308,11 @@ func ExampleInvoice_Decode() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var answer struct {
+	var result struct {
 		Price decimal.Decimal `json:"price"`
 	}
-	err = invoice.Decode(&answer)
-	fmt.Println(answer.Price.StringFixed(2), err)
+	err = invoice.Decode(&result)
+	fmt.Println(result.Price.StringFixed(2), err)
 	// Output: 10.50 <nil>
 }
 
@@ -461,7 +461,7 @@ func ExampleSafeToRetry() {
 	// an invoice after 502: false
 }
 
-// What a program does about the error of any call.
+// How a program handles the error of any call.
 func Example_errors() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -479,12 +479,12 @@ func Example_errors() {
 	case gateway.SafeToRetry(err):
 		fmt.Println("try again later:", err)
 	default:
-		fmt.Println("tell somebody:", err)
+		fmt.Println("report it:", err)
 	}
 	// Output: check the key: gateway: balance: 401: "the key has expired"
 }
 
-// A test of what a program does when the answer to an invoice is lost.
+// A test of what a program does when the response to an invoice is lost.
 func Example_testing() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

@@ -56,7 +56,7 @@ func ExampleCache_Get() {
 	// the value of load 1 <nil>
 }
 
-// A refresh that fails leaves the value that is held.
+// A refresh that fails does not change the value.
 func ExampleCache_Refresh() {
 	var down error
 	cache := gateway.NewCache(func(context.Context) (string, error) {
@@ -77,7 +77,7 @@ func ExampleCache_Age() {
 	cache := gateway.NewCache(func(context.Context) (string, error) {
 		return "a value", nil
 	}, gateway.CacheOptions{})
-	fmt.Println(cache.Age()) // nothing is held
+	fmt.Println(cache.Age()) // there is no value yet
 
 	if err := cache.Refresh(context.Background()); err != nil {
 		log.Fatal(err)
@@ -143,7 +143,7 @@ func ExampleCatalog_Age() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	catalog := connect(gw).Catalog(gateway.CacheOptions{})
-	fmt.Println(catalog.Age()) // nothing is held
+	fmt.Println(catalog.Age()) // there is no value yet
 
 	if err := catalog.Refresh(context.Background()); err != nil {
 		log.Fatal(err)
@@ -154,7 +154,7 @@ func ExampleCatalog_Age() {
 	// Output: 0s
 }
 
-// snapshotOf returns the catalogue of a stand-in.
+// snapshotOf returns the catalog of a stand-in.
 func snapshotOf(gw *gatewaytest.Server) *gateway.CatalogSnapshot {
 	snapshot, err := connect(gw).Catalog(gateway.CacheOptions{}).Snapshot(context.Background())
 	if err != nil {
@@ -250,7 +250,7 @@ func ExampleCoinNetwork_CheckPayment() {
 	fmt.Println(pair.CheckPayment(decimal.RequireFromString("1")))
 	fmt.Println(pair.CheckPayment(decimal.RequireFromString("1.2345678")))
 
-	pair.Depositable = false // as the service says of pairs that take no payment
+	pair.Depositable = false // as in the listing for pairs that accept no payment
 	fmt.Println(pair.CheckPayment(decimal.RequireFromString("1")))
 	// Output:
 	// <nil>
@@ -270,7 +270,7 @@ func ExampleCoinNetwork_NetWithdrawal() {
 	net, err := pair.NetWithdrawal(decimal.RequireFromString("25.50"))
 	fmt.Println(net, err)
 
-	pair.WithdrawalFee = decimal.RequireFromString("30") // as on a busy day
+	pair.WithdrawalFee = decimal.RequireFromString("30") // as when the network is congested
 	net, err = pair.NetWithdrawal(decimal.RequireFromString("25.50"))
 	fmt.Println(net, err)
 	// Output:
@@ -278,8 +278,8 @@ func ExampleCoinNetwork_NetWithdrawal() {
 	// 0 gateway: withdrawalFee: 25.5 is not above 30; the nearest amount that passes is 30.000001
 }
 
-// metrics counts what a client does. Published with expvar.Publish, it stands
-// at /debug/vars.
+// metrics counts what a client does. Published with expvar.Publish, it is
+// served at /debug/vars.
 type metrics struct {
 	*expvar.Map
 }
@@ -317,7 +317,7 @@ func ExampleWithObserver() {
 	// Output: {"balance": 2, "balance_failed": 1, "balance_retried": 1, "drift": 1}
 }
 
-// The logger says what the client does, and nothing that must not be in a log.
+// The logger records what the client does, and never the key.
 func ExampleWithLogger() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -334,7 +334,7 @@ func ExampleWithLogger() {
 	// Output: level=WARN msg="gateway: drift" operation=withdrawal kind="unknown status" pointer=/result/status
 }
 
-// withoutTimes leaves the times out of a log, for the sake of the example.
+// withoutTimes removes the times from a log, so that the output is always the same.
 func withoutTimes(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindDuration {
 		return slog.Attr{}
@@ -342,29 +342,29 @@ func withoutTimes(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// A pacer lets requests through at a steady rate. A request whose context ends
-// while it waits is not sent.
-type pacer struct {
+// A rateLimiter sends requests at a steady rate. A request whose context ends while it
+// waits is not sent.
+type rateLimiter struct {
 	next  http.RoundTripper
 	every *time.Ticker
 }
 
-func (p *pacer) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	select {
-	case <-p.every.C:
-		return p.next.RoundTrip(req)
+	case <-l.every.C:
+		return l.next.RoundTrip(req)
 	case <-req.Context().Done():
 		return nil, req.Context().Err()
 	}
 }
 
-// A rate limit is a RoundTripper. It is also asked for retries, and what it
-// holds back until the caller leaves was not sent.
+// A rate limit is a RoundTripper. It applies to retries too, and a request that it
+// holds until the context ends was not sent.
 func ExampleWithHTTPClient_rateLimit() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
-	limit := &pacer{next: gw.Transport(), every: time.NewTicker(time.Millisecond)}
+	limit := &rateLimiter{next: gw.Transport(), every: time.NewTicker(time.Millisecond)}
 	defer limit.every.Stop()
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: limit}))
 	if err != nil {
@@ -386,7 +386,7 @@ func ExampleWithHTTPClient_rateLimit() {
 var errOpen = errors.New("the circuit is open")
 
 // A breaker refuses requests after three failures in a row. A real one would
-// let one through now and then.
+// allow a request from time to time.
 type breaker struct {
 	next     http.RoundTripper
 	failures atomic.Int64
@@ -405,8 +405,8 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A circuit breaker is a RoundTripper. Its refusal is final, so it is not tried
-// again, and of an invoice it is proved that nothing was sent.
+// A circuit breaker is a RoundTripper. Its error is final, so the call is not retried,
+// and for an invoice it is proved that nothing was sent.
 func ExampleWithHTTPClient_circuitBreaker() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -432,7 +432,7 @@ func ExampleWithHTTPClient_circuitBreaker() {
 	// requests: 3
 }
 
-// A RoundTripper learns from the context what a request is for.
+// A RoundTripper finds the operation of a request in its context.
 func ExampleOperationFromContext() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -452,8 +452,8 @@ func ExampleOperationFromContext() {
 	// span: coin_network_by_symbol
 }
 
-// A key that changes is read when it is needed: here from a file that somebody
-// else writes.
+// A key that changes is read when it is needed: here from a file that another
+// program writes.
 func ExampleWithAPIKeySource() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -483,7 +483,7 @@ func ExampleWithAPIKeySource() {
 	// now there is one: true
 }
 
-// In a program the variables are set by whoever runs it.
+// The variables are normally set by the environment of the program.
 func ExampleFromEnv() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

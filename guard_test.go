@@ -17,19 +17,19 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Of a thousand that create an invoice for one order, one is sent. The server
-// holds its answer back until the others are home.
+// Of a thousand concurrent calls that create an invoice for one order, one is sent.
+// The server holds its response until the others have returned.
 func TestOrderGuard_SameOrderAtOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("row 60: 1,000 for one order", func(t *testing.T) {
 		t.Parallel()
 		const callers = 1000
-		home := make(chan struct{}, callers)
+		returned := make(chan struct{}, callers)
 		w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 			for range callers - 1 {
-				<-home
+				<-returned
 			}
-			answer(200, enveloped(invoiceJSON))(rw, r)
+			respond(200, enveloped(invoiceJSON))(rw, r)
 		})
 		c := newClient(t, w.URL)
 		var created, refused atomic.Int32
@@ -44,7 +44,7 @@ func TestOrderGuard_SameOrderAtOnce(t *testing.T) {
 				if errors.Is(err, gateway.ErrOrderInFlight) && errors.Is(err, gateway.ErrNotSent) && got == nil {
 					refused.Add(1)
 				}
-				home <- struct{}{}
+				returned <- struct{}{}
 			})
 		}
 		all.Wait()
@@ -54,10 +54,10 @@ func TestOrderGuard_SameOrderAtOnce(t *testing.T) {
 	})
 }
 
-// Other orders are not held up.
+// Other orders do not wait.
 func TestOrderGuard_OtherOrders(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(invoiceJSON)))
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
 	c := newClient(t, w.URL)
 	var all sync.WaitGroup
 	for i := range 50 {
@@ -70,11 +70,11 @@ func TestOrderGuard_OtherOrders(t *testing.T) {
 	assert.Len(t, w.Requests(), 50)
 }
 
-// What the guard says after each outcome of the invoices before.
+// What the guard allows after each outcome of the previous invoices.
 func TestOrderGuard_Memory(t *testing.T) {
 	t.Parallel()
 	type step struct {
-		trip     func() (*http.Response, error) // nil for a call that must not come so far
+		trip     func() (*http.Response, error) // nil for a call that must not be sent
 		resubmit bool
 		want     error // nil for a success
 	}
@@ -86,7 +86,7 @@ func TestOrderGuard_Memory(t *testing.T) {
 		steps []step
 	}{
 		{"a success frees the order", []step{{trip: good}, {trip: good}}},
-		{"a refusal by the service frees it", []step{{trip: saysStatus(409), want: gateway.ErrConflict}, {trip: good}}},
+		{"a refusal by the service frees it", []step{{trip: respondWith(409, refused("No.")), want: gateway.ErrConflict}, {trip: good}}},
 		{"an invoice that was not sent frees it", []step{{trip: breaker, want: gateway.ErrNotSent}, {trip: good}}},
 		{
 			"an unknown outcome holds it",
@@ -100,7 +100,7 @@ func TestOrderGuard_Memory(t *testing.T) {
 			"a resubmission that is refused leaves it unknown",
 			[]step{
 				{trip: cut, want: gateway.ErrOutcomeUnknown},
-				{trip: saysStatus(400), resubmit: true, want: &gateway.APIError{}},
+				{trip: respondWith(400, refused("No.")), resubmit: true, want: &gateway.APIError{}},
 				{want: gateway.ErrOrderOutcomeUnknown},
 			},
 		},
@@ -115,8 +115,8 @@ func TestOrderGuard_Memory(t *testing.T) {
 		{
 			"a resubmission that is unknown too leaves it unknown",
 			[]step{
-				{trip: saysStatus(500), want: gateway.ErrOutcomeUnknown},
-				{trip: saysStatus(504), resubmit: true, want: gateway.ErrOutcomeUnknown},
+				{trip: respondWith(500, refused("No.")), want: gateway.ErrOutcomeUnknown},
+				{trip: respondWith(504, refused("No.")), resubmit: true, want: gateway.ErrOutcomeUnknown},
 				{want: gateway.ErrOrderOutcomeUnknown},
 			},
 		},
@@ -130,11 +130,11 @@ func TestOrderGuard_Memory(t *testing.T) {
 					if trip == nil {
 						return nil, errors.New("this invoice must not be sent")
 					}
-					answer, err := trip()
+					response, err := trip()
 					if !errors.Is(err, errBreaker) {
 						drain(req)
 					}
-					return answer, err
+					return response, err
 				}),
 			}))
 			for i, s := range tt.steps {
@@ -153,31 +153,31 @@ func TestOrderGuard_Memory(t *testing.T) {
 
 var errBreaker = errors.New("circuit breaker is open")
 
-func assertStep(t *testing.T, number int, want error, held bool, err error) {
+func assertStep(t *testing.T, number int, want error, byGuard bool, err error) {
 	t.Helper()
-	var answer *gateway.APIError
+	var refusal *gateway.APIError
 	switch {
 	case want == nil:
 		assert.NoError(t, err, "step %d", number)
-	case errors.As(want, &answer):
-		assert.ErrorAs(t, err, &answer, "step %d", number)
+	case errors.As(want, &refusal):
+		assert.ErrorAs(t, err, &refusal, "step %d", number)
 	default:
 		assert.ErrorIs(t, err, want, "step %d", number)
 	}
-	if !held {
+	if !byGuard {
 		return
 	}
-	var refusal *gateway.ArgumentError
-	assert.ErrorAs(t, err, &refusal, "step %d", number)
+	var argument *gateway.ArgumentError
+	assert.ErrorAs(t, err, &argument, "step %d", number)
 	assert.ErrorIs(t, err, gateway.ErrNotSent)
 	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err), "of this call")
 	assert.False(t, gateway.SafeToRetry(err))
 }
 
-// The guard of one client knows nothing of another's.
-func TestOrderGuard_IsOfOneClient(t *testing.T) {
+// The guards of two clients are independent.
+func TestOrderGuard_BelongsToOneClient(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(500, ""))
+	w := serve(t, respond(500, ""))
 	for range 3 {
 		_, err := newClient(t, w.URL).CreateInvoice(t.Context(), order("A-17"))
 		assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -187,7 +187,7 @@ func TestOrderGuard_IsOfOneClient(t *testing.T) {
 
 func TestOrderGuard_TurnedOff(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(500, ""))
+	w := serve(t, respond(500, ""))
 	c := newClient(t, w.URL, gateway.WithOrderGuard(nil))
 	for range 3 {
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
@@ -196,8 +196,8 @@ func TestOrderGuard_TurnedOff(t *testing.T) {
 	assert.Len(t, w.Requests(), 3, "each is sent, and once")
 }
 
-// A notary is a guard that keeps what it is told.
-type notary struct {
+// A recordingGuard is a guard that records its calls.
+type recordingGuard struct {
 	refuse error
 
 	mu    sync.Mutex
@@ -208,30 +208,30 @@ type notary struct {
 	value []any
 }
 
-type notaryKey struct{}
+type guardContextKey struct{}
 
-func (n *notary) Begin(_ context.Context, orderID string, resubmit bool) error {
+func (n *recordingGuard) Begin(_ context.Context, orderID string, resubmit bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.begun = append(n.begun, fmt.Sprint(orderID, " ", resubmit))
 	return n.refuse
 }
 
-func (n *notary) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
+func (n *recordingGuard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = append(n.ended, fmt.Sprint(orderID, " ", outcome))
 	n.state = append(n.state, ctx.Err())
-	n.value = append(n.value, ctx.Value(notaryKey{}))
+	n.value = append(n.value, ctx.Value(guardContextKey{}))
 	if deadline, ok := ctx.Deadline(); ok {
 		n.left = append(n.left, time.Until(deadline))
 	}
 	return errors.New("what End returns changes nothing")
 }
 
-// A guard of the caller is told every outcome once, with a context that lives
-// though the caller's has ended.
-func TestOrderGuard_IsToldEveryOutcome(t *testing.T) {
+// End is called once with every outcome, with a context that has not ended although
+// the caller's has.
+func TestOrderGuard_EndReceivesEveryOutcome(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -240,15 +240,15 @@ func TestOrderGuard_IsToldEveryOutcome(t *testing.T) {
 	}{
 		{"a success", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil }, "succeeded"},
 		{"a refusal", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil }, "rejected"},
-		{"an answer of 500", func(func()) (*http.Response, error) { return reply(500, ""), nil }, "unknown"},
-		{"an answer that is not understood", func(func()) (*http.Response, error) { return reply(200, "<html>"), nil }, "unknown"},
+		{"a response of 500", func(func()) (*http.Response, error) { return reply(500, ""), nil }, "unknown"},
+		{"a response that cannot be decoded", func(func()) (*http.Response, error) { return reply(200, "<html>"), nil }, "unknown"},
 		{
 			"the caller cancels while waiting",
 			func(cancel func()) (*http.Response, error) { cancel(); return nil, context.Canceled },
 			"unknown",
 		},
 		{
-			"the caller cancels when the answer is there",
+			"the caller cancels when the response has arrived",
 			func(cancel func()) (*http.Response, error) {
 				cancel()
 				return reply(200, enveloped(invoiceJSON)), nil
@@ -259,8 +259,8 @@ func TestOrderGuard_IsToldEveryOutcome(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), notaryKey{}, "kept"))
-				n := &notary{}
+				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), guardContextKey{}, "the caller's"))
+				n := &recordingGuard{}
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
 					return tt.trip(cancel)
 				}))
@@ -270,19 +270,19 @@ func TestOrderGuard_IsToldEveryOutcome(t *testing.T) {
 					assert.Equal(t, tt.want, gateway.OutcomeOf(err).String())
 				}
 				assert.Equal(t, []string{"A-17 true"}, n.begun)
-				assert.Equal(t, []string{"A-17 " + gateway.OutcomeOf(err).String()}, n.ended, "what the call says is what the guard is told")
-				assert.Equal(t, []error{nil}, n.state, "the context of End lives")
-				assert.Equal(t, []time.Duration{10 * time.Second}, n.left, "and not for ever")
-				assert.Equal(t, []any{"kept"}, n.value, "and has the caller's values")
+				assert.Equal(t, []string{"A-17 " + gateway.OutcomeOf(err).String()}, n.ended, "End receives the outcome of the call")
+				assert.Equal(t, []error{nil}, n.state, "the context of End has not ended")
+				assert.Equal(t, []time.Duration{10 * time.Second}, n.left, "and has a deadline")
+				assert.Equal(t, []any{"the caller's"}, n.value, "and has the caller's values")
 				cancel()
 			})
 		})
 	}
 }
 
-func TestOrderGuard_IsToldOfWhatWasNotSent(t *testing.T) {
+func TestOrderGuard_EndReceivesNotSent(t *testing.T) {
 	t.Parallel()
-	n := &notary{}
+	n := &recordingGuard{}
 	c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithHTTPClient(&http.Client{
 		Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errBreaker }),
 	}))
@@ -292,10 +292,10 @@ func TestOrderGuard_IsToldOfWhatWasNotSent(t *testing.T) {
 	assert.Equal(t, []string{"A-17 not sent"}, n.ended)
 }
 
-// A panic of the transport is told as unknown.
-func TestOrderGuard_IsToldOfAPanic(t *testing.T) {
+// After a panic of the transport the outcome is unknown.
+func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
 	t.Parallel()
-	n := &notary{}
+	n := &recordingGuard{}
 	c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
 		panic("of the transport")
 	}))
@@ -303,11 +303,11 @@ func TestOrderGuard_IsToldOfAPanic(t *testing.T) {
 	assert.Equal(t, []string{"A-17 unknown"}, n.ended)
 }
 
-// The guard is not asked about what the client itself refuses, nor about reads.
-func TestOrderGuard_IsNotAskedInVain(t *testing.T) {
+// The guard is not called for what the client itself refuses, nor for reads.
+func TestOrderGuard_IsNotCalledNeedlessly(t *testing.T) {
 	t.Parallel()
-	n := &notary{}
-	w := serve(t, answer(404, ""))
+	n := &recordingGuard{}
+	w := serve(t, respond(404, ""))
 	c := newClient(t, w.URL, gateway.WithOrderGuard(n))
 	_, err := c.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: "A-17"})
 	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
@@ -330,12 +330,11 @@ type databaseError struct{ table string }
 
 func (e *databaseError) Error() string { return "relation " + e.table + " is locked" }
 
-// A guard that can not answer stops the invoice: nothing is sent, and its
-// error is kept.
-func TestOrderGuard_IsDown(t *testing.T) {
+// An error of the guard stops the invoice: nothing is sent, and the error is wrapped.
+func TestOrderGuard_BeginFails(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(invoiceJSON)))
-	n := &notary{refuse: fmt.Errorf("guard: %w", &databaseError{"orders"})}
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
+	n := &recordingGuard{refuse: fmt.Errorf("guard: %w", &databaseError{"orders"})}
 	got, err := newClient(t, w.URL, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
 	assertInvariants(t, got, err)
 	assert.ErrorIs(t, err, gateway.ErrNotSent)
@@ -347,16 +346,16 @@ func TestOrderGuard_IsDown(t *testing.T) {
 	var down *databaseError
 	require.ErrorAs(t, err, &down)
 	assert.Equal(t, "orders", down.table)
-	assert.Empty(t, n.ended, "what was not let through does not end")
+	assert.Empty(t, n.ended, "End is not called without a successful Begin")
 	assert.Empty(t, w.Requests())
 }
 
-// A guard may say more than the sentinels do.
-func TestOrderGuard_RefusesInItsOwnWords(t *testing.T) {
+// The error of a guard may wrap more than the sentinels.
+func TestOrderGuard_RefusesWithADetail(t *testing.T) {
 	t.Parallel()
 	for _, sentinel := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderOutcomeUnknown} {
-		w := serve(t, answer(200, enveloped(invoiceJSON)))
-		n := &notary{refuse: fmt.Errorf("%w: %w", sentinel, &databaseError{"orders"})}
+		w := serve(t, respond(200, enveloped(invoiceJSON)))
+		n := &recordingGuard{refuse: fmt.Errorf("%w: %w", sentinel, &databaseError{"orders"})}
 		got, err := newClient(t, w.URL, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
 		assertInvariants(t, got, err)
 		assert.ErrorIs(t, err, sentinel)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ import (
 	"github.com/cryptogw/gateway/internal/everycall"
 )
 
-// canary is the key of every test client. No text may ever hold it.
+// canary is the key of every test client. No text may ever contain it.
 const canary = "CANARY-5f1d8e0b7a64c932"
 
 // prefix is a path in front of every route, so that a path that forgets the
@@ -83,7 +84,7 @@ func subjects() (all []subject) {
 // order is a valid invoice request for an order.
 func order(id string) gateway.InvoiceRequest { return everycall.Order(id) }
 
-// A wire is a server that counts and keeps what it is sent.
+// A wire is a server that records the requests it receives.
 type wire struct {
 	URL string // with prefix
 
@@ -98,8 +99,7 @@ type received struct {
 	Body           string
 }
 
-// serve starts a server that answers with handler after it has read the whole
-// request.
+// serve starts a server that calls handler after it has read the whole request.
 func serve(t testing.TB, handler http.HandlerFunc) *wire {
 	t.Helper()
 	w := &wire{}
@@ -124,8 +124,8 @@ func (w *wire) Requests() []received {
 	return append([]received(nil), w.requests...)
 }
 
-// answer answers every request alike.
-func answer(status int, body string) http.HandlerFunc {
+// respond sends the same response to every request.
+func respond(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -162,6 +162,59 @@ func newClient(t testing.TB, url string, opts ...gateway.Option) *gateway.Client
 	return c
 }
 
+// A scripted is a client for a bubble, whose transport has a response for each request
+// and notes the time of it.
+type scripted struct {
+	client    *gateway.Client
+	transport gateway.Option
+	begun     time.Time
+	at        []time.Time // of the requests
+}
+
+// scriptedClient makes a client whose n-th request, from 0, has the response responses[n];
+// those after the last have the last.
+func scriptedClient(t *testing.T, responses ...func() (*http.Response, error)) *scripted {
+	t.Helper()
+	s := &scripted{begun: time.Now()}
+	s.transport = through(func(*http.Request) (*http.Response, error) {
+		s.at = append(s.at, time.Now())
+		return responses[min(len(s.at), len(responses))-1]()
+	})
+	s.connect(t)
+	return s
+}
+
+// connect makes the client again, with options.
+func (s *scripted) connect(t *testing.T, opts ...gateway.Option) {
+	t.Helper()
+	s.client = newClient(t, "http://localhost", append(opts, s.transport)...)
+}
+
+// respondWith makes a response, new each time.
+func respondWith(status int, body string, headers ...string) func() (*http.Response, error) {
+	return func() (*http.Response, error) { return reply(status, body, headers...), nil }
+}
+
+// recordsJSON is an array of n records as in a real listing: 40 coins on 12 networks,
+// repeated, with identifiers of their own and a few fees.
+func recordsJSON(n int) string {
+	var all strings.Builder
+	for i := range n {
+		if i > 0 {
+			all.WriteByte(',')
+		}
+		coin, network := fmt.Sprintf("c%d", i%40), fmt.Sprintf("n%d", i/40%12)
+		all.WriteString(strings.NewReplacer(
+			pairID, fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i),
+			`"1.5"`, fmt.Sprintf(`"%d.5"`, i%7),
+			"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2"+network,
+			"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44", "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3"+coin,
+			"Tron (TRC20)", "Network "+network, "USDT", strings.ToUpper(coin),
+		).Replace(pairJSON))
+	}
+	return "[" + all.String() + "]"
+}
+
 // once turns retries off.
 func once() gateway.Option { return gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}) }
 
@@ -177,7 +230,7 @@ func assertInvariants(t testing.TB, result any, err error) {
 	assert.True(t, isZero(result), "an error comes with the zero result, not %v", result)
 	assertKnownError(t, err)
 	assert.NotContains(t, err.Error(), "\n", "an error is one line")
-	assert.True(t, strings.HasPrefix(err.Error(), "gateway: "), "an error says whose it is: %s", err)
+	assert.True(t, strings.HasPrefix(err.Error(), "gateway: "), "an error has the prefix of the package: %s", err)
 	assertNoKey(t, err)
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		assertNoKey(t, inner)
@@ -223,14 +276,23 @@ func assertNoKey(t testing.TB, v any) {
 	}
 }
 
-// quiet is a log that nobody reads.
+// quiet is a log that discards everything.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// weighed is how many bytes the whole program allocates while a function runs.
-func weighed(f func()) uint64 {
+// bytesAllocated is how many bytes the whole program allocates while a function runs.
+func bytesAllocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// Other names of the helpers, for tests that still use them.
+var (
+	answer  = respond
+	weighed = bytesAllocated
+	sourced = clientWithKeySource
+)
+
+type notary = recordingGuard

@@ -19,8 +19,8 @@ func createdInvoice(t testing.TB, result string) *gateway.Invoice {
 	return got
 }
 
-// The body is not shown by the interface: whatever it is, it is kept byte for
-// byte, and nothing is guessed.
+// The result of a created invoice is undocumented: it is returned byte for byte, and
+// not interpreted.
 func TestClient_CreateInvoice_raw(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
@@ -43,8 +43,8 @@ func TestClient_CreateInvoice_raw(t *testing.T) {
 	}
 }
 
-// An answer of 2xx that is no envelope, or an envelope that says no, leaves it
-// open whether there is an invoice.
+// After a 2xx response that is not an envelope, or is an error envelope, the outcome is
+// unknown.
 func TestClient_CreateInvoice_unreadable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body string }{
@@ -53,14 +53,14 @@ func TestClient_CreateInvoice_unreadable(t *testing.T) {
 		{"row 57: half a body", `{"message":"Operation was successful.","result":{"inv`},
 		{"row 60: null for a result", enveloped("null")},
 		{"row 83: a page", "<html></html>"},
-		{"a result that says nothing, and another message", `{"message":"Order exists","result":{}}`},
+		{"an empty result, and another message", `{"message":"Order exists","result":{}}`},
 		{"a result that is no record, and another message", `{"message":"Order exists","result":false}`},
 		{"an error envelope", refused("Price is too small")},
 		{"an error envelope without a message", `{"result":[]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(200, tt.body))
+			w := serve(t, respond(200, tt.body))
 			got, err := newClient(t, w.URL).CreateInvoice(t.Context(), order("A-17"))
 			assertInvariants(t, got, err)
 			var unknown *gateway.OutcomeUnknownError
@@ -145,19 +145,19 @@ func TestInvoice_Text_otherShapes(t *testing.T) {
 
 func TestInvoice_Decode(t *testing.T) {
 	t.Parallel()
-	type answer struct {
+	type result struct {
 		InvoiceID string      `json:"invoiceId"`
 		Total     json.Number `json:"-"`
 	}
 	t.Run("into the caller's struct", func(t *testing.T) {
 		t.Parallel()
-		var into answer
+		var into result
 		require.NoError(t, createdInvoice(t, `{"invoiceId":"inv-1","more":1}`).Decode(&into))
 		assert.Equal(t, "inv-1", into.InvoiceID)
 	})
 	t.Run("names match exactly", func(t *testing.T) {
 		t.Parallel()
-		var into answer
+		var into result
 		require.NoError(t, createdInvoice(t, `{"INVOICEID":"inv-1"}`).Decode(&into))
 		assert.Empty(t, into.InvoiceID)
 	})
@@ -172,10 +172,10 @@ func TestInvoice_Decode(t *testing.T) {
 		invoice *gateway.Invoice
 		into    any
 	}{
-		{"of another type", createdInvoice(t, `{"invoiceId":1}`), &answer{}},
-		{"into what is no pointer", createdInvoice(t, invoiceJSON), answer{}},
+		{"of another type", createdInvoice(t, `{"invoiceId":1}`), &result{}},
+		{"into what is no pointer", createdInvoice(t, invoiceJSON), result{}},
 		{"into nil", createdInvoice(t, invoiceJSON), nil},
-		{"of nothing", &gateway.Invoice{OrderID: "A-17"}, &answer{}},
+		{"of nothing", &gateway.Invoice{OrderID: "A-17"}, &result{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestInvoice_Decode(t *testing.T) {
 	}
 }
 
-// An invoice prints and encodes its answer as JSON, not as bytes.
+// An invoice prints and encodes its result as JSON, not as bytes.
 func TestInvoice_encodes(t *testing.T) {
 	t.Parallel()
 	encoded, err := json.Marshal(createdInvoice(t, invoiceJSON))

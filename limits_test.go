@@ -79,8 +79,8 @@ func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
 		{"a place too many is rounded down", plainPair(), "12.344", "coin.precision", "2", "12.34"},
 		{"a place too many is rounded up", plainPair(), "12.346", "coin.precision", "2", "12.35"},
 		{"of two that are as near the greater is named", plainPair(), "12.345", "coin.precision", "2", "12.35"},
-		{"precision comes before the least, and the nearest heeds both", plainPair(), "0.001", "coin.precision", "2", "10"},
-		{"precision comes before the most, and the nearest heeds both", plainPair(), "5000.001", "coin.precision", "2", "1000"},
+		{"precision comes before the least, and the nearest satisfies both", plainPair(), "0.001", "coin.precision", "2", "10"},
+		{"precision comes before the most, and the nearest satisfies both", plainPair(), "5000.001", "coin.precision", "2", "1000"},
 		{"a least with more places than the precision is rounded up", limitedPair(2, "10.001", "", ""), "10", "minWithdraw", "10.001", "10.01"},
 		{"a most with more places than the precision is rounded down", limitedPair(2, "", "999.999", ""), "1000", "maxWithdraw", "999.999", "999.99"},
 		{"between two neighbours that are both outside nothing passes", limitedPair(2, "10.001", "10.009", ""), "10", "minWithdraw", "10.001", ""},
@@ -148,7 +148,7 @@ func TestCoinNetwork_CheckPayment(t *testing.T) {
 		{"the limits of a withdrawal do not count", limitedPair(2, "100", "1", "500"), "5", "", "", ""},
 		{"one unit below the least does not pass", plainPair(), "4.99", "coin.minAmount", "5", "5"},
 		{"a place too many is rounded to the nearest", plainPair(), "7.005", "coin.precision", "2", "7.01"},
-		{"precision comes first, and the nearest heeds both", plainPair(), "4.999", "coin.precision", "2", "5"},
+		{"precision comes first, and the nearest satisfies both", plainPair(), "4.999", "coin.precision", "2", "5"},
 		{"a least with more places than the precision is rounded up", withMinimum(2, "0.00100000"), "0.001", "coin.precision", "2", "0.01"},
 		{"a least that no amount has lets nothing pass", withMinimum(2, "1e64"), "7", "coin.minAmount", "1e64", ""},
 	} {
@@ -190,8 +190,8 @@ func TestCoinNetwork_NetWithdrawal(t *testing.T) {
 			limitedPair(30, "", "1e60", strings.Repeat("9", 40)+"."+strings.Repeat("9", 30)), "20", "",
 			"withdrawalFee", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30), "1" + strings.Repeat("0", 40),
 		},
-		{"the least comes before the fee, and the nearest heeds both", limitedPair(2, "", "", "15"), "5", "", "minWithdraw", "10", "15.01"},
-		{"precision comes before the fee, and the nearest heeds both", limitedPair(2, "", "", "15"), "12.001", "", "coin.precision", "2", "15.01"},
+		{"the least comes before the fee, and the nearest satisfies both", limitedPair(2, "", "", "15"), "5", "", "minWithdraw", "10", "15.01"},
+		{"precision comes before the fee, and the nearest satisfies both", limitedPair(2, "", "", "15"), "12.001", "", "coin.precision", "2", "15.01"},
 		{"the most comes before the fee", limitedPair(2, "", "", "15"), "1001", "", "maxWithdraw", "1000", "1000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestLimitError_text(t *testing.T) {
 }
 
 // The switches of the decimal package are the whole program's: neither a check
-// nor the text of an error heeds them. This test is not parallel.
+// nor the text of an error depends on them. This test is not parallel.
 func TestLimitError_decimalSwitches(t *testing.T) {
 	p := plainPair()
 	defer restoreDecimal()()
@@ -403,7 +403,7 @@ func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Deci
 	require.ErrorAs(t, err, &refusal)
 	nearest := refusal.Nearest
 	if nearest.Valid {
-		require.NoError(t, check(nearest.Decimal), "%s is said to pass", nearest.Decimal)
+		require.NoError(t, check(nearest.Decimal), "%s is named as valid", nearest.Decimal)
 		require.LessOrEqual(t, -int(nearest.Decimal.Exponent()), p.Coin.Precision, "the places of %s", nearest.Decimal)
 	}
 	for places := range int32(min(p.Coin.Precision, 30) + 1) {
@@ -414,7 +414,7 @@ func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Deci
 				if other.Sign() <= 0 || check(other.Normalize()) != nil {
 					continue
 				}
-				require.True(t, nearest.Valid, "%s passes, and it is said that none does", other)
+				require.True(t, nearest.Valid, "%s passes, and the error names none", other)
 				far, named := other.Sub(asked).Abs(), nearest.Decimal.Sub(asked).Abs()
 				require.False(t, far.LessThan(named), "%s is nearer to %s than %s", other, asked, nearest.Decimal)
 				require.False(t, far.Equal(named) && other.GreaterThan(nearest.Decimal), "%s is as near to %s as %s, and greater", other, asked, nearest.Decimal)
@@ -423,7 +423,7 @@ func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Deci
 	}
 }
 
-// Small limits, in ten-thousandths, beside what integers say: every amount of
+// Small limits, in ten-thousandths, compared with integer arithmetic: every amount of
 // the precision is tried.
 func TestCoinNetwork_limitsAgainstIntegers(t *testing.T) {
 	t.Parallel()
@@ -482,7 +482,7 @@ func nearestByHand(asked, step int64, passes func(int64) bool) int64 {
 	return nearest
 }
 
-// Limits and amounts of every size that an answer can hold.
+// Limits and amounts of every size that a response can contain.
 func TestCoinNetwork_limitsOfEverySize(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))

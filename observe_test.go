@@ -20,19 +20,19 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A witness is an observer that keeps what it is told.
-type witness struct {
+// A recorder is an observer that records its events.
+type recorder struct {
 	attempts []gateway.Attempt
 	drifts   []gateway.Drift
 	contexts []context.Context
 }
 
-func (w *witness) Attempt(ctx context.Context, a gateway.Attempt) {
+func (w *recorder) Attempt(ctx context.Context, a gateway.Attempt) {
 	w.contexts = append(w.contexts, ctx)
 	w.attempts = append(w.attempts, a)
 }
 
-func (w *witness) Drift(ctx context.Context, d gateway.Drift) {
+func (w *recorder) Drift(ctx context.Context, d gateway.Drift) {
 	w.contexts = append(w.contexts, ctx)
 	w.drifts = append(w.drifts, d)
 }
@@ -41,12 +41,12 @@ func TestObserver_success(t *testing.T) {
 	t.Parallel()
 	forEach(t, "one event", func(t *testing.T, s subject) {
 		synctest.Test(t, func(t *testing.T) {
-			var w witness
+			var w recorder
 			c := newClient(t, "https://gateway.example", gateway.WithObserver(&w), through(func(req *http.Request) (*http.Response, error) {
 				time.Sleep(40 * time.Millisecond) // of the bubble
 				op, ok := gateway.OperationFromContext(req.Context())
 				assert.True(t, ok)
-				assert.Equal(t, s.op, op, "the operation, for whoever traces requests")
+				assert.Equal(t, s.op, op, "the operation, for tracing")
 				return reply(s.status, s.body()), nil
 			}))
 			_, err := s.call(t.Context(), c)
@@ -62,34 +62,33 @@ func TestObserver_success(t *testing.T) {
 func TestObserver_retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var w witness
-		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "7"), func() (*http.Response, error) {
+		var w recorder
+		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"), func() (*http.Response, error) {
 			return nil, refusedConnection("connect")
-		}, saysGood)
-		p.watch(t, gateway.WithObserver(&w))
-		require.NoError(t, p.withdrawal(t.Context()))
+		}, respondWith(201, enveloped(withdrawalJSON)))
+		p.connect(t, gateway.WithObserver(&w))
+		require.NoError(t, withdrawal(t.Context(), p.client))
 
 		require.Len(t, w.attempts, 3)
-		busy, cut, good := w.attempts[0], w.attempts[1], w.attempts[2]
+		busy, lost, good := w.attempts[0], w.attempts[1], w.attempts[2]
 		assert.Equal(t, 503, busy.StatusCode)
 		assert.ErrorIs(t, busy.Err, gateway.ErrServer)
 		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: will be retried; retry after 7s`)
 		assert.Equal(t, 7*time.Second, busy.Wait)
-		assert.Zero(t, cut.StatusCode, "no answer came")
-		var fault *gateway.TransportError
-		assert.ErrorAs(t, cut.Err, &fault)
-		assert.Equal(t, p.waits()[1], cut.Wait)
+		assert.Zero(t, lost.StatusCode, "there was no response")
+		var failure *gateway.TransportError
+		assert.ErrorAs(t, lost.Err, &failure)
+		assert.Equal(t, p.at[2].Sub(p.at[1]), lost.Wait)
 		assert.Equal(t, gateway.Attempt{Operation: "withdrawal", Route: subjectNamed("Withdrawal").route, Number: 3, StatusCode: 201}, good)
 	})
 }
 
-// watch makes the client of a pace again, with further options.
-func (p *pace) watch(t *testing.T, opts ...gateway.Option) {
-	t.Helper()
-	p.client = newClient(t, "http://localhost", append(opts, p.answers)...)
+func withdrawal(ctx context.Context, c *gateway.Client) error {
+	_, err := c.Withdrawal(ctx, requestID)
+	return err
 }
 
-// What ends a call is told as the call's own error, once, and without a wait.
+// The last attempt is reported once, with the error of the call and without a wait.
 func TestObserver_failures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -101,12 +100,12 @@ func TestObserver_failures(t *testing.T) {
 	}{
 		{"a refusal", 401, refused("No."), 1, gateway.ErrUnauthorized},
 		{"a server that fails three times", 500, refused("No."), 3, gateway.ErrServer},
-		{"an answer of another record", 201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1)), 1, gateway.ErrResponseMismatch},
+		{"a response with another record", 201, enveloped(strings.Replace(withdrawalJSON, requestID, "other", 1)), 1, gateway.ErrResponseMismatch},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var w witness
+				var w recorder
 				c := newClient(t, "http://localhost", gateway.WithObserver(&w), through(func(*http.Request) (*http.Response, error) {
 					return reply(tt.status, tt.body), nil
 				}))
@@ -126,11 +125,10 @@ func TestObserver_failures(t *testing.T) {
 	}
 }
 
-// Of an invoice that is lost the observer hears what the wire did, the caller
-// that the outcome is unknown.
+// When the outcome of an invoice is unknown, the attempt is reported with its cause.
 func TestObserver_unknownOutcome(t *testing.T) {
 	t.Parallel()
-	var w witness
+	var w recorder
 	c := cannedClient(t, 500, refused("No."), gateway.WithObserver(&w))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -138,16 +136,16 @@ func TestObserver_unknownOutcome(t *testing.T) {
 	assert.ErrorIs(t, w.attempts[0].Err, gateway.ErrServer)
 }
 
-// A caller who leaves between two attempts has made one, of which was told.
-func TestObserver_leavesWhileWaiting(t *testing.T) {
+// When the context ends between two attempts, the first has been reported.
+func TestObserver_contextEndsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var w witness
-		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "7"))
-		p.watch(t, gateway.WithObserver(&w))
+		var w recorder
+		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"))
+		p.connect(t, gateway.WithObserver(&w))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		require.ErrorIs(t, p.withdrawal(ctx), context.Canceled)
+		require.ErrorIs(t, withdrawal(ctx, p.client), context.Canceled)
 		require.Len(t, w.attempts, 1)
 		assert.Equal(t, 7*time.Second, w.attempts[0].Wait)
 	})
@@ -155,7 +153,7 @@ func TestObserver_leavesWhileWaiting(t *testing.T) {
 
 func TestObserver_nothingSent(t *testing.T) {
 	t.Parallel()
-	var w witness
+	var w recorder
 	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(&w))
 	_, err := c.Withdrawal(t.Context(), "..")
 	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
@@ -171,7 +169,7 @@ type tenantKey struct{}
 // The context is the caller's, with its values and the operation.
 func TestObserver_context(t *testing.T) {
 	t.Parallel()
-	var w witness
+	var w recorder
 	c := cannedClient(t, 201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)), gateway.WithObserver(&w))
 	_, err := c.Withdrawal(context.WithValue(t.Context(), tenantKey{}, "shop-1"), requestID)
 	require.NoError(t, err)
@@ -211,7 +209,7 @@ func TestObserver_drift(t *testing.T) {
 			},
 		},
 		{
-			"a member of every record is told of once, where it comes first", "CoinNetworks",
+			"a member of every record is reported once, where it comes first", "CoinNetworks",
 			enveloped("[" + pairJSON + strings.Repeat(","+strange(pairJSON, `{`, `"tag":null`), 100) + "]"),
 			drifts{{"coin_networks", "/result/1/tag", gateway.DriftUnknownField}},
 		},
@@ -247,15 +245,15 @@ func TestObserver_drift(t *testing.T) {
 			drifts{{"withdrawal", "/result/withdrawRequestId", gateway.DriftMismatch}},
 		},
 		{"a page of HTML is no drift", "Withdrawal", "<html>", nil},
-		{"an answer that was cut is no drift", "Withdrawal", enveloped(withdrawalJSON)[:100], nil},
+		{"a truncated response is no drift", "Withdrawal", enveloped(withdrawalJSON)[:100], nil},
 		{
-			"the key is not told", "Withdrawal", enveloped(strange(withdrawalJSON, `{`, `"`+canary+`":1`)),
+			"the key is not reported", "Withdrawal", enveloped(strange(withdrawalJSON, `{`, `"`+canary+`":1`)),
 			drifts{{"withdrawal", "/result/[REDACTED]", gateway.DriftUnknownField}},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var w witness
+			var w recorder
 			s := subjectNamed(tt.subject)
 			_, _ = s.call(t.Context(), cannedClient(t, s.status, tt.body, gateway.WithObserver(&w)))
 			assert.Equal(t, tt.want, w.drifts)
@@ -264,45 +262,45 @@ func TestObserver_drift(t *testing.T) {
 	}
 }
 
-// A refusal of whatever kind of body says nothing of the shapes of results.
+// The body of a refusal is not checked for drift.
 func TestObserver_driftOfARefusal(t *testing.T) {
 	t.Parallel()
 	forEach(t, "no drift", func(t *testing.T, s subject) {
-		var w witness
+		var w recorder
 		_, err := s.call(t.Context(), cannedClient(t, 404, `{"error":"no such thing","result":{"x":1}}`, gateway.WithObserver(&w)))
 		require.Error(t, err)
 		assert.Empty(t, w.drifts)
 	})
 }
 
-// A service that changes every name can not make the client talk for ever.
+// The number of drifts that one response can cause is bounded.
 func TestObserver_driftIsBounded(t *testing.T) {
 	t.Parallel()
 	var members strings.Builder
 	for i := range 10_000 {
 		fmt.Fprintf(&members, `"x%d":0,`, i)
 	}
-	var w witness
+	var w recorder
 	c := cannedClient(t, 201, enveloped(`{`+members.String()+withdrawalJSON[1:]), gateway.WithObserver(&w))
 	_, err := c.Withdrawal(t.Context(), requestID)
 	require.NoError(t, err)
 	assert.Len(t, w.drifts, 64)
 }
 
-// What a first attempt met is told though the second one succeeded.
+// The drift of a failed attempt is reported although the next one succeeds.
 func TestObserver_driftOfEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var w witness
+		var w recorder
 		strange := strings.Replace(enveloped(withdrawalJSON), `{`, `{"x":1,`, 1)
-		p := paced(t, gateway.RetryPolicy{}, func() (*http.Response, error) {
+		p := scriptedClient(t, func() (*http.Response, error) {
 			cut := reply(201, strange[:120])
 			cut.ContentLength = int64(len(strange))
 			cut.Body = io.NopCloser(io.MultiReader(cut.Body, brokenReader{io.ErrUnexpectedEOF}))
 			return cut, nil
-		}, saysGood)
-		p.watch(t, gateway.WithObserver(&w))
-		require.NoError(t, p.withdrawal(t.Context()))
+		}, respondWith(201, enveloped(withdrawalJSON)))
+		p.connect(t, gateway.WithObserver(&w))
+		require.NoError(t, withdrawal(t.Context(), p.client))
 		assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/x", Kind: gateway.DriftUnknownField}}, w.drifts)
 		require.Len(t, w.attempts, 2)
 		assert.Equal(t, 201, w.attempts[0].StatusCode)
@@ -314,12 +312,11 @@ func TestWithLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		logger := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		var w witness
-		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "7"), func() (*http.Response, error) {
-			return reply(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)), nil
-		})
-		p.watch(t, gateway.WithLogger(logger), gateway.WithObserver(&w))
-		require.NoError(t, p.withdrawal(t.Context()))
+		var w recorder
+		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"),
+			respondWith(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)))
+		p.connect(t, gateway.WithLogger(logger), gateway.WithObserver(&w))
+		require.NoError(t, withdrawal(t.Context(), p.client))
 
 		const route = `"operation":"withdrawal","route":"/api/withdrawal/inquiry/{withdrawRequestId}"`
 		assert.Equal(t, []string{
@@ -328,7 +325,7 @@ func TestWithLogger(t *testing.T) {
 			`{"level":"WARN","msg":"gateway: drift","operation":"withdrawal","kind":"unknown field","pointer":"/[REDACTED]"}`,
 			`{"level":"DEBUG","msg":"gateway: attempt",` + route + `,"attempt":2,"status":201,"duration":0,"wait":0}`,
 		}, timeless(t, &out))
-		assert.Len(t, w.attempts, 2, "a logger and an observer are both told")
+		assert.Len(t, w.attempts, 2, "both the logger and the observer receive events")
 	})
 }
 
@@ -346,8 +343,8 @@ func timeless(t *testing.T, log *bytes.Buffer) []string {
 	return lines
 }
 
-// A logger that is set to Warn hears of retries and drift only, and the error
-// of a call is the caller's to log.
+// At level Warn there are retries and drift only; the error of a call is for the caller
+// to log.
 func TestWithLogger_level(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -22,12 +22,12 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// tagged answers with headers of its own.
+// tagged responds with additional headers.
 func tagged(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "req-1")
 		w.Header().Set("X-Other", "o")
-		answer(status, body)(w, r)
+		respond(status, body)(w, r)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestWithResponse_largeResult(t *testing.T) {
 
 func TestWithResponse_refusal(t *testing.T) {
 	t.Parallel()
-	forEach(t, "what a refusal says", func(t *testing.T, s subject) {
+	forEach(t, "the envelope of a refusal", func(t *testing.T, s subject) {
 		w := serve(t, tagged(404, `{"message":"Not found","result":[],"meta":{"a":1}}`))
 		var response gateway.Response
 		got, err := s.call(t.Context(), newClient(t, w.URL), gateway.WithResponse(&response))
@@ -102,8 +102,8 @@ func TestWithResponse_refusal(t *testing.T) {
 	})
 }
 
-// An answer that is not understood is kept whole for whoever asked for it.
-func TestWithResponse_notUnderstood(t *testing.T) {
+// WithResponse returns the whole of a response that cannot be decoded.
+func TestWithResponse_decodeError(t *testing.T) {
 	t.Parallel()
 	bad := "[" + strings.Repeat(pairJSON+",", 40) + written(pairFields, "confirmation", `"x"`) + "," + pairJSON + "]"
 	var response gateway.Response
@@ -117,9 +117,9 @@ func TestWithResponse_notUnderstood(t *testing.T) {
 	assert.Equal(t, bad, string(response.Result), "the raw result is what the error is about")
 }
 
-func TestWithResponse_noAnswer(t *testing.T) {
+func TestWithResponse_noResponse(t *testing.T) {
 	t.Parallel()
-	forEach(t, "nothing came", func(t *testing.T, s subject) {
+	forEach(t, "there is no response", func(t *testing.T, s subject) {
 		response := gateway.Response{StatusCode: 1, Message: "old", Attempts: 9}
 		c := newClient(t, "https://gateway.example", once(), gateway.WithHTTPClient(&http.Client{Transport: broken{}}))
 		got, err := s.call(t.Context(), c, gateway.WithResponse(&response))
@@ -130,7 +130,7 @@ func TestWithResponse_noAnswer(t *testing.T) {
 		assert.Nil(t, response.Header)
 		assert.Equal(t, 1, response.Attempts)
 	})
-	forEach(t, "what it held before is overwritten, though nothing was sent", func(t *testing.T, s subject) {
+	forEach(t, "earlier contents are overwritten, although nothing is sent", func(t *testing.T, s subject) {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9}
@@ -140,7 +140,7 @@ func TestWithResponse_noAnswer(t *testing.T) {
 		assert.Empty(t, response.Message)
 		assert.Zero(t, response.Attempts)
 	})
-	t.Run("what it held before is overwritten, though an argument is refused", func(t *testing.T) {
+	t.Run("earlier contents are overwritten, although an argument is refused", func(t *testing.T) {
 		t.Parallel()
 		response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9}
 		_, err := cannedClient(t, 200, "").CoinNetwork(t.Context(), "", gateway.WithResponse(&response))
@@ -159,7 +159,7 @@ func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-// What is handed out is the caller's own: changing it changes nothing else.
+// The response is a copy: changing it changes nothing else.
 func TestWithResponse_isACopy(t *testing.T) {
 	t.Parallel()
 	var response gateway.Response
@@ -174,7 +174,7 @@ func TestWithResponse_isACopy(t *testing.T) {
 func TestWithHeader(t *testing.T) {
 	t.Parallel()
 	forEach(t, "headers of the caller's", func(t *testing.T, s subject) {
-		w := serve(t, answer(s.status, s.body()))
+		w := serve(t, respond(s.status, s.body()))
 		_, err := s.call(t.Context(), newClient(t, w.URL),
 			gateway.WithHeader("x-trace", "a"), gateway.WithHeader("X-Trace", "b"), gateway.WithHeader("Traceparent", "00-1"))
 		require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestWithHeader(t *testing.T) {
 func TestWithUserAgent(t *testing.T) {
 	t.Parallel()
 	forEach(t, "the caller's name", func(t *testing.T, s subject) {
-		w := serve(t, answer(s.status, s.body()))
+		w := serve(t, respond(s.status, s.body()))
 		_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithUserAgent("shop/1.0")))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"shop/1.0"}, only(t, w).Header["User-Agent"])
@@ -198,7 +198,7 @@ func TestWithAPIKey(t *testing.T) {
 	t.Parallel()
 	const other = "OTHER-MERCHANT-KEY-77"
 	forEach(t, "another merchant's key", func(t *testing.T, s subject) {
-		w := serve(t, answer(s.status, s.body()))
+		w := serve(t, respond(s.status, s.body()))
 		c := newClient(t, w.URL)
 		_, err := s.call(t.Context(), c, gateway.WithAPIKey(other))
 		require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestWithAPIKey(t *testing.T) {
 	})
 	t.Run("it is for one call", func(t *testing.T) {
 		t.Parallel()
-		w := serve(t, answer(200, enveloped(`"1"`)))
+		w := serve(t, respond(200, enveloped(`"1"`)))
 		c := newClient(t, w.URL)
 		for _, opts := range [][]gateway.CallOption{{gateway.WithAPIKey(other)}, nil} {
 			_, err := c.Balance(t.Context(), gateway.BalanceQuery{}, opts...)
@@ -224,7 +224,7 @@ func TestWithAPIKey(t *testing.T) {
 		assert.Equal(t, other, got[0].Header.Get("X-Api-Key"))
 		assert.Equal(t, canary, got[1].Header.Get("X-Api-Key"))
 	})
-	t.Run("it is what is looked for in the answer", func(t *testing.T) {
+	t.Run("it is redacted in the response", func(t *testing.T) {
 		t.Parallel()
 		_, err := cannedClient(t, 400, refused("bad key "+other)).
 			Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithAPIKey(other))
@@ -234,12 +234,11 @@ func TestWithAPIKey(t *testing.T) {
 	})
 }
 
-// AllowResubmit means something for CreateInvoice only; elsewhere it is a
-// mistake, and says so.
+// AllowResubmit is for CreateInvoice only; other calls refuse it.
 func TestAllowResubmit(t *testing.T) {
 	t.Parallel()
 	forEach(t, "on every method", func(t *testing.T, s subject) {
-		w := serve(t, answer(s.status, s.body()))
+		w := serve(t, respond(s.status, s.body()))
 		got, err := s.call(t.Context(), newClient(t, w.URL), gateway.AllowResubmit())
 		assertInvariants(t, got, err)
 		if s.write {
@@ -251,7 +250,7 @@ func TestAllowResubmit(t *testing.T) {
 	})
 }
 
-// countingTransport counts requests and closings, and knows no network.
+// countingTransport counts requests and closings, and has no network.
 type countingTransport struct {
 	canned
 	sent, closed atomic.Int64
@@ -290,13 +289,13 @@ func TestWithHTTPClient(t *testing.T) {
 		_, err := c.ExchangeRates(t.Context())
 		require.NoError(t, err)
 	})
-	t.Run("the caller's cookies are not sent, and none are kept", func(t *testing.T) {
+	t.Run("the caller's cookies are not sent, and none are stored", func(t *testing.T) {
 		t.Parallel()
 		jar, err := cookiejar.New(nil)
 		require.NoError(t, err)
 		w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 			http.SetCookie(rw, &http.Cookie{Name: "b", Value: "2", Path: "/"})
-			answer(200, enveloped(ratesJSON))(rw, r)
+			respond(200, enveloped(ratesJSON))(rw, r)
 		})
 		base, err := url.Parse(w.URL)
 		require.NoError(t, err)
@@ -306,7 +305,7 @@ func TestWithHTTPClient(t *testing.T) {
 		assert.NotContains(t, only(t, w).Header, "Cookie")
 		assert.Len(t, jar.Cookies(base), 1)
 	})
-	t.Run("its CheckRedirect is not asked", func(t *testing.T) {
+	t.Run("its CheckRedirect is not called", func(t *testing.T) {
 		t.Parallel()
 		w := serve(t, func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "/elsewhere", http.StatusFound) })
 		given := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -320,10 +319,10 @@ func TestWithHTTPClient(t *testing.T) {
 	})
 }
 
-// The last of several options for the same thing counts.
-func TestOptions_lastCounts(t *testing.T) {
+// If an option is repeated, the last one wins.
+func TestOptions_lastWins(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(ratesJSON)))
+	w := serve(t, respond(200, enveloped(ratesJSON)))
 	c := newClient(t, w.URL, gateway.WithUserAgent("a"), gateway.WithUserAgent("b"))
 	_, err := c.ExchangeRates(t.Context())
 	require.NoError(t, err)
@@ -333,7 +332,7 @@ func TestOptions_lastCounts(t *testing.T) {
 // A list of options is the caller's: it can be used again.
 func TestOptions_reused(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(ratesJSON)))
+	w := serve(t, respond(200, enveloped(ratesJSON)))
 	opts := []gateway.CallOption{gateway.WithHeader("X-Trace", "a")}
 	c := newClient(t, w.URL)
 	for range 2 {
@@ -347,7 +346,7 @@ func TestOptions_reused(t *testing.T) {
 
 func TestWithOrderGuard_none(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(500, refused("oops")))
+	w := serve(t, respond(500, refused("oops")))
 	c := newClient(t, w.URL, gateway.WithOrderGuard(nil))
 	for range 2 {
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
@@ -356,27 +355,27 @@ func TestWithOrderGuard_none(t *testing.T) {
 	assert.Len(t, w.Requests(), 2)
 }
 
-// sourced makes a client whose key comes from source.
-func sourced(t *testing.T, url string, source func(context.Context) (string, error), opts ...gateway.Option) *gateway.Client {
+// clientWithKeySource makes a client whose key comes from source.
+func clientWithKeySource(t *testing.T, url string, source func(context.Context) (string, error), opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	c, err := gateway.New(url, "", append(opts, gateway.WithAPIKeySource(source))...)
 	require.NoError(t, err)
 	return c
 }
 
-// The key of each call is the one that the source gives at that time, and is
-// asked for once, however often the call is tried.
+// Each call has the key that the source returns at that time. The source is called once
+// per call, however many attempts it makes.
 func TestWithAPIKeySource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		calls := 0
 		var sent []string
-		c := sourced(t, "http://localhost", func(ctx context.Context) (string, error) {
-			asked++
-			assert.Equal(t, "shop-1", ctx.Value(tenantKey{}), "it is asked under the context of the call")
+		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
+			calls++
+			assert.Equal(t, "shop-1", ctx.Value(tenantKey{}), "the source has the context of the call")
 			op, _ := gateway.OperationFromContext(ctx)
 			assert.Equal(t, "withdrawal", op)
-			return fmt.Sprintf("key-number-%d", asked), nil
+			return fmt.Sprintf("key-number-%d", calls), nil
 		}, through(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, req.Header.Get("x-api-key"))
 			if len(sent) == 1 {
@@ -393,19 +392,18 @@ func TestWithAPIKeySource(t *testing.T) {
 	})
 }
 
-// Each method asks the source where the interface says that a key is sent, and
-// nowhere else.
+// The source is called where the interface requires a key, and nowhere else.
 func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
 	t.Parallel()
-	forEach(t, "the source is asked if a key is sent", func(t *testing.T, s subject) {
+	forEach(t, "the source is called if a key is sent", func(t *testing.T, s subject) {
 		for _, everywhere := range []bool{false, true} {
-			asked := 0
-			w := serve(t, answer(s.status, s.body()))
+			calls := 0
+			w := serve(t, respond(s.status, s.body()))
 			opts := []gateway.Option{}
 			if everywhere {
 				opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
 			}
-			c := sourced(t, w.URL, func(context.Context) (string, error) { asked++; return canary, nil }, opts...)
+			c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { calls++; return canary, nil }, opts...)
 			result, err := s.call(t.Context(), c)
 			require.NoError(t, err)
 			assertInvariants(t, result, err)
@@ -414,7 +412,7 @@ func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
 			if s.keyed || everywhere {
 				want = 1
 			}
-			assert.Equal(t, want, asked)
+			assert.Equal(t, want, calls)
 			got := w.Requests()[0]
 			assert.Equal(t, want, strings.Count(got.Body+got.Header.Get("x-api-key"), canary))
 		}
@@ -423,14 +421,14 @@ func TestWithAPIKeySource_WhereAKeyIsSent(t *testing.T) {
 
 func TestWithAPIKeySource_Fails(t *testing.T) {
 	t.Parallel()
-	vault := errors.New("the vault is sealed")
+	unavailable := errors.New("the store is unavailable")
 	forEach(t, "its error is the error of the call", func(t *testing.T, s subject) {
-		w := serve(t, answer(s.status, s.body()))
-		c := sourced(t, w.URL, func(context.Context) (string, error) { return canary, fmt.Errorf("%s: %w", canary, vault) }, gateway.WithAPIKeyOnPublicCalls())
+		w := serve(t, respond(s.status, s.body()))
+		c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { return canary, fmt.Errorf("%s: %w", canary, unavailable) }, gateway.WithAPIKeyOnPublicCalls())
 		result, err := s.call(t.Context(), c)
 		assertInvariants(t, result, err)
-		assert.ErrorIs(t, err, vault)
-		assert.Contains(t, err.Error(), "the source of the API key: [REDACTED]: the vault is sealed")
+		assert.ErrorIs(t, err, unavailable)
+		assert.Contains(t, err.Error(), "the source of the API key: [REDACTED]: the store is unavailable")
 		var failure *gateway.TransportError
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, gateway.PhaseStart, failure.Phase)
@@ -456,8 +454,8 @@ func TestWithAPIKeySource_BadKeys(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(200, enveloped(invoiceJSON)))
-			c := sourced(t, w.URL, func(context.Context) (string, error) { return tt.key, nil })
+			w := serve(t, respond(200, enveloped(invoiceJSON)))
+			c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { return tt.key, nil })
 			result, err := c.CreateInvoice(t.Context(), order("A-17"))
 			assertInvariants(t, result, err)
 			require.EqualError(t, err, tt.want)
@@ -468,13 +466,13 @@ func TestWithAPIKeySource_BadKeys(t *testing.T) {
 	}
 }
 
-// A call's own key comes first, and a bad argument or an ended context before
-// any key.
-func TestWithAPIKeySource_NotAsked(t *testing.T) {
+// A key of the call takes precedence over the source, and a bad argument or an ended
+// context is reported before the source is called.
+func TestWithAPIKeySource_NotCalled(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
-	w := serve(t, answer(201, enveloped(withdrawalJSON)))
-	c := sourced(t, w.URL, func(context.Context) (string, error) { asked.Add(1); return canary, nil })
+	var calls atomic.Int64
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { calls.Add(1); return canary, nil })
 
 	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithAPIKey("another-key"))
 	require.NoError(t, err)
@@ -485,14 +483,14 @@ func TestWithAPIKeySource_NotAsked(t *testing.T) {
 	cancel()
 	_, err = c.Withdrawal(ended, requestID)
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Zero(t, asked.Load())
+	assert.Zero(t, calls.Load())
 }
 
-// A source that waits is given up with the context of the call, if it heeds it.
+// A source that respects its context ends with that of the call.
 func TestWithAPIKeySource_Slow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := sourced(t, "http://localhost", func(ctx context.Context) (string, error) {
+		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		})
@@ -506,11 +504,11 @@ func TestWithAPIKeySource_Slow(t *testing.T) {
 	})
 }
 
-// What the service repeats of the source's key is hidden like any other.
+// A key of the source is redacted like any other.
 func TestWithAPIKeySource_Echo(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(400, refused("bad key "+canary)))
-	c := sourced(t, w.URL, func(context.Context) (string, error) { return canary, nil })
+	w := serve(t, respond(400, refused("bad key "+canary)))
+	c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { return canary, nil })
 	result, err := c.Withdrawal(t.Context(), requestID)
 	assertInvariants(t, result, err)
 	assert.EqualError(t, err, `gateway: withdrawal: 400: "bad key [REDACTED]"`)
@@ -519,10 +517,10 @@ func TestWithAPIKeySource_Echo(t *testing.T) {
 // The same order with a key that has changed is the same order.
 func TestWithAPIKeySource_Guard(t *testing.T) {
 	t.Parallel()
-	asked := 0
-	c := sourced(t, "http://localhost", func(context.Context) (string, error) {
-		asked++
-		return fmt.Sprintf("key-number-%d", asked), nil
+	calls := 0
+	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
+		calls++
+		return fmt.Sprintf("key-number-%d", calls), nil
 	}, through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -555,7 +553,7 @@ func TestFromEnv(t *testing.T) {
 		{"a file from Windows", "", canary + "\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := serve(t, answer(201, enveloped(withdrawalJSON)))
+			w := serve(t, respond(201, enveloped(withdrawalJSON)))
 			file := ""
 			if tt.file != "" {
 				file = keyFile(t, tt.file)
@@ -573,7 +571,7 @@ func TestFromEnv(t *testing.T) {
 
 // Without a key there are the public calls.
 func TestFromEnv_WithoutAKey(t *testing.T) {
-	w := serve(t, answer(200, enveloped(ratesJSON)))
+	w := serve(t, respond(200, enveloped(ratesJSON)))
 	setenv(t, w.URL, "", "")
 	c, err := gateway.FromEnv()
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Every shape in which exchange rates are understood. All say the same.
+// Every accepted shape of exchange rates, with the same rates.
 func TestClient_ExchangeRates_shapes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
@@ -234,7 +234,7 @@ func TestExchangeRates_refuses(t *testing.T) {
 			assert.Equal(t, decimal.Decimal{}, got)
 		}
 	})
-	t.Run("a rate beyond what an answer can hold", func(t *testing.T) {
+	t.Run("a rate beyond what a response can contain", func(t *testing.T) {
 		t.Parallel()
 		for _, rate := range []decimal.Decimal{decimal.New(1, 193), decimal.New(1, -193)} {
 			rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rate}}}

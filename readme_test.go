@@ -37,7 +37,7 @@ func fileText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// A line more is a line less that is read.
+// A short README is read.
 func TestREADME_length(t *testing.T) {
 	t.Parallel()
 	assert.LessOrEqual(t, len(strings.Split(strings.TrimSpace(readme(t)), "\n")), 150)
@@ -204,7 +204,7 @@ func documentedRoutes(t *testing.T) map[string]string {
 	return routes
 }
 
-// keysSent calls every method and returns, in the words of the README, where the
+// keysSent calls every method and returns, in the terms of the README, where the
 // stand-in found the key.
 func keysSent(t *testing.T) map[string]string {
 	t.Helper()
@@ -214,18 +214,19 @@ func keysSent(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	values := everycall.KnownTo(gw)
 	values.WithdrawalID = gw.Withdrawals()[1].WithdrawRequestID // in a final state
-	words := map[string]string{"": "not sent", "header": "header `x-api-key`", "body": "body `apiKey`"}
+	terms := map[string]string{"": "not sent", "header": "header `x-api-key`", "body": "body `apiKey`"}
 	keys := map[string]string{}
 	for i, c := range append(everycall.All(), everycall.Derived()...) {
 		_, err := c.Do(t.Context(), client, values)
 		require.NoError(t, err, c.Name)
 		require.Len(t, gw.Requests(), i+1, c.Name)
-		keys[c.Name] = words[gw.Requests()[i].KeyIn]
+		keys[c.Name] = terms[gw.Requests()[i].KeyIn]
 	}
 	return keys
 }
 
-// This is the recipe of the documentation of package gatewaytest, word for word.
+// This is the recipe of the documentation of package gatewaytest, character for
+// character.
 func TestSynctestRecipe_Withdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gw := gatewaytest.NewMemoryServer()
@@ -267,7 +268,7 @@ func recipe(t *testing.T) string {
 			return source[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset]
 		}
 	}
-	require.Fail(t, "the recipe is gone")
+	require.Fail(t, "there is no recipe")
 	return ""
 }
 
@@ -292,8 +293,8 @@ func withoutNetwork(t *testing.T, opts ...gateway.Option) (*gatewaytest.Server, 
 	return gw, client
 }
 
-// answered counts the requests by the status of their answers.
-func answered(gw *gatewaytest.Server) map[int]int {
+// statusCounts counts the requests by the status of their responses.
+func statusCounts(gw *gatewaytest.Server) map[int]int {
 	counts := map[int]int{}
 	for _, r := range gw.Requests() {
 		counts[r.Status]++
@@ -301,8 +302,8 @@ func answered(gw *gatewaytest.Server) map[int]int {
 	return counts
 }
 
-// The wait is as long as it has to be, and refusals are waited out, not repeated.
-func TestSynctestRecipe_AWeekOfWaiting(t *testing.T) {
+// The wait is as long as necessary, and a refusal by the rate limit does not end it.
+func TestSynctestRecipe_Week(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const week, hour = 7 * 24 * time.Hour, time.Hour
@@ -321,15 +322,15 @@ func TestSynctestRecipe_AWeekOfWaiting(t *testing.T) {
 		assert.Equal(t, []gateway.WithdrawalStatus{"PENDING", "PROCESSING", "COMPLETED"}, seen)
 		assert.GreaterOrEqual(t, gw.Now().Sub(begun), week)
 		assert.Less(t, gw.Now().Sub(begun), week+hour)
-		counts := answered(gw)
+		counts := statusCounts(gw)
 		assert.Equal(t, 701, counts[201], "all that a week allows, and the first of the next day")
 		assert.Less(t, counts[429], 8*24, "one in an hour at most")
 		assert.Greater(t, counts[429], 7*12)
 	})
 }
 
-// A storm of calls meets a limit, and each of them is answered in the end.
-func TestSynctestRecipe_AStormOfCalls(t *testing.T) {
+// Many calls exceed a rate limit at once, and all of them succeed in the end.
+func TestSynctestRecipe_ManyCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw, client := withoutNetwork(t, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 5}))
@@ -344,12 +345,12 @@ func TestSynctestRecipe_AStormOfCalls(t *testing.T) {
 		}
 		calls.Wait()
 		assert.Equal(t, 20*time.Second, time.Since(begun), "two windows, of which Retry-After counts whole seconds")
-		assert.Equal(t, map[int]int{200: 30, 429: 20 + 10}, answered(gw))
+		assert.Equal(t, map[int]int{200: 30, 429: 20 + 10}, statusCounts(gw))
 	})
 }
 
-// An invoice that is refused for the rate is not created, and not sent again.
-func TestSynctestRecipe_AnInvoiceTooMany(t *testing.T) {
+// An invoice that the rate limit refuses is not created and not sent again.
+func TestSynctestRecipe_RateLimitedInvoice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gw, client := withoutNetwork(t)
@@ -370,7 +371,7 @@ func TestSynctestRecipe_AnInvoiceTooMany(t *testing.T) {
 	})
 }
 
-// A stand-in that has drifted is understood in every shape, as one that has not.
+// The responses of a stand-in with drift are read in every shape, like those without.
 func TestSynctestRecipe_Drift(t *testing.T) {
 	t.Parallel()
 	for _, shape := range []gatewaytest.Shape{
@@ -385,24 +386,24 @@ func TestSynctestRecipe_Drift(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gw, client := withoutNetwork(t)
 				gw.SetShape(shape)
-				right := everything(t, gw, client)
+				right := allResults(t, gw, client)
 				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.DriftFields())
-				assert.Equal(t, right, everything(t, gw, client))
+				assert.Equal(t, right, allResults(t, gw, client))
 				gw.ClearFaults()
 				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
-				drifted := everything(t, gw, client)
-				held := drifted[len(drifted)-1].(gateway.Withdrawal)
-				assert.False(t, held.Status.Known())
-				held.Status = gateway.WithdrawalPending
-				drifted[len(drifted)-1] = held
+				drifted := allResults(t, gw, client)
+				last := drifted[len(drifted)-1].(gateway.Withdrawal)
+				assert.False(t, last.Status.Known())
+				last.Status = gateway.WithdrawalPending
+				drifted[len(drifted)-1] = last
 				assert.Equal(t, right, drifted)
 			})
 		})
 	}
 }
 
-// everything is what all methods read, without what is kept as it came.
-func everything(t *testing.T, gw *gatewaytest.Server, client *gateway.Client) []any {
+// allResults are the results of all methods, without their raw parts.
+func allResults(t *testing.T, gw *gatewaytest.Server, client *gateway.Client) []any {
 	t.Helper()
 	ctx := t.Context()
 	pairs, err := client.CoinNetworks(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// The client has the routes of the interface and no others: none for what is not
-// shown, such as events, a request to withdraw, or a look at an invoice.
+// The client has the routes of the interface and no others: none for what is
+// undocumented, such as events, a request to withdraw, or the inquiry of an invoice.
 func TestClient_routes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

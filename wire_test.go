@@ -14,7 +14,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Bodies of an invoice as INTERFACE.md spells them, in the sample request and
+// Bodies of an invoice as INTERFACE.md writes them, in the sample request and
 // in the field table.
 const (
 	sampleBody = `{"apiKey":"` + canary + `","price":"10.50","orderId":"A-17","amount":"10.4895"}`
@@ -70,7 +70,7 @@ func TestClient_Wire(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(s.status, s.body()))
+			w := serve(t, respond(s.status, s.body()))
 			got, err := s.call(t.Context(), newClient(t, w.URL))
 			require.NoError(t, err)
 			assertInvariants(t, got, err)
@@ -81,14 +81,14 @@ func TestClient_Wire(t *testing.T) {
 	}
 }
 
-// A public call carries the key only when it is told to, and only if there is
-// one; a call with the key in its body never carries it in a header.
+// A public call has the key only with WithAPIKeyOnPublicCalls, and only if there is
+// one; a call with the key in its body never has it in a header.
 func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(s.status, s.body()))
+			w := serve(t, respond(s.status, s.body()))
 			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
 			require.NoError(t, err)
 			got := only(t, w)
@@ -102,7 +102,7 @@ func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	}
 	t.Run("an empty key is not sent as an empty header", func(t *testing.T) {
 		t.Parallel()
-		w := serve(t, answer(200, enveloped(ratesJSON)))
+		w := serve(t, respond(200, enveloped(ratesJSON)))
 		c, err := gateway.New(w.URL, "", gateway.WithAPIKeyOnPublicCalls())
 		require.NoError(t, err)
 		_, err = c.ExchangeRates(t.Context())
@@ -117,7 +117,7 @@ func TestClient_Wire_keyNotInTarget(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(s.status, s.body()))
+			w := serve(t, respond(s.status, s.body()))
 			_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()))
 			require.NoError(t, err)
 			assert.NotContains(t, only(t, w).Target, canary)
@@ -139,7 +139,7 @@ func TestClient_Wire_baseURL(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(200, enveloped("[]")))
+			w := serve(t, respond(200, enveloped("[]")))
 			c := newClient(t, strings.TrimSuffix(w.URL, prefix)+tt.suffix)
 			_, err := c.Balance(t.Context(), gateway.BalanceQuery{})
 			require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestClient_Balance_query(t *testing.T) {
 		query gateway.BalanceQuery
 		want  string
 	}{
-		{"nothing asked: no question mark", gateway.BalanceQuery{}, ""},
+		{"no query: no question mark", gateway.BalanceQuery{}, ""},
 		{"a coin", gateway.BalanceQuery{CoinSymbol: "USDT"}, "?coinSymbol=USDT"},
 		{
 			"row 33: a network without a coin is sent as given",
@@ -190,7 +190,7 @@ func TestClient_Balance_query(t *testing.T) {
 			w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 				assert.Equal(t, tt.query.CoinSymbol, r.URL.Query().Get("coinSymbol"))
 				assert.Equal(t, tt.query.NetworkName, r.URL.Query().Get("networkName"))
-				answer(200, enveloped(`"1"`))(rw, r)
+				respond(200, enveloped(`"1"`))(rw, r)
 			})
 			_, err := newClient(t, w.URL).Balance(t.Context(), tt.query)
 			require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			body := strings.ReplaceAll(enveloped(pairJSON), pairID, tt.argument)
-			w := serve(t, answer(200, body))
+			w := serve(t, respond(200, body))
 			c, ctx := newClient(t, w.URL), t.Context()
 			_, err := c.CoinNetwork(ctx, tt.argument)
 			require.NoError(t, err)
@@ -227,7 +227,7 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 			require.NoError(t, err)
 			_, err = c.CoinNetworkBySymbol(ctx, "s", tt.argument)
 			require.NoError(t, err)
-			_, _ = c.Withdrawal(ctx, tt.argument) // the answer is no withdrawal
+			_, _ = c.Withdrawal(ctx, tt.argument) // the response is no withdrawal
 			var targets []string
 			for _, r := range w.Requests() {
 				targets = append(targets, strings.TrimPrefix(r.Target, prefix+"/api/"))
@@ -257,7 +257,7 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(200, enveloped(invoiceJSON)))
+			w := serve(t, respond(200, enveloped(invoiceJSON)))
 			c := newClient(t, w.URL, gateway.WithInvoiceFormat(tt.format))
 			_, err := c.CreateInvoice(t.Context(), tt.request)
 			require.NoError(t, err)
@@ -276,7 +276,7 @@ func TestClient_CreateInvoice_optionalFields(t *testing.T) {
 	}{
 		{"the currency", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, `"baseCurrency":"usd",`},
 		{
-			"row 48: a currency that nobody knows is for the service to judge",
+			"row 48: an unknown currency is sent as given",
 			func(r *gateway.InvoiceRequest) { r.BaseCurrency = "XYZ" }, `"baseCurrency":"XYZ",`,
 		},
 		{"the coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, `"coinSymbol":"usdt",`},
@@ -295,13 +295,13 @@ func TestClient_CreateInvoice_optionalFields(t *testing.T) {
 // postedBody is what the client posts for a request.
 func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Option) string {
 	t.Helper()
-	w := serve(t, answer(200, enveloped(invoiceJSON)))
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
 	_, err := newClient(t, w.URL, opts...).CreateInvoice(t.Context(), request)
 	require.NoError(t, err)
 	return only(t, w).Body
 }
 
-// An order's identifier is a JSON string, whatever it looks like.
+// An order's identifier is a JSON string, whatever it contains.
 func TestClient_CreateInvoice_orderID(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, id, want string }{
@@ -328,7 +328,7 @@ func TestClient_CreateInvoice_orderID(t *testing.T) {
 // A key is a JSON string in the body, whatever is in it.
 func TestClient_CreateInvoice_keyIsQuoted(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(invoiceJSON)))
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
 	c, err := gateway.New(w.URL, `k"e\y,"price":"0`)
 	require.NoError(t, err)
 	_, err = c.CreateInvoice(t.Context(), order("A-17"))
@@ -357,7 +357,7 @@ var moneyOnTheWire = []struct {
 	{"more digits than an int64", decimal.RequireFromString("18446744073709551616.5"), "18446744073709551616.5"},
 	{"a whole number", decimal.NewFromInt(7), "7"},
 	{"as many places as digits", decimal.New(1234, -4), "0.1234"},
-	{"what float64 can not hold", decimal.RequireFromString("0.1000000000000000055511151231257827"[:32]), "0.100000000000000005551115123125"},
+	{"what float64 cannot represent", decimal.RequireFromString("0.1000000000000000055511151231257827"[:32]), "0.100000000000000005551115123125"},
 }
 
 func TestClient_CreateInvoice_amounts(t *testing.T) {
@@ -379,7 +379,7 @@ func TestClient_CreateInvoice_amounts(t *testing.T) {
 
 // The switches of the decimal package are the whole program's. None of them
 // changes what is sent or read. This test is not parallel, nor is any of its
-// subtests: nothing else may run while the switches are thrown.
+// subtests: nothing else may run while the switches are changed.
 func TestDecimalSwitches(t *testing.T) {
 	request := order("A-17")
 	rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewFromInt(3)}}}
@@ -407,7 +407,7 @@ func TestDecimalSwitches(t *testing.T) {
 // digits that it should.
 func assertReadsExactly(t *testing.T, rates *gateway.ExchangeRates) {
 	t.Helper()
-	w := serve(t, answer(200, enveloped(`[{"coin":"USDT","balance":"1.50"},{"coin":"USDT","balance":1e-7}]`)))
+	w := serve(t, respond(200, enveloped(`[{"coin":"USDT","balance":"1.50"},{"coin":"USDT","balance":1e-7}]`)))
 	balance, err := newClient(t, w.URL).Balance(t.Context(), gateway.BalanceQuery{})
 	require.NoError(t, err)
 	assertDecimal(t, 150, -2, balance.Amounts[0].Amount)
@@ -436,10 +436,10 @@ func assertDecimal(t testing.TB, value int64, exponent int32, got decimal.Decima
 	assert.Equal(t, exponent, got.Exponent(), "the exponent")
 }
 
-// A call sends nothing that an earlier call left behind.
+// A call sends nothing of an earlier call.
 func TestClient_Wire_callsShareNothing(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(ratesJSON)))
+	w := serve(t, respond(200, enveloped(ratesJSON)))
 	c := newClient(t, w.URL)
 	_, err := c.ExchangeRates(t.Context(), gateway.WithHeader("X-Trace", "1"))
 	require.NoError(t, err)

@@ -45,9 +45,9 @@ func TestClient_Withdrawal_status(t *testing.T) {
 		{"pending", `"PENDING"`, gateway.WithdrawalPending},
 		{"failed", `"FAILED"`, gateway.WithdrawalFailed},
 		{"completed", `"COMPLETED"`, gateway.WithdrawalCompleted},
-		{"row 74: a status that is not listed is kept", `"PROCESSING"`, "PROCESSING"},
-		{"row 74: lower case is kept, and is not the status", `"completed"`, "completed"},
-		{"row 74: spaces are kept", `" COMPLETED "`, " COMPLETED "},
+		{"row 74: an undocumented status is returned as it is", `"PROCESSING"`, "PROCESSING"},
+		{"row 74: lower case is returned as it is, and is not the status", `"completed"`, "completed"},
+		{"row 74: spaces are returned", `" COMPLETED "`, " COMPLETED "},
 		{"row 74: a status in escapes is the status", `"\u0043OMPLETED"`, gateway.WithdrawalCompleted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestClient_Withdrawal_status(t *testing.T) {
 	}
 }
 
-// The record of another identifier is never handed out.
+// A record with another identifier is never returned.
 func TestClient_mismatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, subject, result, pointer string }{
@@ -98,7 +98,7 @@ func TestClient_mismatch(t *testing.T) {
 		assert.Equal(t, "another network", got.NetworkID)
 		assert.Equal(t, "n-1", got.Network.ID)
 	})
-	t.Run("row 75: by symbol no identifier was asked for", func(t *testing.T) {
+	t.Run("row 75: by symbol any identifier is accepted", func(t *testing.T) {
 		t.Parallel()
 		body := enveloped(written(pairFields, "id", `"other"`))
 		got, err := cannedClient(t, 200, body).CoinNetworkBySymbol(t.Context(), "USDT", "Tron (TRC20)")
