@@ -1,9 +1,12 @@
 package gateway_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,21 +15,100 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/cryptogw/gateway"
 )
+
+// The rules of docs/architecture.md and CONTRIBUTING.md that can be checked on the
+// text of the repository.
+
+const (
+	module   = "github.com/cryptogw/gateway"
+	internal = module + "/internal/"
+)
+
+// testSupport are the packages of internal/ for tests. They may import the client.
+func testSupport() []string { return []string{"internal/everycall", "internal/faultserver"} }
+
+// rooms are the directories of the packages that the client is made of, and of the
+// client itself.
+func rooms(t *testing.T) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("internal/*")
+	require.NoError(t, err)
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(testSupport(), dir) })
+	require.Greater(t, len(dirs), 5)
+	return append(dirs, ".")
+}
+
+// A goFile is a file of Go and what it declares.
+type goFile struct {
+	*ast.File
+	path string
+	fset *token.FileSet
+}
+
+func (f goFile) line(pos token.Pos) int { return f.fset.Position(pos).Line }
+
+func parsed(t *testing.T, path string) goFile {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return goFile{file, path, fset}
+}
+
+// code returns the files of a directory that are not tests.
+func code(t *testing.T, dir string) []goFile {
+	t.Helper()
+	paths, err := filepath.Glob(dir + "/*.go")
+	require.NoError(t, err)
+	var files []goFile
+	for _, path := range paths {
+		if !strings.HasSuffix(path, "_test.go") {
+			files = append(files, parsed(t, path))
+		}
+	}
+	require.NotEmpty(t, files, dir)
+	return files
+}
+
+// clientCode returns the files that the client is made of.
+func clientCode(t *testing.T) []goFile {
+	t.Helper()
+	var files []goFile
+	for _, dir := range rooms(t) {
+		files = append(files, code(t, dir)...)
+	}
+	return files
+}
+
+// tracked returns the files of the repository, of all its modules, with these
+// extensions.
+func tracked(t *testing.T, extensions ...string) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Greater(t, len(paths), 10)
+	return paths
+}
 
 // The client has the routes of the interface and no others: none for what is
 // undocumented, such as events, a request to withdraw, or the inquiry of an invoice.
 func TestClient_routes(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
 	var found []string
-	for _, file := range files {
-		if !strings.HasSuffix(file, "_test.go") {
-			found = append(found, routesIn(t, file)...)
-		}
+	for _, file := range clientCode(t) {
+		found = append(found, routesIn(file)...)
 	}
 	slices.Sort(found)
 	var routes []string
@@ -39,22 +121,13 @@ func TestClient_routes(t *testing.T) {
 
 // routesIn are the routes of the calls in a file. One that is not a constant is
 // an empty route, which the interface does not have.
-func routesIn(t *testing.T, file string) []string {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	require.NoError(t, err)
+func routesIn(file goFile) []string {
 	var found []string
-	ast.Inspect(parsed, func(node ast.Node) bool {
-		literal, ok := node.(*ast.CompositeLit)
-		if !ok {
-			return true
+	for literal := range nodes[*ast.CompositeLit](file) {
+		if name, ok := literal.Type.(*ast.Ident); ok && name.Name == "call" {
+			found = append(found, routeOf(literal))
 		}
-		if name, ok := literal.Type.(*ast.Ident); !ok || name.Name != "call" {
-			return true
-		}
-		found = append(found, routeOf(literal))
-		return true
-	})
+	}
 	return found
 }
 
@@ -72,27 +145,279 @@ func routeOf(call *ast.CompositeLit) string {
 	return ""
 }
 
-// A coin on two networks, and a network of two coins, are a record for each
-// pair.
-func TestClient_CoinNetworks_pairings(t *testing.T) {
-	t.Parallel()
-	pair := func(id, coin, network string) string {
-		return strings.NewReplacer(pairID, id, `"USDT"`, strconv.Quote(coin), `"Tron (TRC20)"`, strconv.Quote(network)).Replace(pairJSON)
+// nodes yields the nodes of one type in a file.
+func nodes[T ast.Node](file goFile) func(yield func(T) bool) {
+	return func(yield func(T) bool) {
+		for node := range ast.Preorder(file.File) {
+			if found, ok := node.(T); ok && !yield(found) {
+				return
+			}
+		}
 	}
-	body := enveloped("[" + pair("1", "USDT", "Tron") + "," + pair("2", "USDT", "Ethereum") + "," + pair("3", "ETH", "Ethereum") + "]")
-	c := cannedClient(t, 200, body)
-	pairs, err := c.CoinNetworks(t.Context())
-	require.NoError(t, err)
-	var seen []string
-	for _, p := range pairs {
-		seen = append(seen, p.ID+" "+p.Coin.Symbol+" "+p.Network.Name)
-	}
-	assert.Equal(t, []string{"1 USDT Tron", "2 USDT Ethereum", "3 ETH Ethereum"}, seen)
+}
 
-	listing, err := c.Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
-	require.NoError(t, err)
-	assert.Len(t, listing.Networks("USDT"), 2)
-	found, ok := listing.Find("USDT", "Ethereum")
-	require.True(t, ok)
-	assert.Equal(t, "2", found.ID)
+// The packages import each other in one direction, as docs/architecture.md draws it,
+// and none of internal/ imports the client.
+func TestSource_imports(t *testing.T) {
+	t.Parallel()
+	arrows := map[string][]string{
+		".":                   {"attempt", "endpoint", "money", "poll", "redact", "retry", "strictjson", "validate"},
+		"internal/strictjson": {"money", "redact"},
+		"internal/endpoint":   {"validate"},
+	}
+	for _, dir := range rooms(t) {
+		imported := map[string]bool{}
+		for _, file := range code(t, dir) {
+			for _, spec := range file.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				require.NoError(t, err)
+				if path == module || strings.HasPrefix(path, module+"/") {
+					imported[strings.TrimPrefix(path, internal)] = true
+				}
+			}
+		}
+		assert.ElementsMatch(t, arrows[dir], slices.Collect(maps.Keys(imported)), "imports of %s", dir)
+	}
+}
+
+// The tests of a room do not import the client either.
+func TestSource_importsOfTests(t *testing.T) {
+	t.Parallel()
+	for _, dir := range rooms(t) {
+		tests, err := filepath.Glob(dir + "/*_test.go")
+		require.NoError(t, err)
+		for _, path := range tests {
+			for _, spec := range parsed(t, path).Imports {
+				assert.False(t, dir != "." && spec.Path.Value == strconv.Quote(module), "%s imports the client", path)
+			}
+		}
+	}
+}
+
+// One function sends requests, and one calls the HTTP library.
+func TestSource_oneWayToTheWire(t *testing.T) {
+	t.Parallel()
+	calls := map[string][]string{}
+	for _, file := range clientCode(t) {
+		for _, decl := range file.Decls {
+			for call := range ast.Preorder(decl) {
+				if selector, ok := call.(*ast.SelectorExpr); ok {
+					switch name := selector.Sel.Name; name {
+					case "RoundTrip", "Do", "Get", "Head", "Post", "PostForm", "DefaultClient", "DefaultTransport", "StandardClient":
+						calls[name] = append(calls[name], file.path)
+					}
+				}
+			}
+		}
+		for _, spec := range file.Imports {
+			if strings.Contains(spec.Path.Value, "retryablehttp") {
+				calls["the library"] = append(calls["the library"], file.path)
+			}
+		}
+	}
+	for name, want := range map[string][]string{
+		"the library": {"internal/retry/loop.go"},
+		"Do":          {"internal/retry/loop.go", "send.go"}, // of the library, and of our loop
+		"RoundTrip":   {"internal/attempt/sender.go"},
+	} {
+		assert.Equal(t, want, calls[name], name)
+	}
+	for _, name := range []string{"Head", "PostForm", "DefaultClient", "StandardClient"} {
+		assert.Empty(t, calls[name], name)
+	}
+}
+
+// There is no state outside of a client: a variable of a package has a value that is
+// made of constants, and is assigned once. There is no init.
+func TestSource_noGlobalState(t *testing.T) {
+	t.Parallel()
+	for _, dir := range rooms(t) {
+		variables := map[string]bool{}
+		files := code(t, dir)
+		for _, file := range files {
+			for _, decl := range file.Decls {
+				switch decl := decl.(type) {
+				case *ast.FuncDecl:
+					assert.False(t, decl.Recv == nil && decl.Name.Name == "init", "%s has an init", file.path)
+				case *ast.GenDecl:
+					for _, name := range variablesOf(t, file, decl) {
+						variables[name] = true
+					}
+				}
+			}
+		}
+		for _, file := range files {
+			for name, line := range assignments(file) {
+				assert.False(t, variables[name], "%s:%d assigns to %s, a variable of the package", file.path, line, name)
+			}
+		}
+	}
+}
+
+// variablesOf are the names of the package's variables in a declaration, whose values
+// are errors, arrays and tables of fields.
+func variablesOf(t *testing.T, file goFile, decl *ast.GenDecl) []string {
+	t.Helper()
+	var names []string
+	for _, spec := range decl.Specs {
+		value, ok := spec.(*ast.ValueSpec)
+		if !ok || decl.Tok != token.VAR {
+			continue
+		}
+		for i, name := range value.Names {
+			names = append(names, name.Name)
+			if assert.Len(t, value.Values, len(value.Names), "%s: %s has no value", file.path, name) {
+				assert.True(t, isImmutable(value.Values[i]), "%s:%d: %s may change", file.path, file.line(name.Pos()), name)
+			}
+		}
+	}
+	return names
+}
+
+func isImmutable(value ast.Expr) bool {
+	switch value := value.(type) {
+	case *ast.CallExpr:
+		return slices.Contains([]string{"errors.New", "strictjson.One", "strictjson.Many", "strictjson.OneOrMany"}, selected(value.Fun))
+	case *ast.CompositeLit:
+		array, ok := value.Type.(*ast.ArrayType)
+		if ok {
+			return array.Len != nil
+		}
+		index, ok := value.Type.(*ast.IndexExpr)
+		return ok && selected(index.X) == "strictjson.Fields"
+	default:
+		return false
+	}
+}
+
+// selected is the text of a selector such as errors.New, or "".
+func selected(expr ast.Expr) string {
+	if selector, ok := expr.(*ast.SelectorExpr); ok {
+		if name, ok := selector.X.(*ast.Ident); ok {
+			return name.Name + "." + selector.Sel.Name
+		}
+	}
+	return ""
+}
+
+// assignments yields the names to which a file assigns, or of which it assigns an
+// element or takes the address, with the line.
+func assignments(file goFile) func(yield func(string, int) bool) {
+	return func(yield func(string, int) bool) {
+		for node := range ast.Preorder(file.File) {
+			var targets []ast.Expr
+			switch node := node.(type) {
+			case *ast.AssignStmt:
+				if node.Tok != token.DEFINE {
+					targets = node.Lhs
+				}
+			case *ast.IncDecStmt:
+				targets = []ast.Expr{node.X}
+			case *ast.UnaryExpr:
+				if node.Op == token.AND {
+					targets = []ast.Expr{node.X}
+				}
+			}
+			for _, target := range targets {
+				if index, ok := target.(*ast.IndexExpr); ok {
+					target = index.X
+				}
+				if name, ok := target.(*ast.Ident); ok && !yield(name.Name, file.line(name.Pos())) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Small structs: at most 15 fields and 20 methods. A record of the interface has the
+// fields that the interface gives it.
+func TestSource_structs(t *testing.T) {
+	t.Parallel()
+	fields, methods := map[string]int{}, map[string]int{}
+	for _, file := range code(t, ".") {
+		for spec := range nodes[*ast.TypeSpec](file) {
+			if structure, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range structure.Fields.List {
+					fields[spec.Name.Name] += max(1, len(field.Names))
+				}
+			}
+		}
+		for method := range nodes[*ast.FuncDecl](file) {
+			if method.Recv != nil {
+				methods[receiver(method)]++
+			}
+		}
+	}
+	require.Equal(t, 16, fields["CoinNetwork"], "as many as in the interface")
+	delete(fields, "CoinNetwork")
+	assertAtMost(t, 15, fields, "fields")
+	require.Contains(t, methods, "Client")
+	assertAtMost(t, 20, methods, "methods")
+}
+
+// receiver is the name of the type of a method.
+func receiver(method *ast.FuncDecl) string {
+	expr := method.Recv.List[0].Type
+	if star, ok := expr.(*ast.StarExpr); ok {
+		expr = star.X
+	}
+	if generic, ok := expr.(*ast.IndexExpr); ok {
+		expr = generic.X
+	}
+	return expr.(*ast.Ident).Name
+}
+
+func assertAtMost(t *testing.T, most int, counts map[string]int, of string) {
+	t.Helper()
+	require.NotEmpty(t, counts)
+	for name, n := range counts {
+		assert.LessOrEqual(t, n, most, "%s of %s", of, name)
+	}
+}
+
+// No function of any module, except tests, is longer than 40 lines.
+func TestSource_functions(t *testing.T) {
+	t.Parallel()
+	lengths := map[string]int{}
+	for _, path := range tracked(t, ".go") {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file := parsed(t, path)
+		for function := range nodes[*ast.FuncDecl](file) {
+			if body := function.Body; body != nil {
+				lengths[fmt.Sprint(path, " ", function.Name)] = file.line(body.Rbrace) - file.line(body.Lbrace) - 1
+			}
+		}
+	}
+	assertAtMost(t, 40, lengths, "lines")
+}
+
+// The comments of the package are a part of its text that can be read: not a lack of
+// them, and no manual.
+func TestSource_comments(t *testing.T) {
+	t.Parallel()
+	comments, lines := 0, 0
+	for _, file := range code(t, ".") {
+		for line := range strings.Lines(fileText(t, file.path)) {
+			if strings.TrimSpace(line) != "" {
+				lines++
+			}
+		}
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				comments += file.line(comment.End()) - file.line(comment.Pos()) + 1
+			}
+		}
+	}
+	share := 100 * comments / lines
+	assert.GreaterOrEqual(t, share, 20, "per cent")
+	assert.LessOrEqual(t, share, 35, "per cent")
+}
+
+// The listing of the root reads as a table of contents.
+func TestSource_filesOfTheRoot(t *testing.T) {
+	t.Parallel()
+	assert.LessOrEqual(t, len(code(t, ".")), 24)
 }
