@@ -1,0 +1,130 @@
+package faultserver
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// A Conn is the server's end of a connection. One goroutine uses it at a time.
+type Conn struct {
+	net.Conn          // the TLS connection behind [Secure]
+	Raw      net.Conn // the connection below TLS
+	Number   int      // of the connection, from 1
+	Server   *Server
+
+	reader *bufio.Reader
+}
+
+// A Request is a request that has arrived as a whole.
+type Request struct {
+	Method, Target string
+	Header         http.Header
+	Body           []byte
+}
+
+// Secure is a handler behind TLS.
+func Secure(config *tls.Config, handler Handler) Handler {
+	return func(c *Conn) {
+		c.Conn = tls.Server(c.Conn, config)
+		handler(c)
+	}
+}
+
+// EachRequest reads one request after the other and calls respond for each,
+// until it returns false.
+func EachRequest(respond func(c *Conn) bool) Handler {
+	return func(c *Conn) {
+		for {
+			if _, whole := c.ReadRequest(); !whole || !respond(c) {
+				return
+			}
+		}
+	}
+}
+
+// OneRequest reads one request and calls respond.
+func OneRequest(respond func(c *Conn)) Handler {
+	return EachRequest(func(c *Conn) bool {
+		respond(c)
+		return false
+	})
+}
+
+// ReadRequest reads a request to its end and records it. It reports whether
+// there was a whole one.
+func (c *Conn) ReadRequest() (Request, bool) {
+	if c.reader == nil {
+		c.reader = bufio.NewReader(c.Conn)
+	}
+	req, err := http.ReadRequest(c.reader)
+	if err != nil {
+		return Request{}, false
+	}
+	body, err := io.ReadAll(req.Body)
+	c.Server.Record.Arrived(len(body), err == nil)
+	return Request{req.Method, req.RequestURI, req.Header, body}, err == nil
+}
+
+// ReadBytes reads the bytes of a request and no more than limit of them. It
+// reports whether they are a whole request, and records nothing. It is not for
+// connections on which ReadRequest is used.
+func (c *Conn) ReadBytes(limit int) (req []byte, whole bool) {
+	for !complete(req) {
+		buffer := make([]byte, min(limit-len(req), 4096))
+		if len(buffer) == 0 {
+			return req, false
+		}
+		n, err := c.Read(buffer)
+		req = append(req, buffer[:n]...)
+		if err != nil {
+			return req, complete(req)
+		}
+	}
+	return req, true
+}
+
+// complete reports whether a request is whole.
+func complete(req []byte) bool {
+	head, body, found := bytes.Cut(req, []byte("\r\n\r\n"))
+	if !found {
+		return false
+	}
+	_, after, _ := strings.Cut(string(head), "\r\nContent-Length: ")
+	length, _, _ := strings.Cut(after, "\r\n")
+	n, _ := strconv.Atoi(length)
+	return len(body) >= n
+}
+
+// Body is the body in the bytes of a request.
+func Body(req []byte) []byte {
+	_, body, _ := bytes.Cut(req, []byte("\r\n\r\n"))
+	return body
+}
+
+// Send writes text and reports whether all of it could be written.
+func (c *Conn) Send(text string) bool {
+	_, err := io.WriteString(c.Conn, text)
+	return err == nil
+}
+
+// Hold reads until the client closes the connection.
+func (c *Conn) Hold() { _, _ = io.Copy(io.Discard, c.Conn) }
+
+// Stop neither reads nor writes until the test is over.
+func (c *Conn) Stop() { <-c.Server.Done() }
+
+// Reset ends the connection with RST, where it is on TCP.
+func (c *Conn) Reset() { reset(c.Raw) }
+
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
