@@ -4,15 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,406 +25,273 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
-// A fault is a row of the table of faults: how the trouble is made, and what a
-// read and a create-invoice must come to. A kind of "" means that the row says
-// nothing of that kind of call.
-type fault struct {
+// A faultCase is a row of the table of faults: how the fault is made, and the
+// result of a read and of a create-invoice. It runs in a bubble, on connections
+// in memory; the rows that need sockets or HTTP/2 are in module contract.
+// An expectation without a kind means that the row says nothing of that call.
+type faultCase struct {
 	name        string
-	real        bool // on sockets and by the real clock; else in a bubble, where time is free
-	set         func(s *stage)
-	read, write verdict
+	setup       func(h *harness)
+	read, write expectation
 }
 
-// The kinds of verdict.
+// The kinds of result.
 const (
-	works     = "works"
-	transport = "*TransportError"
-	api       = "*APIError"
-	decode    = "*DecodeError"
-	notSent   = "not sent"
-	unknown   = "unknown"
-	rejected  = "rejected"
+	success        = "success"
+	transportError = "*TransportError"
+	apiError       = "*APIError"
+	decodeError    = "*DecodeError"
+	notSent        = "not sent"
+	unknown        = "unknown"
+	rejected       = "rejected"
 )
 
-// A verdict is what a call comes to.
-type verdict struct {
+// An expectation is the result of a call, and what the server sees of it.
+type expectation struct {
 	kind     string
-	phase    string  // of the *TransportError, which for an unknown outcome is the cause; "" for any
+	phase    string  // of the *TransportError, which for an unknown outcome is the cause; "" is not checked
 	is       []error // what the error matches, or for an unknown outcome the cause
 	status   int     // of the error; 0 for none
-	attempts int     // how often the error says that the call was tried; 0 is not looked at
-	sends    int     // how many requests the server read to the end; any for not to be looked at
-	commits  int     // how many invoices the server created
-	dials    int     // how many connections were asked for; 0 is not looked at
-	text     string  // what the text of the error has in it
-	body     string  // what is kept of the answer to an unknown outcome; "" is not looked at
+	attempts int     // the attempts that the error reports; 0 is not checked
+	requests int     // those that the server read to the end, or anyNumber
+	commits  int     // invoices that the server created
+	dials    int     // connections that were dialed; 0 is not checked
+	text     string  // contained in the text of the error
+	body     string  // what is kept of the response to an unknown outcome; "" is not checked
 }
 
 const anyNumber = -1
 
-// play runs a table of faults, each as a read and as a create-invoice.
-func play(t *testing.T, faults []fault) {
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
+// runFaults runs each case as a read and as a create-invoice.
+func runFaults(t *testing.T, cases []faultCase) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			require.Regexp(t, `^row \d+: `, f.name)
-			f.run(t, "read", f.read, false)
-			f.run(t, "create-invoice", f.write, true)
+			require.Regexp(t, `^row \d+: `, c.name)
+			c.run(t, "read", c.read, false)
+			c.run(t, "create-invoice", c.write, true)
 		})
 	}
 }
 
-func (f fault) run(t *testing.T, name string, v verdict, write bool) {
-	if v.kind == "" {
+func (c faultCase) run(t *testing.T, name string, want expectation, write bool) {
+	if want.kind == "" {
 		return
 	}
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		act := func(t *testing.T) {
-			s := newStage(t, f.deadline())
-			s.write = write
-			f.set(s)
-			s.assert(v)
-		}
-		if f.real {
-			act(t)
-			return
-		}
-		synctest.Test(t, act)
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, write)
+			c.setup(h)
+			h.assert(want)
+		})
 	})
 }
 
-// act makes the call that the stage is about.
-func (s *stage) act() (any, error) {
-	if s.write {
-		return s.client().CreateInvoice(s.ctx, order("A-17"))
-	}
-	return s.client().Withdrawal(s.ctx, requestID)
-}
-
-// A stage is where a fault is played: a client on one side, a script on the
-// other, and a ledger of what crossed from one to the other.
-type stage struct {
+// A harness is a client on one side, a server on the other, and the record of
+// what crossed between them.
+type harness struct {
 	*testing.T
-	write     bool
+	write     bool // the call is a create-invoice
 	url       string
+	server    *faultserver.Server
 	transport *http.Transport
-	tripper   http.RoundTripper // instead of transport, when set
+	tripper   http.RoundTripper // instead of transport, if it is set
 	policy    gateway.RetryPolicy
 	options   []gateway.Option
 	ctx       context.Context
 	cancel    context.CancelFunc
 	made      *gateway.Client
 	secrets   []string // what must not be in the text of an error, beside the key
-
-	mu      sync.Mutex
-	dialed  []string
-	bodies  int // bytes of bodies that reached the server
-	sends   int // requests that the server read to the end
-	commits int
-	open    sync.WaitGroup // connections of the client, and the scripts at their other ends
-	struck  chan struct{}  // closed when the call is over
 }
 
-// deadline is the net under every fault: no verdict depends on it, and no call
-// may come near it. In a bubble, where time is free, it is further away.
-func (f fault) deadline() time.Duration {
-	if f.real {
-		return time.Minute
-	}
-	return 24 * time.Hour
-}
-
-func newStage(t *testing.T, deadline time.Duration) *stage {
-	s := &stage{
-		T: t, url: "http://localhost", transport: &http.Transport{},
+// newHarness returns one whose deadline no case reaches: in a bubble time is
+// free.
+func newHarness(t *testing.T, write bool) *harness {
+	h := &harness{
+		T: t, write: write, url: "http://localhost", server: faultserver.New(nil),
 		policy: gateway.RetryPolicy{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond},
-		struck: make(chan struct{}),
 	}
-	s.ctx, s.cancel = context.WithTimeout(t.Context(), deadline)
-	t.Cleanup(s.cancel)
-	return s
+	h.server.Handler = h.succeed
+	h.transport = &http.Transport{DialContext: h.server.DialContext}
+	h.ctx, h.cancel = context.WithTimeout(t.Context(), 24*time.Hour)
+	t.Cleanup(h.cancel)
+	return h
 }
 
-// client returns the one client of the stage.
-func (s *stage) client() *gateway.Client {
-	if s.made == nil {
-		var tripper http.RoundTripper = s.transport
-		if s.tripper != nil {
-			tripper = s.tripper
+// client returns the one client of the harness.
+func (h *harness) client() *gateway.Client {
+	if h.made == nil {
+		var tripper http.RoundTripper = h.transport
+		if h.tripper != nil {
+			tripper = h.tripper
 		}
 		options := append([]gateway.Option{
-			gateway.WithHTTPClient(&http.Client{Transport: tripper}), gateway.WithRetry(s.policy),
-		}, s.options...)
-		s.made = newClient(s, s.url+prefix, options...)
+			gateway.WithHTTPClient(&http.Client{Transport: tripper}), gateway.WithRetry(h.policy),
+		}, h.options...)
+		h.made = newClient(h, h.url+prefix, options...)
 	}
-	return s.made
+	return h.made
 }
 
-// dial makes connect the way to the server. Every connection is counted when
-// it is asked for, and waited for at the end.
-func (s *stage) dial(connect func(ctx context.Context, number int) (net.Conn, error)) {
-	s.transport.DialContext = func(ctx context.Context, _, addr string) (net.Conn, error) {
-		s.mu.Lock()
-		s.dialed = append(s.dialed, addr)
-		number := len(s.dialed)
-		s.mu.Unlock()
-		conn, err := connect(ctx, number)
-		if err != nil {
-			return nil, err
-		}
-		s.open.Add(1)
-		return &line{Conn: conn, closed: sync.OnceFunc(s.open.Done)}, nil
+// call makes the call that the case is about.
+func (h *harness) call() (any, error) {
+	if h.write {
+		return h.client().CreateInvoice(h.ctx, order("A-17"))
 	}
+	return h.client().Withdrawal(h.ctx, requestID)
 }
 
-// A line is a connection that says when it is closed.
-type line struct {
-	net.Conn
-	closed func()
+// warm makes a read that leaves an idle connection, and forgets it.
+func (h *harness) warm() {
+	_, err := h.client().Withdrawal(h.ctx, requestID)
+	require.NoError(h, err)
+	h.server.Record.Reset()
 }
 
-func (l *line) Close() error {
-	defer l.closed()
-	return l.Conn.Close()
-}
-
-// A script is the server's side of a connection, whose number counts from 1.
-// The connection is closed when it returns.
-type script func(number int, conn net.Conn)
-
-// piped plays a script behind connections that exist in memory only.
-func (s *stage) piped(play script) {
-	s.dial(func(_ context.Context, number int) (net.Conn, error) {
-		near, far := net.Pipe()
-		s.open.Go(func() {
-			defer func() { _ = far.Close() }()
-			play(number, far)
-		})
-		return near, nil
-	})
-}
-
-// socketed plays a script behind TCP connections of this machine.
-func (s *stage) socketed(play script) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(s, err)
-	s.Cleanup(func() { _ = listener.Close() })
-	var dialing sync.Mutex // so that the connection that is accepted is the one just dialed
-	s.dial(func(ctx context.Context, number int) (net.Conn, error) {
-		dialing.Lock()
-		defer dialing.Unlock()
-		near, err := (&net.Dialer{}).DialContext(ctx, "tcp", listener.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		far, err := listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		s.open.Go(func() {
-			defer func() { _ = far.Close() }()
-			play(number, far)
-		})
-		return near, nil
-	})
-}
-
-// receive reads one request to its end and enters it in the ledger. It reports
-// whether there was a whole one.
-func (s *stage) receive(r *bufio.Reader) bool {
-	req, err := http.ReadRequest(r)
-	if err != nil {
-		return false
-	}
-	n, err := io.Copy(io.Discard, req.Body)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bodies += int(n)
-	if err == nil {
-		s.sends++
-	}
-	return err == nil
-}
-
-// commit enters an invoice in the ledger.
-func (s *stage) commit() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.write {
-		s.commits++
+// commit records an invoice, if the call is for one.
+func (h *harness) commit() {
+	if h.write {
+		h.server.Record.Committed()
 	}
 }
 
-// good is the body of the answer that the call understands.
-func (s *stage) good() string {
-	if s.write {
+// body is that of the response of a success.
+func (h *harness) body() string {
+	if h.write {
 		return enveloped(invoiceJSON)
 	}
 	return enveloped(withdrawalJSON)
 }
 
-// respond commits and answers well, in one piece.
-func (s *stage) respond(conn io.Writer) {
-	s.commit()
-	_, _ = io.WriteString(conn, plainAnswer(200, s.good()))
+// respond commits and sends the response of a success.
+func (h *harness) respond(c *faultserver.Conn) bool {
+	h.commit()
+	return c.Send(faultserver.Response(200, h.body()))
 }
 
-// serve answers every request of a connection well.
-func (s *stage) serve(conn net.Conn) {
-	for r := bufio.NewReader(conn); s.receive(r); {
-		s.respond(conn)
-	}
-}
-
-// plainAnswer is an answer as it stands on the wire. Each header is a line.
-func plainAnswer(status int, body string, headers ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
-	for _, header := range append(headers, fmt.Sprint("Content-Length: ", len(body))) {
-		b.WriteString(header + "\r\n")
-	}
-	return b.String() + "\r\n" + body
-}
-
-// handled plays a handler of net/http, which sees a request after it was read.
-func (s *stage) handled(handler http.HandlerFunc) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(s, err)
-	server := &http.Server{ErrorLog: quiet(), Handler: s.entered(handler)}
-	s.open.Go(func() { _ = server.Serve(listener) })
-	s.open.Go(func() {
-		<-s.struck
-		_ = server.Close()
-	})
-	s.dial(func(ctx context.Context, _ int) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", listener.Addr().String())
-	})
-}
-
-// entered enters a request in the ledger before handler sees it.
-func (s *stage) entered(handler http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n, err := io.Copy(io.Discard, r.Body)
-		s.mu.Lock()
-		s.bodies += int(n)
-		if err == nil {
-			s.sends++
-		}
-		s.mu.Unlock()
-		handler(w, r)
-	})
-}
-
-// each is a script that reads one request and then does what then says.
-func (s *stage) each(then func(number int, conn net.Conn)) script {
-	return func(number int, conn net.Conn) {
-		if s.receive(bufio.NewReader(conn)) {
-			then(number, conn)
-		}
-	}
-}
-
-// hold keeps a connection until its other end is closed.
-func hold(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
-
-// reset ends a TCP connection with RST.
-func reset(conn net.Conn) {
-	_ = conn.(*net.TCPConn).SetLinger(0)
-	_ = conn.Close()
-}
-
-// assert makes the call and holds it against the verdict and against what is
-// true of every fault.
-func (s *stage) assert(v verdict) {
-	result, err := s.act()
-	s.strike()
-	assertInvariants(s, result, err)
-	for _, secret := range s.secrets {
-		assert.NotContains(s, fmt.Sprintf("%v %+v %#v", err, err, err), secret)
-	}
-	s.assertLedger(v, err)
-	s.assertPlaces()
-	if err == nil {
-		s.assertData(result)
-	}
-	assertBounded(s, err)
-	if !assert.Equal(s, v.kind, kindOf(err, s.write), "the kind of %v", err) {
+// respondAfterWarming responds to the read of warm, which is the first request
+// of the first connection, and then to the call.
+func (h *harness) respondAfterWarming(c *faultserver.Conn) {
+	if c.Number == 1 {
+		c.Send(faultserver.Response(200, enveloped(withdrawalJSON)))
 		return
 	}
-	assertDetails(s, v, err)
+	h.respond(c)
 }
 
-// strike ends the stage: when it returns every connection is closed and every
-// script is over.
-func (s *stage) strike() {
-	close(s.struck)
-	s.transport.CloseIdleConnections()
+// succeed is the handler of a server without a fault.
+func (h *harness) succeed(c *faultserver.Conn) { faultserver.EachRequest(h.respond)(c) }
+
+// trust makes the client trust the authority of the tests, and returns what a
+// server of https://gateway.test needs.
+func (h *harness) trust() *tls.Config {
+	h.url = "https://" + faultserver.Host
+	h.transport.TLSClientConfig = certificates().Client()
+	return certificates().Server()
+}
+
+// certificates are made once: keys take a while.
+var certificates = sync.OnceValue(func() *faultserver.Certificates {
+	all, err := faultserver.NewCertificates()
+	if err != nil {
+		panic(err)
+	}
+	return all
+})
+
+// assert makes the call and compares its result with the expectation and with
+// what is true of every fault.
+func (h *harness) assert(want expectation) {
+	result, err := h.call()
+	h.finish()
+	assertInvariants(h, result, err)
+	for _, secret := range h.secrets {
+		assert.NotContains(h, fmt.Sprintf("%v %+v %#v", err, err, err), secret)
+	}
+	h.assertRecord(want, err)
+	h.assertHosts()
+	if err == nil {
+		h.assertData(result)
+	}
+	assertBounded(h, err)
+	if assert.Equal(h, want.kind, kindOf(err, h.write), "the kind of %v", err) {
+		assertDetails(h, want, err)
+	}
+}
+
+// finish ends the case: when it returns every connection is closed and every
+// handler has returned.
+func (h *harness) finish() {
+	h.server.Finish()
+	h.transport.CloseIdleConnections()
 	done := make(chan struct{})
 	go func() {
-		s.open.Wait()
+		h.server.Close()
 		close(done)
 	}()
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		assert.Fail(s, "a connection was left open")
+		assert.Fail(h, "a connection was left open")
 	}
 }
 
-func (s *stage) assertLedger(v verdict, err error) {
-	if v.sends != anyNumber {
-		assert.Equal(s, v.sends, s.sends, "requests that the server read to the end")
+func (h *harness) assertRecord(want expectation, err error) {
+	seen := h.server.Record.Seen()
+	if want.requests != anyNumber {
+		assert.Equal(h, want.requests, seen.Requests, "requests that the server read to the end")
 	}
-	if v.dials != 0 {
-		assert.Len(s, s.dialed, v.dials, "connections that were asked for")
+	if want.dials != 0 {
+		assert.Len(h, h.server.Dialed(), want.dials, "connections that were dialed")
 	}
-	assert.LessOrEqual(s, s.commits, 1, "an invoice was created twice")
-	if !s.write {
+	assert.LessOrEqual(h, seen.Commits, 1, "an invoice was created twice")
+	if !h.write {
 		return
 	}
-	assert.Equal(s, v.commits, s.commits, "invoices that the server created")
-	assert.LessOrEqual(s, s.sends, 1, "an invoice was sent twice")
+	assert.Equal(h, want.commits, seen.Commits, "invoices that the server created")
+	assert.LessOrEqual(h, seen.Requests, 1, "an invoice was sent twice")
 	switch outcome := gateway.OutcomeOf(err); {
 	case outcome == gateway.OutcomeNotSent:
-		assert.Zero(s, s.bodies, "bytes of an invoice that was said not to be sent")
+		assert.Zero(h, seen.BodyBytes, "bytes of an invoice that was not sent")
 	case outcome == gateway.OutcomeSucceeded:
-		assert.Equal(s, 1, s.commits, "a success is one invoice")
-	case s.commits > 0:
-		assert.Equal(s, gateway.OutcomeUnknown, outcome, "an invoice exists")
+		assert.Equal(h, 1, seen.Commits, "a success is one invoice")
+	case seen.Commits > 0:
+		assert.Equal(h, gateway.OutcomeUnknown, outcome, "an invoice exists")
 	}
 }
 
-// assertPlaces asserts that nothing but the gateway was connected to.
-func (s *stage) assertPlaces() {
-	for _, addr := range s.dialed {
+// assertHosts asserts that nothing but the gateway was connected to.
+func (h *harness) assertHosts() {
+	for _, addr := range h.server.Dialed() {
 		host, _, err := net.SplitHostPort(addr)
-		assert.NoError(s, err)
-		assert.Contains(s, []string{"localhost", "127.0.0.1", "gateway.test", "proxy.test"}, host, "another host was contacted")
+		assert.NoError(h, err)
+		assert.Contains(h, []string{"localhost", "127.0.0.1", faultserver.Host, "proxy.test"}, host, "another host was contacted")
 	}
 }
 
-func (s *stage) assertData(result any) {
+func (h *harness) assertData(result any) {
 	switch got := result.(type) {
 	case *gateway.Withdrawal:
-		assert.Equal(s, "25.000001", got.Amount.String())
-		assert.Equal(s, requestID, got.WithdrawRequestID)
+		assert.Equal(h, "25.000001", got.Amount.String())
+		assert.Equal(h, requestID, got.WithdrawRequestID)
 	case *gateway.Invoice:
-		assert.Equal(s, "A-17", got.OrderID)
-		assert.JSONEq(s, invoiceJSON, string(got.Raw))
+		assert.Equal(h, "A-17", got.OrderID)
+		assert.JSONEq(h, invoiceJSON, string(got.Raw))
 	default:
-		assert.Fail(s, "a result of an unknown type", "%T", result)
+		assert.Fail(h, "a result of an unknown type", "%T", result)
 	}
 }
 
-// assertBounded asserts that no error keeps more of an answer than it says.
+// assertBounded asserts that no error keeps more of a response than documented.
 func assertBounded(t testing.TB, err error) {
 	t.Helper()
 	const most = 8 << 10
 	var (
-		answer  *gateway.APIError
+		refusal *gateway.APIError
 		corrupt *gateway.DecodeError
 		lost    *gateway.OutcomeUnknownError
 	)
@@ -428,18 +299,18 @@ func assertBounded(t testing.TB, err error) {
 		assert.LessOrEqual(t, len(lost.Body), most)
 		err = lost.Cause
 	}
-	if errors.As(err, &answer) {
-		assert.LessOrEqual(t, len(answer.Body), most)
+	if errors.As(err, &refusal) {
+		assert.LessOrEqual(t, len(refusal.Body), most)
 	}
 	if errors.As(err, &corrupt) {
 		assert.LessOrEqual(t, len(corrupt.Body), most)
 	}
 }
 
-// kindOf names what a call came to.
+// kindOf names the result of a call.
 func kindOf(err error, write bool) string {
 	if err == nil {
-		return works
+		return success
 	}
 	if write {
 		return gateway.OutcomeOf(err).String()
@@ -447,46 +318,46 @@ func kindOf(err error, write bool) string {
 	return strings.Replace(fmt.Sprintf("%T", err), "gateway.", "", 1)
 }
 
-// assertDetails asserts what the verdict says of the error.
-func assertDetails(t testing.TB, v verdict, err error) {
+// assertDetails asserts what is expected of the error.
+func assertDetails(t testing.TB, want expectation, err error) {
 	t.Helper()
 	if err == nil {
 		return
 	}
-	assert.Contains(t, err.Error(), v.text)
+	assert.Contains(t, err.Error(), want.text)
 	var lost *gateway.OutcomeUnknownError
 	if errors.As(err, &lost) {
-		assertUnknown(t, v, lost)
+		assertUnknown(t, want, lost)
 		err = lost.Cause
 	}
-	for _, target := range v.is {
+	for _, target := range want.is {
 		assert.ErrorIs(t, err, target)
 	}
 	var failure *gateway.TransportError
 	if errors.As(err, &failure) {
-		if v.phase != "" {
-			assert.Equal(t, v.phase, failure.Phase, "the phase of %v", err)
+		if want.phase != "" {
+			assert.Equal(t, want.phase, failure.Phase, "the phase of %v", err)
 		}
-		if v.attempts != 0 {
-			assert.Equal(t, v.attempts, failure.Attempts, "the attempts of %v", err)
+		if want.attempts != 0 {
+			assert.Equal(t, want.attempts, failure.Attempts, "the attempts of %v", err)
 		}
-		assert.Equal(t, v.status, failure.LastStatus, "the last status of %v", err)
+		assert.Equal(t, want.status, failure.LastStatus, "the last status of %v", err)
 	}
 	var refusal *gateway.APIError
 	if errors.As(err, &refusal) {
-		assert.Equal(t, v.status, refusal.StatusCode)
-		if v.attempts != 0 {
-			assert.Equal(t, v.attempts, refusal.Attempts)
+		assert.Equal(t, want.status, refusal.StatusCode)
+		if want.attempts != 0 {
+			assert.Equal(t, want.attempts, refusal.Attempts)
 		}
 	}
 }
 
-// assertUnknown asserts what keeps anybody from repeating the call.
-func assertUnknown(t testing.TB, v verdict, lost *gateway.OutcomeUnknownError) {
+// assertUnknown asserts what keeps a caller from repeating the call.
+func assertUnknown(t testing.TB, want expectation, lost *gateway.OutcomeUnknownError) {
 	t.Helper()
-	assert.Equal(t, v.status, lost.StatusCode)
-	if v.body != "" {
-		assert.Equal(t, v.body, string(lost.Body))
+	assert.Equal(t, want.status, lost.StatusCode)
+	if want.body != "" {
+		assert.Equal(t, want.body, string(lost.Body))
 	}
 	assert.Equal(t, "A-17", lost.OrderID)
 	assert.False(t, lost.SentAt.IsZero())
@@ -499,6 +370,406 @@ func assertUnknown(t testing.TB, v verdict, lost *gateway.OutcomeUnknownError) {
 		assert.False(t, network.Timeout())
 	}
 }
+
+func TestFaults_BeforeAConnection(t *testing.T) {
+	t.Parallel()
+	runFaults(t, []faultCase{
+		{
+			name:  "row 1: the host does not exist",
+			setup: failDials(always, &net.DNSError{Err: "no such host", Name: "localhost", IsNotFound: true}),
+			read:  expectation{kind: transportError, phase: gateway.PhaseDial, attempts: 1, dials: 1},
+			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 1, dials: 1},
+		},
+		{
+			name:  "row 2: looking up the host fails once",
+			setup: failDials(1, &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}),
+			read:  expectation{kind: success, requests: 1, dials: 2},
+			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
+		},
+		{
+			name:  "row 4: connecting never ends",
+			setup: hangDials(func(*harness) {}),
+			read:  expectation{kind: transportError, phase: gateway.PhaseDial, attempts: 3, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, is: []error{gateway.ErrTimeout}},
+		},
+		{
+			name:  "row 5: the caller cancels while it connects",
+			setup: hangDials(func(h *harness) { h.cancel() }),
+			read:  expectation{kind: transportError, attempts: 1, dials: 1, is: []error{context.Canceled}},
+			write: expectation{kind: notSent, attempts: 1, dials: 1, is: []error{context.Canceled}},
+		},
+		{
+			name: "row 6: the caller has cancelled before",
+			setup: func(h *harness) {
+				h.cancel()
+				h.Cleanup(func() { assert.Empty(h, h.server.Dialed()) })
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseStart, is: []error{context.Canceled}},
+			write: expectation{kind: notSent, phase: gateway.PhaseStart, is: []error{context.Canceled}},
+		},
+		{
+			name: "row 7: the caller cancels between two attempts to connect",
+			setup: func(h *harness) {
+				h.policy = gateway.RetryPolicy{BaseDelay: time.Hour, MaxDelay: time.Hour}
+				h.server.OnDial = func(context.Context, int) error {
+					time.AfterFunc(time.Microsecond, h.cancel)
+					return syscall.ECONNREFUSED
+				}
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseBackoff, attempts: 1, dials: 1, is: []error{context.Canceled}},
+			write: expectation{kind: notSent, phase: gateway.PhaseBackoff, attempts: 1, dials: 1, is: []error{context.Canceled}},
+		},
+		{
+			name: "row 7: the caller cancels after a response of 503",
+			setup: func(h *harness) {
+				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+					c.Send(faultserver.Response(503, refused("down"), "Retry-After: 20"))
+					time.AfterFunc(10*time.Second, h.cancel)
+				})
+			},
+			read: expectation{
+				kind: transportError, phase: gateway.PhaseBackoff, attempts: 1, requests: 1, status: 503,
+				is: []error{context.Canceled}, text: "last status 503",
+			},
+			write: expectation{kind: unknown, status: 503, requests: 1},
+		},
+		{
+			name:  "row 8: the proxy requires a password",
+			setup: throughProxy("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"),
+			read:  expectation{kind: transportError, phase: gateway.PhaseProxy, attempts: 1, dials: 1},
+			write: expectation{kind: notSent, phase: gateway.PhaseProxy, attempts: 1, dials: 1},
+		},
+		{
+			name:  "row 8: the proxy cannot connect",
+			setup: throughProxy("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
+			read:  expectation{kind: transportError, phase: gateway.PhaseProxy, attempts: 3},
+			write: expectation{kind: notSent, phase: gateway.PhaseProxy, attempts: 3},
+		},
+		{
+			name:  "row 8: the proxy refuses with a reason of its own",
+			setup: throughProxy("HTTP/1.1 503 Out Of Lines\r\nContent-Length: 0\r\n\r\n"),
+			read:  expectation{kind: transportError, attempts: 3},
+			write: expectation{kind: notSent, attempts: 3},
+		},
+		{
+			name: "row 9: the proxy cannot be reached",
+			setup: func(h *harness) {
+				throughProxy("")(h)
+				failDials(always, refusedConnection("connect"))(h)
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseProxy, attempts: 3, is: []error{syscall.ECONNREFUSED}},
+			write: expectation{kind: notSent, phase: gateway.PhaseProxy, attempts: 3, is: []error{syscall.ECONNREFUSED}},
+		},
+		{
+			name: "row 16: there are no descriptors left",
+			setup: failDials(always, &net.OpError{
+				Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE),
+			}),
+			read:  expectation{kind: transportError, phase: gateway.PhaseDial, attempts: 3, dials: 3, is: []error{syscall.EMFILE}},
+			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, dials: 3, is: []error{syscall.EMFILE}},
+		},
+	})
+}
+
+func TestFaults_TLS(t *testing.T) {
+	t.Parallel()
+	runFaults(t, []faultCase{
+		{
+			name:  "row 10: the certificate is of an unknown authority",
+			setup: behindTLS(func(h *harness, _ *tls.Config) { h.transport.TLSClientConfig.RootCAs = x509.NewCertPool() }),
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+		},
+		{
+			name:  "row 11: the certificate is of another host",
+			setup: behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().OtherHost} }),
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+		},
+		{
+			name:  "row 11: the certificate has expired",
+			setup: behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().Expired} }),
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+		},
+		{
+			name: "row 12: the TLS handshake gets no response",
+			setup: func(h *harness) {
+				h.url = "https://" + faultserver.Host
+				h.server.Handler = (*faultserver.Conn).Hold
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
+		},
+		{
+			name: "row 12: the TLS handshake exceeds its own timeout",
+			setup: func(h *harness) {
+				h.url = "https://" + faultserver.Host
+				h.transport.TLSHandshakeTimeout = time.Second
+				h.server.Handler = (*faultserver.Conn).Hold
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
+		},
+		{
+			name: "row 14: the server speaks plain HTTP",
+			setup: func(h *harness) {
+				h.url = "https://" + faultserver.Host
+				h.server.Handler = func(c *faultserver.Conn) {
+					_, _ = c.Read(make([]byte, 1<<16))
+					c.Send("HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request.\n")
+				}
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1, is: []error{http.ErrSchemeMismatch}},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1, is: []error{http.ErrSchemeMismatch}},
+		},
+		{
+			name:  "row 15: the server knows TLS 1.1 only",
+			setup: behindTLS(func(_ *harness, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
+			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
+		},
+	})
+}
+
+// always is more often than any call is attempted.
+const always = 1 << 20
+
+// failDials fails so many dials, and then none.
+func failDials(times int, err error) func(*harness) {
+	return func(h *harness) {
+		h.server.OnDial = func(_ context.Context, number int) error {
+			if number > times {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// hangDials dials until the context ends.
+func hangDials(meanwhile func(*harness)) func(*harness) {
+	return func(h *harness) {
+		h.server.OnDial = func(ctx context.Context, _ int) error {
+			meanwhile(h)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+}
+
+func refusedConnection(call string) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(call, syscall.ECONNREFUSED)}
+}
+
+// throughProxy puts a proxy with a password in between, which responds to
+// CONNECT. The password must not be in the text of any error.
+func throughProxy(response string) func(*harness) {
+	const password = "PROXY-PASSWORD-7d1c"
+	return func(h *harness) {
+		h.url = "https://" + faultserver.Host
+		h.transport.Proxy = http.ProxyURL(&url.URL{
+			Scheme: "http", Host: "proxy.test:3128", User: url.UserPassword("merchant", password),
+		})
+		h.server.Handler = func(c *faultserver.Conn) {
+			req, err := http.ReadRequest(bufio.NewReader(c)) // not recorded: it is not for the gateway
+			if assert.NoError(h, err) && assert.Equal(h, http.MethodConnect, req.Method) {
+				c.Send(response)
+			}
+		}
+		h.secrets = append(h.secrets, password)
+	}
+}
+
+// behindTLS is a server without a fault behind TLS, but for what change makes.
+func behindTLS(change func(*harness, *tls.Config)) func(*harness) {
+	return func(h *harness) {
+		config := h.trust()
+		change(h, config)
+		h.server.Handler = faultserver.Secure(config, h.succeed)
+	}
+}
+
+func TestFaults_ConnectionReuse(t *testing.T) {
+	t.Parallel()
+	runFaults(t, []faultCase{
+		{
+			name: "row 17: the server has closed the idle connection",
+			setup: func(h *harness) {
+				h.server.Handler = faultserver.OneRequest(h.respondAfterWarming)
+				h.warm()
+				synctest.Wait() // until the client has seen the end of the connection
+			},
+			read:  expectation{kind: success, requests: 1, dials: 2},
+			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
+		},
+		{
+			name: "row 18: the header cannot be written to the idle connection",
+			setup: func(h *harness) {
+				h.transport.WriteBufferSize = 16 // the header leaves before the body is read
+				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+					h.respondAfterWarming(c)
+					c.Hold()
+				})
+				var first *faultserver.BreakingConn
+				h.server.WrapClient = func(conn net.Conn, number int) net.Conn {
+					if number > 1 {
+						return conn
+					}
+					first = faultserver.NewBreakingConn(conn, nil)
+					return first
+				}
+				h.warm()
+				first.Arm(faultserver.Break{Up: 0, Down: faultserver.Unlimited, Manner: faultserver.WriteError})
+			},
+			read:  expectation{kind: success, requests: 1, dials: 2},
+			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
+		},
+		{
+			name: "row 19: the reused connection is closed after the whole request",
+			setup: func(h *harness) {
+				closeReused(h)
+				h.warm()
+			},
+			read:  expectation{kind: success, requests: 2, dials: 2}, // net/http replays a read by itself
+			write: expectation{kind: unknown, requests: 1, commits: 1, dials: 1},
+		},
+	})
+}
+
+// closeReused responds to the first request of the first connection, and
+// commits the second without a response.
+func closeReused(h *harness) {
+	h.server.Handler = func(c *faultserver.Conn) {
+		if _, whole := c.ReadRequest(); !whole {
+			return
+		}
+		h.respondAfterWarming(c)
+		if _, whole := c.ReadRequest(); whole && c.Number == 1 {
+			h.commit()
+		}
+	}
+}
+
+// The request is cut after every number of bytes: with the buffer of net/http,
+// where the header leaves in one piece, and with a small one.
+func TestFaults_WhileWriting(t *testing.T) {
+	t.Parallel()
+	header, body := requestLengths(t)
+	for _, buffer := range []struct {
+		name  string
+		bytes int
+	}{{"in few pieces", 0}, {"in many pieces", 16}} {
+		t.Run("row 20: the connection is cut within the header, which leaves "+buffer.name, func(t *testing.T) {
+			t.Parallel()
+			for k := range header {
+				assertCut(t, k, buffer.bytes, false, success)
+				assertCut(t, k, buffer.bytes, true, success)
+			}
+		})
+		t.Run("row 21: the connection is cut within the body, which leaves "+buffer.name, func(t *testing.T) {
+			t.Parallel()
+			for k := range body {
+				assertCut(t, header+k, buffer.bytes, true, unknown)
+			}
+		})
+	}
+	runFaults(t, []faultCase{
+		{
+			name: "row 20: every connection is cut within the header",
+			setup: func(h *harness) {
+				h.server.Handler = (*faultserver.Conn).Hold
+				h.server.WrapClient = func(conn net.Conn, _ int) net.Conn { return faultserver.BreakFirst(cutUp(20))(conn, 1) }
+			},
+			read:  expectation{kind: transportError, attempts: 3, dials: 3},
+			write: expectation{kind: notSent, phase: gateway.PhaseWrite, attempts: 3, dials: 3},
+		},
+		{
+			name:  "row 22: the server does not even read the header",
+			setup: func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop },
+			read:  expectation{kind: transportError, attempts: 3, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: notSent, phase: gateway.PhaseWrite, attempts: 3, is: []error{gateway.ErrTimeout}},
+		},
+		{
+			name: "row 22: the server does not read the body",
+			setup: func(h *harness) {
+				h.server.Handler = func(c *faultserver.Conn) {
+					_, _ = io.CopyN(io.Discard, c, int64(header))
+					c.Stop()
+				}
+			},
+			write: expectation{kind: unknown, attempts: 1, dials: 1, is: []error{gateway.ErrTimeout}},
+		},
+	})
+}
+
+// cutUp cuts a connection after so many bytes from the client; a write fails
+// then, and whoever reads is not told.
+func cutUp(bytes int) faultserver.Break {
+	return faultserver.Break{Up: bytes, Down: faultserver.Unlimited, Manner: faultserver.WriteError}
+}
+
+// requestLengths returns the lengths of the header and the body of a
+// create-invoice, which is longer than a read in both.
+func requestLengths(t *testing.T) (header, body int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, true)
+		h.server.Handler = func(c *faultserver.Conn) {
+			req, whole := c.ReadBytes(always)
+			assert.True(t, whole)
+			header, body = len(req)-len(faultserver.Body(req)), len(faultserver.Body(req))
+			c.Server.Record.Arrived(body, whole)
+			h.respond(c)
+		}
+		h.assert(expectation{kind: success, requests: 1, commits: 1})
+		assert.NotZero(t, body)
+	})
+	return header, body
+}
+
+// assertCut cuts the first connection after k bytes of the request.
+func assertCut(t *testing.T, k, buffer int, write bool, kind string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		h := newHarness(t, write)
+		h.transport.WriteBufferSize = buffer
+		seen := 0 // what arrived on the connection that is cut
+		h.server.Handler = func(c *faultserver.Conn) {
+			counted := &countingConn{Conn: c.Conn}
+			c.Conn = counted
+			h.succeed(c)
+			if c.Number == 1 {
+				seen = counted.n
+			}
+		}
+		h.server.WrapClient = faultserver.BreakFirst(cutUp(k))
+		want := expectation{kind: kind, requests: 1, commits: 1}
+		if kind == unknown {
+			want = expectation{kind: kind, attempts: 1, dials: 1}
+		}
+		h.assert(want)
+		assert.LessOrEqual(t, seen, k, "a cut after %d bytes", k)
+	})
+}
+
+// A countingConn counts what is read from it.
+type countingConn struct {
+	net.Conn
+	n int
+}
+
+func (c *countingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n += n
+	return n, err
+}
+
+// A tripper is a RoundTripper in one function.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestMain fails when the tests leave a goroutine of the client behind: one
 // that runs its code, or one that keeps a connection for it.

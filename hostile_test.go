@@ -1,15 +1,18 @@
 package gateway_test
 
 import (
-	"compress/flate"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +24,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
-// Header values need not be UTF-8, and are cut all the same.
-func TestHostile_headersThatAreNoUTF8(t *testing.T) {
+// Header values need not be UTF-8, and are truncated all the same.
+func TestHostile_HeadersThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, header, value string
@@ -33,7 +37,7 @@ func TestHostile_headersThatAreNoUTF8(t *testing.T) {
 	}{
 		{"an identifier of continuation bytes with a refusal", "X-Request-Id", strings.Repeat("\x80", 2000), 404, refused("No.")},
 		{"an identifier of the longest characters with a refusal", "X-Request-Id", "x" + strings.Repeat("\U0001F600", 500), 404, refused("No.")},
-		{"an identifier that is cut inside of a character", "X-Request-Id", strings.Repeat("p", 1023) + "\u00e9", 404, refused("No.")},
+		{"an identifier that is truncated inside of a character", "X-Request-Id", strings.Repeat("p", 1023) + "\u00e9", 404, refused("No.")},
 		{"a content type of continuation bytes with a page", "Content-Type", strings.Repeat("\x80", 300), 200, "<html>"},
 		{"a content type of first bytes with a page", "Content-Type", strings.Repeat("\xf0", 300), 200, "<html>"},
 		{"a content type of the longest characters with a page", "Content-Type", "x" + strings.Repeat("\U0001F600", 100), 200, "<html>"},
@@ -47,13 +51,13 @@ func TestHostile_headersThatAreNoUTF8(t *testing.T) {
 			got, err := s.call(t.Context(), newClient(t, w.URL, once()))
 			assertInvariants(t, got, err)
 			require.Error(t, err)
-			assertHeaderIsCut(t, s, tt.header, tt.value, err)
+			assertHeaderIsTruncated(t, s, tt.header, tt.value, err)
 		})
 	}
 }
 
-// assertHeaderIsCut asserts that an error keeps the beginning of a header.
-func assertHeaderIsCut(t *testing.T, s subject, header, value string, err error) {
+// assertHeaderIsTruncated asserts that an error keeps the beginning of a header.
+func assertHeaderIsTruncated(t *testing.T, s subject, header, value string, err error) {
 	t.Helper()
 	kept, most := "", 256
 	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
@@ -66,13 +70,13 @@ func assertHeaderIsCut(t *testing.T, s subject, header, value string, err error)
 	assert.True(t, strings.HasPrefix(value, kept), "%q", kept)
 	next, _ := strings.CutPrefix(value, kept)
 	if strings.ToValidUTF8(value, "") == value {
-		assert.Equal(t, kept, strings.ToValidUTF8(kept, ""), "a character is not cut: %.8q", next)
+		assert.Equal(t, kept, strings.ToValidUTF8(kept, ""), "a character is not truncated: %.8q", next)
 	}
 }
 
-// A result of which the shape is not documented costs what it weighs. This
-// test is not parallel, because it measures.
-func TestHostile_memoryIsLinear(t *testing.T) {
+// A result of which the shape is not documented costs memory in proportion to
+// its size. This test is not parallel, because it measures.
+func TestHostile_MemoryIsLinear(t *testing.T) {
 	members := make([]string, 1000)
 	for i := range members {
 		members[i] = fmt.Sprintf(`"%d":1`, i)
@@ -105,12 +109,13 @@ func TestHostile_memoryIsLinear(t *testing.T) {
 
 const password = "hunter2-and-more"
 
-// net/http quotes an answer that is no HTTP whole. What is made of its words
-// costs what they weigh. This test is not parallel, because it measures.
-func TestHostile_answersThatAreQuoted(t *testing.T) {
+// net/http quotes a response that is not HTTP as a whole. Cleaning that text
+// costs memory in proportion to its size. This test is not parallel, because it
+// measures.
+func TestHostile_QuotedResponses(t *testing.T) {
 	many := strings.Repeat("://", 80_000)
 	account := "http://user:" + password + "@host/ "
-	for name, answer := range map[string]string{
+	for name, response := range map[string]string{
 		"many URLs for a length":              "HTTP/1.1 200 OK\r\nContent-Length: " + many + "\r\n\r\n",
 		"many URLs for a status":              "HTTP/1.1 " + many + "\r\n\r\n",
 		"many URLs for a protocol":            many + " 200 OK\r\n\r\n",
@@ -118,10 +123,14 @@ func TestHostile_answersThatAreQuoted(t *testing.T) {
 		"a password and many URLs, as status": "HTTP/1.1 " + account + many + "\r\n\r\n",
 		"many passwords":                      "HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n",
 	} {
-		w := serve(t, rawAnswer(answer))
 		for _, s := range []subject{subjectNamed("Withdrawal"), subjectNamed("CreateInvoice")} {
+			server := faultserver.New(faultserver.Respond(response))
+			transport := &http.Transport{DialContext: server.DialContext}
+			c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: transport}))
 			var err error
-			got := weighed(func() { _, err = s.call(t.Context(), newClient(t, w.URL, once())) })
+			got := weighed(func() { _, err = s.call(t.Context(), c) })
+			transport.CloseIdleConnections()
+			server.Close()
 			assert.Less(t, got, uint64(8<<20), "%s: %s allocates %d bytes", name, s.name, got)
 			assertInvariants(t, nil, err)
 			require.Error(t, err, name)
@@ -131,27 +140,15 @@ func TestHostile_answersThatAreQuoted(t *testing.T) {
 	}
 }
 
-// rawAnswer answers with bytes that need not be HTTP.
-func rawAnswer(answer string) http.HandlerFunc {
-	return func(rw http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(rw).Hijack()
-		if err != nil {
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, answer)
-	}
-}
-
-// Wherever a password stands in the words of a transport, it is not shown.
-func TestHostile_passwordsInErrors(t *testing.T) {
+// Wherever a password is in the text of a transport's error, it is not shown.
+func TestHostile_PasswordsInErrors(t *testing.T) {
 	t.Parallel()
 	account := "http://user:" + password + "@proxy:3128"
 	for name, text := range map[string]string{
 		"in a proxy's address that is bad": `invalid proxy address "http://user:` + password[:2] + "/" + password + `%zz@proxy:3128"`,
 		"in a proxy's address that is bad, wrapped": `proxyconnect: invalid proxy address "` + password +
 			`://u:p@h": parse "` + password + `": bad`,
-		"in a URL":                    "can not reach " + account,
+		"in a URL":                    "cannot reach " + account,
 		"in the last of many URLs":    strings.Repeat("http://host/ ", 40) + account,
 		"in each of many URLs":        strings.Repeat(account+" ", 5000),
 		"with an @ in it":             "http://user:@" + password + "@" + password + "@proxy:3128",
@@ -175,79 +172,8 @@ func TestHostile_passwordsInErrors(t *testing.T) {
 	}
 }
 
-const (
-	merchantA = "MERCHANT-A-0c1d2e3f4a5b"
-	merchantB = "MERCHANT-B-9a8b7c6d5e4f"
-)
-
-// Two merchants may number their orders alike, and their invoices have nothing
-// to do with each other.
-func TestHostile_ordersOfTwoMerchants(t *testing.T) {
-	t.Parallel()
-	const cut, good, held = "cut", "good", "held"
-	type step struct{ key, what string }
-	for _, tt := range []struct {
-		name  string
-		steps []step
-	}{
-		{"a success of one does not free the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantA, held}}},
-		{"an unknown outcome of one does not hold the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantB, good}}},
-		{"the client's own key is a third", []step{{"", cut}, {merchantA, good}, {merchantB, good}, {"", held}}},
-		{"an unknown outcome of another does not hold the client's own order", []step{{merchantA, cut}, {"", good}, {merchantA, held}}},
-		{"each holds its own", []step{{merchantA, cut}, {merchantB, cut}, {"", cut}, {merchantA, held}, {merchantB, held}, {"", held}}},
-		{"the client's own key, given for a call, is the client's own", []step{{"", cut}, {canary, held}}},
-		{"and the other way round", []step{{canary, cut}, {"", held}}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			what := ""
-			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-				if what == good {
-					return reply(200, enveloped(invoiceJSON)), nil
-				}
-				assert.NotEqual(t, held, what, "this invoice must not be sent")
-				return nil, errors.New(cut)
-			}))
-			wants := map[string]error{cut: gateway.ErrOutcomeUnknown, held: gateway.ErrOrderOutcomeUnknown}
-			for i, s := range tt.steps {
-				what = s.what
-				_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(s.key)...)
-				assert.ErrorIs(t, err, wants[what], "step %d", i)
-			}
-		})
-	}
-}
-
-func keyOption(key string) []gateway.CallOption {
-	if key == "" {
-		return nil
-	}
-	return []gateway.CallOption{gateway.WithAPIKey(key)}
-}
-
-// Nor does an invoice of one merchant wait for that of another.
-func TestHostile_ordersOfTwoMerchantsAtOnce(t *testing.T) {
-	t.Parallel()
-	var c *gateway.Client
-	keys := []string{merchantB, ""}
-	c = newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-		if len(keys) > 0 {
-			key := keys[0]
-			keys = keys[1:]
-			_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(key)...)
-			assert.NoError(t, err)
-			_, err = c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
-			assert.ErrorIs(t, err, gateway.ErrOrderInFlight, "its own is under way")
-		}
-		return reply(200, enveloped(invoiceJSON)), nil
-	}))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
-	assert.NoError(t, err)
-	assert.Empty(t, keys)
-}
-
-// With another key for a call both keys are looked for in the answer.
-func TestHostile_bothKeysAreTakenOut(t *testing.T) {
+// With another key for a call both keys are removed from the response.
+func TestHostile_BothKeysAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]string{
 		"two keys that share nothing":                  merchantA,
@@ -258,11 +184,13 @@ func TestHostile_bothKeysAreTakenOut(t *testing.T) {
 	} {
 		for _, status := range []int{200, 400, 500} {
 			forEach(t, fmt.Sprintf("%s, %d", name, status), func(t *testing.T, s subject) {
-				w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+				w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 					rw.Header().Set("X-Request-Id", canary+" "+other)
 					rw.Header().Set("Server", other+" "+canary)
 					quoted := quotedJSON(canary + " and " + other)
-					answer(status, `{"message":`+quoted+`,"result":[`+quoted+`],"meta":{"a":`+quoted+`}}`)(rw, r)
+					rw.Header().Set("Content-Type", "application/json")
+					rw.WriteHeader(status)
+					_, _ = io.WriteString(rw, `{"message":`+quoted+`,"result":[`+quoted+`],"meta":{"a":`+quoted+`}}`)
 				})
 				var response gateway.Response
 				c := newClient(t, w.URL, once(), gateway.WithOrderGuard(nil))
@@ -282,7 +210,7 @@ func TestHostile_bothKeysAreTakenOut(t *testing.T) {
 	}
 }
 
-// assertBothGone asserts what a refusal says where two keys stood.
+// assertBothGone asserts what a refusal holds in place of two keys.
 func assertBothGone(t *testing.T, err error) {
 	t.Helper()
 	lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
@@ -307,9 +235,9 @@ func quotedJSON(text string) string {
 // slashed is a key that JSON may escape.
 const slashed = `ab/cdef+GH/ijkl"mn\opq/rs==`
 
-// A service that logs its requests says them back as JSON in a text of JSON,
-// and so the key is escaped more than once.
-func TestHostile_keysThatAreEscapedTwice(t *testing.T) {
+// A service that echoes its requests may send them as JSON in a string of JSON,
+// so that the key is escaped more than once.
+func TestHostile_KeysThatAreEscapedTwice(t *testing.T) {
 	t.Parallel()
 	slashes := func(text string) string { return strings.ReplaceAll(text, "/", `\/`) }
 	unicodes := func(text string) string { return strings.ReplaceAll(text, "/", `\u002f`) }
@@ -317,35 +245,35 @@ func TestHostile_keysThatAreEscapedTwice(t *testing.T) {
 	for name, escape := range map[string]func(string) string{
 		"plain slashes": plain, "escaped slashes": slashes, "slashes by their code": unicodes,
 	} {
-		said := `"bad: ` + slashed + `"`
+		echoed := `"bad: ` + slashed + `"`
 		for level := range 4 {
 			if level > 0 {
-				said = quotedJSON(`{"apiKey":` + said + `}`)
+				echoed = quotedJSON(`{"apiKey":` + echoed + `}`)
 			} else {
-				said = quotedJSON(slashed)
+				echoed = quotedJSON(slashed)
 			}
-			said = escape(said)
+			echoed = escape(echoed)
 			for _, status := range []int{200, 400, 500} {
-				assertNoSlashedKey(t, fmt.Sprintf("%s, level %d, %d", name, level, status), said, status)
+				assertNoSlashedKey(t, fmt.Sprintf("%s, level %d, %d", name, level, status), echoed, status)
 			}
 		}
 	}
 }
 
-func assertNoSlashedKey(t *testing.T, name, said string, status int) {
+func assertNoSlashedKey(t *testing.T, name, echoed string, status int) {
 	t.Helper()
 	forEach(t, name, func(t *testing.T, s subject) {
 		for _, body := range []string{
-			`{"message":` + said + `,"result":[],"meta":{}}`,
-			`{"message":"m","result":[],"meta":{"request":` + said + `}}`,
-			`{"message":"m","result":{"request":` + said + `},"meta":{}}`,
-			`{"message":"m","result":{` + said + `:1},"meta":{}}`,
-			`<html>` + said,
+			`{"message":` + echoed + `,"result":[],"meta":{}}`,
+			`{"message":"m","result":[],"meta":{"request":` + echoed + `}}`,
+			`{"message":"m","result":{"request":` + echoed + `},"meta":{}}`,
+			`{"message":"m","result":{` + echoed + `:1},"meta":{}}`,
+			`<html>` + echoed,
 		} {
 			var response gateway.Response
 			c, err := gateway.New("http://localhost", slashed, once(), gateway.WithOrderGuard(nil),
 				through(func(*http.Request) (*http.Response, error) {
-					return reply(status, body, "X-Request-Id", said), nil
+					return reply(status, body, "X-Request-Id", echoed), nil
 				}))
 			require.NoError(t, err)
 			got, err := s.call(t.Context(), c, gateway.WithResponse(&response))
@@ -359,59 +287,8 @@ func assertNoSlashedKey(t *testing.T, name, said string, status int) {
 	})
 }
 
-// Why an outcome is unknown is for a person to read. A program that asks the
-// cause whether it may repeat the call is told no.
-func TestHostile_causesAreNotRepeated(t *testing.T) {
-	t.Parallel()
-	trips := map[string]tripper{
-		"a name server that did not answer, after reading": readThen(temporaryError{}),
-		"a connection that was refused, after reading":     readThen(refusedConnection("connect")),
-		"an end":                 readThen(io.EOF),
-		"an end in the middle":   readThen(io.ErrUnexpectedEOF),
-		"a timeout":              readThen(context.DeadlineExceeded),
-		"an attempt's timeout":   hangAfterReading,
-		"a redirect":             statusTrip(302, "", "Location", "/"),
-		"a status of no answer":  statusTrip(101, ""),
-		"a page":                 statusTrip(200, "<html>"),
-		"a body that is cut":     statusTrip(200, `{"message":`),
-		"a refusal with success": statusTrip(200, refused("No.")),
-		"a body that breaks off": func(req *http.Request) (*http.Response, error) {
-			drain(req)
-			got := reply(200, "")
-			got.Body = io.NopCloser(brokenReader{io.ErrUnexpectedEOF})
-			return got, nil
-		},
-	}
-	for _, status := range statuses {
-		if !status.rejects {
-			trips[fmt.Sprint("a status of ", status.status)] = statusTrip(status.status, refused("No."), "Retry-After", "1")
-		}
-	}
-	trips["a body that is not what it is labelled as"] = func(req *http.Request) (*http.Response, error) {
-		drain(req)
-		got := reply(200, "")
-		got.Body = io.NopCloser(brokenReader{fmt.Errorf("gzip: %w", flate.CorruptInputError(1))})
-		return got, nil
-	}
-	for name, trip := range trips {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: trip}))
-				_, err := c.CreateInvoice(t.Context(), order("A-17"))
-				lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
-				require.True(t, ok, "%v", err)
-				for _, e := range []error{err, lost.Cause, fmt.Errorf("shop: %w", lost.Cause), errors.Join(io.EOF, lost.Cause)} {
-					assert.False(t, gateway.SafeToRetry(e), "%v", e)
-				}
-				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(lost.Cause))
-			})
-		})
-	}
-}
-
-// Nothing that a service names a member forges a line of a log.
-func TestHostile_namesInErrors(t *testing.T) {
+// No name of a member forges a line of a log.
+func TestHostile_NamesInErrors(t *testing.T) {
 	t.Parallel()
 	for name, member := range map[string]string{
 		"a line end":              "a\nlevel=INFO msg=paid",
@@ -443,14 +320,17 @@ func TestHostile_namesInErrors(t *testing.T) {
 	}
 }
 
-// What a Response holds is of one answer, the last.
-func TestHostile_responseIsOfTheLastAnswer(t *testing.T) {
+// A Response holds one response, the last.
+func TestWithResponse_IsTheLastResponse(t *testing.T) {
 	t.Parallel()
-	cutAnswer := func() (*http.Response, error) {
+	cut := func() (*http.Response, error) {
 		whole := `{"message":"first","meta":{"first":1},"result":` + withdrawalJSON + `,`
 		got := reply(201, whole, "X-First", "1")
 		got.Body = io.NopCloser(io.MultiReader(strings.NewReader(whole), brokenReader{io.ErrUnexpectedEOF}))
 		return got, nil
+	}
+	refuse := func(status int) func() (*http.Response, error) {
+		return func() (*http.Response, error) { return reply(status, refused("No.")), nil }
 	}
 	for _, tt := range []struct {
 		name    string
@@ -459,20 +339,20 @@ func TestHostile_responseIsOfTheLastAnswer(t *testing.T) {
 		message string
 		result  string
 	}{
-		{"a refusal", saysStatus(404), 404, "No.", "[]"},
+		{"a refusal", refuse(404), 404, "No.", "[]"},
 		{"a page", func() (*http.Response, error) { return reply(404, "<html>"), nil }, 404, "", ""},
 		{"nothing", func() (*http.Response, error) { return reply(501, ""), nil }, 501, "", ""},
-		{"a refusal until the last attempt", saysStatus(503), 503, "No.", "[]"},
+		{"a refusal until the last attempt", refuse(503), 503, "No.", "[]"},
 		{"a page until the last attempt", func() (*http.Response, error) { return reply(503, "<html>"), nil }, 503, "", ""},
 		{"a redirect", func() (*http.Response, error) { return reply(302, ""), nil }, 302, "", ""},
-		{"a good answer", saysGood, 201, "Operation was successful.", withdrawalJSON},
-		{"an answer without a result", func() (*http.Response, error) { return reply(201, `{"message":"m"}`), nil }, 201, "m", ""},
+		{"a success", func() (*http.Response, error) { return reply(201, enveloped(withdrawalJSON)), nil }, 201, "Operation was successful.", withdrawalJSON},
+		{"a response without a result", func() (*http.Response, error) { return reply(201, `{"message":"m"}`), nil }, 201, "m", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				response := gateway.Response{StatusCode: 1, Message: "old", Result: jsontext.Value("1")}
-				p := paced(t, gateway.RetryPolicy{}, cutAnswer, tt.second)
+				p := paced(t, gateway.RetryPolicy{}, cut, tt.second)
 				_, _ = p.client.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
 				assert.Equal(t, tt.status, response.StatusCode)
 				assert.Equal(t, tt.message, response.Message)
@@ -487,7 +367,7 @@ func TestHostile_responseIsOfTheLastAnswer(t *testing.T) {
 
 // A Response that is used again holds nothing of the call before, also when
 // nothing comes of the call.
-func TestHostile_responseIsReset(t *testing.T) {
+func TestWithResponse_IsReset(t *testing.T) {
 	t.Parallel()
 	var none context.Context
 	bad := gateway.WithHeader("x-api-key", "a")
@@ -520,71 +400,6 @@ func TestHostile_responseIsReset(t *testing.T) {
 	}
 }
 
-var errOfTheGuard = errors.New("of the guard")
-
-// Whatever a guard refuses with, this call sent nothing, and matches nothing
-// that is true of another call only.
-func TestHostile_errorsOfAGuard(t *testing.T) {
-	t.Parallel()
-	address := "postgres://shop:" + password + "@db:5432/orders: refused"
-	previous := &gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A-17", Cause: io.EOF}
-	refusal := []error{gateway.ErrInvalidArgument, gateway.ErrNotSent}
-	for _, tt := range []struct {
-		name string
-		err  error
-		want []error
-	}{
-		{"an unknown outcome", gateway.ErrOutcomeUnknown, nil},
-		{"a limit", gateway.ErrRateLimited, nil},
-		{"a timeout", gateway.ErrTimeout, nil},
-		{"every sentinel but those of orders", errors.Join(sentinels[:14]...), nil},
-		{"an answer of the service", &gateway.APIError{Op: "create_invoice", StatusCode: 429}, nil},
-		{"an answer of the service that says no", &gateway.APIError{Op: "create_invoice", StatusCode: 500}, nil},
-		{"a previous call's unknown outcome", previous, nil},
-		{"a database's address", errors.New(address), nil},
-		{"an order that is in flight", fmt.Errorf("%w: %s", gateway.ErrOrderInFlight, address), append(refusal, gateway.ErrOrderInFlight)},
-		{
-			"an order that is unknown, and the previous error",
-			fmt.Errorf("%w: %w: %s", gateway.ErrOrderOutcomeUnknown, previous, address),
-			append(refusal, gateway.ErrOrderOutcomeUnknown),
-		},
-		{
-			"an order that is in flight, and a limit",
-			errors.Join(gateway.ErrRateLimited, gateway.ErrOrderInFlight, previous),
-			append(refusal, gateway.ErrOrderInFlight),
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := serve(t, answer(200, enveloped(invoiceJSON)))
-			n := &notary{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
-			got, err := newClient(t, w.URL, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
-			assertInvariants(t, got, err)
-			assertSentinels(t, err, append([]error{gateway.ErrNotSent}, tt.want...)...)
-			assertGuardRefused(t, err)
-			assert.Empty(t, n.ended)
-			assert.Empty(t, w.Requests())
-		})
-	}
-}
-
-func assertGuardRefused(t *testing.T, err error) {
-	t.Helper()
-	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-	assert.False(t, gateway.SafeToRetry(err))
-	assert.ErrorIs(t, err, errOfTheGuard)
-	_, isDatabase := errors.AsType[*databaseError](err)
-	assert.True(t, isDatabase, "what the guard says is kept")
-	_, isAnswer := errors.AsType[*gateway.APIError](err)
-	assert.False(t, isAnswer)
-	_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
-	assert.False(t, isUnknown)
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		assert.NotContains(t, inner.Error(), password)
-	}
-	assertSilent(t, err, password)
-}
-
 // A requestError is an error that holds the request, as some transports
 // return.
 type requestError struct {
@@ -593,10 +408,10 @@ type requestError struct {
 	Text    string
 }
 
-func (e *requestError) Error() string { return "can not send " + e.Text }
+func (e *requestError) Error() string { return "cannot send " + e.Text }
 
 // A transport's error may hold the request. It is found, and not shown.
-func TestHostile_errorsThatHoldTheRequest(t *testing.T) {
+func TestHostile_ErrorsThatHoldTheRequest(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(error) error{
 		"as it is":       func(err error) error { return err },
@@ -635,61 +450,8 @@ func TestHostile_errorsThatHoldTheRequest(t *testing.T) {
 	}
 }
 
-type timeoutError struct{ text string }
-
-func (e timeoutError) Error() string { return "no answer: " + e.text }
-func (timeoutError) Timeout() bool   { return true }
-
-// That the words of a timeout are cleaned leaves it a timeout.
-func TestHostile_cleanedTimeouts(t *testing.T) {
-	t.Parallel()
-	for name, cause := range map[string]error{
-		"with the key":           timeoutError{canary},
-		"with a password":        timeoutError{"http://user:" + password + "@proxy"},
-		"with neither":           timeoutError{"of the wire"},
-		"of many lines":          timeoutError{"a\nb"},
-		"too long":               timeoutError{strings.Repeat("p", 8<<10)},
-		"wrapped, with the key":  fmt.Errorf("%s: %w", canary, timeoutError{}),
-		"of a context, with it":  fmt.Errorf("%s: %w", canary, context.DeadlineExceeded),
-		"with an error of ours":  errors.Join(gateway.ErrNotSent, timeoutError{canary}),
-		"with an answer of ours": errors.Join(&gateway.APIError{StatusCode: 400}, timeoutError{canary}),
-	} {
-		forEach(t, name, func(t *testing.T, s subject) {
-			for _, trip := range []tripper{readThen(cause), func(req *http.Request) (*http.Response, error) {
-				drain(req)
-				got := reply(s.status, "")
-				got.Body = io.NopCloser(brokenReader{cause})
-				return got, nil
-			}} {
-				c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(nil), gateway.WithHTTPClient(&http.Client{Transport: trip}))
-				got, err := s.call(t.Context(), c)
-				assertInvariants(t, got, err)
-				assertSilent(t, err, canary)
-				assertSilent(t, err, password)
-				assertTimedOut(t, s, err)
-			}
-		})
-	}
-}
-
-// assertTimedOut asserts that a read timed out, and that of an invoice this is
-// the cause of its unknown outcome only.
-func assertTimedOut(t *testing.T, s subject, err error) {
-	t.Helper()
-	if s.write {
-		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
-		lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
-		require.True(t, ok)
-		err = lost.Cause
-	}
-	assertSentinels(t, err, gateway.ErrTimeout)
-	failure, ok := errors.AsType[*gateway.TransportError](err)
-	require.True(t, ok)
-	assert.True(t, failure.Timeout())
-}
-
-// Intervals that can not be added up are refused.
-func TestHostile_longIntervals(t *testing.T) {
+// Intervals whose sum overflows are refused.
+func TestHostile_LongIntervals(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]gateway.WaitOptions{
 		"the longest least interval":       {MinInterval: math.MaxInt64},
@@ -720,7 +482,7 @@ func TestHostile_longIntervals(t *testing.T) {
 
 // A rate that is made by hand can be of any size. One that would take for ever
 // to write out is refused by its exponent.
-func TestHostile_ratesMadeByHand(t *testing.T) {
+func TestHostile_RatesMadeByHand(t *testing.T) {
 	t.Parallel()
 	one := decimal.RequireFromString("1")
 	for name, rate := range map[string]decimal.Decimal{
@@ -746,8 +508,8 @@ func TestHostile_ratesMadeByHand(t *testing.T) {
 	}
 }
 
-// Values that nobody made but by hand do no harm.
-func TestHostile_valuesMadeByHand(t *testing.T) {
+// Values made by hand do no harm.
+func TestHostile_ValuesMadeByHand(t *testing.T) {
 	t.Parallel()
 	for name, raw := range map[string]string{
 		"half a character":              `{"a":"\ud800"}`,
@@ -780,4 +542,154 @@ func TestHostile_valuesMadeByHand(t *testing.T) {
 			assert.NotEqual(t, gateway.OutcomeSucceeded, gateway.OutcomeOf(err))
 		})
 	}
+}
+
+// A long run of backslashes, in which a key could be escaped, is looked through
+// in one pass: this test would not end otherwise.
+func TestKey_RunsOfBackslashes(t *testing.T) {
+	t.Parallel()
+	run := strings.Repeat(`\\`, 1<<19)
+	c := cannedClient(t, 200, enveloped(`{"address":"`+run+canary+`"}`))
+	invoice, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assertInvariants(t, invoice, err)
+	require.NoError(t, err)
+	assert.NotContains(t, string(invoice.Raw), canary)
+
+	c = cannedClient(t, 400, refused(run))
+	_, err = c.Withdrawal(t.Context(), requestID)
+	require.Error(t, err)
+}
+
+// A client with a source of keys removes the recent ones, also where the source
+// is not called, or has been called again since.
+func TestWithAPIKeySource_RecentKeys(t *testing.T) {
+	t.Parallel()
+	const older, newer = "older-key-5f1d8e0b", "newer-key-7a64c932"
+	given := older
+	body := ""
+	c := sourced(t, "http://localhost", func(context.Context) (string, error) { return given, nil },
+		through(func(*http.Request) (*http.Response, error) { return reply(403, body), nil }))
+	_, err := c.Withdrawal(t.Context(), requestID)
+	require.Error(t, err)
+	given = newer
+	body = refused("not " + older + " or " + newer)
+	for _, call := range []func() error{
+		func() error { _, err := c.Withdrawal(t.Context(), requestID); return err },
+		func() error { _, err := c.ExchangeRates(t.Context()); return err },
+	} {
+		err := call()
+		assert.ErrorContains(t, err, `403: "not [REDACTED] or [REDACTED]"`)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("revoked " + newer))
+	for _, call := range []func() error{
+		func() error { _, err := c.Catalog(gateway.CacheOptions{}).Snapshot(ctx); return err },
+		func() error {
+			_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
+			return err
+		},
+		func() error {
+			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, gateway.WaitOptions{}) {
+				return err
+			}
+			return nil
+		},
+	} {
+		err := call()
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorContains(t, err, "revoked [REDACTED]")
+		assert.NotContains(t, err.Error(), newer)
+	}
+}
+
+// However many keys a source returns at a time, that of a call is removed from
+// its error.
+func TestWithAPIKeySource_ManyKeysAtATime(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	c := sourced(t, "http://localhost", func(context.Context) (string, error) {
+		return fmt.Sprintf("CANARY-key-number-%02d", asked.Add(1)%64), nil
+	}, through(func(req *http.Request) (*http.Response, error) {
+		return reply(400, refused("bad key "+req.Header.Get("X-Api-Key"))), nil
+	}))
+	var callers sync.WaitGroup
+	var shown atomic.Int64
+	for range 64 {
+		callers.Go(func() {
+			for range 200 {
+				if _, err := c.Withdrawal(t.Context(), requestID); strings.Contains(err.Error(), "CANARY") {
+					shown.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	assert.Zero(t, shown.Load())
+}
+
+// An order is guarded whether its key came from the source or with the call.
+func TestWithAPIKeySource_GuardAndCallKey(t *testing.T) {
+	t.Parallel()
+	c := sourced(t, "http://localhost", sameKey,
+		through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey(canary))
+	require.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+}
+
+// A temporary error of a source does not end a wait.
+func TestWithAPIKeySource_TemporaryError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c := sourced(t, "http://localhost", func(context.Context) (string, error) {
+			if asked++; asked == 1 {
+				return "", &net.DNSError{Err: "try again", IsTemporary: true}
+			}
+			return canary, nil
+		}, through(func(*http.Request) (*http.Response, error) {
+			return reply(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1))), nil
+		}))
+		w, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, gateway.WithdrawalCompleted, w.Status)
+	})
+}
+
+// An erringContext ends with an error of its own.
+type erringContext struct {
+	context.Context
+	text string
+}
+
+func (c erringContext) Err() error {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	return errors.New(c.text)
+}
+
+func TestKey_InTheErrorOfAContext(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	forEach(t, "its text is redacted", func(t *testing.T, s subject) {
+		result, err := s.call(erringContext{ended, "my key is " + canary}, newClient(t, "http://localhost"))
+		assertInvariants(t, result, err)
+		assert.ErrorContains(t, err, "my key is [REDACTED]")
+	})
+}
+
+// The meta of a Response and that of an error share no memory.
+func TestWithResponse_MetaIsACopy(t *testing.T) {
+	t.Parallel()
+	var response gateway.Response
+	c := cannedClient(t, 400, `{"message":"No.","result":[],"meta":{"a":1}}`)
+	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
+	var refusal *gateway.APIError
+	require.ErrorAs(t, err, &refusal)
+	copy(response.Meta, bytes.Repeat([]byte("x"), len(response.Meta)))
+	assert.Equal(t, `{"a":1}`, string(refusal.Meta))
 }

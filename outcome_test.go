@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -70,11 +72,11 @@ var statuses = []statusCase{
 
 type statusCase struct {
 	status           int
-	passing, rejects bool
+	retried, rejects bool
 	sentinel         error // nil for none
 }
 
-// The forms of a body that says no, with the message that is read from it.
+// The forms of the body of a refusal, with the message that is read from it.
 var refusals = []refusalCase{
 	{"the documented envelope", refused("Order is not acceptable"), "Order is not acceptable"},
 	{"a web page", "<html><body>Bad Gateway</body></html>", ""},
@@ -120,26 +122,26 @@ func assertStatus(t *testing.T, s subject, status statusCase, form refusalCase) 
 	at := fmt.Sprintf("%d with %s", status.status, form.name)
 	assertInvariants(t, got, err)
 	attempts := 1
-	if status.passing && !s.write {
+	if status.retried && !s.write {
 		attempts = 3
 	}
 	assert.Equal(t, attempts, sent, at)
 	assert.Equal(t, attempts, seen.Attempts, at)
 	assert.Equal(t, status.status, seen.StatusCode, at)
 	assert.Equal(t, form.message, seen.Message, at)
-	answer := assertRefusal(t, s, status.rejects, err)
-	assert.Equal(t, s.op, answer.Op)
-	assert.Equal(t, status.status, answer.StatusCode, at)
-	assert.Equal(t, attempts, answer.Attempts, at)
-	assert.Equal(t, form.message, answer.Message, at)
-	assert.Equal(t, form.body, string(answer.Body), at)
-	assertSentinels(t, answer, status.sentinel)
-	assert.Equal(t, status.passing && (!s.write || status.rejects), gateway.SafeToRetry(answer), at)
-	assert.Equal(t, status.passing && (!s.write || status.rejects), gateway.SafeToRetry(err), at)
+	refusal := assertRefusal(t, s, status.rejects, err)
+	assert.Equal(t, s.op, refusal.Op)
+	assert.Equal(t, status.status, refusal.StatusCode, at)
+	assert.Equal(t, attempts, refusal.Attempts, at)
+	assert.Equal(t, form.message, refusal.Message, at)
+	assert.Equal(t, form.body, string(refusal.Body), at)
+	assertSentinels(t, refusal, status.sentinel)
+	assert.Equal(t, status.retried && (!s.write || status.rejects), gateway.SafeToRetry(refusal), at)
+	assert.Equal(t, status.retried && (!s.write || status.rejects), gateway.SafeToRetry(err), at)
 }
 
-// assertRefusal returns the answer in an error: an invoice of which a status
-// does not prove that it was refused is unknown, with the answer as the cause.
+// assertRefusal returns the refusal in an error: an invoice of which a status
+// does not prove that it was refused is unknown, with the refusal as the cause.
 func assertRefusal(t *testing.T, s subject, rejects bool, err error) *gateway.APIError {
 	t.Helper()
 	if s.write && rejects {
@@ -151,15 +153,15 @@ func assertRefusal(t *testing.T, s subject, rejects bool, err error) *gateway.AP
 		require.ErrorAs(t, err, &lost)
 		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
 		var inner *gateway.APIError
-		assert.False(t, errors.As(err, &inner), "the answer is a field only")
+		assert.False(t, errors.As(err, &inner), "the refusal is a field only")
 		require.ErrorAs(t, lost.Cause, &inner)
 		assert.Equal(t, inner.StatusCode, lost.StatusCode)
 		assert.Equal(t, string(inner.Body), string(lost.Body))
 		return inner
 	}
-	answer, ok := err.(*gateway.APIError) //nolint:errorlint // the error itself, not one in it
+	refusal, ok := err.(*gateway.APIError) //nolint:errorlint // the error itself, not one in it
 	require.True(t, ok, "%T: %v", err, err)
-	return answer
+	return refusal
 }
 
 // assertSentinels asserts that an error matches these and no others.
@@ -183,7 +185,7 @@ func through(trip tripper) gateway.Option {
 	})})
 }
 
-// reply is an answer as a RoundTripper returns it. Headers stand in pairs.
+// reply is a response as a RoundTripper returns it. Headers are in pairs.
 func reply(status int, body string, headers ...string) *http.Response {
 	header := http.Header{"Content-Type": {"application/json"}}
 	for i := 0; i < len(headers); i += 2 {
@@ -195,8 +197,8 @@ func reply(status int, body string, headers ...string) *http.Response {
 	}
 }
 
-// A caller's transport may do what no decent one does.
-func TestClient_UnrulyTransports(t *testing.T) {
+// A caller's transport may do what no correct one does.
+func TestClient_IncorrectTransports(t *testing.T) {
 	t.Parallel()
 	dialError := refusedConnection("connect")
 	for _, tt := range []struct {
@@ -242,12 +244,12 @@ func TestClient_UnrulyTransports(t *testing.T) {
 			gateway.OutcomeNotSent, 3, 3,
 		},
 		{
-			"it returns neither an answer nor an error",
+			"it returns neither a response nor an error",
 			func(*http.Request) (*http.Response, error) { return nil, nil },
 			gateway.OutcomeNotSent, 1, 1,
 		},
 		{
-			"it reads the body and returns neither an answer nor an error",
+			"it reads the body and returns neither a response nor an error",
 			func(req *http.Request) (*http.Response, error) { drain(req); return nil, nil },
 			gateway.OutcomeUnknown, 1, 1,
 		},
@@ -257,14 +259,14 @@ func TestClient_UnrulyTransports(t *testing.T) {
 			gateway.OutcomeNotSent, 1, 1,
 		},
 		{
-			"it refuses with an error that says it is temporary",
+			"it refuses with an error that is temporary",
 			func(*http.Request) (*http.Response, error) {
 				return nil, fmt.Errorf("limiter: %w", temporaryError{})
 			},
 			gateway.OutcomeNotSent, 3, 3,
 		},
 		{
-			"it returns an answer without a body that says no",
+			"it returns a refusal without a body",
 			func(req *http.Request) (*http.Response, error) {
 				drain(req)
 				return &http.Response{StatusCode: 400}, nil
@@ -272,7 +274,7 @@ func TestClient_UnrulyTransports(t *testing.T) {
 			gateway.OutcomeRejected, 1, 1,
 		},
 		{
-			"it returns an answer without a status",
+			"it returns a response without a status",
 			func(req *http.Request) (*http.Response, error) {
 				drain(req)
 				return &http.Response{}, nil
@@ -280,7 +282,7 @@ func TestClient_UnrulyTransports(t *testing.T) {
 			gateway.OutcomeUnknown, 1, 1,
 		},
 		{
-			"it returns an answer without having read the invoice, which says yes without a body",
+			"it returns a success without a body, without having read the invoice",
 			func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
 			gateway.OutcomeUnknown, 1, 1,
 		},
@@ -329,7 +331,8 @@ func drain(req *http.Request) {
 
 type temporaryError struct{}
 
-func (temporaryError) Error() string   { return "try again" }
+func (temporaryError) Error() string { return "try again" }
+
 func (temporaryError) Temporary() bool { return true }
 
 // A RoundTripper that adds an idempotency header makes net/http believe that a
@@ -337,22 +340,19 @@ func (temporaryError) Temporary() bool { return true }
 func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := fault{}
-		s := newStage(t, f.deadline())
-		s.write = true
-		reusedThenClosed(s)
-		inner := s.transport
-		s.tripper = tripper(func(req *http.Request) (*http.Response, error) {
+		h := newHarness(t, true)
+		closeReused(h)
+		h.tripper = tripper(func(req *http.Request) (*http.Response, error) {
 			req = req.Clone(req.Context())
 			req.Header.Set("Idempotency-Key", "of-the-transport")
-			return inner.RoundTrip(req)
+			return h.transport.RoundTrip(req)
 		})
-		s.warm()
-		s.assert(verdict{kind: unknown, sends: 1, commits: 1, dials: 1})
+		h.warm()
+		h.assert(expectation{kind: unknown, requests: 1, commits: 1, dials: 1})
 	})
 }
 
-// A transport that ignores the context answers late. What it answers counts.
+// A transport that ignores the context returns late. What it returns counts.
 func TestClient_TransportIgnoresTheContext(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects() {
@@ -374,18 +374,18 @@ func TestClient_TransportIgnoresTheContext(t *testing.T) {
 	}
 }
 
-// net/http writes to the program's log about a transport that returns an
-// answer together with an error. Not parallel: the log is of the program.
-func TestClient_TransportReturnsAnAnswerAndAnError(t *testing.T) {
+// net/http writes to the program's log about a transport that returns a
+// response together with an error. Not parallel: the log is of the program.
+func TestClient_TransportReturnsAResponseAndAnError(t *testing.T) {
 	var printed bytes.Buffer
 	log.SetOutput(&printed)
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	for _, s := range subjects() {
 		closed := 0
 		c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
-			answer := reply(200, s.body())
-			answer.Body = closer{answer.Body, func() { closed++ }}
-			return answer, errors.New("an error too")
+			response := reply(200, s.body())
+			response.Body = closer{response.Body, func() { closed++ }}
+			return response, errors.New("an error too")
 		}))
 		got, err := s.call(t.Context(), c)
 		require.Error(t, err, s.name)
@@ -427,8 +427,8 @@ func TestClient_TransportPanics(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// A body is closed once, whatever its answer says, and with it the attempt is
-// over: its context, and the timer in that, are not left behind.
+// A body is closed once, whatever the response, and with it the attempt is over:
+// its context, and the timer in that, are not left behind.
 func TestClient_BodiesAreClosedOnce(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects() {
@@ -441,9 +441,9 @@ func TestClient_BodiesAreClosedOnce(t *testing.T) {
 					c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
 						sent++
 						attempts = append(attempts, req.Context())
-						answer := reply(status, s.body())
-						answer.Body = closer{answer.Body, func() { closed++ }}
-						return answer, nil
+						response := reply(status, s.body())
+						response.Body = closer{response.Body, func() { closed++ }}
+						return response, nil
 					}))
 					_, _ = s.call(t.Context(), c)
 					assert.Equal(t, sent, closed, "bodies closed after %d", status)
@@ -456,11 +456,11 @@ func TestClient_BodiesAreClosedOnce(t *testing.T) {
 	}
 }
 
-// What a call came to is proved by the latch and by the service's answer, and
-// by nothing that stands in the chain of an error: the cause of a context may
+// The outcome of a call is proved by the latch and by the service's response,
+// and by nothing in the chain of an error: the cause of a context may
 // be the error of another invoice, as it is in an errgroup, and a transport
 // may fail with any error.
-func TestClient_ForeignErrorsProveNothing(t *testing.T) {
+func TestClient_ErrorsOfOthersProveNothing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -468,7 +468,7 @@ func TestClient_ForeignErrorsProveNothing(t *testing.T) {
 	}{
 		{"another invoice was rejected", &gateway.APIError{Op: "create_invoice", StatusCode: 400, Message: "of another"}},
 		{"another invoice was not sent", &gateway.ArgumentError{Op: "create_invoice", Name: "orderId", Reason: "of another"}},
-		{"it says so itself", fmt.Errorf("pool: %w", gateway.ErrNotSent)},
+		{"it claims not to have been sent", fmt.Errorf("pool: %w", gateway.ErrNotSent)},
 		{"another read may be made again", &gateway.APIError{Op: "balance", StatusCode: 503}},
 		{"another order is held", fmt.Errorf("guard: %w", gateway.ErrOrderInFlight)},
 	} {
@@ -494,9 +494,9 @@ func TestClient_ForeignErrorsProveNothing(t *testing.T) {
 		t.Run(tt.name+", and the body fails with that", func(t *testing.T) {
 			t.Parallel()
 			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-				answer := reply(200, "")
-				answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"result":`), brokenReader{tt.err}))
-				return answer, nil
+				response := reply(200, "")
+				response.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"result":`), brokenReader{tt.err}))
+				return response, nil
 			}))
 			assertProvesNothing(t.Context(), t, c)
 		})
@@ -538,7 +538,7 @@ func TestClient_CauseOfACancelledRead(t *testing.T) {
 }
 
 // A transport that keeps the body and reads it when the call is over gets
-// nothing of an invoice that was said not to be sent.
+// nothing of an invoice that was reported as not sent.
 func TestClient_TransportReadsLater(t *testing.T) {
 	t.Parallel()
 	var bodies []io.ReadCloser
@@ -555,4 +555,321 @@ func TestClient_TransportReadsLater(t *testing.T) {
 		assert.Error(t, err)
 		assert.Empty(t, late)
 	}
+}
+
+// A panic of the caller's transport comes out where the caller can recover from
+// it, and a transport that ends its goroutine is one.
+func TestClient_WaitWithdrawals_Panics(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){
+		"the transport's":                     func() { panic("the transport's") },
+		"gateway: a poll ended its goroutine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) { end(); return nil, nil }))
+				assert.PanicsWithValue(t, name, func() {
+					for range c.WaitWithdrawals(t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}) {
+						assert.Fail(t, "nothing has ended")
+					}
+				})
+			})
+		})
+	}
+}
+
+// A RoundTripper that writes into the values of a header changes its own request
+// only.
+func TestClient_HeaderValuesAreOfOneCall(t *testing.T) {
+	t.Parallel()
+	var sent []string
+	c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
+		for _, name := range []string{"X-Api-Key", "User-Agent", "Accept", "Content-Type"} {
+			sent = append(sent, req.Header[name][0])
+			req.Header[name][0] = "***"
+		}
+		return reply(201, enveloped(withdrawalJSON)), nil
+	}))
+	for range 2 {
+		_, err := c.Withdrawal(t.Context(), requestID)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, sent[:4], sent[4:])
+	assert.NotContains(t, sent, "***")
+}
+
+// idle returns what it has, and then neither bytes nor an error.
+type idle struct{ left io.Reader }
+
+func (b idle) Read(p []byte) (int, error) {
+	n, _ := b.left.Read(p)
+	return n, nil
+}
+
+// A body that returns nothing again and again does not keep a core busy.
+func TestClient_BodiesWithoutProgress(t *testing.T) {
+	t.Parallel()
+	forEach(t, "the call ends", func(t *testing.T, s subject) {
+		for _, status := range []int{s.status, 404} {
+			for _, begun := range []string{"", "\xef", `{"message":`} {
+				c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(nil), through(func(*http.Request) (*http.Response, error) {
+					response := reply(status, "")
+					response.Body, response.ContentLength = io.NopCloser(idle{strings.NewReader(begun)}), -1
+					return response, nil
+				}))
+				result, err := s.call(t.Context(), c)
+				assertInvariants(t, result, err)
+				require.Error(t, err)
+				if status == s.status && !s.write {
+					assert.ErrorIs(t, err, io.ErrNoProgress)
+				}
+			}
+		}
+	})
+}
+
+const (
+	merchantA = "MERCHANT-A-0c1d2e3f4a5b"
+	merchantB = "MERCHANT-B-9a8b7c6d5e4f"
+)
+
+// Two merchants may number their orders alike, and their invoices have nothing
+// to do with each other.
+func TestOrderGuard_TwoMerchants(t *testing.T) {
+	t.Parallel()
+	const cut, good, held = "cut", "good", "held"
+	type step struct{ key, what string }
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"a success of one does not free the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantA, held}}},
+		{"an unknown outcome of one does not hold the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantB, good}}},
+		{"the client's own key is a third", []step{{"", cut}, {merchantA, good}, {merchantB, good}, {"", held}}},
+		{"an unknown outcome of another does not hold the client's own order", []step{{merchantA, cut}, {"", good}, {merchantA, held}}},
+		{"each holds its own", []step{{merchantA, cut}, {merchantB, cut}, {"", cut}, {merchantA, held}, {merchantB, held}, {"", held}}},
+		{"the client's own key, given for a call, is the client's own", []step{{"", cut}, {canary, held}}},
+		{"and the other way round", []step{{canary, cut}, {"", held}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			what := ""
+			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+				if what == good {
+					return reply(200, enveloped(invoiceJSON)), nil
+				}
+				assert.NotEqual(t, held, what, "this invoice must not be sent")
+				return nil, errors.New(cut)
+			}))
+			wants := map[string]error{cut: gateway.ErrOutcomeUnknown, held: gateway.ErrOrderOutcomeUnknown}
+			for i, s := range tt.steps {
+				what = s.what
+				_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(s.key)...)
+				assert.ErrorIs(t, err, wants[what], "step %d", i)
+			}
+		})
+	}
+}
+
+func keyOption(key string) []gateway.CallOption {
+	if key == "" {
+		return nil
+	}
+	return []gateway.CallOption{gateway.WithAPIKey(key)}
+}
+
+// Nor does an invoice of one merchant wait for that of another.
+func TestOrderGuard_TwoMerchantsAtOnce(t *testing.T) {
+	t.Parallel()
+	var c *gateway.Client
+	keys := []string{merchantB, ""}
+	c = newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		if len(keys) > 0 {
+			key := keys[0]
+			keys = keys[1:]
+			_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(key)...)
+			assert.NoError(t, err)
+			_, err = c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
+			assert.ErrorIs(t, err, gateway.ErrOrderInFlight, "its own is under way")
+		}
+		return reply(200, enveloped(invoiceJSON)), nil
+	}))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
+	assert.NoError(t, err)
+	assert.Empty(t, keys)
+}
+
+// The cause of an unknown outcome is for a person to read. SafeToRetry of it is
+// false.
+func TestOutcomeUnknownError_CauseIsNotSafeToRetry(t *testing.T) {
+	t.Parallel()
+	trips := map[string]tripper{
+		"a name server that did not respond, after reading": readThen(temporaryError{}),
+		"a connection that was refused, after reading":      readThen(refusedConnection("connect")),
+		"an end":                     readThen(io.EOF),
+		"an end in the middle":       readThen(io.ErrUnexpectedEOF),
+		"a timeout":                  readThen(context.DeadlineExceeded),
+		"an attempt's timeout":       hangAfterReading,
+		"a redirect":                 statusTrip(302, "", "Location", "/"),
+		"a status that is not final": statusTrip(101, ""),
+		"a page":                     statusTrip(200, "<html>"),
+		"a body that is cut":         statusTrip(200, `{"message":`),
+		"a refusal with success":     statusTrip(200, refused("No.")),
+		"a body that breaks off": func(req *http.Request) (*http.Response, error) {
+			drain(req)
+			got := reply(200, "")
+			got.Body = io.NopCloser(brokenReader{io.ErrUnexpectedEOF})
+			return got, nil
+		},
+	}
+	for _, status := range statuses {
+		if !status.rejects {
+			trips[fmt.Sprint("a status of ", status.status)] = statusTrip(status.status, refused("No."), "Retry-After", "1")
+		}
+	}
+	trips["a body that is not what it is labelled as"] = func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		got := reply(200, "")
+		got.Body = io.NopCloser(brokenReader{fmt.Errorf("gzip: %w", flate.CorruptInputError(1))})
+		return got, nil
+	}
+	for name, trip := range trips {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: trip}))
+				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+				require.True(t, ok, "%v", err)
+				for _, e := range []error{err, lost.Cause, fmt.Errorf("shop: %w", lost.Cause), errors.Join(io.EOF, lost.Cause)} {
+					assert.False(t, gateway.SafeToRetry(e), "%v", e)
+				}
+				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(lost.Cause))
+			})
+		})
+	}
+}
+
+var errOfTheGuard = errors.New("of the guard")
+
+// Whatever a guard refuses with, this call sent nothing, and matches nothing
+// that is true of another call only.
+func TestOrderGuard_Errors(t *testing.T) {
+	t.Parallel()
+	address := "postgres://shop:" + password + "@db:5432/orders: refused"
+	previous := &gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A-17", Cause: io.EOF}
+	refusal := []error{gateway.ErrInvalidArgument, gateway.ErrNotSent}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want []error
+	}{
+		{"an unknown outcome", gateway.ErrOutcomeUnknown, nil},
+		{"a limit", gateway.ErrRateLimited, nil},
+		{"a timeout", gateway.ErrTimeout, nil},
+		{"every sentinel but those of orders", errors.Join(sentinels[:14]...), nil},
+		{"a refusal of the service", &gateway.APIError{Op: "create_invoice", StatusCode: 429}, nil},
+		{"a failure of the service", &gateway.APIError{Op: "create_invoice", StatusCode: 500}, nil},
+		{"a previous call's unknown outcome", previous, nil},
+		{"a database's address", errors.New(address), nil},
+		{"an order that is in flight", fmt.Errorf("%w: %s", gateway.ErrOrderInFlight, address), append(refusal, gateway.ErrOrderInFlight)},
+		{
+			"an order that is unknown, and the previous error",
+			fmt.Errorf("%w: %w: %s", gateway.ErrOrderOutcomeUnknown, previous, address),
+			append(refusal, gateway.ErrOrderOutcomeUnknown),
+		},
+		{
+			"an order that is in flight, and a limit",
+			errors.Join(gateway.ErrRateLimited, gateway.ErrOrderInFlight, previous),
+			append(refusal, gateway.ErrOrderInFlight),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			sent := 0
+			accept := through(func(*http.Request) (*http.Response, error) {
+				sent++
+				return reply(200, enveloped(invoiceJSON)), nil
+			})
+			n := &notary{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
+			got, err := newClient(t, "http://localhost", accept, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assertSentinels(t, err, append([]error{gateway.ErrNotSent}, tt.want...)...)
+			assertGuardRefused(t, err)
+			assert.Empty(t, n.ended)
+			assert.Zero(t, sent)
+		})
+	}
+}
+
+func assertGuardRefused(t *testing.T, err error) {
+	t.Helper()
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+	assert.False(t, gateway.SafeToRetry(err))
+	assert.ErrorIs(t, err, errOfTheGuard)
+	_, isDatabase := errors.AsType[*databaseError](err)
+	assert.True(t, isDatabase, "the error of the guard is kept")
+	_, isRefusal := errors.AsType[*gateway.APIError](err)
+	assert.False(t, isRefusal)
+	_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+	assert.False(t, isUnknown)
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		assert.NotContains(t, inner.Error(), password)
+	}
+	assertSilent(t, err, password)
+}
+
+type timeoutError struct{ text string }
+
+func (e timeoutError) Error() string { return "no response: " + e.text }
+
+func (timeoutError) Timeout() bool { return true }
+
+// A timeout whose text is redacted is a timeout.
+func TestTransportError_RedactedTimeout(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]error{
+		"with the key":           timeoutError{canary},
+		"with a password":        timeoutError{"http://user:" + password + "@proxy"},
+		"with neither":           timeoutError{"of the wire"},
+		"of many lines":          timeoutError{"a\nb"},
+		"too long":               timeoutError{strings.Repeat("p", 8<<10)},
+		"wrapped, with the key":  fmt.Errorf("%s: %w", canary, timeoutError{}),
+		"of a context, with it":  fmt.Errorf("%s: %w", canary, context.DeadlineExceeded),
+		"with an error of ours":  errors.Join(gateway.ErrNotSent, timeoutError{canary}),
+		"with a refusal of ours": errors.Join(&gateway.APIError{StatusCode: 400}, timeoutError{canary}),
+	} {
+		forEach(t, name, func(t *testing.T, s subject) {
+			for _, trip := range []tripper{readThen(cause), func(req *http.Request) (*http.Response, error) {
+				drain(req)
+				got := reply(s.status, "")
+				got.Body = io.NopCloser(brokenReader{cause})
+				return got, nil
+			}} {
+				c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(nil), gateway.WithHTTPClient(&http.Client{Transport: trip}))
+				got, err := s.call(t.Context(), c)
+				assertInvariants(t, got, err)
+				assertSilent(t, err, canary)
+				assertSilent(t, err, password)
+				assertTimedOut(t, s, err)
+			}
+		})
+	}
+}
+
+// assertTimedOut asserts that a read timed out, and that of an invoice this is
+// the cause of its unknown outcome only.
+func assertTimedOut(t *testing.T, s subject, err error) {
+	t.Helper()
+	if s.write {
+		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
+		lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+		require.True(t, ok)
+		err = lost.Cause
+	}
+	assertSentinels(t, err, gateway.ErrTimeout)
+	failure, ok := errors.AsType[*gateway.TransportError](err)
+	require.True(t, ok)
+	assert.True(t, failure.Timeout())
 }

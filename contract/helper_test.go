@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
 // canary is the key of every client here. No text may show it.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.checks", "10000")
 	_ = flag.Set("rapid.nofailfile", "true")
 	flag.Parse()
-	log.SetOutput(io.Discard) // net/http's own remarks; TestHostile_Remarks counts them
+	log.SetOutput(io.Discard) // what net/http logs; TestHostile_LogOfNetHTTP checks it
 	goleak.VerifyTestMain(m,
 		// toxiproxy leaves the two ends of a link behind that was cut
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
@@ -49,7 +50,7 @@ func order(id string) gateway.InvoiceRequest {
 	}
 }
 
-// invoiceResult is the result with which the gateways here answer an order.
+// invoiceResult is the result of the servers here for an order.
 func invoiceResult(order string) string {
 	return fmt.Sprintf(`{"id":"inv-%s","orderId":%q,"status":"NEW"}`, order, order)
 }
@@ -84,114 +85,93 @@ func journalOrder(body []byte) string {
 	return posted.OrderID
 }
 
-// A sight is what a gateway saw of one create-invoice call.
-type sight struct {
-	mu      sync.Mutex
-	sends   int      // requests of which a byte of the body arrived
-	body    int      // bytes of bodies that arrived
-	commits int      // invoices created
-	odd     []string // what should not have happened
-}
-
-// arrive enters a request of whose body so many bytes arrived.
-func (s *sight) arrive(body int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.body += body
-	if body > 0 {
-		s.sends++
-	}
-}
-
-func (s *sight) commit() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.commits++
-}
-
-func (s *sight) remark(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.odd = append(s.odd, fmt.Sprintf(format, args...))
-}
-
-// An end is how one create-invoice call ended, on both sides.
-type end struct {
+// A result is how one create-invoice call ended, on both sides.
+type result struct {
 	order    string
 	invoice  *gateway.Invoice
 	err      error
 	response *gateway.Response // nil when it was not asked for
-	saw      *sight
+	record   *faultserver.Record
 }
 
-func (e end) outcome() gateway.Outcome { return gateway.OutcomeOf(e.err) }
+func (r result) outcome() gateway.Outcome { return gateway.OutcomeOf(r.err) }
 
 // create makes the call that all of this is about.
-func create(ctx context.Context, client *gateway.Client, id string, saw *sight, opts ...gateway.CallOption) end {
-	e := end{order: id, response: &gateway.Response{}, saw: saw}
-	e.invoice, e.err = client.CreateInvoice(ctx, order(id), append(opts, gateway.WithResponse(e.response))...)
-	return e
+func create(ctx context.Context, client *gateway.Client, id string, record *faultserver.Record, opts ...gateway.CallOption) result {
+	r := result{order: id, response: &gateway.Response{}, record: record}
+	r.invoice, r.err = client.CreateInvoice(ctx, order(id), append(opts, gateway.WithResponse(r.response))...)
+	return r
 }
 
-// broken lists the invariants that e breaks. Those of what is left behind and
-// of the hosts contacted are looked at by leftovers and by each gateway.
-func (e end) broken() []string {
-	e.saw.mu.Lock()
-	defer e.saw.mu.Unlock()
-	outcome, wrong := e.outcome(), e.saw.odd
+// violations lists the invariants that do not hold for r. Those of what is left
+// behind and of the hosts contacted are checked by leftovers and by each server.
+func (r result) violations() []string {
+	seen, outcome := r.record.Seen(), r.outcome()
+	wrong := seen.Violations
 	for _, invariant := range []struct {
 		holds bool
 		text  string
 	}{
-		{e.saw.commits <= 1, "I1: at most one commit"},
-		{e.saw.sends <= 1, "I1: at most one invoice on the wire"},
-		{e.err != nil || e.saw.commits == 1, "I2: success means a commit"},
-		{e.err != nil || e.equal(), "I2: success means equal data"},
-		{!errors.Is(e.err, gateway.ErrNotSent) || e.saw.body == 0, "I3: not sent means that no byte of the body arrived"},
-		{e.err == nil || e.saw.commits == 0 || outcome == gateway.OutcomeUnknown, "I4: a commit with an error is unknown"},
-		{e.err == nil || e.invoice == nil, "I5: no result with an error"},
-		{!strings.Contains(e.everyText(), canary), "I6: the key is shown nowhere"},
-		{e.err == nil || e.typed(), "I8: the error is one of the documented types"},
+		{seen.Commits <= 1, "I1: at most one commit"},
+		{seen.Bodies <= 1, "I1: at most one invoice on the wire"},
+		{r.err != nil || seen.Commits == 1, "I2: success means a commit"},
+		{r.err != nil || r.equal(), "I2: success means equal data"},
+		{!errors.Is(r.err, gateway.ErrNotSent) || seen.BodyBytes == 0, "I3: not sent means that no byte of the body arrived"},
+		{r.err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "I4: a commit with an error is unknown"},
+		{r.err == nil || r.invoice == nil, "I5: no result with an error"},
+		{!showsKey(r.everyText()), "I6: the key is shown nowhere"},
+		{r.err == nil || r.typed(), "I8: the error is one of the documented types"},
+		{r.err == nil || isOneLine(r.err), "I8: the text of the error is one line, and says whose it is"},
 	} {
 		if !invariant.holds {
 			wrong = append(wrong, invariant.text)
 		}
 	}
 	if len(wrong) > 0 {
-		wrong = append(wrong, fmt.Sprintf("sends %d, bytes %d, commits %d, outcome %v, error %v", e.saw.sends, e.saw.body, e.saw.commits, outcome, e.err))
+		wrong = append(wrong, fmt.Sprintf("%+v, outcome %v, error %v", seen, outcome, r.err))
 	}
 	return wrong
 }
 
-func (e end) equal() bool {
-	return e.invoice != nil && e.invoice.OrderID == e.order && string(e.invoice.Raw) == invoiceResult(e.order)
+func (r result) equal() bool {
+	return r.invoice != nil && r.invoice.OrderID == r.order && string(r.invoice.Raw) == invoiceResult(r.order)
 }
 
-func (e end) typed() bool {
-	switch e.err.(type) {
+func (r result) typed() bool {
+	switch r.err.(type) {
 	case *gateway.ArgumentError, *gateway.APIError, *gateway.TransportError, *gateway.OutcomeUnknownError:
 		return true
-	default: // a *DecodeError of a create-invoice stands in an *OutcomeUnknownError
+	default: // a *DecodeError of a create-invoice is in an *OutcomeUnknownError
 		return false
 	}
 }
 
-// everyText is all that a program could print of e.
-func (e end) everyText() string {
+// everyText is all that a program could print of r.
+func (r result) everyText() string {
 	var b strings.Builder
-	show := func(v any) { fmt.Fprintf(&b, "%v %+v %#v %q\n", v, v, v, v) }
-	show(e.invoice)
-	if e.invoice != nil {
-		b.Write(e.invoice.Raw)
+	b.WriteString(textOf(r.invoice))
+	if r.invoice != nil {
+		b.Write(r.invoice.Raw)
 	}
-	if e.response != nil {
-		show(*e.response)
-		b.Write(e.response.Result)
+	if r.response != nil {
+		b.WriteString(textOf(*r.response))
+		b.Write(r.response.Result)
 	}
-	for err := e.err; err != nil; {
-		show(err)
-		text, _ := json.Marshal(err)
-		b.Write(text)
+	b.WriteString(textOfError(r.err))
+	return b.String()
+}
+
+// textOf is a value in every format.
+func textOf(v any) string {
+	encoded, _ := json.Marshal(v)
+	return fmt.Sprintf("%v %+v %#v %q %d %x %s\n", v, v, v, v, v, v, encoded)
+}
+
+// textOfError is an error and everything in it in every format.
+func textOfError(err error) string {
+	var b strings.Builder
+	for err != nil {
+		b.WriteString(textOf(err))
 		var refusal *gateway.APIError
 		if errors.As(err, &refusal) {
 			b.Write(refusal.Body)
@@ -206,64 +186,112 @@ func (e end) everyText() string {
 	return b.String()
 }
 
-// A tally counts how calls ended. It is safe for concurrent use.
-type tally struct {
+// showsKey reports whether the key is in a text, also in hexadecimal.
+func showsKey(text string) bool {
+	return strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary))
+}
+
+func isOneLine(err error) bool {
+	return strings.HasPrefix(err.Error(), "gateway: ") && !strings.Contains(err.Error(), "\n")
+}
+
+// A summary counts how calls ended. It is safe for concurrent use.
+type summary struct {
 	mu     sync.Mutex
 	counts map[gateway.Outcome]int
 	wrong  []string
 }
 
-// add counts e, and keeps what is wrong with it.
-func (t *tally) add(name string, e end, more ...string) {
-	wrong := append(e.broken(), more...)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts == nil {
-		t.counts = map[gateway.Outcome]int{}
+// add counts r, and keeps what is wrong with it.
+func (s *summary) add(name string, r result, more ...string) {
+	wrong := append(r.violations(), more...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts == nil {
+		s.counts = map[gateway.Outcome]int{}
 	}
-	t.counts[e.outcome()]++
+	s.counts[r.outcome()]++
 	if len(wrong) > 0 {
-		t.wrong = append(t.wrong, name+": "+strings.Join(wrong, "; "))
+		s.wrong = append(s.wrong, name+": "+strings.Join(wrong, "; "))
 	}
 }
 
-// join adds what another tally has counted.
-func (t *tally) join(o *tally) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts == nil {
-		t.counts = map[gateway.Outcome]int{}
+// join adds the counts of another summary.
+func (s *summary) join(o *summary) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts == nil {
+		s.counts = map[gateway.Outcome]int{}
 	}
 	for outcome, n := range o.counts {
-		t.counts[outcome] += n
+		s.counts[outcome] += n
 	}
 }
 
-func (t *tally) total() (n int) {
-	for _, count := range t.counts {
+func (s *summary) total() (n int) {
+	for _, count := range s.counts {
 		n += count
 	}
 	return n
 }
 
-func (t *tally) String() string {
-	return fmt.Sprintf("%d calls: %d succeeded, %d not sent, %d rejected, %d unknown", t.total(),
-		t.counts[gateway.OutcomeSucceeded], t.counts[gateway.OutcomeNotSent],
-		t.counts[gateway.OutcomeRejected], t.counts[gateway.OutcomeUnknown])
+func (s *summary) String() string {
+	return fmt.Sprintf("%d calls: %d succeeded, %d not sent, %d rejected, %d unknown", s.total(),
+		s.counts[gateway.OutcomeSucceeded], s.counts[gateway.OutcomeNotSent],
+		s.counts[gateway.OutcomeRejected], s.counts[gateway.OutcomeUnknown])
 }
 
 // verify fails the test with the first few of what was wrong.
-func (t *tally) verify(test *testing.T) {
-	test.Helper()
+func (s *summary) verify(t *testing.T) {
+	t.Helper()
 	const most = 10
-	for _, wrong := range t.wrong[:min(len(t.wrong), most)] {
-		assert.Fail(test, wrong)
+	for _, wrong := range s.wrong[:min(len(s.wrong), most)] {
+		assert.Fail(t, wrong)
 	}
-	assert.Empty(test, t.wrong[min(len(t.wrong), most):], "and more")
+	assert.Empty(t, s.wrong[min(len(s.wrong), most):], "and more")
+}
+
+// recordHosts records a violation for each connection to another host.
+func recordHosts(server *faultserver.Server) {
+	for _, addr := range server.Dialed() {
+		if addr != host {
+			server.Record.Violation("I8: another host was contacted: %s", addr)
+		}
+	}
+}
+
+// host is the one of the clients' base URL; the transport leads to where a
+// server really listens. Its length is the same in every run.
+const host = "127.0.0.1:8470"
+
+// target is the order of the call that a fault is for.
+const target = "A-17"
+
+const (
+	short   = 60 * time.Millisecond // the timeouts that end stalls
+	patient = 30 * time.Second      // those that must not be reached
+)
+
+// certificates are made once: keys take a while.
+var certificates = sync.OnceValue(func() *faultserver.Certificates {
+	all, err := faultserver.NewCertificates()
+	if err != nil {
+		panic(err)
+	}
+	return all
+})
+
+// listening returns a server on TCP. A client that never closes a connection is
+// found by its timeout.
+func listening(t require.TestingT, handler faultserver.Handler) *faultserver.Server {
+	server := faultserver.New(handler)
+	server.Timeout = patient
+	require.NoError(t, server.Listen(context.Background()))
+	return server
 }
 
 // leftovers counts goroutines and descriptors, and returns the check that there
-// are no more of them later. It is for tests that nothing runs beside.
+// are no more of them later. It is for tests beside which nothing runs.
 func leftovers(t *testing.T) (check func()) {
 	runtime.GC()
 	goroutines, files := runtime.NumGoroutine(), descriptors()
@@ -280,7 +308,7 @@ func descriptors() int {
 	return len(open)
 }
 
-// until waits for something that must come true, and fails if it does not.
+// until waits for a condition, and fails the test if it never holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

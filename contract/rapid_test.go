@@ -20,11 +20,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
-// A deed is what a scripted transport does with one attempt, within what
+// A behavior is what a scripted transport does with one attempt, within what
 // net/http allows a RoundTripper.
-type deed struct {
+type behavior struct {
 	Before time.Duration // before anything
 	Read   int           // bytes of the body that are read; below zero for all
 	Rest   bool          // the rest is read after RoundTrip has returned
@@ -32,8 +33,8 @@ type deed struct {
 	After  time.Duration // before the end
 	Status int           // 0 for an error
 	Error  int           // which of the errors
-	Cut    int           // the body of the answer breaks off after so many bytes; below zero for none
-	Slow   time.Duration // before the body of the answer
+	Cut    int           // the body of the response breaks off after so many bytes; below zero for none
+	Slow   time.Duration // before the body of the response
 	Traced bool          // whether httptrace hooks are called
 }
 
@@ -44,11 +45,11 @@ type step struct {
 	Start    time.Duration // after the step before
 	Cancel   time.Duration // after the start; 0 for never
 	Deadline time.Duration // after the start; 0 for none
-	Deeds    []deed        // for each attempt; the last stands for all that follow
+	Attempts []behavior    // for each attempt; the last is for all that follow
 }
 
-// A schedule is a random course of events. It is data only, so that it can be
-// drawn outside the bubble in which it is played.
+// A schedule is a random sequence of calls. It is data only, so that it can be
+// drawn outside the bubble in which it runs.
 type schedule struct {
 	Attempts int
 	Timeout  time.Duration
@@ -67,8 +68,8 @@ func drawRare(t *rapid.T, name string) time.Duration {
 	return drawDuration(t, name)
 }
 
-func drawDeed(t *rapid.T) deed {
-	return deed{
+func drawBehavior(t *rapid.T) behavior {
+	return behavior{
 		Before: drawDuration(t, "before"),
 		Read:   rapid.SampledFrom([]int{-1, -1, -1, -1, 0, 0, 1, 40, 1000}).Draw(t, "read"),
 		Rest:   rapid.Bool().Draw(t, "rest is read late"),
@@ -83,7 +84,7 @@ func drawDeed(t *rapid.T) deed {
 }
 
 func drawSchedule(t *rapid.T) schedule {
-	deeds := rapid.SliceOfN(rapid.Custom(drawDeed), 1, 3)
+	behaviors := rapid.SliceOfN(rapid.Custom(drawBehavior), 1, 3)
 	steps := rapid.Custom(func(t *rapid.T) step {
 		return step{
 			Order:    rapid.IntRange(0, 3).Draw(t, "order"),
@@ -91,7 +92,7 @@ func drawSchedule(t *rapid.T) schedule {
 			Start:    drawDuration(t, "start"),
 			Cancel:   drawRare(t, "cancel"),
 			Deadline: drawRare(t, "deadline"),
-			Deeds:    deeds.Draw(t, "deeds"),
+			Attempts: behaviors.Draw(t, "behaviors"),
 		}
 	})
 	return schedule{
@@ -114,8 +115,8 @@ func tripErrors() []error {
 	}
 }
 
-// A world is a scripted gateway, and the transport to it.
-type world struct {
+// A simulation is a scripted gateway, and the transport to it.
+type simulation struct {
 	sync.Mutex
 	inFlight map[string]int  // attempts under way, by order
 	calls    map[string]int  // calls under way, by order
@@ -126,58 +127,58 @@ type world struct {
 	late     sync.WaitGroup
 }
 
-// A traveller is a call on its way, as its context carries it.
-type traveller struct {
+// A callState is a call under way, as its context carries it.
+type callState struct {
 	step
-	saw   *sight
-	trips int
+	record *faultserver.Record
+	sent   int // attempts
 }
 
-type travellerKey struct{}
+type callStateKey struct{}
 
-// RoundTrip does the deed that is due.
-func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
-	who, _ := req.Context().Value(travellerKey{}).(*traveller)
-	order := fmt.Sprint("order-", who.Order)
-	d := who.Deeds[min(who.trips, len(who.Deeds)-1)]
-	who.trips++
+// RoundTrip behaves as the schedule says for this attempt.
+func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
+	call, _ := req.Context().Value(callStateKey{}).(*callState)
+	order := fmt.Sprint("order-", call.Order)
+	b := call.Attempts[min(call.sent, len(call.Attempts)-1)]
+	call.sent++
 	if req.URL.Host != host || req.Method != http.MethodPost {
-		who.saw.remark("I8: another request or host: %s %s", req.Method, req.URL.Host)
+		call.record.Violation("I8: another request or host: %s %s", req.Method, req.URL.Host)
 		return nil, io.EOF
 	}
-	w.enter(order, who)
+	w.enter(order, call)
 	defer w.leave(order)
-	if trace := httptrace.ContextClientTrace(req.Context()); d.Traced {
+	if trace := httptrace.ContextClientTrace(req.Context()); b.Traced {
 		trace.GetConn(host)
 		defer trace.GotConn(httptrace.GotConnInfo{})
 	}
-	if err := wait(req.Context(), d.Before); err != nil {
+	if err := wait(req.Context(), b.Before); err != nil {
 		_ = req.Body.Close()
 		return nil, err
 	}
-	read, all := w.take(req.Body, d.Read)
+	read, all := w.take(req.Body, b.Read)
 	carry := func() {
-		if d.Rest && !all {
+		if b.Rest && !all {
 			more, err := io.ReadAll(req.Body)
 			read, all = append(read, more...), err == nil
 		}
-		w.arrived(who, order, read, d.commits())
+		w.arrived(call, order, read, b.commits())
 		_ = req.Body.Close()
 	}
-	if err := wait(req.Context(), d.After); err != nil || d.Status == 0 {
-		if d.Rest {
+	if err := wait(req.Context(), b.After); err != nil || b.Status == 0 {
+		if b.Rest {
 			w.late.Go(carry) // net/http may go on reading until it has closed the body
 		} else {
 			carry()
 		}
-		return nil, cmp.Or(err, tripErrors()[d.Error])
+		return nil, cmp.Or(err, tripErrors()[b.Error])
 	}
 	carry()
-	return d.answer(req, order, orderIn(read) != "" && d.commits()), nil
+	return b.response(req, order, orderIn(read) != "" && b.commits()), nil
 }
 
 // take reads so many bytes of a body, or all.
-func (w *world) take(body io.Reader, n int) (read []byte, all bool) {
+func (w *simulation) take(body io.Reader, n int) (read []byte, all bool) {
 	if n == 0 {
 		return nil, false
 	}
@@ -190,60 +191,60 @@ func (w *world) take(body io.Reader, n int) (read []byte, all bool) {
 	return read[:got], errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// arrived enters what the gateway got of a body.
-func (w *world) arrived(who *traveller, order string, body []byte, commit bool) {
-	who.saw.arrive(len(body))
+// arrived records what the gateway got of a body.
+func (w *simulation) arrived(call *callState, order string, body []byte, commit bool) {
+	call.record.Arrived(len(body), false)
 	if got := orderIn(body); got != "" && commit {
-		who.saw.commit()
+		call.record.Committed()
 		if got != order {
-			who.saw.remark("the body is for the order %q", got)
+			call.record.Violation("the body is for the order %q", got)
 		}
 	}
 }
 
-func (w *world) enter(order string, who *traveller) {
+func (w *simulation) enter(order string, call *callState) {
 	w.Lock()
 	defer w.Unlock()
 	if w.inFlight[order]++; w.inFlight[order] > 1 {
 		w.wrong = append(w.wrong, "two invoices for "+order+" in flight")
 	}
 	// What another call of the order is about to learn is not known here yet.
-	if w.unknown[order] && !who.Resubmit && w.calls[order] == 1 {
-		w.wrong = append(w.wrong, order+" was sent after an unknown outcome, without leave")
+	if w.unknown[order] && !call.Resubmit && w.calls[order] == 1 {
+		w.wrong = append(w.wrong, order+" was sent after an unknown outcome, without AllowResubmit")
 	}
 }
 
-func (w *world) leave(order string) {
+func (w *simulation) leave(order string) {
 	w.Lock()
 	defer w.Unlock()
 	w.inFlight[order]--
 }
 
-// commits reports whether d carries a whole request out. A status by which a
-// service says that it did nothing is not a lie here.
-func (d deed) commits() bool {
-	switch d.Status {
+// commits reports whether b carries out a whole request. A status of a refusal
+// is true here.
+func (b behavior) commits() bool {
+	switch b.Status {
 	case 400, 401, 409, 422, 429:
 		return false
 	default:
-		return d.Commit
+		return b.Commit
 	}
 }
 
-// answer is the answer of d, which is good only for a commit.
-func (d deed) answer(req *http.Request, order string, committed bool) *http.Response {
+// response is that of b, which is a success only for a commit.
+func (b behavior) response(req *http.Request, order string, committed bool) *http.Response {
 	body := enveloped(invoiceResult(order))
-	if d.Status >= 300 || !committed {
+	if b.Status >= 300 || !committed {
 		body = `{"message":"no ` + canary + `","result":[],"meta":{}}`
 	}
 	var content io.Reader = strings.NewReader(body)
-	if d.Cut >= 0 && d.Cut < len(body) {
-		content = io.MultiReader(strings.NewReader(body[:d.Cut]), failing{})
+	if b.Cut >= 0 && b.Cut < len(body) {
+		content = io.MultiReader(strings.NewReader(body[:b.Cut]), failing{})
 	}
 	return &http.Response{
-		StatusCode: d.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, ContentLength: -1,
+		StatusCode: b.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, ContentLength: -1,
 		Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {canary}, "Location": {"http://other.example/"}},
-		Body:   &slowBody{Reader: content, ctx: req.Context(), slow: d.Slow},
+		Body:   &slowBody{Reader: content, ctx: req.Context(), slow: b.Slow},
 	}
 }
 
@@ -279,19 +280,20 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// play plays the schedule. It returns how the calls ended and what was wrong.
-func (s schedule) play() (ends []end, wrong []string) {
-	w := &world{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]bool{}, ever: map[string]bool{}}
+// run makes the calls of the schedule. It returns how they ended and what was
+// wrong.
+func (s schedule) run() (results []result, wrong []string) {
+	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]bool{}, ever: map[string]bool{}}
 	client, err := gateway.New("http://"+host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
-	ends = make([]end, len(s.Steps))
+	results = make([]result, len(s.Steps))
 	var calls sync.WaitGroup
 	for i, step := range s.Steps {
 		_ = wait(context.Background(), step.Start)
-		calls.Go(func() { ends[i] = w.call(client, step) })
+		calls.Go(func() { results[i] = w.call(client, step) })
 	}
 	calls.Wait()
 	w.late.Wait()
@@ -300,18 +302,18 @@ func (s schedule) play() (ends []end, wrong []string) {
 			w.wrong = append(w.wrong, id+" was refused, although no outcome of it was ever unknown")
 		}
 	}
-	for i, e := range ends {
-		for _, broken := range e.broken() {
-			w.wrong = append(w.wrong, fmt.Sprintf("step %d: %s", i, broken))
+	for i, r := range results {
+		for _, violation := range r.violations() {
+			w.wrong = append(w.wrong, fmt.Sprintf("step %d: %s", i, violation))
 		}
 	}
-	return ends, w.wrong
+	return results, w.wrong
 }
 
-// call makes one call, and notes what the guard must know afterwards.
-func (w *world) call(client *gateway.Client, s step) end {
-	who := &traveller{step: s, saw: &sight{}}
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), travellerKey{}, who))
+// call makes one call, and records what the guard must know afterwards.
+func (w *simulation) call(client *gateway.Client, s step) result {
+	call := &callState{step: s, record: &faultserver.Record{}}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), callStateKey{}, call))
 	defer cancel()
 	if s.Cancel > 0 {
 		defer time.AfterFunc(s.Cancel, cancel).Stop()
@@ -329,40 +331,40 @@ func (w *world) call(client *gateway.Client, s step) end {
 	w.Lock()
 	w.calls[id]++
 	w.Unlock()
-	e := create(ctx, client, id, who.saw, opts...)
+	r := create(ctx, client, id, call.record, opts...)
 	w.Lock()
 	defer w.Unlock()
 	w.calls[id]--
 	switch {
-	case e.outcome() == gateway.OutcomeUnknown:
+	case r.outcome() == gateway.OutcomeUnknown:
 		w.unknown[id], w.ever[id] = true, true
-	case e.err == nil:
+	case r.err == nil:
 		delete(w.unknown, id)
-	case errors.Is(e.err, gateway.ErrOrderOutcomeUnknown):
+	case errors.Is(r.err, gateway.ErrOrderOutcomeUnknown):
 		w.held = append(w.held, id)
 	}
-	if refused := errors.Is(e.err, gateway.ErrOrderInFlight) || errors.Is(e.err, gateway.ErrOrderOutcomeUnknown); refused && who.trips > 0 {
-		who.saw.remark("refused by the guard after it was sent")
+	if refused := errors.Is(r.err, gateway.ErrOrderInFlight) || errors.Is(r.err, gateway.ErrOrderOutcomeUnknown); refused && call.sent > 0 {
+		call.record.Violation("refused by the guard after it was sent")
 	}
-	return e
+	return r
 }
 
-// TestRapid plays random schedules. -rapid.checks says how many, else 10,000.
+// TestRapid runs random schedules. -rapid.checks says how many, else 10,000.
 // A failure is shrunk to the shortest schedule, which is printed.
 func TestRapid(t *testing.T) {
-	all := &tally{}
+	all := &summary{}
 	schedules := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSchedule(rt)
-		var ends []end
+		var results []result
 		var wrong []string
-		synctest.Test(t, func(*testing.T) { ends, wrong = s.play() })
+		synctest.Test(t, func(*testing.T) { results, wrong = s.run() })
 		if len(wrong) > 0 {
 			rt.Fatalf("%+v\n%s", s, strings.Join(wrong, "\n"))
 		}
 		schedules++
-		for _, e := range ends {
-			all.add("", e)
+		for _, r := range results {
+			all.add("", r)
 		}
 	})
 	t.Logf("rapid: %d schedules, %v", schedules, all)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
 var (
@@ -26,7 +27,7 @@ var (
 
 const callers = 1000
 
-// A soak is a crowd of callers of one client.
+// A soak is many callers of one client.
 type soak struct {
 	gw       *gatewaytest.Server
 	client   *gateway.Client
@@ -37,19 +38,19 @@ type soak struct {
 	wrong    []string
 }
 
-// fault draws a trouble for some request to come, and now and then a gap.
+// fault draws a fault for a request to come, and now and then none.
 func fault(r *rand.Rand) gatewaytest.Fault {
-	troubles := []gatewaytest.Fault{
+	faults := []gatewaytest.Fault{
 		{},
 		gatewaytest.Refuse(429, "slow down"), gatewaytest.Refuse(500, "oh"), gatewaytest.Refuse(503, "later"), gatewaytest.Refuse(404, "no"),
 		gatewaytest.BadGateway(), gatewaytest.MalformedJSON(), gatewaytest.Truncate(r.IntN(60)), gatewaytest.Stall(), gatewaytest.Reset(),
 		gatewaytest.Redirect(307, "http://127.0.0.1:1/"), gatewaytest.HugeBody(1 << 16), gatewaytest.CommitThenDrop(),
 	}
-	return troubles[r.IntN(len(troubles))]
+	return faults[r.IntN(len(faults))]
 }
 
-// TestSoak lets a thousand callers loose on a gateway in trouble, for as long
-// as -soak says.
+// TestSoak has a thousand callers call a gateway with faults, for as long as
+// -soak says.
 func TestSoak(t *testing.T) {
 	check := leftovers(t)
 	before := heap()
@@ -83,7 +84,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// call makes reads and orders by turns until ctx ends, and makes trouble.
+// call makes reads and orders in random order until ctx ends, and causes faults.
 func (s *soak) call(ctx context.Context, caller int) {
 	r := rand.New(rand.NewPCG(*soakSeed, uint64(caller)))
 	for n := 0; ctx.Err() == nil; n++ {
@@ -104,7 +105,7 @@ func (s *soak) call(ctx context.Context, caller int) {
 }
 
 func (s *soak) order(ctx context.Context, id string) {
-	e := create(ctx, s.client, id, &sight{})
+	e := create(ctx, s.client, id, &faultserver.Record{})
 	s.note(e.err == nil || e.invoice == nil, "a result with an error: %v", e.err)
 	s.note(e.err != nil || e.invoice != nil && e.invoice.OrderID == id, "the invoice of another order than %s", id)
 	s.mu.Lock()
@@ -121,7 +122,7 @@ func (s *soak) note(holds bool, format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
-// verify compares what the callers were told with what the gateway committed.
+// verify compares the outcomes of the calls with what the gateway committed.
 func (s *soak) verify(t *testing.T) {
 	commits, sends := map[string]int{}, map[string]int{}
 	for _, i := range s.gw.Invoices() {
@@ -137,8 +138,8 @@ func (s *soak) verify(t *testing.T) {
 		counts[outcome]++
 		s.note(commits[id] <= 1 && sends[id] <= 1, "%s was doubled: %d commits, %d sends", id, commits[id], sends[id])
 		s.note(outcome != gateway.OutcomeSucceeded || commits[id] == 1, "%s was lost", id)
-		s.note(outcome != gateway.OutcomeNotSent || sends[id] == 0, "%s was sent, and is said not to have been", id)
-		s.note(commits[id] == 0 || outcome == gateway.OutcomeSucceeded || outcome == gateway.OutcomeUnknown, "%s was committed, and is said to be %v", id, outcome)
+		s.note(outcome != gateway.OutcomeNotSent || sends[id] == 0, "%s was sent, and is reported as not sent", id)
+		s.note(commits[id] == 0 || outcome == gateway.OutcomeSucceeded || outcome == gateway.OutcomeUnknown, "%s was committed, and is reported as %v", id, outcome)
 		delete(commits, id)
 	}
 	s.note(len(commits) == 0, "invoices that nobody asked for: %v", commits)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
 // A toxic is a fault of the network, in the words of toxiproxy.
@@ -24,15 +25,15 @@ type toxic struct {
 	name       string
 	kind       string
 	attributes string
-	harmless   bool // every call works in spite of it
+	harmless   bool // every call succeeds in spite of it
 }
 
 func toxics() []toxic {
 	return []toxic{
 		{"packets are late", "latency", `{"latency":20,"jitter":10}`, true},
-		{"packets are later than anybody waits", "latency", `{"latency":60000}`, false},
-		{"the line is narrow", "bandwidth", `{"rate":200}`, true},
-		{"the line is shut", "bandwidth", `{"rate":0}`, false},
+		{"packets are later than any timeout", "latency", `{"latency":60000}`, false},
+		{"the bandwidth is low", "bandwidth", `{"rate":200}`, true},
+		{"the bandwidth is zero", "bandwidth", `{"rate":0}`, false},
 		{"the end of a connection is late", "slow_close", `{"delay":50}`, true},
 		{"nothing passes, and the connection is closed soon", "timeout", `{"timeout":20}`, false},
 		{"nothing passes, and the connection stays", "timeout", `{"timeout":0}`, false},
@@ -90,31 +91,31 @@ func newProxy(t *testing.T, upstream string, x toxic, stream string) *toxiproxy.
 
 // TestToxi makes every call through every toxic, both ways.
 func TestToxi(t *testing.T) {
-	all := &tally{}
-	var worked, failed int
+	all := &summary{}
+	var succeeded, failed int
 	t.Run("toxics", func(t *testing.T) {
 		var mu sync.Mutex
 		for _, x := range toxics() {
 			for _, stream := range []string{"upstream", "downstream"} {
 				t.Run(x.name+", "+stream, func(t *testing.T) {
 					t.Parallel()
-					good, bad := x.play(t, stream, all)
+					good, bad := x.run(t, stream, all)
 					mu.Lock()
 					defer mu.Unlock()
-					worked, failed = worked+good, failed+bad
+					succeeded, failed = succeeded+good, failed+bad
 				})
 			}
 		}
 	})
 	all.verify(t)
-	t.Logf("toxi: %v; %d reads worked, %d failed", all, worked, failed)
+	t.Logf("toxi: %v; %d reads succeeded, %d failed", all, succeeded, failed)
 	assert.NotZero(t, all.counts[gateway.OutcomeSucceeded])
 	assert.NotZero(t, all.counts[gateway.OutcomeUnknown])
 	assert.NotZero(t, failed)
 }
 
-// play makes every call through x. It returns how many reads worked and failed.
-func (x toxic) play(t *testing.T, stream string, all *tally) (worked, failed int) {
+// run makes every call through x. It returns how many reads succeeded and failed.
+func (x toxic) run(t *testing.T, stream string, all *summary) (succeeded, failed int) {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	proxy := newProxy(t, strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway"), x, stream)
@@ -137,18 +138,18 @@ func (x toxic) play(t *testing.T, stream string, all *tally) (worked, failed int
 			}
 		})
 	}
-	ends := make([]end, 3)
-	for i := range ends {
-		group.Go(func() { ends[i] = create(t.Context(), through, fmt.Sprintf("A-%d", i), &sight{}) })
+	results := make([]result, 3)
+	for i := range results {
+		group.Go(func() { results[i] = create(t.Context(), through, fmt.Sprintf("A-%d", i), &faultserver.Record{}) })
 	}
 	group.Wait()
 	transport.CloseIdleConnections()
 	proxy.Stop()
 	gw.Close() // nothing arrives after this
-	for _, e := range ends {
-		e.look(gw)
-		all.add(x.name+", "+stream, e)
-		assert.False(t, x.harmless && e.err != nil, "%v", e.err)
+	for _, r := range results {
+		r.readJournal(gw)
+		all.add(x.name+", "+stream, r)
+		assert.False(t, x.harmless && r.err != nil, "%v", r.err)
 	}
 	return int(good.Load()), int(bad.Load())
 }
@@ -161,7 +162,7 @@ func newToxiClient(t *testing.T, url, key string, transport http.RoundTripper, t
 	return c
 }
 
-// read makes one read with x and without. It reports whether it worked.
+// read makes one read with x and without. It reports whether it succeeded.
 func (x toxic) read(t *testing.T, name string, call read, direct, through *gateway.Client) bool {
 	want, err := call(t.Context(), direct)
 	assert.NoError(t, err, name)
@@ -176,21 +177,23 @@ func (x toxic) read(t *testing.T, name string, call read, direct, through *gatew
 	return false
 }
 
-// look takes from the journal of gw what it saw of e.
-func (e *end) look(gw *gatewaytest.Server) {
-	for _, r := range gw.Requests() {
-		if r.Operation == gatewaytest.OpCreateInvoice && journalOrder(r.Body) == e.order {
-			e.saw.arrive(len(r.Body))
+// readJournal records what gw saw of r.
+func (r *result) readJournal(gw *gatewaytest.Server) {
+	for _, request := range gw.Requests() {
+		if request.Operation == gatewaytest.OpCreateInvoice && journalOrder(request.Body) == r.order {
+			r.record.Arrived(len(request.Body), true)
 		}
 	}
-	e.saw.commits = len(gw.InvoicesFor(e.order))
-	if text := e.everyText(); strings.Contains(text, gw.APIKey) {
-		e.saw.remark("I6: the key is shown: %s", text)
+	for range gw.InvoicesFor(r.order) {
+		r.record.Committed()
 	}
-	if e.invoice != nil {
-		if order, _ := e.invoice.Text("orderId"); order != e.order {
-			e.saw.remark("I2: the answer is for the order %q", order)
+	if text := r.everyText(); strings.Contains(text, gw.APIKey) {
+		r.record.Violation("I6: the key is shown: %s", text)
+	}
+	if r.invoice != nil {
+		if order, _ := r.invoice.Text("orderId"); order != r.order {
+			r.record.Violation("I2: the response is for the order %q", order)
 		}
-		e.invoice.Raw = []byte(invoiceResult(e.order)) // which end.equal compares; the stand-in's own shape was just looked at
+		r.invoice.Raw = []byte(invoiceResult(r.order)) // which result.equal compares; the stand-in's own shape was just checked
 	}
 }

@@ -1,0 +1,475 @@
+package gateway_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
+)
+
+func TestFaults_WaitingForTheResponse(t *testing.T) {
+	t.Parallel()
+	runFaults(t, []faultCase{
+		{
+			name:  "row 26: the server never responds",
+			setup: func(h *harness) { h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold) },
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{gateway.ErrTimeout}},
+		},
+		{
+			name: "row 27: the caller cancels while waiting",
+			setup: func(h *harness) {
+				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+					h.cancel()
+					c.Hold()
+				})
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
+		},
+		{
+			name: "row 28: the caller's deadline passes while waiting",
+			setup: func(h *harness) {
+				h.ctx, h.cancel = context.WithTimeout(h.ctx, 5*time.Second)
+				h.Cleanup(h.cancel)
+				h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold)
+			},
+			read: expectation{
+				kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1,
+				is: []error{context.DeadlineExceeded, gateway.ErrTimeout},
+			},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.DeadlineExceeded}},
+		},
+	})
+}
+
+func TestFaults_StatusCodes(t *testing.T) {
+	t.Parallel()
+	var cases []faultCase
+	add := func(row int, read, write expectation, statuses ...int) {
+		for _, status := range statuses {
+			read.status, write.status = status, status
+			cases = append(cases, faultCase{
+				name:  fmt.Sprintf("row %d: %d", row, status),
+				setup: sendEach(faultserver.Response(status, refused("No, because of this."))),
+				read:  read, write: write,
+			})
+		}
+	}
+	final := expectation{kind: apiError, attempts: 1, requests: 1, text: "No, because of this."}
+	retried := expectation{kind: apiError, attempts: 3, requests: 3, text: "No, because of this."}
+	refusal := expectation{kind: rejected, attempts: 1, requests: 1, text: "No, because of this."}
+	unclear := expectation{kind: unknown, attempts: 1, requests: 1, text: "No, because of this."}
+	add(35, final, refusal, 400, 401, 403, 404, 405, 409, 413, 415, 422, 451)
+	add(36, retried, unclear, 408)
+	add(37, retried, refusal, 425)
+	add(41, retried, unclear, 500, 502, 503, 504)
+	add(43, final, unclear, 501, 505, 511)
+	add(44, retried, unclear, 520, 521, 522, 523, 524, 529)
+	add(45, final, unclear, 460, 499, 418, 600, 999)
+	cases = append(cases, faultCase{
+		name:  "row 42: 503, 503, 200",
+		setup: sendInTurn(503, 503, 200),
+		read:  expectation{kind: success, requests: 3},
+		write: expectation{kind: unknown, status: 503, attempts: 1, requests: 1},
+	})
+	runFaults(t, cases)
+}
+
+// sendEach sends the same bytes in response to each request, and commits
+// nothing.
+func sendEach(response string) func(*harness) {
+	return func(h *harness) { h.server.Handler = faultserver.Respond(response) }
+}
+
+// sendInTurn sends one status after the other; 200 is a success.
+func sendInTurn(statuses ...int) func(*harness) {
+	return func(h *harness) {
+		next := 0
+		h.server.Handler = faultserver.EachRequest(func(c *faultserver.Conn) bool {
+			status := statuses[next]
+			next++
+			if status == 200 {
+				return h.respond(c)
+			}
+			return c.Send(faultserver.Response(status, refused("Not now.")))
+		})
+	}
+}
+
+func TestFaults_Redirects(t *testing.T) {
+	t.Parallel()
+	var cases []faultCase
+	redirect := func(row int, name string, status int, headers ...string) {
+		cases = append(cases, faultCase{
+			name:  fmt.Sprintf("row %d: %d %s", row, status, name),
+			setup: sendEach(faultserver.Response(status, "", headers...)),
+			read: expectation{
+				kind: transportError, status: status, attempts: 1, requests: 1, dials: 1, is: []error{gateway.ErrRedirect},
+			},
+			write: expectation{
+				kind: unknown, status: status, attempts: 1, requests: 1, dials: 1, is: []error{gateway.ErrRedirect},
+			},
+		})
+	}
+	for _, status := range []int{301, 302, 303} {
+		redirect(46, "to another host", status, "Location: http://evil.test/steal")
+	}
+	for _, status := range []int{307, 308} {
+		redirect(47, "to another host", status, "Location: http://evil.test/steal")
+	}
+	for _, status := range []int{300, 301, 302, 303, 304, 305, 307, 308, 399} {
+		redirect(49, "without a Location", status)
+	}
+	for name, location := range map[string]string{
+		"with a Location that is not a URL": "http://[::1", "with a Location of bad escapes": "%zz",
+		"with a Location of another scheme": "file:///etc/passwd", "to a loop": "http://localhost/",
+	} {
+		redirect(49, name, 307, "Location: "+location)
+	}
+	cases = append(cases, faultCase{
+		name: "row 48: 307 from https to http on the same host",
+		setup: func(h *harness) {
+			h.server.Handler = faultserver.Secure(h.trust(), faultserver.OneRequest(func(c *faultserver.Conn) {
+				c.Send(faultserver.Response(307, "", "Location: http://gateway.test/"))
+			}))
+			h.Cleanup(func() { assert.Equal(h, []string{"gateway.test:443"}, h.server.Dialed()) })
+		},
+		read:  expectation{kind: transportError, status: 307, requests: 1, is: []error{gateway.ErrRedirect}},
+		write: expectation{kind: unknown, status: 307, requests: 1, is: []error{gateway.ErrRedirect}},
+	})
+	runFaults(t, cases)
+}
+
+// No method follows a redirect, whichever transport it has.
+func TestClient_RedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	var hits atomic.Int32
+	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	t.Cleanup(func() {
+		evil.Close()
+		assert.Zero(t, hits.Load(), "the other host was contacted")
+	})
+	following := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
+	for _, s := range subjects() {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			t.Run(fmt.Sprint(s.name, "/", status), func(t *testing.T) {
+				t.Parallel()
+				for _, opts := range [][]gateway.Option{nil, {gateway.WithHTTPClient(following)}} {
+					w := serve(t, func(w http.ResponseWriter, r *http.Request) {
+						http.Redirect(w, r, evil.URL, status)
+					})
+					got, err := s.call(t.Context(), newClient(t, w.URL, opts...))
+					assertInvariants(t, got, err)
+					assert.Len(t, w.Requests(), 1)
+					assert.Equal(t, !s.write, errors.Is(err, gateway.ErrRedirect))
+					assert.Equal(t, s.write, errors.Is(err, gateway.ErrOutcomeUnknown))
+				}
+			})
+		}
+	}
+}
+
+func TestFaults_Informational(t *testing.T) {
+	t.Parallel()
+	const early = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
+	runFaults(t, []faultCase{
+		{
+			name:  "row 50: 101 to a request that asked for no upgrade",
+			setup: sendEach("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"),
+			read:  expectation{kind: transportError, status: 101, attempts: 1, requests: 1, dials: 1},
+			write: expectation{kind: unknown, status: 101, attempts: 1, requests: 1, dials: 1},
+		},
+		{
+			name: "row 50: 103 before a success",
+			setup: func(h *harness) {
+				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+					c.Send(early)
+					h.respond(c)
+				})
+			},
+			read:  expectation{kind: success, requests: 1},
+			write: expectation{kind: success, requests: 1, commits: 1},
+		},
+		{
+			name:  "row 50: 103 without end",
+			setup: commitAndWrite(func(_ *harness, w io.Writer) { faultserver.Flood(w, "", early) }),
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, requests: anyNumber},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, commits: 1},
+		},
+		{
+			name:  "row 50: the response is not HTTP",
+			setup: sendEach("SSH-2.0-OpenSSH_9.6\r\n\r\n"),
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1},
+		},
+	})
+}
+
+const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+func TestFaults_ResponseBody(t *testing.T) {
+	t.Parallel()
+	cut := expectation{kind: transportError, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3}
+	lost := expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1, commits: 1}
+	runFaults(t, []faultCase{
+		{
+			name: "row 51: the body is cut where nothing says how long it is",
+			setup: commitAndWrite(func(h *harness, w io.Writer) {
+				_, _ = io.WriteString(w, "HTTP/1.0 200 OK\r\n\r\n"+h.body()[:70])
+			}),
+			read:  expectation{kind: decodeError, requests: anyNumber},
+			write: expectation{kind: unknown, status: 200, requests: 1, commits: 1},
+		},
+		{
+			name: "row 52: the body is cut within a chunk",
+			setup: commitAndWrite(func(h *harness, w io.Writer) {
+				_, _ = fmt.Fprintf(w, "%s%x\r\n%s", chunkedHead, len(h.body()), h.body()[:50])
+			}),
+			read:  cut,
+			write: lost,
+		},
+		{
+			name: "row 52: the last chunk is missing",
+			setup: commitAndWrite(func(h *harness, w io.Writer) {
+				_, _ = fmt.Fprintf(w, "%s%x\r\n%s\r\n", chunkedHead, len(h.body()), h.body())
+			}),
+			read:  cut,
+			write: lost,
+		},
+		{
+			name:  "row 52: the length of a chunk is no number",
+			setup: commitAndWrite(func(_ *harness, w io.Writer) { _, _ = io.WriteString(w, chunkedHead+"xyz\r\n{") }),
+			read:  cut,
+			write: lost,
+		},
+		{
+			name: "row 53: the body stops in the middle",
+			setup: commitAndWrite(func(h *harness, w io.Writer) {
+				response := faultserver.Response(200, h.body())
+				_, _ = io.WriteString(w, response[:len(response)-20])
+				<-h.server.Done()
+			}),
+			read: expectation{
+				kind: transportError, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3,
+				is: []error{gateway.ErrTimeout},
+			},
+			write: expectation{
+				kind: unknown, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1, commits: 1,
+				is: []error{gateway.ErrTimeout},
+			},
+		},
+	})
+}
+
+// The body ends at no length, or not where its encoding says.
+func TestFaults_EndlessBody(t *testing.T) {
+	t.Parallel()
+	const begun = `{"message":"Operation was successful.","result":{"x":"`
+	tooLarge := expectation{
+		kind: transportError, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1,
+		is: []error{gateway.ErrResponseTooLarge},
+	}
+	lost := expectation{
+		kind: unknown, phase: gateway.PhaseRead, status: 200, requests: 1, commits: 1,
+		is: []error{gateway.ErrResponseTooLarge},
+	}
+	runFaults(t, []faultCase{
+		{
+			name: "row 54: the body has no end",
+			setup: limitBody(func(w io.Writer) {
+				_, _ = io.WriteString(w, chunkedHead)
+				flood(faultserver.ChunkWriter{Writer: w}, begun)
+			}),
+			read:  tooLarge,
+			write: lost,
+		},
+		{
+			name: "row 55: a small body decompresses to one without end",
+			setup: limitBody(func(w io.Writer) {
+				_, _ = io.WriteString(w, strings.Replace(chunkedHead, "\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n", 1))
+				flood(gzip.NewWriter(faultserver.ChunkWriter{Writer: w}), begun)
+			}),
+			read:  tooLarge,
+			write: lost,
+		},
+		{
+			name: "row 57: the header has no end",
+			setup: func(h *harness) {
+				h.transport.MaxResponseHeaderBytes = 64 << 10
+				commitAndWrite(func(_ *harness, w io.Writer) { flood(w, "HTTP/1.1 200 OK\r\nX-Long: ") })(h)
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, commits: 1},
+		},
+		{
+			name: "row 58: the body of a 500 has no end",
+			setup: limitBody(func(w io.Writer) {
+				_, _ = io.WriteString(w, strings.Replace(chunkedHead, "200 OK", "500 Internal Server Error", 1))
+				flood(faultserver.ChunkWriter{Writer: w}, "<html>")
+			}),
+			read:  expectation{kind: apiError, status: 500, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, status: 500, attempts: 1, requests: 1, commits: 1},
+		},
+		{
+			name: "row 58: the body of a 404 has no end",
+			setup: limitBody(func(w io.Writer) {
+				_, _ = io.WriteString(w, strings.Replace(chunkedHead, "200 OK", "404 Not Found", 1))
+				flood(faultserver.ChunkWriter{Writer: w}, `{"message":"gone","result":["`)
+			}),
+			read: expectation{kind: apiError, status: 404, attempts: 1, requests: 1, text: "gone"},
+		},
+		{
+			name: "row 58: the body of a 404 stops in the middle",
+			setup: func(h *harness) {
+				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+					response := faultserver.Response(404, refused("gone"))
+					c.Send(response[:len(response)-5])
+					c.Stop()
+				})
+			},
+			read:  expectation{kind: apiError, status: 404, attempts: 1, requests: 1, text: "gone"},
+			write: expectation{kind: rejected, status: 404, attempts: 1, requests: 1, text: "gone"},
+		},
+	})
+}
+
+func TestFaults_DamagedCompression(t *testing.T) {
+	t.Parallel()
+	read := expectation{kind: decodeError, requests: 3}
+	send := func(damage func(packed []byte) []byte) func(*harness) {
+		return commitAndWrite(func(h *harness, w io.Writer) {
+			packed := damage([]byte(faultserver.Gzip(h.body(), 0)))
+			_, _ = io.WriteString(w, faultserver.Response(200, string(packed), "Content-Encoding: gzip"))
+		})
+	}
+	runFaults(t, []faultCase{
+		{
+			name: "row 56: the body is labelled gzip and is not",
+			setup: commitAndWrite(func(h *harness, w io.Writer) {
+				_, _ = io.WriteString(w, faultserver.Response(200, h.body(), "Content-Encoding: gzip"))
+			}),
+			read:  read,
+			write: expectation{kind: unknown, status: 200, requests: 1, commits: 1, is: []error{gzip.ErrHeader}},
+		},
+		{
+			name: "row 56: the compressed body is damaged at its end",
+			setup: send(func(packed []byte) []byte {
+				packed[len(packed)-6] ^= 0xff // in the checksum
+				return packed
+			}),
+			read:  read,
+			write: expectation{kind: unknown, status: 200, requests: 1, commits: 1, is: []error{gzip.ErrChecksum}},
+		},
+		{
+			name: "row 56: the compressed body is damaged in the middle",
+			setup: send(func(packed []byte) []byte {
+				copy(packed[10:], bytes.Repeat([]byte{0xff}, 20))
+				return packed
+			}),
+			read:  read,
+			write: expectation{kind: unknown, status: 200, requests: 1, commits: 1},
+		},
+		{
+			name:  "row 56: the compressed body is cut",
+			setup: send(func(packed []byte) []byte { return packed[:len(packed)-12] }),
+			read:  expectation{kind: transportError, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1, commits: 1},
+		},
+	})
+}
+
+// commitAndWrite commits each request, and then writes a response and closes
+// the connection.
+func commitAndWrite(response func(h *harness, w io.Writer)) func(*harness) {
+	return func(h *harness) {
+		h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+			h.commit()
+			response(h, c)
+		})
+	}
+}
+
+// limitBody is commitAndWrite for responses of which the client must not take
+// more than a little beyond its limit of 64 KiB; net/http may drain some more
+// when a body is closed, from Go 1.27 on.
+func limitBody(response func(w io.Writer)) func(*harness) {
+	return func(h *harness) {
+		h.options = append(h.options, gateway.WithMaxResponseBytes(64<<10))
+		commitAndWrite(func(h *harness, w io.Writer) {
+			taken := &faultserver.CountingWriter{Writer: w}
+			response(taken)
+			assert.Less(h, taken.N, 1<<20, "bytes that the client took")
+		})(h)
+	}
+}
+
+// flood writes start, and then more until nobody reads any longer.
+func flood(w io.Writer, start string) { faultserver.Flood(w, start, strings.Repeat("a", 4<<10)) }
+
+// The body is cut after every number of bytes.
+func TestFaults_BodyCut(t *testing.T) {
+	t.Parallel()
+	for _, write := range []bool{false, true} {
+		t.Run(fmt.Sprintf("row 51: the body is cut short of its length/invoice %t", write), func(t *testing.T) {
+			t.Parallel()
+			for k := range len((&harness{write: write}).body()) {
+				assertBodyCut(t, k, write)
+			}
+		})
+	}
+}
+
+func assertBodyCut(t *testing.T, k int, write bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		h := newHarness(t, write)
+		commitAndWrite(func(h *harness, w io.Writer) {
+			response := faultserver.Response(201, h.body())
+			_, _ = io.WriteString(w, response[:len(response)-len(h.body())+k])
+		})(h)
+		want := expectation{kind: transportError, phase: gateway.PhaseRead, status: 201, attempts: 3, requests: 3}
+		if write {
+			want = expectation{
+				kind: unknown, phase: gateway.PhaseRead, status: 201, attempts: 1, requests: 1, commits: 1, body: h.body()[:k],
+			}
+		}
+		h.assert(want)
+	})
+}
+
+// A read of which a response is cut at a random place succeeds.
+func TestFaults_BodyCutThenWhole(t *testing.T) {
+	t.Parallel()
+	runFaults(t, []faultCase{{
+		name: "row 51: the body is cut once, and then whole",
+		setup: func(h *harness) {
+			h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+				h.commit()
+				response := faultserver.Response(200, h.body())
+				if c.Number == 1 {
+					response = response[:len(response)-1-rand.IntN(len(h.body()))]
+				}
+				c.Send(response)
+			})
+		},
+		read:  expectation{kind: success, requests: 2},
+		write: expectation{kind: unknown, status: 200, attempts: 1, requests: 1, commits: 1},
+	}})
+}
