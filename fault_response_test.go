@@ -229,7 +229,7 @@ func TestFaults_ResponseBody(t *testing.T) {
 	lost := expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1, commits: 1}
 	runFaults(t, []faultCase{
 		{
-			name: "row 51: the body is cut where nothing says how long it is",
+			name: "row 51: the body of unknown length is cut",
 			setup: commitAndWrite(func(h *harness, w io.Writer) {
 				_, _ = io.WriteString(w, "HTTP/1.0 200 OK\r\n\r\n"+h.body()[:70])
 			}),
@@ -277,7 +277,7 @@ func TestFaults_ResponseBody(t *testing.T) {
 	})
 }
 
-// The body ends at no length, or not where its encoding says.
+// A body or a header that does not end, or stops.
 func TestFaults_EndlessBody(t *testing.T) {
 	t.Parallel()
 	const begun = `{"message":"Operation was successful.","result":{"x":"`

@@ -31,7 +31,7 @@ import (
 // A faultCase is a row of the table of faults: how the fault is made, and the
 // result of a read and of a create-invoice. It runs in a bubble, on connections
 // in memory; the rows that need sockets or HTTP/2 are in module contract.
-// An expectation without a kind means that the row says nothing of that call.
+// An expectation without a kind skips that call.
 type faultCase struct {
 	name        string
 	setup       func(h *harness)
@@ -704,7 +704,7 @@ func TestFaults_WhileWriting(t *testing.T) {
 }
 
 // cutUp cuts a connection after so many bytes from the client; a write fails
-// then, and whoever reads is not told.
+// then, and a reader gets no error.
 func cutUp(bytes int) faultserver.Break {
 	return faultserver.Break{Up: bytes, Down: faultserver.Unlimited, Manner: faultserver.WriteError}
 }

@@ -480,7 +480,7 @@ func TestHostile_LongIntervals(t *testing.T) {
 	}
 }
 
-// A rate that is made by hand can be of any size. One that would take for ever
+// A rate that is made by hand can be of any size. One that would take too long
 // to write out is refused by its exponent.
 func TestHostile_RatesMadeByHand(t *testing.T) {
 	t.Parallel()

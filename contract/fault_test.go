@@ -26,8 +26,8 @@ import (
 
 // A faultCase is a row of the table of faults that needs sockets or HTTP/2: how
 // the fault is made, and the result of a read and of a create-invoice. The other
-// rows are beside the client's code. An expectation without a kind means that
-// the row says nothing of that call.
+// rows are beside the client's code. An expectation without a kind skips that
+// call.
 type faultCase struct {
 	name        string
 	setup       func(h *harness)
@@ -36,10 +36,10 @@ type faultCase struct {
 
 // The kinds of result.
 const (
-	success   = "success"
-	transport = "*TransportError"
-	notSent   = "not sent"
-	unknown   = "unknown"
+	success          = "success"
+	transportFailure = "*TransportError"
+	notSent          = "not sent"
+	unknown          = "unknown"
 )
 
 // An expectation is the result of a call, and what the server sees of it.
@@ -272,13 +272,13 @@ func TestFaults_Sockets(t *testing.T) {
 					return err
 				}
 			},
-			read:  expectation{kind: transport, phase: gateway.PhaseDial, attempts: 3, dials: 3, is: []error{syscall.ECONNREFUSED}},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseDial, attempts: 3, dials: 3, is: []error{syscall.ECONNREFUSED}},
 			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, dials: 3, is: []error{syscall.ECONNREFUSED}},
 		},
 		{
 			name:  "row 13: every TLS handshake is reset",
 			setup: resetHandshakes(1 << 20),
-			read:  expectation{kind: transport, phase: gateway.PhaseTLS, attempts: 3},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseTLS, attempts: 3},
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3},
 		},
 		{
@@ -296,19 +296,19 @@ func TestFaults_Sockets(t *testing.T) {
 		{
 			name:  "row 23: read all, then FIN",
 			setup: afterRequest(func(*harness, *faultserver.Conn) {}),
-			read:  expectation{kind: transport, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{io.EOF}},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{io.EOF}},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, is: []error{io.EOF}},
 		},
 		{
 			name:  "row 24: read all, then RST",
 			setup: afterRequest(func(_ *harness, c *faultserver.Conn) { c.Reset() }),
-			read:  expectation{kind: transport, phase: gateway.PhaseWait, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1},
 		},
 		{
 			name:  "row 25: read all, commit, then FIN",
 			setup: afterRequest(func(h *harness, _ *faultserver.Conn) { h.commit() }),
-			read:  expectation{kind: transport, phase: gateway.PhaseWait, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, commits: 1},
 		},
 		{
@@ -317,13 +317,13 @@ func TestFaults_Sockets(t *testing.T) {
 				h.commit()
 				c.Send("HTTP/1.1 200 OK\r\nContent-Ty")
 			}),
-			read:  expectation{kind: transport, phase: gateway.PhaseWait, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, commits: 1},
 		},
 		{
 			name:  "row 29: the handler panics",
 			setup: panicInHandler,
-			read:  expectation{kind: transport, phase: gateway.PhaseWait, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1},
 		},
 	})
@@ -420,7 +420,7 @@ func TestFaults_HTTP2(t *testing.T) {
 				faultEachTime(h2server.RequestHeader, refused)(h)
 				h.http2.Window = 0
 			},
-			read:  expectation{kind: transport, requests: anyNumber},
+			read:  expectation{kind: transportFailure, requests: anyNumber},
 			write: expectation{kind: unknown, attempts: 1, requests: anyNumber, dials: 1}, // the body was read, though it may not have left
 		},
 		{
@@ -435,7 +435,7 @@ func TestFaults_HTTP2(t *testing.T) {
 				_ = c.WriteGoAway(stream, http2.ErrCodeNo, nil)
 				return false
 			}),
-			read:  expectation{kind: transport, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, attempts: 1, requests: 1, commits: 1, dials: 1},
 		},
 		{
@@ -451,19 +451,19 @@ func TestFaults_HTTP2(t *testing.T) {
 		{
 			name:  "row 33: the stream ends in an internal error",
 			setup: faultEachTime(h2server.RequestWhole, h2server.Reset(http2.ErrCodeInternal)),
-			read:  expectation{kind: transport, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, attempts: 1, requests: 1},
 		},
 		{
 			name:  "row 33: the stream is cancelled",
 			setup: faultEachTime(h2server.RequestWhole, h2server.Reset(http2.ErrCodeCancel)),
-			read:  expectation{kind: transport, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, attempts: 1, requests: 1},
 		},
 		{
 			name:  "row 33: the stream is cancelled after the response's header",
 			setup: faultEachTime(h2server.ResponseHeader, h2server.Reset(http2.ErrCodeCancel)),
-			read:  expectation{kind: transport, phase: gateway.PhaseRead, status: 201, attempts: 3, requests: 3},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 201, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseRead, status: 201, attempts: 1, requests: 1, commits: 1},
 		},
 		{
@@ -503,8 +503,8 @@ func faultEachTime(where h2server.Boundary, fault h2server.Fault) func(*harness)
 	return overHTTP2(func(s *h2server.Server) { s.Where, s.Fault, s.EachTime = where, fault, true })
 }
 
-// dropPackets loses everything on the first connection once it has been used;
-// neither end is told.
+// dropPackets loses everything on the first connection once it has been used,
+// without an error at either end.
 func dropPackets(h *harness) {
 	overHTTP2(func(*h2server.Server) {})(h)
 	var first *faultserver.BreakingConn

@@ -121,7 +121,7 @@ func (r result) violations() []string {
 		{r.err == nil || r.invoice == nil, "I5: no result with an error"},
 		{!showsKey(r.everyText()), "I6: the key is shown nowhere"},
 		{r.err == nil || r.typed(), "I8: the error is one of the documented types"},
-		{r.err == nil || isOneLine(r.err), "I8: the text of the error is one line, and says whose it is"},
+		{r.err == nil || isOneLine(r.err), "I8: the text of the error is one line that begins with the package"},
 	} {
 		if !invariant.holds {
 			wrong = append(wrong, invariant.text)
@@ -302,7 +302,7 @@ func leftovers(t *testing.T) (check func()) {
 	}
 }
 
-// descriptors is how many files this process has open, where that can be told.
+// descriptors is how many files this process has open, where the system shows it.
 func descriptors() int {
 	open, _ := os.ReadDir("/proc/self/fd")
 	return len(open)

@@ -136,7 +136,7 @@ type callState struct {
 
 type callStateKey struct{}
 
-// RoundTrip behaves as the schedule says for this attempt.
+// RoundTrip carries out the behavior of this attempt.
 func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	call, _ := req.Context().Value(callStateKey{}).(*callState)
 	order := fmt.Sprint("order-", call.Order)
@@ -349,7 +349,7 @@ func (w *simulation) call(client *gateway.Client, s step) result {
 	return r
 }
 
-// TestRapid runs random schedules. -rapid.checks says how many, else 10,000.
+// TestRapid runs random schedules. -rapid.checks sets how many; the default is 10,000.
 // A failure is shrunk to the shortest schedule, which is printed.
 func TestRapid(t *testing.T) {
 	all := &summary{}

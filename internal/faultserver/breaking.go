@@ -15,8 +15,8 @@ type Manner int
 const (
 	FIN        Manner = iota // it is closed
 	RST                      // it is reset
-	Stall                    // nothing moves any longer, and neither end is told
-	WriteError               // a write fails, and whoever reads is not told
+	Stall                    // nothing moves any longer, and neither end gets an error
+	WriteError               // a write fails, and a reader gets no error
 )
 
 func (m Manner) String() string { return [...]string{"FIN", "RST", "stall", "write error"}[m] }
@@ -119,8 +119,8 @@ func (c *BreakingConn) admit(n int) (admitted int, last, broken bool) {
 	return n, last, false
 }
 
-// lose is the result of a write of which only n bytes passed. In a stall nobody
-// is told: the rest stays in a buffer.
+// lose is the result of a write of which only n bytes passed. A stall is no error:
+// the rest stays in a buffer.
 func (c *BreakingConn) lose(n, all int) (int, error) {
 	switch c.manner() {
 	case Stall:
@@ -145,7 +145,7 @@ func (c *BreakingConn) Read(p []byte) (int, error) {
 	if last {
 		c.snap()
 	}
-	if c.readerIsTold() {
+	if c.readFails() {
 		return 0, c.readError()
 	}
 	n, err := c.Conn.Read(p)
@@ -157,13 +157,13 @@ func (c *BreakingConn) Read(p []byte) (int, error) {
 		c.carried[1] += n
 	}
 	c.mu.Unlock()
-	if c.readerIsTold() && (err != nil || c.manner() == Stall) {
+	if c.readFails() && (err != nil || c.manner() == Stall) {
 		return 0, c.readError()
 	}
 	return n, err
 }
 
-func (c *BreakingConn) readerIsTold() bool {
+func (c *BreakingConn) readFails() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broken && c.at.Manner != WriteError

@@ -155,7 +155,7 @@ func assertBreak(t *testing.T, manner faultserver.Manner, writeError, readError 
 	n, err := conn.Write([]byte("abcdef"))
 	assert.ErrorIs(t, err, writeError)
 	if writeError == nil {
-		assert.Equal(t, 6, n, "nobody is told")
+		assert.Equal(t, 6, n, "no error in a stall")
 	} else {
 		assert.Equal(t, 3, n)
 	}
@@ -169,6 +169,22 @@ func assertBreak(t *testing.T, manner faultserver.Manner, writeError, readError 
 	up, _ := conn.Carried()
 	assert.Equal(t, 3, up)
 	_ = conn.Close()
+	_ = server.Close()
+}
+
+func TestBreakingConn_BreaksAfterTheLastByteThatMayPass(t *testing.T) {
+	t.Parallel()
+	client, server := net.Pipe()
+	broke := 0
+	conn := faultserver.NewBreakingConn(client, func() { broke++ })
+	conn.Arm(faultserver.Break{Up: 3, Down: faultserver.Unlimited, Manner: faultserver.FIN})
+	go func() { _, _ = io.ReadAll(server) }()
+	n, err := conn.Write([]byte("abc"))
+	assert.NoError(t, err)
+	assert.Equal(t, 3, n)
+	assert.Equal(t, 1, broke)
+	_, err = conn.Write([]byte("d"))
+	assert.ErrorIs(t, err, syscall.EPIPE)
 	_ = server.Close()
 }
 
