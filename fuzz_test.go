@@ -37,13 +37,13 @@ func bodySeeds() []string {
 	return all
 }
 
-// A scripted transport returns the response that it is set to.
-type scripted struct {
+// A settable transport returns the response that it is set to.
+type settable struct {
 	status int
 	body   []byte
 }
 
-func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *settable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return canned{status: s.status, body: func() io.Reader { return bytes.NewReader(s.body) }}.RoundTrip(r)
 }
 
@@ -55,7 +55,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	transport := &scripted{}
+	transport := &settable{}
 	c := newClient(f, "https://gateway.example"+prefix, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), once())
 	f.Fuzz(func(t *testing.T, body []byte, success bool) {
 		transport.body = body
