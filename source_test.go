@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -419,5 +420,25 @@ func TestSource_comments(t *testing.T) {
 // The listing of the root reads as a table of contents.
 func TestSource_filesOfTheRoot(t *testing.T) {
 	t.Parallel()
+	tests, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(tests), 30)
 	assert.LessOrEqual(t, len(code(t, ".")), 24)
+}
+
+// The terms that an earlier version had of its own occur in no file, except where
+// Markdown quotes them as code.
+func TestSource_terms(t *testing.T) {
+	t.Parallel()
+	terms := strings.Split(strings.ReplaceAll("err-and|carr-ier|cr-owd|for-eign|can- not|dism-iss|rec-alled|the service- said", "-", ""), "|")
+	quoted := regexp.MustCompile("`[^`\n]*`")
+	for _, path := range tracked(t, ".go", ".md") {
+		text := strings.ToLower(fileText(t, path))
+		if filepath.Ext(path) == ".md" {
+			text = quoted.ReplaceAllString(text, "")
+		}
+		for _, term := range terms {
+			assert.Zero(t, strings.Count(text, term), "%q in %s", term, path)
+		}
+	}
 }
