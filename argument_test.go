@@ -97,7 +97,7 @@ func TestNew_apiKey(t *testing.T) {
 	t.Run("row 12: 4,096 bytes are sent whole", func(t *testing.T) {
 		t.Parallel()
 		key := strings.Repeat("k", 4096)
-		w := serve(t, answer(200, enveloped(`"1"`)))
+		w := serve(t, respond(200, enveloped(`"1"`)))
 		c, err := gateway.New(w.URL, key)
 		require.NoError(t, err)
 		_, err = c.Balance(t.Context(), gateway.BalanceQuery{})
@@ -114,7 +114,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run("row 10: an empty key, "+s.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(s.status, s.body()))
+			w := serve(t, respond(s.status, s.body()))
 			c, err := gateway.New(w.URL, "")
 			require.NoError(t, err, "an empty key is allowed at construction")
 			got, err := s.call(t.Context(), c)
@@ -251,7 +251,7 @@ func TestCallOptions_refused(t *testing.T) {
 	for _, tt := range badCallOptions() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(200, ""))
+			w := serve(t, respond(200, ""))
 			c := newClient(t, w.URL)
 			for _, s := range subjects() {
 				got, err := s.call(t.Context(), c, tt.opt)
@@ -269,7 +269,7 @@ func TestClient_badReceiverOrContext(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(s.status, s.body()))
+			w := serve(t, respond(s.status, s.body()))
 			t.Run("row 20: a nil context", func(t *testing.T) {
 				var none context.Context
 				got, err := s.call(none, newClient(t, w.URL))
@@ -294,7 +294,7 @@ func TestClient_badReceiverOrContext(t *testing.T) {
 // Waiting for a withdrawal refuses the same things.
 func TestClient_WaitWithdrawal_refuses(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(201, enveloped(withdrawalJSON)))
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
 	good := newClient(t, w.URL)
 	var none context.Context
 	for _, tt := range []struct {
@@ -371,7 +371,7 @@ func TestClient_pathTexts(t *testing.T) {
 	for _, call := range pathCalls {
 		t.Run(call.name, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, answer(200, enveloped(pairJSON)))
+			w := serve(t, respond(200, enveloped(pairJSON)))
 			c := newClient(t, w.URL)
 			for _, tt := range badPathTexts {
 				t.Run(tt.name, func(t *testing.T) {
@@ -385,7 +385,7 @@ func TestClient_pathTexts(t *testing.T) {
 	}
 	t.Run("row 32: an empty network name on a lookup by symbol and network", func(t *testing.T) {
 		t.Parallel()
-		w := serve(t, answer(200, enveloped(pairJSON)))
+		w := serve(t, respond(200, enveloped(pairJSON)))
 		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "USDT", "")
 		assertRefused(t, err, "coin_network_by_symbol", "networkName", "is required")
 		assert.Empty(t, w.Requests())
@@ -394,7 +394,7 @@ func TestClient_pathTexts(t *testing.T) {
 
 func TestClient_Balance_refuses(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(balanceJSON)))
+	w := serve(t, respond(200, enveloped(balanceJSON)))
 	c := newClient(t, w.URL)
 	for _, tt := range []struct{ name, text, reason string }{
 		{"row 27: a NUL", "a\x00b", "control characters"},
@@ -419,7 +419,7 @@ func TestClient_Balance_refuses(t *testing.T) {
 func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument, reason string) {
 	t.Helper()
 	for _, format := range []gateway.InvoiceFormat{gateway.SampleInvoiceFormat, gateway.TableInvoiceFormat} {
-		w := serve(t, answer(200, enveloped(invoiceJSON)))
+		w := serve(t, respond(200, enveloped(invoiceJSON)))
 		c := newClient(t, w.URL, gateway.WithInvoiceFormat(format))
 		got, err := c.CreateInvoice(t.Context(), request)
 		assertRefused(t, err, "create_invoice", argument, reason)
@@ -494,7 +494,7 @@ func TestClient_CreateInvoice_orderInFlight(t *testing.T) {
 	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-release
-		answer(200, enveloped(invoiceJSON))(rw, r)
+		respond(200, enveloped(invoiceJSON))(rw, r)
 	})
 	c := newClient(t, w.URL)
 	first := make(chan error, 1)
@@ -524,7 +524,7 @@ func TestClient_CreateInvoice_orderUnknown(t *testing.T) {
 	t.Parallel()
 	t.Run("row 50: an order whose outcome is unknown", func(t *testing.T) {
 		t.Parallel()
-		w := serve(t, answer(500, refused("oops")))
+		w := serve(t, respond(500, refused("oops")))
 		c := newClient(t, w.URL)
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -561,7 +561,7 @@ func TestClient_endedContext(t *testing.T) {
 		} {
 			t.Run(tt.name+", "+s.name, func(t *testing.T) {
 				t.Parallel()
-				w := serve(t, answer(s.status, s.body()))
+				w := serve(t, respond(s.status, s.body()))
 				got, err := s.call(tt.ctx, newClient(t, w.URL))
 				assertInvariants(t, got, err)
 				var failure *gateway.TransportError

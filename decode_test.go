@@ -454,7 +454,7 @@ func allocated(t *testing.T, s subject, body string) uint64 {
 	c := cannedClient(t, s.status, body)
 	least := ^uint64(0)
 	for range 3 {
-		least = min(least, weighed(func() { _, _ = s.call(t.Context(), c) }))
+		least = min(least, bytesAllocated(func() { _, _ = s.call(t.Context(), c) }))
 	}
 	return least
 }

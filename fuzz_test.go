@@ -68,7 +68,7 @@ func FuzzResponse(f *testing.F) {
 				result   any
 				err      error
 			)
-			allocated := weighed(func() { result, err = s.call(t.Context(), c, gateway.WithResponse(&response)) })
+			allocated := bytesAllocated(func() { result, err = s.call(t.Context(), c, gateway.WithResponse(&response)) })
 			require.Less(t, allocated, uint64(8<<20+100*len(body)), s.name)
 			assertInvariants(t, result, err)
 			assertErrorBounds(t, s, transport.status, err)

@@ -287,12 +287,3 @@ func bytesAllocated(f func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
-
-// Other names of the helpers, for tests that still use them.
-var (
-	answer  = respond
-	weighed = bytesAllocated
-	sourced = clientWithKeySource
-)
-
-type notary = recordingGuard

@@ -128,7 +128,7 @@ func TestHostile_QuotedResponses(t *testing.T) {
 			transport := &http.Transport{DialContext: server.DialContext}
 			c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: transport}))
 			var err error
-			got := weighed(func() { _, err = s.call(t.Context(), c) })
+			got := bytesAllocated(func() { _, err = s.call(t.Context(), c) })
 			transport.CloseIdleConnections()
 			server.Close()
 			assert.Less(t, got, uint64(8<<20), "%s: %s allocates %d bytes", name, s.name, got)
@@ -567,7 +567,7 @@ func TestWithAPIKeySource_RecentKeys(t *testing.T) {
 	const older, newer = "older-key-5f1d8e0b", "newer-key-7a64c932"
 	given := older
 	body := ""
-	c := sourced(t, "http://localhost", func(context.Context) (string, error) { return given, nil },
+	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) { return given, nil },
 		through(func(*http.Request) (*http.Response, error) { return reply(403, body), nil }))
 	_, err := c.Withdrawal(t.Context(), requestID)
 	require.Error(t, err)
@@ -608,7 +608,7 @@ func TestWithAPIKeySource_RecentKeys(t *testing.T) {
 func TestWithAPIKeySource_ManyKeysAtATime(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	c := sourced(t, "http://localhost", func(context.Context) (string, error) {
+	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
 		return fmt.Sprintf("CANARY-key-number-%02d", asked.Add(1)%64), nil
 	}, through(func(req *http.Request) (*http.Response, error) {
 		return reply(400, refused("bad key "+req.Header.Get("X-Api-Key"))), nil
@@ -631,7 +631,7 @@ func TestWithAPIKeySource_ManyKeysAtATime(t *testing.T) {
 // An order is guarded whether its key came from the source or with the call.
 func TestWithAPIKeySource_GuardAndCallKey(t *testing.T) {
 	t.Parallel()
-	c := sourced(t, "http://localhost", sameKey,
+	c := clientWithKeySource(t, "http://localhost", sameKey,
 		through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -644,7 +644,7 @@ func TestWithAPIKeySource_TemporaryError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		c := sourced(t, "http://localhost", func(context.Context) (string, error) {
+		c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
 			if asked++; asked == 1 {
 				return "", &net.DNSError{Err: "try again", IsTemporary: true}
 			}

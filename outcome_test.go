@@ -792,7 +792,7 @@ func TestOrderGuard_Errors(t *testing.T) {
 				sent++
 				return reply(200, enveloped(invoiceJSON)), nil
 			})
-			n := &notary{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
+			n := &recordingGuard{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
 			got, err := newClient(t, "http://localhost", accept, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
 			assertInvariants(t, got, err)
 			assertSentinels(t, err, append([]error{gateway.ErrNotSent}, tt.want...)...)

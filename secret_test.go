@@ -172,7 +172,7 @@ func TestDump_finds(t *testing.T) {
 // it, nor do its options.
 func TestSecret_client(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(200, enveloped(ratesJSON)))
+	w := serve(t, respond(200, enveloped(ratesJSON)))
 	for name, opts := range map[string][]gateway.Option{
 		"the default transport": nil,
 		"a shared transport":    {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
@@ -206,7 +206,7 @@ func echoes() map[string]http.HandlerFunc {
 	handlers := map[string]http.HandlerFunc{}
 	for _, status := range []int{200, 400, 302} {
 		for name, body := range echoingBodies() {
-			handlers[fmt.Sprintf("%s, %d", name, status)] = answer(status, body)
+			handlers[fmt.Sprintf("%s, %d", name, status)] = respond(status, body)
 		}
 		handlers[fmt.Sprintf("in headers, %d", status)] = echoingHeaders(status)
 	}
@@ -289,7 +289,7 @@ func TestSecret_headerNameInAnotherCase(t *testing.T) {
 	t.Parallel()
 	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header()[canary] = []string{"1"}
-		answer(200, enveloped(ratesJSON))(rw, r)
+		respond(200, enveloped(ratesJSON))(rw, r)
 	})
 	var response gateway.Response
 	_, err := newClient(t, w.URL).ExchangeRates(t.Context(), gateway.WithResponse(&response))

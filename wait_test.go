@@ -244,7 +244,7 @@ func TestClient_WaitWithdrawal_ContextEndsInAPoll(t *testing.T) {
 
 func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(201, enveloped(withdrawalJSON)))
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
 	c := newClient(t, w.URL)
 	keyless, err := gateway.New(w.URL, "")
 	require.NoError(t, err)
@@ -544,7 +544,7 @@ func TestClient_WaitWithdrawals_contextEnds(t *testing.T) {
 
 func TestClient_WaitWithdrawals_refuses(t *testing.T) {
 	t.Parallel()
-	w := serve(t, answer(201, enveloped(withdrawalJSON)))
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
 	good := newClient(t, w.URL)
 	keyless, err := gateway.New(w.URL, "")
 	require.NoError(t, err)
