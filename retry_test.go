@@ -20,7 +20,7 @@ import (
 // A pace is a client in a bubble whose transport records when it is used.
 type pace struct {
 	client  *gateway.Client
-	answers gateway.Option // the transport
+	responses gateway.Option // the transport
 	begun   time.Time
 	at      []time.Time
 }
@@ -30,11 +30,11 @@ type pace struct {
 func paced(t *testing.T, policy gateway.RetryPolicy, responses ...func() (*http.Response, error)) *pace {
 	t.Helper()
 	p := &pace{begun: time.Now()}
-	p.answers = through(func(*http.Request) (*http.Response, error) {
+	p.responses = through(func(*http.Request) (*http.Response, error) {
 		p.at = append(p.at, time.Now())
 		return responses[min(len(p.at), len(responses))-1]()
 	})
-	options := []gateway.Option{p.answers}
+	options := []gateway.Option{p.responses}
 	if policy != (gateway.RetryPolicy{}) {
 		options = append(options, gateway.WithRetry(policy))
 	}
