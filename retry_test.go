@@ -19,10 +19,10 @@ import (
 
 // A pace is a client in a bubble whose transport records when it is used.
 type pace struct {
-	client  *gateway.Client
+	client    *gateway.Client
 	responses gateway.Option // the transport
-	begun   time.Time
-	at      []time.Time
+	begun     time.Time
+	at        []time.Time
 }
 
 // paced makes a client whose n-th request, from 0, gets responses[n], and those after
