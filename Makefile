@@ -1,27 +1,25 @@
 .PHONY: api trace test lint cover bench fuzz mutants proof strangers soak
 
+# No target uses a gateway that the environment names.
+unexport $(filter GATEWAY_%,$(.VARIABLES))
+
 test:
 	go test -race -shuffle=on ./...
 
 lint:
-	GOBIN=$(CURDIR)/.bin go -C tools install tool
-	test -z "$$(.bin/gofumpt -l .)"
-	go vet ./...
-	.bin/staticcheck ./...
-	for module in bench contract sqlguard examples/otel examples/shop; do (cd $$module && go vet ./... && $(CURDIR)/.bin/staticcheck ./...) || exit 1; done
-	go list -f '{{.Dir}}' ./... | xargs .bin/gosec -quiet -color=false -nosec-require-rules -nosec-require-justification
+	bash .ci/lint
 
 cover:
-	bash .ci/cover 95 . ./gatewaytest
+	bash .ci/cover 95
 
 bench:
 	bash .ci/bench
 
 fuzz:
-	bash .ci/fuzz 1m
+	FUZZTIME=1m bash .ci/fuzz
 
 mutants:
-	bash .ci/mutants 90
+	bash .ci/mutants -update
 
 proof:
 	bash contract/ci.sh
