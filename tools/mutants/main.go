@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.seed, "seed", "", "chooses the sample")
 	flag.StringVar(&o.changed, "changed", "", "files, and directories with a slash, whose mutants the sample begins with")
 	flag.IntVar(&o.floor, "floor", 90, "the per cent that must be killed, of all mutants that compile")
-	flag.IntVar(&o.sample, "sample", 0, "how many mutants to try; 0 is all")
+	flag.IntVar(&o.sample, "sample", 0, "how many mutants to try, where one of the root counts as eight; 0 is all")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many to try at a time")
 	flag.IntVar(&o.memory, "memory", 3_000_000, "the address space of the tests, in KiB")
 	flag.DurationVar(&o.patience, "patience", 15*time.Second, "the least timeout of the tests; else it is five times what they take")
@@ -89,6 +89,9 @@ func run(ctx context.Context, o options, targets []string) error {
 		}
 	}
 	chosen := choose(all, o)
+	if len(chosen) == 0 {
+		return errors.New("the sample is empty")
+	}
 	fmt.Fprintf(o.out, "%d of %d mutants, %d at a time\n", len(chosen), len(all), o.workers)
 	outcomes, err := try(ctx, o, suites, chosen, work)
 	if err != nil {
@@ -132,9 +135,12 @@ func plan(o options, work string, targets []string) (map[string]*suite, []mutant
 	return suites, all, nil
 }
 
+// A mutant of the root takes about as long as ofRoot of a package in internal/.
+const ofRoot = 8
+
 // choose returns the sample: mutants of the changed files, then of all others.
 func choose(all []mutant, o options) []mutant {
-	if o.sample <= 0 || o.sample >= len(all) {
+	if o.sample <= 0 {
 		return all
 	}
 	hash := fnv.New64a()
@@ -148,7 +154,18 @@ func choose(all []mutant, o options) []mutant {
 			others = append(others, all[i])
 		}
 	}
-	return append(changed, others...)[:o.sample]
+	var sample []mutant
+	left := o.sample
+	for _, m := range append(changed, others...) {
+		if path.Dir(m.file) == "." {
+			left -= ofRoot - 1
+		}
+		if left--; left < 0 {
+			break
+		}
+		sample = append(sample, m)
+	}
+	return sample
 }
 
 // try builds and runs each mutant, and returns what becomes of them.

@@ -82,6 +82,7 @@ func TestRun(t *testing.T) {
 		{"there are no mutants", "package p\n", exact, "#\n", nil, "", "p.go has no mutants"},
 		{"there are no files", "", "", "#\n", nil, "", ". has no files"},
 		{"there is no document", code, exact, "", nil, "", "no such file or directory"},
+		{"the sample is empty", code, exact, "#\n", func(o *options) { o.sample = 1 }, "", "the sample is empty"},
 		{"a sample is to be written", code, exact, "#\n", func(o *options) { o.update, o.sample = true, 1 }, "", "the document needs all mutants and not a sample"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -132,6 +133,12 @@ func TestChoose(t *testing.T) {
 	}
 	if o.seed = "2"; slices.Equal(first, choose(all, o)) {
 		t.Error("another seed has the same sample")
+	}
+	for i := range all {
+		all[i].file = "p.go"
+	}
+	if len(choose(all, o)) != 30/ofRoot {
+		t.Error("mutants of the root do not count as several")
 	}
 	if o.sample = 0; len(choose(all, o)) != 100 {
 		t.Error("a sample of 0 is not all")
