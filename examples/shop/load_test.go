@@ -51,7 +51,10 @@ func (h *harness) startProcess() *process {
 // invoiceFaults returns every kind of fault, and no fault several times.
 func invoiceFaults() []gatewaytest.Fault {
 	return []gatewaytest.Fault{
-		{}, {}, {}, gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.MalformedJSON(),
+		{},
+		{},
+		{},
+		gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.MalformedJSON(),
 		gatewaytest.Truncate(20), gatewaytest.Stall(), gatewaytest.SlowBody(20 * time.Millisecond), gatewaytest.Refuse(429, "later"),
 	}
 }

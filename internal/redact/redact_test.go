@@ -254,7 +254,8 @@ func TestNew_shortKeys(t *testing.T) {
 	t.Parallel()
 	const body = `{"message":"an error of 7654321"}`
 	for _, r := range []redact.Redactor{
-		{}, redact.New(), redact.New(redact.Secret{}), of(""), of("error", "7654321"),
+		{},
+		redact.New(), redact.New(redact.Secret{}), of(""), of("error", "7654321"),
 		redact.Redactor{}.With(redact.NewSecret("error")), redact.Redactor{}.With(redact.Secret{}),
 	} {
 		assert.Equal(t, body, string(r.Snippet([]byte(body), limit)))
