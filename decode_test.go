@@ -418,26 +418,6 @@ func TestDecode_listing(t *testing.T) {
 	}
 }
 
-// manyPairs is a listing as a service has it: coins on networks, each of both
-// again and again, with identifiers of their own and a few fees.
-func manyPairs(n int) string {
-	var all strings.Builder
-	for i := range n {
-		if i > 0 {
-			all.WriteByte(',')
-		}
-		coin, network := fmt.Sprintf("c%d", i%40), fmt.Sprintf("n%d", i/40%12)
-		all.WriteString(strings.NewReplacer(
-			pairID, fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i),
-			`"1.5"`, fmt.Sprintf(`"%d.5"`, i%7),
-			"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2"+network,
-			"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44", "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3"+coin,
-			"Tron (TRC20)", "Network "+network, "USDT", strings.ToUpper(coin),
-		).Replace(pairJSON))
-	}
-	return "[" + all.String() + "]"
-}
-
 // What depth costs is bounded, though the place of the error is deep. This test is
 // not parallel, because it measures.
 func TestDecode_depthIsCheap(t *testing.T) {
