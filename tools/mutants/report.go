@@ -48,19 +48,8 @@ func read(document string, missing bool) (map[string]string, error) {
 // report prints the counts, and compares the survivors with those that are known
 // or writes them.
 func report(o options, all, chosen []mutant, outcomes []result, known map[string]string) error {
-	counts, rows := map[string]*[results]int{}, []string(nil)
-	var total [results]int // of all packages
-	var unlisted, noticed []string
+	var rows, unlisted, noticed []string
 	for i, m := range chosen {
-		place := path.Dir(m.file)
-		if place == "." {
-			place = m.file
-		}
-		if counts[place] == nil {
-			counts[place] = &[results]int{}
-		}
-		counts[place][outcomes[i]]++
-		total[outcomes[i]]++
 		reason, listed := known[m.row()]
 		switch {
 		case outcomes[i] == survived && !listed:
@@ -77,14 +66,8 @@ func report(o options, all, chosen []mutant, outcomes []result, known map[string
 			noticed = append(noticed, row)
 		}
 	}
-	tried := len(chosen) - total[notViable]
-	percent := 100 * float64(total[killed]) / float64(max(tried, 1))
-	table := fmt.Sprintf("%s\nKilled, of all %d that compile: %.1f %%.\n", counted(counts), tried, percent)
+	table, err := counted(o, chosen, outcomes)
 	fmt.Fprint(o.out, "\n", table)
-	var err error
-	if percent < float64(o.floor) {
-		err = fmt.Errorf("that is less than %d %%", o.floor)
-	}
 	if o.update {
 		return errors.Join(err, write(o, table, rows))
 	}
@@ -102,21 +85,37 @@ func list(out io.Writer, title string, rows []string) {
 	}
 }
 
-// counted returns a table of the counts of each package, and of each file of the root.
-func counted(counts map[string]*[results]int) string {
-	table := fmt.Sprintf("| %-22s | %6s | %8s | %9s | %13s | %10s |\n|---|---|---|---|---|---|\n", "", killed, survived, timedOut, outOfMemory, notViable)
+// counted returns a table of the counts of each package, and of each file of the
+// root, and an error when fewer are killed than the floor.
+func counted(o options, chosen []mutant, outcomes []result) (string, error) {
 	var total [results]int
+	counts := map[string]*[results]int{}
+	for i, m := range chosen {
+		place := path.Dir(m.file)
+		if place == "." {
+			place = m.file
+		}
+		if counts[place] == nil {
+			counts[place] = &[results]int{}
+		}
+		counts[place][outcomes[i]]++
+		total[outcomes[i]]++
+	}
+	table := fmt.Sprintf("| %-22s | %6s | %8s | %9s | %13s | %10s |\n|---|---|---|---|---|---|\n", "", killed, survived, timedOut, outOfMemory, notViable)
 	line := func(name string, n [results]int) {
 		table += fmt.Sprintf("| %-22s | %6d | %8d | %9d | %13d | %10d |\n", name, n[0], n[1], n[2], n[3], n[4])
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		line(name, *counts[name])
-		for i, n := range counts[name] {
-			total[i] += n
-		}
 	}
 	line("all", total)
-	return table
+	tried := len(chosen) - total[notViable]
+	percent := 100 * float64(total[killed]) / float64(max(tried, 1))
+	table += fmt.Sprintf("\nKilled, of all %d that compile: %.1f %%.\n", tried, percent)
+	if percent < float64(o.floor) {
+		return table, fmt.Errorf("that is less than %d %%", o.floor)
+	}
+	return table, nil
 }
 
 func write(o options, table string, rows []string) error {
