@@ -62,6 +62,10 @@ var (
 	// for which another call is in flight. Nothing was sent.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
+	// ErrOrderCreated matches the error of a [Client.CreateInvoice] for an order that
+	// was created already, which the [OrderGuard] remembers. Nothing was sent.
+	ErrOrderCreated = errors.New("gateway: the invoice for this order was already created")
+
 	// ErrOrderOutcomeUnknown matches the error of a [Client.CreateInvoice] for an
 	// order whose earlier outcome is unknown. Nothing was sent. [AllowResubmit]
 	// permits it, once it is known that there is no invoice.
@@ -515,7 +519,7 @@ func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrNotSent, ErrOutcomeUnknown, ErrRedirect,
-		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderOutcomeUnknown,
+		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown,
 	}
 }
 

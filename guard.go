@@ -1,26 +1,29 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An OrderGuard keeps two invoices from being created for one order. It must be safe
-// for concurrent use. The default guard is in the memory of its client: it knows no
-// other client, no other process and nothing from before a restart.
+// for concurrent use. The default guard is that of [NewMemoryGuard] with no options: it
+// knows no other client, no other process and nothing from before a restart.
 //
-// An order is identified by its orderId alone. The default guard distinguishes the
-// orders of calls with [WithAPIKey] by their keys; with [WithAPIKeySource] it does not,
-// because the keys may be those of one merchant. Another guard that serves several
-// merchants must distinguish them by the values of the context, which in both methods
-// has those of the caller's.
+// An order is identified by its orderId and, where the calls of several merchants share
+// a guard, by the merchant: see [MerchantFromContext]. The context of both methods has
+// the values of the caller's.
 type OrderGuard interface {
 	// Begin is called before an invoice is sent. It refuses with an error that
-	// matches [ErrOrderInFlight] while another call for the order is in flight, and
-	// with one that matches [ErrOrderOutcomeUnknown] after an unknown outcome unless
-	// resubmit is set.
+	// matches [ErrOrderInFlight] while another call for the order is in flight, with
+	// one that matches [ErrOrderCreated] after a success, and with one that matches
+	// [ErrOrderOutcomeUnknown] after an unknown outcome unless resubmit is set.
 	Begin(ctx context.Context, orderID string, resubmit bool) error
 
 	// End records the outcome of a call that Begin accepted, once for each. Its
@@ -34,74 +37,149 @@ type OrderGuard interface {
 // guardTimeout bounds how long recording an outcome may take.
 const guardTimeout = 10 * time.Second
 
-// A merchant identifies whose order it is, where a call has a key of its own.
-type merchant [sha256.Size]byte
-
 type merchantKey struct{}
 
-// withMerchant tells the default guard whose order it is: two merchants may number
-// their orders alike.
-func (r *request) withMerchant(ctx context.Context) context.Context {
-	if r.cfg.key == nil || r.key.Reveal() == r.client.key.Reveal() || r.client.cfg.keySource != nil {
-		return ctx
+// keyMerchant begins the name of a merchant that is known by a key only.
+const keyMerchant = "key:"
+
+// MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard]
+// and an [Observer]: the name of [WithMerchant], or for a call with [WithAPIKey] a name
+// that is derived from the key. That name is stable and has 36 characters; the key
+// cannot be computed from it, but a key of little entropy could be guessed. It is false
+// for a call with the client's own key, and for a key of [WithAPIKey] beside
+// [WithAPIKeySource]: that may be the key of the same merchant.
+func MerchantFromContext(ctx context.Context) (string, bool) {
+	name, ok := ctx.Value(merchantKey{}).(string)
+	return name, ok
+}
+
+// WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
+// several merchants share and whose keys change. The name is 1 to 256 bytes of valid
+// UTF-8 and does not begin with "key:". It is not sent.
+func WithMerchant(name string) CallOption {
+	return func(cfg *callConfig) *ArgumentError {
+		reason := validate.Text(name, validate.MaxURLText)
+		switch {
+		case name == "":
+			reason = "must not be empty"
+		case strings.HasPrefix(name, keyMerchant):
+			reason = `must not begin with "key:"`
+		}
+		if reason != "" {
+			return &ArgumentError{Name: "WithMerchant", Reason: reason}
+		}
+		cfg.merchant = name
+		return nil
 	}
-	return context.WithValue(ctx, merchantKey{}, merchant(sha256.Sum256([]byte(r.cfg.key.Reveal()))))
+}
+
+// merchant returns the merchant of the call, or "" for the one that the client is for.
+func (r *request) merchant() string {
+	ownKey := r.cfg.key == nil || r.key.Reveal() == r.client.key.Reveal() || r.client.cfg.keySource != nil
+	if r.cfg.merchant != "" || ownKey {
+		return r.cfg.merchant
+	}
+	sum := sha256.Sum256([]byte("gateway merchant\x00" + r.cfg.key.Reveal()))
+	return keyMerchant + hex.EncodeToString(sum[:16])
+}
+
+// MemoryGuardOptions are the options of [NewMemoryGuard].
+type MemoryGuardOptions struct {
+	Repeats  bool // whether an order that was created may be created again; the interface calls the orderId unique
+	Remember int  // how many created orders are remembered, the last ones; default 65,536
+}
+
+const defaultRemember = 1 << 16
+
+// NewMemoryGuard returns an [OrderGuard] in memory. It refuses an order while another
+// call for it is in flight, after an unknown outcome, and after a success as long as it
+// remembers that one: 65,536 created orders take at most 8 MiB. Orders with an unknown
+// outcome are remembered for as long as the guard lives. A negative Remember is an
+// [*ArgumentError] of every Begin.
+//
+// Clients that share a guard share their orders: give each of their merchants a name
+// with [WithMerchant], or their calls a key with [WithAPIKey].
+func NewMemoryGuard(o MemoryGuardOptions) OrderGuard {
+	return &memoryGuard{
+		orders: map[orderKey]orderState{}, repeats: o.Repeats, remember: cmp.Or(o.Remember, defaultRemember),
+	}
 }
 
 // memoryGuard is the default [OrderGuard]. It never waits, so it ignores the end of a
 // context.
 type memoryGuard struct {
-	mu     sync.Mutex
-	orders map[merchantOrder]orderState
+	repeats  bool
+	remember int
+
+	mu      sync.Mutex
+	orders  map[orderKey]orderState
+	created []orderKey // a ring of those that were created
+	oldest  int        // in created, once it is full
 }
 
-type merchantOrder struct {
-	merchant merchant // zero for the client's own key
-	order    string
-}
+// An orderKey identifies an order of a merchant in little memory: an orderId can have
+// 1,024 bytes.
+type orderKey [16]byte
 
-func orderOf(ctx context.Context, orderID string) merchantOrder {
-	whose, _ := ctx.Value(merchantKey{}).(merchant)
-	return merchantOrder{whose, orderID}
+func orderKeyOf(ctx context.Context, orderID string) (key orderKey) {
+	merchant, _ := MerchantFromContext(ctx)
+	sum := sha256.Sum256([]byte(merchant + "\x00" + orderID)) // neither has a control character
+	return orderKey(sum[:len(key)])
 }
 
 // An orderState is that of an order in the map; one that is not there is free.
 type orderState struct {
 	inFlight bool
 	unknown  bool // an earlier outcome is unknown
-}
-
-func newMemoryGuard() *memoryGuard {
-	return &memoryGuard{orders: map[merchantOrder]orderState{}}
+	created  bool
 }
 
 func (g *memoryGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
+	if g.remember < 0 {
+		return badOption("MemoryGuardOptions.Remember", "must not be negative")
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	order := orderOf(ctx, orderID)
-	state := g.orders[order]
+	key := orderKeyOf(ctx, orderID)
+	state := g.orders[key]
 	switch {
 	case state.inFlight:
 		return ErrOrderInFlight
+	case state.created:
+		return ErrOrderCreated
 	case state.unknown && !resubmit:
 		return ErrOrderOutcomeUnknown
 	}
 	state.inFlight = true
-	g.orders[order] = state
+	g.orders[key] = state
 	return nil
 }
 
-// End frees the order, unless its outcome or an earlier one is unknown: that a second
-// invoice was refused or not sent proves nothing about the first.
+// End frees the order, unless it was created, or its outcome or an earlier one is
+// unknown: that a second invoice was refused or not sent proves nothing about the first.
 func (g *memoryGuard) End(ctx context.Context, orderID string, outcome Outcome) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	order := orderOf(ctx, orderID)
-	unknown := outcome == OutcomeUnknown || g.orders[order].unknown && outcome != OutcomeSucceeded
-	if !unknown {
-		delete(g.orders, order)
-		return nil
+	key := orderKeyOf(ctx, orderID)
+	switch {
+	case outcome == OutcomeSucceeded && !g.repeats:
+		g.orders[key] = orderState{created: true}
+		g.rememberCreated(key)
+	case outcome == OutcomeUnknown || g.orders[key].unknown && outcome != OutcomeSucceeded:
+		g.orders[key] = orderState{unknown: true}
+	default:
+		delete(g.orders, key)
 	}
-	g.orders[order] = orderState{unknown: true}
 	return nil
+}
+
+// rememberCreated forgets the oldest created order where there are too many.
+func (g *memoryGuard) rememberCreated(key orderKey) {
+	if len(g.created) < g.remember {
+		g.created = append(g.created, key)
+		return
+	}
+	delete(g.orders, g.created[g.oldest])
+	g.created[g.oldest] = key
+	g.oldest = (g.oldest + 1) % g.remember
 }

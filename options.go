@@ -42,7 +42,7 @@ type config struct {
 func newConfig(opts []Option) (*config, error) {
 	cfg := &config{
 		userAgent: "cryptogw-gateway-go/" + Version,
-		guard:     newMemoryGuard(),
+		guard:     NewMemoryGuard(MemoryGuardOptions{}),
 		maxBytes:  defaultMaxResponseBytes,
 	}
 	for _, opt := range opts {
@@ -247,6 +247,7 @@ type callConfig struct {
 	header   http.Header
 	key      *redact.Secret
 	resubmit bool
+	merchant string
 }
 
 // apply applies all options, also after one that is refused: a Response among them
@@ -341,7 +342,8 @@ func WithAPIKey(key string) CallOption {
 }
 
 // AllowResubmit lets [Client.CreateInvoice] send an order whose earlier outcome is
-// unknown. Pass it once it is known that no invoice exists. Other calls refuse it.
+// unknown. Pass it once it is known that no invoice exists. An order that was created
+// stays refused. Other calls refuse the option.
 func AllowResubmit() CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		cfg.resubmit = true

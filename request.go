@@ -70,7 +70,7 @@ func (r *request) prepare(ctx context.Context, opts []CallOption) error {
 			return r.refuse(name, reason)
 		}
 	}
-	r.ctx, r.keys = callContext{ctx, &r.call}, r.client.keyring.Redactor()
+	r.ctx, r.keys = callContext{ctx, r}, r.client.keyring.Redactor()
 	if err := r.resolveKey(); err != nil {
 		return err
 	}
@@ -170,18 +170,24 @@ func (r *request) newHTTPRequest() *http.Request {
 }
 
 // A callContext is the caller's context during a call, which also has the
-// operation.
+// operation and the merchant.
 type callContext struct {
 	context.Context
-	call *call
+	request *request
 }
 
 type operationKey struct{}
 
 // Value implements [context.Context].
 func (c *callContext) Value(key any) any {
-	if key == (operationKey{}) {
-		return c.call.op
+	switch key {
+	case operationKey{}:
+		return c.request.call.op
+	case merchantKey{}:
+		if name := c.request.merchant(); name != "" {
+			return name
+		}
+		return nil
 	}
 	return c.Context.Value(key)
 }

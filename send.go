@@ -195,7 +195,7 @@ func (r *request) acquireOrder() (release func(Outcome), err error) {
 	if r.call.write == nil || guard == nil {
 		return func(Outcome) {}, nil
 	}
-	order, ctx := r.call.write.order(), r.withMerchant(&r.ctx)
+	order, ctx := r.call.write.order(), context.Context(&r.ctx)
 	if err := guard.Begin(ctx, order, r.cfg.resubmit); err != nil {
 		return nil, r.guardError(err)
 	}
@@ -212,7 +212,7 @@ func (r *request) acquireOrder() (release func(Outcome), err error) {
 // guardError is the refusal of the guard. Nothing was sent.
 func (r *request) guardError(err error) error {
 	sanitized := sanitize(err, r.keys)
-	for _, known := range []error{ErrOrderInFlight, ErrOrderOutcomeUnknown} {
+	for _, known := range []error{ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown} {
 		if errors.Is(err, known) {
 			refusal := r.refuse("orderId", oneLine(known))
 			refusal.err = errors.Join(known, sanitized)
