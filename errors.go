@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -135,28 +136,58 @@ func (o Outcome) String() string {
 // other errors in its chain prove nothing.
 type callError interface {
 	error
-	outcome() Outcome  // if the call was a create-invoice
+	outcome() Outcome
 	isRetryable() bool // the same call may be made again
 }
 
-// OutcomeOf returns what the error of a [Client.CreateInvoice] means for the invoice.
-// It is [OutcomeSucceeded] for nil and [OutcomeUnknown] for an error of another
-// package.
+// OutcomeOf returns what an error means for the invoice of a [Client.CreateInvoice]. It
+// is [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
+// package, and [OutcomeUnknown] for an error of another package. Of several errors of
+// this package that are joined or wrapped together, the least certain counts:
+// [OutcomeUnknown], then [OutcomeRejected], then [OutcomeNotSent].
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeSucceeded
 	}
-	own, ok := errors.AsType[callError](err)
+	outcomes := map[Outcome]bool{}
+	for own := range callErrors(err) {
+		outcomes[own.outcome()] = true
+	}
 	switch {
-	case errors.Is(err, ErrOutcomeUnknown):
+	case errors.Is(err, ErrOutcomeUnknown), outcomes[OutcomeUnknown]:
 		return OutcomeUnknown
-	case ok:
-		return own.outcome()
-	case errors.Is(err, ErrNotSent):
+	case outcomes[OutcomeRejected]:
+		return OutcomeRejected
+	case outcomes[OutcomeNotSent], errors.Is(err, ErrNotSent):
 		return OutcomeNotSent
 	default:
 		return OutcomeUnknown
 	}
+}
+
+// callErrors yields the errors of this package in a tree of errors. What one of them
+// wraps is not yielded: it decides alone.
+func callErrors(err error) iter.Seq[callError] {
+	return func(yield func(callError) bool) { walkCallErrors(err, yield) }
+}
+
+func walkCallErrors(err error, yield func(callError) bool) bool {
+	if own, ok := err.(callError); ok {
+		return yield(own)
+	}
+	switch wrapping := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := wrapping.Unwrap(); inner != nil {
+			return walkCallErrors(inner, yield)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapping.Unwrap() {
+			if inner != nil && !walkCallErrors(inner, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // refusesInvoice reports whether status proves that no invoice was created. A code
@@ -175,10 +206,17 @@ func refusesInvoice(status int) bool {
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an
 // invoice, and it may succeed. It is false for nil, for an error of another package
-// and for a call without a response whose context has ended.
+// and for a call without a response whose context has ended. Of several errors of this
+// package that are joined or wrapped together, it must be true of each.
 func SafeToRetry(err error) bool {
-	own, ok := errors.AsType[callError](err)
-	return ok && !errors.Is(err, ErrOutcomeUnknown) && own.isRetryable()
+	found := false
+	for own := range callErrors(err) {
+		if !own.isRetryable() {
+			return false
+		}
+		found = true
+	}
+	return found && !errors.Is(err, ErrOutcomeUnknown)
 }
 
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
@@ -263,10 +301,14 @@ func (e *APIError) Is(target error) bool {
 }
 
 func (e *APIError) outcome() Outcome {
-	if refusesInvoice(e.StatusCode) {
+	switch {
+	case e.Op != opCreateInvoice:
+		return OutcomeNotSent
+	case refusesInvoice(e.StatusCode):
 		return OutcomeRejected
+	default:
+		return OutcomeUnknown
 	}
-	return OutcomeUnknown
 }
 
 func (e *APIError) isRetryable() bool {
@@ -298,7 +340,7 @@ func (e *DecodeError) Error() string {
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-func (e *DecodeError) outcome() Outcome  { return OutcomeUnknown }
+func (e *DecodeError) outcome() Outcome  { return outcomeWithoutProof(e.Op) }
 func (e *DecodeError) isRetryable() bool { return e.retryable && e.Op != opCreateInvoice }
 
 // A TransportError is a call without a usable response: none came, it was cut, it was
@@ -343,7 +385,16 @@ func (e *TransportError) outcome() Outcome {
 	if e.notSent {
 		return OutcomeNotSent
 	}
-	return OutcomeUnknown
+	return outcomeWithoutProof(e.Op)
+}
+
+// outcomeWithoutProof is the outcome of an error that proves nothing: of a call that
+// sends no invoice it is [OutcomeNotSent].
+func outcomeWithoutProof(op string) Outcome {
+	if op == opCreateInvoice {
+		return OutcomeUnknown
+	}
+	return OutcomeNotSent
 }
 
 func (e *TransportError) isRetryable() bool {
@@ -401,6 +452,9 @@ func (e *WithdrawalFailedError) Error() string {
 	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
 }
 
+func (e *WithdrawalFailedError) outcome() Outcome  { return OutcomeNotSent }
+func (e *WithdrawalFailedError) isRetryable() bool { return false }
+
 // A WaitError is a wait that ended before the withdrawal did: the context ended, or
 // another poll would not help, such as after a refusal or a response that cannot be
 // decoded.
@@ -428,6 +482,9 @@ func (e *WaitError) Error() string {
 
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
+
+func (e *WaitError) outcome() Outcome  { return OutcomeNotSent }
+func (e *WaitError) isRetryable() bool { return SafeToRetry(e.Err) }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -507,7 +564,7 @@ func (e *sanitizedError) Is(target error) bool { return !isSentinel(target) && e
 func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
-		**WithdrawalFailedError, **WaitError, *callError:
+		**WithdrawalFailedError, **WaitError, **LimitError, *callError:
 		return false
 	}
 	return e.as(target)

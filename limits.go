@@ -50,6 +50,9 @@ func (e *LimitError) Error() string {
 	return "gateway: " + printable(e.Limit) + ": " + reason + "; " + next
 }
 
+func (e *LimitError) outcome() Outcome  { return OutcomeNotSent }
+func (e *LimitError) isRetryable() bool { return false }
+
 // amountText writes an amount without trailing zeros. An error that a caller makes can
 // hold one that is too large to write.
 func amountText(amount decimal.Decimal) string {

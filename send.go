@@ -125,7 +125,11 @@ func (a *attempts[T]) Status(resp *http.Response) error {
 	if a.cfg.response != nil {
 		*a.cfg.response = Response{}
 	}
-	if a.call.write != nil || !retry.Status(resp.StatusCode) {
+	if a.call.write != nil {
+		a.body.Seal() // a transport that reads it after the response sends nothing
+		return nil
+	}
+	if !retry.Status(resp.StatusCode) {
 		return nil
 	}
 	return &APIError{
