@@ -171,8 +171,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	reads := newHTTPClient(cfg.http, cfg.retry.AttemptTimeout, readIdleTimeout)
-	writes := newHTTPClient(cfg.http, cfg.retry.InvoiceTimeout, invoiceIdleTimeout)
+	reads := newHTTPClient(cfg.http, attempt.NewTransport(readIdleTimeout), cfg.retry.AttemptTimeout)
+	writes := newHTTPClient(cfg.http, attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)), cfg.retry.InvoiceTimeout)
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
 	retrier, readers := retry.New(cfg.retry.limits()), newReaderPool()
 	return &Client{
@@ -191,15 +191,12 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 
 // newHTTPClient returns a client of our own, which shares nothing with that of the
 // caller but the transport.
-func newHTTPClient(callers *http.Client, timeout, idle time.Duration) *http.Client {
-	var next http.RoundTripper
-	if callers != nil {
-		next = callers.Transport
+func newHTTPClient(callers *http.Client, own *http.Transport, timeout time.Duration) *http.Client {
+	sender := attempt.NewSender(own, true, timeout)
+	if callers != nil && callers.Transport != nil {
+		sender = attempt.NewSender(callers.Transport, false, timeout)
 	}
-	if next == nil {
-		next = attempt.NewTransport(idle)
-	}
-	return &http.Client{Transport: attempt.NewSender(next, timeout), CheckRedirect: followNone}
+	return &http.Client{Transport: sender, CheckRedirect: followNone}
 }
 
 // followNone returns a redirect as the response: net/http would send the key, and

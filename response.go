@@ -18,11 +18,20 @@ import (
 // maxSnippet is how much of a body an error keeps, in bytes.
 const maxSnippet = 8 << 10
 
-// A response is what is known of a response beside its result.
+// A response is what is known of the response to an attempt.
 type response struct {
 	status int     // 0 when none came
 	body   []byte  // the beginning of one that failed an invoice, without keys
 	drift  []Drift // where it differs from the interface
+}
+
+// received is what a response is once it is read.
+type received[T any] struct {
+	result   T
+	failure  error
+	body     []byte
+	drift    []Drift
+	response Response // for a caller who asked for it
 }
 
 // A responseReader reads one response at a time. Nothing that is handed out is a
@@ -34,30 +43,42 @@ type responseReader struct {
 
 func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &responseReader{} }} }
 
-// readResponse reads a response and closes it.
-func readResponse[T any](r *request, resp *http.Response, read func(*strictjson.Decoder) T) (result T, last response, failure error) {
+// readResponse reads a response and closes it. It changes nothing that the caller has:
+// nobody may be waiting for it any more.
+func readResponse[T any](r *request, resp *http.Response, read func(*strictjson.Decoder) T) (all received[T]) {
 	defer func() { _ = resp.Body.Close() }()
 	rr := r.client.readers().Get().(*responseReader)
 	var e envelope
 	switch {
 	case resp.StatusCode >= 400:
 		e = rr.readErrorBody(r, resp)
-		failure = r.apiError(resp, e, rr.text.Kept())
+		all.failure = r.apiError(resp, e, rr.text.Kept())
 	case resp.StatusCode >= 300:
-		failure = r.transportError(PhaseWait, ErrRedirect)
+		all.failure = r.transportError(PhaseWait, ErrRedirect)
 	case resp.StatusCode < 200:
-		failure = r.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode))
+		all.failure = r.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode))
 	default:
-		result, e, failure = readResult(rr, r, resp, read)
-		last.drift = drifts(r.call.op, rr.decoder.Notes)
+		all.result, e, all.failure = readResult(rr, r, resp, read)
+		all.drift = drifts(r.call.op, rr.decoder.Notes)
 	}
-	last.status = resp.StatusCode
-	if failure != nil && r.call.write != nil {
-		last.body = r.keys.Snippet(rr.text.Kept(), maxSnippet)
+	if all.failure != nil && r.call.write != nil {
+		all.body = r.keys.Snippet(rr.text.Kept(), maxSnippet)
 	}
-	r.fillResponse(resp, e, rr.text.Kept())
+	if r.cfg.response != nil {
+		all.response = r.newResponse(resp, e, rr.text.Kept())
+	}
 	rr.release(r.client.readers())
-	return result, last, failure
+	return all
+}
+
+// unreadable is a response of which only the header came in time.
+func (r *request) unreadable(resp *http.Response, err error) error {
+	if resp.StatusCode >= 400 {
+		return r.apiError(resp, envelope{}, nil)
+	}
+	failure := r.transportError(PhaseRead, sanitize(err, r.keys))
+	failure.retryable = r.ctx.Err() == nil
+	return failure
 }
 
 // release lets another call use the reader, unless it has become large.
@@ -132,15 +153,13 @@ func reread(r *request, body []byte) envelope {
 	return e
 }
 
-// fillResponse fills the [Response] of the caller.
-func (r *request) fillResponse(resp *http.Response, e envelope, body []byte) {
-	if r.cfg.response == nil {
-		return
-	}
-	*r.cfg.response = Response{Header: r.keys.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
+// newResponse is what a response has besides its result.
+func (r *request) newResponse(resp *http.Response, e envelope, body []byte) Response {
+	response := Response{Header: r.keys.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
 	if result := e.resultIn(body); result.IsValid() {
-		r.cfg.response.Result = r.keys.JSON(result)
+		response.Result = r.keys.JSON(result)
 	}
+	return response
 }
 
 func (r *request) apiError(resp *http.Response, e envelope, body []byte) error {

@@ -140,11 +140,20 @@ func (a *attempts[T]) Status(resp *http.Response) error {
 
 // Read implements [retry.Call].
 func (a *attempts[T]) Read(resp *http.Response) (any, error) {
-	result, last, failure := readResponse(&a.request, resp, a.read)
-	a.last = last
-	a.setProgress(failure)
-	return result, failure
+	var received received[T]
+	err := attempt.Await(resp, func(resp *http.Response) { received = readResponse(&a.request, resp, a.read) })
+	if err != nil {
+		return nil, a.fail(a.unreadable(resp, err))
+	}
+	a.last.body, a.last.drift = received.body, received.drift
+	if a.cfg.response != nil {
+		*a.cfg.response = received.response
+	}
+	return received.result, a.fail(received.failure)
 }
+
+// Discard implements [retry.Call].
+func (a *attempts[T]) Discard(resp *http.Response) { attempt.Discard(resp) }
 
 // Advise implements [retry.Call]. An invoice is sent again only while it is proved
 // that nothing of it was sent.
@@ -165,21 +174,22 @@ func (a *attempts[T]) Retry(failure error, wait time.Duration) { a.report(failur
 // transportFailure is an attempt without a usable response.
 func (a *attempts[T]) transportFailure(phase string, err error) *TransportError {
 	failure := a.transportError(phase, err)
-	a.setProgress(failure)
+	_ = a.fail(failure)
 	return failure
 }
 
-// setProgress adds to a failure how far the call has come. Of an invoice without a
+// fail adds to a failure how far the call has come, and returns it. Of an invoice without a
 // response it is proved that nothing was sent if its body can be sealed, and in no
 // other way.
-func (a *attempts[T]) setProgress(failure error) {
-	switch failure := failure.(type) {
+func (a *attempts[T]) fail(failure error) error {
+	switch e := failure.(type) {
 	case *TransportError:
-		failure.Attempts, failure.LastStatus = a.loop.Attempts, a.status
-		failure.notSent = a.call.write != nil && a.status == 0 && (a.body == nil || a.body.Seal())
+		e.Attempts, e.LastStatus = a.loop.Attempts, a.status
+		e.notSent = a.call.write != nil && a.status == 0 && (a.body == nil || a.body.Seal())
 	case *APIError:
-		failure.Attempts = a.loop.Attempts
+		e.Attempts = a.loop.Attempts
 	}
+	return failure
 }
 
 // transportError is a call that has sent nothing yet, or an attempt without a usable

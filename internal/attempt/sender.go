@@ -1,86 +1,94 @@
 // Package attempt makes one HTTP attempt.
 //
-// A [Sender] sends the request that it is handed, under a timeout of its own, and
-// reports with an [Error] how far an attempt without a response came. A [Body] is
-// the body of a write, which proves whether any of it was read for sending.
+// A [Sender] sends the request that it is handed, under a timeout of its own and on a
+// bounded number of connections, and reports with an [Error] how far an attempt without
+// a response came. [Await] reads a response. Both return soon after the attempt has
+// ended, whatever the peer, the transport or the context does. A [Body] is the body of
+// a write, which proves whether any of it was read for sending.
 package attempt
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 )
 
-// NewTransport returns a transport with connections of its own, which are closed
-// after having been idle for so long: TLS 1.2 or later, bounded headers, and pings
-// that find a dead HTTP/2 connection.
-func NewTransport(idle time.Duration) *http.Transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:    10 * time.Second,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-		MaxIdleConns:           256,
-		MaxIdleConnsPerHost:    64,
-		IdleConnTimeout:        idle,
-		MaxResponseHeaderBytes: 256 << 10,
-	}
-}
+// maxConnections is how many new connections an attempt may use. net/http moves a
+// request to another one as often as the peer asks for it. It may be opening one more
+// when the attempt ends.
+const maxConnections = 3
 
 // A Sender is an [http.RoundTripper] for attempts of at most a timeout. It has no
-// CloseIdleConnections, so that nobody closes connections that others may use. It
-// is safe for concurrent use if its transport is.
+// CloseIdleConnections, so that nobody closes connections that others may use. It is
+// safe for concurrent use if its transport is.
 type Sender struct {
 	next    http.RoundTripper
+	trusted bool // next heeds the end of a context
 	timeout time.Duration
 	expired error // the cause of the end of an attempt that took too long
 }
 
-// NewSender returns a sender over next.
-func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
-	return &Sender{next, timeout, &timeoutError{timeout}}
+// NewSender returns a sender over next. A transport of [NewTransport] or [SingleUse] is
+// trusted to end a request soon after its context.
+func NewSender(next http.RoundTripper, trusted bool, timeout time.Duration) *Sender {
+	return &Sender{next, trusted, timeout, &timeoutError{timeout}}
 }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
-// RoundTrip sends req. The attempt, and with it the timeout, ends when the body of
-// the response is closed. An error is an [*Error].
-func (s *Sender) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	ctx, cancel := context.WithTimeoutCause(req.Context(), s.timeout, s.expired)
-	defer func() {
-		if resp == nil {
-			cancel()
-		}
-	}()
-	a := &attempt{ctx: ctx, cancel: cancel}
-	received, err := s.next.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, a.trace())))
+// RoundTrip sends req. The attempt, and with it the timeout, ends when the body of the
+// response is closed. An error is an [*Error].
+func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
+	a := s.begin(req.Context())
+	req = req.WithContext(httptrace.WithClientTrace(a, a.trace()))
+	resp, err := s.send(a, req)
 	switch {
 	case err != nil:
-		discard(received)
+		discard(resp)
+		a.end(nil)
 		return nil, a.failure(err)
-	case received == nil:
+	case resp == nil:
+		a.end(nil)
 		return nil, a.failure(errNoResponse)
 	}
-	if received.Body == nil {
-		received.Body = http.NoBody
+	if resp.Body == nil {
+		resp.Body = http.NoBody
 	}
-	a.ReadCloser = received.Body
-	received.Body = a
-	dropInvalidLocation(received)
-	return received, nil
+	a.body = resp.Body
+	resp.Body = a
+	dropInvalidLocation(resp)
+	return resp, nil
 }
 
-// discard closes a response that came together with an error.
+// send returns when next does, or soon after the attempt has ended.
+func (s *Sender) send(a *attempt, req *http.Request) (*http.Response, error) {
+	if s.trusted {
+		return s.next.RoundTrip(req)
+	}
+	trip := &roundTrip{next: s.next, req: req}
+	if !a.await(trip) {
+		return nil, a.cause()
+	}
+	return trip.resp, trip.err
+}
+
+// A roundTrip sends a request.
+type roundTrip struct {
+	next http.RoundTripper
+	req  *http.Request
+	resp *http.Response
+	err  error
+}
+
+func (t *roundTrip) run()  { t.resp, t.err = t.next.RoundTrip(t.req) }
+func (t *roundTrip) late() { discard(t.resp) }
+
+// discard closes a response that nobody reads.
 func discard(resp *http.Response) {
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close()
@@ -98,40 +106,78 @@ func dropInvalidLocation(resp *http.Response) {
 	}
 }
 
-// An attempt is one request in flight, and then the body of its response. Its hooks
-// may be called from other goroutines, and after the attempt has ended.
+// An attempt is the context of one request in flight, and then the body of its
+// response. Its hooks may be called from other goroutines, and after it has ended.
 type attempt struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	phase  atomic.Int32
-	hooks  httptrace.ClientTrace
+	context.Context
+	cancel   context.CancelCauseFunc
+	timer    *time.Timer
+	deadline time.Time
+	trusted  bool
+	worker   worker
+	awaited  bool // Await ends the attempt, and not Close
 
-	io.ReadCloser // the body
+	phase       atomic.Int32
+	connections atomic.Int32 // new ones that were used
+	hooks       httptrace.ClientTrace
+
+	body io.ReadCloser
 }
 
-// Read implements [io.Reader]. The error of a read that the attempt's timeout ended
-// is that timeout.
+// begin begins an attempt. Its timer always runs: the parent's deadline may have passed
+// without the parent's end.
+func (s *Sender) begin(parent context.Context) *attempt {
+	a := &attempt{trusted: s.trusted, deadline: time.Now().Add(s.timeout)}
+	a.Context, a.cancel = context.WithCancelCause(parent)
+	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(s.expired) })
+	return a
+}
+
+// end ends the attempt, for a cause unless that is nil.
+func (a *attempt) end(cause error) {
+	a.timer.Stop()
+	a.cancel(cause)
+}
+
+// Deadline returns the end of the attempt, which net/http would otherwise take from the
+// parent.
+func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
+
+// Read implements [io.Reader]. The error of a read that the attempt's end has ended is
+// the cause of that.
 func (a *attempt) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
+	n, err := a.body.Read(p)
 	if err != nil && err != io.EOF {
-		err = a.timeoutOr(err)
+		err = a.causeOr(err)
 	}
 	return n, err
 }
 
 // Close closes the body and ends the attempt.
 func (a *attempt) Close() error {
-	defer a.cancel()
-	return a.ReadCloser.Close()
+	if !a.awaited {
+		defer a.end(nil)
+	}
+	return a.body.Close()
 }
 
 func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{
-		GetConn:           func(string) { a.reach(Dial) },
+		GetConn: func(string) {
+			a.reach(Dial)
+			if a.connections.Load() == maxConnections {
+				a.cancel(errConnections)
+			}
+		},
 		TLSHandshakeStart: func() { a.reach(TLS) },
-		GotConn:           func(httptrace.GotConnInfo) { a.reach(Write) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			a.reach(Write)
+			if !info.Reused {
+				a.connections.Add(1)
+			}
+		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
 				a.reach(Wait)
@@ -152,17 +198,22 @@ func (a *attempt) failure(err error) *Error {
 	if isProxyError(err, phase) {
 		phase = Proxy
 	}
-	return &Error{phase, traced, a.timeoutOr(err)}
+	return &Error{phase, traced, a.causeOr(err)}
 }
 
-// timeoutOr returns the timeout of the attempt if that has ended it, else err.
-func (a *attempt) timeoutOr(err error) error {
-	var timeout *timeoutError
-	if errors.As(context.Cause(a.ctx), &timeout) {
-		return timeout
+// causeOr returns why the attempt was ended if we have ended it, else err.
+func (a *attempt) causeOr(err error) error {
+	if cause := context.Cause(a); errors.Is(cause, errConnections) || isOwnTimeout(cause) {
+		return cause
 	}
 	return err
 }
+
+// cause returns why the attempt has ended.
+func (a *attempt) cause() error { return a.causeOr(a.Err()) }
+
+// errConnections ends an attempt that is moved from connection to connection.
+var errConnections = fmt.Errorf("the peer closed %d connections in a row without a response", maxConnections)
 
 // A timeoutError is the cause of the end of an attempt that took too long.
 type timeoutError struct{ after time.Duration }
@@ -171,3 +222,8 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("no response within %
 
 // Timeout is true.
 func (e *timeoutError) Timeout() bool { return true }
+
+func isOwnTimeout(err error) bool {
+	_, own := errors.AsType[*timeoutError](err)
+	return own
+}

@@ -31,6 +31,9 @@ type Call interface {
 	// Read reads and closes a response that is not retried by its status.
 	Read(resp *http.Response) (result any, failure error)
 
+	// Discard closes a response that is retried by its status.
+	Discard(resp *http.Response)
+
 	// Advise reports what the failure of an attempt means for another one.
 	Advise(failure error) Advice
 
@@ -135,24 +138,29 @@ func (l *Loop) begin(req *http.Request) {
 // checkRetry is asked once about an attempt without a response, and twice about one
 // with a response: before its body is read, and after. It reads nothing itself.
 func (l *Loop) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	unread := !l.checked && err == nil
 	switch {
-	case l.checked:
-	case err != nil:
-		l.Attempts++
-		l.failure = l.call.NoResponse(err)
-	default:
+	case unread:
 		l.Attempts++
 		l.failure = l.call.Status(resp)
+	case !l.checked:
+		l.Attempts++
+		l.failure = l.call.NoResponse(err)
 	}
 	l.checked = true
-	return l.failure != nil && l.shouldRetry(ctx), nil
+	again := l.failure != nil && l.shouldRetry(ctx)
+	if again && unread {
+		l.call.Discard(resp)
+		resp.Body = http.NoBody // the library would read it without an end
+	}
+	return again, nil
 }
 
 // readResponse replaces the failure of a status that is not retried by what the whole
 // response is.
 func (l *Loop) readResponse(resp *http.Response) error {
 	l.result, l.failure = l.call.Read(resp)
-	resp.Body = http.NoBody // the library drains it before another attempt
+	resp.Body = http.NoBody // as above
 	return l.failure
 }
 

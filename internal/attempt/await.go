@@ -1,0 +1,119 @@
+package attempt
+
+import (
+	"io"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// grace is how much longer than its attempt an operation may take before nobody waits
+// for it any more.
+const grace = 500 * time.Millisecond
+
+// Await runs read, which reads and closes the body of a response of a [Sender]. If it
+// has not returned soon after the attempt has ended, it goes on in a goroutine of its
+// own, and Await returns the error that has ended the attempt: what read writes is then
+// not to be looked at.
+func Await(resp *http.Response, read func(*http.Response)) error {
+	a, ok := resp.Body.(*attempt)
+	if !ok || a.trusted && resp.ProtoMajor == 1 {
+		read(resp) // over HTTP/1 net/http closes the connection, which ends a read
+		return nil
+	}
+	a.awaited = true
+	if !a.await(&reading{*resp, read}) { // a copy: the caller may change resp when Await has returned
+		return a.cause()
+	}
+	a.end(nil)
+	return nil
+}
+
+// A reading reads a response.
+type reading struct {
+	resp http.Response
+	read func(*http.Response)
+}
+
+func (r *reading) run()  { r.read(&r.resp) }
+func (r *reading) late() {}
+
+// Discard reads a little of the body of a response, so that the connection can be used
+// again, and closes it.
+func Discard(resp *http.Response) {
+	const most = 4 << 10
+	_ = Await(resp, func(resp *http.Response) {
+		_, _ = io.CopyN(io.Discard, resp.Body, most)
+		_ = resp.Body.Close()
+	})
+}
+
+// A job is what may outlive its attempt.
+type job interface {
+	run()
+	late() // is called when run has returned and nobody waits for it any more
+}
+
+// A worker runs jobs, one after another, in goroutines of their own.
+type worker struct {
+	done     chan struct{} // has room for one
+	settled  atomic.Bool   // by the job, which has ended, or by the caller, who has left
+	returned bool          // it neither panicked nor ended its goroutine
+	panicked any
+}
+
+// await runs a job and waits for it, at most until grace after the end of the attempt. A
+// panic or a Goexit is passed on to the caller; a late one is dropped. After a job that
+// has not finished, none may follow.
+func (a *attempt) await(j job) (finished bool) {
+	w := &a.worker
+	if w.done == nil {
+		w.done = make(chan struct{}, 1)
+	}
+	w.settled.Store(false)
+	w.returned, w.panicked = false, nil
+	go w.run(j)
+	select {
+	case <-w.done:
+		return w.finish()
+	case <-a.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return w.finish()
+	case <-timer.C:
+	}
+	if w.settled.CompareAndSwap(false, true) {
+		return false
+	}
+	<-w.done
+	return w.finish()
+}
+
+func (w *worker) run(j job) {
+	defer func() {
+		w.panicked = recover()
+		if w.settled.CompareAndSwap(false, true) {
+			w.done <- struct{}{}
+		} else if w.returned {
+			j.late()
+		}
+	}()
+	j.run()
+	w.returned = true
+}
+
+// finish passes the end of a job on to the goroutine that has waited for it.
+func (w *worker) finish() bool {
+	switch {
+	case w.returned:
+	case w.panicked != nil:
+		panic(w.panicked)
+	default:
+		runtime.Goexit()
+	}
+	return true
+}
