@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/cryptogw/gateway/internal/validate"
 )
@@ -15,14 +16,16 @@ const (
 	envBaseURL    = "GATEWAY_BASE_URL"
 	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
+	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
 )
 
 // FromEnv returns a client as [New] does, from environment variables: the base URL
 // from GATEWAY_BASE_URL, which is required, and the key from
 // GATEWAY_API_KEY or from the file that GATEWAY_API_KEY_FILE names, which is read
 // once and may end in a line end. Without either the key is empty; with both,
-// and with a file that cannot be read, FromEnv fails. A variable that is empty
-// counts as not set.
+// and with a file that cannot be read within 5 seconds, FromEnv fails.
+// GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP]; any other value but 0 is refused. A variable
+// that is empty counts as not set.
 //
 // What is wrong is an [*ArgumentError] that names the variable, or the option.
 func FromEnv(opts ...Option) (*Client, error) {
@@ -33,6 +36,13 @@ func FromEnv(opts ...Option) (*Client, error) {
 	key, from, err := keyFromEnv()
 	if err != nil {
 		return nil, err
+	}
+	switch os.Getenv(envPlainHTTP) {
+	case "", "0":
+	case "1":
+		opts = append([]Option{WithPlainHTTP()}, opts...)
+	default:
+		return nil, badOption(envPlainHTTP, "must be 1 or 0")
 	}
 	client, err := New(baseURL, key, opts...)
 	return client, inEnv(err, from)
@@ -52,22 +62,44 @@ func keyFromEnv() (key, from string, err error) {
 	}
 }
 
+// keyFileTimeout bounds the reading of a key file: a named pipe may have no writer.
+const keyFileTimeout = 5 * time.Second
+
 // readKey reads a file of one line.
 func readKey(name string) (string, error) {
-	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment chooses the file
-	if err != nil {
-		return "", badKeyFile(err)
+	type content struct {
+		text []byte
+		err  error
 	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
-	if err != nil {
-		return "", badKeyFile(err)
+	read := make(chan content, 1)
+	go func() {
+		text, err := readStart(name)
+		read <- content{text, err}
+	}()
+	var file content
+	select {
+	case file = <-read:
+	case <-time.After(keyFileTimeout):
+		file.err = os.ErrDeadlineExceeded
 	}
-	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if file.err != nil {
+		return "", badKeyFile(file.err)
+	}
+	key := strings.TrimSuffix(strings.TrimSuffix(string(file.text), "\n"), "\r")
 	if reason := validate.APIKey(key); reason != "" {
 		return "", badOption(envAPIKeyFile, "the key in the file "+reason)
 	}
 	return key, nil
+}
+
+// readStart reads as much of a file as a key and a line end can have, and a byte more.
+func readStart(name string) ([]byte, error) {
+	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment chooses the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
 }
 
 // badKeyFile reports why a file cannot be read, without its name, which could be

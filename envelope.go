@@ -87,6 +87,7 @@ func (e *envelope) resultIn(body []byte) jsontext.Value {
 func (e *envelope) readMessage(d *strictjson.Decoder) {
 	if d.Peek() != '"' {
 		d.Skip()
+		d.NoteUnexpected()
 		return
 	}
 	value := d.Value()
@@ -98,6 +99,7 @@ func (e *envelope) readMessage(d *strictjson.Decoder) {
 		e.message = d.Redactor.Text(successMessage)
 		return
 	}
+	d.NoteUnexpected()
 	e.missingKey = string(message) == missingKeyMessage
 	e.message = strings.Clone(redact.Truncate(d.Redactor.Text(string(message)), maxMessage))
 }
@@ -106,6 +108,7 @@ func (e *envelope) readMessage(d *strictjson.Decoder) {
 func (e *envelope) readMeta(d *strictjson.Decoder) {
 	value := d.Value()
 	if e.emptyMeta = string(value) == "{}"; !e.emptyMeta {
+		d.NoteUnexpected()
 		e.meta = d.Redactor.JSON(value)
 	}
 }

@@ -324,6 +324,10 @@ type DecodeError struct {
 	Body        []byte // at most the first 8 KiB of the response, without the key
 	Err         error
 
+	// Status is the status of a withdrawal of which another field cannot be decoded;
+	// empty when it could not be read either, and for other records.
+	Status WithdrawalStatus
+
 	retryable bool
 }
 
@@ -334,7 +338,11 @@ func (e *DecodeError) Error() string {
 	if e.Pointer != "" {
 		place = printable(e.Pointer) + ": "
 	}
-	return fmt.Sprintf("gateway: %s: %d: response not understood: %s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), sample(e.Body))
+	status := ""
+	if e.Status != "" {
+		status = fmt.Sprintf(" (the status is %q)", e.Status)
+	}
+	return fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body))
 }
 
 // Unwrap returns Err.
@@ -460,18 +468,19 @@ func (e *WithdrawalFailedError) isRetryable() bool { return false }
 // decoded.
 type WaitError struct {
 	WithdrawRequestID string
-	Last              *Withdrawal // as it was last seen; nil when it never was
-	Polls             int         // how many polls were made
-	Fault             error       // the last failure after which polling went on; nil for none
-	Err               error       // why the wait ended
+	Last              *Withdrawal      // as it was last seen; nil when it never was
+	Status            WithdrawalStatus // that was read last, also from a response of which another field could not be decoded; empty for none
+	Polls             int              // how many polls were made
+	Fault             error            // the last failure after which polling went on; nil for none
+	Err               error            // why the wait ended
 }
 
 // Error returns one line: the withdrawal, the last status seen and why the
 // wait ended.
 func (e *WaitError) Error() string {
 	seen := "never seen"
-	if e.Last != nil {
-		seen = fmt.Sprintf("last seen %q", e.Last.Status)
+	if e.Status != "" {
+		seen = fmt.Sprintf("last seen %q", e.Status)
 	}
 	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
 	if e.Fault != nil {

@@ -281,6 +281,7 @@ func ExampleCoinNetwork_NetWithdrawal() {
 // metrics counts what a client does. Published with expvar.Publish, it is
 // served at /debug/vars.
 type metrics struct {
+	gateway.NopObserver
 	*expvar.Map
 }
 
@@ -305,7 +306,7 @@ func ExampleWithObserver() {
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.BadGateway())
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
 
-	seen := metrics{new(expvar.Map)}
+	seen := metrics{Map: new(expvar.Map)}
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(seen))
 	if err != nil {
 		log.Fatal(err)

@@ -3,25 +3,66 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// An Observer is told what a client does: Attempt is called for every attempt, and
-// before it Drift for each place in a response of 2xx that differs from INTERFACE.md.
-// What recurs in the records of a list is reported once, and at most 64 places of one
-// response. A call that ends before its first attempt, because of an argument, the
-// key's source or the [OrderGuard], is not reported.
+// An Observer is told what a client does: Start and End are called around every call,
+// also around one that ends before its first attempt. Between them Attempt is called for
+// every attempt, and before it Drift for each place in a response of 2xx that differs
+// from INTERFACE.md. What recurs in the records of a list is reported once, and at most
+// 64 places of one response. Embed [NopObserver] to implement a part of it, and what
+// later versions add.
 //
-// It is called by the goroutine that sends the request, which waits for it, so it must
-// be quick. With a [Catalog] and [Client.WaitWithdrawals] that is not the caller's own.
-// It must be safe for concurrent use.
+// It is called by the goroutine that makes the call, which waits for it, so it must be
+// quick. With a [Catalog] and [Client.WaitWithdrawals] that is not the caller's own. It
+// must be safe for concurrent use.
 //
 // The context is that of the call, with its values, and may have ended.
 type Observer interface {
+	// Start is called when a call begins, with its Operation and Route. The context
+	// that it returns, which must be derived from ctx, is used for the call; nil is
+	// ignored.
+	Start(ctx context.Context, c Call) context.Context
+
+	// End is called when a call has ended, with the context of Start.
+	End(ctx context.Context, c Call)
+
+	// Attempt is called when an attempt has ended.
 	Attempt(ctx context.Context, a Attempt)
+
+	// Drift is called for a place where a response differs from the interface.
 	Drift(ctx context.Context, d Drift)
+}
+
+// NopObserver is an [Observer] that does nothing.
+type NopObserver struct{}
+
+// Start implements [Observer].
+func (NopObserver) Start(ctx context.Context, _ Call) context.Context { return ctx }
+
+// End implements [Observer].
+func (NopObserver) End(context.Context, Call) {}
+
+// Attempt implements [Observer].
+func (NopObserver) Attempt(context.Context, Attempt) {}
+
+// Drift implements [Observer].
+func (NopObserver) Drift(context.Context, Drift) {}
+
+// A Call is one call of a method and, at its end, its result. It has no key, no URL, no
+// argument and no body.
+type Call struct {
+	Operation  string        // as [OperationFromContext] names it
+	Route      string        // the path as INTERFACE.md writes it, such as "/api/networks-coins/{id}"
+	Attempts   int           // how many attempts were made; 0 for none
+	StatusCode int           // of the last response; 0 when none came
+	Outcome    Outcome       // [OutcomeOf] Err
+	Err        error         // the error of the call; nil when it succeeded
+	Duration   time.Duration // of the whole call, waits included
 }
 
 // An Attempt is one attempt of a call and its result. It has no key, no URL and no
@@ -62,9 +103,14 @@ const (
 	// is not the one asked for, which fails with [ErrResponseMismatch]. It is also an
 	// identifier or a pair that a [Catalog] finds listed twice.
 	DriftMismatch DriftKind = "mismatch"
+	// DriftUnexpectedValue is a value that the interface has otherwise and that was
+	// accepted all the same: a success message that is not the documented one, a meta
+	// that is not empty, a number where the interface has text, a time that cannot be
+	// read.
+	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 
-// WithObserver sets the [Observer] of attempts and drift.
+// WithObserver sets the [Observer] of the client.
 func WithObserver(o Observer) Option {
 	return func(cfg *config) error {
 		if o == nil {
@@ -75,11 +121,11 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithLogger writes what an [Observer] is told to logger: attempts at level Debug, the
-// last one too, because its error is the caller's to log; retried ones and drift at
-// Warn. The keys are operation, route, attempt, status, duration, wait, error, kind and
-// pointer. It works beside [WithObserver]. Without this option the client writes
-// nothing.
+// WithLogger writes what an [Observer] is told to logger: attempts and the ends of calls
+// at level Debug, because the error of a call is the caller's to log; retried attempts
+// and drift at Warn, each place of drift once an hour. The keys are operation, route,
+// attempt, attempts, status, outcome, duration, wait, error, kind and pointer. It works
+// beside [WithObserver]. Without this option the client writes nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -104,12 +150,41 @@ func OperationFromContext(ctx context.Context) (string, bool) {
 func (c *config) observers() []Observer {
 	var all []Observer
 	if c.logger != nil {
-		all = append(all, logObserver{c.logger})
+		all = append(all, &logObserver{logger: c.logger, logged: map[Drift]time.Time{}})
 	}
 	if c.observer != nil {
 		all = append(all, c.observer)
 	}
 	return all
+}
+
+// observe tells the observers that a call has begun. What it returns tells them that
+// the call has ended.
+func (c *Client) observe(ctx context.Context, what *call) (context.Context, func(err error, attempts, status int)) {
+	if c == nil || len(c.observers) == 0 {
+		return ctx, func(error, int, int) {}
+	}
+	if ctx == nil { // the call will be refused
+		_, end := c.observe(context.Background(), what)
+		return nil, end
+	}
+	begun, started := time.Now(), Call{Operation: what.op, Route: what.route}
+	contexts := make([]context.Context, len(c.observers))
+	ctx = context.WithValue(ctx, operationKey{}, what.op)
+	for i, o := range c.observers {
+		if derived := o.Start(ctx, started); derived != nil {
+			ctx = derived
+		}
+		contexts[i] = ctx
+	}
+	return ctx, func(err error, attempts, status int) {
+		ended := started
+		ended.Attempts, ended.StatusCode, ended.Duration = attempts, status, time.Since(begun)
+		ended.Outcome, ended.Err = OutcomeOf(err), err
+		for i, o := range slices.Backward(c.observers) {
+			o.End(contexts[i], ended)
+		}
+	}
 }
 
 // report tells the observers of an attempt.
@@ -148,6 +223,7 @@ func (c *Client) newNotes() *strictjson.Notes {
 var driftKinds = [...]DriftKind{
 	strictjson.UnknownField: DriftUnknownField, strictjson.UnknownValue: DriftUnknownStatus,
 	strictjson.UnknownShape: DriftUnknownShape, strictjson.Mismatch: DriftMismatch,
+	strictjson.UnexpectedValue: DriftUnexpectedValue,
 }
 
 func drifts(op string, notes *strictjson.Notes) (all []Drift) {
@@ -158,10 +234,35 @@ func drifts(op string, notes *strictjson.Notes) (all []Drift) {
 }
 
 // A logObserver writes to a logger.
-type logObserver struct{ logger *slog.Logger }
+type logObserver struct {
+	NopObserver
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	logged map[Drift]time.Time // when a place of drift was logged last
+}
+
+// End implements [Observer].
+func (l *logObserver) End(ctx context.Context, c Call) {
+	if !l.logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("operation", c.Operation),
+		slog.String("route", c.Route),
+		slog.Int("attempts", c.Attempts),
+		slog.Int("status", c.StatusCode),
+		slog.String("outcome", c.Outcome.String()),
+		slog.Duration("duration", c.Duration),
+	}
+	if c.Err != nil {
+		attrs = append(attrs, slog.String("error", c.Err.Error()))
+	}
+	l.logger.LogAttrs(ctx, slog.LevelDebug, "gateway: call", attrs...)
+}
 
 // Attempt implements [Observer].
-func (l logObserver) Attempt(ctx context.Context, a Attempt) {
+func (l *logObserver) Attempt(ctx context.Context, a Attempt) {
 	level, text := slog.LevelDebug, "gateway: attempt"
 	if a.Wait > 0 {
 		level, text = slog.LevelWarn, "gateway: attempt will be retried"
@@ -184,10 +285,33 @@ func (l logObserver) Attempt(ctx context.Context, a Attempt) {
 }
 
 // Drift implements [Observer].
-func (l logObserver) Drift(ctx context.Context, d Drift) {
+func (l *logObserver) Drift(ctx context.Context, d Drift) {
+	if !l.isNew(d) {
+		return
+	}
 	l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
 		slog.String("operation", d.Operation),
 		slog.String("kind", string(d.Kind)),
-		slog.String("pointer", d.Pointer),
+		slog.String("pointer", printable(d.Pointer)),
 	)
+}
+
+const (
+	driftLogInterval = time.Hour
+	maxLoggedDrift   = 1024 // places that are remembered; then all are logged again
+)
+
+// isNew reports whether a place of drift was not logged within the last hour.
+func (l *logObserver) isNew(d Drift) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d.Pointer = strictjson.WithoutIndices(d.Pointer)
+	if at, known := l.logged[d]; known && time.Since(at) < driftLogInterval {
+		return false
+	}
+	if len(l.logged) == maxLoggedDrift {
+		clear(l.logged)
+	}
+	l.logged[d] = time.Now()
+	return true
 }

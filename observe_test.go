@@ -22,6 +22,7 @@ import (
 
 // A recorder is an observer that records its events.
 type recorder struct {
+	gateway.NopObserver
 	attempts []gateway.Attempt
 	drifts   []gateway.Drift
 	contexts []context.Context
@@ -365,7 +366,7 @@ func TestObserver_panics(t *testing.T) {
 	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
 }
 
-type panicking struct{}
+type panicking struct{ gateway.NopObserver }
 
 func (panicking) Attempt(context.Context, gateway.Attempt) { panic(errors.New("the observer's")) }
 func (panicking) Drift(context.Context, gateway.Drift)     {}

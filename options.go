@@ -80,8 +80,8 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// WithRetry sets the retry policy. Zero fields take their defaults; a policy with
-// zero fields only is refused.
+// WithRetry sets the retry policy. Zero fields take their defaults: the zero policy is
+// the default one.
 func WithRetry(policy RetryPolicy) Option {
 	return func(cfg *config) error {
 		if reason := policy.check(); reason != "" {
@@ -119,8 +119,6 @@ const (
 // check returns what is wrong with p, or "".
 func (p RetryPolicy) check() string {
 	switch {
-	case p == RetryPolicy{}:
-		return "sets nothing: leave the option out for the defaults, or set MaxAttempts from 1 to 10"
 	case p.MaxAttempts < 0 || p.MaxAttempts > maxAttempts:
 		return "MaxAttempts must be from 1 to 10"
 	case min(p.BaseDelay, p.MaxDelay, p.MaxRetryAfter, p.AttemptTimeout, p.InvoiceTimeout) < 0:

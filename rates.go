@@ -249,3 +249,15 @@ func fiatMember(members []strictjson.Node, code string) (strictjson.Node, bool) 
 	}
 	return lower, isLower
 }
+
+// Rates returns an empty cache of the exchange rates. Bad options and a client that was
+// not made by [New] are an [*ArgumentError] of every call of Get and Refresh.
+//
+// GET /api/exchange-rate
+func (c *Client) Rates(o CacheOptions) *Cache[*ExchangeRates] {
+	rates := NewCache(func(ctx context.Context) (*ExchangeRates, error) { return c.ExchangeRates(ctx) }, o)
+	if c != nil {
+		rates.keyring = c.keyring
+	}
+	return rates
+}

@@ -22,6 +22,10 @@ type call struct {
 	key      keyPlace
 	json     bool    // a read declares a JSON content type
 	write    payload // what is posted; nil for a read
+
+	// statusIn finds the status in the body of a record that cannot be decoded; nil for
+	// a record without one.
+	statusIn func(body []byte) WithdrawalStatus
 }
 
 // A payload is the body of a write.

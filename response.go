@@ -196,11 +196,15 @@ func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body
 	if errors.Is(err, strictjson.ErrMismatch) {
 		err = ErrResponseMismatch
 	}
-	return &DecodeError{
+	failure := &DecodeError{
 		Op: r.call.op, StatusCode: resp.StatusCode,
 		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), validate.MaxURLText),
 		Pointer:     wrong.Pointer, Body: r.keys.Snippet(body, maxSnippet), Err: err,
 	}
+	if r.call.statusIn != nil && err != ErrResponseMismatch {
+		failure.Status = r.call.statusIn(failure.Body)
+	}
+	return failure
 }
 
 // bodyError is a response whose body was cut, is too large or is not what it is

@@ -14,13 +14,26 @@ import (
 )
 
 // do makes a call: the only way from a method to the wire and back.
-func do[T any](ctx context.Context, c *Client, what call, read func(*strictjson.Decoder) T, opts []CallOption) (T, error) {
+func do[T any](ctx context.Context, c *Client, what call, read func(*strictjson.Decoder) T, opts []CallOption) (result T, err error) {
 	a := &attempts[T]{request: request{client: c, call: what}, read: read}
-	if err := a.prepare(ctx, opts); err != nil {
-		return *new(T), err
+	ctx, end := c.observe(ctx, &a.call)
+	panicked := true
+	defer func() {
+		if panicked {
+			err = errPanicked
+		}
+		end(err, a.made, a.status)
+	}()
+	if err = a.prepare(ctx, opts); err == nil {
+		result, err = a.send()
 	}
-	return a.send()
+	panicked = false
+	return result, err
 }
+
+// errPanicked is what an [Observer] is told of a call that a panic of the caller's has
+// ended.
+var errPanicked = errors.New("gateway: a panic has ended the call")
 
 // attempts are the attempts of one call. It implements [retry.Call].
 type attempts[T any] struct {
@@ -29,6 +42,7 @@ type attempts[T any] struct {
 	loop   *retry.Loop
 	body   *attempt.Body // of the attempt under way; nil for a read
 	status int           // of the last response of any attempt
+	made   int           // attempts, once the loop has ended
 	last   response      // to the last attempt
 }
 
@@ -60,6 +74,7 @@ func (a *attempts[T]) run() (T, error) {
 	if response := a.cfg.response; response != nil {
 		response.StatusCode, response.Attempts, response.Duration = a.status, a.loop.Attempts, time.Since(started)
 	}
+	a.made = a.loop.Attempts
 	a.loop.Release()
 	result, _ := read.(T) // nil after a failure
 	return result, err

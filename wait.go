@@ -19,6 +19,11 @@ import (
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
+
+	// More passes further identifiers to a [Client.WaitWithdrawals] while it runs,
+	// until it is closed; the wait then ends with the last withdrawal. Nil passes
+	// none. Other waits refuse it.
+	More <-chan string
 }
 
 const (
@@ -51,11 +56,11 @@ func (w WaitOptions) check() string {
 // only for COMPLETED; FAILED is a [*WithdrawalFailedError]. Failures that may pass and
 // unknown statuses do not end the wait. When the context ends, or the service refuses
 // the inquiry, the error is a [*WaitError], which matches the context's error or the
-// refusal; a bad argument is an [*ArgumentError].
+// refusal; a bad argument is an [*ArgumentError]. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) (*Withdrawal, error) {
-	for seen, err := range c.WatchWithdrawal(ctx, withdrawRequestID, w) {
+func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (*Withdrawal, error) {
+	for seen, err := range c.WatchWithdrawal(ctx, withdrawRequestID, w, opts...) {
 		switch {
 		case err != nil:
 			return nil, err
@@ -70,16 +75,20 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 // fields has changed, up to and including a terminal status. Failures that may pass
 // are not yielded. When the context ends, or the service refuses the inquiry, it
 // yields a nil withdrawal and a [*WaitError], and ends; with a bad argument, an
-// [*ArgumentError].
+// [*ArgumentError]. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
+func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
-		if reason := w.check(); reason != "" {
+		reason := w.check()
+		if reason == "" && w.More != nil {
+			reason = "More is for WaitWithdrawals only"
+		}
+		if reason != "" {
 			yield(nil, &ArgumentError{Op: opWithdrawal, Name: "w", Reason: reason})
 			return
 		}
-		p, pacer := newWithdrawalPoller(c, withdrawRequestID), poll.NewPacer(w.intervals())
+		p, pacer := newWithdrawalPoller(c, withdrawRequestID, opts), poll.NewPacer(w.intervals())
 		for {
 			changed, err := p.poll(ctx)
 			if err != nil {
@@ -102,8 +111,12 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names
 // it where the service refuses the inquiry. When the context ends, it yields a
 // [*WaitError] for each that is left. The identifiers must differ; an [*ArgumentError]
-// is the last value. Without identifiers it yields nothing. It polls with the key of
-// the client.
+// is the last value. Without identifiers it yields nothing. The options are those of
+// each inquiry.
+//
+// Further identifiers come through More of w. One that is being waited for is ignored;
+// one that cannot be sent is a [*WaitError] that names it and matches
+// [ErrInvalidArgument].
 //
 // At most 8 polls run at a time, and at most 100 begin within a MinInterval, those
 // first that have been due for the longest; where the service asks for a wait, all
@@ -111,23 +124,33 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // no request is in flight.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions) iter.Seq2[*Withdrawal, error] {
+func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
 		if err := c.checkWaits(ctx, withdrawRequestIDs, w); err != nil {
 			yield(nil, err)
 			return
 		}
+		polling, cancel := context.WithCancel(ctx)
+		waiting := map[string]bool{}
+		newTask := func(id string) poll.Task[waitResult] {
+			if waiting[id] {
+				return nil
+			}
+			waiting[id] = true
+			return newWithdrawalPoller(c, id, opts)
+		}
 		var tasks []poll.Task[waitResult]
 		for _, id := range withdrawRequestIDs {
-			tasks = append(tasks, newWithdrawalPoller(c, id))
+			tasks = append(tasks, newTask(id))
 		}
-		polling, cancel := context.WithCancel(ctx)
 		group := poll.NewGroup(tasks, w.intervals())
+		group.AddFrom(w.More, newTask)
 		defer group.Wait()
 		defer cancel()
 		for {
 			ended, ok := group.Next(polling)
-			if !ok || !yield(ended.withdrawal, ended.err) || errors.Is(ended.err, ErrInvalidArgument) {
+			delete(waiting, ended.id)
+			if !ok || !yield(ended.withdrawal, ended.err) || isArgumentError(ended.err) {
 				return
 			}
 		}
@@ -159,8 +182,15 @@ func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) er
 	return nil
 }
 
+// isArgumentError reports whether a wait cannot go on: every inquiry would be refused.
+func isArgumentError(err error) bool {
+	_, refused := err.(*ArgumentError)
+	return refused
+}
+
 // A waitResult is how the wait for one withdrawal ended.
 type waitResult struct {
+	id         string
 	withdrawal *Withdrawal
 	err        error
 }
@@ -168,26 +198,30 @@ type waitResult struct {
 // A withdrawalPoller polls one withdrawal. It implements [poll.Task].
 type withdrawalPoller struct {
 	client     *Client
+	opts       []CallOption
 	progress   WaitError     // the error if the wait ended now
 	retryAfter time.Duration // what the service asked to wait
 }
 
-func newWithdrawalPoller(c *Client, id string) *withdrawalPoller {
-	return &withdrawalPoller{client: c, progress: WaitError{WithdrawRequestID: id}}
+func newWithdrawalPoller(c *Client, id string, opts []CallOption) *withdrawalPoller {
+	return &withdrawalPoller{client: c, opts: opts, progress: WaitError{WithdrawRequestID: id}}
 }
 
 // poll polls once. A failure that may pass is neither an error nor a change.
 func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
 	p.retryAfter = 0
-	seen, err := p.client.Withdrawal(ctx, p.progress.WithdrawRequestID)
-	if errors.Is(err, ErrInvalidArgument) {
+	seen, err := p.client.Withdrawal(ctx, p.progress.WithdrawRequestID, p.opts...)
+	if isArgumentError(err) {
 		return false, err
 	}
 	p.progress.Polls++
 	if err == nil {
 		changed = p.progress.Last == nil || !seen.equal(p.progress.Last)
-		p.progress.Last = seen
+		p.progress.Last, p.progress.Status = seen, seen.Status
 		return changed, nil
+	}
+	if unreadable, ok := errors.AsType[*DecodeError](err); ok && unreadable.Status != "" {
+		p.progress.Status = unreadable.Status
 	}
 	if !SafeToRetry(err) {
 		return false, p.waitError(err)
@@ -202,12 +236,16 @@ func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
 // Poll implements [poll.Task].
 func (p *withdrawalPoller) Poll(ctx context.Context) (waitResult, bool, time.Duration) {
 	changed, err := p.poll(ctx)
+	if refusal, ok := err.(*ArgumentError); ok && refusal.Name == routeWithdrawRequestID {
+		err = p.waitError(err) // the others can be waited for
+	}
+	id := p.progress.WithdrawRequestID
 	switch {
 	case err != nil:
-		return waitResult{nil, err}, true, 0
+		return waitResult{id, nil, err}, true, 0
 	case changed && p.progress.Last.Status.Terminal():
 		w, err := p.progress.Last.result()
-		return waitResult{w, err}, true, 0
+		return waitResult{id, w, err}, true, 0
 	default:
 		return waitResult{}, false, p.retryAfter
 	}
@@ -215,7 +253,7 @@ func (p *withdrawalPoller) Poll(ctx context.Context) (waitResult, bool, time.Dur
 
 // Cancel implements [poll.Task].
 func (p *withdrawalPoller) Cancel(ctx context.Context) waitResult {
-	return waitResult{nil, p.waitError(contextError(ctx, p.client.keyring.Redactor()))}
+	return waitResult{p.progress.WithdrawRequestID, nil, p.waitError(contextError(ctx, p.client.keyring.Redactor()))}
 }
 
 func (p *withdrawalPoller) waitError(err error) error {

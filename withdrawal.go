@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/shopspring/decimal"
@@ -56,6 +57,9 @@ var withdrawalFields = strictjson.Fields[Withdrawal]{
 
 var readWithdrawal = strictjson.One(withdrawalFields)
 
+// routeWithdrawRequestID is the name of the argument in the route and in errors.
+const routeWithdrawRequestID = "withdrawRequestId"
+
 // Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
 // yields its identifier, is not part of the interface; the identifier is 1 to 256
 // bytes without any of / \ % ? #. A record with another identifier is an error that
@@ -70,5 +74,23 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 		expectID: withdrawRequestID,
 		key:      keyInHeader,
 		json:     true,
+		statusIn: withdrawalStatusIn,
 	}, readWithdrawal, opts)
+}
+
+// withdrawalStatusIn finds the status in the body of a withdrawal of which another field
+// cannot be decoded: it may be the end of the withdrawal.
+func withdrawalStatusIn(body []byte) (status WithdrawalStatus) {
+	var d strictjson.Decoder
+	d.Reset(bytes.NewReader(body), strictjson.Options{})
+	readEnvelope(&d, func(d *strictjson.Decoder) struct{} {
+		record := strictjson.NodeOf(d, strictjson.Raw(d))
+		for element := range record.Elements() {
+			record = element
+		}
+		found, _ := strictjson.Member(record.Members(), "status")
+		status = WithdrawalStatus(found.Text())
+		return struct{}{}
+	})
+	return status
 }

@@ -24,10 +24,10 @@ type probe struct {
 
 // drifts collects the drift that the client reports. Unlike other observers it
 // need not be safe for concurrent use, because a probe makes one call at a time.
-type drifts struct{ all []gateway.Drift }
-
-// Attempt implements [gateway.Observer].
-func (d *drifts) Attempt(context.Context, gateway.Attempt) {}
+type drifts struct {
+	gateway.NopObserver
+	all []gateway.Drift
+}
 
 // Drift implements [gateway.Observer].
 func (d *drifts) Drift(_ context.Context, drift gateway.Drift) { d.all = append(d.all, drift) }

@@ -16,6 +16,7 @@ import (
 // Its variables are not published process-wide, because several shops in one
 // process would share them.
 type observer struct {
+	gateway.NopObserver
 	attempts expvar.Map // by operation and status
 	millis   expvar.Map // total duration, by operation
 	drifts   expvar.Int

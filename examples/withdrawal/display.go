@@ -26,7 +26,7 @@ func displayOn(out io.Writer) display {
 	if isTerminal(out) {
 		return &statusLine{out: out}
 	}
-	return lines{out}
+	return lines{out: out}
 }
 
 // isTerminal reports whether w is a character device, as terminals are.
@@ -40,7 +40,10 @@ func isTerminal(w io.Writer) bool {
 }
 
 // lines is a display for files and pipes: a line for each change.
-type lines struct{ out io.Writer }
+type lines struct {
+	gateway.NopObserver
+	out io.Writer
+}
 
 func (l lines) start() func() { return func() {} }
 
@@ -72,6 +75,7 @@ const lineWidth = 64
 
 // A statusLine is a display for a terminal: a line that is rewritten every second.
 type statusLine struct {
+	gateway.NopObserver
 	out io.Writer
 
 	mu     sync.Mutex // guards the fields below and the line

@@ -24,7 +24,7 @@ const every = 2300 * time.Millisecond
 
 // onTerminal and inFile return the two displays.
 func onTerminal(out *strings.Builder) display { return &statusLine{out: out} }
-func inFile(out *strings.Builder) display     { return lines{out} }
+func inFile(out *strings.Builder) display     { return lines{out: out} }
 
 // wait follows the withdrawal in virtual time for the given duration and returns
 // the output. The bubble fails the test if a goroutine remains.

@@ -75,7 +75,7 @@ func TestAll_isTrue(t *testing.T) {
 
 // attempts is an observer that keeps the attempts.
 type attempts struct {
-	gateway.Observer
+	gateway.NopObserver
 	all []gateway.Attempt
 }
 

@@ -29,6 +29,9 @@ type Group[R any] struct {
 	polled    chan polled[R]
 	running   int
 	next      time.Time // no poll begins earlier
+
+	more    <-chan string // names of further tasks; nil when there are none
+	newTask func(name string) Task[R]
 }
 
 // NewGroup returns a group of tasks that are due at once.
@@ -41,11 +44,25 @@ func NewGroup[R any](tasks []Task[R], i Intervals) *Group[R] {
 	return g
 }
 
+// AddFrom makes Next add the tasks that newTask returns for what it receives from more,
+// until that is closed; a nil task is ignored.
+func (g *Group[R]) AddFrom(more <-chan string, newTask func(name string) Task[R]) {
+	g.more, g.newTask = more, newTask
+}
+
+func (g *Group[R]) add(name string, open bool) {
+	if !open {
+		g.more = nil
+	} else if t := g.newTask(name); t != nil {
+		heap.Push(&g.due, &scheduledPoll[R]{t, NewPacer(g.intervals), time.Now()})
+	}
+}
+
 // Next returns the result of the task that is done next. When ctx has ended it is
-// that of a task that is cancelled. It returns false when no task is left. A panic
-// of a Poll is passed on.
+// that of a task that is cancelled. It returns false when no task is left and none can
+// be added. A panic of a Poll is passed on.
 func (g *Group[R]) Next(ctx context.Context) (result R, ok bool) {
-	for len(g.due) > 0 || g.running > 0 {
+	for len(g.due) > 0 || g.running > 0 || g.more != nil {
 		if result, ok = g.step(ctx); ok {
 			return result, true
 		}
@@ -79,6 +96,9 @@ func (g *Group[R]) step(ctx context.Context) (result R, done bool) {
 		return result, false
 	case p := <-g.polled:
 		return g.handleResult(p)
+	case name, open := <-g.more:
+		g.add(name, open)
+		return result, false
 	case <-ctx.Done():
 		return g.cancelNext(ctx)
 	}
@@ -138,7 +158,11 @@ func (p polled[R]) rethrow() {
 
 // cancelNext ends one of the tasks that are left.
 func (g *Group[R]) cancelNext(ctx context.Context) (result R, done bool) {
-	if len(g.due) == 0 {
+	g.more = nil
+	switch {
+	case len(g.due) == 0 && g.running == 0:
+		return result, false
+	case len(g.due) == 0:
 		return g.handleResult(<-g.polled)
 	}
 	return heap.Pop(&g.due).(*scheduledPoll[R]).task.Cancel(ctx), true

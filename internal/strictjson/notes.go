@@ -11,10 +11,11 @@ type Kind int8
 
 // Kinds of a [Note].
 const (
-	UnknownField Kind = iota // a member that no table has
-	UnknownValue             // a text that is none of an [Enum]
-	UnknownShape             // a value that cannot be read: an error
-	Mismatch                 // an identifier that does not equal another's
+	UnknownField    Kind = iota // a member that no table has
+	UnknownValue                // a text that is none of an [Enum]
+	UnknownShape                // a value that cannot be read: an error
+	Mismatch                    // an identifier that does not equal another's
+	UnexpectedValue             // a value of another form than is documented, which was accepted
 )
 
 // A Note is a place where a text differs.
@@ -45,7 +46,7 @@ func (n *Notes) All() []Note {
 func (n *Notes) isFull() bool { return len(n.all) == MaxNotes }
 
 func (n *Notes) add(kind Kind, pointer string) {
-	place := strconv.Itoa(int(kind)) + withoutIndices(pointer)
+	place := strconv.Itoa(int(kind)) + WithoutIndices(pointer)
 	if n.isFull() || n.seen[place] {
 		return
 	}
@@ -56,8 +57,8 @@ func (n *Notes) add(kind Kind, pointer string) {
 	n.all = append(n.all, Note{kind, pointer})
 }
 
-// withoutIndices is a pointer to the same place in every element of an array.
-func withoutIndices(pointer string) string {
+// WithoutIndices returns a pointer to the same place in every element of an array.
+func WithoutIndices(pointer string) string {
 	tokens := strings.Split(pointer, "/")
 	for i, token := range tokens {
 		if _, err := strconv.ParseUint(token, 10, 64); err == nil {
@@ -66,6 +67,9 @@ func withoutIndices(pointer string) string {
 	}
 	return strings.Join(tokens, "/")
 }
+
+// NoteUnexpected notes the value that was read last as an [UnexpectedValue].
+func (d *Decoder) NoteUnexpected() { d.note(UnexpectedValue) }
 
 // note records that the value that was read last, or the member whose name was,
 // differs.

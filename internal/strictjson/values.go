@@ -97,7 +97,8 @@ func Enum[S ~string](known ...S) func(*Decoder) S {
 	}
 }
 
-// Amount reads an amount from a string or a number, as [money.Parse] does.
+// Amount reads an amount as [money.Parse] does, from a string, or from a number, which
+// is an [UnexpectedValue].
 func (d *Decoder) Amount() decimal.Decimal {
 	value := d.Value()
 	switch {
@@ -114,6 +115,8 @@ func (d *Decoder) amount(value []byte) decimal.Decimal {
 	amount, err := parseAmount(value)
 	if err != nil {
 		d.Fail(err)
+	} else if value[0] != '"' {
+		d.note(UnexpectedValue)
 	}
 	return amount
 }
@@ -163,11 +166,15 @@ func (d *Decoder) Int() int {
 	return int(whole.Int64())
 }
 
-// Time reads a timestamp leniently: what cannot be read is the zero time.
+// Time reads a timestamp leniently: what cannot be read is the zero time and an
+// [UnexpectedValue].
 func (d *Decoder) Time() time.Time {
 	value := d.Value()
 	switch {
-	case d.err != nil || value.Kind() != '"':
+	case d.err != nil:
+		return time.Time{}
+	case value.Kind() != '"':
+		d.note(UnexpectedValue)
 		return time.Time{}
 	case d.intern == nil:
 		return d.time(value)
@@ -190,5 +197,6 @@ func (d *Decoder) time(value []byte) time.Time {
 			return at.UTC()
 		}
 	}
+	d.note(UnexpectedValue)
 	return time.Time{}
 }
