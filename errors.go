@@ -301,14 +301,10 @@ func (e *APIError) Is(target error) bool {
 }
 
 func (e *APIError) outcome() Outcome {
-	switch {
-	case e.Op != opCreateInvoice:
-		return OutcomeNotSent
-	case refusesInvoice(e.StatusCode):
+	if refusesInvoice(e.StatusCode) && e.Op == opCreateInvoice {
 		return OutcomeRejected
-	default:
-		return OutcomeUnknown
 	}
+	return outcomeWithoutProof(e.Op)
 }
 
 func (e *APIError) isRetryable() bool {
@@ -397,9 +393,10 @@ func (e *TransportError) outcome() Outcome {
 }
 
 // outcomeWithoutProof is the outcome of an error that proves nothing: of a call that
-// sends no invoice it is [OutcomeNotSent].
+// sends no invoice it is [OutcomeNotSent]. An error without an operation was made by
+// somebody else.
 func outcomeWithoutProof(op string) Outcome {
-	if op == opCreateInvoice {
+	if op == opCreateInvoice || op == "" {
 		return OutcomeUnknown
 	}
 	return OutcomeNotSent
