@@ -192,9 +192,9 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 // newHTTPClient returns a client of our own, which shares nothing with that of the
 // caller but the transport.
 func newHTTPClient(callers *http.Client, own *http.Transport, timeout time.Duration) *http.Client {
-	sender := attempt.NewSender(own, true, timeout)
+	sender := attempt.NewOwnSender(own, timeout)
 	if callers != nil && callers.Transport != nil {
-		sender = attempt.NewSender(callers.Transport, false, timeout)
+		sender = attempt.NewSender(callers.Transport, timeout)
 	}
 	return &http.Client{Transport: sender, CheckRedirect: followNone}
 }

@@ -33,10 +33,14 @@ type Sender struct {
 	expired error // the cause of the end of an attempt that took too long
 }
 
-// NewSender returns a sender over next. A transport of [NewTransport] or [SingleUse] is
-// trusted to end a request soon after its context.
-func NewSender(next http.RoundTripper, trusted bool, timeout time.Duration) *Sender {
-	return &Sender{next, trusted, timeout, &timeoutError{timeout}}
+// NewSender returns a sender over next, which need not heed the end of a context.
+func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
+	return &Sender{next, false, timeout, &timeoutError{timeout}}
+}
+
+// NewOwnSender returns a sender over a transport of [NewTransport] or [SingleUse] of it.
+func NewOwnSender(own *http.Transport, timeout time.Duration) *Sender {
+	return &Sender{own, true, timeout, &timeoutError{timeout}}
 }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")

@@ -123,6 +123,9 @@ func (s *script) Read(resp *http.Response) (any, error) {
 	}
 }
 
+// Discard implements [retry.Call].
+func (s *script) Discard(resp *http.Response) { _ = resp.Body.Close() }
+
 func (s *script) Advise(err error) retry.Advice {
 	s.add("Advise %v", err)
 	return err.(*failure).advice

@@ -145,6 +145,6 @@ func TestWithoutIndices(t *testing.T) {
 	for pointer, want := range map[string]string{
 		"": "", "/a": "/a", "/0": "/*", "/a/17/b/0": "/a/*/b/*", "/a1/1a": "/a1/1a", "/-1": "/-1", "/18446744073709551615": "/*",
 	} {
-		assert.Equal(t, want, withoutIndices(pointer))
+		assert.Equal(t, want, WithoutIndices(pointer))
 	}
 }
