@@ -44,12 +44,13 @@
 //   - All retries of a client share a budget, which successful calls refill, so that a
 //     service that fails receives few of them.
 //
-// An invoice makes up to 3 attempts of at most 60 seconds each, and another one only
-// while it is proved that nothing of it was read for sending; never after a response.
+// CreateInvoice makes up to 3 attempts of at most 60 seconds each. It retries only if it
+// is proved that nothing of the invoice was read for sending, and never after a
+// response.
 //
 // # Errors
 //
-// There are few errors: [*ArgumentError] (refused here, nothing sent), [*APIError]
+// Errors have these types: [*ArgumentError] (refused here, nothing sent), [*APIError]
 // (an error response of the service), [*DecodeError] (a response that cannot be
 // decoded), [*TransportError] (no usable response), [*OutcomeUnknownError] (an
 // invoice that may exist), for waiting [*WithdrawalFailedError] and [*WaitError], and
@@ -73,7 +74,7 @@
 //
 // # Around the calls
 //
-// What merchants write around a client is included:
+// The package also includes:
 //
 //   - A [Cache] holds the value that was loaded last: many callers share one load, and
 //     when it fails they get the old value. It suits [ExchangeRates].
@@ -93,7 +94,7 @@
 //   - [FromEnv] makes a client from environment variables, and [WithAPIKeySource]
 //     asks for the key when it is needed.
 //
-// The package prints nothing, has no global state and starts no goroutines in the
+// The package prints nothing, has no global state and keeps no goroutine in the
 // background. Package gatewaytest has a gateway to test against.
 package gateway
 
@@ -130,8 +131,8 @@ type Client struct {
 	cfg       *config
 	observers []Observer
 
-	// Behind functions, because they hold what the caller gave the client, or have
-	// buffers with what was sent and received.
+	// Functions, so that a dump by reflection reaches neither transports, which may hold
+	// credentials, nor pooled buffers.
 	reads, writes func() *http.Client
 	retrier       func() *retry.Retrier
 	readers       func() *sync.Pool // of responseReaders
@@ -199,6 +200,6 @@ func newHTTPClient(callers *http.Client, own *http.Transport, timeout time.Durat
 	return &http.Client{Transport: sender, CheckRedirect: followNone}
 }
 
-// followNone returns a redirect as the response: net/http would send the key, and
-// the body of an invoice, to another host.
+// followNone returns a redirect as the response: net/http would forward the X-Api-Key
+// header to another host.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -61,8 +61,7 @@ func readEnvelope[T any](d *strictjson.Decoder, read func(*strictjson.Decoder) T
 	return result, e
 }
 
-// skipResult reads over the result of an error response, which need not be an
-// envelope, nor whole.
+// skipResult skips the result without decoding it.
 func skipResult(d *strictjson.Decoder) struct{} {
 	d.Skip()
 	return struct{}{}

@@ -12,16 +12,16 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// A call describes one call of a method.
+// A call describes an API call: route, arguments, place of the key and payload.
 type call struct {
-	op       string
-	route    string    // each {name} is replaced by an argument
-	args     [2]string // for the route, in its order
-	query    []endpoint.Param
-	expectID string // the identifier that the record in the response must have; empty for any
-	key      keyPlace
-	json     bool    // a read declares a JSON content type
-	write    payload // what is posted; nil for a read
+	op               string
+	route            string    // each {name} is replaced by an argument
+	args             [2]string // for the route, in its order
+	query            []endpoint.Param
+	expectID         string // the identifier that the record in the response must have; empty for any
+	key              keyPlace
+	sendsContentType bool    // also for a read
+	write            payload // what is posted; nil for a read
 
 	// statusIn finds the status in the body of a record that cannot be decoded; nil for
 	// a record without one.
@@ -44,7 +44,7 @@ const (
 	keyInBody
 )
 
-// A request is a call on its way: once it is prepared, what its attempts are made of.
+// A request holds the checked inputs of one API call.
 type request struct {
 	client *Client
 	ctx    callContext
@@ -120,12 +120,12 @@ func (r *request) resolveKey() error {
 
 func (r *request) keyFromSource() error {
 	if r.ctx.Err() != nil {
-		return r.transportError(PhaseStart, r.ctx.Err())
+		return r.notSentError(r.ctx.Err())
 	}
 	key, err := r.client.cfg.keySource(&r.ctx)
 	if err != nil {
 		r.keys = r.keys.With(redact.NewSecret(key))
-		failure := r.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", sanitize(err, r.keys)))
+		failure := r.notSentError(fmt.Errorf("the source of the API key: %w", sanitize(err, r.keys)))
 		failure.retryable = r.ctx.Err() == nil && attempt.IsNetworkError(err)
 		return failure
 	}
@@ -147,7 +147,7 @@ func (r *request) setHeader() {
 	for name, values := range r.cfg.header {
 		r.header[name] = values
 	}
-	if r.call.json || r.call.write != nil {
+	if r.call.sendsContentType || r.call.write != nil {
 		r.header["Content-Type"] = contentType
 	}
 	if r.call.key == keyInHeader || r.call.key == keyNowhere && r.client.cfg.keyOnPublic && !r.key.IsEmpty() {

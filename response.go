@@ -12,11 +12,14 @@ import (
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
 	"github.com/cryptogw/gateway/internal/strictjson"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// maxSnippet is how much of a body an error keeps, in bytes.
-const maxSnippet = 8 << 10
+// Limits of what an error keeps of a response, in bytes.
+const (
+	maxSnippet     = 8 << 10 // of the body
+	maxHeaderValue = 1 << 10
+	maxContentType = 256
+)
 
 // A response is what is known of the response to an attempt.
 type response struct {
@@ -34,8 +37,7 @@ type received[T any] struct {
 	response Response // for a caller who asked for it
 }
 
-// A responseReader reads one response at a time. Nothing that is handed out is a
-// part of it.
+// A responseReader reads one response at a time. Results do not alias its buffers.
 type responseReader struct {
 	text    strictjson.Reader
 	decoder strictjson.Decoder
@@ -128,15 +130,15 @@ func readResult[T any](rr *responseReader, r *request, resp *http.Response, read
 
 // failure is what is wrong with a response of 2xx that was read, or nil.
 func (rr *responseReader) failure(r *request, resp *http.Response, e envelope) error {
-	broken, wrong := rr.text.Err(), rr.decoder.Err()
-	if wrong != nil && broken == nil {
+	readErr, decodeErr := rr.text.Err(), rr.decoder.Err()
+	if decodeErr != nil && readErr == nil {
 		rr.text.Fill() // the decoder has stopped early
 	}
 	switch {
-	case broken != nil:
-		return r.bodyError(resp, broken, rr.text.Kept())
-	case wrong != nil:
-		return r.decodeError(resp, wrong, rr.text.Kept())
+	case readErr != nil:
+		return r.bodyError(resp, readErr, rr.text.Kept())
+	case decodeErr != nil:
+		return r.decodeError(resp, decodeErr, rr.text.Kept())
 	case e.isError(rr.decoder.Content()):
 		return r.apiError(resp, e, rr.text.Kept())
 	default:
@@ -185,12 +187,12 @@ func (r *request) diagnosticHeaders(all http.Header) http.Header {
 	}
 	some = r.keys.Header(some)
 	for _, values := range some {
-		values[0] = redact.Truncate(values[0], validate.MaxBodyText)
+		values[0] = redact.Truncate(values[0], maxHeaderValue)
 	}
 	return some
 }
 
-// decodeError is where the errors of strictjson become ours.
+// decodeError converts an error of strictjson to a [*DecodeError].
 func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body []byte) *DecodeError {
 	err := wrong.Err
 	if errors.Is(err, strictjson.ErrMismatch) {
@@ -198,17 +200,17 @@ func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body
 	}
 	failure := &DecodeError{
 		Op: r.call.op, StatusCode: resp.StatusCode,
-		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), validate.MaxURLText),
+		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), maxContentType),
 		Pointer:     wrong.Pointer, Body: r.keys.Snippet(body, maxSnippet), Err: err,
 	}
-	if r.call.statusIn != nil && err != ErrResponseMismatch {
+	if r.call.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
 		failure.Status = r.call.statusIn(failure.Body)
 	}
 	return failure
 }
 
-// bodyError is a response whose body was cut, is too large or is not what it is
-// labelled as.
+// bodyError returns the error of a body that was cut, is too large or cannot be
+// decompressed.
 func (r *request) bodyError(resp *http.Response, err error, body []byte) error {
 	if errors.Is(err, strictjson.ErrTooLarge) {
 		return r.transportError(PhaseRead, ErrResponseTooLarge)

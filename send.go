@@ -35,7 +35,7 @@ func do[T any](ctx context.Context, c *Client, what call, read func(*strictjson.
 // ended.
 var errPanicked = errors.New("gateway: a panic has ended the call")
 
-// attempts are the attempts of one call. It implements [retry.Call].
+// attempts implements [retry.Call] for one request.
 type attempts[T any] struct {
 	request
 	read   func(*strictjson.Decoder) T
@@ -49,7 +49,7 @@ type attempts[T any] struct {
 // send makes the attempts, those of an invoice under the order guard.
 func (a *attempts[T]) send() (result T, err error) {
 	if a.ctx.Err() != nil {
-		return result, a.transportError(PhaseStart, a.ctx.Err())
+		return result, a.notSentError(a.ctx.Err())
 	}
 	release, err := a.acquireOrder()
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *attempts[T]) run() (T, error) {
 // finish makes the error of the call from the failure of its last attempt.
 func (a *attempts[T]) finish(failure error) error {
 	if failure == retry.ErrInterrupted {
-		failure = a.transportFailure(PhaseBackoff, a.ctx.Err())
+		failure = a.fail(a.transportError(PhaseBackoff, a.ctx.Err()))
 	} else {
 		setNote(failure, a.loop.Note)
 		a.report(failure, 0)
@@ -128,10 +128,10 @@ var phases = [...]string{
 // NoResponse implements [retry.Call].
 func (a *attempts[T]) NoResponse(err error) error {
 	a.last = response{}
-	sent := attempt.ErrorOf(err)
-	failure := a.transportFailure(phases[sent.Phase], sanitize(sent.Err, a.keys))
-	failure.retryable = a.ctx.Err() == nil && sent.Retryable()
-	return failure
+	attemptErr := attempt.ErrorOf(err)
+	failure := a.transportError(phases[attemptErr.Phase], sanitize(attemptErr.Err, a.keys))
+	failure.retryable = a.ctx.Err() == nil && attemptErr.Retryable()
+	return a.fail(failure)
 }
 
 // Status implements [retry.Call]. No status makes an invoice be sent again.
@@ -170,8 +170,8 @@ func (a *attempts[T]) Read(resp *http.Response) (any, error) {
 // Discard implements [retry.Call].
 func (a *attempts[T]) Discard(resp *http.Response) { attempt.Discard(resp) }
 
-// Advise implements [retry.Call]. An invoice is sent again only while it is proved
-// that nothing of it was sent.
+// Advise implements [retry.Call]. An invoice is attempted again only if it is proved that
+// nothing of it was sent.
 func (a *attempts[T]) Advise(failure error) retry.Advice {
 	if a.call.write != nil && OutcomeOf(failure) != OutcomeNotSent {
 		return retry.Advice{}
@@ -186,35 +186,40 @@ func (a *attempts[T]) Advise(failure error) retry.Advice {
 // Retry implements [retry.Call].
 func (a *attempts[T]) Retry(failure error, wait time.Duration) { a.report(failure, wait) }
 
-// transportFailure is an attempt without a usable response.
-func (a *attempts[T]) transportFailure(phase string, err error) *TransportError {
-	failure := a.transportError(phase, err)
-	_ = a.fail(failure)
-	return failure
+// proveNotSent seals the body of an invoice without a response, and reports whether it was
+// never read: then nothing was sent, whatever an error looks like. There is no other
+// proof.
+func (a *attempts[T]) proveNotSent() bool {
+	return a.call.write != nil && a.status == 0 && a.body.Seal()
 }
 
-// fail adds to a failure how far the call has come, and returns it. Of an invoice without a
-// response it is proved that nothing was sent if its body can be sealed, and in no
-// other way.
+// fail adds to a failure how far the call has come, and returns it.
 func (a *attempts[T]) fail(failure error) error {
 	switch e := failure.(type) {
 	case *TransportError:
 		e.Attempts, e.LastStatus = a.loop.Attempts, a.status
-		e.notSent = a.call.write != nil && a.status == 0 && (a.body == nil || a.body.Seal())
+		e.notSent = a.proveNotSent()
 	case *APIError:
 		e.Attempts = a.loop.Attempts
 	}
 	return failure
 }
 
-// transportError is a call that has sent nothing yet, or an attempt without a usable
-// response. When the caller's context has ended, that is the reason.
+// notSentError returns the error of a call that ends before its first attempt.
+func (r *request) notSentError(err error) *TransportError {
+	failure := r.transportError(PhaseStart, err)
+	failure.notSent = r.call.write != nil
+	return failure
+}
+
+// transportError returns the error of an attempt without a usable response. When the
+// caller's context has ended, that is the reason.
 func (r *request) transportError(phase string, err error) *TransportError {
 	timeout := attempt.IsTimeout(err)
 	if r.ctx.Err() != nil {
 		err, timeout = contextError(&r.ctx, r.keys), errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 	}
-	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout, notSent: r.call.write != nil}
+	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout}
 }
 
 // acquireOrder asks the guard for the order of an invoice. The outcome of the call
@@ -248,5 +253,5 @@ func (r *request) guardError(err error) error {
 			return refusal
 		}
 	}
-	return r.transportError(PhaseStart, fmt.Errorf("the order guard: %w", sanitized))
+	return r.notSentError(fmt.Errorf("the order guard: %w", sanitized))
 }

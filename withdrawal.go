@@ -68,13 +68,13 @@ const routeWithdrawRequestID = "withdrawRequestId"
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {
 	return do(ctx, c, call{
-		op:       opWithdrawal,
-		route:    "/api/withdrawal/inquiry/{withdrawRequestId}",
-		args:     [2]string{withdrawRequestID},
-		expectID: withdrawRequestID,
-		key:      keyInHeader,
-		json:     true,
-		statusIn: withdrawalStatusIn,
+		op:               opWithdrawal,
+		route:            "/api/withdrawal/inquiry/{withdrawRequestId}",
+		args:             [2]string{withdrawRequestID},
+		expectID:         withdrawRequestID,
+		key:              keyInHeader,
+		sendsContentType: true,
+		statusIn:         withdrawalStatusIn,
 	}, readWithdrawal, opts)
 }
 

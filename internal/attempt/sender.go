@@ -23,7 +23,7 @@ import (
 // when the attempt ends.
 const maxConnections = 3
 
-// A Sender is an [http.RoundTripper] for attempts of at most a timeout. It has no
+// A Sender is an [http.RoundTripper] that limits each attempt to a timeout. It has no
 // CloseIdleConnections, so that nobody closes connections that others may use. It is
 // safe for concurrent use if its transport is.
 type Sender struct {
@@ -71,11 +71,10 @@ func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // send returns when next does, or soon after the attempt has ended.
 func (s *Sender) send(a *attempt, req *http.Request) (*http.Response, error) {
-	if s.trusted {
-		return s.next.RoundTrip(req)
-	}
 	trip := &roundTrip{next: s.next, req: req}
-	if !a.await(trip) {
+	if s.trusted {
+		trip.run()
+	} else if !a.await(trip) {
 		return nil, a.cause()
 	}
 	return trip.resp, trip.err
@@ -217,7 +216,7 @@ func (a *attempt) causeOr(err error) error {
 func (a *attempt) cause() error { return a.causeOr(a.Err()) }
 
 // errConnections ends an attempt that is moved from connection to connection.
-var errConnections = fmt.Errorf("the peer closed %d connections in a row without a response", maxConnections)
+var errConnections = errors.New("the peer closed 3 connections in a row without a response")
 
 // A timeoutError is the cause of the end of an attempt that took too long.
 type timeoutError struct{ after time.Duration }

@@ -10,7 +10,7 @@ import (
 // A Param is a query parameter.
 type Param struct{ Name, Value string }
 
-// URL makes dst the URL of a route, in which each {name} is replaced by the next
+// URL makes dst, which is zero, the URL of a route, in which each {name} is replaced by the next
 // of args. Query parameters with an empty value are left out. An argument that
 // cannot be sent is named, with the reason.
 func (b Base) URL(dst *url.URL, route string, args []string, query []Param) (name, reason string) {

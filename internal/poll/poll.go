@@ -1,9 +1,9 @@
-// Package poll asks again and again, for one thing or for many, until it is done.
+// Package poll polls one task or many until they are done.
 //
-// The waits between two polls are drawn at random and grow. A [Group] polls many
-// tasks within bounds on how many polls run at a time and how many begin within an
-// interval. There is no goroutine in the background: polls run while somebody waits
-// for a result.
+// The waits between two polls are drawn at random and grow. A [Group] polls many tasks
+// within bounds on how many polls run at a time and how many begin within an interval.
+// Each poll runs in a goroutine of its own and begins while [Group.Next] waits;
+// [Group.Wait] waits for those that are still running.
 package poll
 
 import (

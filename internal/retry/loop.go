@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// ErrInterrupted is the end of a call whose context ended between two attempts.
+// ErrInterrupted is returned by [Loop.Do] when the context ends between two attempts.
 var ErrInterrupted = errors.New("the context ended between two attempts")
 
-// A Call is what a [Loop] makes attempts of. Its methods are called by one
+// A Call supplies the attempts of a [Loop]. Its methods are called by one
 // goroutine, in the order of the attempts. A failure is never nil where an attempt
 // has failed.
 type Call interface {
@@ -135,8 +135,8 @@ func (l *Loop) begin(req *http.Request) {
 	}
 }
 
-// checkRetry is asked once about an attempt without a response, and twice about one
-// with a response: before its body is read, and after. It reads nothing itself.
+// checkRetry is called after each attempt and, unless the status alone causes a retry,
+// again after the body is read. It reads nothing itself.
 func (l *Loop) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	unread := !l.checked && err == nil
 	switch {
@@ -156,8 +156,8 @@ func (l *Loop) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	return again, nil
 }
 
-// readResponse replaces the failure of a status that is not retried by what the whole
-// response is.
+// readResponse reads the response. Its result replaces the failure that was derived from
+// the status.
 func (l *Loop) readResponse(resp *http.Response) error {
 	l.result, l.failure = l.call.Read(resp)
 	resp.Body = http.NoBody // as above

@@ -65,8 +65,8 @@ type Policy struct {
 // throttledBaseDelay is the least base of a delay after [IsThrottled].
 const throttledBaseDelay = time.Second
 
-// delay draws the wait after so many attempts with full jitter:
-// U[0,1)·min(MaxDelay, base·2ⁿ).
+// delay draws the wait after the n-th attempt with full jitter:
+// U[0,1)·min(MaxDelay, base·2ⁿ⁻¹).
 func (p *Policy) delay(attempts int, throttled bool) time.Duration {
 	base := p.BaseDelay
 	if throttled {
@@ -106,7 +106,7 @@ func (b *Budget) Take(cost int64) bool {
 	}
 }
 
-// Refund returns what the last retry of a successful call took, or one token for a
+// Refund gives back what the last retry of a successful call took, or one token for a
 // call without a retry.
 func (b *Budget) Refund(cost int64) {
 	for {

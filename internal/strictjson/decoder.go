@@ -6,8 +6,8 @@
 // Records whose members are documented are read by tables of [Fields], with [One],
 // [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw] and
 // examined as a [Node]. What differs from the tables without being an error is
-// collected in [Notes]. Every text that is returned is free of the keys of the
-// Redactor.
+// collected in [Notes]. A [Reader] bounds the text. Decoded values are free of the keys
+// of the Redactor; [Decoder.Value], [Decoder.Name] and [Reader.Kept] return raw input.
 package strictjson
 
 import (

@@ -22,8 +22,8 @@ const (
 )
 
 // PathSegment checks an argument that becomes one segment of a path: 1 to 256
-// bytes of valid UTF-8, not a dot segment, without / \ % ? #, control or
-// invisible characters.
+// bytes of valid UTF-8, not a dot segment, without / \ % ? #, control or invisible
+// characters and surrounding space.
 func PathSegment(text string) (reason string) {
 	switch {
 	case text == "":
