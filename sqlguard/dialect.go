@@ -109,7 +109,8 @@ func (g *Guard) createInSQLite(ctx context.Context, texts []string) error {
 // depend on the number of orders.
 func (d Dialect) schema(table string) []string {
 	return d.fill(table, `CREATE TABLE IF NOT EXISTS {table} (
-	order_id      {key} NOT NULL PRIMARY KEY,
+	merchant      {key} NOT NULL DEFAULT '', -- empty: the one that the client is for
+	order_id      {key} NOT NULL,
 	attempts      integer NOT NULL, -- how often it was begun
 	token         text,             -- of the Begin without End; otherwise NULL
 	begun_at      {time} NOT NULL,
@@ -121,8 +122,9 @@ func (d Dialect) schema(table string) []string {
 	resolved_at   {time},
 	resolved_by   text,
 	resolution    text,             -- "exists" or "does not exist"
-	note          text
-)`, `CREATE INDEX IF NOT EXISTS {index} ON {table} (order_id)
+	note          text,
+	PRIMARY KEY (merchant, order_id)
+)`, `CREATE INDEX IF NOT EXISTS {index} ON {table} (merchant, order_id)
 	WHERE token IS NOT NULL OR unknown_since IS NOT NULL`)
 }
 
@@ -133,63 +135,69 @@ type statements struct{ begin, end, resolve, order, pending string }
 // other verdict is the state of the order, which is then unchanged.
 const begun = "begun"
 
-// Parameters of begin: order, token, lease, and the states besides free that
-// may be begun. The row is written even if the order is refused, because only
-// then does one statement both decide and return the reason. The token makes the
-// statement idempotent: database/sql sends it again after a broken connection.
-const beginText = `INSERT INTO {table} AS o (order_id, token, attempts, begun_at, lease_until)
-VALUES ($1, $2, 1, {now}, {lease})
-ON CONFLICT (order_id) DO UPDATE SET
-	token         = CASE WHEN {open} THEN excluded.token       ELSE o.token       END,
-	attempts      = CASE WHEN {open} THEN o.attempts + 1       ELSE o.attempts    END,
-	begun_at      = CASE WHEN {open} THEN excluded.begun_at    ELSE o.begun_at    END,
-	lease_until   = CASE WHEN {open} THEN excluded.lease_until ELSE o.lease_until END,
-	unknown_since = CASE WHEN {open} AND o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END
-RETURNING CASE WHEN token = $2 THEN 'begun' ELSE {state} END`
+// Parameters of begin: merchant, order, token, lease, the states besides free that
+// may be begun, and in PostgreSQL how long to wait for a lock. The row is written
+// even if the order is refused, because only then does one statement both decide and
+// return the reason. It is decided by the clock after the wait for the row, which
+// is read once. The token makes the statement idempotent: database/sql sends it again
+// after a broken connection.
+const beginText = `INSERT INTO {table} AS o (merchant, order_id, token, attempts, begun_at, lease_until)
+SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), 1, c.at, {lease} FROM {bounded clock}
+ON CONFLICT (merchant, order_id) DO UPDATE SET (token, attempts, begun_at, lease_until, unknown_since) = (
+	SELECT
+		CASE WHEN {open} THEN excluded.token ELSE o.token       END,
+		CASE WHEN {open} THEN o.attempts + 1 ELSE o.attempts    END,
+		CASE WHEN {open} THEN c.at           ELSE o.begun_at    END,
+		CASE WHEN {open} THEN {lease}        ELSE o.lease_until END,
+		CASE WHEN {open} AND o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END
+	FROM (SELECT {clock} AS at) AS c)
+RETURNING CASE WHEN token = $3 THEN 'begun' ELSE {state by clock} END`
 
-// Parameters of end: order, token, outcome. An outcome that is reported after the
+// Parameters of end: merchant, order, token, outcome. An outcome that is reported after the
 // order was resolved or resubmitted does not end the current attempt; it only
 // records that an invoice exists or may exist.
 const endText = `UPDATE {table} SET
-	token         = CASE WHEN token = $2 THEN NULL ELSE token END,
+	token         = CASE WHEN token = $3 THEN NULL ELSE token END,
 	unknown_since = CASE
-		WHEN $3 = 'unknown' THEN coalesce(unknown_since, begun_at)
-		WHEN $3 = 'succeeded' AND token = $2 THEN NULL
+		WHEN $4 = 'unknown' THEN coalesce(unknown_since, begun_at)
+		WHEN $4 = 'succeeded' AND token = $3 THEN NULL
 		ELSE unknown_since END,
-	created_at    = CASE WHEN $3 = 'succeeded' THEN {now} ELSE created_at END,
+	created_at    = CASE WHEN $4 = 'succeeded' THEN {now} ELSE created_at END,
 	ended_at      = {now},
-	outcome       = $3
-WHERE order_id = $1 AND (token = $2 OR $3 IN ('succeeded', 'unknown'))
+	outcome       = $4
+WHERE merchant = $1 AND order_id = $2 AND (token = $3 OR $4 IN ('succeeded', 'unknown'))
 RETURNING 'ended'`
 
-// Parameters of resolve: order, attempts, finding, by, note.
+// Parameters of resolve: merchant, order, attempts, finding, by, note.
 const resolveText = `UPDATE {table} SET
 	token         = NULL,
 	unknown_since = NULL,
-	created_at    = CASE WHEN $3 = 'exists' THEN {now} ELSE created_at END,
+	created_at    = CASE WHEN $4 = 'exists' THEN {now} ELSE created_at END,
 	resolved_at   = {now},
-	resolved_by   = $4,
-	resolution    = $3,
-	note          = $5
-WHERE order_id = $1 AND attempts = $2 AND {state} = 'unknown'
+	resolved_by   = $5,
+	resolution    = $4,
+	note          = $6
+WHERE merchant = $1 AND order_id = $2 AND attempts = $3 AND {state} = 'unknown'
 RETURNING 'resolved'`
 
 // orderText selects what scan reads.
-const orderText = `SELECT order_id, {state}, attempts, {text}begun_at{/text}, {text}ended_at{/text}, coalesce(outcome, ''),
+const orderText = `SELECT merchant, order_id, {state}, attempts, {text}begun_at{/text}, {text}ended_at{/text}, coalesce(outcome, ''),
 	{text}coalesce(unknown_since, begun_at){/text}, {text}created_at{/text},
 	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, '')
 FROM {table} `
 
 func (d Dialect) statements(table string) statements {
 	texts := d.fill(table, beginText, endText, resolveText,
-		orderText+`WHERE order_id = $1`,
+		orderText+`WHERE merchant = $1 AND order_id = $2`,
 		orderText+`WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'
-ORDER BY coalesce(unknown_since, begun_at), order_id`)
+ORDER BY coalesce(unknown_since, begun_at), merchant, order_id`)
 	return statements{begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3], pending: texts[4]}
 }
 
-// stateText is the state of a row. In both databases the current time is constant
-// during a statement, so that the state is the same wherever it occurs in one.
+// stateText is the state of a row. {now} is constant during a statement, so that the
+// state is the same wherever it occurs in one. In PostgreSQL it is when the statement
+// arrived, before it waited for a lock: an order is then in flight for longer, and
+// never unknown too early. Only begin needs the time after the wait, {clock}.
 const stateText = `CASE
 		WHEN {row}token IS NOT NULL AND {row}lease_until > {now} THEN 'in flight'
 		WHEN {row}token IS NOT NULL OR {row}unknown_since IS NOT NULL THEN 'unknown'
@@ -200,34 +208,47 @@ const stateText = `CASE
 // then those of what differs between the databases. A time is a text in SQLite,
 // in a sortable form.
 func (d Dialect) fill(table string, texts ...string) []string {
+	state := func(row, now string) string {
+		return strings.NewReplacer("{row}", row, "{now}", now).Replace(stateText)
+	}
 	ours := strings.NewReplacer(
-		"{open}", strings.NewReplacer("{row}", "o.", "{now}", "excluded.begun_at").Replace(stateText)+" IN ('free', $4, $5)",
-		"{state}", strings.ReplaceAll(stateText, "{row}", ""),
+		"{open}", state("o.", "c.at")+" IN ('free', $5, $6)",
+		"{state}", state("", "{now}"),
+		"{state by clock}", state("", "{clock}"),
 		"{table}", `"`+table+`"`,
 		"{index}", `"`+table+`_open"`,
 	)
-	theirs := strings.NewReplacer(
-		"{key}", `text COLLATE "C"`,
-		"{time}", "timestamptz",
-		"{now}", "now()",
-		"{lease}", "now() + CAST(CAST($3 AS text) AS interval)",
-		"{text}", "coalesce(to_char(",
-		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
-	)
+	filled := make([]string, len(texts))
+	for i, text := range texts {
+		filled[i] = d.placeholders().Replace(ours.Replace(text))
+	}
+	return filled
+}
+
+// placeholders are those of what differs between the databases.
+func (d Dialect) placeholders() *strings.Replacer {
 	if d == SQLite {
-		theirs = strings.NewReplacer(
+		return strings.NewReplacer(
 			"{key}", "text",
 			"{time}", "text",
 			"{now}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-			"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?3)",
+			"{clock}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", // is read after the wait
+			"{bounded clock}", "(SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS at) AS c WHERE true",
+			"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', c.at, ?4)",
 			"{text}", "coalesce(",
 			"{/text}", ", '')",
 			"$", "?",
 		)
 	}
-	filled := make([]string, len(texts))
-	for i, text := range texts {
-		filled[i] = theirs.Replace(ours.Replace(text))
-	}
-	return filled
+	return strings.NewReplacer(
+		"{key}", `text COLLATE "C"`,
+		"{time}", "timestamptz",
+		"{now}", "now()",
+		"{clock}", "clock_timestamp()",
+		"{bounded clock}", `(SELECT clock_timestamp() AS at, set_config('lock_timeout', CAST($7 AS text), true) AS bound) AS c
+WHERE bound IS NOT NULL`, // for this statement, without another round trip
+		"{lease}", "c.at + CAST(CAST($4 AS text) AS interval)",
+		"{text}", "coalesce(to_char(",
+		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
+	)
 }

@@ -13,6 +13,7 @@ const (
 	defaultLease = 5 * time.Minute
 	leastLease   = time.Second
 	mostLease    = 24 * time.Hour
+	mostPatience = 10 * time.Second
 )
 
 // An Option configures a [Guard], see [New]. If an option is repeated, the last
@@ -21,10 +22,11 @@ type Option func(*config) error
 
 // config is the configuration that the options set.
 type config struct {
-	dialect Dialect
-	table   string
-	lease   time.Duration
-	repeats bool
+	dialect   Dialect
+	table     string
+	lease     time.Duration
+	repeats   bool
+	merchants bool
 }
 
 // WithDialect sets the dialect of the database. It is needed only if [New] does
@@ -66,10 +68,11 @@ func checkTable(name string) string {
 // unknown: from 1 second to 24 hours, truncated to milliseconds. The default is 5
 // minutes.
 //
-// The lease must be longer than a CreateInvoice can take, which is MaxAttempts
-// times the sum of InvoiceTimeout and MaxDelay of [gateway.RetryPolicy]: a little
-// over 3 minutes with the client's defaults. With a shorter lease,
-// [Guard.Pending] lists orders that are still being sent.
+// The lease must be longer than a CreateInvoice can take: what [Guard.Begin] may
+// take, a quarter of the lease and 10 seconds at most, and MaxAttempts times the sum
+// of InvoiceTimeout and MaxDelay of [gateway.RetryPolicy], a little over 3 minutes with
+// the client's defaults. With a shorter lease, [Guard.Pending] lists orders that are
+// still being sent.
 func WithLease(d time.Duration) Option {
 	return func(cfg *config) error {
 		if d < leastLease || d > mostLease {
@@ -81,7 +84,7 @@ func WithLease(d time.Duration) Option {
 }
 
 // WithRepeats permits another invoice for an order for which one was created, one
-// at a time, as the client's default guard does. Without it such an order is
+// at a time, as Repeats of [gateway.MemoryGuardOptions] does. Without it such an order is
 // refused with [ErrOrderCreated]: of two processes that race for an order, the
 // second may call Begin when the first has already succeeded.
 func WithRepeats() Option {
@@ -90,6 +93,25 @@ func WithRepeats() Option {
 		return nil
 	}
 }
+
+// WithMerchants tells the orders of several merchants apart: an order is identified
+// by [gateway.MerchantFromContext] and the orderId. Without it every order is that of
+// one merchant, and a call that names another, with [gateway.WithMerchant] or the key
+// of [gateway.WithAPIKey], is refused with a [*gateway.ArgumentError].
+//
+// The calls with a client's own key name no merchant. Several clients with different
+// keys may therefore share a table only if their calls have [gateway.WithMerchant].
+// Every process that serves several merchants needs the option; those without it
+// may use the same table.
+func WithMerchants() Option {
+	return func(cfg *config) error {
+		cfg.merchants = true
+		return nil
+	}
+}
+
+// patience is how long a Begin may take. What is left of the lease is for the call.
+func (c config) patience() time.Duration { return min(c.lease/4, mostPatience) }
 
 // interval formats a duration in a form that both databases parse.
 func interval(d time.Duration) string {

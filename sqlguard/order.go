@@ -26,6 +26,7 @@ const (
 // database, in UTC, and zero if the event has not happened.
 type Order struct {
 	ID       string
+	Merchant string // empty for the one that the client is for; see [WithMerchants]
 	State    State
 	Attempts int             // how often Begin has admitted it; an upper bound of the invoices that exist
 	Begun    time.Time       // when Begin last admitted it
@@ -51,22 +52,37 @@ const (
 	doesNotExist = "does not exist"
 )
 
-// Order returns the record of an order. An order that was never begun is free,
-// with no attempts.
+// Order returns the record of an order of the merchant that the client is for. With
+// the context of a call, as in a guard around this one, it is that of the call's
+// merchant. An order that was never begun is free, with no attempts.
 func (g *Guard) Order(ctx context.Context, orderID string) (Order, error) {
-	orders, err := g.read(ctx, g.stmts.order, orderID)
+	k, err := g.keyOf(ctx, orderID)
 	if err != nil {
-		return Order{}, orderError(orderID, err)
+		return Order{}, err
+	}
+	return g.order(ctx, k)
+}
+
+// OrderOf is like [Guard.Order] for an order of the merchant with that name, as
+// [gateway.WithMerchant] sets it and [Guard.Pending] returns it.
+func (g *Guard) OrderOf(ctx context.Context, merchant, orderID string) (Order, error) {
+	return g.order(ctx, key{merchant, orderID})
+}
+
+func (g *Guard) order(ctx context.Context, k key) (Order, error) {
+	orders, err := g.read(ctx, g.stmts.order, k.merchant, k.order)
+	if err != nil {
+		return Order{}, k.error(err)
 	}
 	if len(orders) == 0 {
-		return Order{ID: orderID, State: StateFree}, nil
+		return Order{ID: k.order, Merchant: k.merchant, State: StateFree}, nil
 	}
 	return orders[0], nil
 }
 
 // Pending returns the orders that a person must look up at the service: all that
-// are unknown, including those of crashed processes whose lease has expired. The
-// order that has been unknown longest comes first.
+// are unknown, of every merchant, including those of crashed processes whose lease
+// has expired. The order that has been unknown longest comes first.
 func (g *Guard) Pending(ctx context.Context) ([]Order, error) {
 	orders, err := g.read(ctx, g.stmts.pending)
 	if err != nil {
@@ -92,19 +108,20 @@ func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 	if r.Exists {
 		finding = exists
 	}
-	resolved, err := g.queryText(ctx, g.stmts.resolve, o.ID, o.Attempts, finding, r.By, r.Note)
+	k := key{o.Merchant, o.ID}
+	resolved, err := g.queryText(ctx, g.stmts.resolve, k.merchant, k.order, o.Attempts, finding, r.By, r.Note)
 	if err == nil && resolved == "" {
-		err = g.unresolved(ctx, o)
+		err = g.unresolved(ctx, k)
 	}
 	if err != nil {
-		return orderError(o.ID, err)
+		return k.error(err)
 	}
 	return nil
 }
 
 // unresolved returns why an order could not be resolved.
-func (g *Guard) unresolved(ctx context.Context, o Order) error {
-	now, err := g.Order(ctx, o.ID)
+func (g *Guard) unresolved(ctx context.Context, k key) error {
+	now, err := g.order(ctx, k)
 	switch {
 	case err != nil:
 		return errors.Join(ErrNotUnknown, err)
@@ -135,7 +152,7 @@ func (g *Guard) read(ctx context.Context, query string, args ...any) (orders []O
 // scan reads the columns that the dialect's statements select.
 func scan(rows *sql.Rows) (o Order, err error) {
 	var outcome, finding string
-	err = rows.Scan(&o.ID, &o.State, &o.Attempts, stamp{&o.Begun}, stamp{&o.Ended}, &outcome,
+	err = rows.Scan(&o.Merchant, &o.ID, &o.State, &o.Attempts, stamp{&o.Begun}, stamp{&o.Ended}, &outcome,
 		stamp{&o.Since}, stamp{&o.Created}, stamp{&o.Resolved}, &finding, &o.Resolution.By, &o.Resolution.Note)
 	for _, known := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected} {
 		if outcome == known.String() {

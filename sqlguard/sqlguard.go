@@ -1,7 +1,7 @@
 // Package sqlguard implements [gateway.OrderGuard] in a database, so that the
 // processes of a merchant never send two invoices for one order, and no order is
 // lost in a crash or a restart. The default guard of the client is in memory: it
-// is limited to one process and does not survive it.
+// is limited to one client and does not survive it.
 //
 //	guard, err := sqlguard.New(db) // a *sql.DB for PostgreSQL or SQLite
 //	...
@@ -30,6 +30,10 @@
 // unknown from then on. It never becomes free by itself. Leases are measured by
 // the clock of the database, so that the clocks of the processes need not agree.
 //
+// A lease that may be over is not granted: a Begin that takes longer than a quarter of
+// its lease or 10 seconds, by the clock of its process, fails and withdraws what it
+// recorded. Nothing is sent then.
+//
 // Each Begin has a random token, which End presents. A process that is slower
 // than its lease therefore cannot end what another process has begun since. Its
 // report is not lost either: a late success makes the order created, and a late
@@ -48,6 +52,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
@@ -59,10 +64,10 @@ import (
 // Errors that the methods of [Guard] match, besides [gateway.ErrOrderInFlight]
 // and [gateway.ErrOrderOutcomeUnknown].
 var (
-	// ErrOrderCreated matches the error of [Guard.Begin] for an order for which
-	// an invoice was created, in this or another process. The error of the
-	// client's CreateInvoice matches it too. [WithRepeats] disables it.
-	ErrOrderCreated = errors.New("sqlguard: an invoice for this order was already created")
+	// ErrOrderCreated is [gateway.ErrOrderCreated]: it matches the error of
+	// [Guard.Begin] for an order for which an invoice was created, in this or
+	// another process. [WithRepeats] disables it.
+	ErrOrderCreated = gateway.ErrOrderCreated
 
 	// ErrNotHeld matches the error of [Guard.End] for an order that this guard
 	// does not hold: it never began it, or its lease expired and the order has
@@ -86,12 +91,14 @@ var _ gateway.OrderGuard = (*Guard)(nil)
 // [gateway.WithOrderGuard]. The zero Guard is not usable. A Guard is safe for
 // concurrent use, and any number of guards may share one table.
 type Guard struct {
-	db    *sql.DB
-	cfg   config
-	stmts statements
+	db       *sql.DB
+	cfg      config
+	stmts    statements
+	patience time.Duration    // how long a Begin may take
+	now      func() time.Time // the clock of this process
 
 	mu     sync.Mutex
-	tokens map[string]string // the token of each order between Begin and End in this process
+	tokens map[key]string // the token of each order between Begin and End in this process
 }
 
 // New returns a guard that uses db, a handle for PostgreSQL or SQLite. The dialect
@@ -120,10 +127,12 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 			db.Driver(), pgxPackage, sqlitePackage))
 	}
 	return &Guard{
-		db:     db,
-		cfg:    cfg,
-		stmts:  cfg.dialect.statements(cfg.table),
-		tokens: map[string]string{},
+		db:       db,
+		cfg:      cfg,
+		stmts:    cfg.dialect.statements(cfg.table),
+		patience: cfg.patience(),
+		now:      time.Now,
+		tokens:   map[key]string{},
 	}, nil
 }
 
@@ -131,41 +140,119 @@ func badArgument(name, reason string) error {
 	return &gateway.ArgumentError{Op: "sqlguard", Name: name, Reason: reason}
 }
 
-// undoTimeout bounds how long a failed Begin tries to undo what it recorded.
-const undoTimeout = time.Second
+// A key identifies an order.
+type key struct{ merchant, order string }
+
+// keyOf returns the key of the order that a call is about.
+func (g *Guard) keyOf(ctx context.Context, orderID string) (key, error) {
+	merchant, named := gateway.MerchantFromContext(ctx)
+	if named && !g.cfg.merchants {
+		return key{}, badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant or WithAPIKey")
+	}
+	return key{merchant, orderID}, nil
+}
+
+func (k key) error(err error) error {
+	if k.merchant != "" {
+		return fmt.Errorf("sqlguard: order %q of merchant %q: %w", k.order, k.merchant, err)
+	}
+	return fmt.Errorf("sqlguard: order %q: %w", k.order, err)
+}
 
 // Begin acquires the order for a lease. Its error matches
 // [gateway.ErrOrderInFlight] while another invoice for the order is being sent,
 // [gateway.ErrOrderOutcomeUnknown] after an unknown outcome or a crash unless
-// resubmit is set, and [ErrOrderCreated] after a success.
+// resubmit is set, and [ErrOrderCreated] after a success. It is a
+// [*gateway.ArgumentError] for a call that names a merchant without [WithMerchants].
 //
-// Any other error means that the database failed, and the invoice must not be
-// sent. Begin then tries for up to a second to undo what the database may have
-// recorded nonetheless. If that fails too, the order is unknown after its lease.
+// Any other error means that the database failed, or took longer than a quarter of
+// the lease or 10 seconds, and the invoice must not be sent. Begin then tries for up
+// to a second to withdraw what the database may have recorded nonetheless. If that
+// fails too, the order is unknown after its lease.
 func (g *Guard) Begin(ctx context.Context, orderID string, resubmit bool) error {
+	k, err := g.keyOf(ctx, orderID)
+	if err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
-		return orderError(orderID, err)
+		return k.error(err)
 	}
 	token := rand.Text()
-	if !g.acquire(orderID, token) {
-		return orderError(orderID, gateway.ErrOrderInFlight)
+	if !g.acquire(k, token) {
+		return k.error(gateway.ErrOrderInFlight)
 	}
-	refusal, err := g.begin(ctx, orderID, token, resubmit)
-	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		defer cancel()
-		_, _ = g.queryText(ctx, g.stmts.end, orderID, token, gateway.OutcomeNotSent.String())
-		refusal = err
+	begun := false // stays so when the driver panics
+	defer func() {
+		if !begun {
+			g.release(k)
+		}
+	}()
+	if err := g.begin(ctx, k, token, resubmit); err != nil {
+		return k.error(err)
 	}
-	if refusal == nil {
-		return nil
-	}
-	g.release(orderID)
-	return orderError(orderID, refusal)
+	begun = true
+	return nil
 }
 
-// begin returns why the order was refused, or the error of the database.
-func (g *Guard) begin(ctx context.Context, orderID, token string, resubmit bool) (refusal, err error) {
+// begin returns why the order was refused, or the error of the database. What
+// the database may have recorded without a verdict in time is withdrawn.
+func (g *Guard) begin(ctx context.Context, k key, token string, resubmit bool) error {
+	decided := false // stays so when the driver panics
+	defer func() {
+		if !decided {
+			g.withdraw(ctx, k, token)
+		}
+	}()
+	bounded, cancel := context.WithTimeout(ctx, g.patience)
+	defer cancel()
+	start := g.now()
+	verdict, err := g.queryText(bounded, g.stmts.begin, g.beginArgs(k, token, resubmit)...)
+	took := elapsed(start, g.now())
+	refusal, known := refusals(verdict)
+	switch {
+	case took >= g.patience && (err != nil || refusal == nil):
+		return lateError(took, g.cfg.lease, err)
+	case err != nil:
+		return err
+	case !known:
+		return fmt.Errorf("the database returned %q", verdict)
+	}
+	decided = true
+	return refusal
+}
+
+// elapsed is the time by the clock that advanced more: one stands still while the
+// machine is suspended, and the other can be set back.
+func elapsed(start, end time.Time) time.Duration {
+	return max(end.Sub(start), end.Round(0).Sub(start.Round(0)))
+}
+
+func lateError(took, lease time.Duration, cause error) error {
+	err := fmt.Errorf("the database took %v, and the lease of %v may be over", took.Round(time.Millisecond), lease)
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// refusals returns the refusal by a verdict of the statement begin, nil if it has
+// stored the token.
+func refusals(verdict string) (refusal error, known bool) {
+	switch verdict {
+	case begun:
+		return nil, true
+	case string(StateInFlight):
+		return gateway.ErrOrderInFlight, true
+	case string(StateUnknown):
+		return gateway.ErrOrderOutcomeUnknown, true
+	case string(StateCreated):
+		return ErrOrderCreated, true
+	default:
+		return nil, false
+	}
+}
+
+func (g *Guard) beginArgs(k key, token string, resubmit bool) []any {
 	resubmitted, repeated := StateFree, StateFree
 	if resubmit {
 		resubmitted = StateUnknown
@@ -173,23 +260,23 @@ func (g *Guard) begin(ctx context.Context, orderID, token string, resubmit bool)
 	if g.cfg.repeats {
 		repeated = StateCreated
 	}
-	verdict, err := g.queryText(ctx, g.stmts.begin,
-		orderID, token, interval(g.cfg.lease), string(resubmitted), string(repeated))
-	if err != nil {
-		return nil, err
+	args := []any{k.merchant, k.order, token, interval(g.cfg.lease), string(resubmitted), string(repeated)}
+	if g.cfg.dialect == PostgreSQL {
+		// Half: then the database itself ends the wait, before the context
+		// ends the connection.
+		args = append(args, fmt.Sprintf("%dms", (g.patience/2).Milliseconds()))
 	}
-	switch verdict {
-	case begun:
-		return nil, nil
-	case string(StateInFlight):
-		return gateway.ErrOrderInFlight, nil
-	case string(StateUnknown):
-		return gateway.ErrOrderOutcomeUnknown, nil
-	case string(StateCreated):
-		return ErrOrderCreated, nil
-	default:
-		return nil, fmt.Errorf("the database returned %q", verdict)
-	}
+	return args
+}
+
+// withdrawTimeout bounds how long a failed Begin tries to withdraw what it recorded.
+const withdrawTimeout = time.Second
+
+// withdraw frees an order that a failed Begin may have recorded.
+func (g *Guard) withdraw(ctx context.Context, k key, token string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	_, _ = g.queryText(ctx, g.stmts.end, k.merchant, k.order, token, gateway.OutcomeNotSent.String())
 }
 
 // End records the outcome of the invoice that Begin admitted. After a success
@@ -207,44 +294,98 @@ func (g *Guard) End(ctx context.Context, orderID string, outcome gateway.Outcome
 	default:
 		outcome = gateway.OutcomeUnknown
 	}
-	ended, err := g.queryText(ctx, g.stmts.end, orderID, g.release(orderID), outcome.String())
+	k, err := g.keyOf(ctx, orderID)
+	if err != nil {
+		return err
+	}
+	ended, err := g.queryText(ctx, g.stmts.end, k.merchant, k.order, g.release(k), outcome.String())
 	if err == nil && ended == "" {
 		err = ErrNotHeld
 	}
 	if err != nil {
-		return orderError(orderID, err)
+		return k.error(err)
 	}
 	return nil
 }
 
 // acquire stores the token of an order. It returns false if there is one: the
 // order is then in flight in this process, even if its lease has expired.
-func (g *Guard) acquire(orderID, token string) bool {
+func (g *Guard) acquire(k key, token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, taken := g.tokens[orderID]; taken {
+	if _, taken := g.tokens[k]; taken {
 		return false
 	}
-	g.tokens[orderID] = token
+	g.tokens[k] = token
 	return true
 }
 
 // release deletes the token of an order and returns it, "" if there is none.
-func (g *Guard) release(orderID string) (token string) {
+func (g *Guard) release(k key) (token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	token = g.tokens[orderID]
-	delete(g.tokens, orderID)
+	token = g.tokens[k]
+	delete(g.tokens, k)
 	return token
 }
 
 // queryText runs a statement that changes at most one row and returns one text,
-// or "" if it changed none. It reads to the end of the result, because a database
-// may report only there that it could not commit.
-func (g *Guard) queryText(ctx context.Context, query string, args ...any) (text string, err error) {
-	rows, err := g.db.QueryContext(ctx, query, args...)
+// or "" if it changed none.
+func (g *Guard) queryText(ctx context.Context, query string, args ...any) (string, error) {
+	deadline, bounded := ctx.Deadline()
+	if g.cfg.dialect != SQLite || !bounded {
+		return readText(g.db.QueryContext(ctx, query, args...))
+	}
+	return g.queryBefore(ctx, deadline, query, args...)
+}
+
+// queryBefore is queryText for SQLite, whose wait for another writer does not end with
+// the context: it shortens the busy_timeout of the connection for one statement. If
+// the driver panics, the connection is lost, as it is with [sql.DB.QueryContext]: to
+// close it would wait for ever.
+func (g *Guard) queryBefore(ctx context.Context, deadline time.Time, query string, args ...any) (string, error) {
+	conn, err := g.db.Conn(ctx)
 	if err != nil {
 		return "", err
+	}
+	restore, err := shortenBusyTimeout(ctx, conn, deadline)
+	if err != nil {
+		return "", errors.Join(err, conn.Close())
+	}
+	text, err := readText(conn.QueryContext(ctx, query, args...))
+	restore()
+	_ = conn.Close() // returns it to the handle
+	return text, err
+}
+
+// shortenBusyTimeout makes the wait of a connection end at a deadline. If what was
+// before cannot be restored, the connection is not used again.
+func shortenBusyTimeout(ctx context.Context, conn *sql.Conn, deadline time.Time) (restore func(), err error) {
+	var timeout int64
+	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
+		return nil, err
+	}
+	left := max(0, time.Until(deadline).Milliseconds())
+	if left >= timeout {
+		return func() {}, nil
+	}
+	return func() {
+		if setBusyTimeout(context.WithoutCancel(ctx), conn, timeout) != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}, setBusyTimeout(ctx, conn, left)
+}
+
+func setBusyTimeout(ctx context.Context, conn *sql.Conn, milliseconds int64) error {
+	_, err := readText(conn.QueryContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", milliseconds)))
+	return err
+}
+
+// readText reads to the end of the result, because a database may report only there
+// that it could not commit.
+func readText(rows *sql.Rows, failure error) (text string, err error) {
+	if failure != nil {
+		return "", failure
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
@@ -253,8 +394,4 @@ func (g *Guard) queryText(ctx context.Context, query string, args ...any) (text 
 		}
 	}
 	return text, rows.Err()
-}
-
-func orderError(orderID string, err error) error {
-	return fmt.Errorf("sqlguard: order %q: %w", orderID, err)
 }

@@ -576,7 +576,7 @@ func TestGuard_Begin_all_responses_lost(t *testing.T) {
 // database/sql sends a statement again after a broken connection. That is one
 // attempt.
 func TestGuard_Begin_sent_again(t *testing.T) {
-	g, connector := lossyGuard(t)
+	g, connector := lossyGuardOf(t, newPostgres(t))
 	connector.lose(driver.ErrBadConn)
 	if err := g.Begin(t.Context(), order, false); err != nil {
 		t.Fatal(err)
@@ -621,12 +621,20 @@ func TestGuard_client(t *testing.T) {
 	}
 	for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
 		_, err := client.CreateInvoice(t.Context(), request, opts...)
-		if !errors.Is(err, ErrOrderCreated) || gateway.OutcomeOf(err) != gateway.OutcomeNotSent || gateway.SafeToRetry(err) {
+		if !errors.Is(err, gateway.ErrOrderCreated) || gateway.OutcomeOf(err) != gateway.OutcomeNotSent || gateway.SafeToRetry(err) {
 			t.Error(err)
 		}
 	}
 	if n := len(gw.InvoicesFor(order)); n != 1 {
 		t.Errorf("%d invoices", n)
+	}
+}
+
+// A shop that matches the error of the client matches that of this package too, and
+// the other way.
+func TestErrOrderCreated(t *testing.T) {
+	if ErrOrderCreated != gateway.ErrOrderCreated {
+		t.Errorf("%v is another value than %v", ErrOrderCreated, gateway.ErrOrderCreated)
 	}
 }
 
@@ -693,14 +701,18 @@ func TestGuard_Resolve_without_name(t *testing.T) {
 
 // lossyGuard returns a guard over connections that lose statements and responses
 // on demand.
-func lossyGuard(t *testing.T) (*Guard, *lossyConnector) {
+func lossyGuard(t *testing.T, opts ...Option) (*Guard, *lossyConnector) {
 	t.Helper()
-	w := newSQLite(t)
+	return lossyGuardOf(t, newSQLite(t), opts...)
+}
+
+func lossyGuardOf(t *testing.T, w testDB, opts ...Option) (*Guard, *lossyConnector) {
+	t.Helper()
 	w.guard(t) // creates the table
 	connector := &lossyConnector{driver: w.open(t).Driver(), dsn: w.dsn}
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
-	g, err := New(db, WithDialect(SQLite))
+	g, err := New(db, append([]Option{WithDialect(w.dialect), WithTable(w.table)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -712,9 +724,11 @@ type lossyConnector struct {
 	dsn    string
 
 	mu       sync.Mutex
-	lost     error // returned in place of the next response
-	refusal  error // returned in place of executing a statement
-	refuseIn int   // the number of that statement from now
+	lost     error             // returned in place of the next response
+	refusal  error             // returned in place of executing a statement
+	refuseIn int               // the number of that statement from now
+	before   func()            // called once, before the next statement
+	after    func(driver.Rows) // called once, with the rows of the next statement
 }
 
 func (c *lossyConnector) lose(err error) { c.lost = err }
@@ -736,15 +750,27 @@ type lossyConn struct {
 }
 
 func (c lossyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if strings.HasPrefix(query, "PRAGMA") {
+		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+	}
 	l := c.connector
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.refuseIn--; l.refuseIn == 0 {
 		return nil, l.refusal
 	}
+	if before := l.before; before != nil {
+		l.before = nil
+		before()
+	}
 	rows, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
-	if err != nil || l.lost == nil {
+	if err != nil || l.lost == nil && l.after == nil {
 		return rows, err
+	}
+	if after := l.after; after != nil {
+		l.after = nil
+		after(rows)
+		return rows, nil
 	}
 	for err == nil {
 		err = rows.Next(make([]driver.Value, len(rows.Columns())))
