@@ -23,6 +23,7 @@ import (
 var server struct {
 	sync.Mutex
 	dsn  string
+	data string // its directory
 	err  error
 	stop func()
 }
@@ -37,7 +38,7 @@ func postgresDSN(t *testing.T) string {
 	server.Lock()
 	defer server.Unlock()
 	if server.dsn == "" && server.err == nil {
-		server.dsn, server.stop, server.err = startPostgres()
+		server.dsn, server.data, server.stop, server.err = startPostgres()
 	}
 	if server.err != nil {
 		t.Fatalf("no PostgreSQL server: %v\napt-get install postgresql, or set SQLGUARD_POSTGRES to the DSN of one", server.err)
@@ -55,25 +56,25 @@ func stopPostgres() {
 
 // startPostgres creates a cluster in a new directory and starts its server, which
 // listens on a loopback port and stops with this process.
-func startPostgres() (dsn string, stop func(), err error) {
+func startPostgres() (dsn, data string, stop func(), err error) {
 	bin, err := postgresBinaries()
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	dir, err := os.MkdirTemp("", "sqlguard-postgres-")
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	remove := func() { _ = os.RemoveAll(dir) }
 	account, err := postgresAccount(dir)
 	if err != nil {
-		return "", remove, err
+		return "", "", remove, err
 	}
-	data := filepath.Join(dir, "data")
+	data = filepath.Join(dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = dir, account
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return "", remove, fmt.Errorf("initdb: %w\n%s", err, out)
+		return "", "", remove, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	for range 5 { // another process may take the port
 		var port string
@@ -83,10 +84,55 @@ func startPostgres() (dsn string, stop func(), err error) {
 		}
 		if halt, err = runPostgres(filepath.Join(bin, "postgres"), data, port, account); err == nil {
 			dsn = "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
-			return dsn, func() { halt(); remove() }, nil
+			return dsn, data, func() { halt(); remove() }, nil
 		}
 	}
-	return "", remove, err
+	return "", "", remove, err
+}
+
+// suspendPostgres stops the processes of the server that the tests have started, as a
+// machine that stalls does. It returns false if the tests did not start it.
+func suspendPostgres() (resume func(), ok bool, err error) {
+	server.Lock()
+	defer server.Unlock()
+	if server.data == "" {
+		return nil, false, nil
+	}
+	text, err := os.ReadFile(filepath.Join(server.data, "postmaster.pid"))
+	if err != nil {
+		return nil, true, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	postmaster, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return nil, true, err
+	}
+	// It starts no others once it is stopped itself.
+	err = syscall.Kill(postmaster, syscall.SIGSTOP)
+	processes := append(childrenOf(postmaster), postmaster)
+	for _, pid := range processes {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	return func() {
+		for _, pid := range processes {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}, true, err
+}
+
+// childrenOf returns the processes that a process has started.
+func childrenOf(parent int) (children []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range paths {
+		text, _ := os.ReadFile(path) // "pid (name) state ppid …"
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			children = append(children, pid)
+		}
+	}
+	return children
 }
 
 // postgresBinaries finds the newest server that Debian's packages have

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -25,15 +26,27 @@ type job struct {
 	Name               string
 	Seed               uint64
 	Orders             int
+
+	// Of a race in which the database stalls, the lease; otherwise 0.
+	Lease   time.Duration
+	Grant   string // which leases Begin grants
+	Timeout time.Duration
 }
+
+// What Begin grants in a race.
+const (
+	grantSafe  = ""        // what the guard grants
+	grantStale = "stale"   // without the clock of the process, leases from the arrival of the statement, as a control
+	grantAll   = "without" // no guard, as a control
+)
 
 // work is the main function of a process of the race: it goes through all orders
 // twice and prints how often it had each result.
 func work(text string) int {
 	var j job
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
 	results, err := map[string]int{}, json.Unmarshal([]byte(text), &j)
+	ctx, cancel := context.WithTimeout(context.Background(), j.Timeout)
+	defer cancel()
 	if err == nil {
 		err = j.run(ctx, results)
 	}
@@ -54,14 +67,7 @@ func (j job) run(ctx context.Context, results map[string]int) error {
 	}
 	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(2)
-	guard, err := New(db, WithTable(j.Table))
-	if err != nil {
-		return err
-	}
-	if err := guard.CreateTable(ctx); err != nil {
-		return err
-	}
-	client, err := gateway.New(j.URL, "a-key-for-tests", gateway.WithUserAgent(j.Name), gateway.WithOrderGuard(reportingGuard{guard, j}))
+	client, err := j.client(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -74,14 +80,43 @@ func (j job) run(ctx context.Context, results map[string]int) error {
 			}
 			_, err := client.CreateInvoice(ctx, request(n))
 			word, done := classify(err)
+			if word == failed && j.Lease > 0 && gateway.OutcomeOf(err) == gateway.OutcomeNotSent {
+				word = "not begun" // the database stalls
+			}
 			results[word]++
 			finished[n] = done
-			if word == "failed" {
+			if word == failed {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// client returns the client of the process, with its guard.
+func (j job) client(ctx context.Context, db *sql.DB) (*gateway.Client, error) {
+	opts := []Option{WithTable(j.Table)}
+	retry := gateway.RetryPolicy{MaxAttempts: 3}
+	if j.Lease > 0 {
+		opts = append(opts, WithLease(j.Lease))
+		retry = gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: j.Lease / 4}
+	}
+	guard, err := New(db, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := guard.CreateTable(ctx); err != nil {
+		return nil, err
+	}
+	order := gateway.WithOrderGuard(reportingGuard{guard, j})
+	switch j.Grant {
+	case grantStale:
+		guard.patience = time.Hour
+		guard.stmts.begin = strings.ReplaceAll(guard.stmts.begin, "clock_timestamp()", "now()")
+	case grantAll:
+		order = gateway.WithOrderGuard(nil)
+	}
+	return gateway.New(j.URL, "a-key-for-tests", gateway.WithUserAgent(j.Name), gateway.WithRetry(retry), order)
 }
 
 func orderName(n int) string { return fmt.Sprintf("order-%03d", n) }
@@ -107,7 +142,7 @@ func classify(err error) (word string, done bool) {
 	case gateway.OutcomeOf(err) == gateway.OutcomeRejected:
 		return "rejected", false
 	default:
-		return "failed", false
+		return failed, false
 	}
 }
 
@@ -119,6 +154,7 @@ const (
 	committed = "committed" // and has created the invoice
 	ending    = "ending"    // before End
 	ended     = "ended"     // after it
+	failed    = "failed"    // instead of taken: the database failed
 )
 
 // A reportingGuard reports the progress of the process to the gateway and waits
@@ -131,8 +167,12 @@ type reportingGuard struct {
 func (w reportingGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
 	w.report(ctx, beginning)
 	err := w.Guard.Begin(ctx, orderID, resubmit)
-	if err == nil {
+	switch {
+	case err == nil:
 		w.report(ctx, taken)
+	case errors.Is(err, gateway.ErrOrderInFlight), errors.Is(err, gateway.ErrOrderCreated), errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+	default:
+		w.report(ctx, failed)
 	}
 	return err
 }
@@ -145,7 +185,8 @@ func (w reportingGuard) End(ctx context.Context, orderID string, outcome gateway
 }
 
 func (w reportingGuard) report(ctx context.Context, point string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL+"/progress/"+point, nil)
+	// Not by the end of the context, which is not what the process reports.
+	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, w.URL+"/progress/"+point, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,255 @@
+package sqlguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+const (
+	stalledLease = 6 * time.Second
+	stallTime    = stalledLease + time.Second
+	stallPause   = time.Second     // of a process that began an order as a stall ended
+	stallSoon    = 2 * time.Second // how long after the stall that is
+	stallEvery   = 50              // calls of Begin
+	stallCalls   = racers / 2      // calls of Begin during a stall, at least
+)
+
+// A stall keeps the database from responding. end lets it go on.
+type stall func(t *testing.T, w testDB) (end func())
+
+func lockTable(t *testing.T, w testDB) func() {
+	if w.dialect == SQLite {
+		return lockWith(t, w.open(t), `UPDATE `+w.table+` SET note = note`)
+	}
+	return lockWith(t, w.open(t), `LOCK TABLE `+w.table+` IN EXCLUSIVE MODE`)
+}
+
+func lockRows(t *testing.T, w testDB) func() {
+	return lockWith(t, w.open(t), `UPDATE `+w.table+` SET note = note`)
+}
+
+func suspend(t *testing.T, w testDB) func() {
+	resume, ours, err := suspendPostgres()
+	if err != nil {
+		t.Error(err)
+	}
+	if !ours {
+		t.Log("the server is not of these tests: its table is locked instead")
+		return lockTable(t, w)
+	}
+	t.Cleanup(resume)
+	return resume
+}
+
+// TestGuard_race_stalled is the race with a database that stalls for longer than the
+// lease, and a merchant who looks up what is unknown while the race goes on, and sends
+// what does not exist. SQLGUARD_ROUNDS repeats it.
+func TestGuard_race_stalled(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv("SQLGUARD_ROUNDS"))
+	for round := range max(1, rounds) {
+		t.Run(fmt.Sprintf("PostgreSQL/%d", round), func(t *testing.T) {
+			raceStalled(t, newPostgres(t), round, suspend, lockTable, lockRows)
+		})
+		t.Run(fmt.Sprintf("SQLite/%d", round), func(t *testing.T) {
+			raceStalled(t, newSQLite(t), round, lockTable)
+		})
+	}
+}
+
+func raceStalled(t *testing.T, w testDB, round int, stalls ...stall) {
+	r := newStalledRace(t, w, grantSafe, stalls...)
+	r.seed = uint64(round) * racers
+	r.run()
+	if t.Failed() {
+		return
+	}
+	r.logRace()
+	t.Logf("Begin failed %d times", r.counts[failed])
+	if r.counts[failed] == 0 {
+		t.Error("no Begin failed while the database stalled")
+	}
+	g := w.guard(t)
+	r.checkPending(g)
+	r.finish(g)
+}
+
+// The controls show that the race notices: with leases that are over when they are
+// granted, and without a guard, orders are created twice.
+func TestGuard_race_stalled_controls(t *testing.T) {
+	t.Run("leases from the arrival of the statement", func(t *testing.T) {
+		r := newStalledRace(t, newPostgres(t), grantStale, lockTable)
+		r.every = 1
+		r.run()
+		r.wantDoubled()
+	})
+	t.Run("no guard", func(t *testing.T) {
+		r := newRace(t, newSQLite(t))
+		r.job.Grant, r.job.Orders = grantAll, 10
+		r.run()
+		r.wantDoubled()
+	})
+}
+
+func (r *race) wantDoubled() {
+	r.t.Helper()
+	doubled := 0
+	for _, n := range r.commits {
+		if n > 1 {
+			doubled++
+		}
+	}
+	r.t.Logf("%d of %d orders were created more than once", doubled, len(r.commits))
+	if doubled == 0 {
+		r.t.Error("the race did not notice")
+	}
+}
+
+// A stalledRace is a race with a database that stalls.
+type stalledRace struct {
+	*race
+	w      testDB
+	stalls []stall
+	due    chan struct{} // the next stall
+	parked chan struct{} // one for each process that is held before Begin
+	held   chan struct{} // closed to let them go on; nil if none is held
+	ended  time.Time     // the last stall
+	every  int           // which of the unknown orders the merchant looks up
+}
+
+func newStalledRace(t *testing.T, w testDB, grant string, stalls ...stall) *stalledRace {
+	r := &stalledRace{race: newRace(t, w), w: w, stalls: stalls, every: 2, due: make(chan struct{}, 1), parked: make(chan struct{})}
+	r.job.Lease, r.job.Grant, r.job.Timeout = stalledLease, grant, 10*time.Minute
+	r.reached = r.atPoint
+	return r
+}
+
+// atPoint holds the processes before Begin until the database stalls. Those that began
+// an order as it went on pause, for less than their lease permits.
+func (r *stalledRace) atPoint(point string, n int) {
+	switch {
+	case point == beginning:
+		if n%stallEvery == 0 {
+			select {
+			case r.due <- struct{}{}:
+			default:
+			}
+		}
+		r.park()
+	case point == taken && r.justEnded():
+		time.Sleep(stallPause)
+	}
+}
+
+func (r *stalledRace) park() {
+	r.mu.Lock()
+	held := r.held
+	r.mu.Unlock()
+	if held != nil {
+		select {
+		case r.parked <- struct{}{}:
+		case <-held:
+		}
+		<-held
+	}
+}
+
+func (r *stalledRace) justEnded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.ended) < stallSoon
+}
+
+func (r *stalledRace) run() {
+	ctx, stop := context.WithCancel(r.t.Context())
+	var others sync.WaitGroup
+	others.Go(func() { r.stall(ctx) })
+	others.Go(func() { r.merchant(ctx) })
+	r.race.run()
+	stop()
+	others.Wait()
+}
+
+// stall lets the database stall, one stall after the other, with calls of Begin that
+// wait for it.
+func (r *stalledRace) stall(ctx context.Context) {
+	for i, begin := range r.stalls {
+		held := make(chan struct{})
+		select {
+		case <-r.due:
+		case <-ctx.Done():
+		}
+		r.set(func() { r.held = held })
+		for range stallCalls {
+			select {
+			case <-r.parked:
+			case <-ctx.Done():
+				close(held)
+				r.t.Errorf("the race was over before stall %d", i)
+				return
+			}
+		}
+		end := begin(r.t, r.w)
+		r.set(func() { r.held = nil })
+		close(held)
+		time.Sleep(stallTime)
+		r.set(func() { r.ended = time.Now() })
+		end()
+	}
+}
+
+func (r *race) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// merchant looks up orders that are unknown, and sends them if they do not exist. The
+// others remain unknown.
+func (r *stalledRace) merchant(ctx context.Context) {
+	g := r.w.guard(r.t, WithLease(stalledLease))
+	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"))
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		}
+		pending, _ := g.Pending(ctx) // fails while the database stalls
+		for _, o := range pending {
+			var n int
+			if _, err := fmt.Sscanf(o.ID, "order-%d", &n); err == nil && n%r.every == 0 {
+				r.resolve(ctx, g, client, o, n)
+			}
+		}
+	}
+}
+
+func (r *stalledRace) resolve(ctx context.Context, g *Guard, client *gateway.Client, o Order, n int) {
+	found := Resolution{Exists: r.exists(o.ID), By: "the merchant"}
+	if err := g.Resolve(ctx, o, found); err != nil || found.Exists {
+		return
+	}
+	_, err := client.CreateInvoice(ctx, request(n))
+	if word, _ := classify(err); word == "failed" && !errors.Is(err, gateway.ErrNotSent) {
+		r.t.Error(err)
+	}
+}
+
+func (r *race) exists(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.commits[id] > 0
+}
