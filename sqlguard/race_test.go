@@ -279,7 +279,7 @@ func (r *race) logRace() {
 func (r *race) states(g *Guard) map[State][]string {
 	r.t.Helper()
 	states := map[State][]string{}
-	for n := range orderCount {
+	for n := range r.job.Orders {
 		o, err := g.Order(r.t.Context(), orderName(n))
 		if err != nil {
 			r.t.Fatal(err)
@@ -364,7 +364,7 @@ func (r *race) finish(g *Guard) {
 		r.t.Fatal(err)
 	}
 	late := 0
-	for n := range orderCount {
+	for n := range r.job.Orders {
 		switch _, err := client.CreateInvoice(r.t.Context(), request(n)); {
 		case err == nil:
 			late++
@@ -374,7 +374,7 @@ func (r *race) finish(g *Guard) {
 	}
 	states := r.states(g)
 	r.t.Logf("resolved %d, then created %d: %s", len(pending), late, sizes(states))
-	if len(states[StateCreated]) != orderCount || len(r.commits) != orderCount {
+	if len(states[StateCreated]) != r.job.Orders || len(r.commits) != r.job.Orders {
 		r.t.Errorf("%d orders are created, and %d exist", len(states[StateCreated]), len(r.commits))
 	}
 }

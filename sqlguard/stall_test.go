@@ -112,15 +112,16 @@ func blockades(table string) []blockade {
 	}
 }
 
-// lock takes the lock of a blockade, and returns its end.
-func (b blockade) lock(t *testing.T, g *Guard) (end func()) {
+// lock takes the lock of a blockade, and returns its end. The guard has prepared its
+// statements: to prepare one waits too, but is not part of it.
+func (b blockade) lock(t *testing.T, w testDB, g *Guard) (end func()) {
 	t.Helper()
 	if b.free {
 		if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return lockWith(t, g.db, b.text)
+	return lockWith(t, w.open(t), b.text)
 }
 
 func lockWith(t *testing.T, db *sql.DB, text string) (end func()) {
@@ -147,7 +148,7 @@ func TestGuard_Begin_locked(t *testing.T) {
 				t.Fatal(err)
 			}
 			patient := w.guard(t)
-			end := b.lock(t, patient)
+			end := b.lock(t, w, patient)
 			err := g.Begin(t.Context(), order, false)
 			if err == nil || !strings.Contains(err.Error(), b.says) || len(g.tokens) > 0 {
 				t.Fatal(err)
@@ -177,7 +178,7 @@ func TestGuard_Begin_lease_after_the_lock(t *testing.T) {
 			if _, err := g.db.Exec(`DELETE FROM ` + w.table); err != nil {
 				t.Fatal(err)
 			}
-			end := b.lock(t, g)
+			end := b.lock(t, w, g)
 			result := make(chan error)
 			go func() { result <- g.Begin(context.Background(), order, false) }()
 			w.awaitWaiting(t, 1)
