@@ -72,10 +72,11 @@ func (c config) retry() gateway.RetryPolicy {
 	}
 }
 
-// lease is longer than CreateInvoice can take.
+// lease is longer than CreateInvoice can take, with what the order guard may take
+// before it.
 func (c config) lease() time.Duration {
 	policy := c.retry()
-	return time.Duration(policy.MaxAttempts)*(policy.InvoiceTimeout+policy.MaxDelay) + 2*time.Second
+	return time.Duration(policy.MaxAttempts)*(policy.InvoiceTimeout+policy.MaxDelay) + 12*time.Second
 }
 
 // maxRequestDuration covers CreateInvoice, recording the result, and a page.
