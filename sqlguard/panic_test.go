@@ -36,21 +36,16 @@ func TestGuard_driver_panics(t *testing.T) {
 				if tt.late {
 					connector.before, connector.after = nil, afterwards(escape)
 				}
-				returned, recovered := escaping(func() {
-					if tt.in == end {
-						_ = g.End(t.Context(), order, gateway.OutcomeSucceeded)
-					} else {
-						_ = g.Begin(t.Context(), order, false)
-					}
-				})
+				call := func() { _ = g.Begin(t.Context(), order, false) }
+				if tt.in == end {
+					call = func() { _ = g.End(t.Context(), order, gateway.OutcomeSucceeded) }
+				}
+				returned, recovered := escaping(call)
 				if returned || (how == "panic") != (recovered == "driver") {
 					t.Errorf("returned: %v, recovered %v", returned, recovered)
 				}
-				if len(g.tokens) > 0 {
-					t.Errorf("held: %v", g.tokens)
-				}
-				if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.state {
-					t.Errorf("%+v, %v", o, err)
+				if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.state || len(g.tokens) > 0 {
+					t.Errorf("%+v, %v, held: %v", o, err, g.tokens)
 				}
 			})
 		}

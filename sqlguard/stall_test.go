@@ -230,7 +230,7 @@ func TestGuard_Begin_busy(t *testing.T) {
 	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateFree {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if err := g.Begin(t.Context(), order, false); err != nil {
+	if err := w.guard(t).Begin(t.Context(), order, false); err != nil {
 		t.Error(err)
 	}
 }
