@@ -143,7 +143,7 @@ func TestGuard_Begin_locked(t *testing.T) {
 	w := newPostgres(t)
 	for _, b := range blockades(w.table) {
 		t.Run(b.name, func(t *testing.T) {
-			g := w.guard(t, WithLease(time.Second))
+			g := w.guard(t, WithLease(8*time.Second))
 			if _, err := g.db.Exec(`DELETE FROM ` + w.table); err != nil {
 				t.Fatal(err)
 			}
