@@ -5,36 +5,58 @@ import (
 	"unicode/utf8"
 )
 
-// Passwords removes from a text what could be a password in a URL: what is before
-// the @ of each URL, and all of a proxy's address that net/http quotes because it
-// is invalid. With cut, the text is the beginning of a longer one, and the @ may be
-// missing.
+// Passwords removes from a text what could be a password in a URL: all from the first
+// // to the last @, and the account before an @ without a //. That is more than
+// passwords, because where a URL is invalid one can have spaces, quotes and slashes in
+// it. For the same reason it removes all that follows where net/http reports that a
+// proxy's address is invalid, and the port that net/url reports. With cut, the text is
+// the beginning of a longer one, and the @ may be missing.
 func Passwords(text string, cut bool) string {
 	const badProxy = "invalid proxy address"
 	if before, _, found := strings.Cut(text, badProxy); found {
-		text = before + badProxy
+		text, cut = before+badProxy, false
 	}
-	var clean strings.Builder
-	for {
-		before, after, found := strings.Cut(text, "://")
-		clean.WriteString(before)
-		if !found {
-			return clean.String()
-		}
-		clean.WriteString("://")
-		end := strings.IndexAny(after, "/ \"'")
-		if end < 0 && cut {
-			return clean.String() + Mask
-		}
-		if end < 0 {
-			end = len(after)
-		}
-		if at := strings.LastIndex(after[:end], "@"); at >= 0 {
-			clean.WriteString(Mask)
-			after = after[at:]
-		}
-		text = after
+	text = withoutPort(text)
+	url := strings.Index(text, "//")
+	if url < 0 {
+		return withoutAccount(text)
 	}
+	before, after := withoutAccount(text[:url])+"//", text[url+len("//"):]
+	if cut {
+		return before + Mask
+	}
+	if at := strings.LastIndexByte(after, '@'); at >= 0 {
+		return before + Mask + after[at:]
+	}
+	return before + after
+}
+
+// withoutPort removes what net/url takes for the port of a host: of user:pa/ss@host it
+// is the beginning of the password.
+func withoutPort(text string) string {
+	const port, end = `invalid port `, ` after host`
+	from, to := strings.Index(text, port), strings.LastIndex(text, end)
+	if from < 0 || to < from+len(port) {
+		return text
+	}
+	return text[:from+len(port)] + Mask + text[to:]
+}
+
+// withoutAccount removes from a text without a // what is before its last @: from the
+// first word with a colon inside, or else the word before it.
+func withoutAccount(text string) string {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text
+	}
+	start := strings.LastIndexAny(text[:at], " \t\r\n\"'") + 1
+	for colon := range at {
+		if text[colon] == ':' && !strings.ContainsAny(text[colon+1:colon+2], " \t\r\n\"'") {
+			start = min(start, strings.LastIndexAny(text[:colon], " \t\r\n\"'")+1)
+			break
+		}
+	}
+	return text[:start] + Mask + text[at:]
 }
 
 // Truncate cuts text to at most limit bytes, between two characters where it is
