@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -81,6 +82,59 @@ func FuzzTruncate(f *testing.F) {
 		}
 		if utf8.ValidString(text) && !utf8.ValidString(got) {
 			t.Fatalf("%q at %d is cut within a character: %q", text, limit, got)
+		}
+	})
+}
+
+// characters are the ways to write one character of a key.
+var characters = []func(c byte) string{
+	func(c byte) string { return string(rune(c)) },
+	func(c byte) string { return strings.ToUpper(string(rune(c))) },
+	func(c byte) string { return strings.ToLower(string(rune(c))) },
+	func(c byte) string { return fmt.Sprintf("%%%02x", c) },
+	func(c byte) string { return fmt.Sprintf("%%%02X", c) },
+	func(c byte) string { return fmt.Sprintf("%%25%02x", c) },
+	func(c byte) string { return fmt.Sprintf("&#%d;", c) },
+	func(c byte) string { return fmt.Sprintf("&#x%02x;", c) },
+	func(c byte) string { return fmt.Sprintf("&#X%02X;", c) },
+	func(c byte) string { return fmt.Sprintf("&amp;#x%02x;", c) },
+	func(c byte) string { return fmt.Sprintf(`\u%04x`, c) },
+	func(c byte) string { return fmt.Sprintf(`\\\u%04X`, c) },
+	func(c byte) string { return fmt.Sprintf(`\x%02x`, c) },
+}
+
+// However each character of a key is written, and wherever the text is cut, no 8
+// characters of the key side by side are left.
+func FuzzRedactor_variants(f *testing.F) {
+	f.Add(key, []byte{0}, "a text ", " and more", 20)
+	f.Add(key, []byte{0, 3, 6, 10}, `{"message":"`, `"}`, 1000)
+	f.Add("aaaaaaaaaaab", []byte{5, 9, 11}, "aaaaaaaaaa", "aaaaaaaa", 70)
+	for i := range characters {
+		f.Add("key with+spaces/<&>", []byte{byte(i)}, "%4", ";1", 60)
+	}
+	f.Fuzz(func(t *testing.T, key string, styles []byte, before, after string, cut int) {
+		// The own characters of escapes are for TestRedactor_encodings. Between a part
+		// of an escape and the key there is a space, which ends the escape.
+		if validate.APIKey(key) != "" || len(key) < 8 || len(styles) == 0 || strings.ContainsAny(key, `[]\%&~`) ||
+			strings.Contains(strings.ToLower(redact.Mask), strings.ToLower(key)) {
+			return
+		}
+		written := make([]string, len(key))
+		for i := range key {
+			written[i] = characters[int(styles[i%len(styles)])%len(characters)](key[i])
+		}
+		text := before + " " + strings.Join(written, "") + " " + after
+		whole := of(key).Text(text)
+		text = text[:min(max(cut, 0), len(text))]
+		part := string(of(key).Snippet([]byte(text), len(text)))
+		for i := range len(written) - 7 {
+			part8 := strings.Join(written[i:i+8], "")
+			if strings.Contains(before, part8) || strings.Contains(after, part8) || strings.Contains(redact.Mask, part8) {
+				return
+			}
+			if strings.Contains(whole, part8) || i == 0 && strings.Contains(part, part8) {
+				t.Fatalf("%q became %q and %q, which have %q", text, whole, part, part8)
+			}
 		}
 	})
 }

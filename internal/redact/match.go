@@ -1,70 +1,237 @@
 package redact
 
 import (
-	"bytes"
-	"strconv"
+	"cmp"
+	"math"
+	"slices"
+	"strings"
 )
 
-// matchKey returns how many bytes at the start of text spell key, plainly or with
-// the escapes of JSON, which may themselves be escaped; or 0. A text that ends
-// after at least shortestKey characters of the key matches too: it was cut there.
-func matchKey(text []byte, key string) int {
-	if whole := min(len(text), len(key)); whole >= shortestKey && string(text[:whole]) == key[:whole] {
-		return whole
+// A span is a part of a text.
+type span struct{ start, end int }
+
+// A pattern finds one key, in time that is linear in the text whatever the key.
+type pattern struct {
+	folded []byte      // the key, each byte as fold writes it
+	back   []int       // by how many bytes match, how many still match after the next one differs
+	skip   [256]uint16 // by how far the key moves on, by the byte at its end
+}
+
+func newPattern(folded []byte) *pattern {
+	p := &pattern{folded: folded, back: make([]int, len(folded)+1)}
+	for i, state := 1, 0; i < len(folded); i++ {
+		for state > 0 && folded[i] != folded[state] {
+			state = p.back[state]
+		}
+		if folded[i] == folded[state] {
+			state++
+		}
+		p.back[i+1] = state
 	}
+	for i := range p.skip {
+		p.skip[i] = uint16(min(len(folded), math.MaxUint16))
+	}
+	for i, b := range folded[:len(folded)-1] {
+		p.skip[b] = uint16(min(len(folded)-1-i, math.MaxUint16))
+	}
+	return p
+}
+
+// next returns how many bytes of the key match after one more byte of the text, and
+// how many comparisons that took: at most 2 for each byte, over a whole text.
+func (p *pattern) next(state int, b byte) (matched, steps int) {
+	if state == len(p.folded) {
+		state = p.back[state]
+	}
+	steps = 1
+	for state > 0 && p.folded[state] != b {
+		state = p.back[state]
+		steps++
+	}
+	if p.folded[state] == b {
+		state++
+	}
+	return state, steps
+}
+
+// find reports whether the key is in text, in any case of letters, without decoding,
+// and how many comparisons that took. It skips most of a text without the key. A key
+// that repeats itself can make that slow; then the rest is read byte by byte.
+func (p *pattern) find(text string) (found bool, steps int) {
+	last := len(p.folded) - 1
 	at := 0
-	for k := range len(key) {
-		if k >= shortestKey && endsInEscape(text[at:]) {
-			return len(text)
+	for ; at+last < len(text) && steps <= len(text); steps++ {
+		i := last
+		for i >= 0 && fold(text[at+i]) == p.folded[i] {
+			i--
+			steps++
 		}
-		n := spells(text[at:], key[k])
-		if n == 0 {
-			return 0
+		if i < 0 {
+			return true, steps
 		}
-		at += n
+		at += int(p.skip[fold(text[at+last])])
 	}
-	return at
+	for state := 0; at < len(text); at++ {
+		matched, more := p.next(state, fold(text[at]))
+		if state, steps = matched, steps+more; state == len(p.folded) {
+			return true, steps
+		}
+	}
+	return false, steps
 }
 
-// spells returns how many bytes at the start of text spell a character, or 0.
-// Each level of escapes doubles the backslashes before it.
-func spells(text []byte, char byte) int {
-	rest := bytes.TrimLeft(text[:min(len(text), longestRun)], `\`)
-	run := min(len(text), longestRun) - len(rest)
-	rest = text[run:]
+// fold returns the byte that stands for b: letters of both cases are one, and so are
+// a space and the + of a query.
+func fold(b byte) byte {
 	switch {
-	case run > 0 && char == '\\':
-		return run
-	case len(rest) == 0:
-		return 0
-	case run > 0 && isUnicode(rest, char):
-		return run + len("u0000")
-	case rest[0] == char:
-		return run + 1
+	case 'A' <= b && b <= 'Z':
+		return b + 'a' - 'A'
+	case b == '+':
+		return ' '
 	default:
-		return 0
+		return b
 	}
 }
 
-// longestRun bounds the backslashes that are read as one escape, six levels of it: a
-// service could send a run as long as its response.
-const longestRun = 64
-
-// isUnicode reports whether text begins with the u0041 of an escape of char.
-func isUnicode(text []byte, char byte) bool {
-	if len(text) < len("u0000") || text[0] != 'u' {
-		return false
+func folded(text []byte) []byte {
+	out := make([]byte, len(text))
+	for i, b := range text {
+		out[i] = fold(b)
 	}
-	code, err := strconv.ParseUint(string(text[1:5]), 16, 16)
-	return err == nil && code == uint64(char)
+	return out
 }
 
-// endsInEscape reports whether nothing is left of a text, or only the
-// beginning of an escape.
-func endsInEscape(text []byte) bool {
-	if len(text) > longestRun+len("u0000") {
-		return false
+// A pair is the two patterns of one key.
+type pair struct {
+	plain *pattern // the key as it is
+	read  *pattern // as a normalizer reads it, without backslashes; nil where that is too short
+}
+
+func newPair(key string) pair {
+	plain := newPattern(folded([]byte(key)))
+	if !mayEncode(key) {
+		return pair{plain, plain}
 	}
-	rest := bytes.TrimLeft(text, `\`)
-	return len(rest) == 0 || len(rest) < len(text) && rest[0] == 'u' && len(rest) < len("u0000")
+	var read []byte
+	var n normalizer
+	n.run([]byte(key), func(c char) {
+		if c.b != '\\' {
+			read = append(read, fold(c.b))
+		}
+	})
+	if len(read) < shortestKey {
+		return pair{plain, nil}
+	}
+	return pair{plain, newPattern(read)}
+}
+
+// A tracker follows one pattern through the characters of one text. Starts has
+// the start of as many characters as the pattern has, in a ring.
+type tracker struct {
+	pattern *pattern
+	state   int
+	fed     int
+	starts  []int
+	spans   []span
+}
+
+func newTracker(p *pattern) *tracker {
+	return &tracker{pattern: p, starts: make([]int, len(p.folded))}
+}
+
+// feed takes one more character.
+func (t *tracker) feed(b byte, start, end int) {
+	t.starts[t.fed%len(t.starts)] = start
+	t.fed++
+	t.state, _ = t.pattern.next(t.state, fold(b))
+	if t.state == len(t.starts) {
+		t.add(span{t.start(), end})
+	}
+}
+
+// start is where what matches at present begins.
+func (t *tracker) start() int { return t.starts[(t.fed-t.state)%len(t.starts)] }
+
+// add adds a span, joined with the last one if they overlap.
+func (t *tracker) add(s span) {
+	if last := len(t.spans) - 1; last >= 0 && s.start < t.spans[last].end {
+		t.spans[last].end = s.end
+		return
+	}
+	t.spans = append(t.spans, s)
+}
+
+// cut ends the text: what matches at present may be the beginning of a key.
+func (t *tracker) cut(end int) {
+	if t.state >= shortestKey && t.state < len(t.starts) {
+		t.add(span{t.start(), end})
+	}
+}
+
+// spans returns where the keys are in text, plainly or encoded, in order and without
+// overlap. A text that is cut after at least shortestKey characters of a key has it
+// too.
+func (k *keys) spans(text []byte, cut bool) []span {
+	var all []span
+	encoded := mayEncode(string(text))
+	for _, key := range k.patterns() {
+		all = append(all, key.plain.spans(text, cut)...)
+		if encoded && key.read != nil {
+			all = append(all, key.read.encodedSpans(text, cut)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	merged := all[:0]
+	for _, s := range all {
+		if last := len(merged) - 1; last >= 0 && s.start < merged[last].end {
+			merged[last].end = max(merged[last].end, s.end)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// spans returns where the key is in text as it is.
+func (p *pattern) spans(text []byte, cut bool) []span {
+	t := newTracker(p)
+	for i, b := range text {
+		t.feed(b, i, i+1)
+	}
+	if cut {
+		t.cut(len(text))
+	}
+	return t.spans
+}
+
+// encodedSpans returns where the key is in text when it is decoded. With cut, what
+// may be the beginning of an encoded character ends the text.
+func (p *pattern) encodedSpans(text []byte, cut bool) []span {
+	t := newTracker(p)
+	run := -1 // where the backslashes before a character begin; -1 for none
+	var n normalizer
+	n.run(text, func(c char) {
+		if cut && c.incomplete {
+			t.cut(len(text))
+		}
+		switch {
+		case c.b == '\\' && run < 0:
+			run = c.start
+		case c.b != '\\' && run >= 0:
+			t.feed(c.b, run, c.end)
+			run = -1
+		case c.b != '\\':
+			t.feed(c.b, c.start, c.end)
+		}
+	})
+	if cut {
+		t.cut(len(text))
+	}
+	return t.spans
+}
+
+// mayEncode reports whether a text has what begins an encoded character.
+func mayEncode(text string) bool {
+	return strings.IndexByte(text, '\\') >= 0 || strings.IndexByte(text, '%') >= 0 ||
+		strings.IndexByte(text, '&') >= 0 || strings.IndexByte(text, '~') >= 0
 }

@@ -1,13 +1,15 @@
 // Package redact removes API keys and passwords from what is handed out.
 //
 // A [Secret] holds a key where nothing prints it. A [Redactor] puts [Mask] in the
-// place of each key that it finds in a text, a header or a JSON value, plainly or
-// spelled with the escapes of JSON. It looks for keys of at least 8 characters: a
-// shorter one would be found in ordinary words.
+// place of each key that it finds in a text, a header or a JSON value, in any case of
+// letters, plainly or with the escapes of JSON, Go, URLs, HTML and JSON pointers, also
+// one within the other. It looks for keys of at least 8 characters: a shorter one
+// would be found in ordinary words. Its time is linear in the text.
 package redact
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -26,45 +28,61 @@ const shortestKey = 8
 // A Redactor removes keys. The zero value removes nothing. It never changes and is
 // safe for concurrent use.
 type Redactor struct {
-	keys func() []string // those that are looked for
+	keys *keys // those that are looked for; nil for none
+}
+
+// keys hides what is looked for behind functions. It is behind a pointer, so that
+// copies of a Redactor are equal.
+type keys struct {
+	texts    func() []string
+	patterns func() []pair
 }
 
 // New returns a redactor that removes the keys of secrets.
 func New(secrets ...Secret) Redactor {
-	var keys []string
+	var texts []string
+	var patterns []pair
 	for _, s := range secrets {
-		if !s.IsEmpty() && len(s.Reveal()) >= shortestKey {
-			keys = append(keys, s.Reveal())
+		if text := s.Reveal(); len(text) >= shortestKey {
+			texts, patterns = append(texts, text), append(patterns, newPair(text))
 		}
 	}
-	if keys == nil {
+	if texts == nil {
 		return Redactor{}
 	}
-	return Redactor{keys: func() []string { return keys }}
+	return Redactor{&keys{
+		texts:    func() []string { return texts },
+		patterns: func() []pair { return patterns },
+	}}
 }
 
 // With returns a redactor that removes one more key.
 func (r Redactor) With(key Secret) Redactor {
 	all := []Secret{key}
 	if r.keys != nil {
-		for _, known := range r.keys() {
+		for _, known := range r.keys.texts() {
 			all = append(all, NewSecret(known))
 		}
 	}
 	return New(all...)
 }
 
-// mayContain reports whether text has a key in it, or escapes that could spell one.
+// mayContain reports whether text has a key in it, or what could encode one.
 func (r Redactor) mayContain(text string) bool {
 	if r.keys == nil || len(text) < shortestKey {
 		return false
 	}
-	return r.contains(text) || strings.Contains(text, `\`)
+	return mayEncode(text) || r.contains(text)
 }
 
-// contains reports whether a key is in text as it is.
+// contains reports whether a key is in text without decoding.
 func (r Redactor) contains(text string) bool {
-	return slices.ContainsFunc(r.keys(), func(key string) bool { return strings.Contains(text, key) })
+	for _, key := range r.keys.patterns() {
+		if found, _ := key.plain.find(text); found {
+			return true
+		}
+	}
+	return false
 }
 
 // Text returns text without the keys.
@@ -72,7 +90,15 @@ func (r Redactor) Text(text string) string {
 	if !r.mayContain(text) {
 		return text
 	}
-	return string(r.replace([]byte(text), len(text)))
+	if spans := r.keys.spans([]byte(text), false); len(spans) > 0 {
+		return string(replace([]byte(text), spans, len(text)))
+	}
+	return text
+}
+
+// Contains reports whether [Redactor.Text] would change text.
+func (r Redactor) Contains(text string) bool {
+	return r.mayContain(text) && len(r.keys.spans([]byte(text), false)) > 0
 }
 
 // Snippet returns a copy of the first limit bytes of body, without the keys. It
@@ -82,7 +108,8 @@ func (r Redactor) Snippet(body []byte, limit int) []byte {
 	if r.keys == nil {
 		return bytes.Clone(body[:min(len(body), limit)])
 	}
-	return r.replace(body, limit)
+	text := body[:min(len(body), limit+r.Overlap())]
+	return replace(text, r.keys.spans(text, true), limit)
 }
 
 // Overlap is how many bytes beyond the limit of a [Redactor.Snippet] may belong to
@@ -90,38 +117,43 @@ func (r Redactor) Snippet(body []byte, limit int) []byte {
 func (r Redactor) Overlap() int {
 	longest := 0
 	if r.keys != nil {
-		for _, key := range r.keys() {
+		for _, key := range r.keys.texts() {
 			longest = max(longest, len(key)*len(`\u0000`))
 		}
 	}
 	return longest
 }
 
-// Header returns a copy of h without the keys. In the name of a header the case
-// of letters does not matter, because HTTP changes it.
+// Header returns a copy of h without the keys. Values that are a key when they are
+// printed together are removed too.
 func (r Redactor) Header(h http.Header) http.Header {
 	clean := http.Header{}
 	for name, values := range h {
-		if r.isInName(name) {
+		if r.Contains(name) {
 			name = Mask
 		}
 		for _, value := range values {
 			clean[name] = append(clean[name], r.Text(value))
 		}
+		for _, between := range [...]string{"", " ", ",", ", "} {
+			if len(values) > 1 && r.Contains(strings.Join(clean[name], between)) {
+				clean[name] = []string{Mask}
+			}
+		}
+	}
+	if r.hasPunctuation() && r.Contains(fmt.Sprint(clean)) {
+		return http.Header{Mask: {Mask}}
 	}
 	return clean
 }
 
-func (r Redactor) isInName(name string) bool {
-	if r.keys == nil {
-		return false
-	}
-	for _, key := range r.keys() {
-		if strings.Contains(strings.ToLower(name), strings.ToLower(key)) {
-			return true
-		}
-	}
-	return false
+// hasPunctuation reports whether a key has what stands between the values of a
+// printed header or of a JSON value: those together can be a key of which each has
+// only a part.
+func (r Redactor) hasPunctuation() bool {
+	return r.keys != nil && slices.ContainsFunc(r.keys.texts(), func(key string) bool {
+		return strings.ContainsAny(key, ` :,"[]{}`)
+	})
 }
 
 // JSON returns a copy of a valid value without the keys, which is valid too.
@@ -130,14 +162,13 @@ func (r Redactor) JSON(v jsontext.Value) jsontext.Value {
 		return v.Clone()
 	}
 	clean, changed, err := r.redactTokens(v)
-	switch {
-	case err != nil:
-		return jsontext.Value(strconv.Quote(Mask))
-	case changed || bytes.Contains(v, []byte(`\u`)) && r.contains(string(v)): // the end of an escape can be the beginning of the key
-		return clean
-	default:
-		return v.Clone()
+	if err == nil && !changed && !(bytes.Contains(v, []byte(`\u`)) && r.contains(string(v))) { // the end of an escape can be the beginning of the key
+		clean = v.Clone()
 	}
+	if err != nil || r.hasPunctuation() && r.Contains(string(clean)) {
+		return jsontext.Value(strconv.Quote(Mask))
+	}
+	return clean
 }
 
 // redactTokens rewrites v token by token, which keeps it valid. A number, which may
@@ -153,7 +184,7 @@ func (r Redactor) redactTokens(v jsontext.Value) (clean jsontext.Value, changed 
 		if err != nil {
 			return nil, false, err
 		}
-		if kind := token.Kind(); kind == '"' || kind == '0' && r.Text(token.String()) == Mask {
+		if kind := token.Kind(); kind == '"' || kind == '0' && slices.Contains(r.keys.texts(), token.String()) {
 			if text := r.quotable(r.Text(token.String())); text != token.String() {
 				token, changed = jsontext.String(text), true
 			}
@@ -174,21 +205,17 @@ func (r Redactor) quotable(text string) string {
 }
 
 // replace copies the part of text before limit and puts Mask in the place of each
-// key that starts there.
-func (r Redactor) replace(text []byte, limit int) []byte {
-	out := make([]byte, 0, min(len(text), limit)+len(Mask))
-	for i := 0; i < min(len(text), limit); {
-		n := 0
-		for _, key := range r.keys() {
-			n = max(n, matchKey(text[i:], key))
+// span that starts there.
+func replace(text []byte, spans []span, limit int) []byte {
+	limit = min(limit, len(text))
+	out := make([]byte, 0, limit+len(Mask))
+	at := 0
+	for _, s := range spans {
+		if s.start >= limit {
+			break
 		}
-		if n > 0 {
-			out = append(out, Mask...)
-			i += n
-			continue
-		}
-		out = append(out, text[i])
-		i++
+		out = append(append(out, text[at:s.start]...), Mask...)
+		at = s.end
 	}
-	return out
+	return append(out, text[min(at, limit):limit]...)
 }
