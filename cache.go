@@ -191,7 +191,7 @@ func (c *Cache[T]) contextError(ctx context.Context, phase string) error {
 		keys = c.keyring.Redactor()
 	}
 	return &TransportError{
-		Op: opCache, Phase: phase, Err: contextError(ctx, keys),
+		Op: opCache, Phase: phase, Err: contextError(ctx, keys), keys: keys,
 		timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -261,6 +263,7 @@ type APIError struct {
 	missingKey bool
 	unread     bool // it is retried by its status: only an [Observer] sees it
 	note       string
+	keys       redact.Redactor // of the whole text: its parts can be a key together, or quoted
 }
 
 // Error returns one line: the operation, the status and the service's message, quoted.
@@ -275,7 +278,7 @@ func (e *APIError) Error() string {
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
-	return text + history(e.Attempts, e.note)
+	return e.keys.Text(text + history(e.Attempts, e.note))
 }
 
 // Is reports whether target is the sentinel of the status, or
@@ -325,6 +328,7 @@ type DecodeError struct {
 	Status WithdrawalStatus
 
 	retryable bool
+	keys      redact.Redactor // of the whole text
 }
 
 // Error returns one line: the operation, the status, the place, what is wrong there and
@@ -338,7 +342,8 @@ func (e *DecodeError) Error() string {
 	if e.Status != "" {
 		status = fmt.Sprintf(" (the status is %q)", e.Status)
 	}
-	return fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s", e.Op, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body))
+	return e.keys.Text(fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s",
+		e.Op, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body)))
 }
 
 // Unwrap returns Err.
@@ -360,6 +365,7 @@ type TransportError struct {
 	timeout   bool
 	retryable bool
 	note      string
+	keys      redact.Redactor // of the whole text
 }
 
 // Error returns one line: the operation, how far it came and why it ended.
@@ -371,7 +377,7 @@ func (e *TransportError) Error() string {
 	if e.notSent {
 		text += "; nothing was sent"
 	}
-	return text + history(e.Attempts, e.note)
+	return e.keys.Text(text + history(e.Attempts, e.note))
 }
 
 // Is reports whether target is [ErrNotSent] or [ErrTimeout] and true of e.
@@ -513,9 +519,10 @@ func oneLine(err error) string {
 	return printable(strings.Join(strings.Fields(text), " "))
 }
 
-// printable escapes what could forge a line in a log.
+// printable escapes what could forge a line in a log, such as a line end or a control
+// of the direction of writing.
 func printable(text string) string {
-	if !strings.ContainsFunc(text, func(char rune) bool { return !unicode.IsPrint(char) }) {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(char rune) bool { return !unicode.IsPrint(char) }) {
 		return text
 	}
 	quoted := strconv.Quote(text)
@@ -538,23 +545,35 @@ func history(attempts int, note string) string {
 }
 
 // A sanitizedError replaces an error of the caller's: of a transport, context, key
-// source or order guard. Its text has no keys and no passwords. It passes on
-// [errors.Is] and [errors.As], except for what is ours, which only this call may
-// decide: the error may be that of another call.
+// source or order guard. Its text is one line without keys and passwords. It passes on
+// [errors.Is], except for what is ours, which only this call may decide: the error may
+// be that of another call. It passes on [errors.As] too, except for what is ours and
+// for an error whose text, or that of an error within it, has a key or a password.
 type sanitizedError struct {
 	text string
+	keys redact.Redactor
 	is   func(target error) bool
 	as   func(target any) bool
+
+	ofGuard bool // a password in it is not a proxy's, but that of the guard's own database
 }
 
-// maxSanitizedText bounds the text of a sanitizedError, in bytes.
-const maxSanitizedText = 1 << 10
+const (
+	// maxSanitizedText bounds the text of a sanitizedError, in bytes.
+	maxSanitizedText = 1 << 10
 
-func sanitize(err error, keys redact.Redactor) error {
+	// maxExaminedText bounds how much of an error's text is examined for passwords:
+	// the @ that ends one may be far behind.
+	maxExaminedText = 16 << 10
+)
+
+func sanitize(err error, keys redact.Redactor) *sanitizedError {
 	whole := err.Error()
-	text := redact.Passwords(string(keys.Snippet([]byte(whole), maxSanitizedText)), len(whole) > maxSanitizedText)
+	text := redact.Passwords(string(keys.Snippet([]byte(whole), maxExaminedText)), len(whole) > maxExaminedText)
+	text = keys.Text(printable(strings.Join(strings.Fields(text), " ")))
 	return &sanitizedError{
 		text: redact.Truncate(text, maxSanitizedText),
+		keys: keys,
 		is:   func(target error) bool { return errors.Is(err, target) },
 		as:   func(target any) bool { return errors.As(err, target) },
 	}
@@ -567,14 +586,61 @@ func (e *sanitizedError) MarshalText() ([]byte, error) { return []byte(e.text), 
 
 func (e *sanitizedError) Is(target error) bool { return !isSentinel(target) && e.is(target) }
 
+// As sets target to the caller's error, if no text that can be reached from it has a
+// key or a password. Of one that has, it keeps whether it is a timeout.
 func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
 		**WithdrawalFailedError, **WaitError, **LimitError, *callError:
 		return false
 	}
-	return e.as(target)
+	found := reflect.New(reflect.TypeOf(target).Elem())
+	if !e.as(found.Interface()) {
+		return false
+	}
+	if !e.isHarmless(found.Elem().Interface()) {
+		timeout, ok := found.Elem().Interface().(interface{ Timeout() bool })
+		found = reflect.ValueOf(&sanitizedNetError{e, ok && timeout.Timeout()})
+		if !ok || !found.Type().AssignableTo(reflect.TypeOf(target).Elem()) {
+			return false
+		}
+		reflect.ValueOf(target).Elem().Set(found)
+		return true
+	}
+	reflect.ValueOf(target).Elem().Set(found.Elem())
+	return true
 }
+
+// isHarmless reports whether the text of v and of the errors that it wraps has no key
+// and no password.
+func (e *sanitizedError) isHarmless(v any) bool {
+	text := fmt.Sprintf("%+v", v)
+	if err, ok := v.(error); ok {
+		text = err.Error() + "\n" + text
+	}
+	if e.keys.Contains(text) || !e.ofGuard && redact.Passwords(text, false) != text {
+		return false
+	}
+	switch wrapping := v.(type) {
+	case interface{ Unwrap() error }:
+		inner := wrapping.Unwrap()
+		return inner == nil || e.isHarmless(inner)
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(wrapping.Unwrap(), func(inner error) bool { return inner != nil && !e.isHarmless(inner) })
+	}
+	return true
+}
+
+// A sanitizedNetError is a sanitizedError that replaces a [net.Error].
+type sanitizedNetError struct {
+	*sanitizedError
+	timeout bool
+}
+
+func (e *sanitizedNetError) Timeout() bool { return e.timeout }
+
+// Temporary is false, as it is in every error of this package.
+func (e *sanitizedNetError) Temporary() bool { return false }
 
 func isSentinel(err error) bool { return slices.Contains(sentinels(), err) }
 

@@ -169,7 +169,7 @@ func (r *request) apiError(resp *http.Response, e envelope, body []byte) error {
 		Op: r.call.op, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
 		Body: r.keys.Snippet(body, maxSnippet), Header: r.diagnosticHeaders(resp.Header),
-		RetryAfter: retry.After(resp.Header),
+		RetryAfter: retry.After(resp.Header), keys: r.keys,
 	}
 }
 
@@ -197,11 +197,13 @@ func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body
 	err := wrong.Err
 	if errors.Is(err, strictjson.ErrMismatch) {
 		err = ErrResponseMismatch
+	} else if r.keys.Contains(err.Error()) { // together or quoted, its parts are a key
+		err = sanitize(err, r.keys)
 	}
 	failure := &DecodeError{
 		Op: r.call.op, StatusCode: resp.StatusCode,
 		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), maxContentType),
-		Pointer:     wrong.Pointer, Body: r.keys.Snippet(body, maxSnippet), Err: err,
+		Pointer:     r.keys.Text(wrong.Pointer), Body: r.keys.Snippet(body, maxSnippet), Err: err, keys: r.keys,
 	}
 	if r.call.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
 		failure.Status = r.call.statusIn(failure.Body)

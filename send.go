@@ -219,7 +219,7 @@ func (r *request) transportError(phase string, err error) *TransportError {
 	if r.ctx.Err() != nil {
 		err, timeout = contextError(&r.ctx, r.keys), errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 	}
-	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout}
+	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout, keys: r.keys}
 }
 
 // acquireOrder asks the guard for the order of an invoice. The outcome of the call
@@ -246,6 +246,7 @@ func (r *request) acquireOrder() (release func(Outcome), err error) {
 // guardError is the refusal of the guard. Nothing was sent.
 func (r *request) guardError(err error) error {
 	sanitized := sanitize(err, r.keys)
+	sanitized.ofGuard = true
 	for _, known := range []error{ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown} {
 		if errors.Is(err, known) {
 			refusal := r.refuse("orderId", oneLine(known))

@@ -148,7 +148,7 @@ func (d *Decoder) pointer() jsontext.Pointer {
 func (d *Decoder) place() string { return d.cleanPointer(d.pointer()) }
 
 // cleanPointer writes a pointer without the key, which a service could repeat as
-// the name of a member.
+// the name of a member, or in the names of several.
 func (d *Decoder) cleanPointer(pointer jsontext.Pointer) string {
 	var clean jsontext.Pointer
 	for token := range pointer.Tokens() {
@@ -156,7 +156,7 @@ func (d *Decoder) cleanPointer(pointer jsontext.Pointer) string {
 			break
 		}
 	}
-	return redact.Truncate(string(clean), maxPointer)
+	return redact.Truncate(d.Redactor.Text(string(clean)), maxPointer)
 }
 
 // BeginDocument reads the start of the object that the whole text is.
