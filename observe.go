@@ -256,7 +256,7 @@ func (l *logObserver) End(ctx context.Context, c Call) {
 		slog.Duration("duration", c.Duration),
 	}
 	if c.Err != nil {
-		attrs = append(attrs, slog.String("error", c.Err.Error()))
+		attrs = append(attrs, slog.String("error", printable(c.Err.Error())))
 	}
 	l.logger.LogAttrs(ctx, slog.LevelDebug, "gateway: call", attrs...)
 }
@@ -279,7 +279,7 @@ func (l *logObserver) Attempt(ctx context.Context, a Attempt) {
 		slog.Duration("wait", a.Wait),
 	}
 	if a.Err != nil {
-		attrs = append(attrs, slog.String("error", a.Err.Error()))
+		attrs = append(attrs, slog.String("error", printable(a.Err.Error())))
 	}
 	l.logger.LogAttrs(ctx, level, text, attrs...)
 }
