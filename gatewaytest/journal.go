@@ -41,7 +41,7 @@ func (s *Server) Requests() []Request {
 func (s *Server) record(c *call) (*Request, Fault) {
 	entry := &Request{
 		Operation: c.op,
-		Method:    c.r.Method,
+		Method:    s.redact.target(c.r.Method),
 		Target:    s.redact.target(c.r.RequestURI),
 		Header:    s.redact.header(c.r.Header),
 	}

@@ -124,6 +124,37 @@ func TestServer_redacts_the_key(t *testing.T) {
 	assert.Equal(t, "/gateway/api/networks-coins/[REDACTED]", s.Requests()[2].Target)
 }
 
+// The key is redacted where no key belongs, and in another case of letters, which
+// the name of a header gets on its way.
+func TestServer_redacts_the_key_elsewhere(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	key := s.APIKey
+	upper := strings.ToUpper(key)
+	mustTry(t, s, key, "/", "")
+	mustTry(t, s, "GET", "/"+upper+"?x="+upper, upper, key, "a", "X-"+key+"-Y", "b", "X-Other", upper)
+	post(s, invoice(s, upper, ""))
+	for _, r := range s.Requests() {
+		assert.NotContains(t, strings.ToLower(fmt.Sprintf("%+v %s", r, r.Body)), key)
+	}
+	assert.Equal(t, "[REDACTED]", s.Requests()[0].Method)
+	assert.Equal(t, []string{"a"}, s.Requests()[1].Header["[REDACTED]"])
+	assert.Equal(t, []string{"b"}, s.Requests()[1].Header["X-[REDACTED]-Y"])
+	assert.Equal(t, []string{"[REDACTED]"}, s.Requests()[1].Header["X-Other"])
+}
+
+// A pointer to a server in an unexported field, where no method of it is called, is
+// printed as an address.
+func TestServer_held_by_pointer(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	held := struct{ hidden *gatewaytest.Server }{s}
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		text := fmt.Sprintf(verb, held) + fmt.Sprintf(verb, &held)
+		assert.NotContains(t, text, s.APIKey)
+	}
+}
+
 // Any value in the place of a key is redacted too: it may be a real key.
 func TestServer_redacts_other_keys(t *testing.T) {
 	t.Parallel()

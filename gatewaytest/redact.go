@@ -13,7 +13,7 @@ import (
 // redacted replaces a key.
 const redacted = "[REDACTED]"
 
-// A redactor redacts one key in every spelling, and every value in the place of a
+// A redactor redacts one key in every spelling and case, and every value in the place of a
 // key: a merchant may send a real key to a stand-in by mistake.
 type redactor struct {
 	key   *regexp.Regexp // the key itself
@@ -23,7 +23,7 @@ type redactor struct {
 
 func newRedactor(key string) redactor {
 	return redactor{
-		key:   regexp.MustCompile(spellings(key)),
+		key:   regexp.MustCompile(`(?i:` + spellings(key) + `)`),
 		field: regexp.MustCompile(`("(?i:(?:x-)?api[-_]?key)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"?|[^\s"{}\[\],]+)`),
 		query: regexp.MustCompile(`((?:^|[?&])(?i:(?:x-)?api[-_]?key)=)[^&#]*`),
 	}
@@ -63,19 +63,20 @@ func (r redactor) body(b []byte) []byte {
 }
 
 // header returns a copy in which the values of the credential headers are
-// redacted, and the keys in the others.
+// redacted, and the keys in the names and values of the others.
 func (r redactor) header(h http.Header) http.Header {
-	h = h.Clone()
+	clean := http.Header{}
 	for name, values := range h {
-		for i, value := range values {
-			values[i] = r.target(value) // a Referer has a query too
+		shown := r.target(name)
+		for _, value := range values {
 			switch name {
 			case "X-Api-Key", "Authorization", "Proxy-Authorization", "Cookie":
 				if value != "" {
-					values[i] = redacted
+					value = redacted
 				}
 			}
+			clean[shown] = append(clean[shown], r.target(value)) // a Referer has a query too
 		}
 	}
-	return h
+	return clean
 }

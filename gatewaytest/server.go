@@ -29,7 +29,10 @@ type Server struct {
 
 	// APIKey is the only key that the server accepts. It is random and differs from
 	// server to server. The server ignores changes to it. The journal and every
-	// printed form of the server redact it.
+	// printed form of the server redact it, except one: package fmt calls no method of a
+	// value in an unexported field. A struct of yours that holds a copy of a Server
+	// there is printed with the key; hold the pointer that [NewServer] returns, of which
+	// %v prints the address only.
 	APIKey string `json:"-"`
 
 	*state
