@@ -40,3 +40,15 @@ func TestNew_pools(t *testing.T) {
 		assert.Equal(t, http.ErrUseLastResponse, client.CheckRedirect(nil, nil))
 	}
 }
+
+// Without a transport, InvoiceTransport has the settings of the client's own.
+func TestInvoiceTransport_settings(t *testing.T) {
+	t.Parallel()
+	own := InvoiceTransport(nil).(*invoiceTransport)
+	for _, transport := range []*http.Transport{own.others, own.invoices} {
+		assert.Equal(t, int64(256<<10), transport.MaxResponseHeaderBytes)
+	}
+	assert.Equal(t, 90*time.Second, own.others.IdleConnTimeout)
+	assert.Equal(t, 2*time.Second, own.invoices.IdleConnTimeout)
+	assert.Negative(t, own.invoices.MaxIdleConnsPerHost, "a connection carries one invoice")
+}

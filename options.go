@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
 	"github.com/cryptogw/gateway/internal/validate"
@@ -66,7 +67,11 @@ func badOption(name, reason string) error {
 // unless [WithRetry] sets that. The Jar and CheckRedirect are not used: the service
 // sets no cookies, and redirects are never followed.
 //
-// A RoundTripper must not send a request twice by itself.
+// A RoundTripper must not send a request twice by itself. A plain [http.Transport] sends
+// invoices over HTTP/1 connections that have carried other responses: a server that
+// sends a response too many, or too late, can then have it taken for that of an invoice,
+// which is reported as created or rejected when it is not. [InvoiceTransport] prevents
+// this, as the Client's own transport does.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
@@ -78,6 +83,41 @@ func WithHTTPClient(client *http.Client) Option {
 		cfg.http = client
 		return nil
 	}
+}
+
+// InvoiceTransport returns a RoundTripper for [WithHTTPClient] that sends each invoice
+// over HTTP/1 on a connection of its own, which carried no response before and is closed
+// after it; HTTP/2, where responses have numbers, shares its connections. Everything
+// else goes through t. Invoices go through a copy of t as it is now, with connections of
+// its own. A nil t means a transport with the settings of the Client's own.
+//
+// Its CloseIdleConnections closes the idle connections of both.
+func InvoiceTransport(t *http.Transport) http.RoundTripper {
+	if t == nil {
+		return &invoiceTransport{
+			others:   attempt.NewTransport(readIdleTimeout),
+			invoices: attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)),
+		}
+	}
+	return &invoiceTransport{others: t, invoices: attempt.SingleUse(t)}
+}
+
+// An invoiceTransport sends invoices through a transport of their own.
+type invoiceTransport struct{ others, invoices *http.Transport }
+
+// RoundTrip implements [http.RoundTripper].
+func (t *invoiceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	through := t.others
+	if op, _ := OperationFromContext(req.Context()); op == opCreateInvoice {
+		through = t.invoices
+	}
+	return through.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the idle connections of both transports.
+func (t *invoiceTransport) CloseIdleConnections() {
+	t.others.CloseIdleConnections()
+	t.invoices.CloseIdleConnections()
 }
 
 // WithRetry sets the retry policy. Zero fields take their defaults: the zero policy is

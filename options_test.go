@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
 )
 
 // tagged responds with additional headers.
@@ -317,6 +319,54 @@ func TestWithHTTPClient(t *testing.T) {
 		assert.ErrorIs(t, err, gateway.ErrRedirect)
 		assert.Len(t, w.Requests(), 1)
 	})
+}
+
+// Each invoice has a connection of its own, and everything else shares one.
+func TestInvoiceTransport(t *testing.T) {
+	t.Parallel()
+	server := faultserver.New(nil)
+	onConnection := map[string][]int{}
+	var mu sync.Mutex
+	server.Handler = func(c *faultserver.Conn) {
+		for {
+			req, whole := c.ReadRequest()
+			if !whole {
+				return
+			}
+			mu.Lock()
+			onConnection[req.Method] = append(onConnection[req.Method], c.Number)
+			mu.Unlock()
+			body := withdrawalJSON
+			if req.Method == http.MethodPost {
+				body = invoiceJSON
+			}
+			c.Send(faultserver.Response(201, enveloped(body)))
+		}
+	}
+	transport := gateway.InvoiceTransport(&http.Transport{DialContext: server.DialContext})
+	client := newClient(t, "http://127.0.0.1", gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil))
+	for range 3 {
+		_, err := client.Withdrawal(t.Context(), requestID)
+		require.NoError(t, err)
+		_, err = client.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err)
+	}
+	(&http.Client{Transport: transport}).CloseIdleConnections()
+	server.Close()
+	assert.Equal(t, map[string][]int{http.MethodGet: {1, 1, 1}, http.MethodPost: {2, 3, 4}}, onConnection)
+}
+
+// Both transports of it have the settings of the Client's own.
+func TestInvoiceTransport_withoutATransport(t *testing.T) {
+	t.Parallel()
+	w := serve(t, respond(201, enveloped(invoiceJSON)))
+	transport := gateway.InvoiceTransport(nil)
+	client := newClient(t, w.URL, gateway.WithHTTPClient(&http.Client{Transport: transport}))
+	_, err := client.CreateInvoice(t.Context(), order("A-17"))
+	require.NoError(t, err)
+	_, _ = client.Withdrawal(t.Context(), requestID)
+	assert.Len(t, w.Requests(), 2)
+	(&http.Client{Transport: transport}).CloseIdleConnections()
 }
 
 // If an option is repeated, the last one wins.
