@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"math/big"
 	"net"
@@ -19,6 +20,7 @@ const Host = "gateway.test"
 // valid from 1990 on: bubbles of testing/synctest begin in the year 2000.
 type Certificates struct {
 	Pool                     *x509.CertPool // the authority
+	PEM                      []byte         // the authority, as SSL_CERT_FILE has it
 	Good, OtherHost, Expired tls.Certificate
 }
 
@@ -39,7 +41,7 @@ func NewCertificates() (*Certificates, error) {
 	if root, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	all := &Certificates{Pool: x509.NewCertPool()}
+	all := &Certificates{Pool: x509.NewCertPool(), PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 	all.Pool.AddCert(root)
 	var errs [3]error
 	all.Good, errs[0] = issue(root, key, Host, 2190)

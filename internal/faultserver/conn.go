@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Conn is the server's end of a connection. One goroutine uses it at a time.
@@ -56,13 +57,50 @@ func OneRequest(respond func(c *Conn)) Handler {
 	})
 }
 
-// ReadRequest reads a request to its end and records it. It reports whether
-// there was a whole one.
-func (c *Conn) ReadRequest() (Request, bool) {
+// UntilDone is a handler whose connections end with the test at the latest. It is for
+// clients of whom nobody can close the idle connections.
+func UntilDone(handler Handler) Handler {
+	return func(c *Conn) {
+		over := make(chan struct{})
+		defer close(over)
+		go func() {
+			select {
+			case <-c.Server.Done():
+				_ = c.Raw.Close()
+			case <-over:
+			}
+		}()
+		handler(c)
+	}
+}
+
+// AwaitRequest waits until a request begins to arrive. It reports whether one does.
+func (c *Conn) AwaitRequest() bool {
+	_, err := c.buffered().Peek(1)
+	return err == nil
+}
+
+// Pause waits for a while, at most until the test is over.
+func (c *Conn) Pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.Server.Done():
+	}
+}
+
+func (c *Conn) buffered() *bufio.Reader {
 	if c.reader == nil {
 		c.reader = bufio.NewReader(c.Conn)
 	}
-	req, err := http.ReadRequest(c.reader)
+	return c.reader
+}
+
+// ReadRequest reads a request to its end and records it. It reports whether
+// there was a whole one.
+func (c *Conn) ReadRequest() (Request, bool) {
+	req, err := http.ReadRequest(c.buffered())
 	if err != nil {
 		return Request{}, false
 	}

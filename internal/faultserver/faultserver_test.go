@@ -52,7 +52,7 @@ func TestServer_RespondsAndRecords(t *testing.T) {
 				require.NoError(t, err)
 				server.Close()
 				assert.Equal(t, "hello", got)
-				assert.Equal(t, faultserver.Seen{Requests: 1, Bodies: 1, BodyBytes: 4, Violations: nil}, server.Record.Seen())
+				assert.Equal(t, faultserver.Seen{Requests: 1, Bodies: 1, BodyBytes: 4, Conns: 1, Violations: nil}, server.Record.Seen())
 				assert.Equal(t, 1, server.Conns())
 				assert.Len(t, server.Dialed(), 1)
 			})
@@ -70,6 +70,28 @@ func TestServer_ConnsAreCountedFromOne(t *testing.T) {
 	}
 	server.Close()
 	assert.Equal(t, []int{1, 2}, numbers)
+}
+
+func TestServer_ConnectionsThatEndWithTheTest(t *testing.T) {
+	t.Parallel()
+	var begun []bool
+	server := faultserver.New(faultserver.UntilDone(func(c *faultserver.Conn) {
+		begun = append(begun, c.AwaitRequest(), c.AwaitRequest())
+		c.ReadRequest()
+		c.Send(faultserver.Response(200, "hello"))
+		c.Pause(time.Microsecond)
+		begun = append(begun, c.AwaitRequest()) // none comes, and nobody closes the connection
+	}))
+	require.NoError(t, server.Listen(t.Context()))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr())
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, len(faultserver.Response(200, "hello"))))
+	require.NoError(t, err)
+	server.Close()
+	assert.Equal(t, []bool{true, true, false}, begun)
+	assert.NoError(t, conn.Close())
 }
 
 func TestServer_OnDialFailsTheDial(t *testing.T) {

@@ -18,6 +18,8 @@ type Seen struct {
 	Bodies     int      // requests of which a byte of the body arrived
 	BodyBytes  int      // bytes of bodies that arrived
 	Commits    int      // invoices that were created
+	Refusals   int      // invoices that were refused
+	Conns      int      // connections that were made
 	Violations []string // what must not happen and did
 }
 
@@ -39,6 +41,20 @@ func (r *Record) Committed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen.Commits++
+}
+
+// Refused records that an invoice was refused.
+func (r *Record) Refused() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen.Refusals++
+}
+
+// Connected records that a connection was made.
+func (r *Record) Connected() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen.Conns++
 }
 
 // Violation records something that must not happen.

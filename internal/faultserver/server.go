@@ -93,6 +93,7 @@ func (s *Server) handle(conn net.Conn) {
 	s.conns++
 	c := &Conn{Conn: conn, Raw: conn, Number: s.conns, Server: s}
 	s.mu.Unlock()
+	s.Record.Connected()
 	s.open.Go(func() {
 		defer func() { _ = conn.Close() }()
 		s.Handler(c)
