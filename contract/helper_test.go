@@ -34,12 +34,28 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("rapid.nofailfile", "true")
 	flag.Parse()
 	log.SetOutput(io.Discard) // what net/http logs; TestHostile_LogOfNetHTTP checks it
+	forget := trustCertificates()
 	goleak.VerifyTestMain(m,
+		goleak.Cleanup(func(code int) { forget(); os.Exit(code) }),
 		// toxiproxy leaves the two ends of a link behind that was cut
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).write"),
 	)
+}
+
+// trustCertificates makes the client's own transport, which has no option for it, trust
+// the certificates of the tests. It returns what removes them.
+func trustCertificates() (forget func()) {
+	file, err := os.CreateTemp("", "*.pem")
+	if err == nil {
+		_, err = file.Write(certificates().PEM)
+		err = errors.Join(err, file.Close(), os.Setenv("SSL_CERT_FILE", file.Name()))
+	}
+	if err != nil {
+		panic(err)
+	}
+	return func() { _ = os.Remove(file.Name()) }
 }
 
 // order is a request for an invoice with every field.
@@ -99,12 +115,48 @@ func (r result) outcome() gateway.Outcome { return gateway.OutcomeOf(r.err) }
 // create makes the call that all of this is about.
 func create(ctx context.Context, client *gateway.Client, id string, record *faultserver.Record, opts ...gateway.CallOption) result {
 	r := result{order: id, response: &gateway.Response{}, record: record}
-	r.invoice, r.err = client.CreateInvoice(ctx, order(id), append(opts, gateway.WithResponse(r.response))...)
+	if !returns(func() {
+		r.invoice, r.err = client.CreateInvoice(ctx, order(id), append(opts, gateway.WithResponse(r.response))...)
+	}) {
+		record.Violation("I10: the call does not return")
+		return result{order: id, record: record}
+	}
 	return r
 }
 
+// returns reports whether a call returns, long after every timeout of the tests. A call
+// that does not goes on.
+func returns(call func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	timer := time.NewTimer(5 * time.Minute)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// maxConns is how many connections an attempt may use, of which it may be opening the
+// last when it ends.
+const maxConns = 4
+
+// attempts is how many attempts the call made, at least one.
+func (r result) attempts() int {
+	if r.response == nil {
+		return 1
+	}
+	return max(r.response.Attempts, 1)
+}
+
 // violations lists the invariants that do not hold for r. Those of what is left
-// behind and of the hosts contacted are checked by leftovers and by each server.
+// behind, of the hosts contacted and of the time (I7, I8 and I10) are checked by
+// leftovers, by each server and by create; TestRapid measures the time of its bubble.
 func (r result) violations() []string {
 	seen, outcome := r.record.Seen(), r.outcome()
 	wrong := seen.Violations
@@ -115,11 +167,13 @@ func (r result) violations() []string {
 		{seen.Commits <= 1, "I1: at most one commit"},
 		{seen.Bodies <= 1, "I1: at most one invoice on the wire"},
 		{r.err != nil || seen.Commits == 1, "I2: success means a commit"},
-		{r.err != nil || r.equal(), "I2: success means equal data"},
+		{r.err != nil || r.equal(), "I2, I9: success means the response to this request, with equal data"},
 		{!errors.Is(r.err, gateway.ErrNotSent) || seen.BodyBytes == 0, "I3: not sent means that no byte of the body arrived"},
 		{r.err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "I4: a commit with an error is unknown"},
 		{r.err == nil || r.invoice == nil, "I5: no result with an error"},
 		{!showsKey(r.everyText()), "I6: the key is shown nowhere"},
+		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "I9: the response of another request is taken for a refusal of this one"},
+		{seen.Conns <= maxConns*r.attempts(), "I11: at most 4 connections an attempt"},
 		{r.err == nil || r.typed(), "I8: the error is one of the documented types"},
 		{r.err == nil || isOneLine(r.err), "I8: the text of the error is one line that begins with the package"},
 	} {

@@ -1,0 +1,175 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
+)
+
+// invoices is how many invoices each kind of stray response is tried with.
+const invoices = 300
+
+// strayDelay is how long after a response a stray one follows: the client has read the
+// first by then, and may be about to send again.
+const strayDelay = 300 * time.Microsecond
+
+// strays are what a server sends that nobody has asked for.
+func strays() map[string]string {
+	return map[string]string{
+		"a refusal":                 faultserver.Response(400, `{"message":"no","result":[],"meta":{}}`),
+		"an invoice of another":     faultserver.Response(200, enveloped(invoiceResult("another"))),
+		"an informational response": "HTTP/1.1 100 Continue\r\n\r\n",
+		"half a refusal":            "HTTP/1.1 400 Bad Request\r\nContent-Length: 300\r\n\r\n{\"message\":\"",
+		"half a header":             "HTTP/1.1 400 Bad Request\r\nX-Half: ",
+	}
+}
+
+// A ledger is a server that creates every invoice that it gets, and has a record of
+// each order.
+type ledger struct {
+	mu      sync.Mutex
+	records map[string]*faultserver.Record
+}
+
+// of returns the record of an order.
+func (l *ledger) of(order string) *faultserver.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.records == nil {
+		l.records = map[string]*faultserver.Record{}
+	}
+	if l.records[order] == nil {
+		l.records[order] = &faultserver.Record{}
+	}
+	return l.records[order]
+}
+
+// respond carries out the next request of a connection, and sends the response to it.
+func (l *ledger) respond(c *faultserver.Conn) bool {
+	req, whole := c.ReadRequest()
+	if !whole {
+		return false
+	}
+	if req.Method != http.MethodPost {
+		return c.Send(faultserver.Response(200, enveloped(withdrawalResult)))
+	}
+	order := orderIn(req.Body)
+	l.of(order).Arrived(len(req.Body), true)
+	l.of(order).Committed()
+	return c.Send(faultserver.Response(201, enveloped(invoiceResult(order))))
+}
+
+// strayAfter is a server that sends a stray response a little after each response, when
+// the next request may be under way.
+func (l *ledger) strayAfter(stray string) faultserver.Handler {
+	return faultserver.UntilDone(func(c *faultserver.Conn) {
+		for l.respond(c) {
+			c.Pause(strayDelay)
+			c.Send(stray)
+		}
+	})
+}
+
+// strayBefore is a server that sends a stray response as soon as it sees that another
+// request follows.
+func (l *ledger) strayBefore(stray string) faultserver.Handler {
+	return faultserver.UntilDone(func(c *faultserver.Conn) {
+		for l.respond(c) && c.AwaitRequest() {
+			c.Send(stray)
+		}
+	})
+}
+
+// A kind is a kind of transport that keeps the promises for invoices.
+type kind struct {
+	name      string
+	transport func() http.RoundTripper // nil for the client's own
+}
+
+func kinds() []kind {
+	return []kind{
+		{"the client's own transport", nil},
+		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }},
+		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }},
+	}
+}
+
+// plain is a caller's transport without InvoiceTransport.
+func plain() kind {
+	return kind{"a caller's plain transport", func() http.RoundTripper { return &http.Transport{} }}
+}
+
+// connect returns a client of this kind of the server at a URL.
+func (k kind) connect(t *testing.T, url string, policy gateway.RetryPolicy, opts ...gateway.Option) *gateway.Client {
+	t.Helper()
+	policy.BaseDelay, policy.MaxDelay = time.Millisecond, time.Millisecond
+	opts = append(opts, gateway.WithRetry(policy))
+	if k.transport != nil {
+		client := &http.Client{Transport: k.transport()}
+		t.Cleanup(client.CloseIdleConnections)
+		opts = append(opts, gateway.WithHTTPClient(client))
+	}
+	client, err := gateway.New(url+"/merchant", canary, opts...)
+	require.NoError(t, err)
+	return client
+}
+
+// TestStray has a server send stray responses over HTTP/1.1. None is taken for that to
+// an invoice, and no invoice is sent twice.
+func TestStray(t *testing.T) {
+	for _, k := range kinds() {
+		for name, stray := range strays() {
+			for when, serve := range map[string]func(l *ledger) faultserver.Handler{
+				"a little later":        func(l *ledger) faultserver.Handler { return l.strayAfter(stray) },
+				"with the next request": func(l *ledger) faultserver.Handler { return l.strayBefore(stray) },
+			} {
+				t.Run(k.name+": "+name+" "+when, func(t *testing.T) {
+					t.Parallel()
+					l, all := &ledger{}, &summary{}
+					conns := l.place(t, k, serve(l), all)
+					all.verify(t)
+					assert.Equal(t, invoices, all.counts[gateway.OutcomeSucceeded], "%v", all)
+					assert.Equal(t, invoices, conns, "each invoice has a connection of its own, which is what it costs")
+				})
+			}
+		}
+	}
+}
+
+// place creates the invoices, one after the other. It returns how many connections
+// they took.
+func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *summary) (conns int) {
+	server := listening(t, serve)
+	client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{InvoiceTimeout: patient})
+	for n := range invoices {
+		order := orderNumber(n)
+		all.add(order, create(t.Context(), client, order, l.of(order)))
+	}
+	server.Close()
+	return server.Conns()
+}
+
+func orderNumber(n int) string { return fmt.Sprintf("A-%d", n) }
+
+// TestStray_PlainTransport shows what [gateway.InvoiceTransport] and the client's own
+// transport guard against, and what is documented at [gateway.WithHTTPClient]: with a
+// caller's plain transport a stray response is taken for that to an invoice.
+func TestStray_PlainTransport(t *testing.T) {
+	for _, name := range []string{"a refusal", "an invoice of another"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, all := &ledger{}, &summary{}
+			l.place(t, plain(), l.strayBefore(strays()[name]), all)
+			t.Logf("%v, %d of them misreported", all, len(all.wrong))
+			assert.NotEmpty(t, all.wrong)
+		})
+	}
+}
