@@ -76,21 +76,21 @@ func (a *attempt) await(j job) (finished bool) {
 	go w.run(j)
 	select {
 	case <-w.done:
-		return w.finish()
+		return a.finish()
 	case <-a.Done():
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-w.done:
-		return w.finish()
+		return a.finish()
 	case <-timer.C:
 	}
 	if w.settled.CompareAndSwap(false, true) {
 		return false
 	}
 	<-w.done
-	return w.finish()
+	return a.finish()
 }
 
 func (w *worker) run(j job) {
@@ -107,13 +107,15 @@ func (w *worker) run(j job) {
 }
 
 // finish passes the end of a job on to the goroutine that has waited for it.
-func (w *worker) finish() bool {
-	switch {
-	case w.returned:
-	case w.panicked != nil:
-		panic(w.panicked)
-	default:
-		runtime.Goexit()
+func (a *attempt) finish() bool {
+	w := &a.worker
+	if w.returned {
+		return true
 	}
-	return true
+	a.end(nil)
+	if w.panicked != nil {
+		panic(w.panicked)
+	}
+	runtime.Goexit()
+	return false
 }

@@ -1,0 +1,364 @@
+package attempt_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/attempt"
+)
+
+// A held body waits until it is released, whatever happens to its attempt.
+type held struct {
+	release chan struct{}
+	closed  atomic.Int32
+}
+
+func newHeld() *held { return &held{release: make(chan struct{})} }
+
+func (h *held) Read([]byte) (int, error) { <-h.release; return 0, io.EOF }
+func (h *held) Close() error             { h.closed.Add(1); return nil }
+
+// respondTo returns a response with a body, over a transport that is not ours.
+func respondTo(t *testing.T, ctx context.Context, body io.ReadCloser) *http.Response {
+	t.Helper()
+	s := attempt.NewSender(tripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, ProtoMajor: 1, Body: body}, nil
+	}), time.Minute)
+	resp, err := s.RoundTrip(newRequest(t, ctx))
+	require.NoError(t, err)
+	return resp
+}
+
+func readAndClose(resp *http.Response, text *string) {
+	all, _ := io.ReadAll(resp.Body)
+	*text = string(all)
+	_ = resp.Body.Close()
+}
+
+// A reading that returns has been made once, and ends the attempt.
+func TestAwait_returns(t *testing.T) {
+	t.Parallel()
+	var ctx context.Context
+	body := &watchedBody{Reader: strings.NewReader("text")}
+	resp, err := attempt.NewSender(respondWith(body, &ctx), time.Minute).RoundTrip(newRequest(t, t.Context()))
+	require.NoError(t, err)
+	var text string
+	require.NoError(t, attempt.Await(resp, func(resp *http.Response) {
+		readAndClose(resp, &text)
+		assert.NoError(t, ctx.Err(), "the attempt ends after the reading")
+	}))
+	assert.Equal(t, "text", text)
+	assert.Equal(t, 1, body.closed)
+	assert.ErrorIs(t, ctx.Err(), context.Canceled)
+}
+
+// A response of nobody's is read like any other.
+func TestAwait_otherBodies(t *testing.T) {
+	t.Parallel()
+	var text string
+	resp := &http.Response{Body: io.NopCloser(strings.NewReader("text"))}
+	require.NoError(t, attempt.Await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
+	assert.Equal(t, "text", text)
+}
+
+// Row 71: a reading that nothing ends is left half a second after its attempt.
+func TestAwait_leavesAReading(t *testing.T) {
+	t.Parallel()
+	errStop := errors.New("stop")
+	for _, tt := range []struct {
+		name  string
+		after time.Duration // of the end of the context; 0 for never
+		took  time.Duration
+		want  string
+	}{
+		{"after the timeout of the attempt", 0, time.Minute + time.Second/2, "no response within 1m0s"},
+		{"after the end of the caller's context", time.Second, time.Second + time.Second/2, "context canceled"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if tt.after > 0 {
+					time.AfterFunc(tt.after, func() { cancel(errStop) })
+				}
+				body, begun := newHeld(), time.Now()
+				resp := respondTo(t, ctx, body)
+				err := attempt.Await(resp, func(resp *http.Response) {
+					_, _ = io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+				})
+				assert.EqualError(t, err, tt.want)
+				assert.Equal(t, tt.after == 0, attempt.IsTimeout(err))
+				assert.Equal(t, tt.took, time.Since(begun))
+				resp.Body = http.NoBody // the caller's to change now
+				close(body.release)
+				synctest.Wait()
+				assert.EqualValues(t, 1, body.closed.Load(), "the reading goes on and closes the body")
+			})
+		})
+	}
+}
+
+// A reading that ends within half a second of its attempt is waited for.
+func TestAwait_waitsForALateReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		resp := respondTo(t, t.Context(), newHeld())
+		read := false
+		require.NoError(t, attempt.Await(resp, func(*http.Response) {
+			time.Sleep(time.Minute + 499*time.Millisecond)
+			read = true
+		}))
+		assert.True(t, read)
+	})
+}
+
+// A panic and the end of a goroutine reach the caller, and end the attempt.
+func TestAwait_passesOn(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){
+		"a panic":            func() { panic("of the reading") },
+		"the end of routine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ctx context.Context
+			resp, err := attempt.NewSender(respondWith(newHeld(), &ctx), time.Minute).RoundTrip(newRequest(t, t.Context()))
+			require.NoError(t, err)
+			returned, recovered := passedOn(func() { _ = attempt.Await(resp, func(*http.Response) { end() }) })
+			assert.False(t, returned)
+			assert.Equal(t, name == "a panic", recovered == "of the reading", "%v", recovered)
+			assert.Error(t, ctx.Err())
+
+			s := attempt.NewSender(tripper(func(req *http.Request) (*http.Response, error) {
+				ctx = req.Context()
+				end()
+				return nil, io.EOF
+			}), time.Minute)
+			returned, recovered = passedOn(func() { _, _ = s.RoundTrip(newRequest(t, t.Context())) })
+			assert.False(t, returned)
+			assert.Equal(t, name == "a panic", recovered == "of the reading", "%v", recovered)
+			assert.Error(t, ctx.Err())
+		})
+	}
+}
+
+// passedOn reports how a function ends in a goroutine of its own.
+func passedOn(call func()) (returned bool, recovered any) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { recovered = recover() }()
+		call()
+		returned = true
+	}()
+	<-done
+	return returned, recovered
+}
+
+// A panic of a reading that nobody waits for any more ends nothing else.
+func TestAwait_dropsALatePanic(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		body := newHeld()
+		resp := respondTo(t, t.Context(), body)
+		assert.Error(t, attempt.Await(resp, func(*http.Response) {
+			<-body.release
+			panic("too late")
+		}))
+		close(body.release)
+		synctest.Wait()
+	})
+}
+
+// Row 71: a transport that does not heed the end of its context is left, and a response
+// that comes later is closed.
+func TestSender_leavesATransport(t *testing.T) {
+	t.Parallel()
+	for _, late := range []*http.Response{nil, {StatusCode: 200}, {StatusCode: 200, Body: newHeld()}} {
+		synctest.Test(t, func(t *testing.T) {
+			release, begun := make(chan struct{}), time.Now()
+			got := send(t, tripper(func(*http.Request) (*http.Response, error) {
+				<-release
+				return late, nil
+			}))
+			assert.EqualError(t, got, "no response within 1m0s")
+			assert.True(t, attempt.IsTimeout(got))
+			assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
+			close(release)
+			synctest.Wait()
+			if late != nil && late.Body != nil {
+				assert.EqualValues(t, 1, late.Body.(*held).closed.Load())
+			}
+		})
+	}
+}
+
+// Discard reads a little, which an endless body does not keep it from, and closes.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int{0, 4 << 10, 1 << 20} {
+		body := &watchedBody{Reader: strings.NewReader(strings.Repeat("x", bytes))}
+		attempt.Discard(respondTo(t, t.Context(), body))
+		assert.Equal(t, 1, body.closed)
+		assert.Equal(t, max(bytes-4<<10, 0), body.Reader.(*strings.Reader).Len(), "what is left")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		body, begun := newHeld(), time.Now()
+		attempt.Discard(respondTo(t, t.Context(), body))
+		assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
+		close(body.release)
+	})
+}
+
+// A lying context has a deadline in the past and never ends.
+type lying struct{ context.Context }
+
+func (lying) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+func (lying) Done() <-chan struct{}       { return nil }
+func (lying) Err() error                  { return nil }
+
+// Row 72: the timer of an attempt runs, whatever deadline the caller's context has.
+func TestSender_lyingContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		s := attempt.NewSender(tripper(func(req *http.Request) (*http.Response, error) {
+			deadline, ok := req.Context().Deadline()
+			assert.True(t, ok)
+			assert.Equal(t, begun.Add(time.Minute), deadline, "that of the attempt")
+			return untilDone(req)
+		}), time.Minute)
+		_, err := s.RoundTrip(newRequest(t, lying{t.Context()}))
+		assert.EqualError(t, err, "no response within 1m0s")
+		assert.Equal(t, time.Minute, time.Since(begun))
+
+		resp := respondTo(t, lying{t.Context()}, newHeld())
+		begun = time.Now()
+		err = attempt.Await(resp, func(resp *http.Response) { <-t.Context().Done() })
+		assert.EqualError(t, err, "no response within 1m0s")
+		assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
+	})
+}
+
+// Row 73: after three new connections an attempt gets no fourth. One that was used
+// before does not count.
+func TestSender_connections(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		reused []bool // of the connections, in turn
+		ended  bool
+	}{
+		{"three new ones", []bool{false, false, false}, true},
+		{"two new ones", []bool{false, false}, false},
+		{"many that were used before", []bool{true, true, true, true, true, true}, false},
+		{"three new ones among others", []bool{false, true, false, true, false}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := send(t, tripper(func(req *http.Request) (*http.Response, error) {
+				hooks := httptrace.ContextClientTrace(req.Context())
+				for _, reused := range tt.reused {
+					hooks.GetConn("gateway.test:443")
+					assert.NoError(t, req.Context().Err())
+					hooks.GotConn(httptrace.GotConnInfo{Reused: reused})
+				}
+				hooks.GetConn("gateway.test:443")
+				assert.Equal(t, tt.ended, req.Context().Err() != nil)
+				return nil, io.EOF
+			}))
+			if !tt.ended {
+				assert.Equal(t, io.EOF, got.Err)
+				return
+			}
+			assert.EqualError(t, got, "the peer closed 3 connections in a row without a response")
+			assert.True(t, got.Traced)
+			assert.False(t, attempt.IsTimeout(got))
+		})
+	}
+}
+
+// A server for connection tests counts the connections that requests come on.
+func servedOver(t *testing.T, http2 bool) (server *httptest.Server, own *http.Transport) {
+	t.Helper()
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.RemoteAddr)
+	}))
+	server.EnableHTTP2 = http2
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	own = attempt.NewTransport(time.Minute)
+	own.TLSClientConfig.RootCAs = server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	t.Cleanup(own.CloseIdleConnections)
+	return server, own
+}
+
+// Row 70: over HTTP/1.1 no connection carries a second request.
+func TestSingleUse(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		http2, single bool
+		connections   int
+	}{
+		{"HTTP/1.1", false, true, 5},
+		{"HTTP/2", true, true, 1},
+		{"HTTP/1.1 without it", false, false, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server, own := servedOver(t, tt.http2)
+			if tt.single {
+				own = attempt.SingleUse(own)
+				t.Cleanup(own.CloseIdleConnections)
+			}
+			s, from := attempt.NewOwnSender(own, time.Minute), map[string]bool{}
+			for range 5 {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+				require.NoError(t, err)
+				resp, err := s.RoundTrip(req)
+				require.NoError(t, err)
+				assert.Equal(t, tt.http2, resp.ProtoMajor == 2)
+				var text string
+				require.NoError(t, attempt.Await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
+				from[text] = true
+			}
+			assert.Len(t, from, tt.connections)
+		})
+	}
+}
+
+// Over HTTP/1 the body of our own transport is read by the caller's goroutine: net/http
+// ends a read with the attempt. Over HTTP/2 it is not.
+func TestAwait_readsDirectly(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		server, own := servedOver(t, http2)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		require.NoError(t, err)
+		resp, err := attempt.NewOwnSender(own, time.Minute).RoundTrip(req)
+		require.NoError(t, err)
+		var stack string
+		require.NoError(t, attempt.Await(resp, func(resp *http.Response) {
+			text := make([]byte, 64<<10)
+			stack = string(text[:runtime.Stack(text, false)])
+			_ = resp.Body.Close()
+		}))
+		assert.Equal(t, !http2, strings.Contains(stack, "TestAwait_readsDirectly(0x"), "%s", stack)
+	}
+}
