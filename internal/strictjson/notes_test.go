@@ -29,7 +29,7 @@ func TestNotes_nil(t *testing.T) {
 func TestNotes_once(t *testing.T) {
 	t.Parallel()
 	notes := &strictjson.Notes{}
-	inner := `{"id":"p-2","price":1,"y":1}`
+	inner := `{"id":"p-2","price":"1","y":1}`
 	text := "[" + wholeJSON() + "," +
 		strings.Join([]string{object(wholeMembers(), "part", inner), object(wholeMembers(), "part", inner)}, ",") + "," +
 		strings.Replace(object(wholeMembers(), "state", `"HELD"`), `"id":`, `"x":1,"id":`, 1) + "," +
@@ -106,4 +106,65 @@ func TestDecoder_NoteError(t *testing.T) {
 		d.NoteError()
 		assert.Equal(t, []strictjson.Note{{Kind: strictjson.Mismatch}}, notes.All())
 	})
+}
+
+// A value of another form than is documented is read and noted, also where equal ones
+// are read once.
+func TestNotes_unexpectedValues(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, value string
+		note        bool
+	}{
+		{"an amount in a string", `{"id":"p","price":"2.5"}`, false},
+		{"an amount as a number", `{"id":"p","price":2.5}`, true},
+		{"a time", `{"id":"p","price":"1","at":"2024-01-02T03:04:05Z"}`, false},
+		{"a time that cannot be read", `{"id":"p","price":"1","at":"soon"}`, true},
+		{"a time that is a number", `{"id":"p","price":"1","at":1700000000}`, true},
+		{"a time that is null", `{"id":"p","price":"1","at":null}`, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			pointer := "/price"
+			if strings.Contains(tt.value, `"at"`) {
+				pointer = "/at"
+			}
+			notes := &strictjson.Notes{}
+			_, d := readWhole(tt.value, strictjson.Options{Notes: notes}, strictjson.One(partFields))
+			require.Nil(t, d.Err())
+			assert.Equal(t, tt.note, len(notes.All()) == 1)
+			if tt.note {
+				assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: pointer}}, notes.All())
+			}
+			notes = &strictjson.Notes{}
+			good := `{"id":"p","price":"1"}`
+			_, d = readWhole("["+strings.Join([]string{good, good, tt.value, tt.value}, ",")+"]", strictjson.Options{Notes: notes}, strictjson.Many(partFields))
+			require.Nil(t, d.Err())
+			if tt.note {
+				assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: "/2" + pointer}}, notes.All(), "once in a list")
+			}
+		})
+	}
+}
+
+func TestDecoder_NoteUnexpected(t *testing.T) {
+	t.Parallel()
+	notes := &strictjson.Notes{}
+	fields := boxFields(func(d *strictjson.Decoder) string {
+		text := d.Text()
+		d.NoteUnexpected()
+		return text
+	})
+	_, d := readWhole(boxes(`"a"`, `"b"`), strictjson.Options{Notes: notes}, strictjson.Many(fields))
+	require.Nil(t, d.Err())
+	assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: "/0/v"}}, notes.All())
+}
+
+func TestWithoutIndices(t *testing.T) {
+	t.Parallel()
+	for pointer, want := range map[string]string{
+		"": "", "/result/17/fee": "/result/*/fee", "/0/1": "/*/*", "/a1/1a/-1": "/a1/1a/-1",
+	} {
+		assert.Equal(t, want, strictjson.WithoutIndices(pointer))
+	}
 }
