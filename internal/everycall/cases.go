@@ -121,6 +121,10 @@ func Derived() []Call {
 			_, err := c.Catalog(gateway.CacheOptions{}).Snapshot(ctx)
 			return err
 		}),
+		on("ExchangeRates", "Rates", func(ctx context.Context, c *gateway.Client, _ Values) error {
+			_, err := c.Rates(gateway.CacheOptions{}).Get(ctx)
+			return err
+		}),
 		on("Withdrawal", "WaitWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
 			_, err := c.WaitWithdrawal(ctx, v.WithdrawalID, wait)
 			return err
