@@ -148,7 +148,7 @@ func TestTraced_redacted(t *testing.T) {
 				for _, span := range s.exporter.GetSpans() {
 					assert.Equal(t, "http://localhost", attributeOf(span, "url.full"))
 					whole := fmt.Sprintf("%+v", span)
-					for _, secret := range []string{s.gw.APIKey, pair.ID, id, pair.Network.Name, "A-17", "/gateway", "/api"} {
+					for _, secret := range []string{s.gw.APIKey, pair.ID, id, pair.Network.Name, "A-17", "/gateway/api", "/api"} {
 						assert.NotContains(t, whole, secret)
 					}
 				}
@@ -156,6 +156,47 @@ func TestTraced_redacted(t *testing.T) {
 		})
 	}
 }
+
+// A transport's error may have the key in its text, as it is sent or read: the span has
+// only its type, and the client still has the error.
+func TestTraced_errorsWithTheKey(t *testing.T) {
+	for name, fail := range map[string]func(*http.Response, error) (*http.Response, error){
+		"instead of a response": func(_ *http.Response, err error) (*http.Response, error) { return nil, err },
+		"within the body": func(resp *http.Response, err error) (*http.Response, error) {
+			resp.Body = failingBody{resp.Body, err}
+			return resp, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wrap := func(base http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					key := r.Header.Get("X-Api-Key")
+					require.NotEmpty(t, key)
+					resp, err := base.RoundTrip(r)
+					require.NoError(t, err)
+					return fail(resp, fmt.Errorf("malformed header %s: %w", key, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}))
+				})
+			}
+			inBubble(t, wrap, func(t *testing.T, s fixture) {
+				_, err := s.client.Balance(t.Context(), gateway.BalanceQuery{})
+				require.ErrorIs(t, err, syscall.ECONNRESET)
+				assert.Contains(t, err.Error(), "malformed header [REDACTED]")
+				require.NotEmpty(t, s.names())
+				for _, span := range s.exporter.GetSpans() {
+					assert.Equal(t, codes.Error, span.Status.Code)
+					assert.NotContains(t, fmt.Sprintf("%+v", span), s.gw.APIKey)
+				}
+			})
+		})
+	}
+}
+
+type failingBody struct {
+	io.ReadCloser
+	err error
+}
+
+func (b failingBody) Read([]byte) (int, error) { return 0, b.err }
 
 // otelhttp alone records the identifier: without [hostOnly] it is in the span.
 func TestTraced_whyHostOnly(t *testing.T) {
