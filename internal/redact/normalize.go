@@ -24,6 +24,7 @@ type char struct {
 type normalizer struct {
 	window [4 * longestCode]char
 	n      int
+	since  int // how many bytes of the text came after what can begin a code
 }
 
 // longestCode bounds how many characters encode another one: &#x000041;
@@ -32,6 +33,14 @@ const longestCode = 10
 // run hands every character of text to yield.
 func (n *normalizer) run(text []byte, yield func(char)) {
 	for i, b := range text {
+		if n.since++; beginsCode(b) {
+			n.since = 0
+		}
+		if n.since > longestCode { // nothing completes what the window has
+			n.shift(n.n, yield)
+			yield(char{b: b, start: i, end: i + 1})
+			continue
+		}
 		if n.n == len(n.window) {
 			n.shift(len(n.window)-longestCode, yield)
 		}
@@ -43,6 +52,9 @@ func (n *normalizer) run(text []byte, yield func(char)) {
 
 // shift hands on the first characters of the window.
 func (n *normalizer) shift(count int, yield func(char)) {
+	if count == 0 {
+		return
+	}
 	for _, c := range n.window[:count] {
 		yield(c)
 	}
@@ -63,9 +75,14 @@ func (n *normalizer) push(c char) {
 		n.window[n.n-1].end = c.end
 		return
 	}
+	if beginsCode(c.b) {
+		n.since = 0
+	}
 	n.window[n.n] = c
 	n.n++
 }
+
+func beginsCode(b byte) bool { return b == '\\' || b == '%' || b == '&' || b == '~' }
 
 // complete returns the character that last completes, and how many characters encode
 // it, the last included; 0 for none.
