@@ -60,7 +60,7 @@ func (p *pattern) next(state int, b byte) (matched, steps int) {
 func (p *pattern) find(text string) (found bool, steps int) {
 	last := len(p.folded) - 1
 	at := 0
-	for ; at+last < len(text) && steps <= len(text); steps++ {
+	for ; at+last < len(text) && steps <= len(text)/4+len(p.folded); steps++ {
 		i := last
 		for i >= 0 && fold(text[at+i]) == p.folded[i] {
 			i--
@@ -71,9 +71,27 @@ func (p *pattern) find(text string) (found bool, steps int) {
 		}
 		at += int(p.skip[fold(text[at+last])])
 	}
-	for state := 0; at < len(text); at++ {
-		matched, more := p.next(state, fold(text[at]))
-		if state, steps = matched, steps+more; state == len(p.folded) {
+	if at+last >= len(text) {
+		return false, steps
+	}
+	found, more := p.read(text[at:])
+	return found, steps + more
+}
+
+// read is find without skipping.
+func (p *pattern) read(text string) (found bool, steps int) {
+	key, back, state := p.folded, p.back, 0
+	for i := range len(text) {
+		b := fold(text[i])
+		for state > 0 && key[state] != b {
+			state = back[state]
+			steps++
+		}
+		steps++
+		if key[state] == b {
+			state++
+		}
+		if state == len(key) {
 			return true, steps
 		}
 	}

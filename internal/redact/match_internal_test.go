@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The comparisons are counted: a key that repeats itself takes at most twice as many
-// as there are bytes, wherever it nearly is.
+// The comparisons are counted: whatever the key, they are about twice as many as there
+// are bytes at most.
 func TestPattern_isLinear(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 18
@@ -30,7 +30,7 @@ func TestPattern_isLinear(t *testing.T) {
 		for place, text := range texts {
 			found, steps := p.find(text)
 			assert.Equal(t, strings.Contains(strings.ToLower(text), strings.ToLower(key)), found, "%s in %s", name, place)
-			assert.LessOrEqual(t, steps, 3*len(text)+2*len(key), "%s in %s", name, place)
+			assert.LessOrEqual(t, steps, 9*len(text)/4+3*len(key), "%s in %s", name, place)
 			state, all := 0, 0
 			for i := range len(text) {
 				next, steps := p.next(state, fold(text[i]))
