@@ -27,6 +27,9 @@ func of(keys ...string) redact.Redactor {
 	return redact.New(secrets...)
 }
 
+// runs is so many backslashes.
+func runs(n int) string { return strings.Repeat(`\`, n) }
+
 // inUnicode writes every character of text as an escape.
 func inUnicode(text string) string {
 	var out strings.Builder
@@ -40,7 +43,6 @@ func inUnicode(text string) string {
 // Snippet remove the same.
 func TestRedactor_spellings(t *testing.T) {
 	t.Parallel()
-	runs := func(n int) string { return strings.Repeat(`\`, n) }
 	for _, tt := range []struct{ name, text, want string }{
 		{"nothing", "", ""},
 		{"no key", "abc", "abc"},
@@ -75,45 +77,46 @@ func TestRedactor_spellings(t *testing.T) {
 	}
 }
 
+var cutTexts = []struct{ name, text, want string }{
+	{"8 characters", key[:8], "[REDACTED]"},
+	{"all characters but one", key[:len(key)-1], "[REDACTED]"},
+	{"7 characters, too few to tell", key[:7], key[:7]},
+	{"8 characters with more behind", key[:8] + " b", key[:8] + " b"},
+	{"8 characters and one of another text", key[:8] + "x", key[:8] + "x"},
+	{"8 characters in escapes", inUnicode(key[:8]), "[REDACTED]"},
+	{"7 characters in escapes", inUnicode(key[:7]), inUnicode(key[:7])},
+	{"a backslash", key[:10] + `\`, "[REDACTED]"},
+	{"a backslash after 7 characters", key[:7] + `\`, key[:7] + `\`},
+	{"the u of an escape", key[:10] + `\u`, "[REDACTED]"},
+	{"half an escape", key[:10] + `\u00`, "[REDACTED]"},
+	{"an escape without its last digit", key[:10] + `\u003`, "[REDACTED]"},
+	{"half an escape that was escaped again", key[:10] + `\\u00`, "[REDACTED]"},
+	{"half an escape after 8 characters", key[:8] + `\u00`, "[REDACTED]"},
+	{"half an escape after 7 characters", key[:7] + `\u00`, key[:7] + `\u00`},
+	{"digits without a backslash", key[:10] + "u00", key[:10] + "u00"},
+	{"an escape of one character", key[:10] + `\n`, key[:10] + `\n`},
+	{"a whole escape of another character", key[:10] + `\u0078`, key[:10] + `\u0078`},
+	{"64 backslashes", key[:10] + runs(64), "[REDACTED]"},
+	{"65 backslashes and half an escape", key[:10] + runs(65) + "u000", "[REDACTED]"},
+	{"many backslashes and half an escape", key[:10] + runs(1000) + "u000", "[REDACTED]"},
+	{"a part of a percent-encoded character", key[:10] + "%2", "[REDACTED]"},
+	{"a percent sign", key[:10] + "%", "[REDACTED]"},
+	{"a part of a percent sign that is encoded", key[:10] + "%252", "[REDACTED]"},
+	{"a percent-encoded character of another text", key[:10] + "%2a", key[:10] + "%2a"},
+	{"a percent sign and no digits", key[:10] + "% x", key[:10] + "% x"},
+	{"a part of an entity", key[:10] + "&#x3", "[REDACTED]"},
+	{"an entity without its end", key[:10] + "&amp", "[REDACTED]"},
+	{"no entity", key[:10] + "& b", key[:10] + "& b"},
+	{"a part of an escape of a pointer", key[:10] + "~", "[REDACTED]"},
+	{"a part of a hexadecimal escape", key[:10] + `\x3`, "[REDACTED]"},
+	{"no hexadecimal escape", key[:10] + `\xy`, key[:10] + `\xy`},
+}
+
 // A text may be cut within a key. At least 8 characters of it are removed, fewer
 // could be a word.
 func TestRedactor_keyCutAtTheEnd(t *testing.T) {
 	t.Parallel()
-	runs := func(n int) string { return strings.Repeat(`\`, n) }
-	for _, tt := range []struct{ name, text, want string }{
-		{"8 characters", key[:8], "[REDACTED]"},
-		{"all characters but one", key[:len(key)-1], "[REDACTED]"},
-		{"7 characters, too few to tell", key[:7], key[:7]},
-		{"8 characters with more behind", key[:8] + " b", key[:8] + " b"},
-		{"8 characters and one of another text", key[:8] + "x", key[:8] + "x"},
-		{"8 characters in escapes", inUnicode(key[:8]), "[REDACTED]"},
-		{"7 characters in escapes", inUnicode(key[:7]), inUnicode(key[:7])},
-		{"a backslash", key[:10] + `\`, "[REDACTED]"},
-		{"a backslash after 7 characters", key[:7] + `\`, key[:7] + `\`},
-		{"the u of an escape", key[:10] + `\u`, "[REDACTED]"},
-		{"half an escape", key[:10] + `\u00`, "[REDACTED]"},
-		{"an escape without its last digit", key[:10] + `\u003`, "[REDACTED]"},
-		{"half an escape that was escaped again", key[:10] + `\\u00`, "[REDACTED]"},
-		{"half an escape after 8 characters", key[:8] + `\u00`, "[REDACTED]"},
-		{"half an escape after 7 characters", key[:7] + `\u00`, key[:7] + `\u00`},
-		{"digits without a backslash", key[:10] + "u00", key[:10] + "u00"},
-		{"an escape of one character", key[:10] + `\n`, key[:10] + `\n`},
-		{"a whole escape of another character", key[:10] + `\u0078`, key[:10] + `\u0078`},
-		{"64 backslashes", key[:10] + runs(64), "[REDACTED]"},
-		{"65 backslashes and half an escape", key[:10] + runs(65) + "u000", "[REDACTED]"},
-		{"many backslashes and half an escape", key[:10] + runs(1000) + "u000", "[REDACTED]"},
-		{"a part of a percent-encoded character", key[:10] + "%2", "[REDACTED]"},
-		{"a percent sign", key[:10] + "%", "[REDACTED]"},
-		{"a part of a percent sign that is encoded", key[:10] + "%252", "[REDACTED]"},
-		{"a percent-encoded character of another text", key[:10] + "%2a", key[:10] + "%2a"},
-		{"a percent sign and no digits", key[:10] + "% x", key[:10] + "% x"},
-		{"a part of an entity", key[:10] + "&#x3", "[REDACTED]"},
-		{"an entity without its end", key[:10] + "&amp", "[REDACTED]"},
-		{"no entity", key[:10] + "& b", key[:10] + "& b"},
-		{"a part of an escape of a pointer", key[:10] + "~", "[REDACTED]"},
-		{"a part of a hexadecimal escape", key[:10] + `\x3`, "[REDACTED]"},
-		{"no hexadecimal escape", key[:10] + `\xy`, key[:10] + `\xy`},
-	} {
+	for _, tt := range cutTexts {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, "a "+tt.want, string(of(key).Snippet([]byte("a "+tt.text), limit)))

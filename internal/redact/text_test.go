@@ -9,52 +9,55 @@ import (
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
+const account = "http://user:hunter2@proxy:3128"
+
+var passwords = []struct {
+	name, text string
+	cut        bool
+	want       string
+}{
+	{"nothing", "", false, ""},
+	{"no URL", "user with host", false, "user with host"},
+	{"an account without a URL", "at user:hunter2@host", false, "at [REDACTED]@host"},
+	{"an account without a URL or a password", "at hunter2@host", false, "at [REDACTED]@host"},
+	{"an account without a URL, quoted", `at "user:hunter2@host"`, false, `at "[REDACTED]@host"`},
+	{"a space in a password without a URL", "proxy: at user:hunt er2@host", false, "proxy: at [REDACTED]@host"},
+	{"a quote in a password without a URL", `at user:hunt"er2@host`, false, "at [REDACTED]@host"},
+	{"a slash in a password", "at http://user:hunt/er2@proxy", false, "at http://[REDACTED]@proxy"},
+	{"a space in a password", "at http://user:hunt er2@proxy", false, "at http://[REDACTED]@proxy"},
+	{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
+	{"a URL in a password", "at http://user:hunt://er2@proxy", false, "at http://[REDACTED]@proxy"},
+	{"no scheme", "at //user:hunter2@proxy", false, "at //[REDACTED]@proxy"},
+	{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
+	{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
+	{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
+	{"a port without a host", `invalid port ":hun`, false, `invalid port ":hun`},
+	{"a URL without an account", "at http://host/p?q failed", false, "at http://host/p?q failed"},
+	{"a user and a password", "at " + account + "/p", false, "at http://[REDACTED]@proxy:3128/p"},
+	{"at the end of the text", account, false, "http://[REDACTED]@proxy:3128"},
+	{"a user and nothing else", "http://user@host", false, "http://[REDACTED]@host"},
+	{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
+	{"several @", "http://user:@hun@ter2@proxy", false, "http://[REDACTED]@proxy"},
+	{"an @ after the path began", "http://host/@user", false, "http://[REDACTED]@user"},
+	{"an @ after a space", "http://host me@home", false, "http://[REDACTED]@home"},
+	{"an @ after a quote", `"http://host" me@home`, false, `"http://[REDACTED]@home`},
+	{"an @ after a single quote", `'http://host' me@home`, false, `'http://[REDACTED]@home`},
+	{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://host"},
+	{"empty URLs before it", "://://" + account, false, "://[REDACTED]@proxy:3128"},
+	{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
+	{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false, "http://[REDACTED]@proxy:3128 invalid proxy address"},
+	{"a text that is cut in a password", "at http://user:hunt", true, "at http://[REDACTED]"},
+	{"a text that is cut after a scheme", "at http://", true, "at http://[REDACTED]"},
+	{"a text that is cut in a host", "at http://user:hunter2@pro", true, "at http://[REDACTED]"},
+	{"a text that is cut in a path", "at " + account + "/pa", true, "at http://[REDACTED]"},
+	{"a text that is cut in a path, without an account", "at http://host/pa", true, "at http://[REDACTED]"},
+	{"a text that is cut without a URL", "at ho", true, "at ho"},
+	{"a text that is not cut", "at http://user:hunt", false, "at http://user:hunt"},
+}
+
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	const account = "http://user:hunter2@proxy:3128"
-	for _, tt := range []struct {
-		name, text string
-		cut        bool
-		want       string
-	}{
-		{"nothing", "", false, ""},
-		{"no URL", "user with host", false, "user with host"},
-		{"an account without a URL", "at user:hunter2@host", false, "at [REDACTED]@host"},
-		{"an account without a URL or a password", "at hunter2@host", false, "at [REDACTED]@host"},
-		{"an account without a URL, quoted", `at "user:hunter2@host"`, false, `at "[REDACTED]@host"`},
-		{"a space in a password without a URL", "proxy: at user:hunt er2@host", false, "proxy: at [REDACTED]@host"},
-		{"a quote in a password without a URL", `at user:hunt"er2@host`, false, "at [REDACTED]@host"},
-		{"a slash in a password", "at http://user:hunt/er2@proxy", false, "at http://[REDACTED]@proxy"},
-		{"a space in a password", "at http://user:hunt er2@proxy", false, "at http://[REDACTED]@proxy"},
-		{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
-		{"a URL in a password", "at http://user:hunt://er2@proxy", false, "at http://[REDACTED]@proxy"},
-		{"no scheme", "at //user:hunter2@proxy", false, "at //[REDACTED]@proxy"},
-		{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
-		{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
-		{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
-		{"a port without a host", `invalid port ":hun`, false, `invalid port ":hun`},
-		{"a URL without an account", "at http://host/p?q failed", false, "at http://host/p?q failed"},
-		{"a user and a password", "at " + account + "/p", false, "at http://[REDACTED]@proxy:3128/p"},
-		{"at the end of the text", account, false, "http://[REDACTED]@proxy:3128"},
-		{"a user and nothing else", "http://user@host", false, "http://[REDACTED]@host"},
-		{"an empty account", "http://@host", false, "http://[REDACTED]@host"},
-		{"several @", "http://user:@hun@ter2@proxy", false, "http://[REDACTED]@proxy"},
-		{"an @ after the path began", "http://host/@user", false, "http://[REDACTED]@user"},
-		{"an @ after a space", "http://host me@home", false, "http://[REDACTED]@home"},
-		{"an @ after a quote", `"http://host" me@home`, false, `"http://[REDACTED]@home`},
-		{"an @ after a single quote", `'http://host' me@home`, false, `'http://[REDACTED]@home`},
-		{"several URLs", account + " " + account + " http://host", false, "http://[REDACTED]@proxy:3128 http://host"},
-		{"empty URLs before it", "://://" + account, false, "://[REDACTED]@proxy:3128"},
-		{"a proxy's address that is invalid", `x: invalid proxy address "http://us/er:hunter2@h": parse "hunter2": bad`, false, "x: invalid proxy address"},
-		{"that and a URL before it", account + ` invalid proxy address "hunter2"`, false, "http://[REDACTED]@proxy:3128 invalid proxy address"},
-		{"a text that is cut in a password", "at http://user:hunt", true, "at http://[REDACTED]"},
-		{"a text that is cut after a scheme", "at http://", true, "at http://[REDACTED]"},
-		{"a text that is cut in a host", "at http://user:hunter2@pro", true, "at http://[REDACTED]"},
-		{"a text that is cut in a path", "at " + account + "/pa", true, "at http://[REDACTED]"},
-		{"a text that is cut in a path, without an account", "at http://host/pa", true, "at http://[REDACTED]"},
-		{"a text that is cut without a URL", "at ho", true, "at ho"},
-		{"a text that is not cut", "at http://user:hunt", false, "at http://user:hunt"},
-	} {
+	for _, tt := range passwords {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, tt.want, redact.Passwords(tt.text, tt.cut))
