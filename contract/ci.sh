@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # go test passes when a pattern matches nothing.
 for test in TestCreateInvoice_CutAtEveryByte TestFaults_Sockets TestFaults_HTTP2 TestHTTP2 TestHTTP2_EveryBoundary \
 	TestHostile TestStray TestStray_PlainTransport \
-	TestConnections TestDeafPeer TestLyingContext TestLateReader TestToxi TestEveryCall_faults TestRapid TestSoak; do
+	TestConnections TestDeafPeer TestLyingContext TestLateReader TestLogOfHTTP2 TestToxi TestEveryCall_faults TestRapid TestSoak; do
 	listed=$(go test -list "^$test\$" .)
 	grep -qx "$test" <<<"$listed" || { echo "ci: there is no $test" >&2; exit 1; }
 done

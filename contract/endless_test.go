@@ -2,8 +2,10 @@ package contract
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"strings"
 	"testing"
@@ -188,4 +190,51 @@ func TestLateReader(t *testing.T) {
 	assert.Empty(t, body)
 	assert.Equal(t, gateway.OutcomeRejected, r.outcome(), "%v", r.err)
 	assert.Empty(t, r.violations())
+}
+
+// TestLogOfHTTP2 records that net/http logs every HTTP/2 frame of an unknown type, which
+// the client cannot turn off, and that a transport without HTTP/2 does not offer it, as
+// SECURITY.md states.
+func TestLogOfHTTP2(t *testing.T) {
+	const frames = 100
+	unknownFrames := func(c *h2server.Conn, stream uint32) bool {
+		for range frames {
+			if c.WriteRawFrame(0xfa, 0, stream, []byte("unknown")) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	both, onlyHTTP1 := &http.Protocols{}, &http.Protocols{}
+	both.SetHTTP1(true)
+	both.SetHTTP2(true)
+	onlyHTTP1.SetHTTP1(true)
+	for _, tt := range []struct {
+		name      string
+		protocols *http.Protocols
+		lines     int
+	}{
+		{"with HTTP/2", both, frames},
+		{"with HTTP/1 only", onlyHTTP1, 0},
+	} {
+		for _, k := range secureKinds(tt.protocols)[1:] {
+			t.Run(k.name+" "+tt.name, func(t *testing.T) {
+				var logged safeBuffer
+				log.SetOutput(&logged)
+				defer log.SetOutput(io.Discard)
+				s := endlessHTTP2(t, h2server.RequestHeader, unknownFrames)
+				if tt.protocols == onlyHTTP1 {
+					s.Handler = faultserver.UntilDone(faultserver.Secure(certificates().Server("h2", "http/1.1"), func(c *faultserver.Conn) {
+						faultserver.Respond(faultserver.Response(200, enveloped(withdrawalResult)))(c)
+						assert.NotEqual(t, "h2", c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol)
+					}))
+				}
+				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: 1})
+				_, err := client.Withdrawal(t.Context(), withdrawalID)
+				require.NoError(t, err)
+				s.Close()
+				assert.Equal(t, tt.lines, strings.Count(logged.String(), "\n"), "lines in the log of the program")
+			})
+		}
+	}
 }
