@@ -36,6 +36,8 @@ type behavior struct {
 	Cut    int           // the body of the response breaks off after so many bytes; below zero for none
 	Slow   time.Duration // before the body of the response
 	Traced bool          // whether httptrace hooks are called
+	Late   bool          // the body is first read when RoundTrip has returned, whatever it returns
+	Deaf   bool          // it does not heed the end of the attempt
 }
 
 // A step is one create-invoice call of a schedule.
@@ -45,6 +47,7 @@ type step struct {
 	Start    time.Duration // after the step before
 	Cancel   time.Duration // after the start; 0 for never
 	Deadline time.Duration // after the start; 0 for none
+	Lies     bool          // the context has a deadline in the past and never ends
 	Attempts []behavior    // for each attempt; the last is for all that follow
 }
 
@@ -80,6 +83,8 @@ func drawBehavior(t *rapid.T) behavior {
 		Cut:    rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 60, 10000}).Draw(t, "cut"),
 		Slow:   drawDuration(t, "slow"),
 		Traced: rapid.Bool().Draw(t, "traced"),
+		Late:   rapid.IntRange(0, 7).Draw(t, "late") == 0,
+		Deaf:   rapid.IntRange(0, 7).Draw(t, "deaf") == 0,
 	}
 }
 
@@ -92,6 +97,7 @@ func drawSchedule(t *rapid.T) schedule {
 			Start:    drawDuration(t, "start"),
 			Cancel:   drawRare(t, "cancel"),
 			Deadline: drawRare(t, "deadline"),
+			Lies:     rapid.IntRange(0, 7).Draw(t, "lies") == 0,
 			Attempts: behaviors.Draw(t, "behaviors"),
 		}
 	})
@@ -125,6 +131,8 @@ type simulation struct {
 	held     []string        // orders that were refused because one is
 	wrong    []string
 	late     sync.WaitGroup
+	attempts int
+	timeout  time.Duration
 }
 
 // A callState is a call under way, as its context carries it.
@@ -146,35 +154,57 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 		call.record.Violation("I8: another request or host: %s %s", req.Method, req.URL.Host)
 		return nil, io.EOF
 	}
+	ctx := req.Context()
+	w.late.Add(1) // nobody may be waiting for it any more
+	defer w.late.Done()
 	w.enter(order, call)
-	defer w.leave(order)
+	leave := sync.OnceFunc(func() { w.leave(order) })
+	defer leave()
+	if b.Deaf {
+		defer context.AfterFunc(ctx, leave)() // the attempt is over, also for the guard
+		ctx = context.WithoutCancel(ctx)
+	}
 	if trace := httptrace.ContextClientTrace(req.Context()); b.Traced {
 		trace.GetConn(host)
 		defer trace.GotConn(httptrace.GotConnInfo{})
 	}
-	if err := wait(req.Context(), b.Before); err != nil {
+	if err := wait(ctx, b.Before); err != nil {
 		_ = req.Body.Close()
 		return nil, err
 	}
-	read, all := w.take(req.Body, b.Read)
+	var read []byte
+	all := false
+	if !b.Late {
+		read, all = w.take(req.Body, b.Read)
+	}
 	carry := func() {
-		if b.Rest && !all {
+		if (b.Rest || b.Late) && !all {
 			more, err := io.ReadAll(req.Body)
 			read, all = append(read, more...), err == nil
 		}
-		w.arrived(call, order, read, b.commits())
+		w.arrived(call, order, read, b.commits() || b.Late && b.Commit) // a refusal of what has not arrived refuses nothing
 		_ = req.Body.Close()
 	}
-	if err := wait(req.Context(), b.After); err != nil || b.Status == 0 {
-		if b.Rest {
+	err := wait(ctx, b.After)
+	if b.Late {
+		w.late.Go(func() { <-req.Context().Done(); carry() })
+	}
+	if err != nil || b.Status == 0 {
+		if b.Late {
+		} else if b.Rest {
 			w.late.Go(carry) // net/http may go on reading until it has closed the body
 		} else {
 			carry()
 		}
 		return nil, cmp.Or(err, tripErrors()[b.Error])
 	}
-	carry()
-	return b.response(req, order, orderIn(read) != "" && b.commits()), nil
+	if b.refuses() {
+		call.record.Refused()
+	}
+	if !b.Late {
+		carry()
+	}
+	return b.response(ctx, req, order, orderIn(read) != "" && b.commits()), nil
 }
 
 // take reads so many bytes of a body, or all.
@@ -222,17 +252,19 @@ func (w *simulation) leave(order string) {
 
 // commits reports whether b carries out a whole request. A status of a refusal
 // is true here.
-func (b behavior) commits() bool {
+func (b behavior) commits() bool { return b.Commit && !b.refuses() }
+
+func (b behavior) refuses() bool {
 	switch b.Status {
 	case 400, 401, 409, 422, 429:
-		return false
+		return true
 	default:
-		return b.Commit
+		return false
 	}
 }
 
 // response is that of b, which is a success only for a commit.
-func (b behavior) response(req *http.Request, order string, committed bool) *http.Response {
+func (b behavior) response(ctx context.Context, req *http.Request, order string, committed bool) *http.Response {
 	body := enveloped(invoiceResult(order))
 	if b.Status >= 300 || !committed {
 		body = `{"message":"no ` + canary + `","result":[],"meta":{}}`
@@ -244,7 +276,7 @@ func (b behavior) response(req *http.Request, order string, committed bool) *htt
 	return &http.Response{
 		StatusCode: b.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, ContentLength: -1,
 		Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {canary}, "Location": {"http://other.example/"}},
-		Body:   &slowBody{Reader: content, ctx: req.Context(), slow: b.Slow},
+		Body:   &slowBody{Reader: content, ctx: ctx, slow: b.Slow},
 	}
 }
 
@@ -283,7 +315,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // run makes the calls of the schedule. It returns how they ended and what was
 // wrong.
 func (s schedule) run() (results []result, wrong []string) {
-	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]bool{}, ever: map[string]bool{}}
+	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]bool{}, ever: map[string]bool{}, attempts: s.Attempts, timeout: s.Timeout}
 	client, err := gateway.New("http://"+host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
@@ -296,7 +328,8 @@ func (s schedule) run() (results []result, wrong []string) {
 		calls.Go(func() { results[i] = w.call(client, step) })
 	}
 	calls.Wait()
-	w.late.Wait()
+	w.late.Wait()                               // each record is whole
+	_ = wait(context.Background(), time.Minute) // until bodies are read that nobody waits for
 	for _, id := range w.held {
 		if !w.ever[id] {
 			w.wrong = append(w.wrong, id+" was refused, although no outcome of it was ever unknown")
@@ -323,6 +356,9 @@ func (w *simulation) call(client *gateway.Client, s step) result {
 		ctx, done = context.WithTimeout(ctx, s.Deadline)
 		defer done()
 	}
+	if s.Lies {
+		ctx = lyingContext{context.WithoutCancel(ctx)}
+	}
 	var opts []gateway.CallOption
 	if s.Resubmit {
 		opts = append(opts, gateway.AllowResubmit())
@@ -331,7 +367,11 @@ func (w *simulation) call(client *gateway.Client, s step) result {
 	w.Lock()
 	w.calls[id]++
 	w.Unlock()
+	begun := time.Now()
 	r := create(ctx, client, id, call.record, opts...)
+	if took, most := time.Since(begun), w.longest(s); took > most {
+		call.record.Violation("I10: the call took %v, and its timeouts %v", took, most)
+	}
 	w.Lock()
 	defer w.Unlock()
 	w.calls[id]--
@@ -343,10 +383,22 @@ func (w *simulation) call(client *gateway.Client, s step) result {
 	case errors.Is(r.err, gateway.ErrOrderOutcomeUnknown):
 		w.held = append(w.held, id)
 	}
-	if refused := errors.Is(r.err, gateway.ErrOrderInFlight) || errors.Is(r.err, gateway.ErrOrderOutcomeUnknown); refused && call.sent > 0 {
+	if refused := errors.Is(r.err, gateway.ErrOrderInFlight) || errors.Is(r.err, gateway.ErrOrderCreated) || errors.Is(r.err, gateway.ErrOrderOutcomeUnknown); refused && call.sent > 0 {
 		call.record.Violation("refused by the guard after it was sent")
 	}
 	return r
+}
+
+// longest is how long a call may take: a second more than its timeouts.
+func (w *simulation) longest(s step) time.Duration {
+	const backoff = 10 * time.Second // more than the default policy waits
+	most := time.Duration(w.attempts) * (w.timeout + backoff)
+	for _, end := range []time.Duration{s.Cancel, s.Deadline} {
+		if end > 0 && !s.Lies {
+			most = min(most, end)
+		}
+	}
+	return most + time.Second
 }
 
 // TestRapid runs random schedules. -rapid.checks sets how many; the default is 10,000.
