@@ -196,7 +196,7 @@ func (a *attempt) failure(err error) *Error {
 	phase := Phase(a.phase.Load()) // #nosec G115 -- one of the phases
 	traced := phase != Start
 	if !traced {
-		phase = phaseOf(err)
+		phase = phaseOf(a.causeOr(err))
 	}
 	if isProxyError(err, phase) {
 		phase = Proxy
