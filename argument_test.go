@@ -146,7 +146,6 @@ func badOptions() []struct {
 	}{
 		{"row 13: a nil option", nil, "opts", "holds a nil option"},
 		{"row 14: a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
-		{"row 15: MaxAttempts 0 and nothing else", gateway.WithRetry(gateway.RetryPolicy{}), "WithRetry", "MaxAttempts from 1 to 10"},
 		{"row 15: MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
 		{"row 15: MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
 		{"row 15: MaxAttempts 1,000,000", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1_000_000}), "WithRetry", "MaxAttempts must be from 1 to 10"},
@@ -192,6 +191,7 @@ func TestNew_optionsAccepted(t *testing.T) {
 		name string
 		opt  gateway.Option
 	}{
+		{"row 15: an empty policy is the default one", gateway.WithRetry(gateway.RetryPolicy{})},
 		{"row 15: MaxAttempts 1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
 		{"row 15: MaxAttempts 10", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10})},
 		{"row 16: a zero field takes its default", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second})},

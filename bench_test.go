@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,8 +64,10 @@ func BenchmarkCreateInvoice(b *testing.B) {
 	body := enveloped(invoiceJSON)
 	b.Run("client", func(b *testing.B) {
 		c := inMemory(b, body)
-		invoice := order("A-17")
+		invoice, orders := order("A-17"), 0
 		measureCalls(b, func() error {
+			orders++ // the guard refuses a second invoice
+			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(b.Context(), invoice)
 			return err
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -245,8 +246,12 @@ func TestErrors(t *testing.T) {
 				assertInvariants(t, got, err)
 				assertText(t, tt.text, err)
 				assertMatches(t, err, tt.matches)
+				want := gateway.OutcomeNotSent // a read sends no invoice
+				if strings.HasPrefix(err.Error(), "gateway: create_invoice: ") {
+					want = tt.outcome
+				}
 				for _, wrapped := range []error{err, fmt.Errorf("shop: %w", err), errors.Join(errors.New("other"), err)} {
-					assert.Equal(t, tt.outcome, gateway.OutcomeOf(wrapped))
+					assert.Equal(t, want, gateway.OutcomeOf(wrapped))
 					assert.Equal(t, tt.safe, gateway.SafeToRetry(wrapped))
 				}
 				var network net.Error
@@ -287,7 +292,7 @@ func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	unknown := &gateway.OutcomeUnknownError{Cause: io.EOF}
 	argument := &gateway.ArgumentError{}
-	refusal := &gateway.APIError{StatusCode: 400}
+	refusal := &gateway.APIError{Op: "create_invoice", StatusCode: 400}
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -302,16 +307,16 @@ func TestOutcomeOf(t *testing.T) {
 		{"a zero DecodeError", &gateway.DecodeError{Err: io.EOF}, gateway.OutcomeUnknown, false},
 		{"an ArgumentError", argument, gateway.OutcomeNotSent, false},
 		{"a refusal", refusal, gateway.OutcomeRejected, false},
-		{"a temporary refusal", &gateway.APIError{StatusCode: 429}, gateway.OutcomeRejected, true},
+		{"a temporary refusal", &gateway.APIError{Op: "create_invoice", StatusCode: 429}, gateway.OutcomeRejected, true},
 		{"an unknown outcome", unknown, gateway.OutcomeUnknown, false},
 		{"an unknown outcome that is wrapped", fmt.Errorf("%w", unknown), gateway.OutcomeUnknown, false},
 		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), gateway.OutcomeRejected, false},
 		{"a refusal joined with an unknown outcome", errors.Join(refusal, unknown), gateway.OutcomeUnknown, false},
 		{"a bad argument joined with an unknown outcome", errors.Join(argument, unknown), gateway.OutcomeUnknown, false},
-		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
+		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{Op: "create_invoice", StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
 		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
 		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
-		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeUnknown, false},
+		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeNotSent, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -389,4 +394,91 @@ func TestSentinels(t *testing.T) {
 			assert.NotEqual(t, a.Error(), b.Error())
 		}
 	}
+}
+
+// A leaf is an error with what it means alone.
+type leaf struct {
+	err     error
+	ours    bool
+	outcome gateway.Outcome
+	safe    bool
+}
+
+func leaves() []leaf {
+	const op = "create_invoice"
+	return []leaf{
+		{io.EOF, false, gateway.OutcomeUnknown, false},
+		{errors.New("gateway: of another package"), false, gateway.OutcomeUnknown, false},
+		{&gateway.ArgumentError{Op: op}, true, gateway.OutcomeNotSent, false},
+		{&gateway.APIError{Op: op, StatusCode: 400}, true, gateway.OutcomeRejected, false},
+		{&gateway.APIError{Op: op, StatusCode: 429}, true, gateway.OutcomeRejected, true},
+		{&gateway.APIError{Op: op, StatusCode: 500}, true, gateway.OutcomeUnknown, false},
+		{&gateway.APIError{Op: "balance", StatusCode: 500}, true, gateway.OutcomeNotSent, true},
+		{&gateway.DecodeError{Op: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
+		{&gateway.DecodeError{Op: "balance", Err: io.EOF}, true, gateway.OutcomeNotSent, false},
+		{&gateway.TransportError{Op: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
+		{&gateway.OutcomeUnknownError{Op: op, Cause: io.EOF}, true, gateway.OutcomeUnknown, false},
+		{&gateway.WaitError{Err: &gateway.APIError{Op: "withdrawal", StatusCode: 503}}, true, gateway.OutcomeNotSent, true},
+		{&gateway.WithdrawalFailedError{}, true, gateway.OutcomeNotSent, false},
+		{&gateway.LimitError{}, true, gateway.OutcomeNotSent, false},
+	}
+}
+
+// Row 80: in a tree of errors unknown wins, then rejected, then not sent, in any order,
+// and only what may be made again by each error may be made again.
+func TestOutcomeOf_trees(t *testing.T) {
+	t.Parallel()
+	all := leaves()
+	for _, a := range all {
+		for _, b := range all {
+			for _, tree := range []error{errors.Join(a.err, b.err), errors.Join(b.err, a.err), fmt.Errorf("%w, %w", a.err, b.err)} {
+				assertTree(t, tree, a, b)
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(17, 80))
+	for range 5000 {
+		var chosen []leaf
+		tree := randomTree(random, all, 4, &chosen)
+		assertTree(t, tree, chosen...)
+	}
+}
+
+// randomTree wraps and joins some leaves at random.
+func randomTree(random *rand.Rand, all []leaf, depth int, chosen *[]leaf) error {
+	branch := func() error { return randomTree(random, all, depth-1, chosen) }
+	kind := random.IntN(5)
+	switch {
+	case depth == 0 || kind == 0:
+		l := all[random.IntN(len(all))]
+		*chosen = append(*chosen, l)
+		return l.err
+	case kind == 1:
+		return fmt.Errorf("wrapped: %w", branch())
+	case kind == 2:
+		return errors.Join(branch(), nil, branch(), branch())
+	default:
+		return fmt.Errorf("%w and %w", branch(), branch())
+	}
+}
+
+func assertTree(t *testing.T, tree error, of ...leaf) {
+	t.Helper()
+	found, safe := map[gateway.Outcome]bool{}, true
+	for _, l := range of {
+		if l.ours {
+			found[l.outcome] = true
+			safe = safe && l.safe
+		}
+	}
+	want := gateway.OutcomeUnknown
+	switch {
+	case found[gateway.OutcomeUnknown]:
+	case found[gateway.OutcomeRejected]:
+		want = gateway.OutcomeRejected
+	case found[gateway.OutcomeNotSent]:
+		want = gateway.OutcomeNotSent
+	}
+	assert.Equal(t, want, gateway.OutcomeOf(tree), "%v", tree)
+	assert.Equal(t, safe && len(found) > 0, gateway.SafeToRetry(tree), "%v", tree)
 }

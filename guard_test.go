@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,7 +87,8 @@ func TestOrderGuard_Memory(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"a success frees the order", []step{{trip: good}, {trip: good}}},
+		{"a success ends the order", []step{{trip: good}, {want: gateway.ErrOrderCreated}, {want: gateway.ErrOrderCreated}}},
+		{"a resubmission does not override it", []step{{trip: good}, {resubmit: true, want: gateway.ErrOrderCreated}}},
 		{"a refusal by the service frees it", []step{{trip: respondWith(409, refused("No.")), want: gateway.ErrConflict}, {trip: good}}},
 		{"an invoice that was not sent frees it", []step{{trip: breaker, want: gateway.ErrNotSent}, {trip: good}}},
 		{
@@ -93,8 +96,8 @@ func TestOrderGuard_Memory(t *testing.T) {
 			[]step{{trip: cut, want: gateway.ErrOutcomeUnknown}, {want: gateway.ErrOrderOutcomeUnknown}, {want: gateway.ErrOrderOutcomeUnknown}},
 		},
 		{
-			"a resubmission that succeeds frees it",
-			[]step{{trip: cut, want: gateway.ErrOutcomeUnknown}, {trip: good, resubmit: true}, {trip: good}},
+			"a resubmission that succeeds ends it",
+			[]step{{trip: cut, want: gateway.ErrOutcomeUnknown}, {trip: good, resubmit: true}, {resubmit: true, want: gateway.ErrOrderCreated}},
 		},
 		{
 			"a resubmission that is refused leaves it unknown",
@@ -120,7 +123,7 @@ func TestOrderGuard_Memory(t *testing.T) {
 				{want: gateway.ErrOrderOutcomeUnknown},
 			},
 		},
-		{"allowing a resubmission of a free order changes nothing", []step{{trip: good, resubmit: true}, {trip: good}}},
+		{"allowing a resubmission of a free order changes nothing", []step{{trip: good, resubmit: true}, {want: gateway.ErrOrderCreated}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -353,7 +356,7 @@ func TestOrderGuard_BeginFails(t *testing.T) {
 // The error of a guard may wrap more than the sentinels.
 func TestOrderGuard_RefusesWithADetail(t *testing.T) {
 	t.Parallel()
-	for _, sentinel := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderOutcomeUnknown} {
+	for _, sentinel := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderCreated, gateway.ErrOrderOutcomeUnknown} {
 		w := serve(t, respond(200, enveloped(invoiceJSON)))
 		n := &recordingGuard{refuse: fmt.Errorf("%w: %w", sentinel, &databaseError{"orders"})}
 		got, err := newClient(t, w.URL, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
@@ -365,4 +368,170 @@ func TestOrderGuard_RefusesWithADetail(t *testing.T) {
 		assert.Empty(t, n.ended)
 		assert.Empty(t, w.Requests())
 	}
+}
+
+// settle has a guard accept an order and records its outcome.
+func settle(t *testing.T, g gateway.OrderGuard, id string, o gateway.Outcome) {
+	t.Helper()
+	require.NoError(t, g.Begin(t.Context(), id, false), id)
+	require.NoError(t, g.End(t.Context(), id, o), id)
+}
+
+func TestNewMemoryGuard_repeats(t *testing.T) {
+	t.Parallel()
+	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Repeats: true})
+	settle(t, g, "A-17", gateway.OutcomeSucceeded)
+	settle(t, g, "A-17", gateway.OutcomeSucceeded)
+	settle(t, g, "A-17", gateway.OutcomeUnknown)
+	assert.ErrorIs(t, g.Begin(t.Context(), "A-17", false), gateway.ErrOrderOutcomeUnknown, "what is unknown is held all the same")
+}
+
+// The created orders that were created last are remembered, and the unknown ones for
+// good.
+func TestNewMemoryGuard_remembers(t *testing.T) {
+	t.Parallel()
+	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 3})
+	settle(t, g, "unknown", gateway.OutcomeUnknown)
+	for i := range 8 {
+		settle(t, g, fmt.Sprint(i), gateway.OutcomeSucceeded)
+		for j := range i + 1 {
+			err := g.Begin(t.Context(), fmt.Sprint(j), false)
+			if j > i-3 {
+				assert.ErrorIs(t, err, gateway.ErrOrderCreated, "%d after %d", j, i)
+				continue
+			}
+			assert.NoError(t, err, "%d after %d", j, i)
+			assert.NoError(t, g.End(t.Context(), fmt.Sprint(j), gateway.OutcomeNotSent))
+		}
+	}
+	assert.ErrorIs(t, g.Begin(t.Context(), "unknown", false), gateway.ErrOrderOutcomeUnknown)
+}
+
+func TestNewMemoryGuard_negativeRemember(t *testing.T) {
+	t.Parallel()
+	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: -1})
+	assert.ErrorIs(t, g.Begin(t.Context(), "A-17", false), gateway.ErrInvalidArgument)
+	_, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(g)).CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.ErrorContains(t, err, "Remember")
+}
+
+// The orders that are remembered by default take at most 8 MiB, however long their
+// identifiers. Not parallel, because it measures.
+func TestNewMemoryGuard_memory(t *testing.T) {
+	const orders = 1 << 16
+	var before, after runtime.MemStats
+	padding := strings.Repeat("x", 1016)
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})
+	for i := range 2 * orders {
+		settle(t, g, fmt.Sprintf("%08d", i)+padding, gateway.OutcomeSucceeded)
+	}
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	assert.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(8<<20))
+	assert.ErrorIs(t, g.Begin(t.Context(), fmt.Sprintf("%08d", orders)+padding, false), gateway.ErrOrderCreated, "the oldest that is remembered")
+	assert.NoError(t, g.Begin(t.Context(), fmt.Sprintf("%08d", orders-1)+padding, false), "the newest that is not")
+}
+
+// A merchantWatch is a guard that records the merchants of the contexts.
+type merchantWatch struct{ seen []string }
+
+func (w *merchantWatch) note(ctx context.Context, where string) {
+	name, ok := gateway.MerchantFromContext(ctx)
+	w.seen = append(w.seen, fmt.Sprintf("%s %q %t", where, name, ok))
+}
+
+func (w *merchantWatch) Begin(ctx context.Context, _ string, _ bool) error {
+	w.note(ctx, "Begin")
+	return nil
+}
+
+func (w *merchantWatch) End(ctx context.Context, _ string, _ gateway.Outcome) error {
+	w.note(ctx, "End")
+	return nil
+}
+
+// A merchantObserver is an observer that records them in the same list.
+type merchantObserver struct {
+	gateway.NopObserver
+	watch *merchantWatch
+}
+
+func (o merchantObserver) Attempt(ctx context.Context, _ gateway.Attempt) {
+	o.watch.note(ctx, "Attempt")
+}
+
+func TestMerchantFromContext(t *testing.T) {
+	t.Parallel()
+	const other = "another-key-of-32-characters-len"
+	for _, tt := range []struct {
+		name string
+		opts []gateway.CallOption
+		want string // "" for none, "key:" for one that is made from the key
+	}{
+		{"the client's own key", nil, ""},
+		{"the client's own key, as an option", []gateway.CallOption{gateway.WithAPIKey(canary)}, ""},
+		{"another key", []gateway.CallOption{gateway.WithAPIKey(other)}, "key:"},
+		{"a name", []gateway.CallOption{gateway.WithMerchant("shop 1")}, "shop 1"},
+		{"a name and another key", []gateway.CallOption{gateway.WithAPIKey(other), gateway.WithMerchant("shop 1")}, "shop 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			merchants := map[string]bool{}
+			for range 2 {
+				w := &merchantWatch{}
+				c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(w), gateway.WithObserver(merchantObserver{watch: w}))
+				_, err := c.CreateInvoice(t.Context(), order("A-17"), tt.opts...)
+				require.NoError(t, err)
+				require.Len(t, w.seen, 3)
+				for i, where := range []string{"Begin", "Attempt", "End"} {
+					seen, ok := strings.CutPrefix(w.seen[i], where+" ")
+					assert.True(t, ok, w.seen[i])
+					merchants[seen] = true
+				}
+			}
+			require.Len(t, merchants, 1, "it is the same everywhere and in each client")
+			for seen := range merchants {
+				assert.NotContains(t, seen, other)
+				if tt.want == "key:" {
+					assert.Regexp(t, `^"key:[0-9a-f]{32}" true$`, seen)
+					continue
+				}
+				assert.Equal(t, fmt.Sprintf("%q %t", tt.want, tt.want != ""), seen)
+			}
+		})
+	}
+}
+
+// Row 77: merchants that share a guard have orders of their own.
+func TestNewMemoryGuard_merchants(t *testing.T) {
+	t.Parallel()
+	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})
+	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(g))
+	for _, opts := range [][]gateway.CallOption{
+		nil, {gateway.WithAPIKey("key-1-of-merchant")}, {gateway.WithAPIKey("key-2-of-merchant")},
+		{gateway.WithMerchant("a")}, {gateway.WithMerchant("b")},
+	} {
+		_, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+		require.NoError(t, err)
+		_, err = c.CreateInvoice(t.Context(), order("A-17"), opts...)
+		require.ErrorIs(t, err, gateway.ErrOrderCreated)
+	}
+	_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant("a"), gateway.WithAPIKey("key-3-of-merchant"))
+	assert.ErrorIs(t, err, gateway.ErrOrderCreated, "a name stays when the key changes")
+}
+
+func TestWithMerchant_refuses(t *testing.T) {
+	t.Parallel()
+	c := inMemory(t, enveloped(invoiceJSON))
+	for _, name := range []string{"", "key:1", "a\nb", "\xff", strings.Repeat("x", 257)} {
+		_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(name))
+		assert.ErrorIs(t, err, gateway.ErrInvalidArgument, "%q", name)
+	}
+	_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(strings.Repeat("x", 256)))
+	assert.NoError(t, err)
 }

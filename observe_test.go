@@ -325,6 +325,7 @@ func TestWithLogger(t *testing.T) {
 				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: will be retried; retry after 7s"}`,
 			`{"level":"WARN","msg":"gateway: drift","operation":"withdrawal","kind":"unknown field","pointer":"/[REDACTED]"}`,
 			`{"level":"DEBUG","msg":"gateway: attempt",` + route + `,"attempt":2,"status":201,"duration":0,"wait":0}`,
+			`{"level":"DEBUG","msg":"gateway: call",` + route + `,"attempts":2,"status":201,"outcome":"succeeded","duration":7000000000}`,
 		}, timeless(t, &out))
 		assert.Len(t, w.attempts, 2, "both the logger and the observer receive events")
 	})

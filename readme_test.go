@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -418,7 +419,7 @@ func allResults(t *testing.T, gw *gatewaytest.Server, client *gateway.Client) []
 	require.NoError(t, err)
 	balance, err := client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "BTC"})
 	require.NoError(t, err)
-	invoice, err := client.CreateInvoice(ctx, order("A-17"))
+	invoice, err := client.CreateInvoice(ctx, order(fmt.Sprint("A-", len(gw.Requests()))))
 	require.NoError(t, err)
 	price, ok := invoice.Text("price")
 	require.True(t, ok)

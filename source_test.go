@@ -218,8 +218,8 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"the library": {"internal/retry/loop.go"},
-		"Do":          {"internal/retry/loop.go", "send.go"},                                      // of the library, and of our loop
-		"RoundTrip":   {"internal/attempt/sender.go", "internal/attempt/sender.go", "options.go"}, // two kinds of transport, and InvoiceTransport
+		"Do":          {"internal/retry/loop.go", "send.go"},        // of the library, and of our loop
+		"RoundTrip":   {"internal/attempt/sender.go", "options.go"}, // of the sender, and of InvoiceTransport
 	} {
 		assert.Equal(t, want, calls[name], name)
 	}
