@@ -371,3 +371,73 @@ type panicking struct{ gateway.NopObserver }
 
 func (panicking) Attempt(context.Context, gateway.Attempt) { panic(errors.New("the observer's")) }
 func (panicking) Drift(context.Context, gateway.Drift)     {}
+
+// A callRecorder records the calls, with the name of its context.
+type callRecorder struct {
+	gateway.NopObserver
+	name string
+	log  *[]string
+	ends *[]gateway.Call
+}
+
+type observerKey struct{}
+
+func (r callRecorder) Start(ctx context.Context, c gateway.Call) context.Context {
+	outer, _ := ctx.Value(observerKey{}).(string)
+	*r.log = append(*r.log, "start "+r.name+" "+c.Operation)
+	return context.WithValue(ctx, observerKey{}, outer+r.name)
+}
+
+func (r callRecorder) End(ctx context.Context, c gateway.Call) {
+	*r.log = append(*r.log, fmt.Sprint("end ", ctx.Value(observerKey{}), " ", c.Outcome))
+	*r.ends = append(*r.ends, c)
+}
+
+// Start and End are called around every call, also around one that is refused.
+func TestObserver_calls(t *testing.T) {
+	t.Parallel()
+	forEach(t, "start and end", func(t *testing.T, s subject) {
+		var log []string
+		var ends []gateway.Call
+		o := gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends})
+		_, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), o))
+		require.NoError(t, err)
+		_, err = s.call(t.Context(), cannedClient(t, 404, refused("No."), o))
+		require.Error(t, err)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = s.call(ended, cannedClient(t, s.status, s.body(), o))
+		require.Error(t, err)
+		refusal := "end a not sent"
+		if s.write {
+			refusal = "end a rejected"
+		}
+		start := "start a " + s.op
+		assert.Equal(t, []string{start, "end a succeeded", start, refusal, start, "end a not sent"}, log)
+		for i, want := range []gateway.Call{{Attempts: 1, StatusCode: s.status}, {Attempts: 1, StatusCode: 404}, {}} {
+			assert.Equal(t, want.Attempts, ends[i].Attempts)
+			assert.Equal(t, want.StatusCode, ends[i].StatusCode)
+			assert.Equal(t, s.route, ends[i].Route)
+			assert.Equal(t, gateway.OutcomeOf(ends[i].Err), ends[i].Outcome)
+		}
+		assert.Equal(t, err, ends[2].Err)
+	})
+}
+
+// Each place of drift is logged once an hour.
+func TestWithLogger_driftOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		c := newClient(t, "http://localhost", gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))), through(func(*http.Request) (*http.Response, error) {
+			return reply(201, strings.Replace(enveloped(withdrawalJSON), `"meta":{}`, `"meta":{"x":1}`, 1)), nil
+		}))
+		for hours := 1; hours <= 3; hours++ {
+			for range 5 {
+				require.NoError(t, withdrawal(t.Context(), c))
+			}
+			assert.Equal(t, hours, strings.Count(out.String(), `kind="unexpected value"`), out.String())
+			time.Sleep(time.Hour)
+		}
+	})
+}

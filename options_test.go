@@ -675,3 +675,15 @@ func TestFromEnv_options(t *testing.T) {
 	_, err = gateway.FromEnv(gateway.WithAPIKeySource(sameKey))
 	assert.EqualError(t, err, "gateway: new: GATEWAY_API_KEY_FILE: must be empty with WithAPIKeySource")
 }
+
+func TestFromEnv_plainHTTP(t *testing.T) {
+	for value, want := range map[string]bool{"1": true, "0": false, "": false, "true": false} {
+		setenv(t, "http://gateway.example", canary, "")
+		t.Setenv("GATEWAY_PLAIN_HTTP", value)
+		_, err := gateway.FromEnv()
+		assert.Equal(t, want, err == nil, "%q", value)
+		if value == "true" {
+			assert.ErrorContains(t, err, "GATEWAY_PLAIN_HTTP")
+		}
+	}
+}

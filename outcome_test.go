@@ -916,3 +916,35 @@ func assertTimedOut(t *testing.T, s subject, err error) {
 	require.True(t, ok)
 	assert.True(t, failure.Timeout())
 }
+
+// Row 79: a transport that reads an invoice after its response gets nothing of it. One
+// that was read before stays what its response makes of it.
+func TestClient_TransportReadsAfterTheResponse(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			late := make(chan error, 1)
+			c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{
+				Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					if before {
+						drain(req)
+					}
+					go func() {
+						time.Sleep(50 * time.Millisecond) // of the bubble
+						_, err := io.ReadAll(req.Body)
+						late <- err
+					}()
+					return reply(429, refused("Not now.")), nil
+				}),
+			}))
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+			if err := <-late; before {
+				assert.NoError(t, err, "there was nothing left to read")
+			} else {
+				assert.EqualError(t, err, "gateway: the attempt is over")
+			}
+		})
+	}
+}

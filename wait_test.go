@@ -585,3 +585,77 @@ func TestClient_WaitWithdrawals_none(t *testing.T) {
 		assert.Fail(t, "there is nothing to wait for")
 	}
 }
+
+// Row 85: the status of a withdrawal is not lost with another field.
+func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
+	t.Parallel()
+	completed := strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)
+	for _, fee := range []string{`""`, `"n/a"`, `"1 USDT"`} {
+		broken := strings.Replace(completed, `"fee":"1.5"`, `"fee":`+fee, 1)
+		require.NotEqual(t, completed, broken)
+		last := strings.Replace(strings.Replace(broken, `"status":"COMPLETED",`, "", 1), "}", `,"status":"COMPLETED"}`, 1)
+		for _, result := range []string{broken, last, "[" + broken + "]"} {
+			c := cannedClient(t, 201, enveloped(result))
+			_, err := c.Withdrawal(t.Context(), requestID)
+			var wrong *gateway.DecodeError
+			require.ErrorAs(t, err, &wrong, result)
+			assert.Equal(t, gateway.WithdrawalCompleted, wrong.Status, result)
+			assert.ErrorContains(t, err, `(the status is "COMPLETED")`)
+			_, err = c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+			var ended *gateway.WaitError
+			require.ErrorAs(t, err, &ended, result)
+			assert.Equal(t, gateway.WithdrawalCompleted, ended.Status)
+			assert.Nil(t, ended.Last)
+			assert.ErrorContains(t, err, `last seen "COMPLETED"`)
+		}
+	}
+}
+
+// Identifiers come while the wait runs: one that is being waited for is ignored, a bad
+// one is named, and the wait ends when the channel is closed.
+func TestClient_WaitWithdrawals_more(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued(t, 0, func(id string, n int) (*http.Response, error) {
+			if n < 2 {
+				return inState(id, "PENDING")
+			}
+			return inState(id, "COMPLETED")
+		})
+		more := make(chan string)
+		go func() {
+			for _, id := range []string{"b", "a", "no/path", "c"} {
+				more <- id
+			}
+			close(more)
+		}()
+		var ended, refused []string
+		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"a"}, gateway.WaitOptions{More: more}) {
+			if wait, ok := err.(*gateway.WaitError); ok {
+				assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+				refused = append(refused, wait.WithdrawRequestID)
+				continue
+			}
+			require.NoError(t, err)
+			ended = append(ended, w.WithdrawRequestID)
+		}
+		assert.ElementsMatch(t, []string{"a", "b", "c"}, ended)
+		assert.Equal(t, []string{"no/path"}, refused)
+	})
+}
+
+// With a channel that stays open, the end of the context ends the wait.
+func TestClient_WaitWithdrawals_moreContextEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		c := cannedClient(t, 404, refused("No."))
+		for range c.WaitWithdrawals(ctx, nil, gateway.WaitOptions{More: make(chan string)}) {
+			assert.Fail(t, "there is nothing to wait for")
+		}
+		assert.Error(t, ctx.Err())
+		_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{More: make(chan string)})
+		assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	})
+}
