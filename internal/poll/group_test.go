@@ -393,6 +393,7 @@ func TestGroup_Wait(t *testing.T) {
 			g := s.group(100, second)
 			_, ok := g.Next(ctx)
 			require.True(t, ok)
+			synctest.Wait()
 			assert.Positive(t, s.running)
 			want := 10*time.Second + 70*time.Millisecond // the last of 8 began 70 ms after the first
 			if cancelled {
@@ -416,6 +417,7 @@ func TestGroup_withoutWait(t *testing.T) {
 		s := &service{took: time.Second, poll: pollsUntil(1)}
 		_, ok := s.group(100, second).Next(t.Context())
 		require.True(t, ok)
+		synctest.Wait()
 		assert.Equal(t, 7, s.running)
 	})
 }
