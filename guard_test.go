@@ -513,8 +513,11 @@ func TestNewMemoryGuard_merchants(t *testing.T) {
 	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})
 	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(g))
 	for _, opts := range [][]gateway.CallOption{
-		nil, {gateway.WithAPIKey("key-1-of-merchant")}, {gateway.WithAPIKey("key-2-of-merchant")},
-		{gateway.WithMerchant("a")}, {gateway.WithMerchant("b")},
+		nil,
+		{gateway.WithAPIKey("key-1-of-merchant")},
+		{gateway.WithAPIKey("key-2-of-merchant")},
+		{gateway.WithMerchant("a")},
+		{gateway.WithMerchant("b")},
 	} {
 		_, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
 		require.NoError(t, err)
