@@ -262,6 +262,7 @@ type APIError struct {
 
 	missingKey bool
 	unread     bool // it is retried by its status: only an [Observer] sees it
+	doubtful   bool // the refusal may be older than what the transport has sent
 	note       string
 	keys       redact.Redactor // of the whole text: its parts can be a key together, or quoted
 }
@@ -304,14 +305,14 @@ func (e *APIError) Is(target error) bool {
 }
 
 func (e *APIError) outcome() Outcome {
-	if refusesInvoice(e.StatusCode) && e.Op == opCreateInvoice {
+	if refusesInvoice(e.StatusCode) && e.Op == opCreateInvoice && !e.doubtful {
 		return OutcomeRejected
 	}
 	return outcomeWithoutProof(e.Op)
 }
 
 func (e *APIError) isRetryable() bool {
-	return retry.Status(e.StatusCode) && (e.Op != opCreateInvoice || refusesInvoice(e.StatusCode))
+	return retry.Status(e.StatusCode) && (e.Op != opCreateInvoice || e.outcome() == OutcomeRejected)
 }
 
 // A DecodeError is a response that the client cannot decode.

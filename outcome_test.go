@@ -948,3 +948,33 @@ func TestClient_TransportReadsAfterTheResponse(t *testing.T) {
 		})
 	}
 }
+
+// A transport that does not heed the end of an attempt can read the invoice because of
+// it, and return a refusal of what it has not sent yet: that proves nothing.
+func TestClient_RefusalAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		read bool
+		want gateway.Outcome
+	}{
+		{"the invoice was read", true, gateway.OutcomeUnknown},
+		{"nothing of it was read", false, gateway.OutcomeRejected},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+				cancel()
+				if tt.read {
+					_, _ = io.ReadAll(req.Body)
+				}
+				return reply(429, refused("Later.")), nil
+			})}))
+			_, err := c.CreateInvoice(ctx, order("A-17"))
+			require.Error(t, err)
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+			assert.Equal(t, tt.want == gateway.OutcomeRejected, gateway.SafeToRetry(err))
+		})
+	}
+}

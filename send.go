@@ -44,6 +44,10 @@ type attempts[T any] struct {
 	status int           // of the last response of any attempt
 	made   int           // attempts, once the loop has ended
 	last   response      // to the last attempt
+
+	// doubtful is a response of which it is unknown whether the transport had read the
+	// body before, or reads it because the attempt has ended.
+	doubtful bool
 }
 
 // send makes the attempts, those of an invoice under the order guard.
@@ -141,7 +145,8 @@ func (a *attempts[T]) Status(resp *http.Response) error {
 		*a.cfg.response = Response{}
 	}
 	if a.call.write != nil {
-		a.body.Seal() // a transport that reads it after the response sends nothing
+		sealed := a.body.Seal() // a transport that reads it after the response sends nothing
+		a.doubtful = !sealed && attempt.HasEnded(resp)
 		return nil
 	}
 	if !retry.Status(resp.StatusCode) {
@@ -200,7 +205,7 @@ func (a *attempts[T]) fail(failure error) error {
 		e.Attempts, e.LastStatus = a.loop.Attempts, a.status
 		e.notSent = a.proveNotSent()
 	case *APIError:
-		e.Attempts = a.loop.Attempts
+		e.Attempts, e.doubtful = a.loop.Attempts, a.doubtful
 	}
 	return failure
 }

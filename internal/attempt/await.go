@@ -39,6 +39,12 @@ type reading struct {
 func (r *reading) run()  { r.read(&r.resp) }
 func (r *reading) late() {}
 
+// HasEnded reports whether the attempt of a response of a [Sender] has ended.
+func HasEnded(resp *http.Response) bool {
+	a, ok := resp.Body.(*attempt)
+	return ok && a.Err() != nil
+}
+
 // Discard reads a little of the body of a response, so that the connection can be used
 // again, and closes it.
 func Discard(resp *http.Response) {
