@@ -477,6 +477,8 @@ type WaitError struct {
 	Polls             int              // how many polls were made
 	Fault             error            // the last failure after which polling went on; nil for none
 	Err               error            // why the wait ended
+
+	keys redact.Redactor
 }
 
 // Error returns one line: the withdrawal, the last status seen and why the
@@ -490,7 +492,7 @@ func (e *WaitError) Error() string {
 	if e.Fault != nil {
 		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
 	}
-	return text
+	return e.keys.Text(text)
 }
 
 // Unwrap returns Err.

@@ -108,8 +108,8 @@ type invoiceTransport struct{ others, invoices *http.Transport }
 // RoundTrip implements [http.RoundTripper].
 func (t *invoiceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	through := t.others
-	if op, _ := OperationFromContext(req.Context()); op == opCreateInvoice {
-		through = t.invoices
+	if op, _ := OperationFromContext(req.Context()); op == opCreateInvoice || req.Method == http.MethodPost {
+		through = t.invoices // also when a RoundTripper before this one has replaced the context
 	}
 	return through.RoundTrip(req)
 }

@@ -140,7 +140,7 @@ func (r *request) keyFromSource() error {
 // setHeader makes the header of the request. No call shares its values with
 // another: a RoundTripper could change them.
 func (r *request) setHeader() {
-	r.values = [...]string{"application/json", "application/json", r.client.cfg.userAgent, r.key.Reveal()}
+	r.values = [...]string{"application/json", "application/json", r.client.cfg.userAgent, ""}
 	accept, contentType, userAgent, key := r.values[0:1:1], r.values[1:2:2], r.values[2:3:3], r.values[3:]
 	r.header = make(http.Header, 4)
 	r.header["Accept"], r.header["User-Agent"] = accept, userAgent
@@ -151,6 +151,7 @@ func (r *request) setHeader() {
 		r.header["Content-Type"] = contentType
 	}
 	if r.call.key == keyInHeader || r.call.key == keyNowhere && r.client.cfg.keyOnPublic && !r.key.IsEmpty() {
+		key[0] = r.key.Reveal()
 		r.header["X-Api-Key"] = key
 	}
 }

@@ -45,6 +45,8 @@ type attempts[T any] struct {
 	made   int           // attempts, once the loop has ended
 	last   response      // to the last attempt
 
+	// unsent is a response to an invoice of which nothing was read.
+	unsent bool
 	// doubtful is a response of which it is unknown whether the transport had read the
 	// body before, or reads it because the attempt has ended.
 	doubtful bool
@@ -145,8 +147,8 @@ func (a *attempts[T]) Status(resp *http.Response) error {
 		*a.cfg.response = Response{}
 	}
 	if a.call.write != nil {
-		sealed := a.body.Seal() // a transport that reads it after the response sends nothing
-		a.doubtful = !sealed && attempt.HasEnded(resp)
+		a.unsent = a.body.Seal() // a transport that reads it after the response sends nothing
+		a.doubtful = !a.unsent && attempt.HasEnded(resp)
 		return nil
 	}
 	if !retry.Status(resp.StatusCode) {
@@ -165,12 +167,21 @@ func (a *attempts[T]) Read(resp *http.Response) (any, error) {
 	if err != nil {
 		return nil, a.fail(a.unreadable(resp, err))
 	}
+	if a.unsent && received.failure == nil {
+		received.failure = a.transportError(PhaseWait, errUnsentSuccess)
+	}
 	a.last.body, a.last.drift = received.body, received.drift
 	if a.cfg.response != nil {
 		*a.cfg.response = received.response
 	}
-	return received.result, a.fail(received.failure)
+	if received.failure != nil {
+		return nil, a.fail(received.failure)
+	}
+	return received.result, nil
 }
+
+// errUnsentSuccess is a success that cannot be that of the invoice.
+var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
 
 // Discard implements [retry.Call].
 func (a *attempts[T]) Discard(resp *http.Response) { attempt.Discard(resp) }

@@ -259,6 +259,9 @@ func (p *withdrawalPoller) Cancel(ctx context.Context) waitResult {
 func (p *withdrawalPoller) waitError(err error) error {
 	ended := p.progress
 	ended.Err = err
+	if p.client != nil && p.client.keyring != nil {
+		ended.keys = p.client.keyring.Redactor()
+	}
 	return &ended
 }
 

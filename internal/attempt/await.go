@@ -24,7 +24,9 @@ func Await(resp *http.Response, read func(*http.Response)) error {
 	}
 	a.awaited = true
 	if !a.await(&reading{*resp, read}) { // a copy: the caller may change resp when Await has returned
-		return a.cause()
+		cause := a.cause()
+		a.end(nil)
+		return cause
 	}
 	a.end(nil)
 	return nil
@@ -105,6 +107,7 @@ func (w *worker) run(j job) {
 		if w.settled.CompareAndSwap(false, true) {
 			w.done <- struct{}{}
 		} else if w.returned {
+			defer func() { _ = recover() }()
 			j.late()
 		}
 	}()

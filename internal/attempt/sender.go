@@ -170,7 +170,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{
 		GetConn: func(string) {
 			a.reach(Dial)
-			if a.connections.Load() == maxConnections {
+			if a.connections.Load() >= maxConnections {
 				a.cancel(errConnections)
 			}
 		},

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -156,7 +157,11 @@ func (d *Decoder) cleanPointer(pointer jsontext.Pointer) string {
 			break
 		}
 	}
-	return redact.Truncate(d.Redactor.Text(string(clean)), maxPointer)
+	text := redact.Truncate(d.Redactor.Text(string(clean)), maxPointer)
+	if quoted := strconv.Quote(text); d.Redactor.Text(quoted) != quoted {
+		return redact.Mask // a text that quotes it would spell the key
+	}
+	return text
 }
 
 // BeginDocument reads the start of the object that the whole text is.
