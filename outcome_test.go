@@ -978,3 +978,16 @@ func TestClient_RefusalAfterTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// A success of which the transport has read nothing, such as that of a cache, is not
+// that of the invoice.
+func TestClient_SuccessWithoutTheInvoice(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(*http.Request) (*http.Response, error) {
+		return reply(201, enveloped(invoiceJSON)), nil
+	})}))
+	created, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assert.Nil(t, created)
+	assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+	assert.ErrorContains(t, err, "without having read the invoice")
+}

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -614,4 +616,22 @@ func TestRedaction_forgedLines(t *testing.T) {
 			assert.NotContains(t, log.String(), forged+"forged")
 		})
 	}
+}
+
+// A status is quoted in the text of a wait, and the quoting spells the key.
+func TestRedaction_waitError(t *testing.T) {
+	t.Parallel()
+	const key = `abcd\nefgh1234`
+	synctest.Test(t, func(t *testing.T) {
+		c, err := gateway.New("http://localhost", key, through(func(*http.Request) (*http.Response, error) {
+			return reply(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", `abcd\u000aefgh1234`, 1))), nil
+		}))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.NotContains(t, err.Error(), key)
+		assert.Contains(t, err.Error(), "[REDACTED]")
+	})
 }
