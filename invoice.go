@@ -96,9 +96,9 @@ func isName(dec *jsontext.Decoder) bool {
 // reports of every error which is true: not sent, rejected by the service, or unknown.
 // After [OutcomeUnknown], look the order up at the service before anything else.
 //
-// It returns when its context ends, if what the caller gave the client does: a
-// RoundTripper, a source of keys, [OrderGuard].Begin. [OrderGuard].End may take 10
-// seconds more.
+// It returns soon after its context ends, if the caller's source of keys and
+// [OrderGuard].Begin do; [OrderGuard].End has 10 seconds more. A RoundTripper that does
+// not heed the end is left behind.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {

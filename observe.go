@@ -123,7 +123,7 @@ func WithObserver(o Observer) Option {
 
 // WithLogger writes what an [Observer] is told to logger: attempts and the ends of calls
 // at level Debug, because the error of a call is the caller's to log; retried attempts
-// and drift at Warn, each place of drift once an hour. The keys are operation, route,
+// and drift at Warn, each of 1,024 places of drift once an hour. The keys are operation, route,
 // attempt, attempts, status, outcome, duration, wait, error, kind and pointer. It works
 // beside [WithObserver]. Without this option the client writes nothing.
 func WithLogger(logger *slog.Logger) Option {

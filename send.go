@@ -31,8 +31,8 @@ func do[T any](ctx context.Context, c *Client, what call, read func(*strictjson.
 	return result, err
 }
 
-// errPanicked is what an [Observer] is told of a call that a panic of the caller's has
-// ended.
+// errPanicked is what an [Observer] is told of a call that a panic or a Goexit in code of
+// the caller's has ended.
 var errPanicked = errors.New("gateway: a panic has ended the call")
 
 // attempts implements [retry.Call] for one request.

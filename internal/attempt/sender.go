@@ -45,8 +45,8 @@ func NewOwnSender(own *http.Transport, timeout time.Duration) *Sender {
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
-// RoundTrip sends req. The attempt, and with it the timeout, ends when the body of the
-// response is closed. An error is an [*Error].
+// RoundTrip sends req. The attempt, and with it the timeout, ends when [Await] returns or,
+// without it, when the body of the response is closed. An error is an [*Error].
 func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	a := s.begin(req.Context())
 	req = req.WithContext(httptrace.WithClientTrace(a, a.trace()))
