@@ -130,7 +130,11 @@ type attempt struct {
 // begin begins an attempt. Its timer always runs: the parent's deadline may have passed
 // without the parent's end.
 func (s *Sender) begin(parent context.Context) *attempt {
-	a := &attempt{trusted: s.trusted, deadline: time.Now().Add(s.timeout)}
+	now := time.Now()
+	a := &attempt{trusted: s.trusted, deadline: now.Add(s.timeout)}
+	if deadline, ok := parent.Deadline(); ok && deadline.After(now) && deadline.Before(a.deadline) {
+		a.deadline = deadline
+	}
 	a.Context, a.cancel = context.WithCancelCause(parent)
 	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(s.expired) })
 	return a
@@ -142,8 +146,8 @@ func (a *attempt) end(cause error) {
 	a.cancel(cause)
 }
 
-// Deadline returns the end of the attempt, which net/http would otherwise take from the
-// parent.
+// Deadline returns the end of the attempt, or that of the parent if it is earlier and has
+// not passed: a parent that has not ended by then may never do.
 func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
 
 // Read implements [io.Reader]. The error of a read that the attempt's end has ended is

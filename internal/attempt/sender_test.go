@@ -455,3 +455,32 @@ func TestSender_invalidLocation(t *testing.T) {
 		})
 	}
 }
+
+// The deadline of an attempt is the earlier one of its own and its parent's, unless that
+// has passed without the parent's end.
+func TestSender_deadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, tt := range map[string]struct{ parent, want time.Duration }{
+			"the parent's is earlier": {time.Second, time.Second},
+			"the parent's is later":   {time.Hour, time.Minute},
+			"the parent's has passed": {-time.Second, time.Minute},
+		} {
+			var got time.Time
+			parent := deadlineOnly{t.Context(), time.Now().Add(tt.parent)}
+			_, _ = attempt.NewSender(tripper(func(req *http.Request) (*http.Response, error) {
+				got, _ = req.Context().Deadline()
+				return nil, io.EOF
+			}), time.Minute).RoundTrip(newRequest(t, parent))
+			assert.Equal(t, tt.want, time.Until(got), name)
+		}
+	})
+}
+
+// A deadlineOnly has a deadline that does not end it.
+type deadlineOnly struct {
+	context.Context
+	at time.Time
+}
+
+func (d deadlineOnly) Deadline() (time.Time, bool) { return d.at, true }
