@@ -215,7 +215,7 @@ func TestDatabase_outage(t *testing.T) {
 // order is unknown, and nothing is sent again.
 func TestDatabase_outageDuringInvoice(t *testing.T) {
 	h := newHarness(t)
-	h.cfg.invoiceTimeout = 5 * time.Second
+	h.cfg.invoiceTimeout = 3 * time.Second // the lease is then 27 s, which the test waits for
 	server := newPostgres(t)
 	h.database = server.database(t)
 	_, web := h.open()

@@ -46,6 +46,7 @@ type Server struct {
 
 	listener net.Listener // nil in memory
 	done     chan struct{}
+	begin    sync.Once
 	finish   sync.Once
 	open     sync.WaitGroup // the clients' ends, and the handlers
 
@@ -68,12 +69,15 @@ func (s *Server) Listen(ctx context.Context) error {
 		return err
 	}
 	s.listener = listener
-	s.open.Go(s.accept)
 	return nil
 }
 
-// Addr is the address that the server listens on.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+// Addr is the address that the server listens on. It accepts connections from then on, so
+// that the Handler can be set before.
+func (s *Server) Addr() string {
+	s.begin.Do(func() { s.open.Go(s.accept) })
+	return s.listener.Addr().String()
+}
 
 func (s *Server) accept() {
 	for {
