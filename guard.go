@@ -42,8 +42,8 @@ type merchantKey struct{}
 // keyMerchant begins the name of a merchant that is known by a key only.
 const keyMerchant = "key:"
 
-// MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard]
-// and an [Observer]: the name of [WithMerchant], or for a call with [WithAPIKey] a name
+// MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard],
+// and of Attempt and Drift of an [Observer]: the name of [WithMerchant], or for a call with [WithAPIKey] a name
 // that is derived from the key. That name is stable and has 36 characters; the key
 // cannot be computed from it, but a key of little entropy could be guessed. It is false
 // for a call with the client's own key, and for a key of [WithAPIKey] beside
