@@ -201,10 +201,12 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	if b.refuses() {
 		call.record.Refused()
 	}
+	committed := false // one that reads late has not arrived yet
 	if !b.Late {
 		carry()
+		committed = orderIn(read) != "" && b.commits()
 	}
-	return b.response(ctx, req, order, orderIn(read) != "" && b.commits()), nil
+	return b.response(ctx, req, order, committed), nil
 }
 
 // take reads so many bytes of a body, or all.
