@@ -52,7 +52,7 @@ func BenchmarkWithdrawal(b *testing.B) {
 		})
 	})
 	b.Run("floor", func(b *testing.B) {
-		c := &http.Client{Transport: memory{body}}
+		c := memory{body}.client()
 		measureCalls(b, func() error {
 			var w handWithdrawal
 			return byHand(b.Context(), c, inMemoryURL, "/api/withdrawal/inquiry/"+requestID, &w)
@@ -73,7 +73,7 @@ func BenchmarkCreateInvoice(b *testing.B) {
 		})
 	})
 	b.Run("floor", func(b *testing.B) {
-		c := &http.Client{Transport: memory{body}}
+		c := memory{body}.client()
 		invoice := handInvoice{
 			APIKey: canary, OrderID: "A-17",
 			Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.4895"),
@@ -161,7 +161,7 @@ func benchmarkListing(b *testing.B, body string) {
 		})
 	})
 	b.Run("floor", func(b *testing.B) {
-		c := &http.Client{Transport: memory{body}}
+		c := memory{body}.client()
 		measureCalls(b, func() error {
 			var pairs []handPair
 			return byHand(b.Context(), c, inMemoryURL, "/api/networks-coins", &pairs)

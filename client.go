@@ -193,11 +193,11 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 // newHTTPClient returns a client of our own, which shares nothing with that of the
 // caller but the transport.
 func newHTTPClient(callers *http.Client, own *http.Transport, timeout time.Duration) *http.Client {
-	sender := attempt.NewOwnSender(own, timeout)
+	var transport http.RoundTripper = own
 	if callers != nil && callers.Transport != nil {
-		sender = attempt.NewSender(callers.Transport, timeout)
+		transport = callers.Transport
 	}
-	return &http.Client{Transport: sender, CheckRedirect: followNone}
+	return &http.Client{Transport: attempt.NewSender(transport, timeout), CheckRedirect: followNone}
 }
 
 // followNone returns a redirect as the response: net/http would forward the X-Api-Key

@@ -44,11 +44,11 @@ func TestNew_pools(t *testing.T) {
 // Without a transport, InvoiceTransport has the settings of the client's own.
 func TestInvoiceTransport_settings(t *testing.T) {
 	t.Parallel()
-	own := InvoiceTransport(nil).(*invoiceTransport)
-	for _, transport := range []*http.Transport{own.others, own.invoices} {
+	own := InvoiceTransport(nil).(*attempt.Split)
+	for _, transport := range []*http.Transport{own.Others, own.Posts} {
 		assert.Equal(t, int64(256<<10), transport.MaxResponseHeaderBytes)
 	}
-	assert.Equal(t, 90*time.Second, own.others.IdleConnTimeout)
-	assert.Equal(t, 2*time.Second, own.invoices.IdleConnTimeout)
-	assert.Negative(t, own.invoices.MaxIdleConnsPerHost, "a connection carries one invoice")
+	assert.Equal(t, 90*time.Second, own.Others.IdleConnTimeout)
+	assert.Equal(t, 2*time.Second, own.Posts.IdleConnTimeout)
+	assert.Negative(t, own.Posts.MaxIdleConnsPerHost, "a connection carries one invoice")
 }

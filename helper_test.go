@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,16 +143,25 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = req.Body.Close()
 	}
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
 	}, nil
+}
+
+// client returns a client with an [http.Transport], as most callers have, that responds
+// from memory.
+func (m memory) client() *http.Client {
+	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // HTTP/1 only
+	t.RegisterProtocol("https", m)
+	return &http.Client{Transport: t}
 }
 
 const inMemoryURL = "https://gateway.example"
 
 func inMemory(b testing.TB, body string, opts ...gateway.Option) *gateway.Client {
 	b.Helper()
-	return newClient(b, inMemoryURL, append(opts, gateway.WithHTTPClient(&http.Client{Transport: memory{body}}))...)
+	return newClient(b, inMemoryURL, append(opts, gateway.WithHTTPClient(memory{body}.client()))...)
 }
 
 // newClient returns a client with the canary key.

@@ -94,30 +94,12 @@ func WithHTTPClient(client *http.Client) Option {
 // Its CloseIdleConnections closes the idle connections of both.
 func InvoiceTransport(t *http.Transport) http.RoundTripper {
 	if t == nil {
-		return &invoiceTransport{
-			others:   attempt.NewTransport(readIdleTimeout),
-			invoices: attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)),
+		return &attempt.Split{
+			Posts:  attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)),
+			Others: attempt.NewTransport(readIdleTimeout),
 		}
 	}
-	return &invoiceTransport{others: t, invoices: attempt.SingleUse(t)}
-}
-
-// An invoiceTransport sends invoices through a transport of their own.
-type invoiceTransport struct{ others, invoices *http.Transport }
-
-// RoundTrip implements [http.RoundTripper].
-func (t *invoiceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	through := t.others
-	if op, _ := OperationFromContext(req.Context()); op == opCreateInvoice || req.Method == http.MethodPost {
-		through = t.invoices // also when a RoundTripper before this one has replaced the context
-	}
-	return through.RoundTrip(req)
-}
-
-// CloseIdleConnections closes the idle connections of both transports.
-func (t *invoiceTransport) CloseIdleConnections() {
-	t.others.CloseIdleConnections()
-	t.invoices.CloseIdleConnections()
+	return &attempt.Split{Posts: attempt.SingleUse(t), Others: t}
 }
 
 // WithRetry sets the retry policy. Zero fields take their defaults: the zero policy is

@@ -162,8 +162,9 @@ func (a *attempts[T]) Status(resp *http.Response) error {
 
 // Read implements [retry.Call].
 func (a *attempts[T]) Read(resp *http.Response) (any, error) {
-	var received received[T]
-	err := attempt.Await(resp, func(resp *http.Response) { received = readResponse(&a.request, resp, a.read) })
+	received, err := attempt.Await(resp, func(resp *http.Response) received[T] {
+		return readResponse(&a.request, resp, a.read)
+	})
 	if err != nil {
 		return nil, a.fail(a.unreadable(resp, err))
 	}

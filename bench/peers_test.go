@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"crypto/tls"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,13 +15,16 @@ type memory struct{ body string }
 
 func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
 	}, nil
 }
 
 func inMemory(p Peer) Read {
-	return p.New("https://service.example", &http.Client{Transport: memory{p.Response}})
+	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // HTTP/1 only
+	t.RegisterProtocol("https", memory{p.Response})
+	return p.New("https://service.example", &http.Client{Transport: t})
 }
 
 func overLoopback(tb testing.TB, p Peer) Read {

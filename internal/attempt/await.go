@@ -12,34 +12,32 @@ import (
 // for it any more.
 const grace = 500 * time.Millisecond
 
-// Await runs read, which reads and closes the body of a response of a [Sender]. If it
-// has not returned soon after the attempt has ended, it goes on in a goroutine of its
-// own, and Await returns the error that has ended the attempt: what read writes is then
-// not to be looked at.
-func Await(resp *http.Response, read func(*http.Response)) error {
+// Await returns what read returns, which reads and closes the body of a response of a
+// [Sender]. If read has not returned soon after the attempt has ended, it goes on in a
+// goroutine of its own, and Await returns the error that has ended the attempt.
+func Await[T any](resp *http.Response, read func(*http.Response) T) (result T, err error) {
 	a, ok := resp.Body.(*attempt)
-	if !ok || a.trusted && resp.ProtoMajor == 1 {
-		read(resp) // over HTTP/1 net/http closes the connection, which ends a read
-		return nil
+	if !ok || a.heeds && resp.ProtoMajor == 1 {
+		return read(resp), nil // over HTTP/1 net/http closes the connection, which ends a read
 	}
 	a.awaited = true
-	if !a.await(&reading{*resp, read}) { // a copy: the caller may change resp when Await has returned
-		cause := a.cause()
-		a.end(nil)
-		return cause
+	defer a.end(nil)
+	r := &reading[T]{resp: *resp, read: read} // a copy: the caller may change resp when Await has returned
+	if !a.await(r) {
+		return result, a.cause()
 	}
-	a.end(nil)
-	return nil
+	return r.result, nil
 }
 
 // A reading reads a response.
-type reading struct {
-	resp http.Response
-	read func(*http.Response)
+type reading[T any] struct {
+	resp   http.Response
+	read   func(*http.Response) T
+	result T
 }
 
-func (r *reading) run()  { r.read(&r.resp) }
-func (r *reading) late() {}
+func (r *reading[T]) run()  { r.result = r.read(&r.resp) }
+func (r *reading[T]) late() {}
 
 // HasEnded reports whether the attempt of a response of a [Sender] has ended.
 func HasEnded(resp *http.Response) bool {
@@ -51,9 +49,9 @@ func HasEnded(resp *http.Response) bool {
 // again, and closes it.
 func Discard(resp *http.Response) {
 	const most = 4 << 10
-	_ = Await(resp, func(resp *http.Response) {
+	_, _ = Await(resp, func(resp *http.Response) error {
 		_, _ = io.CopyN(io.Discard, resp.Body, most)
-		_ = resp.Body.Close()
+		return resp.Body.Close()
 	})
 }
 

@@ -42,6 +42,12 @@ func respondTo(t *testing.T, ctx context.Context, body io.ReadCloser) *http.Resp
 	return resp
 }
 
+// await awaits a reading without a result.
+func await(resp *http.Response, read func(*http.Response)) error {
+	_, err := attempt.Await(resp, func(resp *http.Response) struct{} { read(resp); return struct{}{} })
+	return err
+}
+
 func readAndClose(resp *http.Response, text *string) {
 	all, _ := io.ReadAll(resp.Body)
 	*text = string(all)
@@ -56,7 +62,7 @@ func TestAwait_returns(t *testing.T) {
 	resp, err := attempt.NewSender(respondWith(body, &ctx), time.Minute).RoundTrip(newRequest(t, t.Context()))
 	require.NoError(t, err)
 	var text string
-	require.NoError(t, attempt.Await(resp, func(resp *http.Response) {
+	require.NoError(t, await(resp, func(resp *http.Response) {
 		readAndClose(resp, &text)
 		assert.NoError(t, ctx.Err(), "the attempt ends after the reading")
 	}))
@@ -70,7 +76,7 @@ func TestAwait_otherBodies(t *testing.T) {
 	t.Parallel()
 	var text string
 	resp := &http.Response{Body: io.NopCloser(strings.NewReader("text"))}
-	require.NoError(t, attempt.Await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
+	require.NoError(t, await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
 	assert.Equal(t, "text", text)
 }
 
@@ -97,7 +103,7 @@ func TestAwait_leavesAReading(t *testing.T) {
 				}
 				body, begun := newHeld(), time.Now()
 				resp := respondTo(t, ctx, body)
-				err := attempt.Await(resp, func(resp *http.Response) {
+				err := await(resp, func(resp *http.Response) {
 					_, _ = io.ReadAll(resp.Body)
 					_ = resp.Body.Close()
 				})
@@ -119,7 +125,7 @@ func TestAwait_waitsForALateReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resp := respondTo(t, t.Context(), newHeld())
 		read := false
-		require.NoError(t, attempt.Await(resp, func(*http.Response) {
+		require.NoError(t, await(resp, func(*http.Response) {
 			time.Sleep(time.Minute + 499*time.Millisecond)
 			read = true
 		}))
@@ -139,7 +145,7 @@ func TestAwait_passesOn(t *testing.T) {
 			var ctx context.Context
 			resp, err := attempt.NewSender(respondWith(newHeld(), &ctx), time.Minute).RoundTrip(newRequest(t, t.Context()))
 			require.NoError(t, err)
-			returned, recovered := passedOn(func() { _ = attempt.Await(resp, func(*http.Response) { end() }) })
+			returned, recovered := passedOn(func() { _ = await(resp, func(*http.Response) { end() }) })
 			assert.False(t, returned)
 			assert.Equal(t, name == "a panic", recovered == "of the reading", "%v", recovered)
 			assert.Error(t, ctx.Err())
@@ -176,7 +182,7 @@ func TestAwait_dropsALatePanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := newHeld()
 		resp := respondTo(t, t.Context(), body)
-		assert.Error(t, attempt.Await(resp, func(*http.Response) {
+		assert.Error(t, await(resp, func(*http.Response) {
 			<-body.release
 			panic("too late")
 		}))
@@ -249,7 +255,7 @@ func TestSender_lyingContext(t *testing.T) {
 
 		resp := respondTo(t, lying{t.Context()}, newHeld())
 		begun = time.Now()
-		err = attempt.Await(resp, func(resp *http.Response) { <-t.Context().Done() })
+		err = await(resp, func(resp *http.Response) { <-t.Context().Done() })
 		assert.EqualError(t, err, "no response within 1m0s")
 		assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
 	})
@@ -327,7 +333,7 @@ func TestSingleUse(t *testing.T) {
 				own = attempt.SingleUse(own)
 				t.Cleanup(own.CloseIdleConnections)
 			}
-			s, from := attempt.NewOwnSender(own, time.Minute), map[string]bool{}
+			s, from := attempt.NewSender(own, time.Minute), map[string]bool{}
 			for range 5 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 				require.NoError(t, err)
@@ -335,7 +341,7 @@ func TestSingleUse(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, tt.http2, resp.ProtoMajor == 2)
 				var text string
-				require.NoError(t, attempt.Await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
+				require.NoError(t, await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
 				from[text] = true
 			}
 			assert.Len(t, from, tt.connections)
@@ -343,22 +349,70 @@ func TestSingleUse(t *testing.T) {
 	}
 }
 
-// Over HTTP/1 the body of our own transport is read by the caller's goroutine: net/http
-// ends a read with the attempt. Over HTTP/2 it is not.
+// Over HTTP/1 the body of an http.Transport is read by the caller's goroutine: net/http
+// ends a read with the attempt. Over HTTP/2, and with another RoundTripper, it is not.
 func TestAwait_readsDirectly(t *testing.T) {
 	t.Parallel()
-	for _, http2 := range []bool{false, true} {
-		server, own := servedOver(t, http2)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-		require.NoError(t, err)
-		resp, err := attempt.NewOwnSender(own, time.Minute).RoundTrip(req)
-		require.NoError(t, err)
-		var stack string
-		require.NoError(t, attempt.Await(resp, func(resp *http.Response) {
-			text := make([]byte, 64<<10)
-			stack = string(text[:runtime.Stack(text, false)])
-			_ = resp.Body.Close()
-		}))
-		assert.Equal(t, !http2, strings.Contains(stack, "TestAwait_readsDirectly(0x"), "%s", stack)
+	for _, tt := range []struct {
+		name            string
+		http2, directly bool
+		transport       func(own *http.Transport) http.RoundTripper
+	}{
+		{"an http.Transport over HTTP/1", false, true, func(own *http.Transport) http.RoundTripper { return own }},
+		{"an http.Transport over HTTP/2", true, false, func(own *http.Transport) http.RoundTripper { return own }},
+		{"two of them over HTTP/1", false, true, func(own *http.Transport) http.RoundTripper {
+			return &attempt.Split{Others: own}
+		}},
+		{"another RoundTripper over HTTP/1", false, false, func(own *http.Transport) http.RoundTripper {
+			return tripper(own.RoundTrip)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server, own := servedOver(t, tt.http2)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			require.NoError(t, err)
+			resp, err := attempt.NewSender(tt.transport(own), time.Minute).RoundTrip(req)
+			require.NoError(t, err)
+			stack, err := attempt.Await(resp, func(resp *http.Response) string {
+				defer func() { _ = resp.Body.Close() }()
+				text := make([]byte, 64<<10)
+				return string(text[:runtime.Stack(text, false)])
+			})
+			require.NoError(t, err)
+			assert.Equal(t, tt.directly, strings.Contains(stack, "testing.tRunner"), "%s", stack)
+		})
 	}
+}
+
+// A Split has connections for POST that nothing else uses, and closes all that are idle.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	server, own := servedOver(t, false)
+	posts := own.Clone()
+	s := &attempt.Split{Posts: posts, Others: own}
+	on := map[string]map[string]bool{http.MethodGet: {}, http.MethodPost: {}}
+	send := func(method string) string {
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
+		require.NoError(t, err)
+		resp, err := s.RoundTrip(req)
+		require.NoError(t, err)
+		var from string
+		readAndClose(resp, &from)
+		on[method][from] = true
+		return from
+	}
+	for range 3 {
+		send(http.MethodGet)
+		send(http.MethodPost)
+	}
+	assert.Len(t, on[http.MethodGet], 1)
+	assert.Len(t, on[http.MethodPost], 1)
+	assert.NotEqual(t, on[http.MethodGet], on[http.MethodPost])
+	s.CloseIdleConnections()
+	for method := range on {
+		send(method)
+		assert.Len(t, on[method], 2, method)
+	}
+	s.CloseIdleConnections()
 }

@@ -28,19 +28,20 @@ const maxConnections = 3
 // safe for concurrent use if its transport is.
 type Sender struct {
 	next    http.RoundTripper
-	trusted bool // next heeds the end of a context
+	heeds   bool // next returns soon after the end of a context
 	timeout time.Duration
 	expired error // the cause of the end of an attempt that took too long
 }
 
-// NewSender returns a sender over next, which need not heed the end of a context.
+// NewSender returns a sender over next, which need not heed the end of a context. An
+// [http.Transport] does, and needs no goroutine to be left in.
 func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
-	return &Sender{next, false, timeout, &timeoutError{timeout}}
-}
-
-// NewOwnSender returns a sender over a transport of [NewTransport] or [SingleUse] of it.
-func NewOwnSender(own *http.Transport, timeout time.Duration) *Sender {
-	return &Sender{own, true, timeout, &timeoutError{timeout}}
+	heeds := false
+	switch next.(type) {
+	case *http.Transport, *Split:
+		heeds = true
+	}
+	return &Sender{next, heeds, timeout, &timeoutError{timeout}}
 }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
@@ -71,10 +72,11 @@ func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // send returns when next does, or soon after the attempt has ended.
 func (s *Sender) send(a *attempt, req *http.Request) (*http.Response, error) {
+	if s.heeds {
+		return s.next.RoundTrip(req)
+	}
 	trip := &roundTrip{next: s.next, req: req}
-	if s.trusted {
-		trip.run()
-	} else if !a.await(trip) {
+	if !a.await(trip) {
 		return nil, a.cause()
 	}
 	return trip.resp, trip.err
@@ -116,7 +118,7 @@ type attempt struct {
 	cancel   context.CancelCauseFunc
 	timer    *time.Timer
 	deadline time.Time
-	trusted  bool
+	heeds    bool // the transport of it
 	worker   worker
 	awaited  bool // Await ends the attempt, and not Close
 
@@ -131,7 +133,7 @@ type attempt struct {
 // without the parent's end.
 func (s *Sender) begin(parent context.Context) *attempt {
 	now := time.Now()
-	a := &attempt{trusted: s.trusted, deadline: now.Add(s.timeout)}
+	a := &attempt{heeds: s.heeds, deadline: now.Add(s.timeout)}
 	if deadline, ok := parent.Deadline(); ok && deadline.After(now) && deadline.Before(a.deadline) {
 		a.deadline = deadline
 	}

@@ -36,3 +36,21 @@ func SingleUse(t *http.Transport) *http.Transport {
 	c.MaxIdleConnsPerHost = -1
 	return c
 }
+
+// A Split sends each POST through Posts, and any other request through Others.
+type Split struct{ Posts, Others *http.Transport }
+
+// RoundTrip implements [http.RoundTripper].
+func (s *Split) RoundTrip(req *http.Request) (*http.Response, error) {
+	through := s.Others
+	if req.Method == http.MethodPost {
+		through = s.Posts
+	}
+	return through.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the idle connections of both transports.
+func (s *Split) CloseIdleConnections() {
+	s.Posts.CloseIdleConnections()
+	s.Others.CloseIdleConnections()
+}
