@@ -312,7 +312,7 @@ func (e *APIError) outcome() Outcome {
 }
 
 func (e *APIError) isRetryable() bool {
-	return retry.Status(e.StatusCode) && (e.Op != opCreateInvoice || e.outcome() == OutcomeRejected)
+	return retry.IsRetryableStatus(e.StatusCode) && (e.Op != opCreateInvoice || e.outcome() == OutcomeRejected)
 }
 
 // A DecodeError is a response that the client cannot decode.

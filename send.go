@@ -140,8 +140,8 @@ func (a *attempts[T]) NoResponse(err error) error {
 	return a.fail(failure)
 }
 
-// Status implements [retry.Call]. No status makes an invoice be sent again.
-func (a *attempts[T]) Status(resp *http.Response) error {
+// CheckStatus implements [retry.Call]. No status makes an invoice be sent again.
+func (a *attempts[T]) CheckStatus(resp *http.Response) error {
 	a.status, a.last = resp.StatusCode, response{status: resp.StatusCode}
 	if a.cfg.response != nil {
 		*a.cfg.response = Response{}
@@ -151,7 +151,7 @@ func (a *attempts[T]) Status(resp *http.Response) error {
 		a.doubtful = !a.unsent && attempt.HasEnded(resp)
 		return nil
 	}
-	if !retry.Status(resp.StatusCode) {
+	if !retry.IsRetryableStatus(resp.StatusCode) {
 		return nil
 	}
 	return &APIError{
@@ -200,8 +200,8 @@ func (a *attempts[T]) Advise(failure error) retry.Advice {
 	return advice
 }
 
-// Retry implements [retry.Call].
-func (a *attempts[T]) Retry(failure error, wait time.Duration) { a.report(failure, wait) }
+// OnRetry implements [retry.Call].
+func (a *attempts[T]) OnRetry(failure error, wait time.Duration) { a.report(failure, wait) }
 
 // proveNotSent seals the body of an invoice without a response, and reports whether it was
 // never read: then nothing was sent, whatever an error looks like. There is no other

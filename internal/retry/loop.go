@@ -24,9 +24,9 @@ type Call interface {
 	// NoResponse returns the failure of an attempt without a response.
 	NoResponse(err error) (failure error)
 
-	// Status returns the failure of a response that may be retried by its status
+	// CheckStatus returns the failure of a response that may be retried by its status
 	// alone, without its body; nil for any other.
-	Status(resp *http.Response) (failure error)
+	CheckStatus(resp *http.Response) (failure error)
 
 	// Read reads and closes a response that is not retried by its status.
 	Read(resp *http.Response) (result any, failure error)
@@ -37,9 +37,9 @@ type Call interface {
 	// Advise reports what the failure of an attempt means for another one.
 	Advise(failure error) Advice
 
-	// Retry is told of each failure after which there is another attempt, before
+	// OnRetry is told of each failure after which there is another attempt, before
 	// the wait for it.
-	Retry(failure error, wait time.Duration)
+	OnRetry(failure error, wait time.Duration)
 }
 
 // Advice is what the failure of an attempt means for another one.
@@ -142,7 +142,7 @@ func (l *Loop) checkRetry(ctx context.Context, resp *http.Response, err error) (
 	switch {
 	case unread:
 		l.Attempts++
-		l.failure = l.call.Status(resp)
+		l.failure = l.call.CheckStatus(resp)
 	case !l.checked:
 		l.Attempts++
 		l.failure = l.call.NoResponse(err)
@@ -192,7 +192,7 @@ func (l *Loop) shouldRetry(ctx context.Context) bool {
 }
 
 func (l *Loop) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
-	l.call.Retry(l.failure, l.wait)
+	l.call.OnRetry(l.failure, l.wait)
 	l.waiting = true
 	return l.wait
 }

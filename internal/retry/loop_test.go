@@ -25,7 +25,7 @@ var quick = retry.Policy{MaxAttempts: 3, BaseDelay: 1, MaxDelay: 1, MaxRetryAfte
 // A step is what comes of one attempt.
 type step struct {
 	err    error // no response
-	status int   // of a response; one that retry.Status reports is retried without its body
+	status int   // of a response; one that retry.IsRetryableStatus reports is retried without its body
 	body   string
 	cut    bool // the body cannot be read to its end
 	advice retry.Advice
@@ -101,9 +101,9 @@ func (s *script) NoResponse(err error) error {
 	return &failure{errors.Unwrap(err).Error(), s.step().advice}
 }
 
-func (s *script) Status(resp *http.Response) error {
+func (s *script) CheckStatus(resp *http.Response) error {
 	s.add("Status %d", resp.StatusCode)
-	if !retry.Status(resp.StatusCode) {
+	if !retry.IsRetryableStatus(resp.StatusCode) {
 		return nil
 	}
 	return &failure{fmt.Sprint(resp.StatusCode), s.step().advice}
@@ -133,7 +133,7 @@ func (s *script) Advise(err error) retry.Advice {
 	return err.(*failure).advice
 }
 
-func (s *script) Retry(err error, wait time.Duration) {
+func (s *script) OnRetry(err error, wait time.Duration) {
 	s.add("Retry %v", err)
 	s.waits = append(s.waits, wait)
 }

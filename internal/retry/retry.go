@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Status reports whether a read that got this status may do better when it is
+// IsRetryableStatus reports whether a read that got this status may do better when it is
 // retried.
-func Status(status int) bool {
+func IsRetryableStatus(status int) bool {
 	switch status {
 	case 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529:
 		return true

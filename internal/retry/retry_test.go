@@ -18,7 +18,7 @@ func TestStatus(t *testing.T) {
 	want := []int{408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 	var got []int
 	for status := range 1000 {
-		if retry.Status(status) {
+		if retry.IsRetryableStatus(status) {
 			got = append(got, status)
 		}
 	}
