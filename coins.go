@@ -26,8 +26,8 @@ type CoinNetwork struct {
 	CoinID         string          // equals Coin.ID
 	CreatedAt      time.Time       // in UTC; zero when missing or unreadable
 	UpdatedAt      time.Time       // in UTC; zero when missing or unreadable
-	Network        Network
-	Coin           Coin
+	Network        Network         // the network
+	Coin           Coin            // the coin
 }
 
 var coinNetworkFields = strictjson.Fields[CoinNetwork]{
@@ -54,9 +54,9 @@ func coinIDs(p *CoinNetwork) (string, string)    { return p.CoinID, p.Coin.ID }
 
 // A Network is a network that coins run on: INTERFACE.md, "Network record".
 type Network struct {
-	ID        string // in UUID format
-	Name      string // for example the name of a blockchain
-	IsActive  bool
+	ID        string    // in UUID format
+	Name      string    // for example the name of a blockchain
+	IsActive  bool      // whether the network is active
 	CreatedAt time.Time // in UTC; zero when missing or unreadable
 	UpdatedAt time.Time // in UTC; zero when missing or unreadable
 }
@@ -71,14 +71,14 @@ var networkFields = strictjson.Fields[Network]{
 
 // A Coin is a cryptocurrency: INTERFACE.md, "Coin record".
 type Coin struct {
-	ID        string // in UUID format
-	Name      string
+	ID        string          // in UUID format
+	Name      string          // the name of the coin
 	Symbol    string          // ticker symbol, upper case
 	Precision int             // number of decimal places
 	MinAmount decimal.Decimal // the least amount, in units of the coin
-	IsActive  bool
-	CreatedAt time.Time // in UTC; zero when missing or unreadable
-	UpdatedAt time.Time // in UTC; zero when missing or unreadable
+	IsActive  bool            // whether the coin is active
+	CreatedAt time.Time       // in UTC; zero when missing or unreadable
+	UpdatedAt time.Time       // in UTC; zero when missing or unreadable
 }
 
 var coinFields = strictjson.Fields[Coin]{

@@ -251,8 +251,8 @@ func (e *ArgumentError) isRetryable() bool { return false }
 // An APIError is an error response of the service: any status of 400 or above, or a
 // 2xx with an error envelope.
 type APIError struct {
-	Op         string
-	StatusCode int
+	Op         string         // the operation, such as "withdrawal"
+	StatusCode int            // of the response
 	Message    string         // the envelope's message, at most 1 KiB; empty when the response was not an envelope
 	Meta       jsontext.Value // the envelope's meta; nil when there was none
 	Body       []byte         // at most the first 8 KiB of the response, without the key
@@ -317,12 +317,12 @@ func (e *APIError) isRetryable() bool {
 
 // A DecodeError is a response that the client cannot decode.
 type DecodeError struct {
-	Op          string
-	StatusCode  int
-	ContentType string
+	Op          string // the operation, such as "withdrawal"
+	StatusCode  int    // of the response
+	ContentType string // of the response, at most 256 bytes of it
 	Pointer     string // where in the response, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
 	Body        []byte // at most the first 8 KiB of the response, without the key
-	Err         error
+	Err         error  // what is wrong there
 
 	// Status is the status of a withdrawal of which another field cannot be decoded;
 	// empty when it could not be read either, and for other records.
@@ -356,11 +356,11 @@ func (e *DecodeError) isRetryable() bool { return e.retryable && e.Op != opCreat
 // A TransportError is a call without a usable response: none came, it was cut, it was
 // too large ([ErrResponseTooLarge]) or it was a redirect ([ErrRedirect]).
 type TransportError struct {
-	Op         string
+	Op         string // the operation, such as "withdrawal"
 	Phase      string // how far the last attempt came; see [PhaseDial] and the others
 	Attempts   int    // how many attempts were made; 0 for none
 	LastStatus int    // the status of the last response of any attempt; 0 for none
-	Err        error
+	Err        error  // why there is no usable response
 
 	notSent   bool
 	timeout   bool
@@ -422,8 +422,8 @@ func (e *TransportError) isRetryable() bool {
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
-	Op         string
-	OrderID    string
+	Op         string    // the operation, "create_invoice"
+	OrderID    string    // the order of the invoice
 	StatusCode int       // the status of the response; 0 when none came
 	Body       []byte    // at most the first 8 KiB of the response, without the key
 	SentAt     time.Time // when the attempt that may have reached the service began
@@ -452,7 +452,7 @@ func (e *OutcomeUnknownError) isRetryable() bool { return false }
 // A WithdrawalFailedError is the end of a wait for a withdrawal that is
 // FAILED.
 type WithdrawalFailedError struct {
-	Withdrawal *Withdrawal
+	Withdrawal *Withdrawal // as it was read last
 }
 
 // Error returns one line that names the withdrawal.
@@ -471,7 +471,7 @@ func (e *WithdrawalFailedError) isRetryable() bool { return false }
 // another poll would not help, such as after a refusal or a response that cannot be
 // decoded.
 type WaitError struct {
-	WithdrawRequestID string
+	WithdrawRequestID string           // the identifier of the withdrawal
 	Last              *Withdrawal      // as it was last seen; nil when it never was
 	Status            WithdrawalStatus // that was read last, also from a response of which another field could not be decoded; empty for none
 	Polls             int              // how many polls were made

@@ -45,7 +45,7 @@ const (
 // An Invoice is an invoice that was created. The interface does not show the response,
 // so it is kept as it came.
 type Invoice struct {
-	OrderID string
+	OrderID string         // the order of the request
 	Raw     jsontext.Value // the result of the response
 }
 

@@ -26,7 +26,7 @@ type ExchangeRates struct {
 
 // A Rate is the price of one unit of a coin.
 type Rate struct {
-	CoinSymbol string
+	CoinSymbol string          // ticker symbol of the coin, as it came
 	USD        decimal.Decimal // US dollars per unit of the coin
 	EUR        decimal.Decimal // euros per unit of the coin
 }

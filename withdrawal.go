@@ -36,13 +36,13 @@ func (s WithdrawalStatus) Terminal() bool {
 // A Withdrawal is a request to withdraw: INTERFACE.md, "Withdrawal inquiry
 // result".
 type Withdrawal struct {
-	Status            WithdrawalStatus
-	Destination       string
-	Amount            decimal.Decimal // in units of the coin
-	Fee               decimal.Decimal // in units of the coin
-	Coin              string
-	Network           string
-	WithdrawRequestID string
+	Status            WithdrawalStatus // one of the three above, or another text
+	Destination       string           // as it came
+	Amount            decimal.Decimal  // of no documented unit
+	Fee               decimal.Decimal  // of no documented unit
+	Coin              string           // as it came
+	Network           string           // as it came
+	WithdrawRequestID string           // the identifier that was asked for
 }
 
 var withdrawalFields = strictjson.Fields[Withdrawal]{

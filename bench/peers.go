@@ -34,10 +34,10 @@ type Read func(ctx context.Context) (string, error)
 
 // A Peer is a client library.
 type Peer struct {
-	Name     string
-	Response string // the body that its service sends
-	Want     string // the text that a Read returns of it
-	New      func(base string, via *http.Client) Read
+	Name     string                                   // of its module, without the owner
+	Response string                                   // the body that its service sends
+	Want     string                                   // the text that a Read returns of it
+	New      func(base string, via *http.Client) Read // makes a client
 }
 
 // Peers returns all client libraries, this one first.

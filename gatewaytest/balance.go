@@ -11,9 +11,9 @@ import (
 // A BalanceEntry is the account's balance of a coin on one network. Its JSON form
 // is an invention, see [BalanceAsRecords].
 type BalanceEntry struct {
-	CoinSymbol  string `json:"coinSymbol"`
-	NetworkName string `json:"networkName"`
-	Balance     string `json:"balance"` // a decimal number
+	CoinSymbol  string `json:"coinSymbol"`  // ticker symbol of the coin
+	NetworkName string `json:"networkName"` // name of the network
+	Balance     string `json:"balance"`     // a decimal number
 }
 
 // Balances returns a copy of the balances.

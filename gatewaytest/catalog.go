@@ -8,43 +8,43 @@ import (
 // A CoinNetwork is a coin-network record, with the documented fields. Amounts are
 // texts. The units of ArrivalTime and ExpirationTime are not documented.
 type CoinNetwork struct {
-	ID             string  `json:"id"`
-	WithdrawalFee  string  `json:"withdrawalFee"`
-	SwapFee        string  `json:"swapFee"`
-	MinWithdraw    string  `json:"minWithdraw"`
-	MaxWithdraw    string  `json:"maxWithdraw"`
-	Depositable    bool    `json:"depositable"`
-	Withdrawable   bool    `json:"withdrawable"`
-	Confirmations  int     `json:"confirmation"`
-	ArrivalTime    int     `json:"arrivalTime"`
-	ExpirationTime int     `json:"expirationTime"`
-	NetworkID      string  `json:"networkId"`
-	CoinID         string  `json:"coinId"`
-	CreatedAt      string  `json:"created_at"`
-	UpdatedAt      string  `json:"updated_at"`
-	Network        Network `json:"network"`
-	Coin           Coin    `json:"coin"`
+	ID             string  `json:"id"`             // of the pair
+	WithdrawalFee  string  `json:"withdrawalFee"`  // a decimal number
+	SwapFee        string  `json:"swapFee"`        // a decimal number
+	MinWithdraw    string  `json:"minWithdraw"`    // a decimal number
+	MaxWithdraw    string  `json:"maxWithdraw"`    // a decimal number
+	Depositable    bool    `json:"depositable"`    // whether deposits are possible
+	Withdrawable   bool    `json:"withdrawable"`   // whether withdrawals are possible
+	Confirmations  int     `json:"confirmation"`   // how many are required
+	ArrivalTime    int     `json:"arrivalTime"`    // of no documented unit
+	ExpirationTime int     `json:"expirationTime"` // of no documented unit
+	NetworkID      string  `json:"networkId"`      // equals Network.ID
+	CoinID         string  `json:"coinId"`         // equals Coin.ID
+	CreatedAt      string  `json:"created_at"`     // as in ISO 8601, in UTC
+	UpdatedAt      string  `json:"updated_at"`     // as in ISO 8601, in UTC
+	Network        Network `json:"network"`        // the network
+	Coin           Coin    `json:"coin"`           // the coin
 }
 
 // A Network is a network record, with the documented fields.
 type Network struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	IsActive  bool   `json:"isActive"`
-	CreatedAt string `json:"created_at"`
-	UpdatedAt string `json:"updated_at"`
+	ID        string `json:"id"`         // in UUID format
+	Name      string `json:"name"`       // for example the name of a blockchain
+	IsActive  bool   `json:"isActive"`   // whether the network is active
+	CreatedAt string `json:"created_at"` // as in ISO 8601, in UTC
+	UpdatedAt string `json:"updated_at"` // as in ISO 8601, in UTC
 }
 
 // A Coin is a coin record, with the documented fields.
 type Coin struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Symbol    string `json:"symbol"`
-	Precision int    `json:"precision"`
-	MinAmount string `json:"minAmount"` // with eight fractional digits
-	IsActive  bool   `json:"isActive"`
-	CreatedAt string `json:"created_at"`
-	UpdatedAt string `json:"updated_at"`
+	ID        string `json:"id"`         // in UUID format
+	Name      string `json:"name"`       // of the coin
+	Symbol    string `json:"symbol"`     // ticker symbol, upper case
+	Precision int    `json:"precision"`  // how many decimal places amounts have
+	MinAmount string `json:"minAmount"`  // with eight fractional digits
+	IsActive  bool   `json:"isActive"`   // whether the coin is active
+	CreatedAt string `json:"created_at"` // as in ISO 8601, in UTC
+	UpdatedAt string `json:"updated_at"` // as in ISO 8601, in UTC
 }
 
 // Catalog returns a copy of the coin-network records that the server lists. All

@@ -8,7 +8,7 @@ import (
 // A Rate is the price of one unit of a coin in USD and in EUR. Its JSON form is
 // an invention, see [RatesAsRecords].
 type Rate struct {
-	Symbol string `json:"symbol"`
+	Symbol string `json:"symbol"`        // ticker symbol of the coin
 	USD    string `json:"usd,omitempty"` // a decimal number
 	EUR    string `json:"eur,omitempty"` // a decimal number
 }

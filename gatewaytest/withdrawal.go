@@ -15,13 +15,13 @@ const (
 
 // A Withdrawal is the result of a withdrawal inquiry, with the documented fields.
 type Withdrawal struct {
-	Status            string `json:"status"` // PENDING, FAILED or COMPLETED, or any text that a test has set
-	Destination       string `json:"destination"`
-	Amount            string `json:"amount"` // a decimal number
-	Fee               string `json:"fee"`    // a decimal number
-	Coin              string `json:"coin"`
-	Network           string `json:"network"`
-	WithdrawRequestID string `json:"withdrawRequestId"`
+	Status            string `json:"status"`            // PENDING, FAILED or COMPLETED, or any text that a test has set
+	Destination       string `json:"destination"`       // any text
+	Amount            string `json:"amount"`            // a decimal number
+	Fee               string `json:"fee"`               // a decimal number
+	Coin              string `json:"coin"`              // any text
+	Network           string `json:"network"`           // any text
+	WithdrawRequestID string `json:"withdrawRequestId"` // the identifier by which it is asked for
 }
 
 // A withdrawal is one that the server knows, with its planned changes of status.

@@ -25,9 +25,9 @@ const (
 // An Order is the record of an order in the table. All times are those of the
 // database, in UTC, and zero if the event has not happened.
 type Order struct {
-	ID       string
-	Merchant string // empty for the one that the client is for; see [WithMerchants]
-	State    State
+	ID       string          // the orderId of the invoice
+	Merchant string          // empty for the one that the client is for; see [WithMerchants]
+	State    State           // free for an order that was never begun
 	Attempts int             // how often Begin has admitted it; an upper bound of the invoices that exist
 	Begun    time.Time       // when Begin last admitted it
 	Ended    time.Time       // when End last recorded an outcome
