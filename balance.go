@@ -44,11 +44,11 @@ func (b *Balance) Total(coinSymbol string) decimal.Decimal {
 	return total
 }
 
-// Balance returns the account's balances. The response format is undocumented. These
-// shapes are accepted: an amount, which is of the coin and network of the query; a
-// record, or an array of records, with an amount under balance, amount or available;
-// amounts or records by symbol. Anything else is a [*DecodeError] with the beginning
-// of the response.
+// Balance returns the account's balances. The response is not documented
+// (docs/interface.md, I-105). These shapes are accepted: an amount, which is of the
+// coin and network of the query; a record, or an array of records, with an amount under
+// balance, amount or available; amounts or records by symbol. Anything else is a
+// [*DecodeError] with the beginning of the response.
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {

@@ -60,14 +60,15 @@
 //
 // # The key
 //
-// The key is sent where the interface requires it and printed nowhere: no way of
+// The key is sent where it is documented to be required and printed nowhere: no way of
 // printing a client, an option, a result or an error shows it. Where a response
 // repeats a key of 8 characters or more, [REDACTED] replaces it in everything that
 // the client returns.
 //
-// # What the interface does not state
+// # What is not documented
 //
-// The service is documented in part. What is documented is typed. What is not is
+// The service is documented in part; docs/interface.md states in numbers, such as I-50,
+// what is documented and what is not. What is documented is typed. What is not is
 // read tolerantly where its meaning is documented, as each method's comment states,
 // and, for rates, balance and invoices, kept as it came in a field Raw.
 // [WithResponse] returns the envelope of any response.
@@ -88,7 +89,7 @@
 //   - [Client.WaitWithdrawal], [Client.WatchWithdrawal] and, for many at once,
 //     [Client.WaitWithdrawals] poll until a withdrawal has ended.
 //   - An [Observer] is told of every attempt, and of [Drift]: a place where a response
-//     differs from the interface. [WithLogger] writes the same to a log.
+//     differs from docs/interface.md. [WithLogger] writes the same to a log.
 //     [OperationFromContext] names requests in a RoundTripper, which is also the place
 //     for tracing, a rate limit or a circuit breaker.
 //   - [FromEnv] makes a client from environment variables, and [WithAPIKeySource]

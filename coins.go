@@ -9,8 +9,8 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// A CoinNetwork is a coin on a network: INTERFACE.md, "Coin-network record".
-// Amounts are in units of the coin.
+// A CoinNetwork is a coin on a network: docs/interface.md, I-57 to I-73. Amounts are
+// taken to be in units of the coin (I-74).
 type CoinNetwork struct {
 	ID             string          // of the pair, in UUID format
 	WithdrawalFee  decimal.Decimal // fee of a withdrawal
@@ -20,8 +20,8 @@ type CoinNetwork struct {
 	Depositable    bool            // whether deposits are possible
 	Withdrawable   bool            // whether withdrawals are possible
 	Confirmations  int             // how many confirmations are required
-	ArrivalTime    int             // the interface states no unit
-	ExpirationTime int             // the interface states no unit
+	ArrivalTime    int             // of no documented unit: docs/interface.md, I-67
+	ExpirationTime int             // of no documented unit: docs/interface.md, I-67
 	NetworkID      string          // equals Network.ID
 	CoinID         string          // equals Coin.ID
 	CreatedAt      time.Time       // in UTC; zero when missing or unreadable
@@ -52,7 +52,7 @@ var coinNetworkFields = strictjson.Fields[CoinNetwork]{
 func networkIDs(p *CoinNetwork) (string, string) { return p.NetworkID, p.Network.ID }
 func coinIDs(p *CoinNetwork) (string, string)    { return p.CoinID, p.Coin.ID }
 
-// A Network is a network that coins run on: INTERFACE.md, "Network record".
+// A Network is a network that coins run on: docs/interface.md, I-79 to I-83.
 type Network struct {
 	ID        string    // in UUID format
 	Name      string    // for example the name of a blockchain
@@ -69,7 +69,7 @@ var networkFields = strictjson.Fields[Network]{
 	strictjson.Timestamp("updated_at", func(n *Network) *time.Time { return &n.UpdatedAt }),
 }
 
-// A Coin is a cryptocurrency: INTERFACE.md, "Coin record".
+// A Coin is a cryptocurrency: docs/interface.md, I-84 to I-91.
 type Coin struct {
 	ID        string          // in UUID format
 	Name      string          // the name of the coin
@@ -111,8 +111,8 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 
 // CoinNetwork returns the pair with an identifier from the listing: 1 to 256 bytes
 // without any of / \ % ? #. A record with another identifier is an error that matches
-// [ErrResponseMismatch]. The interface does not show the response: a record is
-// accepted, or an array of one.
+// [ErrResponseMismatch]. The response is not documented (docs/interface.md, I-50): a
+// record is accepted, or an array of one.
 //
 // GET /api/networks-coins/{id}
 func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption) (*CoinNetwork, error) {
@@ -125,9 +125,9 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names are sent
-// as given: 1 to 256 bytes without any of / \ % ? #. The interface does not show the
-// response: a record is accepted, or an array of one; the caller must verify its
-// symbol and network.
+// as given: 1 to 256 bytes without any of / \ % ? #. The response is not documented
+// (docs/interface.md, I-50): a record is accepted, or an array of one; the caller must
+// verify its symbol and network.
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
 func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkName string, opts ...CallOption) (*CoinNetwork, error) {
@@ -139,9 +139,9 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 }
 
 // CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as given: 1
-// to 256 bytes without any of / \ % ? #. The interface marks the name of the network
-// as not required and does not show the response: an array is accepted, or one
-// record, which is returned as an array of one.
+// to 256 bytes without any of / \ % ? #. The name of the network is documented as not
+// required, and the response is not documented (docs/interface.md, I-16 and I-51): an
+// array is accepted, or one record, which is returned as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksBySymbol(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {

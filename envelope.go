@@ -11,12 +11,11 @@ import (
 )
 
 const (
-	// successMessage is the constant text of a success: INTERFACE.md, "Response
-	// envelope".
+	// successMessage is the constant text of a success: docs/interface.md, I-40.
 	successMessage = "Operation was successful."
 
 	// missingKeyMessage is the text of a response to a request without the key
-	// header: INTERFACE.md, "Errors", 2.
+	// header: docs/interface.md, I-35.
 	missingKeyMessage = "x-api-key header is required"
 
 	// maxMessage bounds the part of a message that is kept, in bytes.

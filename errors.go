@@ -27,7 +27,7 @@ var (
 
 	// ErrMissingAPIKey matches a call that needs a key and has none, and a
 	// response with the documented text for a missing key, whatever its status:
-	// INTERFACE.md, "Errors", 2 and 3.
+	// docs/interface.md, I-35 and I-36.
 	ErrMissingAPIKey = errors.New("gateway: API key is missing")
 
 	ErrUnauthorized = errors.New("gateway: unauthorized") // ErrUnauthorized matches an [*APIError] of status 401.
@@ -225,7 +225,7 @@ func SafeToRetry(err error) bool {
 // It matches [ErrInvalidArgument] and [ErrNotSent].
 type ArgumentError struct {
 	Op     string // the operation, such as "create_invoice"; else "new", "cache" or the computation, such as "to_coin"
-	Name   string // the argument, option or field, as INTERFACE.md names it where it does, such as "orderId"
+	Name   string // the argument, option or field, as docs/interface.md names it where it does, such as "orderId"
 	Reason string // what is wrong with it; never its value
 
 	err error

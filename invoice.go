@@ -16,21 +16,21 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// An InvoiceRequest asks for an invoice: INTERFACE.md, "Create invoice". Amounts are
+// An InvoiceRequest asks for an invoice: docs/interface.md, I-110 to I-121. Amounts are
 // above zero, with at most 64 digits, at most 30 of them decimal places; they are
 // written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
 // bytes, without control characters or surrounding space.
 type InvoiceRequest struct {
 	OrderID      string          // required: the merchant's unique identifier of the order
 	Price        decimal.Decimal // required: in the fiat currency
-	Amount       decimal.Decimal // required: the order's amount
+	Amount       decimal.Decimal // required: the order's amount, of no documented unit (I-118)
 	BaseCurrency string          // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
 	CoinSymbol   string          // the coin to pay with; left out when empty
 	NetworkName  string          // the network to pay on; left out when empty
 }
 
-// InvoiceFormat is how an invoice is written on the wire. INTERFACE.md gives two ways,
-// in its sample and in its table.
+// InvoiceFormat is how an invoice is written on the wire. It is documented in two ways,
+// by a sample and by a table: docs/interface.md, I-33 and I-113.
 type InvoiceFormat int8
 
 const (
@@ -42,8 +42,8 @@ const (
 	TableInvoiceFormat
 )
 
-// An Invoice is an invoice that was created. The interface does not show the response,
-// so it is kept as it came.
+// An Invoice is an invoice that was created. The response is not documented
+// (docs/interface.md, I-124), so it is kept as it came.
 type Invoice struct {
 	OrderID string         // the order of the request
 	Raw     jsontext.Value // the result of the response

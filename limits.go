@@ -6,7 +6,7 @@ import (
 	"github.com/cryptogw/gateway/internal/money"
 )
 
-// Fields of a [CoinNetwork] that limit an amount, as INTERFACE.md names them.
+// Fields of a [CoinNetwork] that limit an amount, as docs/interface.md names them.
 const (
 	limitDepositable   = "depositable"
 	limitWithdrawable  = "withdrawable"
@@ -22,7 +22,7 @@ const (
 // A LimitError is an amount that a [CoinNetwork] does not allow. Nothing was
 // sent.
 type LimitError struct {
-	Limit   string              // the field that is not met, as INTERFACE.md names it, such as "minWithdraw" or "coin.precision"
+	Limit   string              // the field that is not met, as docs/interface.md names it, such as "minWithdraw" or "coin.precision"
 	Bound   decimal.Decimal     // the value of that field; zero when it is a flag
 	Amount  decimal.Decimal     // the amount that was checked
 	Nearest decimal.NullDecimal // the nearest amount that passes the same method, the greater of two; not Valid when none does
@@ -90,8 +90,8 @@ func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
 // true; the amount has no more decimal places than coin.precision, not counting
 // zeros at the end; it is at least coin.minAmount.
 //
-// INTERFACE.md calls coin.minAmount the coin's minimum amount and does not state of
-// what: this method assumes that of a payment.
+// Of what coin.minAmount is the minimum is not stated (docs/interface.md, I-92): this
+// method assumes that of a payment.
 //
 // An [*ArgumentError] is returned as by [CoinNetwork.CheckWithdrawal], and the method is
 // as safe for concurrent use.
@@ -112,8 +112,8 @@ func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
 // coin: the amount less withdrawalFee, exactly, and so with more decimal places
 // than coin.precision where the fee has more.
 //
-// INTERFACE.md does not state whether the fee is taken from the amount or comes
-// on top: this method assumes that it is taken from the amount.
+// Whether the fee is taken from the amount or comes on top is not stated
+// (docs/interface.md, I-76): this method assumes that it is taken from the amount.
 //
 // It checks the amount as [CoinNetwork.CheckWithdrawal] does, and then that it
 // is above the fee; if it is not, the error is a [*LimitError] of withdrawalFee,

@@ -13,7 +13,7 @@ import (
 // An Observer is told what a client does: Start and End are called around every call,
 // also around one that ends before its first attempt. Between them Attempt is called for
 // every attempt, and before it Drift for each place in a response of 2xx that differs
-// from INTERFACE.md. What recurs in the records of a list is reported once, and at most
+// from docs/interface.md. What recurs in the records of a list is reported once, and at most
 // 64 places of one response. Embed [NopObserver] to implement a part of it, and what
 // later versions add.
 //
@@ -34,7 +34,7 @@ type Observer interface {
 	// Attempt is called when an attempt has ended.
 	Attempt(ctx context.Context, a Attempt)
 
-	// Drift is called for a place where a response differs from the interface.
+	// Drift is called for a place where a response differs from docs/interface.md.
 	Drift(ctx context.Context, d Drift)
 }
 
@@ -57,7 +57,7 @@ func (NopObserver) Drift(context.Context, Drift) {}
 // argument and no body.
 type Call struct {
 	Operation  string        // as [OperationFromContext] names it
-	Route      string        // the path as INTERFACE.md writes it, such as "/api/networks-coins/{id}"
+	Route      string        // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
 	Attempts   int           // how many attempts were made; 0 for none
 	StatusCode int           // of the last response; 0 when none came
 	Outcome    Outcome       // [OutcomeOf] Err
@@ -69,7 +69,7 @@ type Call struct {
 // body.
 type Attempt struct {
 	Operation  string        // as [OperationFromContext] names it
-	Route      string        // the path as INTERFACE.md writes it, such as "/api/networks-coins/{id}"
+	Route      string        // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
 	Number     int           // from 1
 	StatusCode int           // of the response; 0 when none came
 	Err        error         // the failure of the attempt, not the error of the call: never an [*OutcomeUnknownError]; nil when it succeeded
@@ -77,7 +77,7 @@ type Attempt struct {
 	Duration   time.Duration // of this attempt, the reading of the body included
 }
 
-// A Drift is a place where a response differs from INTERFACE.md. The call may have
+// A Drift is a place where a response differs from docs/interface.md. The call may have
 // succeeded all the same.
 type Drift struct {
 	Operation string    // as [OperationFromContext] names it
@@ -89,10 +89,11 @@ type Drift struct {
 type DriftKind string
 
 const (
-	// DriftUnknownField is a member that the interface does not list. It was skipped.
+	// DriftUnknownField is a member that is not documented. It was skipped:
+	// docs/interface.md, I-6.
 	DriftUnknownField DriftKind = "unknown field"
-	// DriftUnknownStatus is a withdrawal status that the interface does not
-	// list. It was kept as it came.
+	// DriftUnknownStatus is a status of a withdrawal that is not documented. It was
+	// kept as it came: docs/interface.md, I-144.
 	DriftUnknownStatus DriftKind = "unknown status"
 	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: in none
 	// of the shapes that the method accepts, or with a member that is missing or
@@ -103,10 +104,10 @@ const (
 	// is not the one asked for, which fails with [ErrResponseMismatch]. It is also an
 	// identifier or a pair that a [Catalog] finds listed twice.
 	DriftMismatch DriftKind = "mismatch"
-	// DriftUnexpectedValue is a value that the interface has otherwise and that was
-	// accepted all the same: a success message that is not the documented one, a meta
-	// that is not empty, a number where the interface has text, a time that cannot be
-	// read.
+	// DriftUnexpectedValue is a value that is documented otherwise and was accepted
+	// all the same: a success message that is not the documented one, a meta that is
+	// not empty, a number where text is documented, a time that cannot be read.
+	// docs/interface.md, I-44, I-53 and I-54.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 

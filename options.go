@@ -181,8 +181,8 @@ func WithUserAgent(agent string) Option {
 	}
 }
 
-// WithInvoiceFormat chooses how an invoice is written on the wire, for which
-// INTERFACE.md gives two ways. The default is [SampleInvoiceFormat].
+// WithInvoiceFormat chooses how an invoice is written on the wire, which is documented
+// in two ways: docs/interface.md, I-33 and I-113. The default is [SampleInvoiceFormat].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
 		if format != SampleInvoiceFormat && format != TableInvoiceFormat {
@@ -194,8 +194,8 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 }
 
 // WithAPIKeyOnPublicCalls sends the key header on the listing, the lookups and
-// the exchange rates too. The interface does not show whether they require it
-// (INTERFACE.md, "Authentication", 3); without this option it is not sent.
+// the exchange rates too. Whether they require it is not stated (docs/interface.md,
+// I-34); without this option it is not sent.
 func WithAPIKeyOnPublicCalls() Option {
 	return func(cfg *config) error {
 		cfg.keyOnPublic = true

@@ -110,10 +110,10 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 }
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The
-// interface does not show the response. These shapes are accepted: an array of
-// records with a symbol and both rates; such records by symbol; rates by currency and
-// symbol. Anything else, and a coin that lacks a rate, is a [*DecodeError] with the
-// beginning of the response.
+// response is not documented (docs/interface.md, I-95). These shapes are accepted: an
+// array of records with a symbol and both rates; such records by symbol; rates by
+// currency and symbol. Anything else, and a coin that lacks a rate, is a [*DecodeError]
+// with the beginning of the response.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {

@@ -35,11 +35,11 @@ type payload interface {
 	encode(key string, format InvoiceFormat) []byte
 }
 
-// A keyPlace is where the key goes: INTERFACE.md, "Authentication".
+// A keyPlace is where the key goes: docs/interface.md, I-30 to I-34.
 type keyPlace int8
 
 const (
-	keyNowhere keyPlace = iota // not shown to be needed
+	keyNowhere keyPlace = iota // not stated to be needed
 	keyInHeader
 	keyInBody
 )

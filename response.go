@@ -25,7 +25,7 @@ const (
 type response struct {
 	status int     // 0 when none came
 	body   []byte  // the beginning of one that failed an invoice, without keys
-	drift  []Drift // where it differs from the interface
+	drift  []Drift // where it differs from docs/interface.md
 }
 
 // received is what a response is once it is read.

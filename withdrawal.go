@@ -9,8 +9,8 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// A WithdrawalStatus is the status of a withdrawal: INTERFACE.md, "Withdrawal
-// status". A text that is not listed there is kept as it came.
+// A WithdrawalStatus is the status of a withdrawal: docs/interface.md, I-139 to I-144. A
+// text that is not listed there is kept as it came.
 type WithdrawalStatus string
 
 const (
@@ -22,7 +22,7 @@ const (
 	WithdrawalCompleted WithdrawalStatus = "COMPLETED"
 )
 
-// Known reports whether s is exactly one of the three statuses of the interface.
+// Known reports whether s is exactly one of the three documented statuses.
 func (s WithdrawalStatus) Known() bool {
 	return s == WithdrawalPending || s.Terminal()
 }
@@ -33,13 +33,12 @@ func (s WithdrawalStatus) Terminal() bool {
 	return s == WithdrawalFailed || s == WithdrawalCompleted
 }
 
-// A Withdrawal is a request to withdraw: INTERFACE.md, "Withdrawal inquiry
-// result".
+// A Withdrawal is a request to withdraw: docs/interface.md, I-132 to I-138.
 type Withdrawal struct {
 	Status            WithdrawalStatus // one of the three above, or another text
 	Destination       string           // as it came
-	Amount            decimal.Decimal  // of no documented unit
-	Fee               decimal.Decimal  // of no documented unit
+	Amount            decimal.Decimal  // of no documented unit: docs/interface.md, I-146
+	Fee               decimal.Decimal  // of no documented unit: docs/interface.md, I-146
 	Coin              string           // as it came
 	Network           string           // as it came
 	WithdrawRequestID string           // the identifier that was asked for
@@ -61,8 +60,8 @@ var readWithdrawal = strictjson.One(withdrawalFields)
 const routeWithdrawRequestID = "withdrawRequestId"
 
 // Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
-// yields its identifier, is not part of the interface; the identifier is 1 to 256
-// bytes without any of / \ % ? #. A record with another identifier is an error that
+// yields its identifier, is not stated (docs/interface.md, I-148); the identifier is 1 to
+// 256 bytes without any of / \ % ? #. A record with another identifier is an error that
 // matches [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}

@@ -19,9 +19,9 @@
 //		}
 //	}
 //
-// The package is written from the description of the service alone and shares no
-// code with the client package, so that a mistake in one is not repeated in the
-// other. It uses the standard library only and does not import testing.
+// The package is written from docs/interface.md alone and shares no code with the
+// client package, so that a mistake in one is not repeated in the other. It uses the
+// standard library only and does not import testing.
 //
 // # Virtual time
 //
@@ -70,9 +70,9 @@
 //
 // # Inventions
 //
-// The description leaves many things out. Where a server must do something
-// nonetheless, this one follows an invention, and a test should not rely on the
-// real service doing the same:
+// docs/interface.md leaves many things open. Where a server must do something
+// nonetheless, this one follows an invention, and a test should not rely on the real
+// service doing the same:
 //
 //   - the bodies of the lookups by identifier and by symbol, of the exchange
 //     rates, of the balance and of a created invoice; [Server.SetShape] switches

@@ -62,7 +62,7 @@ func (s *Server) route(r *http.Request) *call {
 	return c
 }
 
-// match compares a path with those of the interface, segment by segment. The
+// match compares a path with those of docs/interface.md, segment by segment. The
 // segments are decoded one by one, so that an encoded slash stays data.
 func match(path string) (Operation, []string) {
 	segments := strings.Split(path, "/")

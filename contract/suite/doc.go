@@ -1,7 +1,7 @@
-// Package suite is a table of what a payment gateway must do according to the
-// description of the interface. It applies to every implementation: a stand-in, a mock
-// made from the OpenAPI document, or the service. Each [Case] names the section that
-// it is from.
+// Package suite is a table of what a payment gateway must do according to
+// docs/interface.md. It applies to every implementation: a stand-in, a mock made from
+// the OpenAPI document, or the service. Each [Case] names the statements that it is
+// from.
 //
 //	func TestMyStandIn(t *testing.T) {
 //		gw := mystandin.Start(t)
@@ -9,7 +9,7 @@
 //	}
 //
 // Requests are sent through [gateway.Client], and without it where the client would
-// refuse them. A gateway is free in what the interface does not show: the body of a
+// refuse them. A gateway is free in what is not stated there: the body of a
 // balance may be any JSON with a status of success. [Target].Readable requires more:
 // that the client can read it.
 package suite

@@ -27,7 +27,7 @@ func ExampleCases() {
 	}
 
 	// Output:
-	// Endpoints, 4: the exchange rates cover every active coin: gateway: exchange_rates: 400: "closed today"
+	// I-94: the exchange rates cover every active coin: gateway: exchange_rates: 400: "closed today"
 	// does not apply: a withdrawal inquiry takes the key in a header, whose name is case-insensitive
 	// does not apply: a withdrawal inquiry returns status 201 with all its fields
 	// does not apply: an invoice is created in the format of the sample: apiKey, and decimals in strings

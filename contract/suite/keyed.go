@@ -20,30 +20,30 @@ const (
 func keyed() []Case {
 	return []Case{
 		{
-			Name: "the balance takes the key in a header, whose name is case-insensitive", Where: "Endpoints, 5; Authentication",
+			Name: "the balance takes the key in a header, whose name is case-insensitive", Where: "I-30",
 			Check: func(ctx context.Context, t Target) error { return t.anyCase(ctx, balancePath) },
 		},
-		{Name: "the client can request the balance", Where: "Endpoints, 5", Check: balance},
-		{Name: "a balance is narrowed by coin, by network and by both", Where: "Endpoints, 5; Errors, 1", Check: narrowed},
+		{Name: "the client can request the balance", Where: "I-19, I-101", Check: balance},
+		{Name: "a balance is narrowed by coin, by network and by both", Where: "I-102, I-103, I-152", Check: narrowed},
 		{
-			Name: "a balance without the key header is refused", Where: "Authentication, 2; Errors, 1 and 2", Invalid: true,
+			Name: "a balance without the key header is refused", Where: "I-35, I-154", Invalid: true,
 			Check: func(ctx context.Context, t Target) error { return t.keyless(ctx, balancePath) },
 		},
 		{
-			Name: "a withdrawal inquiry without the key header is refused", Where: "Authentication, 2; Errors, 1 and 2", Invalid: true,
+			Name: "a withdrawal inquiry without the key header is refused", Where: "I-35, I-154", Invalid: true,
 			Check: func(ctx context.Context, t Target) error {
 				return t.keyless(ctx, withdrawalPath+url.PathEscape(t.withdrawal()))
 			},
 		},
 		{
-			Name: "a withdrawal inquiry takes the key in a header, whose name is case-insensitive", Where: "Endpoints, 7; Authentication",
+			Name: "a withdrawal inquiry takes the key in a header, whose name is case-insensitive", Where: "I-31",
 			Withdrawal: true,
 			Check: func(ctx context.Context, t Target) error {
 				return t.anyCase(ctx, withdrawalPath+url.PathEscape(t.WithdrawalID))
 			},
 		},
 		{
-			Name: "a withdrawal inquiry returns status 201 with all its fields", Where: "Endpoints, 7; Withdrawal inquiry result",
+			Name: "a withdrawal inquiry returns status 201 with all its fields", Where: "I-130 to I-138",
 			Withdrawal: true, Check: inquiry,
 		},
 	}
@@ -57,7 +57,7 @@ func (t Target) withdrawal() string {
 	return t.WithdrawalID
 }
 
-// anyCase sends the header in each spelling of the interface, and in upper case.
+// anyCase sends the header in each documented spelling, and in upper case.
 func (t Target) anyCase(ctx context.Context, path string) error {
 	for _, name := range []string{"x-api-key", "x-api-Key", "X-API-KEY"} {
 		r, err := t.get(ctx, path, http.Header{name: {t.APIKey}, "Content-Type": {"application/json"}})
@@ -90,7 +90,7 @@ func balance(ctx context.Context, t Target) error {
 }
 
 // narrowed accepts an error too, in its envelope: the response for a coin without a
-// balance is not shown.
+// balance is not documented.
 func narrowed(ctx context.Context, t Target) error {
 	c, err := t.client()
 	if err != nil {

@@ -15,36 +15,36 @@ import (
 func listing() []Case {
 	return []Case{
 		{
-			Name: "the listing is in the envelope of a success", Where: "Endpoints, 1; Response envelope",
+			Name: "the listing is in the envelope of a success", Where: "I-38, I-40, I-42",
 			Check: withListing(func(_ []gateway.CoinNetwork, r gateway.Response) error { return documented(r) }),
 		},
 		{
-			Name: "every record of the listing has all its fields", Where: "Endpoints, 1; Resources and their fields",
+			Name: "every record of the listing has all its fields", Where: "I-45, I-57 to I-91",
 			Check: withListing(func(_ []gateway.CoinNetwork, r gateway.Response) error { return everyPair(r.Result) }),
 		},
 		{
-			Name: "networkId and coinId are the identifiers of the records in the pair", Where: "Coin-network record",
+			Name: "networkId and coinId are the identifiers of the records in the pair", Where: "I-68, I-69",
 			Check: withListing(func(pairs []gateway.CoinNetwork, _ gateway.Response) error { return identified(pairs) }),
 		},
 		{
-			Name: "the listing has one element per coin-network pair", Where: "Endpoints, 1",
+			Name: "the listing has one element per coin-network pair", Where: "I-45",
 			Check: withListing(func(pairs []gateway.CoinNetwork, _ gateway.Response) error { return listedOnce(pairs) }),
 		},
-		{Name: "the exchange rates cover every active coin", Where: "Endpoints, 4", Check: rates},
+		{Name: "the exchange rates cover every active coin", Where: "I-94", Check: rates},
 	}
 }
 
 // lookups are the cases of single records.
 func lookups() []Case {
 	return []Case{
-		{Name: "a pair is found by its identifier from the listing", Where: "Endpoints, 2", Check: eachPair(byID)},
-		{Name: "a pair is found by the coin's symbol and the network's name", Where: "Endpoints, 3", Check: eachPair(bySymbol)},
+		{Name: "a pair is found by its identifier from the listing", Where: "I-14, I-49", Check: eachPair(byID)},
+		{Name: "a pair is found by the coin's symbol and the network's name", Where: "I-15, I-49", Check: eachPair(bySymbol)},
 		{
-			Name: "a coin is found by its symbol alone, because the network's name is not required", Where: "Endpoints, 3",
+			Name: "a coin is found by its symbol alone, because the network's name is not required", Where: "I-16",
 			Check: eachPair(bySymbolAlone),
 		},
 		{
-			Name: "a lookup of a pair that is not listed returns a success or the envelope of an error", Where: "Errors, 1",
+			Name: "a lookup of a pair that is not listed returns a success or the envelope of an error", Where: "I-152",
 			Check: func(ctx context.Context, t Target) error {
 				r, err := t.get(ctx, "/api/networks-coins/00000000-0000-4000-8000-000000000000", http.Header{})
 				if err != nil || r.success() == nil {

@@ -107,8 +107,8 @@ func documented(r gateway.Response) error {
 	return nil
 }
 
-// accept checks a call whose body is not shown: it must be a success, and one that the
-// client can read if the target is Readable.
+// accept checks a call whose body is not documented: it must be a success, and one that
+// the client can read if the target is Readable.
 func (t Target) accept(r gateway.Response, err error) error {
 	if err != nil && !t.Readable && r.StatusCode >= 200 && r.StatusCode <= 299 && isUnreadable(err) {
 		return nil

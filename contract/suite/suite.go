@@ -29,20 +29,20 @@ type Target struct {
 	// required field; none of them should create an invoice.
 	AllowWrites bool
 
-	// Readable requires that the client can also read the bodies that the interface
-	// does not show, and that they agree with the listing. A gateway that fails only
-	// because of this conforms to the interface; the client cannot be used with it.
+	// Readable requires that the client can also read the bodies that are not
+	// documented, and that they agree with the listing. A gateway that fails only
+	// because of this conforms; the client cannot be used with it.
 	Readable bool
 }
 
 // A Case is one requirement on a gateway.
 type Case struct {
 	Name  string // a sentence
-	Where string // its source: a heading of the interface description, and the number there
+	Where string // its source: the numbers of statements in docs/interface.md
 
 	Writes     bool // whether it needs Target.AllowWrites
 	Withdrawal bool // whether it needs Target.WithdrawalID
-	Invalid    bool // whether it sends what the interface does not allow, and expects an error
+	Invalid    bool // whether it sends what docs/interface.md does not allow, and expects an error
 
 	// Check returns what is wrong, or nil. It is safe for concurrent use and
 	// ends with its context.
@@ -75,7 +75,7 @@ func Run(t *testing.T, target Target) {
 			ctx, cancel := context.WithTimeout(t.Context(), caseTimeout)
 			defer cancel()
 			if err := c.Check(ctx, target); err != nil {
-				t.Errorf("%s: %v", c.Where, err)
+				t.Errorf("docs/interface.md, %s: %v", c.Where, err)
 			}
 		})
 	}

@@ -16,16 +16,16 @@ import (
 func invoices() []Case {
 	return []Case{
 		{
-			Name: "an invoice is created in the format of the sample: apiKey, and decimals in strings", Where: "Endpoints, 6", Writes: true,
+			Name: "an invoice is created in the format of the sample: apiKey, and decimals in strings", Where: "I-33, I-113", Writes: true,
 			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.SampleInvoiceFormat, order()) },
 		},
 		{
-			Name: "an invoice is created in the format of the table: apikey, and numbers", Where: "Endpoints, 6", Writes: true,
+			Name: "an invoice is created in the format of the table: apikey, and numbers", Where: "I-33, I-113", Writes: true,
 			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.TableInvoiceFormat, order()) },
 		},
-		{Name: "an invoice needs no currency, coin or network", Where: "Endpoints, 6", Writes: true, Check: optional},
+		{Name: "an invoice needs no currency, coin or network", Where: "I-114 to I-116", Writes: true, Check: optional},
 		{
-			Name: "an invoice without a required field is refused", Where: "Endpoints, 6; Errors, 1",
+			Name: "an invoice without a required field is refused", Where: "I-110 to I-112, I-152",
 			Writes: true, Invalid: true, Check: incomplete,
 		},
 	}

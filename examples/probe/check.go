@@ -10,7 +10,7 @@ import (
 // maxFindings is the largest number of findings about one response.
 const maxFindings = 100
 
-// A checker collects the differences of a response from the interface. A
+// A checker collects the differences of a response from docs/interface.md. A
 // difference that repeats in the records of a list is one finding with a count.
 type checker struct {
 	findings []Finding
@@ -90,7 +90,7 @@ func (c *checker) field(at place, value any, f field, shown bool) {
 	c.add(f.format.kind, at, detail)
 }
 
-// equal reports whether a member of a record equals the member that the interface
+// equal reports whether a member of a record equals the member that docs/interface.md
 // requires it to equal, or one of the two is missing.
 func equal(record map[string]any, f field) bool {
 	a, b := textAt(record, f.name), textAt(record, f.equals...)

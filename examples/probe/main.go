@@ -1,7 +1,7 @@
 // Command probe makes every call to a gateway that changes nothing, and reports
-// how the responses differ from INTERFACE.md: which shape a result has if the
-// document shows none, which members are new, missing or of another type, and
-// what the client cannot read.
+// how the responses differ from docs/interface.md: which shape a result has if none
+// is documented, which members are new, missing or of another type, and what the
+// client cannot read.
 //
 //	GATEWAY_BASE_URL=https://gateway.example GATEWAY_API_KEY=... go run ./examples/probe
 //
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("probe [flags]", flag.ContinueOnError)
 	id := flags.String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
 	asJSON := flags.Bool("json", false, "print the report as JSON")
-	keyOnPublic := flags.Bool("key-on-public", false, "send the key with every call, even if INTERFACE.md does not require it")
+	keyOnPublic := flags.Bool("key-on-public", false, "send the key with every call, even if docs/interface.md does not require it")
 	seed := flags.Uint64("seed", 0, "choose the shapes of the stand-in with this `number`; 0 is a random one")
 	if _, err := cli.Parse(flags, args, 0, 0); err != nil {
 		return err

@@ -53,7 +53,7 @@ Balance, GET /api/balance/?coinSymbol={coinSymbol}&networkName={networkName}
 Withdrawal, GET /api/withdrawal/inquiry/{withdrawRequestId}
   skipped: give an identifier with -withdrawal
 
-Read: 6. Could not be read: 1. Skipped: 1. Differences from INTERFACE.md: 2.
+Read: 6. Could not be read: 1. Skipped: 1. Differences from docs/interface.md: 2.
 `, milliseconds.ReplaceAllString(stdout, "N ms"))
 }
 
@@ -136,7 +136,7 @@ func TestRun_noKey(t *testing.T) {
 	var stdout strings.Builder
 	require.NoError(t, run(t.Context(), []string{"-withdrawal", "w-1"}, &stdout))
 	assert.Equal(t, 3, strings.Count(stdout.String(), "\n  skipped: it needs a key: set GATEWAY_API_KEY or GATEWAY_API_KEY_FILE\n"))
-	assert.Contains(t, stdout.String(), "\nRead: 5. Could not be read: 0. Skipped: 3. Differences from INTERFACE.md: 0.\n")
+	assert.Contains(t, stdout.String(), "\nRead: 5. Could not be read: 0. Skipped: 3. Differences from docs/interface.md: 0.\n")
 	assert.Len(t, gw.Requests(), 5)
 }
 

@@ -66,7 +66,7 @@ func (p textPrinter) end(r Report) error {
 			skipped++
 		}
 	}
-	_, err := fmt.Fprintf(p.to, "\nRead: %d. Could not be read: %d. Skipped: %d. Differences from INTERFACE.md: %d.\n",
+	_, err := fmt.Fprintf(p.to, "\nRead: %d. Could not be read: %d. Skipped: %d. Differences from docs/interface.md: %d.\n",
 		len(r.Calls)-r.Unread-skipped, r.Unread, skipped, r.Findings)
 	return err
 }

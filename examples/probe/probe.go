@@ -65,7 +65,7 @@ func (p *probe) ask(ctx context.Context, q question) any {
 	return p.inspect(&call, q, r, err)
 }
 
-// inspect reports the shape of a response and its differences from the interface.
+// inspect reports the shape of a response and its differences from docs/interface.md.
 func (p *probe) inspect(call *Call, q question, r gateway.Response, err error) any {
 	c := newChecker()
 	at := place{"/result", "/result"}

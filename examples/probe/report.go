@@ -13,13 +13,13 @@ type Report struct {
 // A Call is a call to the gateway and its response.
 type Call struct {
 	Method       string    `json:"method"`       // of gateway.Client, such as "Balance"
-	Route        string    `json:"route"`        // as in INTERFACE.md; it distinguishes the calls of one method
+	Route        string    `json:"route"`        // as in docs/interface.md; it distinguishes the calls of one method
 	Skipped      string    `json:"skipped"`      // why it was not made; "" if it was
 	Status       int       `json:"status"`       // the HTTP status; 0 without a response
 	Attempts     int       `json:"attempts"`     // the number of attempts
 	Milliseconds int64     `json:"milliseconds"` // the duration of all attempts
 	Shape        *Shape    `json:"shape"`        // of the result; null without one
-	Findings     []Finding `json:"findings"`     // the differences of the response from INTERFACE.md
+	Findings     []Finding `json:"findings"`     // the differences of the response from docs/interface.md
 	Error        string    `json:"error"`        // why the client cannot read the response; "" if it can
 }
 
@@ -33,7 +33,7 @@ type Shape struct {
 	Enveloped bool `json:"enveloped"`
 	// Members has the names and JSON types of the members of the records, "number
 	// or string" if they differ, for at most 50 names. The name of a bare amount is
-	// "". It is empty for a record that INTERFACE.md shows.
+	// "". It is empty for a documented record.
 	Members map[string]string `json:"members"`
 }
 
@@ -47,7 +47,7 @@ const (
 	shapeUnknown    = "unknown"
 )
 
-// A Finding is a difference of a response from INTERFACE.md.
+// A Finding is a difference of a response from docs/interface.md.
 type Finding struct {
 	Kind    string `json:"kind"`    // one of the kinds below
 	Pointer string `json:"pointer"` // its first place, as a JSON pointer; "" is the whole response
@@ -57,8 +57,8 @@ type Finding struct {
 
 // Kinds of a finding.
 const (
-	unknownField  = "unknown field"  // not in INTERFACE.md or, in a body that it does not show, unknown to the client
-	missingField  = "missing field"  // in INTERFACE.md
+	unknownField  = "unknown field"  // not in docs/interface.md or, in a body that is not documented, unknown to the client
+	missingField  = "missing field"  // in docs/interface.md
 	otherType     = "other type"     // another JSON type
 	otherFormat   = "other format"   // text that is not a UUID, decimal number or timestamp
 	unknownStatus = "unknown status" // of a withdrawal

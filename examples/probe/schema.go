@@ -2,10 +2,10 @@ package main
 
 import "regexp"
 
-// A table is the description of a record in INTERFACE.md. It is written from that
+// A table is the description of a record in docs/interface.md. It is written from that
 // document alone and shares nothing with the client.
 type table struct {
-	shown  bool // whether the document shows the record; if not, the fields are those that the client knows
+	shown  bool // whether the record is documented; if not, the fields are those that the client knows
 	fields []field
 }
 
@@ -32,7 +32,7 @@ var (
 	status    = &format{regexp.MustCompile(`^(PENDING|FAILED|COMPLETED)$`), unknownStatus, ""}
 )
 
-// "Coin-network record".
+// I-57 to I-73.
 var coinNetwork = &table{shown: true, fields: []field{
 	{name: "id", kind: "string", format: uuid},
 	{name: "withdrawalFee", kind: "string", format: decimal},
@@ -52,7 +52,7 @@ var coinNetwork = &table{shown: true, fields: []field{
 	{name: "coin", kind: "object", record: coin},
 }}
 
-// "Network record".
+// I-79 to I-83.
 var network = &table{shown: true, fields: []field{
 	{name: "id", kind: "string", format: uuid},
 	{name: "name", kind: "string"},
@@ -61,7 +61,7 @@ var network = &table{shown: true, fields: []field{
 	{name: "updated_at", kind: "string", format: timestamp},
 }}
 
-// "Coin record".
+// I-84 to I-91.
 var coin = &table{shown: true, fields: []field{
 	{name: "id", kind: "string", format: uuid},
 	{name: "name", kind: "string"},
@@ -73,7 +73,7 @@ var coin = &table{shown: true, fields: []field{
 	{name: "updated_at", kind: "string", format: timestamp},
 }}
 
-// "Withdrawal inquiry result".
+// I-132 to I-138.
 var withdrawal = &table{shown: true, fields: []field{
 	{name: "status", kind: "string", format: status},
 	{name: "destination", kind: "string"},
@@ -84,10 +84,10 @@ var withdrawal = &table{shown: true, fields: []field{
 	{name: "withdrawRequestId", kind: "string"},
 }}
 
-// "Response envelope": meta is an empty object.
+// I-42: meta has no members.
 var meta = &table{shown: true}
 
-// The body of the exchange rates is not shown. The client knows these names.
+// The body of the exchange rates is not documented. The client knows these names: I-96.
 var rate = &table{fields: []field{
 	{name: "symbol"},
 	{name: "coinSymbol"},
@@ -99,7 +99,7 @@ var rate = &table{fields: []field{
 	{name: "EUR"},
 }}
 
-// The body of the balance is not shown. The client knows these names.
+// The body of the balance is not documented. The client knows these names: I-106.
 var balance = &table{fields: []field{
 	{name: "symbol"},
 	{name: "coinSymbol"},

@@ -102,7 +102,7 @@ func recogniseObject(result map[string]any, at place, of *table) (Shape, []item)
 	return shapeOf(shapeBySymbol, len(result), members(result, at), of)
 }
 
-// shapeOf returns a shape, with its members if the interface does not show them.
+// shapeOf returns a shape, with its members if they are not documented.
 func shapeOf(kind string, count int, items []item, of *table) (Shape, []item) {
 	shape := Shape{Kind: kind, Count: count, Members: map[string]string{}}
 	if !of.shown {

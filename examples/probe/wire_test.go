@@ -15,7 +15,7 @@ import (
 // key must not occur in any output.
 const key = "CANARY-5f1d8e0b7a64c932"
 
-// Wire text as in INTERFACE.md, written out so that it does not depend on structs.
+// Wire text as in docs/interface.md, written out so that it does not depend on structs.
 const (
 	pairID    = "7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11"
 	requestID = "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"

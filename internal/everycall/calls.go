@@ -12,7 +12,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A Call is one method of the client, as the interface describes it.
+// A Call is one method of the client, as docs/interface.md describes it.
 type Call struct {
 	Name      string // of the method
 	Operation string // as in [gateway.Attempt] and as a gatewaytest.Operation

@@ -16,7 +16,7 @@ const (
 	WithdrawalID = "c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
 )
 
-// Results as the interface describes them. They are written by hand, so that a
+// Results as docs/interface.md describes them. They are written by hand, so that a
 // test cannot agree with the client by sharing its structs.
 const (
 	NetworkJSON = `{"id":"1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33","name":"Tron (TRC20)","isActive":true,` +
