@@ -37,6 +37,7 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 
 // What a base URL must be is tested in package endpoint. Here it is refused by name,
 // and an unencrypted one is.
+// I-3
 func TestNew_baseURL(t *testing.T) {
 	t.Parallel()
 	const insecure = "plain http is for this machine only"
@@ -57,6 +58,7 @@ func TestNew_baseURL(t *testing.T) {
 	}
 }
 
+// I-3
 func TestNew_baseURLAccepted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -84,6 +86,7 @@ var badKeys = []struct{ name, key, reason string }{
 	{"row 12: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
 }
 
+// I-29
 func TestNew_apiKey(t *testing.T) {
 	t.Parallel()
 	for _, tt := range badKeys {
@@ -108,6 +111,7 @@ func TestNew_apiKey(t *testing.T) {
 
 // Without a key the calls that need one fail before they are sent, and the
 // others work.
+// I-30, I-31, I-32, I-34
 func TestClient_missingAPIKey(t *testing.T) {
 	t.Parallel()
 	needKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
@@ -366,6 +370,7 @@ var pathCalls = []struct {
 
 // Row 32, an empty name of a network, is among these: it would ask for the
 // record of an identifier.
+// I-15, I-24, I-149
 func TestClient_pathTexts(t *testing.T) {
 	t.Parallel()
 	for _, call := range pathCalls {
@@ -383,7 +388,7 @@ func TestClient_pathTexts(t *testing.T) {
 			assert.Empty(t, w.Requests())
 		})
 	}
-	t.Run("row 32: an empty network name on a lookup by symbol and network", func(t *testing.T) {
+	t.Run("row 32: an empty network name on a lookup by symbol and network", func(t *testing.T) { // I-16
 		t.Parallel()
 		w := serve(t, respond(200, enveloped(pairJSON)))
 		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "USDT", "")
@@ -392,6 +397,7 @@ func TestClient_pathTexts(t *testing.T) {
 	})
 }
 
+// I-24
 func TestClient_Balance_refuses(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(200, enveloped(balanceJSON)))
@@ -438,6 +444,7 @@ var invoiceTexts = map[string]func(r *gateway.InvoiceRequest, text string){
 	"networkName":  func(r *gateway.InvoiceRequest, text string) { r.NetworkName = text },
 }
 
+// I-110, I-121
 func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, field, text, reason string }{
@@ -446,7 +453,7 @@ func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 		{"row 43: half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
 		{"row 29: a space in front of an order", "orderId", " a", "a space"},
 		{"row 30: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
-		{"row 47: a currency with a space", "baseCurrency", "US D", "must not contain spaces"},
+		{"row 47: a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
 		{"row 47: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
 		{"row 28: an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
 		{"row 30: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
@@ -463,6 +470,7 @@ func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 }
 
 // Package money tests all limits of an amount.
+// I-111, I-112, I-120
 func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
+// I-105
 func TestClient_Balance_shapes(t *testing.T) {
 	t.Parallel()
 	none := gateway.BalanceQuery{}
@@ -26,7 +27,7 @@ func TestClient_Balance_shapes(t *testing.T) {
 		result string
 		want   []gateway.BalanceAmount
 	}{
-		{"an amount of the queried coin and network", both, `"250.75"`, onTron},
+		{"an amount of the queried coin and network", both, `"250.75"`, onTron}, // I-107
 		{"an amount as a number", both, `250.75`, onTron},
 		{"an amount, of a coin", coin, `"250.75"`, usdt},
 		{"an amount without any name", none, `"250.75"`, unnamed},
@@ -35,11 +36,13 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"a record, amount", none, `{"coinSymbol":"USDT","networkName":"Tron","amount":"250.75"}`, onTron},
 		{"a record, available", none, `{"coinSymbol":"USDT","networkName":"Tron","available":"250.75"}`, onTron},
 		{"a record, a number", none, `{"coinSymbol":"USDT","balance":250.75}`, usdt},
+		// I-106
 		{"a record, balance before amount", none, `{"coinSymbol":"USDT","amount":"1","available":"2","balance":"250.75"}`, usdt},
 		{"a record, symbol", none, `{"symbol":"USDT","balance":"250.75"}`, usdt},
 		{"a record, coin", none, `{"coin":"USDT","network":"Tron","balance":"250.75"}`, onTron},
 		{"a record, currency", none, `{"currency":"USDT","balance":"250.75"}`, usdt},
 		{"a record, coin and network as records", none, `{"coin":{"symbol":"USDT"},"network":{"name":"Tron"},"balance":"250.75"}`, onTron},
+		// I-107
 		{"a record without names belongs to the queried coin and network", both, `{"balance":"250.75"}`, onTron},
 		{"a record without any name", none, `{"balance":"250.75"}`, unnamed},
 		{"the names in a record take precedence over the query", coin, `{"symbol":"BTC","balance":"250.75"}`, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: amount}}},
@@ -90,6 +93,7 @@ func assertAmounts(t *testing.T, want, got []gateway.BalanceAmount) {
 	}
 }
 
+// I-105
 func TestClient_Balance_nearMisses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
@@ -131,6 +135,7 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 	})
 }
 
+// I-108
 func TestBalance_Total(t *testing.T) {
 	t.Parallel()
 	b := &gateway.Balance{Amounts: []gateway.BalanceAmount{

@@ -108,7 +108,7 @@ func postByHand(ctx context.Context, c *http.Client, base, path string, payload,
 
 func sendByHand(c *http.Client, req *http.Request, result any) error {
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Content-Type", "application/json") // INTERFACE.md asks for it, but in a listing
+	req.Header.Set("Content-Type", "application/json") // docs/interface.md asks for it, but in a listing
 	resp, err := c.Do(req)
 	if err != nil {
 		return err

@@ -66,6 +66,7 @@ func TestCatalog_oneRequestForAll(t *testing.T) {
 
 // A coin on two networks, and a network of two coins, are a record for each
 // pair.
+// I-45, I-46
 func TestClient_CoinNetworks_pairings(t *testing.T) {
 	t.Parallel()
 	c := cannedClient(t, 200, listing(pairOf("1", "USDT", "Tron"), pairOf("2", "USDT", "Ethereum"), pairOf("3", "ETH", "Ethereum")))
@@ -155,6 +156,7 @@ func TestCatalogSnapshot_notFound(t *testing.T) {
 
 // What is listed twice is not found under the name that it shares, and the
 // later one is reported to the observer.
+// I-48
 func TestCatalogSnapshot_listedTwice(t *testing.T) {
 	t.Parallel()
 	other := pairOf("z", "ETH", "Ethereum")

@@ -151,7 +151,7 @@ func TestDecode_truncatedConnection(t *testing.T) {
 	})
 }
 
-// A wireField is a member of a record as INTERFACE.md lists it.
+// A wireField is a member of a record as docs/interface.md lists it.
 type wireField struct {
 	name string
 	kind string // what is accepted in its place: a row of wrongValues
@@ -173,56 +173,56 @@ var wrongValues = map[string][]string{
 // rightValues are what a field of a kind accepts, beside the value of the record.
 var rightValues = map[string][]string{
 	"text":    {`""`},
-	"amount":  {`1e-7`, `"-1.50"`, `0`},
+	"amount":  {`1e-7`, `"-1.50"`, `0`}, // I-54
 	"flag":    {`true`, `false`},
 	"integer": {`-1`, `1.0`},
-	"time":    {"", `null`, `""`, `"x"`, `1684056103`, `true`, `[{"a":1}]`},
+	"time":    {"", `null`, `""`, `"x"`, `1684056103`, `true`, `[{"a":1}]`}, // I-53
 }
 
 var (
 	networkFields = []wireField{
-		{"id", "nonEmpty", `"n-1"`},
-		{"name", "text", `"Tron (TRC20)"`},
-		{"isActive", "flag", `true`},
-		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`},
-		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`},
+		{"id", "nonEmpty", `"n-1"`},                          // I-79
+		{"name", "text", `"Tron (TRC20)"`},                   // I-80
+		{"isActive", "flag", `true`},                         // I-81
+		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`}, // I-82
+		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`}, // I-83
 	}
 	coinFields = []wireField{
-		{"id", "nonEmpty", `"c-1"`},
-		{"name", "text", `"Tether"`},
-		{"symbol", "nonEmpty", `"USDT"`},
-		{"precision", "integer", `6`},
-		{"minAmount", "amount", `"0.00000100"`},
-		{"isActive", "flag", `true`},
-		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`},
-		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`},
+		{"id", "nonEmpty", `"c-1"`},                          // I-84
+		{"name", "text", `"Tether"`},                         // I-85
+		{"symbol", "nonEmpty", `"USDT"`},                     // I-86
+		{"precision", "integer", `6`},                        // I-87
+		{"minAmount", "amount", `"0.00000100"`},              // I-88
+		{"isActive", "flag", `true`},                         // I-89
+		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`}, // I-90
+		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`}, // I-91
 	}
 	pairFields = []wireField{
-		{"id", "identifier", `"` + pairID + `"`},
-		{"withdrawalFee", "amount", `"1.5"`},
-		{"swapFee", "amount", `"0.1"`},
-		{"minWithdraw", "amount", `"10"`},
-		{"maxWithdraw", "amount", `"1000"`},
-		{"depositable", "flag", `true`},
-		{"withdrawable", "flag", `false`},
-		{"confirmation", "integer", `20`},
-		{"arrivalTime", "integer", `5`},
-		{"expirationTime", "integer", `60`},
-		{"networkId", "nonEmpty", `"n-1"`},
-		{"coinId", "nonEmpty", `"c-1"`},
-		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`},
-		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`},
-		{"network", "record", written(networkFields, "", "")},
-		{"coin", "record", written(coinFields, "", "")},
+		{"id", "identifier", `"` + pairID + `"`},              // I-57
+		{"withdrawalFee", "amount", `"1.5"`},                  // I-58
+		{"swapFee", "amount", `"0.1"`},                        // I-59
+		{"minWithdraw", "amount", `"10"`},                     // I-60
+		{"maxWithdraw", "amount", `"1000"`},                   // I-61
+		{"depositable", "flag", `true`},                       // I-62
+		{"withdrawable", "flag", `false`},                     // I-63
+		{"confirmation", "integer", `20`},                     // I-64
+		{"arrivalTime", "integer", `5`},                       // I-65
+		{"expirationTime", "integer", `60`},                   // I-66
+		{"networkId", "nonEmpty", `"n-1"`},                    // I-68
+		{"coinId", "nonEmpty", `"c-1"`},                       // I-69
+		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`},  // I-70
+		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`},  // I-71
+		{"network", "record", written(networkFields, "", "")}, // I-72
+		{"coin", "record", written(coinFields, "", "")},       // I-73
 	}
 	withdrawalFields = []wireField{
-		{"status", "nonEmpty", `"PENDING"`},
-		{"destination", "text", `"TXYZ"`},
-		{"amount", "amount", `"25.000001"`},
-		{"fee", "amount", `"1.5"`},
-		{"coin", "text", `"USDT"`},
-		{"network", "text", `"Tron (TRC20)"`},
-		{"withdrawRequestId", "identifier", `"` + requestID + `"`},
+		{"status", "nonEmpty", `"PENDING"`},                        // I-132
+		{"destination", "text", `"TXYZ"`},                          // I-133
+		{"amount", "amount", `"25.000001"`},                        // I-134
+		{"fee", "amount", `"1.5"`},                                 // I-135
+		{"coin", "text", `"USDT"`},                                 // I-136
+		{"network", "text", `"Tron (TRC20)"`},                      // I-137
+		{"withdrawRequestId", "identifier", `"` + requestID + `"`}, // I-138
 	}
 )
 
@@ -273,6 +273,7 @@ func recordCases() []recordCase {
 }
 
 // Each field of each record is required and of its kind; only a time is lenient.
+// I-52, I-145
 func TestDecode_fields(t *testing.T) {
 	t.Parallel()
 	for _, record := range recordCases() {
@@ -308,6 +309,9 @@ func assertField(t *testing.T, record recordCase, field wireField) {
 }
 
 // Every field goes where it belongs, with exactly its value, and none is unknown.
+// I-41, I-49, I-57, I-58, I-59, I-60, I-61, I-62, I-63, I-64, I-65, I-66, I-67, I-68, I-69, I-70,
+// I-71, I-72, I-73, I-77, I-79, I-80, I-81, I-82, I-83, I-84, I-85, I-86, I-87, I-88, I-89, I-90,
+// I-91, I-131, I-132, I-133, I-134, I-135, I-136, I-137, I-138, I-146, I-147
 func TestDecode_values(t *testing.T) {
 	t.Parallel()
 	created, updated := time.Date(2023, 5, 14, 9, 21, 43, 0, time.UTC), time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC)
@@ -375,6 +379,7 @@ func TestDecode_valuesOfNeighbours(t *testing.T) {
 }
 
 // Which results each method accepts: a list, a record, or either.
+// I-45, I-51
 func TestDecode_listing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"CoinNetworks", "CoinNetworksBySymbol"} {
@@ -391,7 +396,7 @@ func TestDecode_listing(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, []gateway.CoinNetwork{}, got)
 		})
-		t.Run("the order of the response stays, "+name, func(t *testing.T) {
+		t.Run("the order of the response stays, "+name, func(t *testing.T) { // I-47
 			t.Parallel()
 			body := enveloped("[" + written(pairFields, "id", `"b"`) + "," + written(pairFields, "id", `"a"`) + "]")
 			got, err := s.call(t.Context(), cannedClient(t, 200, body))
@@ -405,7 +410,7 @@ func TestDecode_listing(t *testing.T) {
 		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("{}"), "/result", "is an object, not an array")
 		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped(pairJSON), "/result", "is an object, not an array")
 	})
-	t.Run("one record is an array of one by symbol", func(t *testing.T) {
+	t.Run("one record is an array of one by symbol", func(t *testing.T) { // I-51
 		t.Parallel()
 		got, err := cannedClient(t, 200, enveloped(pairJSON)).CoinNetworksBySymbol(t.Context(), "USDT")
 		require.NoError(t, err)
@@ -414,13 +419,13 @@ func TestDecode_listing(t *testing.T) {
 	})
 	for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "Withdrawal"} {
 		s := subjectNamed(name)
-		t.Run("an array of one record is the record, "+name, func(t *testing.T) {
+		t.Run("an array of one record is the record, "+name, func(t *testing.T) { // I-50
 			t.Parallel()
 			got, err := s.call(t.Context(), cannedClient(t, s.status, enveloped("["+s.result+"]")))
 			require.NoError(t, err)
 			assertInvariants(t, got, err)
 		})
-		t.Run("an array of two records is not, "+name, func(t *testing.T) {
+		t.Run("an array of two records is not, "+name, func(t *testing.T) { // I-50
 			t.Parallel()
 			assertNotUnderstood(t, s, enveloped("["+s.result+","+s.result+"]"), "/result/0", "several records")
 		})
@@ -451,6 +456,7 @@ func allocated(t *testing.T, s subject, body string) uint64 {
 	return least
 }
 
+// I-26
 func TestDecode_status(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 201, 202, 203, 206, 226, 299} {
@@ -483,7 +489,7 @@ func TestDecode_contentType(t *testing.T) {
 		assert.ErrorContains(t, err, "captive portal")
 		assert.Len(t, w.Requests(), 1, "a retry would not help")
 	})
-	forEach(t, "JSON is read whatever it is labelled as", func(t *testing.T, s subject) {
+	forEach(t, "JSON is read whatever it is labelled as", func(t *testing.T, s subject) { // I-9
 		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", "text/plain")
 			rw.WriteHeader(s.status)
@@ -524,6 +530,7 @@ func (e *unending) Read(p []byte) (int, error) {
 }
 
 // Of a response over the limit no more is taken than the limit and a byte.
+// I-162
 func TestDecode_tooLarge(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -565,6 +572,7 @@ func assertTooLarge(t *testing.T, s subject, err error) {
 }
 
 // The limit is exact: a response of as many bytes is read.
+// I-162
 func TestDecode_limit(t *testing.T) {
 	t.Parallel()
 	forEach(t, "row 79: the limit is exact", func(t *testing.T, s subject) {
@@ -584,6 +592,7 @@ func TestDecode_limit(t *testing.T) {
 	})
 }
 
+// I-38, I-43
 func TestDecode_notAnEnvelope(t *testing.T) {
 	t.Parallel()
 	const success = `"message":"Operation was successful."`
@@ -606,6 +615,7 @@ func TestDecode_notAnEnvelope(t *testing.T) {
 
 // Whatever is around a good result must be whole and well formed, each member of the
 // envelope and those that it does not have.
+// I-8
 func TestDecode_brokenEnvelope(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
@@ -651,6 +661,7 @@ func assertBroken(t testing.TB, s subject, body, pointer, reason string) {
 }
 
 // Nothing in the result itself may be malformed either, whatever its shape.
+// I-8
 func TestDecode_brokenResult(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
@@ -671,21 +682,23 @@ func TestDecode_brokenResult(t *testing.T) {
 }
 
 // What the envelope may be.
+// I-44
 func TestDecode_lenientEnvelope(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, before, after, message, meta string }{
 		{"row 54: a byte-order mark", "\ufeff{", "}", "", ""},
 		{"row 54: a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", ""},
-		{"row 59: unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""},
+		{"row 59: unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""}, // I-6
 		{"row 59: members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", ""},
 		{"row 62: meta is an array", `{"meta":[],`, "}", "", "[]"},
 		{"row 62: meta is null", `{"meta":null,`, "}", "", "null"},
 		{"row 62: meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
-		{"row 62: meta is empty", `{"meta":{},`, "}", "", "{}"},
+		{"row 62: meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
 		{"row 62: meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
 		{"row 63: the message is a number", `{"message":1,`, "}", "", ""},
 		{"row 63: the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
 		{"row 63: the message is null", `{"message":null,`, "}", "", ""},
+		// I-39
 		{"row 63: the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), ""},
 		{"row 63: the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), ""},
 		{"row 63: the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), ""},
@@ -762,6 +775,7 @@ func TestDecode_keyInEnvelope(t *testing.T) {
 }
 
 // An error envelope that comes with a 2xx is an APIError.
+// I-154, I-155, I-157
 func TestDecode_refusedWithSuccess(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "Withdrawal"} {
@@ -791,7 +805,7 @@ func TestDecode_refusedWithSuccess(t *testing.T) {
 		require.ErrorAs(t, err, &refusal)
 		assert.Equal(t, meta, string(refusal.Meta))
 	})
-	t.Run("the documented text for a missing key is one with a 2xx too", func(t *testing.T) {
+	t.Run("the documented text for a missing key is one with a 2xx too", func(t *testing.T) { // I-36
 		t.Parallel()
 		got, err := cannedClient(t, 200, refused("x-api-key header is required")).Balance(t.Context(), gateway.BalanceQuery{})
 		assertInvariants(t, got, err)

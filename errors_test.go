@@ -34,16 +34,18 @@ var failures = []struct {
 	isTimeout bool
 }{
 	{
-		name: "a refusal with a message", trip: statusTrip(404, refused("Not Found")), call: withdrawalCall,
+		name: "a refusal with a message", trip: statusTrip(404, refused("Not Found")), call: withdrawalCall, // I-152, I-153
 		text:    `gateway: withdrawal: 404: "Not Found"`,
 		matches: []error{gateway.ErrNotFound}, outcome: gateway.OutcomeRejected,
 	},
 	{
+		// I-35, I-36
 		name: "a refusal for a missing key", trip: statusTrip(418, refused("x-api-key header is required")), call: withdrawalCall,
 		text:    `gateway: withdrawal: 418: "x-api-key header is required"`,
 		matches: []error{gateway.ErrMissingAPIKey},
 	},
 	{
+		// I-37
 		name: "a refusal for a key, with another message", trip: statusTrip(401, refused("X-API-KEY header is required")), call: withdrawalCall,
 		text:    `gateway: withdrawal: 401: "X-API-KEY header is required"`,
 		matches: []error{gateway.ErrUnauthorized}, outcome: gateway.OutcomeRejected,
@@ -54,7 +56,7 @@ var failures = []struct {
 		matches: []error{gateway.ErrConflict}, outcome: gateway.OutcomeRejected,
 	},
 	{
-		name: "a refusal that is a web page", trip: statusTrip(403, "<html>\nno</html>"), call: withdrawalCall,
+		name: "a refusal that is a web page", trip: statusTrip(403, "<html>\nno</html>"), call: withdrawalCall, // I-158
 		text:    `gateway: withdrawal: 403: no message in the response: "<html>\nno</html>"`,
 		matches: []error{gateway.ErrForbidden}, outcome: gateway.OutcomeRejected,
 	},
@@ -79,6 +81,7 @@ var failures = []struct {
 		matches: []error{gateway.ErrServer}, safe: true,
 	},
 	{
+		// I-160
 		name: "too many requests", trip: statusTrip(429, refused("Slow down."), "Retry-After", "90"), call: withdrawalCall,
 		text:    `gateway: withdrawal: 429: "Slow down."; retry after 1m30s`,
 		matches: []error{gateway.ErrRateLimited}, outcome: gateway.OutcomeRejected, safe: true,
@@ -92,6 +95,7 @@ var failures = []struct {
 		text: "gateway: withdrawal: 200: response not understood: ",
 	},
 	{
+		// I-150
 		name: "another withdrawal", trip: statusTrip(201, enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))),
 		call: withdrawalCall, text: "gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: another record than the one asked for: ",
 		matches: []error{gateway.ErrResponseMismatch},
@@ -229,6 +233,7 @@ func cancelledContext() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
+// I-156
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range failures {
@@ -340,6 +345,7 @@ func TestOutcome_String(t *testing.T) {
 
 // No generic helper may send an unknown invoice again, and no handler of
 // cancelled requests may swallow it.
+// I-127
 func TestOutcomeUnknownError(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{

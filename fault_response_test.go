@@ -157,6 +157,7 @@ func TestFaults_Redirects(t *testing.T) {
 }
 
 // No method follows a redirect, whichever transport it has.
+// I-10
 func TestClient_RedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32

@@ -653,6 +653,7 @@ func closeReused(h *harness) {
 
 // The request is cut after every number of bytes: with the buffer of net/http,
 // where the header leaves in one piece, and with a small one.
+// I-123
 func TestFaults_WhileWriting(t *testing.T) {
 	t.Parallel()
 	header, body := requestLengths(t)

@@ -21,6 +21,7 @@ import (
 
 // Of a thousand concurrent calls that create an invoice for one order, one is sent.
 // The server holds its response until the others have returned.
+// I-122
 func TestOrderGuard_SameOrderAtOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("row 60: 1,000 for one order", func(t *testing.T) {
@@ -73,6 +74,7 @@ func TestOrderGuard_OtherOrders(t *testing.T) {
 }
 
 // What the guard allows after each outcome of the previous invoices.
+// I-122
 func TestOrderGuard_Memory(t *testing.T) {
 	t.Parallel()
 	type step struct {

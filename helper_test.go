@@ -31,7 +31,7 @@ const canary = "CANARY-5f1d8e0b7a64c932"
 // base URL's own fails.
 const prefix = "/merchant/v0"
 
-// Wire text as the interface describes it, written by hand in package everycall.
+// Wire text as docs/interface.md describes it, written by hand in package everycall.
 const (
 	pairID    = everycall.PairID
 	requestID = everycall.WithdrawalID

@@ -21,6 +21,7 @@ func createdInvoice(t testing.TB, result string) *gateway.Invoice {
 
 // The result of a created invoice is undocumented: it is returned byte for byte, and
 // not interpreted.
+// I-124
 func TestClient_CreateInvoice_raw(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
@@ -45,6 +46,7 @@ func TestClient_CreateInvoice_raw(t *testing.T) {
 
 // After a 2xx response that is not an envelope, or is an error envelope, the outcome is
 // unknown.
+// I-129
 func TestClient_CreateInvoice_unreadable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body string }{
@@ -75,6 +77,7 @@ func TestClient_CreateInvoice_unreadable(t *testing.T) {
 	}
 }
 
+// I-125
 func TestInvoice_Text(t *testing.T) {
 	t.Parallel()
 	const result = `{"invoiceId":"inv-1","total":10.50,"paid":false,"note":null,"empty":"","esc":"a\u00e9\n",` +
@@ -114,6 +117,7 @@ func TestInvoice_Text(t *testing.T) {
 	}
 }
 
+// I-125
 func TestInvoice_Text_otherShapes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -143,6 +147,7 @@ func TestInvoice_Text_otherShapes(t *testing.T) {
 	})
 }
 
+// I-124
 func TestInvoice_Decode(t *testing.T) {
 	t.Parallel()
 	type result struct {

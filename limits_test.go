@@ -61,6 +61,7 @@ func assertLimit(t *testing.T, err error, limit, bound string, amount decimal.De
 	assert.True(t, strings.HasSuffix(err.Error(), "; the nearest amount that passes is "+nearest), err.Error())
 }
 
+// I-60, I-61, I-74
 func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -70,13 +71,13 @@ func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
 		limit, bound, nearest string // no limit: it passes
 	}{
 		{"an amount between the limits passes", plainPair(), "12.34", "", "", ""},
-		{"the least passes", plainPair(), "10", "", "", ""},
-		{"the most passes", plainPair(), "1000", "", "", ""},
+		{"the least passes", plainPair(), "10", "", "", ""},  // I-75
+		{"the most passes", plainPair(), "1000", "", "", ""}, // I-75
 		{"the most with other zeros passes", plainPair(), "1000.000", "", "", ""},
 		{"zeros at the end are no places", plainPair(), "12.50000000000", "", "", ""},
 		{"one unit below the least does not pass", plainPair(), "9.99", "minWithdraw", "10", "10"},
 		{"one unit above the most does not pass", plainPair(), "1000.01", "maxWithdraw", "1000", "1000"},
-		{"a place too many is rounded down", plainPair(), "12.344", "coin.precision", "2", "12.34"},
+		{"a place too many is rounded down", plainPair(), "12.344", "coin.precision", "2", "12.34"}, // I-87
 		{"a place too many is rounded up", plainPair(), "12.346", "coin.precision", "2", "12.35"},
 		{"of two that are as near the greater is named", plainPair(), "12.345", "coin.precision", "2", "12.35"},
 		{"precision comes before the least, and the nearest satisfies both", plainPair(), "0.001", "coin.precision", "2", "10"},
@@ -129,6 +130,7 @@ func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
 	}
 }
 
+// I-88, I-92
 func TestCoinNetwork_CheckPayment(t *testing.T) {
 	t.Parallel()
 	withMinimum := func(precision int, least string) *gateway.CoinNetwork {
@@ -166,6 +168,7 @@ func TestCoinNetwork_CheckPayment(t *testing.T) {
 	}
 }
 
+// I-58, I-74, I-77
 func TestCoinNetwork_NetWithdrawal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -175,7 +178,7 @@ func TestCoinNetwork_NetWithdrawal(t *testing.T) {
 		net                   string // "": there is an error
 		limit, bound, nearest string
 	}{
-		{"the fee is taken from the amount", plainPair(), "12.34", "10.84", "", "", ""},
+		{"the fee is taken from the amount", plainPair(), "12.34", "10.84", "", "", ""}, // I-76
 		{"a fee of zero takes nothing", limitedPair(2, "", "", "0"), "12.34", "12.34", "", "", ""},
 		{"a fee with more places than the precision is taken exactly", limitedPair(2, "", "", "0.00015"), "10", "9.99985", "", "", ""},
 		{"the smallest unit can arrive", limitedPair(2, "", "", "19.99"), "20", "0.01", "", "", ""},
@@ -219,6 +222,7 @@ func netCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
 
 // Flags come first, in the order of their documentation, and the error names
 // no amount, since none passes.
+// I-93
 func TestCoinNetwork_flags(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -227,9 +231,11 @@ func TestCoinNetwork_flags(t *testing.T) {
 		ofWithdrawal, ofDeposit string // the limit; "": it passes
 	}{
 		{"nothing is off", func(*gateway.CoinNetwork) {}, "", ""},
-		{"withdrawals are off", func(p *gateway.CoinNetwork) { p.Withdrawable = false }, "withdrawable", ""},
-		{"deposits are off", func(p *gateway.CoinNetwork) { p.Depositable = false }, "", "depositable"},
+		{"withdrawals are off", func(p *gateway.CoinNetwork) { p.Withdrawable = false }, "withdrawable", ""}, // I-63
+		{"deposits are off", func(p *gateway.CoinNetwork) { p.Depositable = false }, "", "depositable"},      // I-62
+		// I-89
 		{"the coin is off", func(p *gateway.CoinNetwork) { p.Coin.IsActive = false }, "coin.isActive", "coin.isActive"},
+		// I-81
 		{"the network is off", func(p *gateway.CoinNetwork) { p.Network.IsActive = false }, "network.isActive", "network.isActive"},
 		{
 			"coin and network are off",

@@ -197,11 +197,12 @@ func TestObserver_drift(t *testing.T) {
 	}{
 		{"nothing", "CoinNetworks", enveloped("[" + pairJSON + "]"), nil},
 		{
+			// I-6
 			"a member of the envelope", "Balance", strings.Replace(enveloped(balanceJSON), `{`, `{"traceId":7,`, 1),
 			drifts{{"balance", "/traceId", gateway.DriftUnknownField}},
 		},
 		{
-			"members at every depth", "CoinNetwork",
+			"members at every depth", "CoinNetwork", // I-6
 			enveloped(strange(strange(strange(pairJSON, `"coin":{`, `"color":"red"`), `"network":{`, `"a/b":[1]`), `{`, `"tag":null`)),
 			drifts{
 				{"coin_network", "/result/tag", gateway.DriftUnknownField},
@@ -215,20 +216,21 @@ func TestObserver_drift(t *testing.T) {
 			drifts{{"coin_networks", "/result/1/tag", gateway.DriftUnknownField}},
 		},
 		{
+			// I-8
 			"a name in another case is unknown", "Withdrawal", enveloped(strange(withdrawalJSON, `{`, `"STATUS":"FAILED"`)),
 			drifts{{"withdrawal", "/result/STATUS", gateway.DriftUnknownField}},
 		},
 		{
-			"a status", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)),
+			"a status", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)), // I-144
 			drifts{{"withdrawal", "/result/status", gateway.DriftUnknownStatus}},
 		},
 		{
-			"a networkId of another network", "CoinNetworks",
+			"a networkId of another network", "CoinNetworks", // I-56, I-68
 			enveloped("[" + pairJSON + "," + strings.Replace(pairJSON, `"networkId":"1`, `"networkId":"2`, 1) + "]"),
 			drifts{{"coin_networks", "/result/1/network", gateway.DriftMismatch}},
 		},
 		{
-			"a coinId of another coin, which comes after the coin", "CoinNetwork",
+			"a coinId of another coin, which comes after the coin", "CoinNetwork", // I-56, I-69
 			enveloped(strings.Replace(strings.Replace(pairJSON, `"coinId":"5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44",`, "", 1),
 				`"coin":`+coinJSON, `"coin":`+coinJSON+`,"coinId":"c"`, 1)),
 			drifts{{"coin_network", "/result/coinId", gateway.DriftMismatch}},
@@ -425,6 +427,7 @@ func TestObserver_calls(t *testing.T) {
 }
 
 // Each place of drift is logged once an hour.
+// I-44
 func TestWithLogger_driftOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,7 @@ func tagged(status int, body string) http.HandlerFunc {
 	}
 }
 
+// I-39, I-40, I-41
 func TestWithResponse_success(t *testing.T) {
 	t.Parallel()
 	forEach(t, "everything that came", func(t *testing.T, s subject) {
@@ -196,6 +197,7 @@ func TestWithUserAgent(t *testing.T) {
 	})
 }
 
+// I-28, I-101
 func TestWithAPIKey(t *testing.T) {
 	t.Parallel()
 	const other = "OTHER-MERCHANT-KEY-77"
@@ -415,6 +417,7 @@ func clientWithKeySource(t *testing.T, url string, source func(context.Context) 
 
 // Each call has the key that the source returns at that time. The source is called once
 // per call, however many attempts it makes.
+// I-28
 func TestWithAPIKeySource(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

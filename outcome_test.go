@@ -78,8 +78,8 @@ type statusCase struct {
 
 // The forms of the body of a refusal, with the message that is read from it.
 var refusals = []refusalCase{
-	{"the documented envelope", refused("Order is not acceptable"), "Order is not acceptable"},
-	{"a web page", "<html><body>Bad Gateway</body></html>", ""},
+	{"the documented envelope", refused("Order is not acceptable"), "Order is not acceptable"}, // I-152
+	{"a web page", "<html><body>Bad Gateway</body></html>", ""},                                // I-158
 	{"nothing", "", ""},
 	{"cut JSON", `{"message":"Order is not acc`, ""},
 	{"JSON that is cut after its message", `{"message":"Order is not acceptable","result":[`, "Order is not acceptable"},
@@ -96,6 +96,7 @@ var sentinels = []error{
 }
 
 // Every method meets every status with every form of body.
+// I-37, I-128, I-156, I-159
 func TestClient_EveryStatus(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects() {
@@ -337,6 +338,7 @@ func (temporaryError) Temporary() bool { return true }
 
 // A RoundTripper that adds an idempotency header makes net/http believe that a
 // request may be replayed. The header alone must not send an invoice twice.
+// I-123
 func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 )
 
 // Every accepted shape of exchange rates, with the same rates.
+// I-94, I-95, I-96, I-97, I-99
 func TestClient_ExchangeRates_shapes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
@@ -71,6 +72,7 @@ func TestClient_ExchangeRates_none(t *testing.T) {
 }
 
 // What comes close to a shape is no rate, and never a rate of zero.
+// I-95, I-98
 func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("S", 100_000)
@@ -248,6 +250,7 @@ func TestExchangeRates_refuses(t *testing.T) {
 
 // Whatever the rate, the coins that are asked for are worth the price, and one
 // unit of the last place less would not be.
+// I-100
 func TestExchangeRates_ToCoin_neverUndercharges(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -68,6 +68,7 @@ func saysGood() (*http.Response, error) { return reply(201, enveloped(withdrawal
 
 // The fields of a RetryPolicy, and their defaults, reach the loop: over many calls the
 // waits stay under their ceilings, and come near both ends.
+// I-160
 func TestRetry_fullJitter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -119,6 +120,7 @@ func assertJitter(t *testing.T, policy gateway.RetryPolicy, status int, ceilings
 
 // A Retry-After is a floor under the wait of a read, and is in the error, also of an
 // invoice, which never waits. The spellings of the header are tested in internal/retry.
+// I-161
 func TestRetry_RetryAfter(t *testing.T) {
 	t.Parallel()
 	// Bubbles begin at this time.
@@ -280,6 +282,7 @@ func TestRetry_cancelled(t *testing.T) {
 }
 
 // The last attempt is the error, though attempts before it failed otherwise.
+// I-159
 func TestRetry_mixedFailures(t *testing.T) {
 	t.Parallel()
 	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
@@ -316,6 +319,7 @@ func TestRetry_mixedFailures(t *testing.T) {
 }
 
 // Attempts have a timeout each, and a create-invoice a longer one.
+// I-11
 func TestRetry_attemptTimeouts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -105,6 +105,7 @@ func tracked(t *testing.T, extensions ...string) []string {
 
 // The client has the routes of the interface and no others: none for what is
 // undocumented, such as events, a request to withdraw, or the inquiry of an invoice.
+// I-1, I-4, I-12, I-109, I-126, I-127, I-148
 func TestClient_routes(t *testing.T) {
 	t.Parallel()
 	var found []string

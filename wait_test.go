@@ -24,6 +24,7 @@ func withdrawalIn(status string) func() (*http.Response, error) {
 	return func() (*http.Response, error) { return reply(201, body), nil }
 }
 
+// I-12, I-139, I-141
 func TestClient_WaitWithdrawal(t *testing.T) {
 	t.Parallel()
 	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
@@ -34,7 +35,7 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		{"it is completed at once", []func() (*http.Response, error){withdrawalIn("COMPLETED")}},
 		{"it is pending twice", []func() (*http.Response, error){withdrawalIn("PENDING"), withdrawalIn("PENDING"), withdrawalIn("COMPLETED")}},
 		{
-			"unknown statuses do not end the wait",
+			"unknown statuses do not end the wait", // I-144
 			[]func() (*http.Response, error){withdrawalIn("PROCESSING"), withdrawalIn("completed"), withdrawalIn("Failed"), withdrawalIn("COMPLETED")},
 		},
 		{
@@ -60,6 +61,7 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 }
 
 // The options reach the pacer, whose waits are tested in internal/poll.
+// I-151
 func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -96,6 +98,7 @@ func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 }
 
 // A Retry-After is a floor under the next wait, up to an hour.
+// I-161
 func TestClient_WaitWithdrawal_RetryAfter(t *testing.T) {
 	t.Parallel()
 	for after, most := range map[string]time.Duration{"600": 10 * time.Minute, "999999999": time.Hour} {
@@ -111,6 +114,7 @@ func TestClient_WaitWithdrawal_RetryAfter(t *testing.T) {
 	}
 }
 
+// I-140, I-143
 func TestClient_WaitWithdrawal_Failed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,6 +289,7 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 }
 
 // Each change is yielded once: of the status, and of anything else.
+// I-142
 func TestClient_WatchWithdrawal(t *testing.T) {
 	t.Parallel()
 	feeOf := func(fee string) func() (*http.Response, error) {

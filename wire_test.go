@@ -14,8 +14,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Bodies of an invoice as INTERFACE.md writes them, in the sample request and
-// in the field table.
+// Bodies of an invoice as they are documented, in the sample request and in the field
+// table.
 const (
 	sampleBody = `{"apiKey":"` + canary + `","price":"10.50","orderId":"A-17","amount":"10.4895"}`
 	tableBody  = `{"apikey":"` + canary + `","price":10.50,"orderId":"A-17","amount":10.4895}`
@@ -51,6 +51,7 @@ func headerWith(pairs ...string) http.Header {
 }
 
 // Each method sends this one request and nothing else, and reads the response.
+// I-4, I-5, I-27
 func TestClient_Wire(t *testing.T) {
 	t.Parallel()
 	public := plainHeader()
@@ -58,14 +59,14 @@ func TestClient_Wire(t *testing.T) {
 	inquiry := headerWith("X-Api-Key", canary, "Content-Type", "application/json")
 	post := headerWith("Content-Type", "application/json", "Content-Length", strconv.Itoa(len(sampleBody)))
 	want := map[string]received{
-		"CoinNetworks":         {"GET", "/api/networks-coins", public, ""},
-		"CoinNetwork":          {"GET", "/api/networks-coins/" + pairID, public, ""},
-		"CoinNetworkBySymbol":  {"GET", "/api/networks-coins/USDT/Tron%20%28TRC20%29", public, ""},
-		"CoinNetworksBySymbol": {"GET", "/api/networks-coins/USDT", public, ""},
-		"ExchangeRates":        {"GET", "/api/exchange-rate", public, ""},
-		"Balance":              {"GET", "/api/balance/?coinSymbol=USDT", keyed, ""},
-		"CreateInvoice":        {"POST", "/api/invoice/create", post, sampleBody},
-		"Withdrawal":           {"GET", "/api/withdrawal/inquiry/" + requestID, inquiry, ""},
+		"CoinNetworks":         {"GET", "/api/networks-coins", public, ""},                         // I-13, I-47
+		"CoinNetwork":          {"GET", "/api/networks-coins/" + pairID, public, ""},               // I-14
+		"CoinNetworkBySymbol":  {"GET", "/api/networks-coins/USDT/Tron%20%28TRC20%29", public, ""}, // I-15
+		"CoinNetworksBySymbol": {"GET", "/api/networks-coins/USDT", public, ""},                    // I-16
+		"ExchangeRates":        {"GET", "/api/exchange-rate", public, ""},                          // I-18
+		"Balance":              {"GET", "/api/balance/?coinSymbol=USDT", keyed, ""},                // I-19, I-30, I-101
+		"CreateInvoice":        {"POST", "/api/invoice/create", post, sampleBody},                  // I-20, I-78, I-100
+		"Withdrawal":           {"GET", "/api/withdrawal/inquiry/" + requestID, inquiry, ""},       // I-21, I-22, I-31, I-130
 	}
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -83,6 +84,7 @@ func TestClient_Wire(t *testing.T) {
 
 // A public call has the key only with WithAPIKeyOnPublicCalls, and only if there is
 // one; a call with the key in its body never has it in a header.
+// I-32, I-34
 func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects() {
@@ -125,6 +127,7 @@ func TestClient_Wire_keyNotInTarget(t *testing.T) {
 	}
 }
 
+// I-2
 func TestClient_Wire_baseURL(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, suffix, balance, listing string }{
@@ -153,6 +156,7 @@ func TestClient_Wire_baseURL(t *testing.T) {
 	}
 }
 
+// I-23, I-102, I-103
 func TestClient_Balance_query(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -163,7 +167,7 @@ func TestClient_Balance_query(t *testing.T) {
 		{"no query: no question mark", gateway.BalanceQuery{}, ""},
 		{"a coin", gateway.BalanceQuery{CoinSymbol: "USDT"}, "?coinSymbol=USDT"},
 		{
-			"row 33: a network without a coin is sent as given",
+			"row 33: a network without a coin is sent as given", // I-104
 			gateway.BalanceQuery{NetworkName: "Tron"},
 			"?networkName=Tron",
 		},
@@ -182,7 +186,7 @@ func TestClient_Balance_query(t *testing.T) {
 		{"row 34: an equals sign is data", gateway.BalanceQuery{CoinSymbol: "a=b"}, "?coinSymbol=a%3Db"},
 		{"row 34: a hash does not end the query", gateway.BalanceQuery{CoinSymbol: "a#b;c"}, "?coinSymbol=a%23b%3Bc"},
 		{"row 34: a slash and a question mark are data", gateway.BalanceQuery{CoinSymbol: "a/?b"}, "?coinSymbol=a%2F%3Fb"},
-		{"row 35: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"},
+		{"row 35: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
 		{"letters beyond ASCII", gateway.BalanceQuery{NetworkName: "é"}, "?networkName=%C3%A9"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -200,6 +204,7 @@ func TestClient_Balance_query(t *testing.T) {
 }
 
 // What is legal in an argument arrives as one segment of the path, unchanged.
+// I-23, I-149
 func TestClient_Wire_pathArguments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, argument, segment string }{
@@ -207,7 +212,7 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 		{"row 25: an ampersand is escaped", "a&b", "a%26b"},
 		{"row 26: a semicolon is escaped", "a;v=1", "a%3Bv%3D1"},
 		{"row 31: spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
-		{"row 35: a lower-case symbol stays so", "usdt", "usdt"},
+		{"row 35: a lower-case symbol stays so", "usdt", "usdt"}, // I-25
 		{"a plus", "a+b", "a%2Bb"},
 		{"a colon and an at sign", "a:b@c", "a%3Ab%40c"},
 		{"unreserved characters", "aZ0-_.~", "aZ0-_.~"},
@@ -240,6 +245,7 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 	}
 }
 
+// I-7, I-33, I-111, I-112, I-113, I-118
 func TestClient_CreateInvoice_body(t *testing.T) {
 	t.Parallel()
 	full := order("A-17")
@@ -250,7 +256,7 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 		request gateway.InvoiceRequest
 		want    string
 	}{
-		{"row 46: empty optional fields are left out", gateway.SampleInvoiceFormat, order("A-17"), sampleBody},
+		{"row 46: empty optional fields are left out", gateway.SampleInvoiceFormat, order("A-17"), sampleBody}, // I-119
 		{"every field", gateway.SampleInvoiceFormat, full, fullBody},
 		{"row 46: empty optional fields are left out of the table's spelling", gateway.TableInvoiceFormat, order("A-17"), tableBody},
 		{"every field in the table's spelling", gateway.TableInvoiceFormat, full, fullTable},
@@ -274,13 +280,13 @@ func TestClient_CreateInvoice_optionalFields(t *testing.T) {
 		set  func(*gateway.InvoiceRequest)
 		want string
 	}{
-		{"the currency", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, `"baseCurrency":"usd",`},
+		{"the currency", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, `"baseCurrency":"usd",`}, // I-114
 		{
-			"row 48: an unknown currency is sent as given",
+			"row 48: an unknown currency is sent as given", // I-117
 			func(r *gateway.InvoiceRequest) { r.BaseCurrency = "XYZ" }, `"baseCurrency":"XYZ",`,
 		},
-		{"the coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, `"coinSymbol":"usdt",`},
-		{"the network", func(r *gateway.InvoiceRequest) { r.NetworkName = "Tron" }, `"networkName":"Tron",`},
+		{"the coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, `"coinSymbol":"usdt",`},      // I-115
+		{"the network", func(r *gateway.InvoiceRequest) { r.NetworkName = "Tron" }, `"networkName":"Tron",`}, // I-116
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -302,6 +308,7 @@ func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Op
 }
 
 // An order's identifier is a JSON string, whatever it contains.
+// I-110
 func TestClient_CreateInvoice_orderID(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, id, want string }{
@@ -315,7 +322,7 @@ func TestClient_CreateInvoice_orderID(t *testing.T) {
 		{"an order that tries to be two members", `x","price":"1`, `"x\",\"price\":\"1"`},
 		{"letters beyond ASCII", "é世🙂", `"é世🙂"`},
 		{"spaces within", "a  b", `"a  b"`},
-		{"1,024 bytes", strings.Repeat("o", 1024), `"` + strings.Repeat("o", 1024) + `"`},
+		{"1,024 bytes", strings.Repeat("o", 1024), `"` + strings.Repeat("o", 1024) + `"`}, // I-121
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -360,6 +367,7 @@ var moneyOnTheWire = []struct {
 	{"what float64 cannot represent", decimal.RequireFromString("0.1000000000000000055511151231257827"[:32]), "0.100000000000000005551115123125"},
 }
 
+// I-113, I-120
 func TestClient_CreateInvoice_amounts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range moneyOnTheWire {

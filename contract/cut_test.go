@@ -91,6 +91,7 @@ func (f family) cuts(l lengths) (all []cut) {
 // TestCreateInvoice_CutAtEveryByte cuts the connection at every byte of a
 // create-invoice, both ways, in every manner, and compares the outcome that the
 // client reports with what the server saw.
+// I-123
 func TestCreateInvoice_CutAtEveryByte(t *testing.T) {
 	certificates()
 	check := leftovers(t)

@@ -195,7 +195,7 @@ func TestOpenAPI_validates_responses(t *testing.T) {
 	}{
 		{"GET", inquiryURL, 201, fmt.Sprintf(withdrawal, "FAILED"), good},
 		{"GET", inquiryURL, 201, fmt.Sprintf(withdrawal, "DONE"), bad},
-		{"GET", inquiryURL, 200, fmt.Sprintf(withdrawal, "FAILED"), bad},
+		{"GET", inquiryURL, 200, fmt.Sprintf(withdrawal, "FAILED"), bad}, // I-130
 		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[],"meta":{}}`, good},
 		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":{},"meta":{}}`, bad},
 		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[1],"meta":{}}`, bad},

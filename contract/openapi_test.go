@@ -13,6 +13,7 @@ import (
 
 // The document has the seven operations, and each has the envelope of an error for
 // every status that is not a success.
+// I-1
 func TestOpenAPI_operations(t *testing.T) {
 	doc := document(t)
 	var operations []string

@@ -11,6 +11,7 @@ import (
 
 // The initial listing has the variety that tests of a client need, and its
 // records have the documented form. The test reads it as plain JSON on purpose.
+// I-46, I-57, I-68, I-69, I-70, I-71, I-79, I-82, I-83, I-84, I-86, I-88, I-90, I-91
 func TestServer_seeded_listing(t *testing.T) {
 	t.Parallel()
 	s := start(t)

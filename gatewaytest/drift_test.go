@@ -22,6 +22,7 @@ func driftedPair() string {
 	).Replace("{" + unknown + usdtOnTron[1:])
 }
 
+// I-6
 func TestDriftFields(t *testing.T) {
 	t.Parallel()
 	const (
@@ -138,6 +139,7 @@ func TestDrift_lookalikes(t *testing.T) {
 }
 
 // The status changes in the response to an inquiry, and nowhere else.
+// I-144
 func TestDriftStatus(t *testing.T) {
 	t.Parallel()
 	s := start(t)

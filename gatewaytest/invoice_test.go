@@ -10,6 +10,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
+// I-33, I-113
 func TestServer_creates_an_invoice(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -64,7 +65,7 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		message    string
 	}{
 		{"empty", ``, 400, notJSON},
-		{"cut", good[:20], 400, notJSON},
+		{"cut", good[:20], 400, notJSON}, // I-7
 		{"trailing text", good + "x", 400, notJSON},
 		{"two objects", good + good, 400, notJSON},
 		{"trailing comma", with(`"1"}`, `"1",}`), 400, notJSON},
@@ -76,13 +77,13 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		{"both spellings", with(`{`, `{"apikey":"KEY",`), 400, "apiKey and apikey are both there"},
 		{"no key", with(`"apiKey":"KEY",`, ``), 401, "apiKey is required"},
 		{"key in another case", with(`apiKey`, `APIKEY`), 401, "apiKey is required"},
-		{"wrong key", with(`KEY`, `wrong`), 401, "apiKey is not valid"},
+		{"wrong key", with(`KEY`, `wrong`), 401, "apiKey is not valid"}, // I-32
 		{"key is a number", with(`"KEY"`, `1`), 401, "apiKey is not valid"},
 		{"unknown field", with(`{`, `{"note":1,`), 400, `"note" is not a field of an invoice`},
 		{"field in another case", with(`orderId`, `orderid`), 400, `"orderid" is not a field of an invoice`},
-		{"no price", with(`"price":"10",`, ``), 400, "price is required"},
-		{"no amount", with(`,"amount":"1"`, ``), 400, "amount is required"},
-		{"no order", with(`"orderId":"o",`, ``), 400, "orderId is required"},
+		{"no price", with(`"price":"10",`, ``), 400, "price is required"},    // I-111
+		{"no amount", with(`,"amount":"1"`, ``), 400, "amount is required"},  // I-112
+		{"no order", with(`"orderId":"o",`, ``), 400, "orderId is required"}, // I-110
 		{"empty order", with(`"o"`, `""`), 400, "orderId is required"},
 		{"order is a number", with(`"o"`, `1`), 400, "orderId is not valid"},
 		{"price is null", with(`"10"`, `null`), 400, "price is not valid"},
@@ -92,9 +93,9 @@ func TestServer_refuses_an_invoice(t *testing.T) {
 		{"price ends in a point", with(`"10"`, `"1."`), 400, "price is not valid"},
 		{"price has no integer part", with(`"10"`, `".5"`), 400, "price is not valid"},
 		{"amount is true", with(`"1"`, `true`), 400, "amount is not valid"},
-		{"currency is a number", with(`{`, `{"baseCurrency":1,`), 400, "baseCurrency is not valid"},
-		{"coin is null", with(`{`, `{"coinSymbol":null,`), 400, "coinSymbol is not valid"},
-		{"network is an object", with(`{`, `{"networkName":{},`), 400, "networkName is not valid"},
+		{"currency is a number", with(`{`, `{"baseCurrency":1,`), 400, "baseCurrency is not valid"}, // I-114
+		{"coin is null", with(`{`, `{"coinSymbol":null,`), 400, "coinSymbol is not valid"},          // I-115
+		{"network is an object", with(`{`, `{"networkName":{},`), 400, "networkName is not valid"},  // I-116
 		{"two mistakes, the first by name", with(`"10"`, `"x","zzz":1`), 400, "price is not valid"},
 		{"64 KiB and a byte", good + strings.Repeat(" ", 64<<10+1-len(good)-len("test-key-")-32+len("KEY")), 413, "the body is too large"},
 	}
@@ -123,6 +124,7 @@ func TestServer_accepts_64_KiB(t *testing.T) {
 	assert.Len(t, s.Requests()[0].Body, 64<<10-len(s.APIKey)+len("[REDACTED]"))
 }
 
+// I-20
 func TestServer_refuses_other_media_types(t *testing.T) {
 	t.Parallel()
 	for _, contentType := range []string{"", "text/json", "application/json; charset", "application/x-www-form-urlencoded"} {

@@ -26,6 +26,7 @@ func rates(t *testing.T, s *gatewaytest.Server, n int) []int {
 	return statuses
 }
 
+// I-160
 func TestServer_SetRateLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 )
 
 // usdtOnTron has every documented field, with the documented names and types.
+// I-57, I-58, I-59, I-60, I-61, I-62, I-63, I-64, I-65, I-66, I-68, I-69, I-70, I-71, I-72, I-73,
+// I-79, I-80, I-81, I-82, I-83, I-84, I-85, I-86, I-87, I-88, I-89, I-90, I-91
 const usdtOnTron = `{
 	"id": "8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b",
 	"withdrawalFee": "1",
@@ -64,6 +66,7 @@ func pair() gatewaytest.CoinNetwork {
 	}
 }
 
+// I-7, I-38, I-40, I-42
 func TestServer_responds(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -84,29 +87,42 @@ func TestServer_responds(t *testing.T) {
 		status                  int
 		body                    string
 	}{
+		// I-13, I-34, I-45
 		{"listing", "GET", "/api/networks-coins", "", "coin_networks", 200, successBody("[" + usdtOnTron + "," + slash + "]")},
+		// I-14, I-49
 		{"by id", "GET", "/api/networks-coins/8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b", "", "coin_network", 200, successBody(usdtOnTron)},
 		{"by id with slash", "GET", "/api/networks-coins/a%2Fb", "", "coin_network", 200, successBody(slash)},
 		{"by unknown id", "GET", "/api/networks-coins/nothing", "", "coin_network", 404, errorBody(none)},
+		// I-16
 		{"by symbol", "GET", "/api/networks-coins/USDT", "", "coin_network_by_symbol", 200, successBody("[" + usdtOnTron + "]")},
 		{"by symbol in lower case", "GET", "/api/networks-coins/usdt", "", "coin_network", 404, errorBody(none)},
+		// I-15, I-49
 		{"by symbol and network", "GET", "/api/networks-coins/USDT/Tron", "", "coin_network_by_symbol", 200, successBody(usdtOnTron)},
+		// I-23
 		{"by symbol and network escaped", "GET", "/api/networks-coins/X%2FY/BNB%20Smart%20Chain%20%28BEP20%29", "", "coin_network_by_symbol", 200, successBody(slash)},
 		{"by symbol and other network", "GET", "/api/networks-coins/USDT/Bitcoin", "", "coin_network_by_symbol", 404, errorBody(none)},
 		{"by other symbol and network", "GET", "/api/networks-coins/BTC/Tron", "", "coin_network_by_symbol", 404, errorBody(none)},
 
+		// I-102
 		{"balance", "GET", balances + "?coinSymbol=BTC", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"BTC","networkName":"Bitcoin","balance":"0.48215003"}]`)},
 		{"balance by network", "GET", balances + "?networkName=Tron", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"USDT","networkName":"Tron","balance":"1520.75"},{"coinSymbol":"TRX","networkName":"Tron","balance":"845.120000"}]`)},
+		// I-103
 		{"balance by both", "GET", balances + "?coinSymbol=USDT&networkName=BNB%20Smart+Chain%20(BEP20)", s.APIKey, "balance", 200, successBody(`[{"coinSymbol":"USDT","networkName":"BNB Smart Chain (BEP20)","balance":"0"}]`)},
 		{"balance of unknown coin", "GET", balances + "?coinSymbol=NONE", s.APIKey, "balance", 404, errorBody("no such balance")},
 		{"balance with broken query", "GET", balances + "?coinSymbol=%zz", s.APIKey, "balance", 400, errorBody("the query is not valid")},
+		// I-35
 		{"balance without key", "GET", balances, "", "balance", 401, errorBody("x-api-key header is required")},
+		// I-30
 		{"balance with wrong key", "GET", balances, "wrong", "balance", 401, errorBody("x-api-key is not valid")},
-		{"balance without slash", "GET", "/api/balance", s.APIKey, "", 404, errorBody("no such route")},
+		{"balance without slash", "GET", "/api/balance", s.APIKey, "", 404, errorBody("no such route")}, // I-19
 
+		// I-21, I-130, I-131, I-132, I-133, I-134, I-135, I-136, I-137, I-138
 		{"withdrawal", "GET", "/api/withdrawal/inquiry/w%201", s.APIKey, "withdrawal", 201, successBody(`{"status":"PENDING","destination":"T123","amount":"120.50","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"w 1"}`)},
+		// I-152, I-153, I-154, I-155
 		{"withdrawal unknown", "GET", "/api/withdrawal/inquiry/w2", s.APIKey, "withdrawal", 404, errorBody("no such withdrawal")},
+		// I-35
 		{"withdrawal without key", "GET", "/api/withdrawal/inquiry/w%201", "", "withdrawal", 401, errorBody("x-api-key header is required")},
+		// I-31
 		{"withdrawal with wrong key", "GET", "/api/withdrawal/inquiry/w%201", "wrong", "withdrawal", 401, errorBody("x-api-key is not valid")},
 
 		{"no route", "GET", "/api", "", "", 404, errorBody("no such route")},
@@ -138,6 +154,7 @@ func TestServer_responds(t *testing.T) {
 	}
 }
 
+// I-2
 func TestServer_outside_its_prefix(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -157,6 +174,7 @@ func TestServer_allow(t *testing.T) {
 }
 
 // An identifier that is also the symbol of another coin stays an identifier.
+// I-17
 func TestServer_identifier_before_symbol(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
+// I-18, I-94
 func TestServer_SetShape(t *testing.T) {
 	t.Parallel()
 	const (
@@ -30,22 +31,27 @@ func TestServer_SetShape(t *testing.T) {
 		shape        gatewaytest.Shape
 		path, result string
 	}{
-		{gatewaytest.PairAsRecord, byID, usdtOnTron},
-		{gatewaytest.PairInArray, byID, "[" + usdtOnTron + "]"},
+		{gatewaytest.PairAsRecord, byID, usdtOnTron},            // I-50
+		{gatewaytest.PairInArray, byID, "[" + usdtOnTron + "]"}, // I-50
 		{gatewaytest.PairInArray, list + "/USDT/Tron", "[" + usdtOnTron + "]"},
-		{gatewaytest.SymbolAsArray, list + "/USDT", "[" + usdtOnTron + "]"},
-		{gatewaytest.SymbolAsRecord, list + "/USDT", usdtOnTron},
+		{gatewaytest.SymbolAsArray, list + "/USDT", "[" + usdtOnTron + "]"}, // I-51
+		{gatewaytest.SymbolAsRecord, list + "/USDT", usdtOnTron},            // I-51
+		// I-95
 		{gatewaytest.RatesAsRecords, rates, `[{"symbol":"USDT","usd":"1.10","eur":"0.9"},{"symbol":"ABC","usd":"1,5"}]`},
+		// I-97
 		{gatewaytest.RatesAsNumbers, rates, `[{"symbol":"USDT","usd":1.10,"eur":0.9},{"symbol":"ABC","usd":"1,5"}]`},
+		// I-96
 		{gatewaytest.RatesUpperCase, rates, `[{"currency":"USDT","USD":"1.10","EUR":"0.9"},{"currency":"ABC","USD":"1,5"}]`},
+		// I-96
 		{gatewaytest.RatesWithCoin, rates, `[{"coin":` + coin + `,"usd":"1.10","eur":"0.9"},{"coin":` + noCoin + `,"usd":"1,5"}]`},
-		{gatewaytest.RatesBySymbol, rates, `{"USDT":{"usd":"1.10","eur":"0.9"},"ABC":{"usd":"1,5"}}`},
-		{gatewaytest.RatesByFiat, rates, `{"usd":{"USDT":"1.10","ABC":"1,5"},"eur":{"USDT":"0.9"}}`},
-		{gatewaytest.BalanceAsRecords, one, "[" + record + "]"},
-		{gatewaytest.BalanceAsRecord, one, record},
+		{gatewaytest.RatesBySymbol, rates, `{"USDT":{"usd":"1.10","eur":"0.9"},"ABC":{"usd":"1,5"}}`}, // I-95
+		{gatewaytest.RatesByFiat, rates, `{"usd":{"USDT":"1.10","ABC":"1,5"},"eur":{"USDT":"0.9"}}`},  // I-95
+		{gatewaytest.BalanceAsRecords, one, "[" + record + "]"},                                       // I-105
+		{gatewaytest.BalanceAsRecord, one, record},                                                    // I-105
 		{gatewaytest.BalanceAsRecord, usdt, usdts},
-		{gatewaytest.BalanceBare, one, `"0.48215003"`},
+		{gatewaytest.BalanceBare, one, `"0.48215003"`}, // I-105
 		{gatewaytest.BalanceBare, usdt, usdts},
+		// I-105
 		{gatewaytest.BalanceBySymbol, "/api/balance/", `{"BTC":"0.48215003","ETH":"3.250000000000000001","USDT":"1831.25","TRX":"845.120000"}`},
 	}
 	for _, tt := range tests {
@@ -67,6 +73,7 @@ func TestServer_SetShape(t *testing.T) {
 	}
 }
 
+// I-124
 func TestServer_SetShape_of_an_invoice(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

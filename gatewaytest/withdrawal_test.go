@@ -22,6 +22,7 @@ func after(id string) string {
 	return `","destination":"","amount":"","fee":"","coin":"","network":"","withdrawRequestId":"` + id + `"},"meta":{}}`
 }
 
+// I-139, I-141
 func TestServer_seeded_withdrawals(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -50,6 +51,7 @@ func TestServer_AddWithdrawal(t *testing.T) {
 	assert.Len(t, s.Withdrawals(), 3)
 }
 
+// I-142
 func TestServer_SetWithdrawalStatus(t *testing.T) {
 	t.Parallel()
 	s := start(t)

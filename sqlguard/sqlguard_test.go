@@ -250,6 +250,7 @@ var repeats = map[string][]step{
 	},
 }
 
+// I-122
 func TestGuard_transitions(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		a, b := w.guard(t), w.guard(t)

@@ -170,7 +170,7 @@ func TestRun_findings(t *testing.T) {
 			"",
 		},
 		{
-			"another HTTP status than the documented one", pathWithdrawal, 200, inquiry, `$`, `$`,
+			"another HTTP status than the documented one", pathWithdrawal, 200, inquiry, `$`, `$`, // I-130
 			[]Finding{{otherCode, "", "200, not 201", 1}},
 			"",
 		},

@@ -117,9 +117,9 @@ func TestNotes_unexpectedValues(t *testing.T) {
 		note        bool
 	}{
 		{"an amount in a string", `{"id":"p","price":"2.5"}`, false},
-		{"an amount as a number", `{"id":"p","price":2.5}`, true},
+		{"an amount as a number", `{"id":"p","price":2.5}`, true}, // I-54
 		{"a time", `{"id":"p","price":"1","at":"2024-01-02T03:04:05Z"}`, false},
-		{"a time that cannot be read", `{"id":"p","price":"1","at":"soon"}`, true},
+		{"a time that cannot be read", `{"id":"p","price":"1","at":"soon"}`, true}, // I-53
 		{"a time that is a number", `{"id":"p","price":"1","at":1700000000}`, true},
 		{"a time that is null", `{"id":"p","price":"1","at":null}`, true},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
+// I-55
 func TestDecoder_Amount(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -101,6 +102,7 @@ var badAmounts = []struct{ name, text, reason string }{
 	{"row 69: 400 decimal places", `0.` + strings.Repeat("0", 400), notMoney},
 }
 
+// I-55
 func TestDecoder_Amount_rejects(t *testing.T) {
 	t.Parallel()
 	for _, tt := range badAmounts {
