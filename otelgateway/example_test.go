@@ -1,0 +1,94 @@
+package otelgateway_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/otelgateway"
+	"github.com/shopspring/decimal"
+)
+
+// A checkout asks for the rates, which fails once, and creates an invoice. Here the spans
+// and metrics stay in memory; a program exports them, for example with OTLP.
+func ExampleNew() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
+
+	exporter, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+
+	client, err := gateway.New(gw.URL, gw.APIKey,
+		gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Millisecond}),
+		otelgateway.New(otelgateway.Options{TracerProvider: tracers, MeterProvider: meters}))
+	check(err)
+
+	ctx, span := tracers.Tracer("shop").Start(context.Background(), "checkout")
+	rates, err := client.ExchangeRates(ctx)
+	check(err)
+	price := decimal.RequireFromString("25.00")
+	amount, err := rates.ToCoin(price, "usd", "USDT", 6)
+	check(err)
+	_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: "A-17", Price: price, Amount: amount, CoinSymbol: "USDT"})
+	check(err)
+	span.End()
+
+	printSpans(exporter.GetSpans(), trace.SpanID{}, "")
+	printOutcomes(reader)
+	// Output:
+	// checkout
+	//   gateway.exchange_rates
+	//     GET /api/exchange-rate
+	//     GET /api/exchange-rate
+	//   gateway.create_invoice
+	//     POST /api/invoice/create
+	// 1 create_invoice succeeded
+	// 1 exchange_rates succeeded
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// printSpans prints the spans below a parent, each with those below it.
+func printSpans(spans tracetest.SpanStubs, parent trace.SpanID, indent string) {
+	for _, span := range spans {
+		if span.Parent.SpanID() == parent {
+			fmt.Println(indent + span.Name)
+			printSpans(spans, span.SpanContext.SpanID(), indent+"  ")
+		}
+	}
+}
+
+// printOutcomes prints how many calls of each operation had which outcome.
+func printOutcomes(reader sdkmetric.Reader) {
+	var all metricdata.ResourceMetrics
+	check(reader.Collect(context.Background(), &all))
+	var lines []string
+	for _, metric := range all.ScopeMetrics[0].Metrics {
+		if metric.Name != "gateway.client.call.outcomes" {
+			continue
+		}
+		for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+			operation, _ := point.Attributes.Value("gateway.operation")
+			outcome, _ := point.Attributes.Value("gateway.outcome")
+			lines = append(lines, fmt.Sprintln(point.Value, operation.AsString(), outcome.AsString()))
+		}
+	}
+	slices.Sort(lines)
+	fmt.Print(strings.Join(lines, ""))
+}

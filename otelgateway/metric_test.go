@@ -1,0 +1,198 @@
+package otelgateway_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// The metrics have these names, units and kinds.
+func TestNew_metrics(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		_, err := f.client.Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)
+		require.NoError(t, err)
+		units := map[string]string{}
+		for name, metric := range f.collect(t) {
+			units[name] = metric.Unit
+			if sum, ok := metric.Data.(metricdata.Sum[int64]); ok {
+				assert.Equal(t, name != "gateway.client.call.in_flight", sum.IsMonotonic, name)
+			}
+		}
+		assert.Equal(t, map[string]string{
+			"gateway.client.call.duration":  "s",
+			"gateway.client.call.attempts":  "{attempt}",
+			"gateway.client.call.outcomes":  "{call}",
+			"gateway.client.call.in_flight": "{call}",
+			"gateway.client.call.drift":     "{place}",
+		}, units)
+	})
+}
+
+// A retried read is one call with three attempts, each counted by its result.
+func TestNew_counts(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now"))
+		for range 2 {
+			_, err := f.client.ExchangeRates(t.Context())
+			require.NoError(t, err)
+		}
+		_, err := f.client.Withdrawal(t.Context(), "none such")
+		require.ErrorIs(t, err, gateway.ErrNotFound)
+
+		const rates, route = "gateway.operation=exchange_rates", ",http.request.method=GET"
+		assert.Equal(t, map[string]int64{
+			"error.type=wait," + rates + route + ",url.template=/api/exchange-rate":                                                                           1,
+			"error.type=503," + rates + route + ",http.response.status_code=503,url.template=/api/exchange-rate":                                              1,
+			rates + route + ",http.response.status_code=200,url.template=/api/exchange-rate":                                                                  2,
+			"error.type=404,gateway.operation=withdrawal" + route + ",http.response.status_code=404,url.template=/api/withdrawal/inquiry/{withdrawRequestId}": 1,
+		}, f.sums(t, "attempts"))
+		assert.Equal(t, map[string]int64{
+			rates + ",gateway.outcome=succeeded":                    2,
+			"gateway.operation=withdrawal,gateway.outcome=not_sent": 1,
+		}, f.sums(t, "outcomes"))
+		assert.Empty(t, f.sums(t, "drift"))
+	})
+}
+
+// The duration is that of the call, waits included.
+func TestNew_duration(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now").RetryAfter("7"))
+		begun := time.Now()
+		_, err := f.client.ExchangeRates(t.Context())
+		require.NoError(t, err)
+		took := time.Since(begun)
+		_, err = f.client.Withdrawal(t.Context(), "..")
+		require.Error(t, err)
+
+		data, ok := f.collect(t)["gateway.client.call.duration"].Data.(metricdata.Histogram[float64])
+		require.True(t, ok)
+		require.Len(t, data.DataPoints, 2)
+		for _, point := range data.DataPoints {
+			assert.EqualValues(t, 1, point.Count)
+			assert.Equal(t, 180.0, point.Bounds[len(point.Bounds)-1], "three attempts of an invoice")
+			switch text := point.Attributes.Encoded(attribute.DefaultEncoder()); text {
+			case "gateway.operation=exchange_rates":
+				assert.InDelta(t, took.Seconds(), point.Sum, 1e-9)
+			case "error.type=argument,gateway.operation=withdrawal":
+				assert.Zero(t, point.Sum)
+			default:
+				t.Error(text)
+			}
+		}
+	})
+}
+
+// Drift is counted by its kind, and marks the span of the call.
+func TestNew_drift(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		id := f.gw.Withdrawals()[0].WithdrawRequestID
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		for range 2 {
+			_, err := f.client.Withdrawal(t.Context(), id)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, map[string]int64{"gateway.drift.kind=unknown_status,gateway.operation=withdrawal": 1}, f.sums(t, "drift"))
+		require.Len(t, f.names(), 4)
+		assert.Equal(t, "true", attributesOf(f.spans()[1])["gateway.drift"])
+		assert.NotContains(t, attributesOf(f.spans()[3]), "gateway.drift")
+	})
+}
+
+// The drift that a catalog finds is of no call.
+func TestNew_driftOfACatalog(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		pairs := f.gw.Catalog()
+		f.gw.SetCatalog(append(pairs, pairs[0]))
+		_, err := f.client.Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, map[string]int64{"gateway.drift.kind=mismatch,gateway.operation=coin_networks": 1}, f.sums(t, "drift"))
+		assert.NotContains(t, attributesOf(f.spans()[1]), "gateway.drift")
+	})
+}
+
+// A call is in flight from its beginning to its end, also when a panic, a Goexit or the
+// end of its context ends it.
+func TestNew_inFlight(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end     func(cancel func()) // of the transport
+		failure string
+	}{
+		"success": {func(func()) {}, ""},
+		"panic":   {func(func()) { panic("of the transport") }, "_OTHER"},
+		"Goexit":  {func(func()) { runtime.Goexit() }, "_OTHER"},
+		"cancel":  {func(cancel func()) { cancel() }, "canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, f fixture) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var during int64
+				base := f.gw.Transport()
+				client := f.connect(t, roundTrip(func(req *http.Request) (*http.Response, error) {
+					during = f.inFlight(t)
+					tt.end(cancel)
+					return base.RoundTrip(req)
+				}), f.options())
+				var all sync.WaitGroup
+				all.Go(func() {
+					defer func() { _ = recover() }()
+					_, _ = client.CreateInvoice(ctx, order())
+				})
+				all.Wait()
+				assert.EqualValues(t, 1, during)
+				assert.Equal(t, map[string]int64{"gateway.operation=create_invoice": 0}, f.sums(t, "in_flight"))
+				require.Contains(t, f.names(), "gateway.create_invoice")
+				call := f.spans()[len(f.spans())-1]
+				assert.Equal(t, tt.failure, attributesOf(call)["error.type"])
+			})
+		})
+	}
+}
+
+// A panic of the caller's observer leaves nothing in flight and ends the span, unless it
+// is in Start, after which there is no call.
+func TestNew_inFlightAfterObserverPanics(t *testing.T) {
+	for _, event := range []string{"start", "attempt", "end"} {
+		t.Run(event, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, f fixture) {
+				opts := f.options()
+				opts.Observer = panicking(event)
+				client := f.connect(t, f.gw.Transport(), opts)
+				assert.Panics(t, func() { _, _ = client.ExchangeRates(t.Context()) })
+				assert.Zero(t, f.inFlight(t))
+				assert.Equal(t, event != "start", len(f.names()) == 2, f.names())
+			})
+		})
+	}
+}
+
+// panicking is an observer that panics in one event.
+type panicking string
+
+func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
+	p.at("start")
+	return ctx
+}
+func (p panicking) End(context.Context, gateway.Call)        { p.at("end") }
+func (p panicking) Attempt(context.Context, gateway.Attempt) { p.at("attempt") }
+func (p panicking) Drift(context.Context, gateway.Drift)     {}
+
+func (p panicking) at(event string) {
+	if string(p) == event {
+		panic(event)
+	}
+}

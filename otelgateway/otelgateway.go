@@ -1,0 +1,59 @@
+// Package otelgateway gives a client of package gateway OpenTelemetry traces and
+// metrics: a span for each call, one below it for each attempt, and the metrics
+// gateway.client.call.duration, .attempts, .outcomes, .in_flight and .drift.
+//
+// The attributes are those of the HTTP semantic conventions where these apply; the
+// others begin with "gateway.". None has a key, an order, an amount, an argument of a
+// URL, or a text of the service: url.full, which the conventions ask for, is left out,
+// and of an error there is only error.type. The gateway gets no trace header.
+package otelgateway
+
+import (
+	"cmp"
+	"net/url"
+	"strconv"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cryptogw/gateway"
+)
+
+// Options are the options of [New]. Zero fields take their defaults.
+type Options struct {
+	TracerProvider trace.TracerProvider // default: the global one at the time of New
+	MeterProvider  metric.MeterProvider // default: the global one at the time of New
+
+	// BaseURL is that of the client. Its host and port become the attributes
+	// server.address and server.port. Default: there are no such attributes.
+	BaseURL string
+
+	// Observer is told what the client does, after the spans and metrics. Its contexts
+	// have the span of the call. Default: none.
+	Observer gateway.Observer
+}
+
+// New returns the option that gives a client traces and metrics. It is a
+// [gateway.WithObserver], of which the last one wins: see the field Observer.
+func New(opts Options) gateway.Option {
+	opts.TracerProvider = cmp.Or(opts.TracerProvider, otel.GetTracerProvider())
+	opts.MeterProvider = cmp.Or(opts.MeterProvider, otel.GetMeterProvider())
+	opts.Observer = cmp.Or[gateway.Observer](opts.Observer, gateway.NopObserver{})
+	return gateway.WithObserver(newObserver(opts))
+}
+
+// serverOf are the attributes of the host of a base URL.
+func serverOf(baseURL string) []attribute.KeyValue {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
+	}
+	return []attribute.KeyValue{semconv.ServerAddress(u.Hostname()), semconv.ServerPort(port)}
+}

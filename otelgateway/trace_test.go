@@ -1,0 +1,361 @@
+package otelgateway_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/otelgateway"
+)
+
+// Every call has a span, and below it one for its attempt.
+func TestNew_spans(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		for _, c := range everycall.Accepted(f.gw) {
+			f.exporter.Reset()
+			require.NoError(t, c.Send(t.Context(), f.client))
+			require.Equal(t, []string{c.Method + " " + c.Route, "gateway." + c.Operation}, f.names(), c.Name)
+			attempt, call := f.spans()[0], f.spans()[1]
+
+			requests := f.gw.Requests()
+			status := strconv.Itoa(requests[len(requests)-1].Status)
+			assert.Equal(t, map[string]string{
+				"gateway.operation": c.Operation, "http.request.method": c.Method, "url.template": c.Route,
+				"http.response.status_code": status,
+			}, attributesOf(attempt))
+			assert.Equal(t, map[string]string{
+				"gateway.operation": c.Operation, "gateway.outcome": "succeeded", "gateway.attempts": "1",
+				"http.response.status_code": status,
+			}, attributesOf(call))
+			assert.Equal(t, trace.SpanKindClient, attempt.SpanKind)
+			assert.Equal(t, trace.SpanKindInternal, call.SpanKind)
+			assert.Equal(t, call.SpanContext.SpanID(), attempt.Parent.SpanID())
+			assert.False(t, call.Parent.IsValid(), "the caller has no span")
+			for _, span := range f.spans() {
+				assert.Equal(t, codes.Unset, span.Status.Code)
+				assert.Empty(t, span.Events)
+				assert.Equal(t, "github.com/cryptogw/gateway/otelgateway", span.InstrumentationScope.Name)
+				assert.Equal(t, gateway.Version, span.InstrumentationScope.Version)
+			}
+		}
+	})
+}
+
+// The span of the caller is the parent of the call, and the attempts follow each other
+// within the call.
+func TestNew_retriedRead(t *testing.T) {
+	wrap := func(base http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(req *http.Request) (*http.Response, error) {
+			time.Sleep(40 * time.Millisecond) // of the bubble
+			return base.RoundTrip(req)
+		})
+	}
+	inBubble(t, wrap, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now").RetryAfter("7"))
+		ctx, caller := f.tracers.Tracer("test").Start(t.Context(), "checkout")
+		begun := time.Now()
+		_, err := f.client.ExchangeRates(ctx)
+		require.NoError(t, err)
+		ended := time.Now()
+		caller.End()
+
+		const attempt = "GET /api/exchange-rate"
+		require.Equal(t, []string{attempt, attempt, attempt, "gateway.exchange_rates", "checkout"}, f.names())
+		spans := f.spans()
+		call := spans[3]
+		assert.Equal(t, caller.SpanContext().SpanID(), call.Parent.SpanID())
+		assert.Equal(t, begun, call.StartTime)
+		assert.Equal(t, ended, call.EndTime)
+		assert.Equal(t, codes.Unset, call.Status.Code)
+		assert.Equal(t, "3", attributesOf(call)["gateway.attempts"])
+		for i, want := range []struct{ status, failure, resends, wait string }{
+			{"", "wait", "", attributesOf(spans[0])["gateway.retry_wait"]}, // drawn
+			{"503", "503", "1", "7"},
+			{"200", "", "2", ""},
+		} {
+			span, attributes := spans[i], attributesOf(spans[i])
+			assert.Equal(t, call.SpanContext.SpanID(), span.Parent.SpanID())
+			assert.Equal(t, caller.SpanContext().TraceID(), span.SpanContext.TraceID())
+			assert.Equal(t, want.status, attributes["http.response.status_code"])
+			assert.Equal(t, want.failure, attributes["error.type"])
+			assert.Equal(t, want.resends, attributes["http.request.resend_count"])
+			assert.Equal(t, want.wait, attributes["gateway.retry_wait"])
+			assert.Equal(t, want.failure != "", span.Status.Code == codes.Error)
+			assert.Equal(t, 40*time.Millisecond, span.EndTime.Sub(span.StartTime))
+		}
+		assert.NotEmpty(t, attributesOf(spans[0])["gateway.retry_wait"])
+		assert.Equal(t, 7*time.Second, spans[2].StartTime.Sub(spans[1].EndTime))
+		assert.Equal(t, ended, spans[2].EndTime)
+	})
+}
+
+// The span of an invoice has its outcome, and the reason of a failure as one word.
+func TestNew_outcomes(t *testing.T) {
+	for _, tt := range []struct {
+		name                     string
+		fault                    gatewaytest.Fault
+		outcome, failure, status string
+		created                  int
+	}{
+		{"created", gatewaytest.Fault{}, "succeeded", "", "201", 1},
+		{"refused", gatewaytest.Refuse(422, "no"), "rejected", "422", "422", 0},
+		{"created, response lost", gatewaytest.CommitThenDrop(), "unknown", "wait", "", 1},
+		{"server error", gatewaytest.Refuse(500, "no"), "unknown", "500", "500", 0},
+		{"error envelope", gatewaytest.Refuse(200, "no"), "unknown", "error_envelope", "200", 0},
+		{"malformed", gatewaytest.MalformedJSON(), "unknown", "decode", "200", 1},
+		{"redirect", gatewaytest.Redirect(307, "https://other.example"), "unknown", "redirect", "307", 0},
+		{"no response in time", gatewaytest.Stall(), "unknown", "timeout", "", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, f fixture) {
+				f.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, tt.fault)
+				_, err := f.client.CreateInvoice(t.Context(), order())
+				require.Equal(t, tt.outcome, gateway.OutcomeOf(err).String())
+				assert.Len(t, f.gw.Invoices(), tt.created)
+				require.Equal(t, []string{"POST /api/invoice/create", "gateway.create_invoice"}, f.names())
+				attempt, call := attributesOf(f.spans()[0]), attributesOf(f.spans()[1])
+				assert.Equal(t, tt.outcome, call["gateway.outcome"])
+				for i, attributes := range []map[string]string{attempt, call} {
+					assert.Equal(t, tt.failure, attributes["error.type"])
+					assert.Equal(t, tt.status, attributes["http.response.status_code"])
+					assert.Equal(t, tt.failure != "", f.spans()[i].Status.Code == codes.Error)
+					assert.Empty(t, f.spans()[i].Status.Description)
+				}
+				assert.Equal(t, map[string]int64{"gateway.operation=create_invoice,gateway.outcome=" + tt.outcome: 1}, f.sums(t, "outcomes"))
+			})
+		})
+	}
+}
+
+// A call that ends before its first attempt has a span without one below it.
+func TestNew_withoutAttempt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fail    func(context.Context, fixture) error
+		failure string
+	}{
+		"argument": {func(ctx context.Context, f fixture) error {
+			_, err := f.client.Withdrawal(ctx, "..")
+			return err
+		}, "argument"},
+		"no key": {func(ctx context.Context, f fixture) error {
+			client, err := gateway.New(f.gw.URL, "", otelgateway.New(f.options()))
+			require.NoError(t, err)
+			_, err = client.Balance(ctx, gateway.BalanceQuery{})
+			return err
+		}, "missing_api_key"},
+		"canceled": {func(ctx context.Context, f fixture) error {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err := f.client.ExchangeRates(ctx)
+			return err
+		}, "canceled"},
+		"order already created": {func(ctx context.Context, f fixture) error {
+			_, _ = f.client.CreateInvoice(ctx, order())
+			f.exporter.Reset()
+			_, err := f.client.CreateInvoice(ctx, order())
+			return err
+		}, "order_created"},
+		"order unknown": {func(ctx context.Context, f fixture) error {
+			f.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+			_, _ = f.client.CreateInvoice(ctx, order())
+			f.exporter.Reset()
+			_, err := f.client.CreateInvoice(ctx, order())
+			return err
+		}, "order_outcome_unknown"},
+		"no context": {func(_ context.Context, f fixture) error {
+			var none context.Context
+			_, err := f.client.ExchangeRates(none)
+			return err
+		}, "argument"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, f fixture) {
+				require.Error(t, tt.fail(t.Context(), f))
+				require.Len(t, f.names(), 1)
+				attributes := attributesOf(f.spans()[0])
+				assert.Equal(t, tt.failure, attributes["error.type"])
+				assert.Equal(t, "not_sent", attributes["gateway.outcome"])
+				assert.Equal(t, "0", attributes["gateway.attempts"])
+				assert.NotContains(t, attributes, "http.response.status_code")
+				assert.Zero(t, f.inFlight(t))
+			})
+		})
+	}
+}
+
+// BaseURL gives the host and the port, and nothing else.
+func TestNew_server(t *testing.T) {
+	for baseURL, want := range map[string][2]string{
+		"https://gateway.example/merchant-7":         {"gateway.example", "443"},
+		"http://localhost":                           {"localhost", "80"},
+		"https://user:password@gateway.example:8443": {"gateway.example", "8443"},
+		"https://[::1]:9/x":                          {"::1", "9"},
+		"":                                           {},
+		"https://%zz":                                {},
+	} {
+		t.Run(baseURL, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, f fixture) {
+				opts := f.options()
+				opts.BaseURL = baseURL
+				_, err := f.connect(t, f.gw.Transport(), opts).ExchangeRates(t.Context())
+				require.NoError(t, err)
+				for _, span := range f.spans() {
+					attributes := attributesOf(span)
+					assert.Equal(t, want, [2]string{attributes["server.address"], attributes["server.port"]})
+				}
+				for name := range f.collect(t) {
+					if name != "gateway.client.call.duration" {
+						for text := range f.sums(t, strings.TrimPrefix(name, "gateway.client.call.")) {
+							assert.Equal(t, want[0] != "", strings.Contains(text, ",server.address="+want[0]+",server.port="+want[1]), text)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// The gateway gets no trace headers, even if the process sets a global propagator.
+func TestNew_noTraceHeaders(t *testing.T) {
+	before := otel.GetTextMapPropagator()
+	defer otel.SetTextMapPropagator(before)
+	otel.SetTextMapPropagator(propagation.TraceContext{})
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		for _, c := range everycall.Accepted(f.gw) {
+			require.NoError(t, c.Send(t.Context(), f.client))
+		}
+		require.NotEmpty(t, f.gw.Requests())
+		for _, request := range f.gw.Requests() {
+			assert.Empty(t, request.Header.Get("Traceparent"))
+		}
+	})
+}
+
+// Calls at the same time each have their own span, with their own attempts.
+func TestNew_concurrent(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		cases := everycall.Accepted(f.gw)
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 20, gatewaytest.Refuse(503, "not now"))
+		var all sync.WaitGroup
+		for range 10 {
+			for _, c := range cases {
+				all.Go(func() { _ = c.Send(t.Context(), f.client) })
+			}
+		}
+		all.Wait()
+		calls := map[trace.SpanID]tracetest.SpanStub{}
+		for _, span := range f.spans() {
+			if span.SpanKind == trace.SpanKindInternal {
+				calls[span.SpanContext.SpanID()] = span
+			}
+		}
+		assert.Len(t, calls, 10*len(cases))
+		attempts := 0
+		for _, span := range f.spans() {
+			if span.SpanKind != trace.SpanKindClient {
+				continue
+			}
+			attempts++
+			call, ok := calls[span.Parent.SpanID()]
+			require.True(t, ok, span.Name)
+			assert.Equal(t, call.Name, "gateway."+attributesOf(span)["gateway.operation"])
+			assert.Equal(t, call.SpanContext.TraceID(), span.SpanContext.TraceID())
+		}
+		assert.Len(t, f.gw.Requests(), attempts)
+		assert.Zero(t, f.inFlight(t))
+	})
+}
+
+// recorder is an observer of the caller's.
+type recorder struct {
+	gateway.NopObserver
+	spans  []trace.SpanID // of the contexts
+	events []string
+	start  func(context.Context) context.Context
+}
+
+func (r *recorder) saw(ctx context.Context, event string) {
+	r.events = append(r.events, event)
+	r.spans = append(r.spans, trace.SpanContextFromContext(ctx).SpanID())
+}
+
+func (r *recorder) Start(ctx context.Context, c gateway.Call) context.Context {
+	r.saw(ctx, "start")
+	if r.start != nil {
+		return r.start(ctx)
+	}
+	return ctx
+}
+func (r *recorder) End(ctx context.Context, c gateway.Call)        { r.saw(ctx, "end") }
+func (r *recorder) Attempt(ctx context.Context, a gateway.Attempt) { r.saw(ctx, "attempt") }
+func (r *recorder) Drift(ctx context.Context, d gateway.Drift)     { r.saw(ctx, "drift") }
+
+// The observer of the options gets everything, with the span of the call.
+func TestNew_observer(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		var r recorder
+		opts := f.options()
+		opts.Observer = &r
+		id := f.gw.Withdrawals()[0].WithdrawRequestID
+		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), id)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"start", "drift", "attempt", "end"}, r.events)
+		for _, span := range r.spans {
+			assert.Equal(t, f.spans()[1].SpanContext.SpanID(), span)
+		}
+	})
+}
+
+// An observer that returns no context, or one of its own, breaks no call.
+func TestNew_observerContext(t *testing.T) {
+	for name, start := range map[string]func(context.Context) context.Context{
+		"nil":         func(context.Context) context.Context { return nil },
+		"not derived": func(context.Context) context.Context { return context.Background() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, f fixture) {
+				opts := f.options()
+				opts.Observer = &recorder{start: start}
+				_, err := f.connect(t, f.gw.Transport(), opts).ExchangeRates(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, name == "nil", len(f.names()) == 2, f.names())
+				assert.Zero(t, f.inFlight(t))
+				assert.Len(t, f.sums(t, "outcomes"), 1)
+			})
+		})
+	}
+}
+
+// Without providers, the global ones are used.
+func TestNew_globalProviders(t *testing.T) {
+	tracers, meters := otel.GetTracerProvider(), otel.GetMeterProvider()
+	defer func() {
+		otel.SetTracerProvider(tracers)
+		otel.SetMeterProvider(meters)
+	}()
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		otel.SetTracerProvider(f.tracers)
+		otel.SetMeterProvider(f.meters)
+		_, err := f.connect(t, f.gw.Transport(), otelgateway.Options{}).ExchangeRates(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, f.names(), 2)
+		assert.Len(t, f.sums(t, "outcomes"), 1)
+	})
+}
