@@ -67,29 +67,34 @@ const keyFileTimeout = 5 * time.Second
 
 // readKey reads a file of one line.
 func readKey(name string) (string, error) {
-	type content struct {
-		text []byte
-		err  error
+	text, err := inTime(func() ([]byte, error) { return readStart(name) })
+	if err != nil {
+		return "", badKeyFile(err)
 	}
-	read := make(chan content, 1)
-	go func() {
-		text, err := readStart(name)
-		read <- content{text, err}
-	}()
-	var file content
-	select {
-	case file = <-read:
-	case <-time.After(keyFileTimeout):
-		file.err = os.ErrDeadlineExceeded
-	}
-	if file.err != nil {
-		return "", badKeyFile(file.err)
-	}
-	key := strings.TrimSuffix(strings.TrimSuffix(string(file.text), "\n"), "\r")
+	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
 	if reason := validate.APIKey(key); reason != "" {
 		return "", badOption(envAPIKeyFile, "the key in the file "+reason)
 	}
 	return key, nil
+}
+
+// inTime returns what read does, if it returns within [keyFileTimeout].
+func inTime(read func() ([]byte, error)) ([]byte, error) {
+	type content struct {
+		text []byte
+		err  error
+	}
+	done := make(chan content, 1)
+	go func() {
+		text, err := read()
+		done <- content{text, err}
+	}()
+	select {
+	case file := <-done:
+		return file.text, file.err
+	case <-time.After(keyFileTimeout):
+		return nil, os.ErrDeadlineExceeded
+	}
 }
 
 // readStart reads as much of a file as a key and a line end can have, and a byte more.

@@ -236,6 +236,18 @@ func TestObserver_drift(t *testing.T) {
 			drifts{{"coin_network", "/result/coinId", gateway.DriftMismatch}},
 		},
 		{
+			"another message of a success", "Withdrawal", strings.Replace(enveloped(withdrawalJSON), "Operation was successful.", "Done.", 1), // I-41
+			drifts{{"withdrawal", "/message", gateway.DriftUnexpectedValue}},
+		},
+		{
+			"an amount that is a number", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5"`, `"fee":1.5`, 1)),
+			drifts{{"withdrawal", "/result/fee", gateway.DriftUnexpectedValue}},
+		},
+		{
+			"a time that cannot be read", "CoinNetwork", enveloped(strings.Replace(pairJSON, `"created_at":"`, `"created_at":"on `, 1)),
+			drifts{{"coin_network", "/result/created_at", gateway.DriftUnexpectedValue}},
+		},
+		{
 			"rates of no known shape", "ExchangeRates", enveloped(`"soon"`),
 			drifts{{"exchange_rates", "/result", gateway.DriftUnknownShape}},
 		},
@@ -423,6 +435,35 @@ func TestObserver_calls(t *testing.T) {
 			assert.Equal(t, gateway.OutcomeOf(ends[i].Err), ends[i].Outcome)
 		}
 		assert.Equal(t, err, ends[2].Err)
+	})
+}
+
+// The logger remembers 1,024 places of drift. One more, and all are logged again.
+func TestWithLogger_driftIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		calls := 0
+		c := newClient(t, "http://localhost", gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))), through(func(*http.Request) (*http.Response, error) {
+			var members strings.Builder
+			for i := range 64 {
+				fmt.Fprintf(&members, `"x%d-%d":0,`, calls, i)
+			}
+			calls++
+			return reply(201, enveloped(`{`+members.String()+withdrawalJSON[1:])), nil
+		}))
+		logged := func(call int) int {
+			calls = call
+			out.Reset()
+			require.NoError(t, withdrawal(t.Context(), c))
+			return strings.Count(out.String(), "gateway: drift")
+		}
+		for call := range 16 {
+			require.Equal(t, 64, logged(call))
+		}
+		assert.Zero(t, logged(0), "all 1,024 are remembered")
+		assert.Equal(t, 64, logged(16), "one place more than is remembered")
+		assert.Equal(t, 64, logged(0))
 	})
 }
 

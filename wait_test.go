@@ -60,6 +60,48 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 	}
 }
 
+// Every poll of a wait has the options of the call.
+func TestClient_WaitWithdrawal_callOptions(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(context.Context, *gateway.Client, gateway.CallOption) error{
+		"wait": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
+			_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{}, key)
+			return err
+		},
+		"watch": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
+			for _, err := range c.WatchWithdrawal(ctx, requestID, gateway.WaitOptions{}, key) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"many": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
+			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, gateway.WaitOptions{}, key) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var keys []string
+				statuses := []string{"PENDING", "PENDING", "COMPLETED"}
+				c := newClient(t, "https://gateway.test", through(func(req *http.Request) (*http.Response, error) {
+					keys = append(keys, req.Header.Get("X-Api-Key"))
+					return withdrawalIn(statuses[len(keys)-1])()
+				}))
+				const other = "key-of-another-merchant"
+				require.NoError(t, wait(t.Context(), c, gateway.WithAPIKey(other)))
+				assert.Equal(t, []string{other, other, other}, keys)
+			})
+		})
+	}
+}
+
 // The options reach the pacer, whose waits are tested in internal/poll.
 // I-151
 func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
