@@ -129,6 +129,48 @@ func TestGroup_withoutTasks(t *testing.T) {
 	})
 }
 
+// Tasks that come later are polled like the first ones. The group ends when no task is
+// left and the channel is closed; a name without a task is ignored.
+func TestGroup_AddFrom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, begun, more := &service{poll: pollsUntil(2)}, time.Now(), make(chan string)
+		g := s.group(1, second)
+		g.AddFrom(more, func(name string) poll.Task[string] {
+			if name == "none" {
+				return nil
+			}
+			return &task{s, len(name)}
+		})
+		go func() {
+			defer close(more)
+			for _, name := range []string{"later", "none", "latest"} {
+				time.Sleep(10 * time.Second)
+				more <- name
+			}
+			time.Sleep(10 * time.Second)
+		}()
+		assert.Equal(t, []string{"done 0", "done 5", "done 6"}, all(t.Context(), g))
+		assert.Equal(t, 40*time.Second, time.Since(begun), "until the channel is closed")
+		assert.Equal(t, []int{0, 0, 5, 5, 6, 6}, s.tasks())
+		g.Wait()
+	})
+}
+
+// A group that waits for further tasks ends with its context.
+func TestGroup_AddFrom_cancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, begun := &service{poll: pollsUntil(1)}, time.Now()
+		g := s.group(1, second)
+		g.AddFrom(make(chan string), func(string) poll.Task[string] { return nil })
+		assert.Equal(t, []string{"done 0"}, all(ctx, g))
+		assert.Equal(t, time.Minute, time.Since(begun))
+	})
+}
+
 // One task is polled at once, and then in its intervals, which begin when a poll ends.
 func TestGroup_oneTask(t *testing.T) {
 	t.Parallel()
