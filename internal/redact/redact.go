@@ -158,12 +158,13 @@ func (r Redactor) hasPunctuation() bool {
 
 // JSON returns a copy of a valid value without the keys, which is valid too.
 func (r Redactor) JSON(v jsontext.Value) jsontext.Value {
-	if !r.mayContain(string(v)) {
-		return v.Clone()
+	text, clean := string(v), v.Clone()
+	if !r.mayContain(text) {
+		return clean
 	}
-	clean, changed, err := r.redactTokens(v)
-	if err == nil && !changed && !(bytes.Contains(v, []byte(`\u`)) && r.contains(string(v))) { // the end of an escape can be the beginning of the key
-		clean = v.Clone()
+	changes, err := r.changesTokens(v)
+	if changes || strings.Contains(text, `\u`) && r.contains(text) { // the end of an escape can be the beginning of the key
+		clean, err = r.redactTokens(v)
 	}
 	if err != nil || r.hasPunctuation() && r.Contains(string(clean)) {
 		return jsontext.Value(strconv.Quote(Mask))
@@ -171,28 +172,52 @@ func (r Redactor) JSON(v jsontext.Value) jsontext.Value {
 	return clean
 }
 
-// redactTokens rewrites v token by token, which keeps it valid. A number, which may
-// be an amount, is kept unless it is a key.
-func (r Redactor) redactTokens(v jsontext.Value) (clean jsontext.Value, changed bool, err error) {
+// changesTokens reports whether redactTokens changes v, which is rare, in less memory:
+// the decoder and the encoder of a large object keep all its names.
+func (r Redactor) changesTokens(v jsontext.Value) (bool, error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(v), jsontext.AllowDuplicateNames(true))
+	for {
+		token, err := dec.ReadToken()
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if text, ok := r.redactToken(token); ok && text != token.String() {
+			return true, nil
+		}
+	}
+}
+
+// redactTokens rewrites v token by token, which keeps it valid.
+func (r Redactor) redactTokens(v jsontext.Value) (jsontext.Value, error) {
 	var out bytes.Buffer
 	dec, enc := jsontext.NewDecoder(bytes.NewReader(v)), jsontext.NewEncoder(&out)
 	for {
 		token, err := dec.ReadToken()
 		if err == io.EOF {
-			return bytes.TrimSpace(out.Bytes()), changed, nil
+			return bytes.TrimSpace(out.Bytes()), nil
 		}
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		if kind := token.Kind(); kind == '"' || kind == '0' && slices.Contains(r.keys.texts(), token.String()) {
-			if text := r.quotable(r.Text(token.String())); text != token.String() {
-				token, changed = jsontext.String(text), true
-			}
+		if text, ok := r.redactToken(token); ok && text != token.String() {
+			token = jsontext.String(text)
 		}
 		if err := enc.WriteToken(token); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
+}
+
+// redactToken returns the text of a string without the keys. A number, which may be an
+// amount, is kept unless it is a key.
+func (r Redactor) redactToken(token jsontext.Token) (text string, ok bool) {
+	if kind := token.Kind(); kind != '"' && (kind != '0' || !slices.Contains(r.keys.texts(), token.String())) {
+		return "", false
+	}
+	return r.quotable(r.Text(token.String())), true
 }
 
 // quotable returns text, unless its escapes would complete a key.
