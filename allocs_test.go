@@ -42,7 +42,7 @@ func TestAllocations_call(t *testing.T) {
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 49, 4600},
+		}, 50, 4640},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

@@ -3,12 +3,14 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"slices"
+	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/endpoint"
+	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
@@ -32,23 +34,35 @@ type BalanceAmount struct {
 	Amount      decimal.Decimal // in units of the coin
 }
 
-// Total returns the sum of the amounts of a coin over all networks; it is zero
-// when the balance does not list the coin. The symbol must match exactly.
-func (b *Balance) Total(coinSymbol string) decimal.Decimal {
+// Total returns the sum of the amounts of a coin over all networks; it is zero when the
+// balance does not list the coin. The symbol must match exactly. An amount beyond what a
+// response can hold, which only a caller can have made, is an [*ArgumentError].
+func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	var total decimal.Decimal
 	for _, a := range b.Amounts {
-		if a.CoinSymbol == coinSymbol {
-			total = total.Add(a.Amount)
+		if a.CoinSymbol != coinSymbol {
+			continue
 		}
+		if !money.Representable(a.Amount) {
+			reason := fmt.Sprintf("of %q is not an amount of money", redact.Truncate(coinSymbol, maxQuotedName))
+			return decimal.Decimal{}, &ArgumentError{Op: "total", Name: "amount", Reason: reason}
+		}
+		total = total.Add(a.Amount)
 	}
-	return total
+	return total, nil
 }
 
 // Balance returns the account's balances. The response is not documented
 // (docs/interface.md, I-105). These shapes are accepted: an amount, which is of the
 // coin and network of the query; a record, or an array of records, with an amount under
 // balance, amount or available; amounts or records by symbol. Anything else is a
-// [*DecodeError] with the beginning of the response.
+// [*DecodeError] with the beginning of the response, and so are a record that names two
+// coins, and more than 100,000 members and elements.
+//
+// Among amounts by symbol, a member with a lower-case letter in its name that holds no
+// amount, such as a time in text, is no coin, and is reported as drift. A number under
+// such a name, such as a time in seconds, cannot be told from an amount: it is kept as
+// one, and reported as drift.
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
@@ -72,20 +86,29 @@ func (q BalanceQuery) read(d *strictjson.Decoder) *Balance {
 
 // amounts recognizes the shape of a balance.
 func (q BalanceQuery) amounts(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
-	items := slices.Values(result.Members())
-	_, isRecord := balanceOf(result.Members())
+	r := recordOf(result)
+	coin, err := r.coinOf(result)
 	switch {
+	case err != nil:
+		return nil, err
 	case result.Kind() == '[':
-		items = result.Elements()
-	case result.Kind() != '{' || isRecord:
-		items = slices.Values([]strictjson.Node{result})
+		return q.array(result)
+	case result.Kind() == '{' && r.amount().IsZero() && coin == "" && r.networkOf() == "":
+		return q.bySymbol(result)
+	default:
+		amount, err := q.amountIn(result)
+		return []BalanceAmount{amount}, err
 	}
-	all := []BalanceAmount{}
-	for item := range items {
-		if result.Kind() == '[' && item.Kind() != '{' {
-			return nil, item.Errorf("is %s, not a record", strictjson.KindName(item.Kind()))
+}
+
+// array reads an array of records.
+func (q BalanceQuery) array(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
+	all := make([]BalanceAmount, 0, result.Len())
+	for item := range result.Elements() {
+		if kind := item.Kind(); kind != '{' {
+			return nil, item.Errorf("is %s, not a record", strictjson.KindName(kind))
 		}
-		amount, err := q.amount(item)
+		amount, err := q.amountIn(item)
 		if err != nil {
 			return nil, err
 		}
@@ -94,29 +117,75 @@ func (q BalanceQuery) amounts(result strictjson.Node) ([]BalanceAmount, *strictj
 	return all, nil
 }
 
-// amount reads one amount, or one record that holds it. A coin that it does not name
-// is the name of the member that holds it, or the coin of the query.
-func (q BalanceQuery) amount(n strictjson.Node) (BalanceAmount, *strictjson.Error) {
-	members := n.Members()
-	a := BalanceAmount{
-		CoinSymbol:  cmp.Or(coinSymbolOf(members), n.Name(), q.CoinSymbol),
-		NetworkName: cmp.Or(networkNameOf(members), q.NetworkName),
-	}
-	at := n
-	if n.Kind() == '{' {
-		found, ok := balanceOf(members)
-		if !ok {
-			return a, n.Errorf("has no balance, amount or available")
+// bySymbol reads amounts or records by symbol. A member that has no amount and hardly a
+// symbol for its name is no coin; all of them cannot be such.
+func (q BalanceQuery) bySymbol(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
+	all := make([]BalanceAmount, 0, result.Len())
+	var skipped *strictjson.Error
+	for item := range result.Members() {
+		if !isSymbol(item.Name()) {
+			if !hasAmount(item) {
+				item.Note(strictjson.UnknownField)
+				if skipped == nil {
+					_, skipped = q.amountIn(item)
+				}
+				continue
+			}
+			item.Note(strictjson.UnexpectedValue)
 		}
-		at = found
+		amount, err := q.amountIn(item)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, amount)
 	}
-	amount, err := at.Amount()
-	a.Amount = amount
-	return a, err
+	if len(all) == 0 {
+		return all, skipped
+	}
+	return all, nil
 }
 
-// balanceOf finds the member that is the amount of a record.
-func balanceOf(members []strictjson.Node) (strictjson.Node, bool) {
-	m, ok := strictjson.Member(members, "balance", "amount", "available")
-	return m, ok && m.Kind() != '{' && m.Kind() != '['
+// amountIn reads one amount, or one record that holds it. A coin that it does not name
+// is the coin of the query.
+func (q BalanceQuery) amountIn(n strictjson.Node) (BalanceAmount, *strictjson.Error) {
+	r := recordOf(n)
+	coin, err := r.coinOf(n)
+	if err != nil {
+		return BalanceAmount{}, err
+	}
+	if n.Kind() == '{' {
+		found := r.amount()
+		if found.IsZero() {
+			return BalanceAmount{}, n.Errorf("has no balance, amount or available")
+		}
+		n = found
+	}
+	amount, wrong := n.Amount()
+	if wrong != nil {
+		return BalanceAmount{}, n.Errorf("%w", wrong)
+	}
+	return BalanceAmount{cmp.Or(coin, q.CoinSymbol), cmp.Or(r.networkOf(), q.NetworkName), amount}, nil
+}
+
+// hasAmount reports whether n is an amount, or a record with a member that could be one.
+func hasAmount(n strictjson.Node) bool {
+	if n.Kind() != '{' {
+		_, err := n.Amount()
+		return err == nil
+	}
+	r := recordOf(n)
+	return !r.amount().IsZero()
+}
+
+// amount finds the member that is the amount of a record, or none.
+func (r *record) amount() strictjson.Node {
+	for _, m := range r[recordAmount:recordUSD] {
+		if kind := m.Kind(); kind == '{' || kind == '[' {
+			break
+		}
+		if !m.IsZero() {
+			return m
+		}
+	}
+	return strictjson.Node{}
 }

@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -42,6 +44,9 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"a record, coin", none, `{"coin":"USDT","network":"Tron","balance":"250.75"}`, onTron},
 		{"a record, currency", none, `{"currency":"USDT","balance":"250.75"}`, usdt},
 		{"a record, coin and network as records", none, `{"coin":{"symbol":"USDT"},"network":{"name":"Tron"},"balance":"250.75"}`, onTron},
+		{"a record, coin before currency, which is a fiat one", none, `{"coin":"USDT","currency":"EUR","balance":"250.75"}`, usdt},
+		{"row 84: records that repeat their names", none, `{"USDT":{"symbol":"USDT","coin":{"symbol":"USDT"},"balance":"250.75"}}`, usdt},
+		{"row 84: members that are no coins", none, `{"updatedAt":"today","USDT":"250.75","total":null,"pages":[1],"meta":{"page":1}}`, usdt},
 		// I-107
 		{"a record without names belongs to the queried coin and network", both, `{"balance":"250.75"}`, onTron},
 		{"a record without any name", none, `{"balance":"250.75"}`, unnamed},
@@ -106,20 +111,24 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"row 68: a record with a balance that is null, though there is an amount", `{"balance":null,"amount":"1"}`, "/result/balance", "is null, not an amount"},
 		{"a record whose balance is a boolean", `{"balance":true}`, "/result/balance", "is a boolean, not an amount"},
 		{"a record whose balance is empty", `{"balance":""}`, "/result/balance", "is empty"},
-		{"a record whose balance is a record", `{"coinSymbol":"USDT","balance":{"free":"1"}}`, "/result/coinSymbol", "is not a decimal number"},
+		{"a record whose balance is a record", `{"coinSymbol":"USDT","balance":{"free":"1"}}`, "/result", "has no balance, amount or available"},
 		{"a record under balance", `{"balance":{"USDT":"1"}}`, "/result/balance", "has no balance, amount or available"},
 		{"a list under balances", `{"balances":[{"coin":"USDT","balance":"1"}]}`, "/result/balances", "is an array, not an amount"},
-		{"a record of other names", `{"coinSymbol":"USDT","total":"1"}`, "/result/coinSymbol", "is not a decimal number"},
+		{"a record of other names", `{"coinSymbol":"USDT","total":"1"}`, "/result", "has no balance, amount or available"},
 		{"an array of records of other names", `[{"coinSymbol":"USDT","total":"1"}]`, "/result/0", "has no balance, amount or available"},
 		{"the second of an array", `[{"coin":"USDT","balance":"1"},{"coin":"BTC","balance":"-"}]`, "/result/1/balance", "is not a decimal number"},
 		{"an array of null", `[null]`, "/result/0", "is null, not a record"},
 		{"an array of arrays", `[["USDT","1"]]`, "/result/0", "is an array, not a record"},
 		{"an array of amounts", `["250.75"]`, "/result/0", "is text, not a record"},
-		{"names in another case", `{"coinSymbol":"USDT","Balance":"1"}`, "/result/coinSymbol", "is not a decimal number"},
+		{"names in another case", `{"coinSymbol":"USDT","Balance":"1"}`, "/result", "has no balance, amount or available"},
 		{"a coin that is null in a map", `{"USDT":"1","BTC":null}`, "/result/BTC", "is null, not an amount"},
 		{"a coin without an amount in a map", `{"USDT":{"locked":"1"}}`, "/result/USDT", "has no balance, amount or available"},
 		{"a coin of a name that must be escaped", `{"a/b~c":null}`, "/result/a~1b~0c", "is null, not an amount"},
 		{"row 66: a huge exponent", `{"USDT":"1e1000000000"}`, "/result/USDT", "is not an amount of money"},
+		{"row 84: a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","balance":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: a symbol and a coinSymbol that differ", `{"symbol":"BTC","coinSymbol":"ETH","balance":"1"}`, "/result", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: a coinSymbol and a coin that differ", `[{"coinSymbol":"BTC","coin":"ETH","balance":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: nothing but members that are no coins", `{"updatedAt":"today","ok":true}`, "/result/updatedAt", "is not a decimal number"},
 		{"row 58: a coin twice", `{"USDT":"1","USDT":"2"}`, "/result/USDT", "duplicate"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,7 +157,54 @@ func TestBalance_Total(t *testing.T) {
 	for symbol, want := range map[string]string{
 		"USDT": "200.750000000000000001", "BTC": "1", "usdt": "0", "XRP": "0", "": "7",
 	} {
-		assert.True(t, b.Total(symbol).Equal(decimal.RequireFromString(want)), "%q: %s", symbol, b.Total(symbol))
+		got, err := b.Total(symbol)
+		require.NoError(t, err)
+		assert.True(t, got.Equal(decimal.RequireFromString(want)), "%q: %s", symbol, got)
 	}
-	assert.True(t, (&gateway.Balance{}).Total("USDT").IsZero())
+	got, err := (&gateway.Balance{}).Total("USDT")
+	require.NoError(t, err)
+	assert.True(t, got.IsZero())
+}
+
+// What is no coin is reported, and so is what cannot be told from one.
+func TestClient_Balance_drift(t *testing.T) {
+	t.Parallel()
+	var got *gateway.Balance
+	drift := drifted(t, enveloped(`{"BTC":1,"updatedAt":1700000000,"updated_at":"2024-01-02T03:04:05Z"}`), func(c *gateway.Client) (err error) {
+		got, err = c.Balance(t.Context(), gateway.BalanceQuery{})
+		return err
+	})
+	assert.Equal(t, []gateway.Drift{
+		{Operation: "balance", Pointer: "/result/updatedAt", Kind: gateway.DriftUnexpectedValue},
+		{Operation: "balance", Pointer: "/result/updated_at", Kind: gateway.DriftUnknownField},
+	}, drift)
+	assertAmounts(t, []gateway.BalanceAmount{
+		{CoinSymbol: "BTC", Amount: decimal.New(1, 0)}, {CoinSymbol: "updatedAt", Amount: decimal.New(1_700_000_000, 0)},
+	}, got.Amounts)
+}
+
+// An amount that is made by hand can be of any size. One that would take for ever to add
+// is refused by its exponent.
+func TestBalance_Total_madeByHand(t *testing.T) {
+	t.Parallel()
+	for name, amount := range map[string]decimal.Decimal{
+		"a huge exponent":             decimal.New(1, 100_000_000),
+		"a huge scale":                decimal.New(1, -100_000_000),
+		"the largest exponent":        decimal.New(-1, math.MaxInt32),
+		"zero of the largest scale":   decimal.New(0, math.MinInt32),
+		"more digits than a response": decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 1<<20), 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &gateway.Balance{Amounts: []gateway.BalanceAmount{
+				{CoinSymbol: "BTC", Amount: decimal.New(1, 0)}, {CoinSymbol: "BTC", Amount: amount}, {CoinSymbol: "ETH", Amount: decimal.New(7, 0)},
+			}}
+			got, err := b.Total("BTC")
+			assertRefused(t, err, "total", "amount", `of "BTC" is not an amount of money`)
+			assert.True(t, got.Equal(decimal.Decimal{}))
+			got, err = b.Total("ETH")
+			require.NoError(t, err)
+			assert.Equal(t, "7", got.String())
+		})
+	}
 }

@@ -114,7 +114,9 @@ func ExampleClient_ExchangeRates() {
 		log.Fatal(err)
 	}
 	rate, ok := rates.Rate("BTC")
-	fmt.Println(rate.USD, "USD", rate.EUR, "EUR", ok)
+	usd, hasUSD := rate.In("usd")
+	eur, hasEUR := rate.In("eur")
+	fmt.Println(usd, "USD", eur, "EUR", ok && hasUSD && hasEUR)
 	// Output: 64250.18 USD 59310.72 EUR true
 }
 
@@ -164,7 +166,11 @@ func ExampleClient_Balance() {
 	for _, a := range balance.Amounts {
 		fmt.Println(a.Amount, a.CoinSymbol, "on", a.NetworkName)
 	}
-	fmt.Println(balance.Total("USDT"), "in all")
+	total, err := balance.Total("USDT")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(total, "in all")
 	// Output:
 	// 1520.75 USDT on Tron
 	// 310.5 USDT on Ethereum
@@ -435,10 +441,11 @@ func ExampleWithAPIKey() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(balance.Total("BTC"))
+	total, err := balance.Total("BTC")
+	fmt.Println(total, err)
 	// Output:
 	// true
-	// 0.48215003
+	// 0.48215003 <nil>
 }
 
 func ExampleSafeToRetry() {

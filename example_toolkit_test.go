@@ -501,6 +501,7 @@ func ExampleFromEnv() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(balance.Total("BTC"))
-	// Output: 0.48215003
+	total, err := balance.Total("BTC")
+	fmt.Println(total, err)
+	// Output: 0.48215003 <nil>
 }

@@ -10,10 +10,12 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 	"unicode"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // Header values need not be UTF-8, and are truncated all the same.
@@ -89,9 +92,9 @@ func TestHostile_MemoryIsLinear(t *testing.T) {
 	}{
 		{"a long name with many members under it", `{"` + name + `":` + record + `}`, ""},
 		{"a long name with many elements under it", `{"` + name + `":` + ones + `}`, ""},
-		{"many numbers where records are expected", ones, "/result/0"},
+		{"many numbers where records are expected", ones, "/result"},
 		{"rates by long names", `{"usd":{"` + name + `":` + record + `},"eur":{}}`, ""},
-		{"many records without an amount", "[" + strings.Repeat("{},", 256<<10) + "{}]", "/result/0"},
+		{"many records without an amount", "[" + strings.Repeat("{},", 256<<10) + "{}]", "/result"},
 	} {
 		for _, s := range []subject{subjectNamed("ExchangeRates"), subjectNamed("Balance")} {
 			got := allocated(t, s, enveloped(tt.result))
@@ -105,6 +108,190 @@ func TestHostile_MemoryIsLinear(t *testing.T) {
 			}
 		}
 	}
+}
+
+// wide returns results of so many members or elements, at all depths together, in the
+// shapes that are accepted. The amount of coin i is amount(i), its name name(i).
+func wide(entries int, name, amount func(i int) string) map[string][]string {
+	list := func(begin, format, end string, each int) string {
+		var all strings.Builder
+		for i := range entries / each {
+			format := strings.Replace(strings.Replace(format, "1", amount(i), 1), "2", amount(i+1), 1)
+			all.WriteString("," + strings.Replace(format, "N", name(i), 1))
+		}
+		return begin + strings.TrimPrefix(all.String(), ",") + end
+	}
+	half := list(`{`, `"N":1`, `}`, 2)
+	return map[string][]string{
+		"Balance": {
+			list(`{`, `"N":1`, `}`, 1), list(`{`, `"N":{"amount":1}`, `}`, 2),
+			list(`[`, `{"amount":1}`, `]`, 2), list(`[`, `{"coin":"N","amount":1}`, `]`, 3),
+		},
+		"ExchangeRates": {
+			list(`{`, `"N":{"usd":1,"eur":2}`, `}`, 3), list(`[`, `{"coin":"N","usd":1,"eur":2}`, `]`, 4),
+			list(`[`, `{"coin":"N","usd":1}`, `]`, 3), list(`[{"coin":"A","usd":1},`, `{"coin":"N"}`, `]`, 2),
+			`{"usd":` + half + `,"eur":` + half + `}`, `{"usd":` + list(`{`, `"N":1`, `}`, 1) + `,"eur":{}}`,
+		},
+		"CreateInvoice": {list(`{`, `"N":1`, `}`, 1), list(`[`, `1`, `]`, 1), list(`[`, `{"N":1}`, `]`, 2)},
+	}
+}
+
+// shortName returns one of the shortest names for an index.
+func shortName(i int) string {
+	const letters = "ABCDEFGHIJKLMOPQRSTUVWXYZ03456789!#$%&'()*+-./;<=>?@^_`|~abcdefghijklmnopqrstuvwxyz"
+	name := letters[i%len(letters)]
+	if i < len(letters) {
+		return string(name)
+	}
+	return string(name) + shortName(i/len(letters)-1)
+}
+
+// Row 75: what a result of an undocumented shape costs is bounded by its text and by how
+// many entries it has. This test is not parallel, because it measures.
+func TestHostile_Cost(t *testing.T) {
+	const mostTimes, mostEach = 10, 320 // SECURITY.md has these figures
+	for _, tt := range []struct {
+		name         string
+		entries      int
+		coin, amount func(int) string
+	}{
+		{"the shortest", 99_990, shortName, func(int) string { return "1" }},
+		{"names with escapes", 99_990, func(i int) string { return `\u0041` + shortName(i) }, strconv.Itoa},
+		{"without an amount", 99_990, shortName, func(int) string { return "{}" }},
+		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }, func(int) string { return "1" }},
+	} {
+		for method, results := range wide(tt.entries, tt.coin, tt.amount) {
+			for _, result := range results {
+				s, body := subjectNamed(method), enveloped(result)
+				c := cannedClient(t, s.status, body, gateway.WithOrderGuard(nil), gateway.WithObserver(gateway.NopObserver{}), once())
+				var err error
+				cost := bytesAllocated(func() { _, err = s.call(t.Context(), c) })
+				assert.Less(t, cost, uint64(mostTimes*len(body)+mostEach*min(tt.entries, strictjson.MaxEntries)), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
+				if tt.entries > strictjson.MaxEntries {
+					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
+				}
+			}
+		}
+	}
+}
+
+// causeOf is the cause of an unknown outcome, or any other error itself.
+func causeOf(err error) error {
+	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		return unknown.Cause
+	}
+	return err
+}
+
+// An endingContext ends when it was asked so often, without telling anybody.
+type endingContext struct {
+	context.Context
+	asked atomic.Int64
+	last  int64
+}
+
+func (c *endingContext) Err() error {
+	if c.asked.Add(1) > c.last {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Row 75: the end of the context is noticed while a result is read that has already come,
+// and while it is converted.
+func TestHostile_ContextEndsInAResult(t *testing.T) {
+	t.Parallel()
+	for method, results := range wide(50_000, shortName, strconv.Itoa) {
+		for _, result := range results {
+			s := subjectNamed(method)
+			call := func(last int64) (asked int64, got any, err error) {
+				ctx := &endingContext{Context: context.Background(), last: last}
+				got, err = s.call(ctx, cannedClient(t, s.status, enveloped(result), once()))
+				return ctx.asked.Load(), got, err
+			}
+			all, _, err := call(math.MaxInt64)
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, all, int64(50_000/1024), "asked once for each 1,024 entries: %.40s", result)
+			for _, last := range []int64{all / 3, all - all/10} {
+				asked, got, err := call(last)
+				assert.True(t, isZero(got))
+				require.ErrorIs(t, causeOf(err), context.Canceled)
+				_, isTransport := errors.AsType[*gateway.TransportError](causeOf(err))
+				assert.True(t, isTransport, "%T", causeOf(err))
+				assert.Less(t, asked, last+20, "nothing more is read: %.40s", result)
+			}
+		}
+	}
+}
+
+// Row 86: a result that holds nothing, at any depth, is no invoice unless the message is
+// that of a success.
+func TestHostile_InvoiceThatHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]gateway.Outcome{
+		`{}`: gateway.OutcomeUnknown, `[]`: gateway.OutcomeUnknown, `[null]`: gateway.OutcomeUnknown, `[[]]`: gateway.OutcomeUnknown,
+		`[{}]`: gateway.OutcomeUnknown, `[[],{},null,""]`: gateway.OutcomeUnknown, `{"invoice":null}`: gateway.OutcomeUnknown,
+		`{"data":[{"id":""}]}`: gateway.OutcomeUnknown, strings.Repeat("[", 1_000) + strings.Repeat("]", 1_000): gateway.OutcomeUnknown,
+		`[0]`: gateway.OutcomeSucceeded, `[false]`: gateway.OutcomeSucceeded, `[[],[{}],[{"id":1}]]`: gateway.OutcomeSucceeded,
+		`{"a":{"b":[null,"x"]}}`: gateway.OutcomeSucceeded,
+	} {
+		got, err := cannedClient(t, 200, `{"message":"Order exists","result":`+result+`,"meta":{}}`).CreateInvoice(t.Context(), order("A-17"))
+		assertInvariants(t, got, err)
+		assert.Equal(t, want, gateway.OutcomeOf(err), "%.40s", result)
+		got, err = cannedClient(t, 200, enveloped(result)).CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err, "%.40s", result)
+		assert.Equal(t, result, string(got.Raw))
+	}
+}
+
+// Row 89: the pointer of a drift is bounded, however long the names in the response are.
+func TestHostile_DriftPointer(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100_000)
+	for method, body := range map[string]string{
+		"Withdrawal":    enveloped(strings.Replace(withdrawalJSON, `{`, `{"`+long+`":1,`, 1)),
+		"Balance":       enveloped(`{"BTC":1,"` + long + `":null}`),
+		"ExchangeRates": enveloped(`{"BTC":{"usd":1,"eur":1},"` + long + `":null}`),
+	} {
+		drift := drifted(t, body, func(c *gateway.Client) error {
+			_, err := subjectNamed(method).call(t.Context(), c)
+			return err
+		})
+		require.Len(t, drift, 1, method)
+		assert.Regexp(t, `^/result/x+`, drift[0].Pointer)
+		assert.LessOrEqual(t, len(drift[0].Pointer), 1<<10, method)
+		assert.Greater(t, len(drift[0].Pointer), 1_000, method)
+	}
+}
+
+// Row 89: what the first attempt differed in is not reported with the second.
+func TestHostile_DriftOfEachAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		truncated := `{"extra":1,"message":"Operation was successful.","result":{"withdraw`
+		for name, last := range map[string]func() (*http.Response, error){
+			"a refusal":                   func() (*http.Response, error) { return reply(404, refused("No.")), nil },
+			"a status to try again after": func() (*http.Response, error) { return reply(503, ""), nil },
+			"no response":                 func() (*http.Response, error) { return nil, errors.New("no route") },
+			"a redirect":                  func() (*http.Response, error) { return reply(302, ""), nil },
+		} {
+			attempts, seen := 0, &driftObserver{}
+			c := newClient(t, "http://localhost", gateway.WithObserver(seen), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 3}),
+				through(func(*http.Request) (*http.Response, error) {
+					if attempts++; attempts > 1 {
+						return last()
+					}
+					response := reply(200, "")
+					response.Body = io.NopCloser(io.MultiReader(strings.NewReader(truncated), iotest.ErrReader(io.ErrUnexpectedEOF)))
+					response.ContentLength = 1_000
+					return response, nil
+				}))
+			_, err := c.Withdrawal(t.Context(), requestID)
+			require.Error(t, err, name)
+			assert.GreaterOrEqual(t, attempts, 2, name)
+			assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/extra", Kind: gateway.DriftUnknownField}}, seen.all, name)
+		}
+	})
 }
 
 const password = "hunter2-and-more"
@@ -497,7 +684,7 @@ func TestHostile_RatesMadeByHand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: rate, EUR: rate}}}
+			rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(rate), EUR: decimal.NewNullDecimal(rate)}}}
 			for _, fiat := range []string{"usd", "eur"} {
 				got, err := rates.ToCoin(one, fiat, "BTC", 8)
 				assert.True(t, got.IsZero())

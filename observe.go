@@ -107,7 +107,9 @@ const (
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted
 	// all the same: a success message that is not the documented one, a meta that is
 	// not empty, a number where text is documented, a time that cannot be read.
-	// docs/interface.md, I-44, I-53 and I-54.
+	// docs/interface.md, I-44, I-53 and I-54. Where nothing is documented, it is an
+	// exchange rate that is missing, cannot be read or differs from another, and an
+	// amount under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 

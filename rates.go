@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -24,11 +23,25 @@ type ExchangeRates struct {
 	Raw       jsontext.Value // the result as it came
 }
 
-// A Rate is the price of one unit of a coin.
+// A Rate is the price of one unit of a coin. One that is missing in the response, or
+// cannot be read, is not Valid.
 type Rate struct {
-	CoinSymbol string          // ticker symbol of the coin, as it came
-	USD        decimal.Decimal // US dollars per unit of the coin
-	EUR        decimal.Decimal // euros per unit of the coin
+	CoinSymbol string              // ticker symbol of the coin, as it came
+	USD        decimal.NullDecimal // US dollars per unit of the coin
+	EUR        decimal.NullDecimal // euros per unit of the coin
+}
+
+// In returns the price in a fiat currency, "usd" or "eur" in any case. It reports false
+// for another currency, and where there is no rate in it.
+func (r Rate) In(fiat string) (decimal.Decimal, bool) {
+	switch strings.ToLower(fiat) {
+	case "usd":
+		return r.USD.Decimal, r.USD.Valid
+	case "eur":
+		return r.EUR.Decimal, r.EUR.Valid
+	default:
+		return decimal.Decimal{}, false
+	}
 }
 
 // Rate returns the rate of a coin. The symbol must match exactly.
@@ -44,8 +57,8 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // ToCoin converts a price in a fiat currency to units of a coin, rounded up to
 // precision decimal places, so that a merchant never asks for too little. The fiat
 // currency is "usd" or "eur", in any case; precision is from 0 to 30, such as
-// [Coin].Precision. A negative price, an unknown coin or currency and a rate that is
-// not above zero are an [*ArgumentError].
+// [Coin].Precision. A negative price, an unknown coin or currency, a coin without a rate
+// in the currency and a rate that is not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
 	rate, err := r.rateIn(op, coinSymbol, fiat)
@@ -67,8 +80,8 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 
 // ToFiat converts an amount of a coin to a fiat currency, rounded half to even to two
 // decimal places. The fiat currency is "usd" or "eur", in any case. A negative
-// amount, an unknown coin or currency and a rate that is not above zero are an
-// [*ArgumentError].
+// amount, an unknown coin or currency, a coin without a rate in the currency and a rate
+// that is not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
 	const op = "to_fiat"
 	rate, err := r.rateIn(op, coinSymbol, fiat)
@@ -94,17 +107,16 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 	if !ok {
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "coinSymbol", Reason: "has no exchange rate"}
 	}
-	var price decimal.Decimal
-	switch strings.ToLower(fiat) {
-	case "usd":
-		price = rate.USD
-	case "eur":
-		price = rate.EUR
-	default:
+	if !isFiat(fiat) {
 		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
+	of := fmt.Sprintf("of %q in %s ", redact.Truncate(coinSymbol, maxQuotedName), fiat)
+	price, ok := rate.In(fiat)
+	if !ok {
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: of + "is missing in the response, cannot be read, or is listed with two values"}
+	}
 	if price.Sign() <= 0 || !money.Representable(price) {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: fmt.Sprintf("of %q in %s is not an amount above zero", coinSymbol, fiat)}
+		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: of + "is not an amount above zero"}
 	}
 	return price, nil
 }
@@ -112,8 +124,13 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The
 // response is not documented (docs/interface.md, I-95). These shapes are accepted: an
 // array of records with a symbol and both rates; such records by symbol; rates by
-// currency and symbol. Anything else, and a coin that lacks a rate, is a [*DecodeError]
-// with the beginning of the response.
+// currency and symbol. Anything else is a [*DecodeError] with the beginning of the
+// response, and so are a record that names two coins, more than 100,000 members and
+// elements, and a response without any rate that can be read.
+//
+// A coin of which a rate is missing or malformed, or listed twice with different values,
+// has no rate in that currency, which is reported as drift. A member of records by symbol
+// that is no record is no coin, and is reported too.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
@@ -135,119 +152,153 @@ func readRates(d *strictjson.Decoder) *ExchangeRates {
 
 // ratesIn recognizes the shape of the exchange rates.
 func ratesIn(result strictjson.Node) ([]Rate, *strictjson.Error) {
-	members := result.Members()
-	usd, byUSD := fiatMember(members, "USD")
-	eur, byEUR := fiatMember(members, "EUR")
-	switch {
-	case result.Kind() == '[':
-		return ratesOf(result.Elements())
-	case byUSD && byEUR && usd.Kind() == '{' && eur.Kind() == '{':
-		return ratesByFiat(usd, eur)
-	case result.Kind() == '{':
-		return ratesOf(slices.Values(members))
+	r := recordOf(result)
+	usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
+	l := rateList{all: []Rate{}}
+	var err *strictjson.Error
+	switch kind := result.Kind(); {
+	case usd.Kind() == '{' && eur.Kind() == '{':
+		l.addByFiat(usd, eur)
+	case kind == '{':
+		err = l.addRecords(result, result.Members())
+	case kind == '[':
+		err = l.addRecords(result, result.Elements())
 	default:
-		return nil, result.Errorf("is %s, not exchange rates", strictjson.KindName(result.Kind()))
+		err = result.Errorf("is %s, not exchange rates", strictjson.KindName(kind))
+	}
+	if err == nil && !slices.ContainsFunc(l.all, func(r Rate) bool { return r.USD.Valid || r.EUR.Valid }) {
+		err = l.first
+	}
+	return l.all, err
+}
+
+// fiat finds an amount in a fiat currency by its code in lower or upper case. If there
+// is one under each, there is none: which of them counts is not stated.
+func (r *record) fiat(lower int) strictjson.Node {
+	switch {
+	case r[lower].IsZero():
+		return r[lower+1]
+	case r[lower+1].IsZero():
+		return r[lower]
+	default:
+		return strictjson.Node{}
 	}
 }
 
-// ratesOf reads records with a coin and its two rates.
-func ratesOf(records iter.Seq[strictjson.Node]) ([]Rate, *strictjson.Error) {
-	list := newRateList()
-	for n := range records {
-		members := n.Members()
-		symbol := cmp.Or(coinSymbolOf(members), n.Name())
-		if symbol == "" {
-			return nil, n.Errorf("names no coin")
-		}
-		usd, _ := fiatMember(members, "USD")
-		eur, _ := fiatMember(members, "EUR")
-		if err := list.add(n, symbol, usd, eur); err != nil {
-			return nil, err
-		}
-	}
-	return list.all, nil
-}
-
-// ratesByFiat reads two objects of rates by symbol.
-func ratesByFiat(usd, eur strictjson.Node) ([]Rate, *strictjson.Error) {
-	list, inUSD, inEUR := newRateList(), byName(usd), byName(eur)
-	for _, n := range append(usd.Members(), eur.Members()...) {
-		if err := list.add(n, n.Name(), inUSD[n.Name()], inEUR[n.Name()]); err != nil {
-			return nil, err
-		}
-	}
-	return list.all, nil
-}
-
-func byName(object strictjson.Node) map[string]strictjson.Node {
-	all := map[string]strictjson.Node{}
-	for _, n := range object.Members() {
-		all[n.Name()] = n
-	}
-	return all
-}
+// fiats are the codes of the two currencies, by their index in a [rateList].
+var fiats = [...]string{"USD", "EUR"}
 
 // A rateList collects rates, each symbol once.
 type rateList struct {
 	all   []Rate
-	index map[string]int
+	index map[string]int32  // of the coins in all
+	seen  []fiatSet         // for each coin, the currencies in which it has a value, readable or not
+	lost  []fiatSet         // for each coin, those in which it has two
+	first *strictjson.Error // what is wrong with the first rate that cannot be read, or is missing
 }
 
-func newRateList() *rateList { return &rateList{[]Rate{}, map[string]int{}} }
+// A fiatSet has a bit for each of the fiats.
+type fiatSet uint8
 
-// add reads the rates of a coin. It may be listed more than once, such as once for
-// each of its networks, if the rates are equal.
-func (l *rateList) add(at strictjson.Node, symbol string, usd, eur strictjson.Node) *strictjson.Error {
-	rate, err := newRate(at, symbol, usd, eur)
-	if err != nil {
-		return err
-	}
-	if i, ok := l.index[symbol]; ok {
-		if !l.all[i].USD.Equal(rate.USD) || !l.all[i].EUR.Equal(rate.EUR) {
-			return at.Errorf("%q is listed before with other rates", redact.Truncate(symbol, maxQuotedName))
+// grow makes room for so many coins, probably, and at most.
+func (l *rateList) grow(probably, most int) {
+	l.all, l.index = make([]Rate, 0, probably), make(map[string]int32, probably)
+	l.seen, l.lost = make([]fiatSet, most), make([]fiatSet, most)
+}
+
+// addRecords reads records with a coin and its two rates, in an array or by symbol.
+func (l *rateList) addRecords(result strictjson.Node, records iter.Seq[strictjson.Node]) *strictjson.Error {
+	coins := result.Len()
+	l.grow(coins, coins)
+	for n := range records {
+		r := recordOf(n)
+		usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
+		hasNone := usd.IsZero() && eur.IsZero()
+		if result.Kind() == '{' && (n.Kind() != '{' || hasNone && !isSymbol(n.Name())) {
+			l.skip(n, "a record of rates")
+			continue
 		}
-		return nil
+		symbol, err := r.coinOf(n)
+		if err != nil {
+			return err
+		}
+		if symbol == "" {
+			return n.Errorf("names no coin")
+		}
+		l.add(n, symbol, 0, usd)
+		l.add(n, symbol, 1, eur)
 	}
-	l.index[symbol] = len(l.all)
-	l.all = append(l.all, rate)
 	return nil
 }
 
-// maxQuotedName bounds a name from a response in the text of an error, in bytes.
-const maxQuotedName = 64
-
-// newRate reads both rates of a coin. A missing rate is an error that names the coin,
-// never zero.
-func newRate(at strictjson.Node, symbol string, usd, eur strictjson.Node) (Rate, *strictjson.Error) {
-	rate := Rate{CoinSymbol: symbol}
-	for _, side := range []struct {
-		code string
-		from strictjson.Node
-		into *decimal.Decimal
-	}{{"USD", usd, &rate.USD}, {"EUR", eur, &rate.EUR}} {
-		if side.from.IsZero() {
-			return rate, at.Errorf("%q has no %s rate, or two", redact.Truncate(symbol, maxQuotedName), side.code)
-		}
-		var err *strictjson.Error
-		if *side.into, err = side.from.Amount(); err != nil {
-			return rate, side.from.Errorf("the %s rate of %q %w", side.code, redact.Truncate(symbol, maxQuotedName), err.Err)
+// addByFiat reads two objects of rates by symbol. A coin of only one of them lacks the
+// rate of the other.
+func (l *rateList) addByFiat(usd, eur strictjson.Node) {
+	inUSD, inEUR := usd.Len(), eur.Len()
+	l.grow(max(inUSD, inEUR), inUSD+inEUR)
+	for fiat, object := range [...]strictjson.Node{usd, eur} {
+		for n := range object.Members() {
+			symbol := n.Name()
+			if _, err := n.Amount(); err != nil && !isSymbol(symbol) {
+				l.skip(n, "a rate")
+				continue
+			}
+			l.add(n, symbol, fiat, n)
 		}
 	}
-	return rate, nil
+	for fiat, object := range [...]strictjson.Node{eur, usd} {
+		for n := range object.Members() {
+			if i, ok := l.index[n.Name()]; ok && l.seen[i]&(1<<fiat) == 0 {
+				l.add(n, n.Name(), fiat, strictjson.Node{})
+			}
+		}
+	}
 }
 
-// fiatMember finds an amount in a fiat currency by its code in lower or upper case.
-// If there is one under each, there is none: which of them counts is not stated.
-func fiatMember(members []strictjson.Node, code string) (strictjson.Node, bool) {
-	lower, isLower := strictjson.Member(members, strings.ToLower(code))
-	upper, isUpper := strictjson.Member(members, code)
-	if isLower && isUpper {
-		return strictjson.Node{}, false
+// add reads a rate of a coin, which is listed at a place. One that is missing or
+// malformed, or differs from one before, is noted, and never zero.
+func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictjson.Node) {
+	i, ok := l.index[symbol]
+	if !ok {
+		i = int32(len(l.all)) // #nosec G115 -- at most strictjson.MaxEntries
+		l.index[symbol], l.all = i, append(l.all, Rate{CoinSymbol: symbol})
 	}
-	if isUpper {
-		return upper, true
+	rate := [...]*decimal.NullDecimal{&l.all[i].USD, &l.all[i].EUR}[fiat]
+	if from.IsZero() {
+		if l.isFirst(at, strictjson.UnexpectedValue) {
+			l.first = at.Errorf("%q has no %s rate, or two", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
+		}
+		return
 	}
-	return lower, isLower
+	l.seen[i] |= 1 << fiat
+	amount, err := from.Amount()
+	switch {
+	case err != nil:
+		if l.isFirst(from, strictjson.UnexpectedValue) {
+			l.first = from.Errorf("the %s rate of %q %w", fiats[fiat], redact.Truncate(symbol, maxQuotedName), err)
+		}
+	case l.lost[i]&(1<<fiat) != 0:
+	case !rate.Valid:
+		*rate = decimal.NewNullDecimal(amount)
+	case !rate.Decimal.Equal(amount):
+		*rate, l.lost[i] = decimal.NullDecimal{}, l.lost[i]|1<<fiat
+		if l.isFirst(from, strictjson.UnexpectedValue) {
+			l.first = from.Errorf("%q is listed before with another %s rate", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
+		}
+	}
+}
+
+// skip notes a member that is no coin, although something is expected.
+func (l *rateList) skip(n strictjson.Node, expected string) {
+	if l.isFirst(n, strictjson.UnknownField) {
+		l.first = n.Errorf("is %s, not %s", strictjson.KindName(n.Kind()), expected)
+	}
+}
+
+// isFirst notes n, and reports whether it is the first of which something is wrong.
+func (l *rateList) isFirst(n strictjson.Node, kind strictjson.Kind) bool {
+	n.Note(kind)
+	return l.first == nil
 }
 
 // Rates returns an empty cache of the exchange rates. Bad options and a client that was

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"cmp"
+	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,6 +14,11 @@ import (
 
 	"github.com/cryptogw/gateway"
 )
+
+// rateOf is a rate that there is.
+func rateOf(text string) decimal.NullDecimal {
+	return decimal.NewNullDecimal(decimal.RequireFromString(text))
+}
 
 // Every accepted shape of exchange rates, with the same rates.
 // I-94, I-95, I-96, I-97, I-99
@@ -51,8 +57,8 @@ func TestClient_ExchangeRates_shapes(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, got.Rates, 2)
 			for i, want := range []gateway.Rate{
-				{CoinSymbol: "BTC", USD: decimal.New(6412355, -2), EUR: decimal.New(5900001, -2)},
-				{CoinSymbol: "USDT", USD: decimal.New(10001, -4), EUR: decimal.New(92, -2)},
+				{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
+				{CoinSymbol: "USDT", USD: rateOf("1.0001"), EUR: rateOf("0.92")},
 			} {
 				assert.Equal(t, want, got.Rates[i])
 			}
@@ -88,32 +94,111 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"a record that names the coin by a number", `[{"symbol":1,"usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
 		{"a record that names an empty coin", `[{"symbol":"","usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
 		{"a coin record without a symbol", `[{"coin":{"name":"Bitcoin"},"usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
-		{"a coin without a rate to euros", `[{"symbol":"BTC","usd":"1"}]`, "/result/0", `"BTC" has no EUR rate`},
-		{"a coin without a rate to dollars", `[{"symbol":"BTC","eur":"1"}]`, "/result/0", `"BTC" has no USD rate`},
-		{"a coin without a rate in a map", `{"BTC":{"usd":"1","eur":"1"},"ETH":{"usd":"1"}}`, "/result/ETH", `"ETH" has no EUR rate`},
-		{"a coin without a rate to euros by fiat", `{"usd":{"BTC":"1","ETH":"2"},"eur":{"BTC":"1"}}`, "/result/usd/ETH", `"ETH" has no EUR rate`},
-		{"a coin without a rate to dollars by fiat", `{"usd":{"BTC":"1"},"eur":{"BTC":"1","ETH":"2"}}`, "/result/eur/ETH", `"ETH" has no USD rate`},
-		{"a rate under both spellings", `[{"symbol":"BTC","usd":"1","USD":"2","eur":"1"}]`, "/result/0", `"BTC" has no USD rate, or two`},
-		{"one currency only", `{"usd":{"BTC":"1"}}`, "/result/usd", "has no USD rate"},
-		{"a rate that is null", `[{"symbol":"BTC","usd":null,"eur":"1"}]`, "/result/0/usd", `the USD rate of "BTC" is null`},
-		{"a rate that is empty", `[{"symbol":"BTC","usd":"1","eur":""}]`, "/result/0/eur", `the EUR rate of "BTC" is empty`},
-		{"a rate that is no number", `{"BTC":{"usd":"1","eur":"n/a"}}`, "/result/BTC/eur", `the EUR rate of "BTC" is not a decimal number`},
-		{"a rate that is a record", `{"BTC":{"usd":{"price":"1"},"eur":"1"}}`, "/result/BTC/usd", `the USD rate of "BTC" is an object`},
-		{"a rate by fiat that is null", `{"usd":{"BTC":null},"eur":{"BTC":"1"}}`, "/result/usd/BTC", `the USD rate of "BTC" is null`},
+		{"no rate in any currency", `[{"symbol":"BTC","gbp":"1"}]`, "/result/0", `"BTC" has no USD rate`},
+		{"one currency only", `{"usd":{"BTC":"1"}}`, "/result/usd", "is an object, not a record of rates"},
+		{"rates under both spellings", `[{"symbol":"BTC","usd":"1","USD":"2","eur":"1","EUR":"1"}]`, "/result/0", `"BTC" has no USD rate, or two`},
+		{"row 68: a rate that is null, and no other", `[{"symbol":"BTC","usd":null}]`, "/result/0/usd", `the USD rate of "BTC" is null`},
+		{"a rate that is empty, and no other", `[{"symbol":"BTC","usd":"","eur":""}]`, "/result/0/usd", `the USD rate of "BTC" is empty`},
+		{"row 67: rates that are no numbers", `{"BTC":{"usd":"-","eur":"n/a"}}`, "/result/BTC/usd", `the USD rate of "BTC" is not a decimal number`},
+		{"rates that are records", `{"BTC":{"usd":{"price":"1"},"eur":{"price":"1"}}}`, "/result/BTC/usd", `the USD rate of "BTC" is an object`},
+		{"rates by fiat that are null", `{"usd":{"BTC":null},"eur":{"BTC":null}}`, "/result/usd/BTC", `the USD rate of "BTC" is null`},
+		{"rates by fiat without a coin", `{"usd":{"updated":"today"},"eur":{}}`, "/result/usd/updated", "is text, not a rate"},
 		{"codes in mixed case", `[{"symbol":"BTC","Usd":"1","Eur":"1"}]`, "/result/0", `"BTC" has no USD rate`},
-		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result/symbol", "has no USD rate"},
-		{"pairs", `{"BTC/USD":"1","BTC/EUR":"1"}`, "/result/BTC~1USD", "has no USD rate"},
-		{"rates in a list of their own", `{"rates":[{"symbol":"BTC","usd":"1","eur":"1"}]}`, "/result/rates", "has no USD rate"},
-		{"a coin twice with other rates", `[{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"1"}]`, "/result/1", "is listed before with other rates"},
-		{"a coin twice in a map, by its symbol", `{"a":{"symbol":"BTC","usd":"1","eur":"1"},"b":{"symbol":"BTC","usd":"1","eur":"2"}}`, "/result/b", "is listed before with other rates"},
+		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result/symbol", "is text, not a record of rates"},
+		{"pairs", `{"BTC/USD":"1","BTC/EUR":"1"}`, "/result/BTC~1USD", "is text, not a record of rates"},
+		{"rates in a list of their own", `{"rates":[{"symbol":"BTC","usd":"1","eur":"1"}]}`, "/result/rates", "is an array, not a record of rates"},
+		{"a coin twice with other rates, and no other coin", `[{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"3"}]`, "/result/1/usd", `"BTC" is listed before with another USD rate`},
+		{"row 84: a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: a symbol and a coinSymbol that differ", `[{"symbol":"BTC","coinSymbol":"ETH","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: a symbol and a coin record that differ", `[{"coin":{"symbol":"ETH"},"symbol":"BTC","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: a currency that is another coin", `{"BTC":{"currency":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
 		{"row 58: a coin twice in a map", `{"BTC":{"usd":"1","eur":"1"},"BTC":{"usd":"1","eur":"1"}}`, "/result/BTC", "duplicate"},
-		{"a huge symbol", `[{"symbol":"` + long + `","usd":"1"}]`, "/result/0", "has no EUR rate"},
+		{"a huge symbol", `[{"symbol":"` + long + `","eur":null}]`, "/result/0", "has no USD rate"},
+		{"row 84: huge symbols that differ", `[{"symbol":"` + long + `","coin":"T` + long + `","usd":"1"}]`, "/result/0", "is of the coin"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			assertNotUnderstood(t, subjectNamed("ExchangeRates"), enveloped(tt.result), tt.pointer, tt.reason)
 		})
 	}
+}
+
+// drifted makes a call and returns what an observer is told of drift.
+func drifted(t *testing.T, body string, call func(c *gateway.Client) error) (all []gateway.Drift) {
+	t.Helper()
+	seen := &driftObserver{}
+	require.NoError(t, call(cannedClient(t, 200, body, gateway.WithObserver(seen))))
+	return seen.all
+}
+
+type driftObserver struct {
+	gateway.NopObserver
+	all []gateway.Drift
+}
+
+func (o *driftObserver) Drift(_ context.Context, d gateway.Drift) { o.all = append(o.all, d) }
+
+// A coin that lacks a rate does not take the others down, nor its other rate, and no rate
+// is ever zero because it is missing.
+func TestClient_ExchangeRates_partly(t *testing.T) {
+	t.Parallel()
+	none := decimal.NullDecimal{}
+	whole := gateway.Rate{CoinSymbol: "BTC", USD: rateOf("1"), EUR: rateOf("2")}
+	for _, tt := range []struct {
+		name, result string
+		want         []gateway.Rate
+		pointer      string
+		kind         gateway.DriftKind
+	}{
+		{"a rate that is missing", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/1", gateway.DriftUnexpectedValue},
+		{"a rate that is null", `[{"symbol":"ETH","usd":null,"eur":3},{"symbol":"BTC","usd":1,"eur":2}]`, []gateway.Rate{{"ETH", none, rateOf("3")}, whole}, "/result/0/usd", gateway.DriftUnexpectedValue},
+		{"a rate that is no number", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":"n/a"}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnexpectedValue},
+		{"a rate of absurd size", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":1e999}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnexpectedValue},
+		{"a rate under both spellings", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":4,"EUR":4}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH", gateway.DriftUnexpectedValue},
+		{"a coin without any rate", `{"BTC":{"usd":1,"eur":2},"ETH":{}}`, []gateway.Rate{whole, {"ETH", none, none}}, "/result/ETH", gateway.DriftUnexpectedValue},
+		{"by fiat, a coin without euros", `{"usd":{"BTC":1,"ETH":3},"eur":{"BTC":2}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/usd/ETH", gateway.DriftUnexpectedValue},
+		{"by fiat, a coin without dollars", `{"usd":{"BTC":1},"eur":{"ETH":3,"BTC":2}}`, []gateway.Rate{whole, {"ETH", none, rateOf("3")}}, "/result/eur/ETH", gateway.DriftUnexpectedValue},
+		{"by fiat, a rate that is null", `{"usd":{"BTC":1,"ETH":3},"eur":{"BTC":2,"ETH":null}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/eur/ETH", gateway.DriftUnexpectedValue},
+		{"by fiat, a rate that is null in another order", `{"usd":{"BTC":1,"ETH":3},"eur":{"ETH":null,"BTC":2}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/eur/ETH", gateway.DriftUnexpectedValue},
+		{"by fiat, what is no coin", `{"usd":{"BTC":1,"updated":"today"},"eur":{"BTC":2,"updated":"today"}}`, []gateway.Rate{whole}, "/result/usd/updated", gateway.DriftUnknownField},
+		{"row 84: a member that is no coin", `{"BTC":{"usd":1,"eur":2},"updatedAt":1700000000}`, []gateway.Rate{whole}, "/result/updatedAt", gateway.DriftUnknownField},
+		{"row 84: a record that is no coin", `{"meta":{"page":1},"BTC":{"usd":1,"eur":2}}`, []gateway.Rate{whole}, "/result/meta", gateway.DriftUnknownField},
+		{"a coin twice with another rate", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3,"eur":4},{"symbol":"ETH","usd":3,"eur":5},{"symbol":"ETH","usd":3,"eur":4}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/2/eur", gateway.DriftUnexpectedValue},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got *gateway.ExchangeRates
+			drift := drifted(t, enveloped(tt.result), func(c *gateway.Client) (err error) {
+				got, err = c.ExchangeRates(t.Context())
+				return err
+			})
+			assert.Equal(t, tt.want, got.Rates)
+			assert.Equal(t, tt.result, string(got.Raw))
+			require.NotEmpty(t, drift)
+			assert.Equal(t, gateway.Drift{Operation: "exchange_rates", Pointer: tt.pointer, Kind: tt.kind}, drift[0])
+		})
+	}
+}
+
+// A coin that is listed once for each currency has the rates of both.
+func TestClient_ExchangeRates_joined(t *testing.T) {
+	t.Parallel()
+	got, err := cannedClient(t, 200, enveloped(`[{"symbol":"BTC","usd":1},{"symbol":"ETH","eur":3},{"symbol":"BTC","eur":2}]`)).ExchangeRates(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []gateway.Rate{{"BTC", rateOf("1"), rateOf("2")}, {CoinSymbol: "ETH", EUR: rateOf("3")}}, got.Rates)
+}
+
+func TestRate_In(t *testing.T) {
+	t.Parallel()
+	rate := gateway.Rate{CoinSymbol: "BTC", USD: rateOf("1.50")}
+	for fiat, want := range map[string]bool{"usd": true, "USD": true, "Usd": true, "eur": false, "EUR": false, "gbp": false, "": false} {
+		got, ok := rate.In(fiat)
+		assert.Equal(t, want, ok, "%q", fiat)
+		assert.Equal(t, want, !got.IsZero(), "%q", fiat)
+	}
+	got, ok := gateway.Rate{EUR: rateOf("2")}.In("EUR")
+	assert.True(t, ok)
+	assert.Equal(t, rateOf("2").Decimal, got)
 }
 
 func TestExchangeRates_Rate(t *testing.T) {
@@ -131,11 +216,11 @@ func TestExchangeRates_Rate(t *testing.T) {
 
 func testRates() *gateway.ExchangeRates {
 	return &gateway.ExchangeRates{Rates: []gateway.Rate{
-		{CoinSymbol: "BTC", USD: decimal.RequireFromString("64123.55"), EUR: decimal.RequireFromString("59000.01")},
-		{CoinSymbol: "USDT", USD: decimal.RequireFromString("1"), EUR: decimal.RequireFromString("0.92")},
-		{CoinSymbol: "SHIB", USD: decimal.RequireFromString("0.0000123"), EUR: decimal.RequireFromString("3")},
-		{CoinSymbol: "DEAD", USD: decimal.Decimal{}, EUR: decimal.RequireFromString("-1")},
-		{CoinSymbol: "TINY", USD: decimal.New(1, -64), EUR: decimal.New(1, 64)},
+		{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
+		{CoinSymbol: "USDT", USD: rateOf("1"), EUR: rateOf("0.92")},
+		{CoinSymbol: "SHIB", USD: rateOf("0.0000123"), EUR: rateOf("3")},
+		{CoinSymbol: "DEAD", USD: rateOf("0"), EUR: rateOf("-1")},
+		{CoinSymbol: "TINY", USD: decimal.NewNullDecimal(decimal.New(1, -64)), EUR: decimal.NewNullDecimal(decimal.New(1, 64))},
 	}}
 }
 
@@ -236,10 +321,18 @@ func TestExchangeRates_refuses(t *testing.T) {
 			assert.Equal(t, decimal.Decimal{}, got)
 		}
 	})
+	t.Run("a coin without a rate in the currency", func(t *testing.T) {
+		t.Parallel()
+		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: rateOf("1")}}}
+		_, err := rates.ToCoin(one, "eur", "BTC", 8)
+		assertRefused(t, err, "to_coin", "rate", `of "BTC" in eur is missing in the response, cannot be read, or is listed with two values`)
+		_, err = rates.ToFiat(one, "BTC", "EUR")
+		assertRefused(t, err, "to_fiat", "rate", `of "BTC" in EUR is missing in the response, cannot be read, or is listed with two values`)
+	})
 	t.Run("a rate beyond what a response can contain", func(t *testing.T) {
 		t.Parallel()
 		for _, rate := range []decimal.Decimal{decimal.New(1, 193), decimal.New(1, -193)} {
-			rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rate}}}
+			rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate)}}}
 			_, err := rates.ToCoin(one, "usd", "C", 8)
 			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
 			_, err = rates.ToFiat(one, "C", "usd")
@@ -258,7 +351,7 @@ func TestExchangeRates_ToCoin_neverUndercharges(t *testing.T) {
 		price := decimal.New(random.Int64N(1_000_000_000_000), -int32(random.IntN(9)))
 		rate := decimal.New(1+random.Int64N(1_000_000_000_000), 6-int32(random.IntN(25)))
 		precision := random.IntN(31)
-		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rate, EUR: rate}}}
+		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate), EUR: decimal.NewNullDecimal(rate)}}}
 		coins, err := rates.ToCoin(price, "usd", "C", precision)
 		require.NoError(t, err)
 		unit := decimal.New(1, -int32(precision))
@@ -279,7 +372,7 @@ func TestExchangeRates_thereAndBack(t *testing.T) {
 		places := int32(random.IntN(13))
 		price := decimal.New(random.Int64N(1_000_000_000_000), -places)
 		rate := decimal.New(1+random.Int64N(1_000_000_000_000), int32(random.IntN(81)-60))
-		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewFromInt(1), EUR: rate}}}
+		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rateOf("1"), EUR: decimal.NewNullDecimal(rate)}}}
 		coins, err := rates.ToCoin(price, "eur", "C", random.IntN(31))
 		require.NoError(t, err)
 		back, err := rates.ToFiat(coins, "C", "eur")

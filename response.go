@@ -115,6 +115,7 @@ func readResult[T any](rr *responseReader, r *request, resp *http.Response, read
 	rr.text.Reset(resp.Body, limit, keep)
 	rr.decoder.Reset(&rr.text, strictjson.Options{
 		Redactor: r.keys, ExpectID: r.call.expectID, Size: min(resp.ContentLength, limit), Notes: r.client.newNotes(),
+		Context: &r.ctx,
 	})
 	result, e := readEnvelope(&rr.decoder, read)
 	rr.decoder.NoteError()
@@ -131,6 +132,9 @@ func readResult[T any](rr *responseReader, r *request, resp *http.Response, read
 // failure is what is wrong with a response of 2xx that was read, or nil.
 func (rr *responseReader) failure(r *request, resp *http.Response, e envelope) error {
 	readErr, decodeErr := rr.text.Err(), rr.decoder.Err()
+	if readErr == nil && decodeErr != nil && decodeErr.Ended {
+		readErr = decodeErr.Err
+	}
 	if decodeErr != nil && readErr == nil {
 		rr.text.Fill() // the decoder has stopped early
 	}

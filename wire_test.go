@@ -390,7 +390,7 @@ func TestClient_CreateInvoice_amounts(t *testing.T) {
 // subtests: nothing else may run while the switches are changed.
 func TestDecimalSwitches(t *testing.T) {
 	request := order("A-17")
-	rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewFromInt(3)}}}
+	rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(decimal.NewFromInt(3))}}}
 	defer restoreDecimal()()
 	decimal.UseScientificNotation = true
 	decimal.MarshalJSONWithoutQuotes = true

@@ -87,8 +87,7 @@ func withdrawalStatusIn(body []byte) (status WithdrawalStatus) {
 		for element := range record.Elements() {
 			record = element
 		}
-		found, _ := strictjson.Member(record.Members(), "status")
-		status = WithdrawalStatus(found.Text())
+		status = WithdrawalStatus(record.Member("status").Text())
 		return struct{}{}
 	})
 	return status

@@ -33,7 +33,7 @@ func TestRun_unreadable(t *testing.T) {
 		{"another envelope in the envelope", pathListing, 200, enveloped(`{"items":[` + pairJSON + `],"total":1}`), "unknown (items array, total number)", "/result: is an object, not an array"},
 		{"no record", pathByID, 200, enveloped(`"Tron"`), "unknown (string)", "/result: is text, not an object"},
 		{"null", pathByID, 200, enveloped(`null`), "unknown (null)", "/result: is null"},
-		{"rates by symbol and in one currency", pathRates, 200, enveloped(`{"BTC":"64000","USDT":1}`), "map by symbol of 2 coins (number or string)", `"BTC" has no USD rate`},
+		{"rates by symbol and in one currency", pathRates, 200, enveloped(`{"BTC":"64000","USDT":1}`), "map by symbol of 2 coins (number or string)", "/result/BTC: is text, not a record of rates"},
 		{"rates under other names", pathRates, 200, enveloped(`[{"ticker":"BTC","price":"64000"}]`), "array of 1 record (price string, ticker string)", "names no coin"},
 		{"rates by symbol under other names", pathRates, 200, enveloped(`{"BTC":{"price":"64000"}}`), "unknown (BTC object)", `"BTC" has no USD rate`},
 		{"rates in another object", pathRates, 200, enveloped(`{"rates":[]}`), "unknown (rates array)", "/result/rates"},

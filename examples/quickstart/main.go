@@ -80,7 +80,7 @@ func read(ctx context.Context, client *gateway.Client, stdout io.Writer) error {
 	}
 	fmt.Fprintf(table, "\nExchange rates\nCOIN\tUSD\tEUR\n")
 	for _, r := range rates.Rates {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", r.CoinSymbol, r.USD, r.EUR)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", r.CoinSymbol, rateIn(r, "usd"), rateIn(r, "eur"))
 	}
 	fmt.Fprintf(table, "\nBalance\nCOIN\tNETWORK\tAMOUNT\n")
 	for _, a := range balance.Amounts {
@@ -131,4 +131,13 @@ func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Wri
 		}
 	}
 	return nil
+}
+
+// rateIn returns a rate as text; a coin can be without one.
+func rateIn(r gateway.Rate, fiat string) string {
+	price, ok := r.In(fiat)
+	if !ok {
+		return "-"
+	}
+	return price.String()
 }

@@ -44,7 +44,16 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COIN\tUSD\tEUR")
 	for _, r := range listed {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", r.CoinSymbol, r.USD, r.EUR)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", r.CoinSymbol, in(r, "usd"), in(r, "eur"))
 	}
 	return table.Flush()
+}
+
+// in returns a rate as text; a coin can be without one.
+func in(r gateway.Rate, fiat string) string {
+	price, ok := r.In(fiat)
+	if !ok {
+		return "-"
+	}
+	return price.String()
 }

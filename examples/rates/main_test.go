@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/examples/internal/cli"
 	"github.com/cryptogw/gateway/examples/internal/clitest"
 )
@@ -38,15 +37,13 @@ func TestRun_unknownCoin(t *testing.T) {
 	assert.Empty(t, stdout)
 }
 
-// A rate that is missing is an error, and not a price of zero.
+// A rate that is missing is shown as missing, not as a price of zero.
 func TestRun_missingRate(t *testing.T) {
 	gw := clitest.Gateway(t)
 	gw.SetRate("ETH", "3127.45", "")
-	stdout, err := clitest.Call(t.Context(), t, run, gw)
-	var decodeErr *gateway.DecodeError
-	require.ErrorAs(t, err, &decodeErr)
-	require.ErrorContains(t, err, `/result/1: "ETH" has no EUR rate`)
-	assert.Empty(t, stdout)
+	stdout, err := clitest.Call(t.Context(), t, run, gw, "ETH")
+	require.NoError(t, err)
+	assert.Equal(t, "COIN  USD      EUR\nETH   3127.45  -\n", stdout)
 }
 
 func TestRun_arguments(t *testing.T) {

@@ -57,8 +57,8 @@ func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 func newSample(rates *gateway.ExchangeRates) sample {
 	s := sample{at: rates.FetchedAt, prices: make([]price, 0, lineCoins)}
 	for _, rate := range rates.Rates {
-		if len(s.prices) < lineCoins && len(rate.CoinSymbol) <= maxSymbol {
-			s.prices = append(s.prices, price{strings.Clone(rate.CoinSymbol), rate.USD})
+		if usd, ok := rate.In("usd"); ok && len(s.prices) < lineCoins && len(rate.CoinSymbol) <= maxSymbol {
+			s.prices = append(s.prices, price{strings.Clone(rate.CoinSymbol), usd})
 		}
 	}
 	return s

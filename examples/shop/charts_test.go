@@ -39,7 +39,7 @@ func TestCharts_formatRate(t *testing.T) {
 func newRates(at time.Time, coins int) *gateway.ExchangeRates {
 	rates := &gateway.ExchangeRates{FetchedAt: at, Raw: []byte("[]")}
 	for i := range coins {
-		rates.Rates = append(rates.Rates, gateway.Rate{CoinSymbol: fmt.Sprint("COIN", i), USD: decimal.New(int64(i), 0)})
+		rates.Rates = append(rates.Rates, gateway.Rate{CoinSymbol: fmt.Sprint("COIN", i), USD: decimal.NewNullDecimal(decimal.New(int64(i), 0))})
 	}
 	return rates
 }

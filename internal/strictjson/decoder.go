@@ -4,14 +4,15 @@
 // has the JSON pointer of its place. Duplicate names, invalid UTF-8 and trailing
 // data are errors; names match exactly; an amount is exact and never missing.
 // Records whose members are documented are read by tables of [Fields], with [One],
-// [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw] and
-// examined as a [Node]. What differs from the tables without being an error is
+// [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw], which bounds
+// it, and examined as a [Node]. What differs from the tables without being an error is
 // collected in [Notes]. A [Reader] bounds the text. Decoded values are free of the keys
 // of the Redactor; [Decoder.Value], [Decoder.Name] and [Reader.Kept] return raw input.
 package strictjson
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,7 @@ type Error struct {
 	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
 	Err     error
 	Syntax  bool // the text is not JSON, or not all of it
+	Ended   bool // the context has ended, with Err
 }
 
 func (e *Error) Error() string { return e.Pointer + " " + e.Err.Error() }
@@ -53,6 +55,9 @@ type Options struct {
 	ExpectID string // what [Decoder.ID] must read; empty for anything
 	Size     int64  // of the text, in bytes; not above zero where it is unknown
 	Notes    *Notes // collects what differs; nil for nothing
+
+	// Context ends the reading of a result of an undocumented shape; nil for nothing.
+	Context context.Context
 }
 
 // A Content is what a result amounts to.
@@ -70,7 +75,8 @@ const (
 // goroutine at a time, and nothing that it returns is a part of it unless the
 // method's comment states so.
 type Decoder struct {
-	json jsontext.Decoder
+	json   jsontext.Decoder
+	source recorder
 	state
 }
 
@@ -81,16 +87,21 @@ type state struct {
 	content Content
 	intern  *internTables // of the list that is read; nil outside of one
 	outer   *Decoder      // reads the text that the value of this one is a part of; nil for none
+	steps   int           // since the reading began, of a result of an undocumented shape
 }
 
 // Reset makes d ready for another text.
 func (d *Decoder) Reset(src io.Reader, o Options) {
-	d.json.Reset(src)
+	d.source.src, d.source.on = src, false
+	d.json.Reset(&d.source)
 	d.state = state{Options: o}
 }
 
 // Release drops what d knows of its text, so that it can be kept for another.
-func (d *Decoder) Release() { d.state = state{} }
+func (d *Decoder) Release() {
+	d.state = state{}
+	d.source.src = nil
+}
 
 // Err returns the first error, or nil.
 func (d *Decoder) Err() *Error { return d.err }
@@ -133,7 +144,7 @@ func (d *Decoder) failSyntax(err error) {
 	d.err = &Error{Err: err, Syntax: true}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		d.err = &Error{d.cleanPointer(syntax.JSONPointer), syntax.Err, true}
+		d.err = &Error{Pointer: d.cleanPointer(syntax.JSONPointer), Err: syntax.Err, Syntax: true}
 	}
 }
 

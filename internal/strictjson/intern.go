@@ -64,7 +64,7 @@ func nestedTable[R any](t *internTables, field int) map[string]R {
 func (d *Decoder) nested(value jsontext.Value) *Decoder {
 	inner := &d.intern.inner
 	d.intern.value = *bytes.NewBuffer(value) // read without a copy
-	inner.Reset(&d.intern.value, Options{Redactor: d.Redactor, Notes: d.Notes})
-	inner.outer = d
+	inner.json.Reset(&d.intern.value)
+	inner.state = state{Options: Options{Redactor: d.Redactor, Notes: d.Notes}, outer: d}
 	return inner
 }

@@ -8,22 +8,52 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
-
-	"github.com/cryptogw/gateway/internal/redact"
 )
 
-// A Node is a value in a result of an undocumented shape, with its place. The zero
-// value is no value.
+// maxNodeDepth is how far below a result a [Node] can be.
+const maxNodeDepth = 4
+
+// A Node is a value in a result of an undocumented shape, with its place. It is a part
+// of the result. The zero value is no value.
 type Node struct {
-	parent *Node
-	name   string // of the member that holds it, if one does
-	index  int    // in the array that holds it, if one does
-	value  jsontext.Value
+	doc   *document
+	value jsontext.Value
+	depth int
+	path  [maxNodeDepth]step // from the result to the value
+}
+
+// A step is a member or an element.
+type step struct {
+	name  jsontext.Value // of a member, quoted; nil for an element
+	index int            // of an element
+}
+
+// text returns the name of a member or the index of an element.
+func (s step) text() string {
+	if s.name == nil {
+		return strconv.Itoa(s.index)
+	}
+	return string(Unquote(s.name))
+}
+
+// A document is what the nodes of a result share.
+type document struct {
+	d       *Decoder
+	root    jsontext.Pointer
+	cursors []*cursor                  // that are not in use
+	amounts map[string]decimal.Decimal // by their JSON
+	noted   map[notedStep]bool
+}
+
+// A cursor reads the members or elements of one node after another.
+type cursor struct {
+	json  jsontext.Decoder
+	value bytes.Buffer
 }
 
 // NodeOf returns the node of a value that d has read last.
 func NodeOf(d *Decoder, value jsontext.Value) Node {
-	return Node{name: d.json.StackPointer().LastToken(), value: value}
+	return Node{doc: &document{d: d, root: d.pointer(), amounts: map[string]decimal.Decimal{}, noted: map[notedStep]bool{}}, value: value}
 }
 
 // Kind returns the kind of the value.
@@ -34,78 +64,114 @@ func (n Node) IsZero() bool { return n.value == nil }
 
 // Errorf returns an error at the place of n.
 func (n Node) Errorf(format string, args ...any) *Error {
-	return &Error{Pointer: redact.Truncate(string(n.pointer()), maxPointer), Err: fmt.Errorf(format, args...)}
+	return &Error{Pointer: n.pointer(), Err: fmt.Errorf(format, args...)}
 }
 
-// pointer is built when it is needed, at most once: a name may be long, and many
-// nodes may have it in their pointer.
-func (n Node) pointer() jsontext.Pointer {
-	switch {
-	case n.parent == nil:
-		return jsontext.Pointer("").AppendToken(n.name)
-	case n.parent.Kind() == '[':
-		return n.parent.pointer().AppendToken(strconv.Itoa(n.index))
-	default:
-		return n.parent.pointer().AppendToken(n.name)
+func (n Node) pointer() string {
+	pointer := n.doc.root
+	for _, s := range n.path[:n.depth] {
+		pointer = pointer.AppendToken(s.text())
 	}
+	return n.doc.d.cleanPointer(pointer)
 }
 
 // Name returns the name of the member that holds n within the result, or "".
 func (n Node) Name() string {
-	if n.parent == nil {
+	if n.depth == 0 || n.path[n.depth-1].name == nil {
 		return ""
 	}
-	return n.name
+	return n.path[n.depth-1].text()
 }
 
-// Members returns the members of an object in their order, or nil.
-func (n Node) Members() []Node {
-	if n.Kind() != '{' {
-		return nil
-	}
-	var all []Node
-	dec := jsontext.NewDecoder(bytes.NewReader(n.value))
-	_, _ = dec.ReadToken() // the value is valid: the decoder has read it whole
-	for dec.PeekKind() == '"' {
-		name, _ := dec.ReadToken()
-		all = append(all, Node{parent: &n, name: name.String(), value: n.next(dec)})
-	}
-	return all
+// Members yields the members of an object in their order, or nothing.
+func (n Node) Members() iter.Seq[Node] {
+	return func(yield func(Node) bool) { n.each('{', yield) }
 }
 
 // Elements yields the elements of an array in their order, or nothing.
 func (n Node) Elements() iter.Seq[Node] {
-	return func(yield func(Node) bool) {
-		if n.Kind() != '[' {
+	return func(yield func(Node) bool) { n.each('[', yield) }
+}
+
+// Len returns how many members or elements there are.
+func (n Node) Len() (all int) {
+	n.each(n.Kind(), func(Node) bool {
+		all++
+		return true
+	})
+	return all
+}
+
+// each calls yield with what is in an object or array, until it returns false or the
+// reading is interrupted.
+func (n Node) each(kind jsontext.Kind, yield func(Node) bool) {
+	if n.Kind() != kind || kind != '{' && kind != '[' || n.depth == maxNodeDepth {
+		return
+	}
+	c := n.doc.open(n.value)
+	defer n.doc.close(c)
+	child := n
+	child.depth++
+	at := &child.path[n.depth]
+	for at.index = 0; c.more() && !n.doc.d.interrupted(); at.index++ {
+		if kind == '{' {
+			at.name = c.next(n.value)
+		}
+		child.value = c.next(n.value)
+		if !yield(child) {
 			return
 		}
-		dec := jsontext.NewDecoder(bytes.NewReader(n.value))
-		_, _ = dec.ReadToken() // the value is valid: the decoder has read it whole
-		for i := 0; dec.PeekKind() != ']'; i++ {
-			if !yield(Node{parent: &n, index: i, value: n.next(dec)}) {
-				return
-			}
-		}
 	}
 }
 
-// next reads a value with dec and returns the part of n that it is.
-func (n Node) next(dec *jsontext.Decoder) jsontext.Value {
-	value, _ := dec.ReadValue()
-	end := int(dec.InputOffset())
-	return n.value[end-len(value) : end]
+// open returns a cursor before the first member or element of a value. Neither the value
+// nor its names, which the decoder has checked, are copied.
+func (doc *document) open(value jsontext.Value) *cursor {
+	if len(doc.cursors) == 0 {
+		doc.close(&cursor{})
+	}
+	last := len(doc.cursors) - 1
+	c := doc.cursors[last]
+	doc.cursors = doc.cursors[:last]
+	c.value = *bytes.NewBuffer(value)
+	c.json.Reset(&c.value, jsontext.AllowDuplicateNames(true))
+	_, _ = c.json.ReadToken()
+	return c
 }
 
-// Member returns the member with the first of the names that is among members.
-func Member(members []Node, names ...string) (Node, bool) {
-	for _, name := range names {
-		for _, m := range members {
-			if m.name == name {
-				return m, true
+func (doc *document) close(c *cursor) { doc.cursors = append(doc.cursors, c) }
+
+func (c *cursor) more() bool {
+	kind := c.json.PeekKind()
+	return kind != '}' && kind != ']'
+}
+
+// next reads a name or a value and returns the part of the outer value that it is.
+func (c *cursor) next(outer jsontext.Value) jsontext.Value {
+	value, _ := c.json.ReadValue() // valid: the decoder has read it
+	end := int(c.json.InputOffset())
+	return outer[end-len(value) : end]
+}
+
+// Find puts those members of an object that have one of the names into the places of
+// their names.
+func (n Node) Find(names []string, into []Node) {
+	n.each('{', func(m Node) bool {
+		name := Unquote(m.path[n.depth].name)
+		for i := range names {
+			if names[i] == string(name) {
+				into[i] = m
 			}
 		}
-	}
-	return Node{}, false
+		return true
+	})
+}
+
+// Member returns the member of an object with a name.
+func (n Node) Member(name string) Node {
+	var found [1]Node
+	n.Find([]string{name}, found[:])
+	return found[0]
 }
 
 // Text returns the text of a string, or "".
@@ -116,11 +182,42 @@ func (n Node) Text() string {
 	return string(Unquote(n.value))
 }
 
-// Amount returns an amount from a string or a number, as [Decoder.Amount] does.
-func (n Node) Amount() (decimal.Decimal, *Error) {
+// Amount returns an amount from a string or a number, as [Decoder.Amount] does. Equal
+// ones mostly share their memory.
+func (n Node) Amount() (decimal.Decimal, error) {
+	if known, ok := n.doc.amounts[string(n.value)]; ok {
+		return known, nil
+	}
 	amount, err := parseAmount(n.value)
 	if err != nil {
-		return amount, n.Errorf("%w", err)
+		return decimal.Decimal{}, err
 	}
+	if len(n.doc.amounts) == maxInterned {
+		clear(n.doc.amounts)
+	}
+	n.doc.amounts[string(n.value)] = amount
 	return amount, nil
+}
+
+// A notedStep is what is noted in the elements of an array.
+type notedStep struct {
+	kind Kind
+	name string // of the member; empty for the element
+}
+
+// Note notes n, in the elements of an array only the first time: a pointer to each would
+// take more than the result.
+func (n Node) Note(kind Kind) {
+	notes := n.doc.d.Notes
+	if notes == nil || notes.isFull() {
+		return
+	}
+	if n.depth > 0 && n.path[0].name == nil {
+		place := notedStep{kind, n.Name()}
+		if n.doc.noted[place] {
+			return
+		}
+		n.doc.noted[place] = true
+	}
+	notes.add(kind, n.pointer())
 }

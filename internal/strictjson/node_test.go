@@ -39,7 +39,8 @@ func TestNode_Kind(t *testing.T) {
 
 func TestNode_Members(t *testing.T) {
 	t.Parallel()
-	members := nodeOf(t, " { \"a\" : 1 ,\n\"\\u0062\":\"x\" , \"c/d\": { \"e\":[ true ]} , \"\":null } ").Members()
+	node := nodeOf(t, " { \"a\" : 1 ,\n\"\\u0062\":\"x\" , \"c/d\": { \"e\":[ true ]} , \"\":null } ")
+	members := slices.Collect(node.Members())
 	require.Len(t, members, 4)
 	var names, pointers []string
 	for _, m := range members {
@@ -48,20 +49,19 @@ func TestNode_Members(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "c/d", ""}, names)
 	assert.Equal(t, []string{"/result/a", "/result/b", "/result/c~1d", "/result/"}, pointers)
 	amount, err := members[0].Amount()
-	require.Nil(t, err)
+	require.NoError(t, err)
 	assert.Equal(t, "1", amount.String())
 	assert.Equal(t, "x", members[1].Text())
 	assert.Equal(t, jsontext.Kind('n'), members[3].Kind())
-	inner := slices.Collect(members[2].Members()[0].Elements())
+	inner := slices.Collect(members[2].Member("e").Elements())
 	require.Len(t, inner, 1)
 	assert.Equal(t, "/result/c~1d/e/0", inner[0].Errorf("x").Pointer)
 	assert.Equal(t, jsontext.Kind('t'), inner[0].Kind())
 
-	assert.NotNil(t, nodeOf(t, `{"a":1}`).Members())
 	for _, text := range []string{`{}`, `[{"a":1}]`, `"a"`, `1`, `null`, `true`} {
-		assert.Empty(t, nodeOf(t, text).Members(), text)
+		assert.Empty(t, slices.Collect(nodeOf(t, text).Members()), text)
 	}
-	assert.Nil(t, strictjson.Node{}.Members())
+	assert.Empty(t, slices.Collect(strictjson.Node{}.Members()))
 }
 
 func TestNode_Elements(t *testing.T) {
@@ -90,24 +90,54 @@ func TestNode_Name(t *testing.T) {
 	assert.Equal(t, "/result", root.Errorf("x").Pointer)
 }
 
-func TestMember(t *testing.T) {
+func TestNode_Find(t *testing.T) {
 	t.Parallel()
-	members := nodeOf(t, `{"a":1,"b":2,"B":3}`).Members()
-	for _, tt := range []struct {
-		names []string
-		want  string
-	}{
-		{[]string{"a"}, "a"},
-		{[]string{"b", "a"}, "b"},
-		{[]string{"x", "B", "b"}, "B"},
-		{[]string{"x"}, ""},
-		{nil, ""},
-	} {
-		got, ok := strictjson.Member(members, tt.names...)
-		assert.Equal(t, tt.want != "", ok, tt.names)
-		assert.Equal(t, tt.want, got.Name(), tt.names)
-		assert.Equal(t, tt.want == "", got.IsZero(), tt.names)
+	record := nodeOf(t, `[{"a":1,"b":2,"B":3,"\u0063":{"a":4}}]`)
+	for n := range record.Elements() {
+		found := make([]strictjson.Node, 4)
+		n.Find([]string{"B", "x", "c", "a"}, found)
+		assert.Equal(t, []string{"B", "", "c", "a"}, []string{found[0].Name(), found[1].Name(), found[2].Name(), found[3].Name()})
+		assert.True(t, found[1].IsZero())
+		assert.Equal(t, "/result/0/a", found[3].Errorf("x").Pointer)
+		assert.Equal(t, "/result/0/c/a", found[2].Member("a").Errorf("x").Pointer)
+		assert.True(t, n.Member("A").IsZero())
+		assert.True(t, found[3].Member("a").IsZero(), "a number has no members")
 	}
+}
+
+// Members are read side by side, one within the other, and to a depth of 4.
+func TestNode_nested(t *testing.T) {
+	t.Parallel()
+	root := nodeOf(t, `{"a":{"b":{"c":{"d":{"e":1}}}},"f":{"g":2}}`)
+	var places []string
+	for outer := range root.Members() {
+		for again := range root.Members() {
+			for inner := range again.Members() {
+				places = append(places, outer.Name()+inner.Errorf("x").Pointer)
+			}
+		}
+	}
+	assert.Equal(t, []string{"a/result/a/b", "a/result/f/g", "f/result/a/b", "f/result/f/g"}, places)
+	deepest := root.Member("a").Member("b").Member("c").Member("d")
+	assert.Equal(t, "/result/a/b/c/d", deepest.Errorf("x").Pointer)
+	assert.True(t, deepest.Member("e").IsZero())
+}
+
+// What is noted in the elements of an array is noted once, at the first.
+func TestNode_Note(t *testing.T) {
+	t.Parallel()
+	notes := &strictjson.Notes{}
+	d := decoderOf(`[{"a":1},{"a":2,"b":3},{"a":4}]`, strictjson.Options{Notes: notes})
+	for n := range strictjson.NodeOf(d, strictjson.Raw(d)).Elements() {
+		for m := range n.Members() {
+			m.Note(strictjson.UnknownField)
+		}
+		n.Note(strictjson.UnexpectedValue)
+	}
+	assert.Equal(t, []strictjson.Note{
+		{Kind: strictjson.UnknownField, Pointer: "/0/a"}, {Kind: strictjson.UnexpectedValue, Pointer: "/0"}, {Kind: strictjson.UnknownField, Pointer: "/1/b"},
+	}, notes.All())
+	nodeOf(t, `[1]`).Note(strictjson.UnknownField) // without Notes nothing is noted
 }
 
 func TestNode_Text(t *testing.T) {
@@ -133,7 +163,7 @@ func TestNode_Errorf(t *testing.T) {
 		{"much more, in characters of two bytes", strings.Repeat("é", 1<<20), 1 << 10},
 		{"a character across the bound", "n" + strings.Repeat("é", 1<<20), 1<<10 - 1},
 	} {
-		pointer := nodeOf(t, fmt.Sprintf(`{%q:1}`, tt.member)).Members()[0].Errorf("x").Pointer
+		pointer := nodeOf(t, fmt.Sprintf(`{%q:1}`, tt.member)).Member(tt.member).Errorf("x").Pointer
 		assert.Len(t, pointer, tt.want, tt.name)
 		assert.True(t, strings.HasPrefix("/result/"+tt.member, pointer), tt.name)
 	}
@@ -142,7 +172,7 @@ func TestNode_Errorf(t *testing.T) {
 // The keys are gone from the value, so that they are in no name, text or pointer.
 func TestNode_key(t *testing.T) {
 	t.Parallel()
-	members := nodeOf(t, `{"`+canary+`":"`+canary+`","\u0043`+canary[1:]+`x":[1]}`).Members()
+	members := slices.Collect(nodeOf(t, `{"`+canary+`":"`+canary+`","\u0043`+canary[1:]+`x":[1]}`).Members())
 	require.Len(t, members, 2)
 	for _, m := range members {
 		assert.NotContains(t, m.Name()+m.Text()+m.Errorf("x").Pointer, canary)

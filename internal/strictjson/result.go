@@ -1,11 +1,8 @@
 package strictjson
 
 import (
-	"bytes"
 	"errors"
 	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 var errSeveral = errors.New("is one of several records where one is expected")
@@ -74,21 +71,6 @@ func OneOrMany[T any](fs Fields[T]) func(*Decoder) []T {
 		fs.fill(d, &records[0])
 		return records
 	}
-}
-
-// Raw reads a value of any shape and returns a copy without the keys. An empty
-// array or object has the content [EmptyResult].
-func Raw(d *Decoder) jsontext.Value {
-	value := d.Value()
-	if d.err != nil {
-		return nil
-	}
-	if kind := value.Kind(); kind == '[' || kind == '{' {
-		if len(bytes.TrimSpace(value[1:len(value)-1])) == 0 {
-			d.content = EmptyResult
-		}
-	}
-	return d.Redactor.JSON(value)
 }
 
 const (

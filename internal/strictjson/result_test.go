@@ -1,6 +1,8 @@
 package strictjson_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,7 +147,15 @@ func TestRaw(t *testing.T) {
 	}{
 		{`{"a": [1, 2]}`, strictjson.Present},
 		{`[0]`, strictjson.Present},
-		{`[[]]`, strictjson.Present},
+		{`[[],{"a":[null,false]}]`, strictjson.Present},
+		{`{"a":{"b":"x"}}`, strictjson.Present},
+		{`[-1]`, strictjson.Present},
+		{`[null,true]`, strictjson.Present},
+		{`["\u0000"]`, strictjson.Present},
+		{`[[]]`, strictjson.EmptyResult},
+		{`[null]`, strictjson.EmptyResult},
+		{`[{}]`, strictjson.EmptyResult},
+		{`{"a":{"b\"1":[ "" , null ]}, "true" : [] }`, strictjson.EmptyResult},
 		{`""`, strictjson.Present},
 		{`"{}"`, strictjson.Present},
 		{`null`, strictjson.Present},
@@ -160,6 +170,34 @@ func TestRaw(t *testing.T) {
 		assert.Equal(t, tt.text, string(got))
 		assert.Equal(t, tt.content, d.Content(), tt.text)
 	}
+	t.Run("row 75: a bound on the members and elements", func(t *testing.T) {
+		t.Parallel()
+		for _, text := range []string{
+			"[" + strings.Repeat("1,", strictjson.MaxEntries-1) + "1%s]",
+			`{"a":[` + strings.Repeat(`{"":[]},`, strictjson.MaxEntries/2-1) + "0%s]}",
+			`[` + strings.Repeat(`[],{},`, (strictjson.MaxEntries-2)/2) + `"","[,]"%s]`,
+		} {
+			_, d := readWhole(strings.Replace(text, "%s", "", 1), strictjson.Options{}, strictjson.Raw)
+			assert.Nil(t, d.Err(), "%.20s", text)
+			_, d = readWhole(strings.Replace(text, "%s", ",0", 1), strictjson.Options{}, strictjson.Raw)
+			assertError(t, d, "", "has more than 100000 members and elements")
+		}
+	})
+	t.Run("row 75: until the context ends", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		many := "[" + strings.Repeat("1,", 5_000) + "1]"
+		whole, d := readWhole(many, strictjson.Options{Context: ctx}, strictjson.Raw)
+		require.Nil(t, d.Err())
+		cancel()
+		assert.Less(t, len(slices.Collect(strictjson.NodeOf(d, whole).Elements())), 1<<10, "of a node")
+		assert.True(t, d.Err().Ended)
+		assert.ErrorIs(t, d.Err(), context.Canceled)
+		got, d := readWhole(many, strictjson.Options{Context: ctx}, strictjson.Raw)
+		assert.Nil(t, got)
+		assert.True(t, d.Err().Ended)
+		assert.Less(t, d.Offset(), int64(2<<10+2), "no more is read")
+	})
 	t.Run("without the key", func(t *testing.T) {
 		t.Parallel()
 		got, d := readWhole(`{"`+canary+`":["\u0043`+canary[1:]+`"]}`, strictjson.Options{Redactor: redactor()}, strictjson.Raw)

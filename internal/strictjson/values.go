@@ -1,7 +1,6 @@
 package strictjson
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -131,8 +130,16 @@ func parseAmount(value jsontext.Value) (decimal.Decimal, error) {
 	case '0':
 		return money.Parse(value)
 	default:
-		return decimal.Decimal{}, fmt.Errorf("is %s, not an amount", KindName(kind))
+		return decimal.Decimal{}, notAmount(kind)
 	}
+}
+
+// A notAmount is the error of a value of a kind that is no amount. A result can have many,
+// so that it is no text.
+type notAmount jsontext.Kind
+
+func (k notAmount) Error() string {
+	return "is " + KindName(jsontext.Kind(k)) + ", not an amount"
 }
 
 // Bool reads a boolean.

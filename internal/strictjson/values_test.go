@@ -110,10 +110,8 @@ func TestDecoder_Amount_rejects(t *testing.T) {
 			t.Parallel()
 			assertRejects(t, (*strictjson.Decoder).Amount, "1", tt.text, tt.reason)
 			amount, err := nodeOf(t, tt.text).Amount()
-			require.NotNil(t, err)
 			assert.Zero(t, amount)
-			assert.Equal(t, "/result", err.Pointer)
-			assert.EqualError(t, err.Err, tt.reason)
+			assert.EqualError(t, err, tt.reason)
 		})
 	}
 }
