@@ -7,7 +7,7 @@ replace github.com/cryptogw/gateway => ../
 require (
 	github.com/adshao/go-binance/v2 v2.8.7
 	github.com/anthropics/anthropic-sdk-go v1.84.0
-	github.com/cryptogw/gateway v0.0.0-00010101000000-000000000000
+	github.com/cryptogw/gateway v0.1.0
 	github.com/digitalocean/godo v1.236.0
 	github.com/go-resty/resty/v2 v2.17.2
 	github.com/hetznercloud/hcloud-go/v2 v2.52.0

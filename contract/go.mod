@@ -6,7 +6,7 @@ replace github.com/cryptogw/gateway => ../
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
-	github.com/cryptogw/gateway v0.0.0-00010101000000-000000000000
+	github.com/cryptogw/gateway v0.1.0
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/rs/zerolog v1.35.1
 	github.com/shopspring/decimal v1.6.0

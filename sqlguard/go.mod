@@ -5,7 +5,7 @@ go 1.26.0
 replace github.com/cryptogw/gateway => ../
 
 require (
-	github.com/cryptogw/gateway v0.0.0
+	github.com/cryptogw/gateway v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/shopspring/decimal v1.6.0
 	go.uber.org/goleak v1.3.0

@@ -10,8 +10,8 @@ replace (
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
-	github.com/cryptogw/gateway v0.0.0
-	github.com/cryptogw/gateway/sqlguard v0.0.0
+	github.com/cryptogw/gateway v0.1.0
+	github.com/cryptogw/gateway/sqlguard v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/shopspring/decimal v1.6.0
 	github.com/stretchr/testify v1.12.1
