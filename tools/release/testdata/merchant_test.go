@@ -1,0 +1,29 @@
+package merchant
+
+import (
+	"context"
+	"testing"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestCheckout(t *testing.T) {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ten := decimal.NewFromInt(10)
+	order := gateway.InvoiceRequest{OrderID: "A-17", Price: ten, Amount: ten}
+	if _, err := client.CreateInvoice(context.Background(), order); err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CreateInvoice(context.Background(), order)
+	if got := gateway.OutcomeOf(err); got != gateway.OutcomeNotSent || len(gw.InvoicesFor("A-17")) != 1 {
+		t.Errorf("the order again: %v, %d invoices", got, len(gw.Invoices()))
+	}
+}
