@@ -120,6 +120,23 @@ func ExampleClient_ExchangeRates() {
 	// Output: 64250.18 USD 59310.72 EUR true
 }
 
+func ExampleExchangeRates_Rate() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	rates, err := connect(gw).ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	rate, ok := rates.Rate("BTC")
+	fmt.Println(rate.CoinSymbol, ok)
+	_, ok = rates.Rate("btc") // symbols match exactly
+	fmt.Println(ok)
+	// Output:
+	// BTC true
+	// false
+}
+
 func ExampleExchangeRates_ToCoin() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -176,6 +193,15 @@ func ExampleClient_Balance() {
 	// 310.5 USDT on Ethereum
 	// 0 USDT on BNB Smart Chain (BEP20)
 	// 1831.25 in all
+}
+
+func ExampleBalance_Total() {
+	balance := gateway.Balance{Amounts: []gateway.BalanceAmount{
+		{CoinSymbol: "USDT", NetworkName: "Tron", Amount: decimal.RequireFromString("1520.75")},
+		{CoinSymbol: "USDT", NetworkName: "Ethereum", Amount: decimal.RequireFromString("310.5")},
+	}}
+	fmt.Println(balance.Total("USDT"), balance.Total("BTC"))
+	// Output: 1831.25 0
 }
 
 func ExampleClient_CreateInvoice() {
@@ -412,6 +438,22 @@ func ExampleClient_WatchWithdrawal() {
 	// FAILED true
 }
 
+// A status that this version does not know is neither an error nor the end.
+func ExampleWithdrawalStatus_Terminal() {
+	for _, status := range []gateway.WithdrawalStatus{gateway.WithdrawalPending, gateway.WithdrawalCompleted, "ON_HOLD"} {
+		fmt.Println(status, status.Terminal())
+	}
+	// Output:
+	// PENDING false
+	// COMPLETED true
+	// ON_HOLD false
+}
+
+func ExampleWithdrawalStatus_Known() {
+	fmt.Println(gateway.WithdrawalFailed.Known(), gateway.WithdrawalStatus("ON_HOLD").Known())
+	// Output: true false
+}
+
 func ExampleWithResponse() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -446,6 +488,32 @@ func ExampleWithAPIKey() {
 	// Output:
 	// true
 	// 0.48215003 <nil>
+}
+
+// A header for whatever is between the merchant and the service.
+func ExampleWithHeader() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	_, err := connect(gw).ExchangeRates(context.Background(), gateway.WithHeader("X-Request-Id", "7c9e6679"))
+	fmt.Println(gw.Requests()[0].Header.Get("X-Request-Id"), err)
+	// Output: 7c9e6679 <nil>
+}
+
+// The order A-17 of one merchant is not that of another, whatever their keys are.
+func ExampleWithMerchant() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	for _, merchant := range []string{"north", "south", "north"} {
+		_, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant(merchant))
+		fmt.Println(merchant, gateway.OutcomeOf(err), errors.Is(err, gateway.ErrOrderCreated))
+	}
+	// Output:
+	// north succeeded false
+	// south succeeded false
+	// north not sent true
 }
 
 func ExampleSafeToRetry() {

@@ -40,6 +40,20 @@ func ExampleNewCache() {
 	// Output: requests: 1
 }
 
+func ExampleClient_Rates() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	rates := connect(gw).Rates(gateway.CacheOptions{TTL: 30 * time.Second})
+
+	for range 1000 {
+		if _, err := rates.Get(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("requests:", len(gw.Requests()))
+	// Output: requests: 1
+}
+
 func ExampleCache_Get() {
 	loads := 0
 	cache := gateway.NewCache(func(context.Context) (string, error) {
@@ -504,4 +518,135 @@ func ExampleFromEnv() {
 	total, err := balance.Total("BTC")
 	fmt.Println(total, err)
 	// Output: 0.48215003 <nil>
+}
+
+// A host of the merchant's own network, where nobody else can read the key.
+func ExampleWithPlainHTTP() {
+	client, err := gateway.New("http://gateway.internal", "the key of the merchant", gateway.WithPlainHTTP())
+	fmt.Printf("%T %v\n", client, err)
+	// Output: *gateway.Client <nil>
+}
+
+// One attempt, for a caller that retries by itself.
+func ExampleWithRetry() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.BadGateway())
+
+	_, err := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})).ExchangeRates(context.Background())
+	fmt.Println(gateway.SafeToRetry(err), len(gw.Requests()))
+	// Output: true 1
+}
+
+func ExampleWithUserAgent() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	_, err := connect(gw, gateway.WithUserAgent("shop/1.0")).ExchangeRates(context.Background())
+	fmt.Println(gw.Requests()[0].Header.Get("User-Agent"), err)
+	// Output: shop/1.0 <nil>
+}
+
+func ExampleWithAPIKeyOnPublicCalls() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	_, _ = connect(gw).ExchangeRates(context.Background())
+	_, _ = connect(gw, gateway.WithAPIKeyOnPublicCalls()).ExchangeRates(context.Background())
+	for _, request := range gw.Requests() {
+		fmt.Printf("the key is in %q\n", request.KeyIn)
+	}
+	// Output:
+	// the key is in ""
+	// the key is in "header"
+}
+
+// For a service that takes numbers, as the table of the interface has them.
+func ExampleWithInvoiceFormat() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw, gateway.WithInvoiceFormat(gateway.TableInvoiceFormat))
+
+	if _, err := client.CreateInvoice(context.Background(), order("A-17")); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("in quotes:", gw.Invoices()[0].AmountQuoted)
+	// Output: in quotes: false
+}
+
+func ExampleWithMaxResponseBytes() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+
+	_, err := connect(gw, gateway.WithMaxResponseBytes(1024)).CoinNetworks(context.Background())
+	fmt.Println(errors.Is(err, gateway.ErrResponseTooLarge))
+	// Output: true
+}
+
+// Two clients of one program share what they know of the orders.
+func ExampleNewMemoryGuard() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	guard := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 1000})
+
+	for range 2 {
+		client := connect(gw, gateway.WithOrderGuard(guard))
+		_, err := client.CreateInvoice(context.Background(), order("A-17"))
+		fmt.Println(gateway.OutcomeOf(err), errors.Is(err, gateway.ErrOrderCreated))
+	}
+	// Output:
+	// succeeded false
+	// not sent true
+}
+
+// An auditor is an OrderGuard that prints what another one decides.
+type auditor struct{ gateway.OrderGuard }
+
+func (a auditor) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
+	merchant, _ := gateway.MerchantFromContext(ctx)
+	fmt.Printf("%s of %q: %s\n", orderID, merchant, outcome)
+	return a.OrderGuard.End(ctx, orderID, outcome)
+}
+
+// A guard of your own tells the merchants apart by the context. Package sqlguard has
+// one for several processes.
+func ExampleMerchantFromContext() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	guard := auditor{gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})}
+	client := connect(gw, gateway.WithOrderGuard(guard))
+
+	_, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant("north"))
+	fmt.Println(err)
+	// Output:
+	// A-17 of "north": succeeded
+	// <nil>
+}
+
+// Without a guard, the merchant's own database must keep an order from being sent twice.
+func ExampleWithOrderGuard() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw, gateway.WithOrderGuard(nil))
+
+	for range 2 {
+		if _, err := client.CreateInvoice(context.Background(), order("A-17")); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("invoices for A-17:", len(gw.InvoicesFor("A-17")))
+	// Output: invoices for A-17: 2
+}
+
+// A transport of your own, and still a connection of its own for every invoice.
+func ExampleInvoiceTransport() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxConnsPerHost = 20
+	client := connect(gw, gateway.WithHTTPClient(&http.Client{Transport: gateway.InvoiceTransport(transport)}))
+
+	_, err := client.CreateInvoice(context.Background(), order("A-17"))
+	fmt.Println(gateway.OutcomeOf(err))
+	// Output: succeeded
 }

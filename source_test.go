@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"fmt"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -425,6 +426,39 @@ func TestSource_filesOfTheRoot(t *testing.T) {
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(tests), 30)
 	assert.LessOrEqual(t, len(code(t, ".")), 24)
+}
+
+// Every function and method that a merchant calls has an example whose output is
+// compared.
+func TestSource_examples(t *testing.T) {
+	t.Parallel()
+	var tests []*ast.File
+	paths, err := filepath.Glob("example*_test.go")
+	require.NoError(t, err)
+	for _, path := range paths {
+		tests = append(tests, parsed(t, path).File)
+	}
+	shown := map[string]bool{}
+	for _, example := range doc.Examples(tests...) {
+		name, suffix, _ := strings.Cut(example.Name, "_")
+		if method, _, _ := strings.Cut(suffix, "_"); ast.IsExported(method) {
+			name += "_" + method
+		}
+		shown[name] = shown[name] || example.Output != ""
+	}
+	// What fmt, errors and net call, and the methods of the empty observer.
+	unseen := regexp.MustCompile(`_(Error|Is|Unwrap|Timeout|Temporary|String)$|^NopObserver_`)
+	for _, file := range code(t, ".") {
+		for function := range nodes[*ast.FuncDecl](file) {
+			name := function.Name.Name
+			if function.Recv != nil {
+				name = receiver(function) + "_" + name
+			}
+			if function.Name.IsExported() && ast.IsExported(name) && !unseen.MatchString(name) {
+				assert.True(t, shown[name], "func Example%s with an output is missing", name)
+			}
+		}
+	}
 }
 
 // The terms that an earlier version had of its own occur in no file, except where
