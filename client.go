@@ -2,7 +2,8 @@
 // networks, exchange rates, balance, invoices and the inquiry of withdrawals.
 //
 // A [Client] is made once, with [New], and shared. It is safe for concurrent use and
-// has a method for each endpoint of the service.
+// has a method for each endpoint of the service. The package prints nothing, has no
+// global state and keeps no goroutine in the background.
 //
 //	client, err := gateway.New("https://gateway.example", apiKey)
 //	...
@@ -75,12 +76,12 @@
 //
 // # Around the calls
 //
-// The package also includes:
-//
-//   - A [Cache] holds the value that was loaded last: many callers share one load, and
-//     when it fails they get the old value. It suits [ExchangeRates].
-//     [Client.Catalog] is a cache of the listing, with lookups that do not allocate.
-//   - [CoinNetwork.CheckWithdrawal], [CoinNetwork.CheckPayment] and
+//   - [NewMemoryGuard] is the guard of an order within one process, and the default;
+//     module sqlguard has one in PostgreSQL or SQLite, for many processes.
+//   - [Client.Catalog] and [Client.Rates] are caches of the listing and of the exchange
+//     rates: many callers share one load, and when it fails they get the old value. A
+//     [Cache] does the same for a value of your own.
+//   - [CoinNetwork.CheckPayment], [CoinNetwork.CheckWithdrawal] and
 //     [CoinNetwork.NetWithdrawal] check an amount against the catalog before anything
 //     is sent; a [*LimitError] has the nearest amount that is allowed.
 //   - [ExchangeRates.ToCoin] converts a price and rounds up, so that a merchant never
@@ -88,15 +89,17 @@
 //     to even.
 //   - [Client.WaitWithdrawal], [Client.WatchWithdrawal] and, for many at once,
 //     [Client.WaitWithdrawals] poll until a withdrawal has ended.
-//   - An [Observer] is told of every attempt, and of [Drift]: a place where a response
-//     differs from docs/interface.md. [WithLogger] writes the same to a log.
-//     [OperationFromContext] names requests in a RoundTripper, which is also the place
-//     for tracing, a rate limit or a circuit breaker.
+//   - An [Observer] is told of every call, every attempt and every [Drift]: a place
+//     where a response differs from docs/interface.md. [WithLogger] writes the same to
+//     a log. [OperationFromContext] names requests in a RoundTripper, which is also the
+//     place for tracing, a rate limit or a circuit breaker.
 //   - [FromEnv] makes a client from environment variables, and [WithAPIKeySource]
 //     asks for the key when it is needed.
 //
-// The package prints nothing, has no global state and keeps no goroutine in the
-// background. Package gatewaytest has a gateway to test against.
+// # Testing
+//
+// Package [github.com/cryptogw/gateway/gatewaytest] has a gateway to test against, with
+// faults on demand.
 package gateway
 
 import (
@@ -112,7 +115,8 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// Version is the version of this library.
+// Version is the version of this library: its tag without the v. The default
+// User-Agent has it.
 const Version = "0.1.0"
 
 const (
