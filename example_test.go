@@ -120,6 +120,16 @@ func ExampleClient_ExchangeRates() {
 	// Output: 64250.18 USD 59310.72 EUR true
 }
 
+func ExampleRate_In() {
+	rate := gateway.Rate{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(decimal.RequireFromString("64250.18"))}
+
+	fmt.Println(rate.In("usd"))
+	fmt.Println(rate.In("eur")) // there is no such rate: it is not zero
+	// Output:
+	// 64250.18 true
+	// 0 false
+}
+
 func ExampleExchangeRates_Rate() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -200,8 +210,11 @@ func ExampleBalance_Total() {
 		{CoinSymbol: "USDT", NetworkName: "Tron", Amount: decimal.RequireFromString("1520.75")},
 		{CoinSymbol: "USDT", NetworkName: "Ethereum", Amount: decimal.RequireFromString("310.5")},
 	}}
-	fmt.Println(balance.Total("USDT"), balance.Total("BTC"))
-	// Output: 1831.25 0
+	fmt.Println(balance.Total("USDT"))
+	fmt.Println(balance.Total("BTC"))
+	// Output:
+	// 1831.25 <nil>
+	// 0 <nil>
 }
 
 func ExampleClient_CreateInvoice() {

@@ -15,11 +15,11 @@ type refused struct{ failure error }
 
 func (c refused) Body() (io.ReadCloser, int64)                  { return nil, 0 }
 func (c refused) NoResponse(error) error                        { return c.failure }
-func (c refused) CheckStatus(*http.Response) error                   { return nil }
+func (c refused) CheckStatus(*http.Response) error              { return nil }
 func (c refused) Read(resp *http.Response) (any, error)         { return "text", resp.Body.Close() }
 func (c refused) Discard(*http.Response)                        {}
 func (c refused) Advise(error) Advice                           { return Advice{} }
-func (c refused) OnRetry(error, time.Duration)                    {}
+func (c refused) OnRetry(error, time.Duration)                  {}
 func (refused) RoundTrip(*http.Request) (*http.Response, error) { return nil, io.EOF }
 
 // A loop that waits for its next call holds nothing of the last one: neither its
