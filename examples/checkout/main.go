@@ -1,0 +1,121 @@
+// Command checkout is the server side of a payment page: price, coin, limits, invoice,
+// HTTP status. docs/checkout.md explains it.
+//
+//	POST /orders/{order}/invoice?coin=USDT&network=Tron
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+func main() {
+	client, err := gateway.FromEnv(gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: 10 * time.Second}))
+	if err != nil {
+		slog.Error("checkout", "error", err)
+		os.Exit(1)
+	}
+	shop := newCheckout(client, map[string]decimal.Decimal{"A-17": decimal.RequireFromString("10.50")})
+	server := &http.Server{Addr: "127.0.0.1:8080", Handler: shop, ReadTimeout: 10 * time.Second}
+	slog.Error("checkout", "error", server.ListenAndServe())
+	os.Exit(1)
+}
+
+// A checkout creates invoices for orders whose prices it knows.
+type checkout struct {
+	http.ServeMux
+	client  *gateway.Client
+	catalog *gateway.Catalog
+	rates   *gateway.Cache[*gateway.ExchangeRates]
+	prices  map[string]decimal.Decimal // in US dollars, by order; never the buyer's word
+}
+
+func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) *checkout {
+	c := &checkout{
+		client: client, prices: prices,
+		catalog: client.Catalog(gateway.CacheOptions{TTL: 10 * time.Minute}),
+		rates:   client.Rates(gateway.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute}),
+	}
+	c.HandleFunc("POST /orders/{order}/invoice", c.createInvoice)
+	return c
+}
+
+func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
+	price, known := c.prices[r.PathValue("order")]
+	if !known {
+		respond(w, http.StatusNotFound, "There is no such order.")
+		return
+	}
+	invoice := gateway.InvoiceRequest{
+		OrderID: r.PathValue("order"), Price: price, BaseCurrency: "usd",
+		CoinSymbol: r.FormValue("coin"), NetworkName: r.FormValue("network"),
+	}
+	if !c.setAmount(w, r, &invoice) {
+		return
+	}
+	ctx := context.WithoutCancel(r.Context()) // a buyer who leaves must not cut off an invoice
+	created, err := c.client.CreateInvoice(ctx, invoice)
+	if err != nil {
+		respondTo(w, invoice.OrderID, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(created.Raw) // which of its members a buyer needs, the service must tell you
+}
+
+// setAmount converts the price to the coin. What is wrong is the response.
+func (c *checkout) setAmount(w http.ResponseWriter, r *http.Request, invoice *gateway.InvoiceRequest) bool {
+	catalog, err := c.catalog.Snapshot(r.Context())
+	if err != nil {
+		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
+		return false
+	}
+	pair, listed := catalog.Find(invoice.CoinSymbol, invoice.NetworkName)
+	if !listed {
+		respond(w, http.StatusBadRequest, "This coin and network are not offered.")
+		return false
+	}
+	rates, err := c.rates.Get(r.Context())
+	if err == nil {
+		invoice.Amount, err = rates.ToCoin(invoice.Price, invoice.BaseCurrency, pair.Coin.Symbol, pair.Coin.Precision)
+	}
+	if err != nil {
+		respond(w, http.StatusServiceUnavailable, "There is no rate for this coin at the moment. Choose another one.")
+		return false
+	}
+	if err := pair.CheckPayment(invoice.Amount); err != nil {
+		respond(w, http.StatusUnprocessableEntity, "This order cannot be paid in this coin: "+err.Error())
+		return false
+	}
+	return true
+}
+
+// respondTo responds to a buyer whose invoice failed, and tells the merchant.
+func respondTo(w http.ResponseWriter, order string, err error) {
+	switch outcome := gateway.OutcomeOf(err); {
+	case errors.Is(err, gateway.ErrOrderCreated):
+		respond(w, http.StatusConflict, "This order has an invoice already.")
+	case errors.Is(err, gateway.ErrOrderInFlight):
+		respond(w, http.StatusConflict, "The invoice of this order is being created.")
+	case errors.Is(err, gateway.ErrOrderOutcomeUnknown), outcome == gateway.OutcomeUnknown:
+		slog.Error("look this order up at the gateway", "order", order, "error", err)
+		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
+	case outcome == gateway.OutcomeNotSent:
+		slog.Warn("no invoice was sent", "order", order, "error", err)
+		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Please try again.")
+	default: // gateway.OutcomeRejected
+		slog.Error("the gateway refused an invoice", "order", order, "error", err)
+		respond(w, http.StatusBadGateway, "This order cannot be paid at the moment. We have been told.")
+	}
+}
+
+func respond(w http.ResponseWriter, status int, text string) { http.Error(w, text, status) }

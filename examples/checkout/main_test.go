@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// shop returns a checkout with an order of 10.50 US dollars and one of a millionth.
+func shop(t *testing.T, gw *gatewaytest.Server, opts ...gateway.Option) *checkout {
+	t.Helper()
+	client, err := gateway.New(gw.URL, gw.APIKey, append(opts, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))...)
+	require.NoError(t, err)
+	return newCheckout(client, map[string]decimal.Decimal{
+		"A-17": decimal.RequireFromString("10.50"), "tiny": decimal.RequireFromString("0.000001"),
+	})
+}
+
+func post(ctx context.Context, c *checkout, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, target, nil))
+	return w
+}
+
+func TestCheckout(t *testing.T) {
+	t.Parallel()
+	const inTether = "/orders/A-17/invoice?coin=USDT&network=Tron"
+	fault := func(op gatewaytest.Operation, f gatewaytest.Fault) func(*gatewaytest.Server) {
+		return func(gw *gatewaytest.Server) { gw.InjectFault(op, 1, f) }
+	}
+	for _, tt := range []struct {
+		name, target string
+		prepare      func(*gatewaytest.Server)
+		status       int
+		text         string
+		invoices     int
+	}{
+		{"an invoice is created", inTether, nil, 201, `"orderId":"A-17"`, 1},
+		{"an order that is not known", "/orders/B-1/invoice", nil, 404, "no such order", 0},
+		{"a coin that is not listed", "/orders/A-17/invoice?coin=NOPE&network=Tron", nil, 400, "not offered", 0},
+		{"a price below the limit", "/orders/tiny/invoice?coin=USDT&network=Tron", nil, 422, "minAmount", 0},
+		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.BadGateway()), 503, "not available", 0},
+		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.BadGateway()), 503, "no rate", 0},
+		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.Refuse(422, "no")), 502, "cannot be paid", 0},
+		{"a lost response", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.CommitThenDrop()), 202, "Do not order again", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			gw := gatewaytest.NewServer()
+			t.Cleanup(gw.Close)
+			if tt.prepare != nil {
+				tt.prepare(gw)
+			}
+			w := post(t.Context(), shop(t, gw), tt.target)
+			assert.Equal(t, tt.status, w.Code, w.Body)
+			assert.Contains(t, w.Body.String(), tt.text)
+			assert.Len(t, gw.Invoices(), tt.invoices)
+		})
+	}
+}
+
+// A second press of the button creates no second invoice, also after a lost response.
+func TestCheckout_twice(t *testing.T) {
+	t.Parallel()
+	for first, second := range map[int]int{http.StatusCreated: http.StatusConflict, http.StatusAccepted: http.StatusAccepted} {
+		gw := gatewaytest.NewServer()
+		t.Cleanup(gw.Close)
+		if first == http.StatusAccepted {
+			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+		}
+		c := shop(t, gw)
+		assert.Equal(t, first, post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron").Code)
+		assert.Equal(t, second, post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron").Code)
+		assert.Len(t, gw.Invoices(), 1)
+	}
+}
+
+// A gateway that cannot be reached gets no invoice.
+func TestCheckout_notSent(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	down := func(req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodPost {
+			return nil, http.ErrServerClosed
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	c := shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(down)}))
+	w := post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron")
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Empty(t, gw.Invoices())
+}
+
+// A buyer who leaves while the invoice is sent does not cut it off.
+func TestCheckout_buyerLeaves(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+	defer leave()
+	c := shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodPost {
+			leave()
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	})}))
+	w := post(ctx, c, "/orders/A-17/invoice?coin=USDT&network=Tron")
+	assert.Equal(t, http.StatusCreated, w.Code, w.Body)
+	assert.Len(t, gw.Invoices(), 1)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
