@@ -16,14 +16,21 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// An InvoiceRequest asks for an invoice: docs/interface.md, I-110 to I-121. Amounts are
-// above zero, with at most 64 digits, at most 30 of them decimal places; they are
+// An InvoiceRequest asks for an invoice: docs/interface.md, I-110 to I-121.
+//
+// Price is in the fiat currency. Of Amount the interface states only that it is the
+// order's amount: neither its unit nor how it relates to the price. Its sample request has
+// a decimal text for both. The examples send the price converted to the coin, with
+// [ExchangeRates.ToCoin], and without a coin the price itself; ask the operator of the
+// gateway before the first real order.
+//
+// Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they are
 // written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
 // bytes, without control characters or surrounding space.
 type InvoiceRequest struct {
 	OrderID      string          // required: the merchant's unique identifier of the order
-	Price        decimal.Decimal // required: in the fiat currency
-	Amount       decimal.Decimal // required: the order's amount, of no documented unit (I-118)
+	Price        decimal.Decimal // required: in the fiat currency, that of BaseCurrency
+	Amount       decimal.Decimal // required: the order's amount; of no documented unit (I-118)
 	BaseCurrency string          // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
 	CoinSymbol   string          // the coin to pay with; left out when empty
 	NetworkName  string          // the network to pay on; left out when empty

@@ -68,26 +68,45 @@ func TestCHANGELOG_version(t *testing.T) {
 	assert.Contains(t, fileText(t, "CHANGELOG.md"), gateway.Version)
 }
 
-// Every Go block of the README is code that is compiled and run: a whole
-// program of the examples, or lines of an example.
-func TestREADME_code(t *testing.T) {
+// Every Go block of the README and of the guides is code that is compiled and run: a
+// whole file of the examples, or lines of one.
+func TestGuides_code(t *testing.T) {
 	t.Parallel()
 	sources := compiled(t)
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(readme(t), -1)
-	require.GreaterOrEqual(t, len(blocks), 4)
-	require.Len(t, blocks, strings.Count(readme(t), "```go"), "a block is not closed, or not at the start of a line")
-	programs := 0
-	for _, block := range blocks {
-		code := block[1]
-		if strings.Contains(code, "package main") {
-			programs++
-			assert.True(t, isWholeFile(sources, code), "no example is:\n%s", code)
-			continue
-		}
-		assert.Greater(t, strings.Count(code, "\n"), 3, "too short to be told from other code:\n%s", code)
-		assert.True(t, isPart(sources, code), "no example has:\n%s", code)
+	guides, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for guide, least := range map[string]int{"README.md": 3, "docs/getting-started.md": 3, "docs/checkout.md": 2, "docs/testing.md": 2} {
+		assert.GreaterOrEqual(t, strings.Count(fileText(t, guide), "```go"), least, guide)
 	}
-	assert.Equal(t, 1, programs)
+	for _, guide := range append(guides, "README.md") {
+		text := fileText(t, guide)
+		blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(text, -1)
+		require.Len(t, blocks, strings.Count(text, "```go"), "%s: a block is not closed, or not at the start of a line", guide)
+		for _, block := range blocks {
+			if code := block[1]; strings.Contains(code, "\npackage ") || strings.HasPrefix(code, "package ") {
+				assert.True(t, isWholeFile(sources, code), "%s: no example is:\n%s", guide, code)
+			} else {
+				assert.Greater(t, strings.Count(code, "\n"), 3, "%s: too short to be told from other code:\n%s", guide, code)
+				assert.True(t, isPart(sources, code), "%s: no example has:\n%s", guide, code)
+			}
+		}
+	}
+}
+
+// A link to a file of the repository leads somewhere.
+func TestGuides_links(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, pattern := range []string{"*.md", "docs/*.md", "*/README.md", "examples/*/README.md"} {
+		guides, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, guide := range guides {
+			for _, to := range link.FindAllStringSubmatch(fileText(t, guide), -1) {
+				_, err := os.Stat(filepath.Join(filepath.Dir(guide), to[1]))
+				assert.NoError(t, err, guide)
+			}
+		}
+	}
 }
 
 // compiled returns the sources that README code may come from, by path.
@@ -96,7 +115,7 @@ func compiled(t *testing.T) map[string]string {
 	sources := map[string]string{}
 	tests, err := filepath.Glob("example_*test.go")
 	require.NoError(t, err)
-	for _, path := range tests {
+	for _, path := range append(tests, "readme_test.go") { // which has the recipes
 		sources[path] = fileText(t, path)
 	}
 	err = filepath.WalkDir("examples", func(path string, entry fs.DirEntry, err error) error {
@@ -147,11 +166,11 @@ func TestREADME_codeIsCompared(t *testing.T) {
 
 // The table of calls has every method that sends, with the route of the
 // method's own comment and the place where the stand-in finds the key.
-func TestREADME_calls(t *testing.T) {
+func TestGuides_calls(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `((?:GET|POST) [^`]+)`[^|]* \\| ([^|]+) \\|$")
 	table := map[string][]string{}
-	for _, cells := range row.FindAllStringSubmatch(readme(t), -1) {
+	for _, cells := range row.FindAllStringSubmatch(fileText(t, "docs/getting-started.md"), -1) {
 		table[cells[1]] = cells[2:]
 	}
 	routes, keys := documentedRoutes(t), keysSent(t)
@@ -205,7 +224,7 @@ func documentedRoutes(t *testing.T) map[string]string {
 	return routes
 }
 
-// keysSent calls every method and returns, in the terms of the README, where the
+// keysSent calls every method and returns, in the terms of the guide, where the
 // stand-in found the key.
 func keysSent(t *testing.T) map[string]string {
 	t.Helper()
