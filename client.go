@@ -91,8 +91,9 @@
 //     [Client.WaitWithdrawals] poll until a withdrawal has ended.
 //   - An [Observer] is told of every call, every attempt and every [Drift]: a place
 //     where a response differs from docs/interface.md. [WithLogger] writes the same to
-//     a log. [OperationFromContext] names requests in a RoundTripper, which is also the
-//     place for tracing, a rate limit or a circuit breaker.
+//     a log, and module otelgateway makes traces and metrics of it.
+//     [OperationFromContext] names requests in a RoundTripper, which is the place for a
+//     rate limit or a circuit breaker.
 //   - [FromEnv] makes a client from environment variables, and [WithAPIKeySource]
 //     asks for the key when it is needed.
 //
