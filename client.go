@@ -139,7 +139,7 @@ type Client struct {
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
-	reads, writes func() *http.Client
+	reads, writes func() *attempt.Sender
 	retrier       func() *retry.Retrier
 	readers       func() *sync.Pool // of responseReaders
 }
@@ -178,8 +178,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	reads := newHTTPClient(cfg.http, attempt.NewTransport(readIdleTimeout), cfg.retry.AttemptTimeout)
-	writes := newHTTPClient(cfg.http, attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)), cfg.retry.InvoiceTimeout)
+	reads := newSender(cfg.http, attempt.NewTransport(readIdleTimeout), cfg.retry.AttemptTimeout)
+	writes := newSender(cfg.http, attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)), cfg.retry.InvoiceTimeout)
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
 	retrier, readers := retry.New(cfg.retry.limits()), newReaderPool()
 	return &Client{
@@ -189,21 +189,20 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		cfg:       cfg,
 		observers: cfg.observers(),
 
-		reads:   func() *http.Client { return reads },
-		writes:  func() *http.Client { return writes },
+		reads:   func() *attempt.Sender { return reads },
+		writes:  func() *attempt.Sender { return writes },
 		retrier: func() *retry.Retrier { return retrier },
 		readers: func() *sync.Pool { return readers },
 	}
 }
 
-// newHTTPClient returns a client of our own, which shares nothing with that of the
+// newSender returns a sender of our own, which shares nothing with the client of the
 // caller but the transport.
-func newHTTPClient(callers *http.Client, own *http.Transport, timeout time.Duration) *http.Client {
-	var transport http.RoundTripper = own
+func newSender(callers *http.Client, own *http.Transport, timeout time.Duration) *attempt.Sender {
 	if callers != nil && callers.Transport != nil {
-		transport = callers.Transport
+		return attempt.NewSender(callers.Transport, timeout)
 	}
-	return &http.Client{Transport: attempt.NewSender(transport, timeout), CheckRedirect: followNone}
+	return attempt.NewSender(own, timeout)
 }
 
 // followNone returns a redirect as the response: net/http would forward the X-Api-Key

@@ -161,11 +161,11 @@ func (r *request) newBody() *attempt.Body {
 	return attempt.NewBody(r.call.write.encode(r.key.Reveal(), r.client.cfg.format))
 }
 
-// newHTTPRequest returns the request of the first attempt, without its body. It has
-// no GetBody: with it, net/http would send an invoice again by itself.
+// newHTTPRequest returns the request of the first attempt, without its body, and without
+// its header, which the sender sets. It has no GetBody: with it, net/http would send an invoice again by itself.
 func (r *request) newHTTPRequest() *http.Request {
 	req := http.Request{
-		Method: http.MethodGet, URL: &r.url, Host: r.client.base.Host(), Header: r.header,
+		Method: http.MethodGet, URL: &r.url, Host: r.client.base.Host(), Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	if r.call.write != nil {

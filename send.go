@@ -39,6 +39,8 @@ var errPanicked = errors.New("gateway: a panic has ended the call")
 type attempts[T any] struct {
 	request
 	read   func(*strictjson.Decoder) T
+	sender attempt.Sender
+	http   http.Client // over the sender
 	loop   *retry.Loop
 	body   *attempt.Body // of the attempt under way; nil for a read
 	status int           // of the last response of any attempt
@@ -69,13 +71,15 @@ func (a *attempts[T]) send() (result T, err error) {
 }
 
 func (a *attempts[T]) run() (T, error) {
-	client := a.client.reads()
+	sender := a.client.reads()
 	if a.call.write != nil {
-		client = a.client.writes()
+		sender = a.client.writes()
 	}
+	a.sender = sender.WithHeader(a.header)
+	a.http = http.Client{Transport: &a.sender, CheckRedirect: followNone}
 	started := time.Now()
 	a.loop = a.client.retrier().Loop()
-	read, failure := a.loop.Do(client, a.newHTTPRequest(), a)
+	read, failure := a.loop.Do(&a.http, a.newHTTPRequest(), a)
 	err := a.finish(failure)
 	if response := a.cfg.response; response != nil {
 		response.StatusCode, response.Attempts, response.Duration = a.status, a.loop.Attempts, time.Since(started)

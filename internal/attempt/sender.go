@@ -30,7 +30,8 @@ type Sender struct {
 	next    http.RoundTripper
 	heeds   bool // next returns soon after the end of a context
 	timeout time.Duration
-	expired error // the cause of the end of an attempt that took too long
+	expired error       // the cause of the end of an attempt that took too long
+	header  http.Header // of every request; nil for that of the request itself
 }
 
 // NewSender returns a sender over next, which need not heed the end of a context. An
@@ -41,7 +42,15 @@ func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
 	case *http.Transport, *Split:
 		heeds = true
 	}
-	return &Sender{next, heeds, timeout, &timeoutError{timeout}}
+	return &Sender{next: next, heeds: heeds, timeout: timeout, expired: &timeoutError{timeout}}
+}
+
+// WithHeader returns a sender that sends each request with header instead of its own,
+// which an [http.Client] would copy for redirects.
+func (s *Sender) WithHeader(header http.Header) Sender {
+	c := *s
+	c.header = header
+	return c
 }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
@@ -51,6 +60,9 @@ var errNoResponse = errors.New("the RoundTripper returned neither a response nor
 func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	a := s.begin(req.Context())
 	req = req.WithContext(httptrace.WithClientTrace(a, a.trace()))
+	if s.header != nil {
+		req.Header = s.header
+	}
 	resp, err := s.send(a, req)
 	switch {
 	case err != nil:

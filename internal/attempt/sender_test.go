@@ -109,6 +109,26 @@ func TestSender_sendsTheRequestThatItIsHanded(t *testing.T) {
 	assert.Equal(t, ctx, req.Context(), "the request of the caller is not changed")
 }
 
+// A sender with a header sends that, on every attempt, and leaves the request and the
+// sender that it is made from as they are.
+func TestSender_WithHeader(t *testing.T) {
+	t.Parallel()
+	var got []http.Header
+	plain := attempt.NewSender(tripper(func(req *http.Request) (*http.Response, error) {
+		got = append(got, req.Header)
+		return nil, io.EOF
+	}), time.Minute)
+	with := plain.WithHeader(http.Header{"X-Api-Key": {"a"}})
+	req := newRequest(t, t.Context())
+	req.Header.Set("Accept", "b")
+	for _, s := range []http.RoundTripper{&with, &with, plain} {
+		_, err := s.RoundTrip(req)
+		require.Error(t, err)
+	}
+	assert.Equal(t, []http.Header{{"X-Api-Key": {"a"}}, {"X-Api-Key": {"a"}}, {"Accept": {"b"}}}, got)
+	assert.Equal(t, http.Header{"Accept": {"b"}}, req.Header)
+}
+
 // The hooks of the caller's own trace are called too.
 func TestSender_keepsTheCallersTrace(t *testing.T) {
 	t.Parallel()
