@@ -468,6 +468,29 @@ func TestClient_TransportPanics(t *testing.T) {
 	assert.NoError(t, err)
 }
 
+// A transport that has read a part of an invoice, and goes on after its attempt, gets no
+// more of it.
+func TestClient_CreateInvoice_restIsNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		part, rest := make([]byte, 10), []byte("unread")
+		c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+			_, err := io.ReadFull(req.Body, part)
+			assert.NoError(t, err)
+			<-req.Context().Done()
+			time.Sleep(time.Minute) // of the bubble; it does not heed the end
+			rest, err = io.ReadAll(req.Body)
+			assert.Error(t, err)
+			return nil, err
+		})}))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		time.Sleep(time.Hour)
+		assert.Equal(t, `{"apiKey":`, string(part))
+		assert.Empty(t, rest)
+	})
+}
+
 // A body is closed once, whatever the response, and with it the attempt is over:
 // its context, and the timer in that, are not left behind.
 func TestClient_BodiesAreClosedOnce(t *testing.T) {

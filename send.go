@@ -209,9 +209,13 @@ func (a *attempts[T]) OnRetry(failure error, wait time.Duration) { a.report(fail
 
 // proveNotSent seals the body of an invoice without a response, and reports whether it was
 // never read: then nothing was sent, whatever an error looks like. There is no other
-// proof.
+// proof. Of one that was read, nothing more is.
 func (a *attempts[T]) proveNotSent() bool {
-	return a.call.write != nil && a.status == 0 && a.body.Seal()
+	if a.call.write == nil || a.status != 0 {
+		return false
+	}
+	defer a.body.Stop()
+	return a.body.Seal()
 }
 
 // fail adds to a failure how far the call has come, and returns it.

@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// States of a Body. It leaves fresh once, for good.
+// States of a Body. It leaves fresh once, for good, and read at most once, for stopped.
 const (
 	fresh int32 = iota
 	read
-	sealed
+	sealed  // never read
+	stopped // read, and not any more
 )
 
 var errSealed = errors.New("gateway: the attempt is over")
@@ -32,7 +33,7 @@ func NewBody(text []byte) *Body {
 
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
 func (b *Body) Read(p []byte) (int, error) {
-	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() == sealed {
+	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() != read {
 		return 0, errSealed
 	}
 	return b.text.Read(p)
@@ -48,3 +49,7 @@ func (b *Body) Close() error { return nil }
 func (b *Body) Seal() bool {
 	return b.state.CompareAndSwap(fresh, sealed) || b.state.Load() == sealed
 }
+
+// Stop ends the reading of a body that was read: a transport that outlives its attempt
+// gets nothing more of it.
+func (b *Body) Stop() { b.state.CompareAndSwap(read, stopped) }

@@ -36,6 +36,30 @@ func TestBody_sealBetweenReads(t *testing.T) {
 	assert.Equal(t, "body", string(part)+string(rest))
 }
 
+// Of a body that is stopped nothing more is read, and it stays one that was read.
+func TestBody_Stop(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	b.Stop()
+	part := make([]byte, 2)
+	_, err := io.ReadFull(b, part)
+	assert.NoError(t, err, "what is fresh is not stopped")
+	b.Stop()
+	rest, err := io.ReadAll(b)
+	assert.Empty(t, rest)
+	assert.EqualError(t, err, sealedText)
+	assert.False(t, b.Seal())
+}
+
+// A sealed body stays sealed.
+func TestBody_stopAfterSeal(t *testing.T) {
+	t.Parallel()
+	b := attempt.NewBody([]byte("body"))
+	assert.True(t, b.Seal())
+	b.Stop()
+	assert.True(t, b.Seal())
+}
+
 func TestBody_sealBeforeRead(t *testing.T) {
 	t.Parallel()
 	b := attempt.NewBody([]byte("body"))
