@@ -214,6 +214,18 @@ func TestSender_leavesATransport(t *testing.T) {
 	}
 }
 
+// An attempt has ended with its context. A response of nobody's has none.
+func TestHasEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	resp := respondTo(t, ctx, http.NoBody)
+	assert.False(t, attempt.HasEnded(resp))
+	cancel()
+	assert.True(t, attempt.HasEnded(resp))
+	assert.False(t, attempt.HasEnded(&http.Response{Body: http.NoBody}))
+	assert.NoError(t, resp.Body.Close())
+}
+
 // Discard reads a little, which an endless body does not keep it from, and closes.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
