@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,54 @@ func TestPattern_isLinear(t *testing.T) {
 			assert.LessOrEqual(t, all, 2*len(text), "%s in %s", name, place)
 		}
 	}
+}
+
+// Keys that overlap themselves are found wherever they are: all keys of 5 letters in all
+// texts of up to 11, with an alphabet of two.
+func TestPattern_overlaps(t *testing.T) {
+	t.Parallel()
+	for _, key := range words(5) {
+		p := newPattern([]byte(key))
+		for length := 1; length <= 11; length++ {
+			for _, text := range words(length) {
+				want := strings.Contains(text, key)
+				found, _ := p.find(text)
+				read, _ := p.read(text)
+				var ends []int
+				for i, state := 0, 0; i < len(text); i++ {
+					if state, _ = p.next(state, text[i]); state == len(key) {
+						ends = append(ends, i+1)
+					}
+				}
+				if found != want || read != want || !slices.Equal(ends, endsOf(key, text)) {
+					t.Fatalf("%q in %q: found %t, read %t, ends %v", key, text, found, read, ends)
+				}
+			}
+		}
+	}
+}
+
+// words are all texts of a length with the letters a and b.
+func words(length int) []string {
+	all := []string{""}
+	for range length {
+		var longer []string
+		for _, word := range all {
+			longer = append(longer, word+"a", word+"b")
+		}
+		all = longer
+	}
+	return all
+}
+
+// endsOf are the ends of all occurrences of a key, which may overlap.
+func endsOf(key, text string) (ends []int) {
+	for end := len(key); end <= len(text); end++ {
+		if text[end-len(key):end] == key {
+			ends = append(ends, end)
+		}
+	}
+	return ends
 }
 
 // A text without any part of the key is mostly skipped.
