@@ -116,3 +116,18 @@ func TestNormalizer_window(t *testing.T) {
 		assert.Equal(t, len(text), end, "%.20q", text)
 	}
 }
+
+// Only letters and + are folded.
+func TestFold(t *testing.T) {
+	t.Parallel()
+	for b := range 256 {
+		want := byte(b)
+		switch {
+		case b == '+':
+			want = ' '
+		case strings.Contains("ABCDEFGHIJKLMNOPQRSTUVWXYZ", string(rune(b))):
+			want = strings.ToLower(string(rune(b)))[0]
+		}
+		assert.Equal(t, want, fold(byte(b)), "%q", b)
+	}
+}
