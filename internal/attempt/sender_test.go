@@ -60,6 +60,7 @@ func TestNewTransport(t *testing.T) {
 	assert.True(t, got.ForceAttemptHTTP2)
 	assert.Equal(t, 15*time.Second, got.HTTP2.SendPingTimeout, "a dead HTTP/2 connection is found")
 	assert.Equal(t, 10*time.Second, got.HTTP2.PingTimeout)
+	assert.Equal(t, 10*time.Second, got.HTTP2.WriteByteTimeout)
 	assert.Equal(t, 256, got.MaxIdleConns)
 	assert.Equal(t, 64, got.MaxIdleConnsPerHost)
 	assert.EqualValues(t, 256<<10, got.MaxResponseHeaderBytes)
