@@ -31,7 +31,7 @@ type Balance struct {
 type BalanceAmount struct {
 	CoinSymbol  string          // empty when neither the response nor the query names the coin
 	NetworkName string          // empty when neither the response nor the query names the network
-	Amount      decimal.Decimal // in units of the coin
+	Amount      decimal.Decimal // taken to be in units of the coin
 }
 
 // Total returns the sum of the amounts of a coin over all networks; it is zero when the
@@ -177,7 +177,8 @@ func hasAmount(n strictjson.Node) bool {
 	return !r.amount().IsZero()
 }
 
-// amount finds the member that is the amount of a record, or none.
+// amount finds the first member that can be the amount of a record, or none. An object or
+// array is not passed over for the next member, which could be the amount of something else.
 func (r *record) amount() strictjson.Node {
 	for _, m := range r[recordAmount:recordUSD] {
 		if kind := m.Kind(); kind == '{' || kind == '[' {

@@ -168,7 +168,7 @@ const (
 	recordEUR     = 11
 )
 
-// recordOf finds them.
+// recordOf finds those members in n; the others are zero.
 func recordOf(n strictjson.Node) (r record) {
 	names := [len(r)]string{
 		"symbol", "coinSymbol", "coin", "currency", "networkName", "network",
@@ -214,5 +214,6 @@ func isFiat(code string) bool {
 	return strings.EqualFold(code, "usd") || strings.EqualFold(code, "eur")
 }
 
-// isSymbol reports whether a name can be a symbol, which docs/interface.md has in upper case.
+// isSymbol reports whether a name can be a symbol, which is documented to be in upper
+// case: docs/interface.md, I-86.
 func isSymbol(name string) bool { return !strings.ContainsFunc(name, unicode.IsLower) }

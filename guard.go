@@ -85,7 +85,7 @@ func (r *request) merchant() string {
 
 // MemoryGuardOptions are the options of [NewMemoryGuard].
 type MemoryGuardOptions struct {
-	Repeats  bool // whether an order that was created may be created again; the orderId is documented as unique (I-110)
+	Repeats  bool // whether an order that was created may be created again; the orderId is documented as unique (docs/interface.md, I-110)
 	Remember int  // how many created orders are remembered, the last ones; default 65,536
 }
 

@@ -24,8 +24,8 @@ import (
 // [ExchangeRates.ToCoin], and without a coin the price itself; ask the operator of the
 // gateway before the first real order.
 //
-// Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they are
-// written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
+// Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they
+// are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
 // bytes, without control characters or surrounding space.
 type InvoiceRequest struct {
 	OrderID      string          // required: the merchant's unique identifier of the order

@@ -86,9 +86,10 @@ func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
 }
 
 // CheckPayment returns nil when the record allows an amount, in units of the coin, to
-// be paid. Otherwise it returns a [*LimitError] for the first of these that is not met: depositable, coin.isActive and network.isActive are
-// true; the amount has no more decimal places than coin.precision, not counting
-// zeros at the end; it is at least coin.minAmount.
+// be paid. Otherwise it returns a [*LimitError] for the first of these that is not met:
+// depositable, coin.isActive and network.isActive are true; the amount has no more
+// decimal places than coin.precision, not counting zeros at the end; it is at least
+// coin.minAmount.
 //
 // Of what coin.minAmount is the minimum is not stated (docs/interface.md, I-92): this
 // method assumes that of a payment.

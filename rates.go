@@ -23,8 +23,8 @@ type ExchangeRates struct {
 	Raw       jsontext.Value // the result as it came
 }
 
-// A Rate is the price of one unit of a coin. One that is missing in the response, or
-// cannot be read, is not Valid.
+// A Rate is the price of one unit of a coin. A price that is missing in the response,
+// cannot be read, or is listed with two values, is not Valid.
 type Rate struct {
 	CoinSymbol string              // ticker symbol of the coin, as it came
 	USD        decimal.NullDecimal // US dollars per unit of the coin
@@ -200,7 +200,7 @@ type rateList struct {
 // A fiatSet has a bit for each of the fiats.
 type fiatSet uint8
 
-// grow makes room for so many coins, probably, and at most.
+// grow makes room for the coins: probably so many, and never more than most.
 func (l *rateList) grow(probably, most int) {
 	l.all, l.index = make([]Rate, 0, probably), make(map[string]int32, probably)
 	l.seen, l.lost = make([]fiatSet, most), make([]fiatSet, most)
@@ -246,7 +246,7 @@ func (l *rateList) addByFiat(usd, eur strictjson.Node) {
 			l.add(n, symbol, fiat, n)
 		}
 	}
-	for fiat, object := range [...]strictjson.Node{eur, usd} {
+	for fiat, object := range [...]strictjson.Node{eur, usd} { // each beside the currency that its coins may lack
 		for n := range object.Members() {
 			if i, ok := l.index[n.Name()]; ok && l.seen[i]&(1<<fiat) == 0 {
 				l.add(n, n.Name(), fiat, strictjson.Node{})
@@ -255,8 +255,8 @@ func (l *rateList) addByFiat(usd, eur strictjson.Node) {
 	}
 }
 
-// add reads a rate of a coin, which is listed at a place. One that is missing or
-// malformed, or differs from one before, is noted, and never zero.
+// add reads a rate of a coin from a node. One that is missing, which is noted at the place
+// of the coin, or malformed, or differs from one before, is not Valid.
 func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictjson.Node) {
 	i, ok := l.index[symbol]
 	if !ok {
@@ -265,7 +265,7 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 	}
 	rate := [...]*decimal.NullDecimal{&l.all[i].USD, &l.all[i].EUR}[fiat]
 	if from.IsZero() {
-		if l.isFirst(at, strictjson.UnexpectedValue) {
+		if l.note(at, strictjson.UnexpectedValue) {
 			l.first = at.Errorf("%q has no %s rate, or two", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
 		}
 		return
@@ -274,7 +274,7 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 	amount, err := from.Amount()
 	switch {
 	case err != nil:
-		if l.isFirst(from, strictjson.UnexpectedValue) {
+		if l.note(from, strictjson.UnexpectedValue) {
 			l.first = from.Errorf("the %s rate of %q %w", fiats[fiat], redact.Truncate(symbol, maxQuotedName), err)
 		}
 	case l.lost[i]&(1<<fiat) != 0:
@@ -282,21 +282,21 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 		*rate = decimal.NewNullDecimal(amount)
 	case !rate.Decimal.Equal(amount):
 		*rate, l.lost[i] = decimal.NullDecimal{}, l.lost[i]|1<<fiat
-		if l.isFirst(from, strictjson.UnexpectedValue) {
+		if l.note(from, strictjson.UnexpectedValue) {
 			l.first = from.Errorf("%q is listed before with another %s rate", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
 		}
 	}
 }
 
-// skip notes a member that is no coin, although something is expected.
+// skip notes a member that is no coin, and not what is expected there.
 func (l *rateList) skip(n strictjson.Node, expected string) {
-	if l.isFirst(n, strictjson.UnknownField) {
+	if l.note(n, strictjson.UnknownField) {
 		l.first = n.Errorf("is %s, not %s", strictjson.KindName(n.Kind()), expected)
 	}
 }
 
-// isFirst notes n, and reports whether it is the first of which something is wrong.
-func (l *rateList) isFirst(n strictjson.Node, kind strictjson.Kind) bool {
+// note notes n, and reports whether it is the first of which something is wrong.
+func (l *rateList) note(n strictjson.Node, kind strictjson.Kind) bool {
 	n.Note(kind)
 	return l.first == nil
 }

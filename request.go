@@ -162,7 +162,8 @@ func (r *request) newBody() *attempt.Body {
 }
 
 // newHTTPRequest returns the request of the first attempt, without its body, and without
-// its header, which the sender sets. It has no GetBody: with it, net/http would send an invoice again by itself.
+// its header, which the sender sets. It has no GetBody: with it, net/http would send an
+// invoice again by itself.
 func (r *request) newHTTPRequest() *http.Request {
 	req := http.Request{
 		Method: http.MethodGet, URL: &r.url, Host: r.client.base.Host(), Header: http.Header{},
