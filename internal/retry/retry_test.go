@@ -13,7 +13,7 @@ import (
 	"github.com/cryptogw/gateway/internal/retry"
 )
 
-func TestStatus(t *testing.T) {
+func TestIsRetryableStatus(t *testing.T) {
 	t.Parallel()
 	want := []int{408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 	var got []int

@@ -45,7 +45,7 @@ func (d *Decoder) readEntries() (holds bool) {
 			d.failSyntax(err)
 			return holds
 		}
-		within, count := d.json.StackIndex(d.json.StackDepth())
+		within, count := d.json.StackIndex(d.json.StackDepth()) // of names and values: odd after a name
 		kind, isName := token.Kind(), within == '{' && count%2 == 1 && d.json.StackDepth() > depth
 		switch {
 		case isName || kind == '}' || kind == ']':
