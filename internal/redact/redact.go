@@ -184,7 +184,7 @@ func (r Redactor) changesTokens(v jsontext.Value) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if text, ok := r.redactToken(token); ok && text != token.String() {
+		if _, changed := r.redactToken(token); changed {
 			return true, nil
 		}
 	}
@@ -202,22 +202,24 @@ func (r Redactor) redactTokens(v jsontext.Value) (jsontext.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text, ok := r.redactToken(token); ok && text != token.String() {
-			token = jsontext.String(text)
-		}
-		if err := enc.WriteToken(token); err != nil {
+		clean, _ := r.redactToken(token)
+		if err := enc.WriteToken(clean); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// redactToken returns the text of a string without the keys. A number, which may be an
-// amount, is kept unless it is a key.
-func (r Redactor) redactToken(token jsontext.Token) (text string, ok bool) {
+// redactToken returns a string without the keys, and reports whether it had one. A number,
+// which may be an amount, is kept unless it is a key.
+func (r Redactor) redactToken(token jsontext.Token) (clean jsontext.Token, changed bool) {
 	if kind := token.Kind(); kind != '"' && (kind != '0' || !slices.Contains(r.keys.texts(), token.String())) {
-		return "", false
+		return token, false
 	}
-	return r.quotable(r.Text(token.String())), true
+	text := r.quotable(r.Text(token.String()))
+	if text == token.String() {
+		return token, false
+	}
+	return jsontext.String(text), true
 }
 
 // quotable returns text, unless its escapes would complete a key.
