@@ -116,8 +116,7 @@ func wide(entries int, name, amount func(i int) string) map[string][]string {
 	list := func(begin, format, end string, each int) string {
 		var all strings.Builder
 		for i := range entries / each {
-			format := strings.Replace(strings.Replace(format, "1", amount(i), 1), "2", amount(i+1), 1)
-			all.WriteString("," + strings.Replace(format, "N", name(i), 1))
+			all.WriteString("," + strings.NewReplacer("1", amount(i), "2", amount(i+1), "N", name(i)).Replace(format))
 		}
 		return begin + strings.TrimPrefix(all.String(), ",") + end
 	}
