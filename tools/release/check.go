@@ -14,10 +14,17 @@ import (
 // check fails unless HEAD may be released as this version. All that is missing is in
 // the error.
 func (r *repository) check(version string) error {
+	if err := checkNumber(version); err != nil {
+		return err
+	}
+	return errors.Join(r.checkConst(version), r.checkChangelog(version), r.checkRequirements("v"+version), r.checkAPI("v"+version))
+}
+
+func checkNumber(version string) error {
 	if !semver.IsValid("v"+version) || semver.Canonical("v"+version) != "v"+version {
 		return fmt.Errorf("%q is not a version such as 1.2.3", version)
 	}
-	return errors.Join(r.checkConst(version), r.checkChangelog(version), r.checkRequirements("v"+version), r.checkAPI("v"+version))
+	return nil
 }
 
 func (r *repository) checkConst(version string) error {

@@ -4,7 +4,8 @@
 //
 //	release set VERSION               write VERSION where the repository states it
 //	release check VERSION             fail unless HEAD may be released as VERSION
-//	release rehearse [-go LIST] [VERSION]   use the packed modules as a merchant does
+//	release rehearse [-go LIST] [VERSION]
+//	                                  use the packed modules as a merchant does
 //	release tags VERSION              print the commands that release HEAD
 //	release third-party [-update]     compare THIRD_PARTY.md with what is linked
 //	release modules                   print the directories of the published modules

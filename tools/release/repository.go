@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 )
 
 // A repository is what HEAD has: the modules of which users import some.
@@ -87,13 +86,13 @@ func (r *repository) git(args ...string) (string, error) {
 
 // output runs a command. Its error has what the command printed to its standard error.
 func output(cmd *exec.Cmd) (string, error) {
-	var complaint strings.Builder
+	var stderr strings.Builder
 	if cmd.Stderr == nil {
-		cmd.Stderr = &complaint
+		cmd.Stderr = &stderr
 	}
 	text, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s%s", strings.Join(cmd.Args, " "), err, text, complaint.String())
+		return "", fmt.Errorf("%s: %w\n%s%s", strings.Join(cmd.Args, " "), err, text, stderr.String())
 	}
 	return string(text), nil
 }
@@ -120,8 +119,8 @@ func (r *repository) own(path string) bool {
 
 // set writes a version into the files that state it.
 func (r *repository) set(version string) error {
-	if !semver.IsValid("v"+version) || semver.Canonical("v"+version) != "v"+version {
-		return fmt.Errorf("%q is not a version such as 1.2.3", version)
+	if err := checkNumber(version); err != nil {
+		return err
 	}
 	sources, err := filepath.Glob(filepath.Join(r.root, "*.go"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Trace checks that a test cites every statement of docs/interface.md, that no file names
+// Command trace checks that a test cites every statement of docs/interface.md, that no file names
 // one which is not there, that every exported identifier has a comment, and that
 // docs/traceability.md is up to date; -update writes that file. A citation is a line of a
 // comment that begins with numbers of statements and ends there or goes on after a colon.
