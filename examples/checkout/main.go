@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	client, err := gateway.FromEnv(gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: 10 * time.Second}))
+	client, err := gateway.FromEnv()
 	if err != nil {
 		slog.Error("checkout", "error", err)
 		os.Exit(1)
@@ -35,7 +35,7 @@ type checkout struct {
 	client  *gateway.Client
 	catalog *gateway.Catalog
 	rates   *gateway.Cache[*gateway.ExchangeRates]
-	prices  map[string]decimal.Decimal // in US dollars, by order; never the buyer's word
+	prices  map[string]decimal.Decimal // in US dollars, by order; never from the buyer's request
 }
 
 func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) *checkout {
@@ -72,7 +72,7 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(created.Raw) // which of its members a buyer needs, the service must tell you
 }
 
-// setAmount converts the price to the coin. What is wrong is the response.
+// setAmount converts the price to the coin. If it cannot, it responds, and reports false.
 func (c *checkout) setAmount(w http.ResponseWriter, r *http.Request, invoice *gateway.InvoiceRequest) bool {
 	catalog, err := c.catalog.Snapshot(r.Context())
 	if err != nil {

@@ -84,6 +84,26 @@ func TestCheckout_twice(t *testing.T) {
 	}
 }
 
+// A second press of the button while the invoice is on its way creates no second one.
+func TestCheckout_inFlight(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	const target = "/orders/A-17/invoice?coin=USDT&network=Tron"
+	var c *checkout
+	var second *httptest.ResponseRecorder
+	c = shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodPost {
+			second = post(t.Context(), c, target)
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	})}))
+	assert.Equal(t, http.StatusCreated, post(t.Context(), c, target).Code)
+	assert.Equal(t, http.StatusConflict, second.Code)
+	assert.Contains(t, second.Body.String(), "being created")
+	assert.Len(t, gw.Invoices(), 1)
+}
+
 // A gateway that cannot be reached gets no invoice.
 func TestCheckout_notSent(t *testing.T) {
 	t.Parallel()
