@@ -236,15 +236,15 @@ func TestObserver_drift(t *testing.T) {
 			drifts{{"coin_network", "/result/coinId", gateway.DriftMismatch}},
 		},
 		{
-			"another message of a success", "Withdrawal", strings.Replace(enveloped(withdrawalJSON), "Operation was successful.", "Done.", 1), // I-41
+			"another message of a success", "Withdrawal", strings.Replace(enveloped(withdrawalJSON), "Operation was successful.", "Done.", 1), // I-44
 			drifts{{"withdrawal", "/message", gateway.DriftUnexpectedValue}},
 		},
 		{
-			"an amount that is a number", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5"`, `"fee":1.5`, 1)),
+			"an amount that is a number", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5"`, `"fee":1.5`, 1)), // I-54
 			drifts{{"withdrawal", "/result/fee", gateway.DriftUnexpectedValue}},
 		},
 		{
-			"a time that cannot be read", "CoinNetwork", enveloped(strings.Replace(pairJSON, `"created_at":"`, `"created_at":"on `, 1)),
+			"a time that cannot be read", "CoinNetwork", enveloped(strings.Replace(pairJSON, `"created_at":"`, `"created_at":"on `, 1)), // I-53
 			drifts{{"coin_network", "/result/created_at", gateway.DriftUnexpectedValue}},
 		},
 		{

@@ -140,6 +140,7 @@ func (o *driftObserver) Drift(_ context.Context, d gateway.Drift) { o.all = appe
 
 // A coin that lacks a rate does not take the others down, nor its other rate, and no rate
 // is ever zero because it is missing.
+// I-98
 func TestClient_ExchangeRates_partly(t *testing.T) {
 	t.Parallel()
 	none := decimal.NullDecimal{}
