@@ -26,8 +26,8 @@ type CoinNetwork struct {
 	Confirmations  int             // how many confirmations are required
 	ArrivalTime    int             // of no documented unit: docs/interface.md, I-67
 	ExpirationTime int             // of no documented unit: docs/interface.md, I-67
-	NetworkID      string          // equals Network.ID
-	CoinID         string          // equals Coin.ID
+	NetworkID      string          // documented to equal Network.ID, and kept if it does not (I-56)
+	CoinID         string          // documented to equal Coin.ID, and kept if it does not (I-56)
 	CreatedAt      time.Time       // in UTC; zero when missing or unreadable
 	UpdatedAt      time.Time       // in UTC; zero when missing or unreadable
 	Network        Network         // the network

@@ -65,7 +65,7 @@ func TestREADME_dependencies(t *testing.T) {
 
 func TestCHANGELOG_version(t *testing.T) {
 	t.Parallel()
-	assert.Contains(t, fileText(t, "CHANGELOG.md"), gateway.Version)
+	assert.Contains(t, fileText(t, "CHANGELOG.md"), "\n## ["+gateway.Version+"]")
 }
 
 // Every Go block of the README and of the guides is code that is compiled and run: a
