@@ -86,7 +86,7 @@ func TestConnections(t *testing.T) {
 }
 
 // deaf sends the header of a response, and then pings and data without end, and reads
-// nothing: a client that answers the pings waits until it can write.
+// nothing: a client that responds to the pings waits until it can write.
 func deaf(c *h2server.Conn, stream uint32) bool {
 	c.WriteStatus(stream, "200")
 	for n := 0; ; n++ {

@@ -69,7 +69,7 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(created.Raw) // which of its members a buyer needs, the service must tell you
+	_, _ = w.Write(created.Raw) // of your gateway, show only the members that its operator has named
 }
 
 // setAmount converts the price to the coin. If it cannot, it responds, and reports false.
