@@ -126,7 +126,8 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 // array of records with a symbol and both rates; such records by symbol; rates by
 // currency and symbol. Anything else is a [*DecodeError] with the beginning of the
 // response, and so are a record that names two coins, more than 100,000 members and
-// elements, and a response without any rate that can be read.
+// elements, and a response with coins of which none has a rate that can be read. An empty
+// response has no rates.
 //
 // A coin of which a rate is missing or malformed, or listed twice with different values,
 // has no rate in that currency, which is reported as drift. A member of records by symbol

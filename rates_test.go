@@ -181,6 +181,17 @@ func TestClient_ExchangeRates_partly(t *testing.T) {
 	}
 }
 
+// A response without coins has no rates, and is no error.
+func TestClient_ExchangeRates_empty(t *testing.T) {
+	t.Parallel()
+	for _, result := range []string{`[]`, `{}`, `{"usd":{},"eur":{}}`} {
+		got, err := cannedClient(t, 200, enveloped(result)).ExchangeRates(t.Context())
+		require.NoError(t, err, result)
+		assert.Equal(t, []gateway.Rate{}, got.Rates, result)
+		assert.Equal(t, result, string(got.Raw))
+	}
+}
+
 // A coin that is listed once for each currency has the rates of both.
 func TestClient_ExchangeRates_joined(t *testing.T) {
 	t.Parallel()
