@@ -126,8 +126,8 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 // array of records with a symbol and both rates; such records by symbol; rates by
 // currency and symbol. Anything else is a [*DecodeError] with the beginning of the
 // response, and so are a record that names two coins, more than 100,000 members and
-// elements, and a response with coins of which none has a rate that can be read. An empty
-// response has no rates.
+// elements, a response whose usd and eur can be currencies or coins, and one with coins of
+// which none has a rate that can be read. An empty response has no rates.
 //
 // A coin of which a rate is missing or malformed, or listed twice with different values,
 // has no rate in that currency, which is reported as drift. A member of records by symbol
@@ -158,8 +158,11 @@ func ratesIn(result strictjson.Node) ([]Rate, *strictjson.Error) {
 	l := rateList{all: []Rate{}}
 	var err *strictjson.Error
 	switch kind := result.Kind(); {
-	case usd.Kind() == '{' && eur.Kind() == '{':
+	case usd.Kind() == '{' && eur.Kind() == '{' && !holdsBothFiats(usd) && !holdsBothFiats(eur):
+		l.skipOthers(result, usd, eur)
 		l.addByFiat(usd, eur)
+	case usd.Kind() == '{' && eur.Kind() == '{' && !allAreRates(result.Members()):
+		err = result.Errorf("has usd and eur, which can be currencies or coins")
 	case kind == '{':
 		err = l.addRecords(result, result.Members())
 	case kind == '[':
@@ -171,6 +174,29 @@ func ratesIn(result strictjson.Node) ([]Rate, *strictjson.Error) {
 		err = l.first
 	}
 	return l.all, err
+}
+
+// holdsBothFiats reports whether n has members in both fiat currencies: it can be a coin
+// of the name of a currency, or the rates of coins of these names.
+func holdsBothFiats(n strictjson.Node) bool {
+	r := recordOf(n)
+	return !r.fiat(recordUSD).IsZero() && !r.fiat(recordEUR).IsZero()
+}
+
+// allAreRates reports whether all nodes are records of both rates and have no other member.
+func allAreRates(nodes iter.Seq[strictjson.Node]) bool {
+	for n := range nodes {
+		others := n.Len()
+		for _, member := range recordOf(n) {
+			if !member.IsZero() {
+				others--
+			}
+		}
+		if others > 0 || !holdsBothFiats(n) {
+			return false
+		}
+	}
+	return true
 }
 
 // fiat finds an amount in a fiat currency by its code in lower or upper case. If there
@@ -230,6 +256,15 @@ func (l *rateList) addRecords(result strictjson.Node, records iter.Seq[strictjso
 		l.add(n, symbol, 1, eur)
 	}
 	return nil
+}
+
+// skipOthers notes what is beside the two objects of rates.
+func (l *rateList) skipOthers(result, usd, eur strictjson.Node) {
+	for n := range result.Members() {
+		if n.Name() != usd.Name() && n.Name() != eur.Name() {
+			l.skip(n, "the rates in usd or eur")
+		}
+	}
 }
 
 // addByFiat reads two objects of rates by symbol. A coin of only one of them lacks the

@@ -77,6 +77,33 @@ func TestClient_ExchangeRates_none(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// Coins that have the names of the currencies take no other coin with them.
+func TestClient_ExchangeRates_coinsNamedLikeCurrencies(t *testing.T) {
+	t.Parallel()
+	const result = `{"USD":{"usd":"1","eur":"0.9"},"EUR":{"usd":"1.1","eur":"1"},"BTC":{"usd":"64123.55","eur":"59000.01"}}`
+	got, err := cannedClient(t, 200, enveloped(result)).ExchangeRates(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []gateway.Rate{
+		{CoinSymbol: "USD", USD: rateOf("1"), EUR: rateOf("0.9")},
+		{CoinSymbol: "EUR", USD: rateOf("1.1"), EUR: rateOf("1")},
+		{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
+	}, got.Rates)
+}
+
+// What is beside the rates by currency is reported.
+func TestClient_ExchangeRates_besideCurrencies(t *testing.T) {
+	t.Parallel()
+	var w recorder
+	c := cannedClient(t, 200, enveloped(`{"usd":{"BTC":"1"},"gbp":{"BTC":"2"},"eur":{"BTC":"3"},"updatedAt":7}`), gateway.WithObserver(&w))
+	got, err := c.ExchangeRates(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []gateway.Rate{{CoinSymbol: "BTC", USD: rateOf("1"), EUR: rateOf("3")}}, got.Rates)
+	assert.Equal(t, []gateway.Drift{
+		{Operation: "exchange_rates", Pointer: "/result/gbp", Kind: gateway.DriftUnknownField},
+		{Operation: "exchange_rates", Pointer: "/result/updatedAt", Kind: gateway.DriftUnknownField},
+	}, w.drifts)
+}
+
 // What comes close to a shape is no rate, and never a rate of zero.
 // I-95, I-98
 func TestClient_ExchangeRates_nearMisses(t *testing.T) {
@@ -113,6 +140,8 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"row 84: a symbol and a coin record that differ", `[{"coin":{"symbol":"ETH"},"symbol":"BTC","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
 		{"row 84: a currency that is another coin", `{"BTC":{"currency":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
 		{"row 58: a coin twice in a map", `{"BTC":{"usd":"1","eur":"1"},"BTC":{"usd":"1","eur":"1"}}`, "/result/BTC", "duplicate"},
+		{"a currency that is a coin, or a coin that is a currency", `{"usd":{"BTC":"1","USD":"1","EUR":"2"},"eur":{"BTC":"1"}}`, "/result", "has usd and eur, which can be currencies or coins"},
+		{"the same with a third currency", `{"usd":{"BTC":"1","usd":"1","eur":"2"},"eur":{"usd":"1","eur":"1"},"gbp":{"usd":"1","eur":"1"}}`, "/result", "has usd and eur, which can be currencies or coins"},
 		{"a huge symbol", `[{"symbol":"` + long + `","eur":null}]`, "/result/0", "has no USD rate"},
 		{"row 84: huge symbols that differ", `[{"symbol":"` + long + `","coin":"T` + long + `","usd":"1"}]`, "/result/0", "is of the coin"},
 	} {
