@@ -72,6 +72,11 @@ func badOption(name, reason string) error {
 // sends a response too many, or too late, can then have it taken for that of an invoice,
 // which is reported as created or rejected when it is not. [InvoiceTransport] prevents
 // this, as the Client's own transport does.
+//
+// A call does not wait for a RoundTripper that does not return when the context of its
+// request ends. An [http.Transport], and one of InvoiceTransport, is relied on to return: its
+// Proxy function, its dialer and connections, and the protocols registered with it must
+// heed the end.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {

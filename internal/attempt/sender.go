@@ -3,8 +3,9 @@
 // A [Sender] sends the request that it is handed, under a timeout of its own and on a
 // bounded number of connections, and reports with an [Error] how far an attempt without
 // a response came. [Await] reads a response. Both return soon after the attempt has
-// ended, whatever the peer, the transport or the context does. A [Body] is the body of
-// a write, which proves whether any of it was read for sending.
+// ended, whatever the peer, a RoundTripper or the context does; what is inside an
+// [http.Transport], such as its dialer, must itself heed the end. A [Body] is the body of a
+// write, which proves whether any of it was read for sending.
 package attempt
 
 import (
@@ -45,8 +46,8 @@ func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
 	return &Sender{next: next, heeds: heeds, timeout: timeout, expired: &timeoutError{timeout}}
 }
 
-// WithHeader returns a sender that sends each request with header instead of its own,
-// which an [http.Client] would copy for redirects.
+// WithHeader returns a sender that sends each request with header instead of the header of
+// the request, which an [http.Client] would copy for redirects.
 func (s *Sender) WithHeader(header http.Header) Sender {
 	c := *s
 	c.header = header
@@ -82,7 +83,8 @@ func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send returns when next does, or soon after the attempt has ended.
+// send returns when next does, or soon after the attempt has ended, which a transport that
+// heeds does by itself.
 func (s *Sender) send(a *attempt, req *http.Request) (*http.Response, error) {
 	if s.heeds {
 		return s.next.RoundTrip(req)
@@ -130,7 +132,7 @@ type attempt struct {
 	cancel   context.CancelCauseFunc
 	timer    *time.Timer
 	deadline time.Time
-	heeds    bool // the transport of it
+	heeds    bool // the transport returns soon after the end
 	worker   worker
 	awaited  bool // Await ends the attempt, and not Close
 
