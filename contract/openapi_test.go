@@ -49,12 +49,13 @@ func TestOpenAPI_not_shown(t *testing.T) {
 
 	const success = "/components/responses/NotShown/content/application/json/schema"
 	assert.Equal(t, []string{
-		"/components/responses/Error",
-		"/components/responses/KeyHeaderError",
+		"/components/responses/ErrorResponse",
+		"/components/responses/KeyHeaderErrorResponse",
 		success,
 		"/components/schemas/CoinNetwork/properties/arrivalTime",
 		"/components/schemas/CoinNetwork/properties/expirationTime",
-		"/components/schemas/InvoiceRequest/properties/baseCurrency",
+		"/components/schemas/InvoiceRequestOfSample/properties/baseCurrency",
+		"/components/schemas/InvoiceRequestOfTable/properties/baseCurrency",
 		"/components/schemas/WithdrawalStatus",
 		"/paths//api/balance//get",
 		"/paths//api/exchange-rate/get",
