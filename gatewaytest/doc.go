@@ -84,8 +84,8 @@
 //   - every error status (I-36, I-156), and every error text but "x-api-key header is
 //     required": 401 for a missing or wrong key, 400 for a body or query that cannot be
 //     accepted, 404 for an unknown route, coin, pair or withdrawal, 405, 413, 415;
-//   - the limit of 64 KiB for a request body (I-121), and that an invoice with unknown,
-//     duplicate or wrongly typed fields is refused;
+//   - the limit of 64 KiB for a request body (I-121), that an invoice with duplicate or
+//     wrongly typed fields is refused, and that unknown ones are skipped (I-6);
 //   - that one order may be invoiced many times (I-122);
 //   - that a balance without entries is a 404 (I-108);
 //   - how and when the status of a withdrawal changes (I-142), see

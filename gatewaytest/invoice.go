@@ -118,13 +118,13 @@ func (o object) key() (value json.RawMessage, ok bool) {
 	return value, ok
 }
 
-// invoice reads the members other than the key.
+// invoice reads the members other than the key. It skips those that are not known, as
+// the client does, and as api/openapi.yaml allows.
 func (o object) invoice() (_ Invoice, problem string) {
 	i := Invoice{ID: newID()}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value, ok := o[name], true
 		switch name {
-		case "apiKey", "apikey":
 		case "orderId":
 			i.OrderID, ok = text(value)
 		case "price":
@@ -137,8 +137,6 @@ func (o object) invoice() (_ Invoice, problem string) {
 			i.CoinSymbol, ok = text(value)
 		case "networkName":
 			i.NetworkName, ok = text(value)
-		default:
-			return Invoice{}, fmt.Sprintf("%q is not a field of an invoice", name)
 		}
 		if !ok {
 			return Invoice{}, name + " is not valid"
