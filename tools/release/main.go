@@ -30,7 +30,7 @@ func unpublished(dir string) bool {
 	case "bench", "contract", "tools":
 		return true
 	}
-	return strings.HasPrefix(dir, "examples/")
+	return strings.HasPrefix(dir, "contract/") || strings.HasPrefix(dir, "examples/")
 }
 
 func main() {
