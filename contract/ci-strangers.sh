@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks api/openapi.yaml, the client and the stand-in with external programs:
-# Redocly lints the document; Prism serves it as a mock and runs between client and
-# stand-in as a proxy. Both come from npm, in the versions of npm/package-lock.json.
-# Prism listens on loopback only and ends with the tests.
+# Redocly and Spectral lint the document; openapi-typescript makes types of it, which
+# the TypeScript compiler applies to npm/bodies.ts; Prism serves it as a mock and runs
+# between client and stand-in as a proxy. All come from npm, in the versions of
+# npm/package-lock.json. Prism listens on loopback only and ends with the tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -13,21 +14,33 @@ for tool in go npm; do
 done
 npm ci --prefix npm --ignore-scripts --no-audit --no-fund --no-update-notifier
 bin=$PWD/npm/node_modules/.bin
-for tool in redocly prism; do
+for tool in redocly spectral openapi-typescript tsc prism; do
 	[ -x "$bin/$tool" ] || fail "npm ci has not installed $tool"
 done
 
 export REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
-lint() { "$bin/redocly" lint --config ../api/redocly.yaml "$1"; }
+document=../api/openapi.yaml
+redocly() { "$bin/redocly" lint --config ../api/redocly.yaml "$1"; }
+spectral() { "$bin/spectral" lint --ruleset ../api/spectral.yaml --fail-severity warn "$1"; }
+types() { "$bin/openapi-typescript" "$1" --output npm/gateway.d.ts && "$bin/tsc" --project npm; }
 
-lint ../api/openapi.yaml
-# The rules have run only if they reject a document that breaks one.
 broken=$(mktemp --suffix=.yaml)
-trap 'rm -f "$broken"' EXIT
-sed 's/operationId: getBalance/operationId: listCoinNetworks/' ../api/openapi.yaml >"$broken"
-cmp -s ../api/openapi.yaml "$broken" && fail 'the document has no operationId getBalance to break'
-output=$(lint "$broken" 2>&1) && fail 'redocly accepts a document with an operationId twice'
-grep -q operation-operationId-unique <<<"$output" || fail "redocly does not lint: $output"
+trap 'rm -f "$broken" npm/gateway.d.ts' EXIT
+
+redocly "$document"
+spectral "$document"
+types "$document"
+
+# Each has checked something only if it rejects a document that is broken.
+rejects() { # TOOL TEXT REPLACEMENT REPORTED
+	sed "s/$2/$3/" "$document" >"$broken"
+	cmp -s "$document" "$broken" && fail "the document has no '$2' to break"
+	output=$("$1" "$broken" 2>&1) && fail "$1 accepts a document with '$3' for '$2'"
+	grep -q -- "$4" <<<"$output" || fail "$1 rejects another thing than '$3': $output"
+}
+rejects redocly 'operationId: getBalance' 'operationId: listCoinNetworks' operation-operationId-unique
+rejects spectral 'items: {}' 'minItems: 0' array-items
+rejects types 'enum: \[PENDING, FAILED, COMPLETED\]' 'minLength: 1' bodies.ts
 
 for test in ./suite:TestRun_against_gatewaytest ./prism:TestMock ./prism:TestProxy; do
 	listed=$(go test -list "^${test#*:}\$" "${test%%:*}")
