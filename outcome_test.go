@@ -663,6 +663,28 @@ func TestClient_HeaderValuesAreOfOneCall(t *testing.T) {
 	assert.NotContains(t, sent, "***")
 }
 
+// A RoundTripper that changes the header of a request, perhaps after its attempt, changes
+// that of no other attempt.
+func TestClient_HeaderIsOfOneAttempt(t *testing.T) {
+	t.Parallel()
+	var sent []http.Header
+	policy := gateway.RetryPolicy{MaxAttempts: 3, BaseDelay: 1, MaxDelay: 1}
+	c := newClient(t, "http://localhost", gateway.WithRetry(policy), through(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header.Clone())
+		req.Header["Accept"][0], req.Header["X-Trace"][0] = "***", "***"
+		req.Header.Add("X-Trace", "more")
+		req.Header.Del("X-Api-Key")
+		return reply(502, ""), nil
+	}))
+	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithHeader("X-Trace", "1"))
+	require.Error(t, err)
+	require.Len(t, sent, policy.MaxAttempts)
+	assert.Equal(t, []string{canary}, sent[0]["X-Api-Key"])
+	for _, header := range sent {
+		assert.Equal(t, sent[0], header)
+	}
+}
+
 // idle returns what it has, and then neither bytes nor an error.
 type idle struct{ left io.Reader }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -78,7 +79,7 @@ func (r *request) prepare(ctx context.Context, opts []CallOption) error {
 	if err := r.resolveKey(); err != nil {
 		return err
 	}
-	r.setHeader()
+	r.header = r.newHeader(&r.values)
 	return nil
 }
 
@@ -137,23 +138,24 @@ func (r *request) keyFromSource() error {
 	return nil
 }
 
-// setHeader makes the header of the request. No call shares its values with
-// another: a RoundTripper could change them.
-func (r *request) setHeader() {
-	r.values = [...]string{"application/json", "application/json", r.client.cfg.userAgent, ""}
-	accept, contentType, userAgent, key := r.values[0:1:1], r.values[1:2:2], r.values[2:3:3], r.values[3:]
-	r.header = make(http.Header, 4)
-	r.header["Accept"], r.header["User-Agent"] = accept, userAgent
+// newHeader makes the header of an attempt, in values. No attempt shares it with another:
+// a RoundTripper could change it, also after its attempt.
+func (r *request) newHeader(values *[4]string) http.Header {
+	*values = [...]string{"application/json", "application/json", r.client.cfg.userAgent, ""}
+	accept, contentType, userAgent, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:]
+	header := make(http.Header, 4)
+	header["Accept"], header["User-Agent"] = accept, userAgent
 	for name, values := range r.cfg.header {
-		r.header[name] = values
+		header[name] = slices.Clone(values)
 	}
 	if r.call.sendsContentType || r.call.write != nil {
-		r.header["Content-Type"] = contentType
+		header["Content-Type"] = contentType
 	}
 	if r.call.key == keyInHeader || r.call.key == keyNowhere && r.client.cfg.keyOnPublic && !r.key.IsEmpty() {
 		key[0] = r.key.Reveal()
-		r.header["X-Api-Key"] = key
+		header["X-Api-Key"] = key
 	}
+	return header
 }
 
 // newBody returns the body of one attempt of a write.

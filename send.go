@@ -205,7 +205,10 @@ func (a *attempts[T]) Advise(failure error) retry.Advice {
 }
 
 // OnRetry implements [retry.Call].
-func (a *attempts[T]) OnRetry(failure error, wait time.Duration) { a.report(failure, wait) }
+func (a *attempts[T]) OnRetry(failure error, wait time.Duration) {
+	a.report(failure, wait)
+	a.sender = a.sender.WithHeader(a.newHeader(new([4]string)))
+}
 
 // proveNotSent seals the body of an invoice without a response, and reports whether it was
 // never read: then nothing was sent, whatever an error looks like. There is no other
