@@ -695,6 +695,8 @@ func TestDecode_lenientEnvelope(t *testing.T) {
 		{"row 62: meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
 		{"row 62: meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
 		{"row 62: meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
+		{"row 62: meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`},
+		{"row 62: meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", ""},
 		{"row 63: the message is a number", `{"message":1,`, "}", "", ""},
 		{"row 63: the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
 		{"row 63: the message is null", `{"message":null,`, "}", "", ""},
@@ -771,6 +773,22 @@ func TestDecode_keyInEnvelope(t *testing.T) {
 		}
 		assert.JSONEq(t, `{"[REDACTED]":"[REDACTED]"}`, string(response.Meta))
 		assertNoKey(t, err)
+	}
+}
+
+// To find the key in a message or meta costs no more, however large these are. This test
+// is not parallel, because it measures.
+func TestDecode_costOfEnvelope(t *testing.T) {
+	encoded := strings.Repeat("%"+canary[:len(canary)-1], 2<<20/len(canary))
+	for name, envelope := range map[string]string{
+		"a message": `{"message":"` + encoded + canary + `","result":[],"meta":{}}`,
+		"a meta":    `{"message":"no","result":[],"meta":["` + encoded + canary + `"]}`,
+	} {
+		c := cannedClient(t, 200, envelope)
+		var err error
+		cost := bytesAllocated(func() { _, err = c.Withdrawal(t.Context(), requestID) })
+		assertInvariants(t, nil, err)
+		assert.Less(t, cost, uint64(8*len(envelope)), "%s: %.100v", name, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,6 +19,9 @@ const (
 
 	// maxMessage bounds the part of a message that is kept, in bytes.
 	maxMessage = 1 << 10
+
+	// maxMeta bounds a meta that is kept, in bytes.
+	maxMeta = 64 << 10
 )
 
 // An envelope is what surrounds a result.
@@ -99,19 +101,33 @@ func (e *envelope) readMessage(d *strictjson.Decoder) {
 	}
 	d.NoteUnexpected()
 	e.missingKey = string(message) == missingKeyMessage
-	e.message = strings.Clone(redact.Truncate(d.Redactor.Text(string(message)), maxMessage))
+	e.message = keptMessage(d.Redactor, message)
 }
 
-// readMeta accepts anything.
+// keptMessage returns the part of a message that is kept. No more of a long one is
+// searched for keys.
+func keptMessage(keys redact.Redactor, message []byte) string {
+	if len(message) <= maxMessage {
+		return redact.Truncate(keys.Text(string(message)), maxMessage)
+	}
+	beginning := redact.Truncate(string(message[:maxMessage+1]), maxMessage)
+	return redact.Truncate(string(keys.Snippet(message, len(beginning))), maxMessage)
+}
+
+// readMeta accepts anything, and keeps what is not too large: a meta is documented to be
+// empty, and to search a large one for keys takes long.
 func (e *envelope) readMeta(d *strictjson.Decoder) {
 	value := d.Value()
-	if e.emptyMeta = string(value) == "{}"; !e.emptyMeta {
-		d.NoteUnexpected()
+	if e.emptyMeta = string(value) == "{}"; e.emptyMeta {
+		return
+	}
+	d.NoteUnexpected()
+	if len(value) <= maxMeta {
 		e.meta = d.Redactor.JSON(value)
 	}
 }
 
-// metaValue returns a copy of the meta, or nil when there was none.
+// metaValue returns a copy of the meta, or nil when there was none or it is not kept.
 func (e *envelope) metaValue() jsontext.Value {
 	if e.emptyMeta {
 		return jsontext.Value("{}")

@@ -130,7 +130,7 @@ type APIError struct {
 	Op         string         // the operation, such as "withdrawal"
 	StatusCode int            // of the response
 	Message    string         // the envelope's message, at most 1 KiB; empty when the response was not an envelope
-	Meta       jsontext.Value // the envelope's meta; nil when there was none
+	Meta       jsontext.Value // the envelope's meta; nil when there was none, or more than 64 KiB
 	Body       []byte         // at most the first 8 KiB of the response, without the key
 	Header     http.Header    // what helps to find the response in a log, such as Date and X-Request-Id
 	RetryAfter time.Duration  // what the service asked to wait; 0 for nothing

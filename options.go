@@ -301,7 +301,7 @@ type Response struct {
 	StatusCode int            // of the last response; 0 when none came
 	Header     http.Header    // of the last response that was read
 	Message    string         // the envelope's message, at most 1 KiB
-	Meta       jsontext.Value // the envelope's meta
+	Meta       jsontext.Value // the envelope's meta; nil when there was none, or more than 64 KiB
 	Result     jsontext.Value // the envelope's result as it came; nil when there was none
 	Attempts   int            // how many attempts were made
 	Duration   time.Duration  // of the whole call, waits included
