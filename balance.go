@@ -57,7 +57,8 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 // coin and network of the query; a record, or an array of records, with an amount under
 // balance, amount or available; amounts or records by symbol. Anything else is a
 // [*DecodeError] with the beginning of the response, and so are a record that names two
-// coins, and more than 100,000 members and elements.
+// coins, one that names none and has amounts by symbol too, and more than 100,000 members
+// and elements.
 //
 // Among amounts by symbol, a member with a lower-case letter in its name that holds no
 // amount, such as a time in text, is no coin, and is reported as drift. A number under
@@ -95,10 +96,23 @@ func (q BalanceQuery) amounts(result strictjson.Node) ([]BalanceAmount, *strictj
 		return q.array(result)
 	case result.Kind() == '{' && r.amount().IsZero() && coin == "" && r.networkOf() == "":
 		return q.bySymbol(result)
+	case (coin == "" || isFiat(coin)) && isBySymbol(result):
+		return nil, result.Errorf("is a record and amounts by symbol")
 	default:
 		amount, err := q.amountIn(result)
 		return []BalanceAmount{amount}, err
 	}
+}
+
+// isBySymbol reports whether a result has amounts by symbol. Beside the amount of a record
+// that names no coin they would be lost.
+func isBySymbol(result strictjson.Node) bool {
+	for m := range result.Members() {
+		if isSymbol(m.Name()) && hasAmount(m) {
+			return true
+		}
+	}
+	return false
 }
 
 // array reads an array of records.

@@ -46,6 +46,8 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"a record, coin and network as records", none, `{"coin":{"symbol":"USDT"},"network":{"name":"Tron"},"balance":"250.75"}`, onTron},
 		{"a record, coin before currency, which is a fiat one", none, `{"coin":"USDT","currency":"EUR","balance":"250.75"}`, usdt},
 		{"row 84: records that repeat their names", none, `{"USDT":{"symbol":"USDT","coin":{"symbol":"USDT"},"balance":"250.75"}}`, usdt},
+		{"row 84: a record of a coin, with amounts by other names", none, `{"coin":"USDT","balance":"250.75","LOCKED":"1"}`, usdt},
+		{"row 84: a record without a coin, with other members", none, `{"ID":"x","balance":"250.75","total":"9"}`, unnamed},
 		{"row 84: members that are no coins", none, `{"updatedAt":"today","USDT":"250.75","total":null,"pages":[1],"meta":{"page":1}}`, usdt},
 		// I-107
 		{"a record without names belongs to the queried coin and network", both, `{"balance":"250.75"}`, onTron},
@@ -128,6 +130,8 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"row 84: a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","balance":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
 		{"row 84: a symbol and a coinSymbol that differ", `{"symbol":"BTC","coinSymbol":"ETH","balance":"1"}`, "/result", `is of the coin "BTC" and of "ETH"`},
 		{"row 84: a coinSymbol and a coin that differ", `[{"coinSymbol":"BTC","coin":"ETH","balance":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
+		{"row 84: an amount beside amounts by symbol", `{"BTC":"1","USDT":"2","balance":"3"}`, "/result", "is a record and amounts by symbol"},
+		{"row 84: an amount in euros beside amounts by symbol", `{"balance":"3","currency":"EUR","BTC":{"balance":"1"}}`, "/result", "is a record and amounts by symbol"},
 		{"row 84: nothing but members that are no coins", `{"updatedAt":"today","ok":true}`, "/result/updatedAt", "is not a decimal number"},
 		{"row 58: a coin twice", `{"USDT":"1","USDT":"2"}`, "/result/USDT", "duplicate"},
 	} {
