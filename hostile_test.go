@@ -148,7 +148,7 @@ func shortName(i int) string {
 // Row 75: what a result of an undocumented shape costs is bounded by its text and by how
 // many entries it has. This test is not parallel, because it measures.
 func TestHostile_Cost(t *testing.T) {
-	const mostTimes, mostEach = 10, 320 // SECURITY.md has these figures
+	const mostTimes, mostEach = 14, 320 // SECURITY.md has these figures
 	for _, tt := range []struct {
 		name         string
 		entries      int
@@ -170,6 +170,27 @@ func TestHostile_Cost(t *testing.T) {
 					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
 				}
 			}
+		}
+	}
+}
+
+// A text in escapes, and one with the key, cost more than others. This test is not
+// parallel, because it measures.
+func TestHostile_CostOfTexts(t *testing.T) {
+	const size = 2 << 20
+	for name, tt := range map[string]struct {
+		text      string
+		mostTimes int // SECURITY.md has these figures
+	}{
+		"in escapes":   {strings.Repeat(`\u0041`, size/len(`\u0041`)), 14},
+		"with the key": {canary + strings.Repeat("a", size), 3 * 14},
+	} {
+		body := enveloped(`["` + tt.text + `"]`)
+		for _, method := range []string{"Balance", "ExchangeRates", "CreateInvoice"} {
+			s := subjectNamed(method)
+			c := cannedClient(t, s.status, body, gateway.WithOrderGuard(nil), once())
+			cost := bytesAllocated(func() { _, _ = s.call(t.Context(), c) })
+			assert.Less(t, cost, uint64(tt.mostTimes*len(body)), "%s: a text %s", method, name)
 		}
 	}
 }

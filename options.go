@@ -94,7 +94,8 @@ func WithHTTPClient(client *http.Client) Option {
 // over HTTP/1 on a connection of its own, which carried no response before and is closed
 // after it; HTTP/2, where responses have numbers, shares its connections. Everything
 // else goes through t. Invoices go through a copy of t as it is now, with connections of
-// its own. A nil t means a transport with the settings of the Client's own.
+// its own, and not through what is registered with RegisterProtocol, which cannot be
+// copied. A nil t means a transport with the settings of the Client's own.
 //
 // Its CloseIdleConnections closes the idle connections of both.
 func InvoiceTransport(t *http.Transport) http.RoundTripper {
