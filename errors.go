@@ -102,7 +102,7 @@ const (
 type ArgumentError struct {
 	Op     string // the operation, such as "create_invoice"; else "new", "cache" or the computation, such as "to_coin"
 	Name   string // the argument, option or field, as docs/interface.md names it where it does, such as "orderId"
-	Reason string // what is wrong with it; never its value
+	Reason string // what is wrong with it; of its value at most the name of a coin or a currency
 
 	err error
 }

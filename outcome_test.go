@@ -491,6 +491,28 @@ func TestClient_CreateInvoice_restIsNotRead(t *testing.T) {
 	})
 }
 
+// Nor does one that has responded before it has read all.
+func TestClient_CreateInvoice_restIsNotReadAfterAResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		part, rest := make([]byte, 10), []byte("unread")
+		c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+			_, err := io.ReadFull(req.Body, part)
+			assert.NoError(t, err)
+			go func() {
+				time.Sleep(time.Minute) // of the bubble
+				rest, err = io.ReadAll(req.Body)
+				assert.Error(t, err)
+			}()
+			return reply(200, enveloped(invoiceJSON)), nil
+		})}))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assert.NoError(t, err)
+		time.Sleep(time.Hour)
+		assert.Empty(t, rest)
+	})
+}
+
 // A body is closed once, whatever the response, and with it the attempt is over:
 // its context, and the timer in that, are not left behind.
 func TestClient_BodiesAreClosedOnce(t *testing.T) {

@@ -166,6 +166,9 @@ func (a *attempts[T]) CheckStatus(resp *http.Response) error {
 
 // Read implements [retry.Call].
 func (a *attempts[T]) Read(resp *http.Response) (any, error) {
+	if a.body != nil {
+		defer a.body.Stop()
+	}
 	received, err := attempt.Await(resp, func(resp *http.Response) received[T] {
 		return readResponse(&a.request, resp, a.read)
 	})

@@ -152,7 +152,8 @@ func (s *Sender) begin(parent context.Context) *attempt {
 		a.deadline = deadline
 	}
 	a.Context, a.cancel = context.WithCancelCause(parent)
-	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(s.expired) })
+	expired := s.expired // s may be another sender by then
+	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(expired) })
 	return a
 }
 
