@@ -5,9 +5,9 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -15,25 +15,25 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/examples/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func main() { os.Exit(cli.Main(run)) }
-
-func run(ctx context.Context, args []string, stdout io.Writer) error {
-	if _, err := cli.Parse(flag.NewFlagSet("quickstart", flag.ContinueOnError), args, 0, 0); err != nil {
-		return err
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		log.Fatal(err)
 	}
+}
+
+func run(ctx context.Context, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 
-	if cli.Configured() {
-		client, err := cli.Client()
+	if os.Getenv("GATEWAY_BASE_URL") != "" {
+		client, err := gateway.FromEnv()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "Using the gateway of %s, read-only; examples/invoice and examples/withdrawal do the rest.\n", cli.BaseURL)
+		fmt.Fprintf(stdout, "Using the gateway of GATEWAY_BASE_URL, read-only; the command does the rest: go run ./cmd/gateway help\n")
 		return read(ctx, client, stdout)
 	}
 

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/examples/internal/cli"
-	"github.com/cryptogw/gateway/examples/internal/clitest"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -80,8 +78,31 @@ COMPLETED: 50 USDT to TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE
 
 var anID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
+// call runs the program with a gateway, or with none configured if gw is nil, and
+// returns its output.
+func call(t *testing.T, gw *gatewaytest.Server) (string, error) {
+	t.Helper()
+	if gw == nil {
+		gw = &gatewaytest.Server{}
+	}
+	t.Setenv("GATEWAY_BASE_URL", gw.URL)
+	t.Setenv("GATEWAY_API_KEY", gw.APIKey)
+	t.Setenv("GATEWAY_API_KEY_FILE", "")
+	var stdout strings.Builder
+	err := run(t.Context(), &stdout)
+	return stdout.String(), err
+}
+
+// standIn returns a stand-in that is closed when the test ends.
+func standIn(t *testing.T) *gatewaytest.Server {
+	t.Helper()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	return gw
+}
+
 func TestRun_standIn(t *testing.T) {
-	stdout, err := clitest.Call(t.Context(), t, run, nil)
+	stdout, err := call(t, nil)
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(stdout, "\n")
 	assert.Equal(t, "No gateway is configured: this is a stand-in inside this process, and all its data is invented.", first)
@@ -90,8 +111,8 @@ func TestRun_standIn(t *testing.T) {
 
 // With a configured gateway it must not create an invoice.
 func TestRun_configured(t *testing.T) {
-	gw := clitest.Gateway(t)
-	stdout, err := clitest.Call(t.Context(), t, run, gw)
+	gw := standIn(t)
+	stdout, err := call(t, gw)
 	require.NoError(t, err)
 	first, rest, _ := strings.Cut(stdout, "\n")
 	assert.Contains(t, first, "Using the gateway of GATEWAY_BASE_URL, read-only;")
@@ -104,18 +125,17 @@ func TestRun_configured(t *testing.T) {
 
 func TestRun_refused(t *testing.T) {
 	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpExchangeRates, gatewaytest.OpBalance} {
-		gw := clitest.Gateway(t)
+		gw := standIn(t)
 		gw.InjectFault(op, 1, gatewaytest.Refuse(401, "unknown key"))
-		_, err := clitest.Call(t.Context(), t, run, gw)
+		_, err := call(t, gw)
 		require.ErrorIs(t, err, gateway.ErrUnauthorized, op)
-		assert.Equal(t, 1, cli.Code(err))
 	}
 }
 
 // The error states the outcome of the invoice.
 func TestInvoice_unknown(t *testing.T) {
 	t.Parallel()
-	gw := clitest.Gateway(t)
+	gw := standIn(t)
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
@@ -126,17 +146,11 @@ func TestInvoice_unknown(t *testing.T) {
 
 func TestWatch_failed(t *testing.T) {
 	t.Parallel()
-	gw := clitest.Gateway(t)
+	gw := standIn(t)
 	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "FAILED", Destination: "T", Amount: "50", Fee: "1", Coin: "USDT"})
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
 	var stdout strings.Builder
 	require.ErrorContains(t, watch(t.Context(), client, id, &stdout), "the service reports FAILED")
 	assert.Equal(t, "\nWithdrawal "+id+"\nFAILED: 50 USDT to T\n", stdout.String())
-}
-
-func TestRun_arguments(t *testing.T) {
-	clitest.RefusesArguments(t, run, map[string][]string{
-		"\"now\" is one argument too many\nusage: quickstart": {"now"},
-	})
 }

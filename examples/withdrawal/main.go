@@ -1,52 +1,48 @@
-// Command withdrawal waits until a withdrawal is COMPLETED or FAILED:
+// Command withdrawal prints every change of a withdrawal until it is COMPLETED or
+// FAILED:
 //
-//	go run ./examples/withdrawal -timeout 1h ID
+//	go run ./examples/withdrawal ID
 //
-// On a terminal it shows one line that is rewritten every second; elsewhere it
-// prints a line for every change of the withdrawal. On Ctrl-C it prints the last
-// known withdrawal and exits with code 130.
+// `gateway withdrawal watch` is the same with flags, JSON and progress.
 package main
 
 import (
 	"context"
-	"flag"
+	"fmt"
 	"io"
+	"log"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/examples/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(run)) }
-
-func run(ctx context.Context, args []string, stdout io.Writer) error {
-	flags := flag.NewFlagSet("withdrawal [flags] ID", flag.ContinueOnError)
-	every := flags.Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
-	timeout := flags.Duration("timeout", 10*time.Minute, "the maximum `time` to wait")
-	args, err := cli.Parse(flags, args, 1, 1)
-	if err != nil {
-		return err
+func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: withdrawal ID")
 	}
-	shown := displayOn(stdout)
-	client, err := cli.Client(gateway.WithObserver(shown))
+	client, err := gateway.FromEnv() // GATEWAY_BASE_URL and GATEWAY_API_KEY; or New with both
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, *timeout)
-	defer cancel()
-	return follow(ctx, client, args[0], gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}, shown)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := watch(ctx, client, os.Args[1], os.Stdout); err != nil {
+		stop()
+		log.Fatal(err)
+	}
 }
 
-// follow shows a withdrawal until it has ended.
-func follow(ctx context.Context, client *gateway.Client, id string, wait gateway.WaitOptions, shown display) error {
-	stop := shown.start()
-	defer stop()
-	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
+// watch prints the changes of a withdrawal, for at most an hour.
+func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	for w, err := range client.WatchWithdrawal(ctx, id, gateway.WaitOptions{}) {
 		if err != nil {
-			return err
+			return err // the time is over, Ctrl-C, or the service refuses the inquiry
 		}
-		shown.changed(w)
+		fmt.Fprintf(stdout, "%s: %s %s on %s to %s\n", w.Status, w.Amount, w.Coin, w.Network, w.Destination)
 		if w.Status == gateway.WithdrawalFailed {
 			return &gateway.WithdrawalFailedError{Withdrawal: w}
 		}

@@ -1,6 +1,6 @@
 // Package everycall lists every method of the client that sends a request, so that
 // a test that has to cover all of them does not list them again. It is for tests,
-// and for examples/probe, which asks a gateway everything that can be read; the
+// and for `gateway probe`, which asks a gateway everything that can be read; the
 // client does not import it. It is the one exception to the rule that a package in
 // internal/ names no resource of the service.
 package everycall

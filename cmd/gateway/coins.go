@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+// readTimeout is how long a command that reads may take.
+const readTimeout = time.Minute
+
+func coinsCommand() command {
+	return command{
+		name: "coins", synopsis: "[-coin SYMBOL [-network NAME]]", timeout: readTimeout,
+		short: "the coins on their networks, with fees and limits",
+		text: `Lists the coins of the gateway on their networks: all of them, those of one coin, or one
+coin on one network. It needs no key. Symbols and names match exactly.
+
+  gateway coins
+  gateway coins -coin USDT
+  gateway coins -coin USDT -network Tron -o json`,
+		define: func(flags *flag.FlagSet) action {
+			coin := flags.String("coin", "", "the ticker `symbol` of a coin, such as USDT")
+			network := flags.String("network", "", "the `name` of a network, with -coin")
+			return func(ctx context.Context, s *session) error {
+				if *coin == "" && *network != "" {
+					return usage(coinsCommand(), "-network needs -coin")
+				}
+				client, err := s.client()
+				if err != nil {
+					return err
+				}
+				pairs, err := listCoins(ctx, client, *coin, *network)
+				if err != nil {
+					return err
+				}
+				return s.printCoins(pairs)
+			}
+		},
+	}
+}
+
+func listCoins(ctx context.Context, client *gateway.Client, coin, network string) (pairs []gateway.CoinNetwork, err error) {
+	switch {
+	case coin == "":
+		return client.CoinNetworks(ctx)
+	case network == "":
+		pairs, err = client.CoinNetworksBySymbol(ctx, coin)
+	default:
+		var pair *gateway.CoinNetwork
+		if pair, err = client.CoinNetworkBySymbol(ctx, coin, network); err == nil {
+			pairs = []gateway.CoinNetwork{*pair}
+		}
+	}
+	if errors.Is(err, gateway.ErrNotFound) {
+		return nil, fmt.Errorf("the gateway has no coin %q that was asked for; symbols are upper case: %w", coin, err)
+	}
+	return pairs, err
+}
+
+// A coinRecord is a coin on a network as JSON.
+type coinRecord struct {
+	ID             string          `json:"id"`
+	CoinSymbol     string          `json:"coinSymbol"`
+	CoinName       string          `json:"coinName"`
+	NetworkName    string          `json:"networkName"`
+	Active         bool            `json:"active"` // the coin and the network
+	Precision      int             `json:"precision"`
+	MinAmount      decimal.Decimal `json:"minAmount"`
+	WithdrawalFee  decimal.Decimal `json:"withdrawalFee"`
+	SwapFee        decimal.Decimal `json:"swapFee"`
+	MinWithdraw    decimal.Decimal `json:"minWithdraw"`
+	MaxWithdraw    decimal.Decimal `json:"maxWithdraw"`
+	Depositable    bool            `json:"depositable"`
+	Withdrawable   bool            `json:"withdrawable"`
+	Confirmations  int             `json:"confirmations"`
+	ArrivalTime    int             `json:"arrivalTime"`    // of no documented unit
+	ExpirationTime int             `json:"expirationTime"` // of no documented unit
+}
+
+func (s *session) printCoins(pairs []gateway.CoinNetwork) error {
+	records := []coinRecord{}
+	t := table{columns: []string{"COIN", "NETWORK", "FEE", "MIN WITHDRAW", "MAX WITHDRAW", "DEPOSIT", "WITHDRAW", "CONFIRMATIONS", "ACTIVE"}}
+	for _, p := range pairs {
+		r := coinRecord{
+			p.ID, p.Coin.Symbol, p.Coin.Name, p.Network.Name, p.Coin.IsActive && p.Network.IsActive, p.Coin.Precision,
+			p.Coin.MinAmount, p.WithdrawalFee, p.SwapFee, p.MinWithdraw, p.MaxWithdraw, p.Depositable, p.Withdrawable,
+			p.Confirmations, p.ArrivalTime, p.ExpirationTime,
+		}
+		records = append(records, r)
+		t.rows = append(t.rows, []string{
+			r.CoinSymbol, r.NetworkName, r.WithdrawalFee.String(), r.MinWithdraw.String(), r.MaxWithdraw.String(),
+			yesNo(r.Depositable), yesNo(r.Withdrawable), strconv.Itoa(r.Confirmations), yesNo(r.Active),
+		})
+	}
+	return s.printResult(records, t)
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// Environment variables that [gateway.FromEnv] reads.
+const (
+	envBaseURL    = "GATEWAY_BASE_URL"
+	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
+	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
+	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
+)
+
+// A command is a subcommand.
+type command struct {
+	name     string // of one or two words
+	synopsis string // what follows the name
+	short    string // what it does, in one line
+	text     string // more of the help, with examples
+	timeout  time.Duration
+
+	// define defines the flags of the command, and returns what it does.
+	define func(flags *flag.FlagSet) action
+	// local is true of a command that uses no gateway.
+	local bool
+	// least and most are how many arguments it has besides the flags.
+	least, most int
+}
+
+// An action carries a command out after its flags have been parsed.
+type action func(ctx context.Context, s *session) error
+
+// manyArguments is the largest number of identifiers that a command takes.
+const manyArguments = 1000
+
+// commands returns all commands, in the order of the help.
+func commands() []command {
+	return []command{
+		coinsCommand(), ratesCommand(), balanceCommand(), invoiceCommand(),
+		withdrawalGetCommand(), withdrawalWaitCommand(), withdrawalWatchCommand(), probeCommand(),
+	}
+}
+
+// A session is one run of a command.
+type session struct {
+	console
+	format    string        // formatTable or formatJSON
+	baseURL   string        // of -url; "" for that of the environment
+	plainHTTP bool          // of -plain-http
+	timeout   time.Duration // of -timeout; 0 for none
+	args      []string      // the arguments that are not flags
+}
+
+func (s *session) execute(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return &usageError{text: overview()}
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		return s.help(args[1:])
+	}
+	c, args, err := find(args)
+	if err != nil {
+		return err
+	}
+	flags, do := s.flagSet(c)
+	switch err := s.parse(flags, c, args); {
+	case errors.Is(err, flag.ErrHelp):
+		return s.write(helpOf(c))
+	case err != nil:
+		return err
+	}
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	return do(ctx, s)
+}
+
+// find returns the command that the arguments begin with, and the others.
+func find(args []string) (command, []string, error) {
+	var siblings []string
+	for _, c := range commands() {
+		words := strings.Fields(c.name)
+		switch {
+		case len(args) >= len(words) && strings.Join(args[:len(words)], " ") == c.name:
+			return c, args[len(words):], nil
+		case words[0] == args[0]:
+			siblings = append(siblings, words[1])
+		}
+	}
+	if siblings != nil {
+		return command{}, nil, &usageError{text: fmt.Sprintf("gateway %s is followed by %s", args[0], strings.Join(siblings, ", or ")), of: args[0]}
+	}
+	return command{}, nil, &usageError{text: fmt.Sprintf("there is no command %.64q", args[0])}
+}
+
+// flagSet returns the flags of a command, and what it does after they were parsed.
+func (s *session) flagSet(c command) (*flag.FlagSet, action) {
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	do := c.define(flags)
+	if c.local {
+		return flags, do
+	}
+	flags.StringVar(&s.baseURL, "url", "", "the base `URL` of the gateway, instead of that in "+envBaseURL)
+	flags.BoolVar(&s.plainHTTP, "plain-http", false, "accept a base URL that begins with http://, as "+envPlainHTTP+"=1 does")
+	flags.DurationVar(&s.timeout, "timeout", c.timeout, "how `long` the command may take, 0 for any time")
+	flags.Func("o", "the format of the output, `table` or json (default table)", func(text string) error {
+		if text != formatTable && text != formatJSON {
+			return errors.New("it is table or json")
+		}
+		s.format = text
+		return nil
+	})
+	return flags, do
+}
+
+// parse parses the flags and arguments of a command, in any order. After "--" there
+// are only arguments.
+func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
+	for {
+		if err := flags.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return err
+			}
+			return usage(c, err.Error())
+		}
+		rest := flags.Args()
+		if before := len(args) - len(rest) - 1; before >= 0 && args[before] == "--" {
+			s.args = append(s.args, rest...)
+			break
+		}
+		if len(rest) == 0 {
+			break
+		}
+		s.args, args = append(s.args, rest[0]), rest[1:]
+	}
+	switch {
+	case len(s.args) < c.least:
+		return usage(c, "an argument is missing")
+	case len(s.args) > c.most:
+		return usage(c, fmt.Sprintf("%.64q is one argument too many", s.args[c.most]))
+	case s.timeout < 0:
+		return usage(c, "-timeout is negative")
+	default:
+		return nil
+	}
+}
+
+// client returns a client with the settings of the environment. A flag takes the place
+// of its variable, so that whatever reads the key reads it as [gateway.FromEnv] does.
+func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
+	set := map[string]string{}
+	if s.baseURL != "" {
+		set[envBaseURL] = s.baseURL
+	}
+	if s.plainHTTP {
+		set[envPlainHTTP] = "1"
+	}
+	for name, value := range set {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	if os.Getenv(envBaseURL) == "" {
+		return nil, &usageError{text: fmt.Sprintf(
+			"no gateway is named: set %s or give -url, and set %s or %s for the key", envBaseURL, envAPIKey, envAPIKeyFile)}
+	}
+	return gateway.FromEnv(opts...)
+}
+
+func (s *session) write(text string) error {
+	_, err := io.WriteString(s.out, text)
+	return err
+}
+
+// usage returns the error for wrong arguments of a command.
+func usage(c command, wrong string) error {
+	return &usageError{text: fmt.Sprintf("gateway %s: %s", c.name, wrong), of: c.name}
+}

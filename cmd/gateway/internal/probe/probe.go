@@ -1,0 +1,141 @@
+// Package probe asks a gateway every question that changes nothing there, and compares
+// the responses with docs/interface.md: which shape a result has if none is documented,
+// which members are new, missing or of another type, and what the client cannot read.
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// callTimeout is how long a call may take, all its attempts together.
+const callTimeout = time.Minute
+
+// A Probe makes one call to a gateway after another. It is an observer of the client
+// that it uses. Unlike other observers it need not be safe for concurrent use, because
+// it makes one call at a time.
+type Probe struct {
+	// Withdrawal is the identifier of one that is inquired about; "" for none.
+	Withdrawal string
+	// KeyOnPublic reports whether the client sends the key with every call.
+	KeyOnPublic bool
+	// Print is called after each call, unless it is nil.
+	Print func(Call)
+
+	gateway.NopObserver
+	client *gateway.Client
+	drifts []gateway.Drift // in the last response
+	calls  []Call
+}
+
+// Run makes all calls with a client that has p as its observer, and returns the report
+// about the gateway with this base URL. When ctx ends, the report has the calls made
+// so far.
+func (p *Probe) Run(ctx context.Context, client *gateway.Client, url string) Report {
+	p.client, p.calls = client, []Call{}
+	p.all(ctx)
+	return newReport(url, p.calls)
+}
+
+// Drift implements [gateway.Observer].
+func (p *Probe) Drift(_ context.Context, drift gateway.Drift) { p.drifts = append(p.drifts, drift) }
+
+// ask makes a call, records its report, and returns the result in the response as
+// JSON values. It does nothing after ctx has ended.
+func (p *Probe) ask(ctx context.Context, q question) any {
+	if ctx.Err() != nil {
+		return nil
+	}
+	call := Call{Method: q.method, Route: q.route, Skipped: q.skip, Findings: []Finding{}, question: q}
+	defer func() {
+		p.calls = append(p.calls, call)
+		if p.Print != nil {
+			p.Print(call)
+		}
+	}()
+	if q.skip != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var r gateway.Response
+	p.drifts = nil
+	_, err := q.send(ctx, gateway.WithResponse(&r))
+	if errors.Is(err, gateway.ErrInvalidArgument) && errors.Is(err, gateway.ErrMissingAPIKey) {
+		call.Skipped = "it needs a key: set GATEWAY_API_KEY or GATEWAY_API_KEY_FILE"
+		return nil
+	}
+	call.Status, call.Attempts, call.Milliseconds = r.StatusCode, r.Attempts, r.Duration.Milliseconds()
+	if err != nil {
+		call.Error = err.Error()
+	}
+	if _, refused := errors.AsType[*gateway.APIError](err); refused {
+		call.refused = true
+		return nil // the response has the form of an error, not of the result
+	}
+	_, call.refused = errors.AsType[*gateway.TransportError](err)
+	return p.inspect(&call, q, r, err)
+}
+
+// inspect reports the shape of a response and its differences from docs/interface.md.
+func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) any {
+	c := newChecker()
+	at := place{"/result", "/result"}
+	result, enveloped := parse(r.Result)
+	if enveloped {
+		c.envelope(r, p.drifts)
+	} else {
+		result, enveloped = undecoded(err)
+	}
+	if !enveloped {
+		at = place{}
+	}
+	if !enveloped && result == nil {
+		return nil
+	}
+	if q.of == withdrawal && call.Status != http.StatusCreated {
+		c.add(otherCode, "I-130", place{}, fmt.Sprintf("%d, not 201", call.Status))
+	}
+	if !enveloped && q.of.shown {
+		c.add(noEnvelope, "I-38", place{}, "")
+	}
+	shape, items := recognise(result, at, q.of)
+	shape.Enveloped = enveloped
+	c.result(items, q.of)
+	call.Shape, call.Findings = &shape, c.findings
+	return result
+}
+
+// undecoded returns the result in a response that the client could not decode, or
+// the whole body if it is JSON without an envelope, or nil.
+func undecoded(err error) (result any, enveloped bool) {
+	failed, ok := errors.AsType[*gateway.DecodeError](err)
+	if !ok {
+		return nil, false
+	}
+	whole, ok := parse(failed.Body)
+	if !ok {
+		return nil, false
+	}
+	if envelope, isObject := whole.(map[string]any); isObject {
+		if result, enveloped := envelope["result"]; enveloped {
+			return result, true
+		}
+	}
+	return whole, false
+}
+
+// textAt returns the text of the member at a path, or "" if there is none.
+func textAt(value any, path ...string) string {
+	for _, name := range path {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	text, _ := value.(string)
+	return text
+}

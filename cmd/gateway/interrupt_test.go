@@ -1,0 +1,61 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// binary builds the command.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gateway")
+	output, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, string(output))
+	return path
+}
+
+// The process has the exit codes, and Ctrl-C ends a wait.
+func TestProcess(t *testing.T) {
+	path := binary(t)
+	gw := add(standIn(t), id)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	setenv(t, gw)
+
+	for _, test := range []struct {
+		args []string
+		code int
+	}{{[]string{"rates"}, exitDone}, {[]string{"pay"}, exitUsage}, {order(), exitUnknown}} {
+		command := exec.Command(path, test.args...)
+		_ = command.Run()
+		assert.Equal(t, test.code, command.ProcessState.ExitCode(), test.args)
+	}
+
+	wait := exec.Command(path, "withdrawal", "watch", id)
+	var stderr strings.Builder
+	wait.Stderr = &stderr
+	stdout, err := wait.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, wait.Start())
+	lines := bufio.NewReader(stdout)
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, pending, line)
+	require.NoError(t, wait.Process.Signal(os.Interrupt))
+	_, err = lines.ReadString('\n')
+	require.Error(t, err, "there is no more output")
+	_ = wait.Wait()
+	assert.Equal(t, exitInterrupted, wait.ProcessState.ExitCode())
+	assert.Contains(t, stderr.String(), "context canceled")
+	assert.NotContains(t, stderr.String(), gw.APIKey)
+}

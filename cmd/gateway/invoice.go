@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+func invoiceCommand() command {
+	return command{
+		name: "invoice create", synopsis: "-order ID -price 10.50 -amount 10.50 [flags]", timeout: 90 * time.Second,
+		short: "creates an invoice for an order, at most once",
+		text: `Creates an invoice for an order. The exit code says whether it exists: 0 yes; 2, 3, 4 and
+130 no; 5 unknown: look the order up before you run this again. See gateway help
+outcomes.
+
+With -orders, a directory remembers what became of each order. An order that was
+created is not sent again, and one whose outcome is unknown only with -resubmit.
+
+  gateway invoice create -order A-17 -price 10.50 -amount 10.50 -currency usd
+  gateway invoice create -order A-17 -price 10.50 -amount 10.50 -coin USDT -network Tron -o json
+  gateway invoice create -order A-17 -price 10.50 -amount 10.50 -orders ~/orders -resubmit`,
+		define: func(flags *flag.FlagSet) action {
+			var i invoiceFlags
+			i.define(flags)
+			return i.create
+		},
+	}
+}
+
+// invoiceFlags are the flags of `gateway invoice create`.
+type invoiceFlags struct {
+	request  gateway.InvoiceRequest
+	orders   string
+	resubmit bool
+}
+
+func (i *invoiceFlags) define(flags *flag.FlagSet) {
+	flags.StringVar(&i.request.OrderID, "order", "", "your own `ID` of the order, a new one for each order")
+	flags.Func("price", "the `price` of the order in the fiat currency, such as 10.50", into(&i.request.Price))
+	flags.Func("amount", "the `amount` of the order, such as 10.50", into(&i.request.Amount))
+	flags.StringVar(&i.request.BaseCurrency, "currency", "", "the fiat `currency` of the price, such as usd")
+	flags.StringVar(&i.request.CoinSymbol, "coin", "", "the ticker `symbol` of the coin to pay with, such as USDT")
+	flags.StringVar(&i.request.NetworkName, "network", "", "the `name` of the network to pay on")
+	flags.StringVar(&i.orders, "orders", "", "a `directory` that remembers the orders of all runs")
+	flags.BoolVar(&i.resubmit, "resubmit", false, "send an order of unknown outcome again, after you have looked it up; with -orders")
+}
+
+// check returns what is wrong with the flags. The client checks the rest of the request.
+func (i *invoiceFlags) check() string {
+	switch {
+	case i.request.OrderID == "":
+		return "-order is missing"
+	case !i.request.Price.IsPositive():
+		return "-price is missing, or not above zero"
+	case !i.request.Amount.IsPositive():
+		return "-amount is missing, or not above zero"
+	case i.resubmit && i.orders == "":
+		return "-resubmit needs -orders: without it no order is remembered, and none is refused"
+	default:
+		return ""
+	}
+}
+
+// create creates the invoice.
+func (i *invoiceFlags) create(ctx context.Context, s *session) error {
+	if wrong := i.check(); wrong != "" {
+		return usage(invoiceCommand(), wrong)
+	}
+	var opts []gateway.Option
+	if i.orders != "" {
+		opts = append(opts, gateway.WithOrderGuard(&orderDirectory{path: i.orders}))
+	}
+	client, err := s.client(opts...)
+	if err != nil {
+		return err
+	}
+	var call []gateway.CallOption
+	if i.resubmit {
+		call = append(call, gateway.AllowResubmit())
+	}
+	invoice, err := client.CreateInvoice(ctx, i.request, call...)
+	if err != nil {
+		return &invoiceError{err}
+	}
+	if err := s.printInvoice(invoice); err != nil {
+		return fmt.Errorf("the invoice for order %q exists, but its response could not be written: %w: %s", invoice.OrderID, err, invoice.Raw)
+	}
+	return nil
+}
+
+// into returns a function that parses a decimal number exactly into amount.
+func into(amount *decimal.Decimal) func(string) error {
+	return func(text string) (err error) {
+		if *amount, err = decimal.NewFromString(text); err != nil {
+			return errors.New("write it like 10.50")
+		}
+		return nil
+	}
+}
+
+// An invoiceError is the failure of an invoice. Its text has the outcome.
+type invoiceError struct{ error }
+
+func (e *invoiceError) Unwrap() error { return e.error }
+
+func (e *invoiceError) Error() string {
+	text := e.error.Error()
+	switch gateway.OutcomeOf(e.error) {
+	case gateway.OutcomeNotSent:
+		return "nothing was sent: " + strings.Replace(text, "; nothing was sent", "", 1)
+	case gateway.OutcomeRejected:
+		return "the service refused the invoice: " + text
+	default:
+		return text // which says that the outcome is unknown
+	}
+}
+
+// An invoiceRecord is a created invoice as JSON.
+type invoiceRecord struct {
+	OrderID  string          `json:"orderId"`
+	Response json.RawMessage `json:"response"` // as the service sent it; its form is not documented
+}
+
+func (s *session) printInvoice(invoice *gateway.Invoice) error {
+	if s.format == formatJSON {
+		return writeJSON(s.out, invoiceRecord{invoice.OrderID, json.RawMessage(invoice.Raw)})
+	}
+	_, err := fmt.Fprintf(s.out, "The invoice for order %s exists. Response:\n%s\n", printable(invoice.OrderID), printable(string(invoice.Raw)))
+	return err
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func order(more ...string) []string {
+	return append([]string{"invoice", "create", "-order", "A-17", "-price", "10.50", "-amount", "10.490000"}, more...)
+}
+
+func TestInvoice_succeeded(t *testing.T) {
+	gw := standIn(t)
+	out := call(t.Context(), t, gw, order("-currency", "usd", "-coin", "USDT", "-network", "Tron")...)
+	require.Zero(t, out.code, out.err)
+	assert.Contains(t, out.stdout, "The invoice for order A-17 exists. Response:\n{")
+	require.Len(t, gw.Invoices(), 1)
+	got := gw.Invoices()[0]
+	assert.Contains(t, out.stdout, got.ID)
+	got.ID, got.CreatedAt = "", time.Time{}
+	assert.Equal(t, gatewaytest.Invoice{
+		OrderID: "A-17", Price: "10.50", Amount: "10.490000", PriceQuoted: true, AmountQuoted: true,
+		BaseCurrency: "usd", CoinSymbol: "USDT", NetworkName: "Tron",
+	}, got)
+}
+
+func TestInvoice_json(t *testing.T) {
+	gw := standIn(t)
+	got := decode[invoiceRecord](t, call(t.Context(), t, gw, order("-o", "json")...).stdout)
+	assert.Equal(t, "A-17", got.OrderID)
+	assert.Contains(t, string(got.Response), gw.Invoices()[0].ID)
+}
+
+// An error as JSON has the outcome too.
+func TestInvoice_jsonErrors(t *testing.T) {
+	gw := standIn(t)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "slowly"))
+	got := call(t.Context(), t, gw, order("-o", "json")...)
+	unknown := decode[failure](t, got.err)
+	assert.Contains(t, unknown.Error, "gateway: create_invoice: outcome unknown")
+	unknown.Error = ""
+	assert.Equal(t, failure{ExitCode: exitUnknown, Meaning: "outcome unknown", Outcome: "unknown"}, unknown)
+	assert.Empty(t, got.stdout)
+	got = call(t.Context(), t, gw, order("-o", "json")...)
+	assert.Equal(t, failure{
+		Error: `the service refused the invoice: gateway: create_invoice: 429: "slowly"`, ExitCode: exitRefused,
+		Meaning: "refused by the service", Outcome: "rejected", Status: 429, SafeToRetry: true,
+	}, decode[failure](t, got.err))
+	got = call(t.Context(), t, gw, "invoice", "create", "-o", "json", "-price", "ten")
+	assert.Equal(t, failure{
+		Error: `gateway invoice create: invalid value "ten" for flag -price: write it like 10.50`, ExitCode: exitUsage, Meaning: "usage",
+	}, decode[failure](t, got.err))
+}
+
+func TestInvoice_usage(t *testing.T) {
+	refuses(t, map[string]string{
+		"invoice create -price 1 -amount 1":                           "gateway invoice create: -order is missing\nSee: gateway help invoice create\n",
+		"invoice create -order A-17 -amount 1":                        "-price is missing, or not above zero",
+		"invoice create -order A-17 -price 1 -amount -5":              "-amount is missing, or not above zero",
+		"invoice create -price ten":                                   `invalid value "ten" for flag -price: write it like 10.50`,
+		"invoice create -amount 1,5":                                  `invalid value "1,5" for flag -amount: write it like 10.50`,
+		"invoice create -order A-17 -price 1 -amount 1 now":           `"now" is one argument too many`,
+		"invoice create -order A-17 -price 1 -amount 1 -resubmit":     "-resubmit needs -orders",
+		"invoice create -order A-17 -price 1 -amount 1 -currency a\b": "nothing was sent: gateway: create_invoice: baseCurrency: must not contain",
+	})
+}
+
+// With -orders an order is created once, whatever becomes of the processes.
+func TestInvoice_orders(t *testing.T) {
+	gw := standIn(t)
+	directory := filepath.Join(t.TempDir(), "new", "orders")
+	created := func(more ...string) outcome {
+		return call(t.Context(), t, gw, order(append(more, "-orders", directory)...)...)
+	}
+
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "no"))
+	assert.Equal(t, exitRefused, created().code, "a refusal resolves the order")
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+	assert.Equal(t, exitUnknown, created().code)
+	sent := len(gw.Requests())
+	again := created()
+	assert.Equal(t, exitUnknown, again.code)
+	assert.Contains(t, again.err, "an earlier invoice for this order has an unknown outcome")
+	assert.Len(t, gw.Requests(), sent, "nothing is sent")
+
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "no"))
+	assert.Equal(t, exitRefused, created("-resubmit").code)
+	assert.Equal(t, exitUnknown, created().code, "a refusal says nothing about the earlier one")
+	assert.Zero(t, created("-resubmit").code)
+	for _, more := range [][]string{nil, {"-resubmit"}} {
+		got := created(more...)
+		assert.Equal(t, exitFailed, got.code)
+		assert.Contains(t, got.err, "already created")
+	}
+	assert.Len(t, gw.Invoices(), 1)
+	assert.Zero(t, created("-order", "A-18").code)
+}
+
+// An order whose process was killed while it was sent has an unknown outcome.
+func TestOrderDirectory_killed(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	require.NoError(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-17", false))
+	require.ErrorIs(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-17", false), gateway.ErrOrderOutcomeUnknown)
+	require.NoError(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-18", false))
+	require.NoError(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-17", true))
+}
+
+// Without the directory nothing is sent.
+func TestOrderDirectory_unusable(t *testing.T) {
+	gw := standIn(t)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	got := call(t.Context(), t, gw, order("-orders", file)...)
+	assert.Equal(t, exitNotSent, got.code, got.err)
+	assert.Contains(t, got.err, "nothing was sent: gateway: create_invoice: start: ")
+	assert.Empty(t, gw.Requests())
+	assert.Error(t, (&orderDirectory{path: file}).End(context.Background(), "A-17", gateway.OutcomeSucceeded))
+}

@@ -1,0 +1,37 @@
+// Command gateway asks a payment gateway from a shell, and creates invoices there:
+//
+//	gateway coins -coin USDT
+//	gateway invoice create -order A-17 -price 10.50 -amount 10.50
+//	gateway help outcomes
+//
+// Its exit code is the outcome, so that a script knows whether an invoice exists. The
+// settings are those of [gateway.FromEnv].
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(start()) }
+
+// start runs the command with a context that Ctrl-C cancels, and returns its exit code.
+// A second Ctrl-C ends the process.
+func start() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], standard())
+}
+
+// run runs the command that the arguments name, and returns its exit code.
+func run(ctx context.Context, args []string, c console) int {
+	s := &session{console: c, format: formatTable}
+	err := s.execute(ctx, args)
+	if err != nil {
+		s.reportError(err)
+	}
+	return exitCode(err)
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/gateway/internal/probe"
+)
+
+// Exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotSent     = 3
+	exitRefused     = 4
+	exitUnknown     = 5
+	exitWithdrawal  = 6
+	exitDiffers     = 7
+	exitInterrupted = 130
+)
+
+// An exit is an exit code and what it means.
+type exit struct {
+	code    int
+	meaning string // in a few words, for JSON and tables
+	text    string // for the help
+}
+
+// exits returns all exit codes, in order.
+func exits() []exit {
+	return []exit{
+		{exitDone, "done", "The command did what it is for. The invoice exists."},
+		{exitFailed, "failed", "The response was not understood, the time was over, a certificate was wrong, or the\noutput could not be written. No invoice was created, unless the message has one."},
+		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
+		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try\nagain."},
+		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created."},
+		{exitUnknown, "outcome unknown", "The invoice may exist or not. LOOK THE ORDER UP before you run the command again."},
+		{exitWithdrawal, "withdrawal failed", "A withdrawal that was waited for has the status FAILED."},
+		{exitDiffers, "differs from the interface", "Only of probe: the gateway differs from what is documented."},
+		{exitInterrupted, "interrupted", "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5."},
+	}
+}
+
+// exitCode returns the exit code for the error of a command, which may be nil.
+func exitCode(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*probe.DifferenceError](err); ok {
+		return exitDiffers
+	}
+	switch {
+	case errors.Is(err, gateway.ErrOutcomeUnknown), errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+		return exitUnknown
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, gateway.ErrOrderCreated):
+		return exitFailed
+	case errors.Is(err, gateway.ErrInvalidArgument):
+		return exitUsage
+	}
+	return exitOfCall(err)
+}
+
+// exitOfCall returns the exit code for the error of a call that was made.
+func exitOfCall(err error) int {
+	if _, ok := errors.AsType[*gateway.APIError](err); ok {
+		return exitRefused
+	}
+	if _, ok := errors.AsType[*gateway.WaitError](err); ok {
+		return exitFailed // the time was over, whatever happened then
+	}
+	if _, ok := errors.AsType[*gateway.TransportError](err); ok &&
+		(errors.Is(err, gateway.ErrNotSent) || errors.Is(err, gateway.ErrTimeout) || gateway.SafeToRetry(err)) {
+		return exitNotSent
+	}
+	if _, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
+		return exitWithdrawal
+	}
+	return exitFailed
+}
+
+// A usageError is a mistake in the arguments or settings. Nothing was sent.
+type usageError struct {
+	text string
+	of   string // the command that the help explains; "" for all
+}
+
+func (e *usageError) Error() string { return e.text }
+
+// A failure is an error as JSON, on stderr. No member is ever renamed or redefined.
+type failure struct {
+	Error       string `json:"error"`       // what went wrong
+	ExitCode    int    `json:"exitCode"`    // of the process
+	Meaning     string `json:"meaning"`     // of the exit code, as in the table of `gateway help outcomes`
+	Outcome     string `json:"outcome"`     // of an invoice; "" for any other command
+	Status      int    `json:"status"`      // the HTTP status of a refusal; 0 for none
+	SafeToRetry bool   `json:"safeToRetry"` // whether the same call may be made again, and may succeed
+}
+
+// reportError prints an error on stderr: as text with what to do next, or as JSON.
+func (s *session) reportError(err error) {
+	code := exitCode(err)
+	if s.format == formatJSON {
+		f := failure{Error: err.Error(), ExitCode: code, Meaning: meaning(code), SafeToRetry: gateway.SafeToRetry(err)}
+		if made, ok := errors.AsType[*invoiceError](err); ok {
+			f.Outcome = gateway.OutcomeOf(made.error).String()
+		}
+		if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+			f.Status = refusal.StatusCode
+		}
+		_ = writeJSON(s.err, f) // there is nowhere left to report it
+		return
+	}
+	text := ""
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+		text += printable(strings.ReplaceAll(line, "\t", "    ")) + "\n"
+	}
+	if wrong, ok := errors.AsType[*usageError](err); ok && wrong.of != "" {
+		text += fmt.Sprintf("See: gateway help %s\n", wrong.of)
+	}
+	if errors.Is(err, gateway.ErrMissingAPIKey) && code == exitUsage {
+		text += fmt.Sprintf("Set %s or %s; the key is never an argument.\n", envAPIKey, envAPIKeyFile)
+	}
+	if code == exitUnknown {
+		text += "Do not run this again before you have looked the order up.\n"
+	}
+	_, _ = io.WriteString(s.err, text)
+}
+
+// meaning returns the meaning of an exit code.
+func meaning(code int) string {
+	for _, e := range exits() {
+		if e.code == code {
+			return e.meaning
+		}
+	}
+	return ""
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+var update = flag.Bool("update", false, "write the table of README.md")
+
+// An errorClass is one way in which a run ends.
+type errorClass struct {
+	name  string
+	args  string
+	ended bool // whether Ctrl-C comes first
+	do    func(*testing.T, *gatewaytest.Server)
+}
+
+// inject returns a preparation that injects a fault.
+func inject(op gatewaytest.Operation, f gatewaytest.Fault) func(*testing.T, *gatewaytest.Server) {
+	return func(_ *testing.T, gw *gatewaytest.Server) { gw.InjectFault(op, -1, f) }
+}
+
+const createOrder = "invoice create -order A-17 -price 10.50 -amount 10.50"
+
+func errorClasses() []errorClass {
+	balance, invoice := gatewaytest.OpBalance, gatewaytest.OpCreateInvoice
+	noKey := func(t *testing.T, _ *gatewaytest.Server) { t.Setenv(envAPIKey, "") }
+	closed := func(_ *testing.T, gw *gatewaytest.Server) { gw.Close() }
+	failed := func(_ *testing.T, gw *gatewaytest.Server) { _ = gw.SetWithdrawalStatus(id, "FAILED") }
+	return []errorClass{
+		{"a result", "balance -coin BTC", false, nil},
+		{"wrong arguments", "balance -coin", false, nil},
+		{"no key", "balance", false, noKey},
+		{"an argument that the client refuses", createOrder + " -currency US/D\x01", false, nil},
+		{"no connection, a read", "balance", false, closed},
+		{"no connection, an invoice", createOrder, false, closed},
+		{"a connection that breaks, a read", "balance", false, inject(balance, gatewaytest.Reset())},
+		{"a connection that breaks, an invoice", createOrder, false, inject(invoice, gatewaytest.Reset())},
+		{"a response that is lost, an invoice", createOrder, false, inject(invoice, gatewaytest.CommitThenDrop())},
+		{"a refusal, a read", "balance", false, inject(balance, gatewaytest.Refuse(403, "not you"))},
+		{"a refusal, an invoice", createOrder, false, inject(invoice, gatewaytest.Refuse(422, "no such coin"))},
+		{"a refusal for now, a read", "balance", false, inject(balance, gatewaytest.Refuse(429, "slowly"))},
+		{"a refusal for now, an invoice", createOrder, false, inject(invoice, gatewaytest.Refuse(429, "slowly"))},
+		{"a failure of the service, a read", "balance", false, inject(balance, gatewaytest.BadGateway())},
+		{"a failure of the service, an invoice", createOrder, false, inject(invoice, gatewaytest.BadGateway())},
+		{"a response that is not understood, a read", "balance", false, inject(balance, gatewaytest.MalformedJSON())},
+		{"a response that is not understood, an invoice", createOrder, false, inject(invoice, gatewaytest.MalformedJSON())},
+		{"a redirect, a read", "balance", false, inject(balance, gatewaytest.Redirect(302, "https://other.example"))},
+		{"a redirect, an invoice", createOrder, false, inject(invoice, gatewaytest.Redirect(307, "https://other.example"))},
+		{"the time is over, a read", "balance -timeout 1ns", false, nil},
+		{"the time is over, an invoice", createOrder + " -timeout 1ns", false, nil},
+		{"the time is over, a wait", "withdrawal wait w-1 -timeout 1ns", false, nil},
+		{"a withdrawal that FAILED", "withdrawal wait w-1", false, failed},
+		{"a withdrawal that FAILED, only looked at", "withdrawal get w-1", false, failed},
+		{"an interface that differs", "probe", false, inject(gatewaytest.OpCoinNetworks, gatewaytest.MalformedJSON())},
+		{"Ctrl-C, a read", "balance", true, nil},
+		{"Ctrl-C before an invoice is sent", createOrder, true, nil},
+		{"Ctrl-C, a wait", "withdrawal wait w-1", true, nil},
+	}
+}
+
+var changing = regexp.MustCompile(`(dial|read|write) tcp [^;(]*[^;( ]|127\.0\.0\.1:\d+(->127\.0\.0\.1:\d+)?|\d+(\.\d+)?[mµn]?s\b|test-key-[0-9a-f]+`)
+
+// row runs the command and returns its row of the table.
+func (c errorClass) row(t *testing.T) string {
+	t.Helper()
+	gw := add(standIn(t), id)
+	setenv(t, gw)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	if c.do != nil {
+		c.do(t, gw)
+	}
+	if c.ended {
+		interrupt()
+	}
+	var stdout, stderr strings.Builder
+	code := run(ctx, words(c.args), console{out: &stdout, err: &stderr})
+	result := "nothing"
+	if stdout.Len() > 0 {
+		result = "the result"
+	}
+	text, _, _ := strings.Cut(stderr.String(), "\n")
+	text = changing.ReplaceAllString(text, "…")
+	if limit := 110; len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + "…"
+	}
+	if text != "" {
+		text = "`" + strings.ReplaceAll(text, "`", "'") + "`"
+	}
+	return fmt.Sprintf("| %s | %d, %s | %s | %s |", c.name, code, meaning(code), result, text)
+}
+
+// The table of README.md is what the command does.
+func TestOutcomes_table(t *testing.T) {
+	rows := "| What happens | Exit code | stdout | stderr begins with |\n|---|---|---|---|\n"
+	for _, c := range errorClasses() {
+		t.Run(c.name, func(t *testing.T) { rows += c.row(t) + "\n" })
+	}
+	const begin, end = "<!-- outcomes -->\n", "<!-- end -->\n"
+	content, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(content), begin)
+	require.True(t, found)
+	table, after, found := strings.Cut(rest, end)
+	require.True(t, found)
+	if *update {
+		require.NoError(t, os.WriteFile("README.md", []byte(before+begin+rows+end+after), 0o600))
+		return
+	}
+	assert.Equal(t, rows, table, "go test ./cmd/gateway -run TestOutcomes_table -update")
+}
+
+// Every exit code is in the table, and in the README.
+func TestOutcomes_documented(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for _, e := range exits() {
+		assert.Contains(t, string(content), fmt.Sprintf("| %d, %s |", e.code, e.meaning))
+		assert.Contains(t, outcomes(), fmt.Sprintf("%4d  %s\n", e.code, e.meaning))
+	}
+}

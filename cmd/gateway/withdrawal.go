@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+// waitTimeout is how long a wait may take.
+const waitTimeout = 10 * time.Minute
+
+func withdrawalGetCommand() command {
+	return command{
+		name: "withdrawal get", synopsis: "ID...", timeout: readTimeout, least: 1, most: manyArguments,
+		short: "the status of withdrawals",
+		text: `Prints the withdrawals with these identifiers. The exit code is 0 whatever their status.
+
+  gateway withdrawal get c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10
+  gateway withdrawal get w-1 w-2 -o json`,
+		define: func(*flag.FlagSet) action {
+			return func(ctx context.Context, s *session) error {
+				client, err := s.client()
+				if err != nil {
+					return err
+				}
+				var found []gateway.Withdrawal
+				var failed []error
+				for _, id := range s.args {
+					w, err := client.Withdrawal(ctx, id)
+					if err != nil {
+						failed = append(failed, err)
+						continue
+					}
+					found = append(found, *w)
+				}
+				return errors.Join(append(failed, s.printWithdrawals(found))...)
+			}
+		},
+	}
+}
+
+func withdrawalWaitCommand() command {
+	return command{
+		name: "withdrawal wait", synopsis: "ID...", timeout: waitTimeout, least: 1, most: manyArguments,
+		short: "waits until withdrawals are COMPLETED or FAILED",
+		text: `Waits until all withdrawals with these identifiers are COMPLETED or FAILED, and prints them
+then. On a terminal it shows the progress. The exit code is 6 if one FAILED.
+
+  gateway withdrawal wait w-1 w-2
+  gateway withdrawal wait w-1 -timeout 1h -every 5s -o json`,
+		define: func(flags *flag.FlagSet) action { return follow(flags, withdrawalWaitCommand, false) },
+	}
+}
+
+func withdrawalWatchCommand() command {
+	return command{
+		name: "withdrawal watch", synopsis: "ID...", timeout: waitTimeout, least: 1, most: manyArguments,
+		short: "prints every change of withdrawals until they have ended",
+		text: `Prints a line for every change of the withdrawals with these identifiers, until all are
+COMPLETED or FAILED. With -o json it prints all changes at the end. On a terminal it
+shows the progress. The exit code is 6 if one FAILED.
+
+  gateway withdrawal watch w-1
+  gateway withdrawal watch w-1 w-2 -timeout 0`,
+		define: func(flags *flag.FlagSet) action { return follow(flags, withdrawalWatchCommand, true) },
+	}
+}
+
+// follow returns the action of a command that waits. With each it prints every change.
+func follow(flags *flag.FlagSet, of func() command, each bool) action {
+	every := flags.Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
+	return func(ctx context.Context, s *session) error {
+		if twice, ok := duplicate(s.args); ok {
+			return usage(of(), fmt.Sprintf("%.64q is there twice", twice))
+		}
+		f := &follower{session: s, each: each, shown: newProgress(s.console, len(s.args))}
+		client, err := s.client(gateway.WithObserver(f.shown))
+		if err != nil {
+			return err
+		}
+		return f.run(withdrawals(ctx, client, s.args, gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}, each))
+	}
+}
+
+// duplicate returns a text that occurs twice.
+func duplicate(texts []string) (string, bool) {
+	seen := map[string]bool{}
+	for _, text := range texts {
+		if seen[text] {
+			return text, true
+		}
+		seen[text] = true
+	}
+	return "", false
+}
+
+// withdrawals yields withdrawals until all have ended: with each, or if there is only
+// one, after every change.
+func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait gateway.WaitOptions, each bool) iter.Seq2[*gateway.Withdrawal, error] {
+	if !each && len(ids) > 1 {
+		return client.WaitWithdrawals(ctx, ids, wait)
+	}
+	return func(yield func(*gateway.Withdrawal, error) bool) {
+		type change struct {
+			w   *gateway.Withdrawal
+			err error
+		}
+		changes := make(chan change)
+		var watching sync.WaitGroup
+		for _, id := range ids {
+			watching.Go(func() {
+				for w, err := range client.WatchWithdrawal(ctx, id, wait) {
+					changes <- change{w, err}
+				}
+			})
+		}
+		go func() {
+			watching.Wait()
+			close(changes)
+		}()
+		for c := range changes { // to the end: the follower never stops early
+			_ = yield(c.w, c.err)
+		}
+	}
+}
+
+// A follower prints withdrawals as they change or end.
+type follower struct {
+	*session
+	each   bool // whether every change is printed
+	shown  *progress
+	seen   []gateway.Withdrawal // what to print at the end
+	failed []error
+}
+
+// run prints the withdrawals that the sequence yields.
+func (f *follower) run(withdrawals iter.Seq2[*gateway.Withdrawal, error]) error {
+	stop := f.shown.start()
+	for w, err := range withdrawals {
+		f.failed = append(f.failed, f.add(w, err))
+	}
+	stop()
+	if !f.each || f.format == formatJSON {
+		f.failed = append(f.failed, f.printWithdrawals(f.seen))
+	}
+	return errors.Join(f.failed...)
+}
+
+// add takes one withdrawal or error from the sequence, and returns the error to report.
+func (f *follower) add(w *gateway.Withdrawal, err error) error {
+	if ended, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
+		w, err = ended.Withdrawal, nil
+	}
+	if ended, ok := errors.AsType[*gateway.WaitError](err); ok && !f.each && ended.Last != nil {
+		f.seen = append(f.seen, *ended.Last)
+	}
+	if w == nil {
+		return err
+	}
+	if f.each || w.Status.Terminal() {
+		f.seen = append(f.seen, *w)
+	}
+	f.shown.changed(w)
+	if f.each && f.format == formatTable {
+		err = errors.Join(err, f.shown.above(func() error { return f.write(describe(w) + "\n") }))
+	}
+	if w.Status == gateway.WithdrawalFailed {
+		err = errors.Join(err, &gateway.WithdrawalFailedError{Withdrawal: w})
+	}
+	return err
+}
+
+func describe(w *gateway.Withdrawal) string {
+	return printable(fmt.Sprintf("%s: %s, %s %s, fee %s, on %s to %s",
+		w.WithdrawRequestID, w.Status, w.Amount, w.Coin, w.Fee, w.Network, w.Destination))
+}
+
+// A withdrawalRecord is a withdrawal as JSON.
+type withdrawalRecord struct {
+	WithdrawRequestID string                   `json:"withdrawRequestId"`
+	Status            gateway.WithdrawalStatus `json:"status"`
+	Amount            decimal.Decimal          `json:"amount"`
+	Fee               decimal.Decimal          `json:"fee"`
+	Coin              string                   `json:"coin"`
+	Network           string                   `json:"network"`
+	Destination       string                   `json:"destination"`
+}
+
+// printWithdrawals prints withdrawals, or nothing if there are none.
+func (s *session) printWithdrawals(all []gateway.Withdrawal) error {
+	if len(all) == 0 {
+		return nil
+	}
+	records := []withdrawalRecord{}
+	t := table{columns: []string{"ID", "STATUS", "AMOUNT", "FEE", "COIN", "NETWORK", "DESTINATION"}}
+	for _, w := range all {
+		records = append(records, withdrawalRecord{w.WithdrawRequestID, w.Status, w.Amount, w.Fee, w.Coin, w.Network, w.Destination})
+		t.rows = append(t.rows, []string{w.WithdrawRequestID, string(w.Status), w.Amount.String(), w.Fee.String(), w.Coin, w.Network, w.Destination})
+	}
+	return s.printResult(records, t)
+}
