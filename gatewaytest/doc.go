@@ -72,7 +72,8 @@
 //
 // docs/interface.md leaves many things open. Where a server must do something
 // nonetheless, this one follows an invention, and a test should not rely on the real
-// service doing the same:
+// service doing the same. The header [InventedHeader] names the inventions in a
+// response. They are:
 //
 //   - the bodies of the lookups by identifier and by symbol (I-50, I-51), of the
 //     exchange rates (I-95), of the balance (I-105) and of a created invoice (I-124);

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 )
@@ -97,8 +98,15 @@ func Stall() Fault {
 // The operation is not carried out.
 func Reset() Fault {
 	return Fault{name: "reset", respond: func(x responder, _ response) {
-		if conn, ok := x.r.Context().Value(connKey{}).(interface{ SetLinger(int) error }); ok {
-			_ = conn.SetLinger(0) // makes the close a reset
+		conn, own := x.r.Context().Value(connKey{}).(net.Conn)
+		if !own { // the server is a Handler in another
+			if taken, _, err := http.NewResponseController(x.w).Hijack(); err == nil {
+				conn = taken
+				defer func() { _ = taken.Close() }()
+			}
+		}
+		if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+			_ = tcp.SetLinger(0) // makes the close a reset
 		}
 		x.drop()
 	}}

@@ -52,10 +52,10 @@ func (s *Server) createInvoice(c *call) response {
 	}
 	invoice.CreatedAt = s.now().UTC()
 	s.invoices = append(s.invoices, invoice)
-	if s.shapes["invoice"] == InvoiceNested {
-		return success(http.StatusCreated, map[string]Invoice{"invoice": invoice})
+	if s.shape("invoice") == InvoiceNested {
+		return s.inShape("invoice", http.StatusCreated, map[string]Invoice{"invoice": invoice})
 	}
-	return success(http.StatusCreated, invoice)
+	return s.inShape("invoice", http.StatusCreated, invoice)
 }
 
 // refuseInvoice checks everything about an invoice request but the members other

@@ -21,6 +21,7 @@ type response struct {
 	result  json.RawMessage
 	allow   string // the Allow header, set with a 405
 
+	invented string // the name of the invention in it; empty if all of it is documented
 	isRecord bool   // whether the result is one record, rather than a list of any kind
 	extra    string // members in front of the envelope's own, with their commas
 }
@@ -37,7 +38,7 @@ func success(status int, result any) response {
 
 // failure is the documented error envelope under a status.
 func failure(status int, message string) response {
-	return response{status: status, message: message, result: json.RawMessage("[]")}
+	return response{status: status, message: message, result: json.RawMessage("[]"), invented: inventedError(status)}
 }
 
 // body encodes the envelope.

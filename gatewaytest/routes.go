@@ -137,7 +137,7 @@ func (s *Server) carryOut(c *call) response {
 	case OpCoinNetworkBySymbol:
 		return s.coinNetworkBySymbol(c.args)
 	case OpExchangeRates:
-		return success(http.StatusOK, s.rateBody())
+		return s.inShape("rates", http.StatusOK, s.rateBody())
 	case OpBalance:
 		return s.balance(c)
 	case OpCreateInvoice:

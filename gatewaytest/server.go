@@ -27,8 +27,8 @@ type Server struct {
 	// server ignores changes to it.
 	URL string
 
-	// APIKey is the only key that the server accepts. It is random and differs from
-	// server to server. The server ignores changes to it. The journal and every
+	// APIKey is the only key that the server accepts. Without [WithAPIKey] it is random
+	// and differs from server to server. The server ignores changes to it. The journal and every
 	// printed form of the server redact it, except one: package fmt calls no method of a
 	// value in an unexported field. A struct of yours that holds a copy of a Server
 	// there is printed with the key; hold the pointer that [NewServer] returns, of which
@@ -63,28 +63,29 @@ type state struct {
 	invoices    []Invoice
 }
 
-// NewServer starts a server on a loopback port and returns it. The caller must
+// NewServer starts a server on a loopback port, unless an option names another address,
+// and returns it. The caller must
 // call [Server.Close] when done. Like its namesake in net/http/httptest,
 // NewServer panics if it cannot listen.
-func NewServer() *Server {
-	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
+func NewServer(opts ...Option) *Server {
+	c := newConfig(opts)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(context.Background(), "tcp", c.addr)
 	if err != nil {
-		panic(fmt.Sprintf("gatewaytest: cannot listen on a loopback port: %v", err))
+		panic(fmt.Sprintf("gatewaytest: cannot listen: %v", err))
 	}
-	return newServer("http://"+listener.Addr().String(), listener, func(ctx context.Context) (net.Conn, error) {
+	return newServer(c, "http://"+listener.Addr().String(), listener, func(ctx context.Context) (net.Conn, error) {
 		var dialer net.Dialer
 		return dialer.DialContext(ctx, listener.Addr().Network(), listener.Addr().String())
 	})
 }
 
 // newServer starts a server on a listener. dial connects to that listener.
-func newServer(origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
-	key := newKey()
-	s := &Server{URL: origin + "/" + prefix, APIKey: key}
+func newServer(c config, origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
+	s := &Server{URL: origin + "/" + prefix, APIKey: c.key}
 	s.state = &state{
-		key:         key,
-		redact:      newRedactor(key),
+		key:         c.key,
+		redact:      newRedactor(c.key),
 		dial:        dial,
 		closing:     make(chan struct{}),
 		served:      make(chan struct{}),
@@ -94,6 +95,7 @@ func newServer(origin string, listener net.Listener, dial func(context.Context) 
 		balances:    seedBalances(),
 		withdrawals: seedWithdrawals(),
 	}
+	s.seed(c.seed)
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -166,6 +168,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if fault.retryAfter != "" {
 		w.Header().Set("Retry-After", fault.retryAfter)
 	}
+	markInvented(w.Header(), resp, fault)
 	fault.respond(x, resp)
 }
 

@@ -1,0 +1,115 @@
+package gatewaytest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// An Option changes how [NewServer] and [NewMemoryServer] start a server. If an option
+// is repeated, the last one wins.
+type Option func(*config)
+
+type config struct {
+	addr string
+	key  string
+	seed Seed
+}
+
+func newConfig(opts []Option) config {
+	c := config{addr: "127.0.0.1:0", key: newKey()}
+	for _, opt := range opts {
+		opt(&c)
+	}
+	return c
+}
+
+// WithAddr makes [NewServer] listen on a TCP address of the form host:port, instead of
+// a free port of 127.0.0.1. Whoever can reach the address can use the server.
+func WithAddr(addr string) Option {
+	return func(c *config) { c.addr = addr }
+}
+
+// WithAPIKey sets the key that the server accepts, instead of a random one. The option
+// panics unless the key is 1 to 4,096 printable ASCII characters without a space, which
+// any client can send. Do not use a real key.
+func WithAPIKey(key string) Option {
+	if key == "" || len(key) > 4096 || strings.ContainsFunc(key, func(char rune) bool { return char <= ' ' || char > '~' }) {
+		panic("gatewaytest: WithAPIKey wants 1 to 4,096 printable ASCII characters without a space")
+	}
+	return func(c *config) { c.key = key }
+}
+
+// A Seed is the initial data of a server. A field that is nil stands for the data that
+// a server has without a seed; one that is empty but not nil stands for none. The JSON
+// form of the records is that of the responses, by default.
+type Seed struct {
+	Coins       []CoinNetwork  `json:"coins"`       // see [Server.Catalog]
+	Rates       []Rate         `json:"rates"`       // see [Server.Rates]
+	Balances    []BalanceEntry `json:"balances"`    // see [Server.Balances]
+	Withdrawals []Withdrawal   `json:"withdrawals"` // see [Server.AddWithdrawal]
+}
+
+// WithSeed sets the initial data of the server, which are copied.
+func WithSeed(seed Seed) Option {
+	return func(c *config) { c.seed = seed }
+}
+
+// seed sets the initial data.
+func (s *Server) seed(from Seed) {
+	if from.Coins != nil {
+		s.catalog = slices.Clone(from.Coins)
+	}
+	if from.Rates != nil {
+		s.rates = slices.Clone(from.Rates)
+	}
+	if from.Balances != nil {
+		s.balances = slices.Clone(from.Balances)
+	}
+	if from.Withdrawals != nil {
+		s.withdrawals = nil
+		for _, w := range from.Withdrawals {
+			s.AddWithdrawal(w)
+		}
+	}
+}
+
+// Handler returns the server as an [http.Handler], to be part of a server of the
+// caller's, under the path /gateway. Both have the same state. [Server.Close] ends
+// requests that wait, but does not close the connections of the caller's server.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+// InventedHeader is the header of every response that has an invention in it (see the
+// package documentation), with the names of the inventions: the [Shape] of the result,
+// "error/" and the status of a refusal, or "fault/" and the name of the [Fault]. The
+// data are invented in all responses.
+const InventedHeader = "X-Gatewaytest-Invented"
+
+// markInvented adds the names of what is invented in a response.
+func markInvented(header http.Header, resp response, fault Fault) {
+	if fault.name != "" {
+		header.Add(InventedHeader, "fault/"+fault.name)
+	}
+	if resp.invented != "" {
+		header.Add(InventedHeader, resp.invented)
+	}
+}
+
+// shape returns the current shape of a result. The lock is held.
+func (s *Server) shape(group string) Shape {
+	if set, ok := s.shapes[group]; ok {
+		return set
+	}
+	i := slices.IndexFunc(shapes(), func(shape Shape) bool { return strings.HasPrefix(string(shape), group+"/") })
+	return shapes()[i]
+}
+
+// inShape is the response that carries a result whose form is invented.
+func (s *Server) inShape(group string, status int, result any) response {
+	resp := success(status, result)
+	resp.invented = string(s.shape(group))
+	return resp
+}
+
+func inventedError(status int) string { return fmt.Sprintf("error/%d", status) }
