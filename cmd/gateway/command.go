@@ -47,7 +47,7 @@ const manyArguments = 1000
 func commands() []command {
 	return []command{
 		coinsCommand(), ratesCommand(), balanceCommand(), invoiceCommand(),
-		withdrawalGetCommand(), withdrawalWaitCommand(), withdrawalWatchCommand(), probeCommand(),
+		withdrawalGetCommand(), withdrawalWaitCommand(), withdrawalWatchCommand(), probeCommand(), mockCommand(),
 	}
 }
 

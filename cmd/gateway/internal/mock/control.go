@@ -1,0 +1,218 @@
+package mock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// maxControlBody is the largest body of a request to the control API, in bytes.
+const maxControlBody = 64 << 10
+
+// A controlError is a refusal of the control API.
+type controlError struct {
+	status int
+	text   string
+}
+
+func (e *controlError) Error() string { return e.text }
+
+func bad(err error) error { return &controlError{http.StatusBadRequest, err.Error()} }
+
+// routes registers the control API, as api/mock.yaml describes it.
+func (m *Mock) routes() {
+	for route, handle := range map[string]func(*http.Request) (any, error){
+		"GET /_mock/requests":                 func(*http.Request) (any, error) { return requests(m.Server().Requests()), nil },
+		"GET /_mock/invoices":                 m.getInvoices,
+		"POST /_mock/faults":                  m.postFault,
+		"DELETE /_mock/faults":                m.deleteFaults,
+		"GET /_mock/withdrawals":              func(*http.Request) (any, error) { return m.Server().Withdrawals(), nil },
+		"POST /_mock/withdrawals":             m.postWithdrawal,
+		"POST /_mock/withdrawals/{id}/status": m.postStatus,
+		"GET /_mock/clock":                    func(*http.Request) (any, error) { return m.clock(), nil },
+		"POST /_mock/clock":                   m.postClock,
+		"POST /_mock/reset":                   m.postReset,
+	} {
+		m.mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) { respond(w, r, handle) })
+	}
+	m.mux.HandleFunc("/_mock/", func(w http.ResponseWriter, _ *http.Request) {
+		writeError(w, &controlError{http.StatusNotFound, "no such route or method; see api/mock.yaml"})
+	})
+}
+
+// respond carries a request of the control API out. A result of nil is 204.
+func respond(w http.ResponseWriter, r *http.Request, handle func(*http.Request) (any, error)) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
+	result, err := handle(r)
+	switch {
+	case err != nil:
+		writeError(w, err)
+	case result == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(w, http.StatusOK, result)
+	}
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	if known, ok := errors.AsType[*controlError](err); ok {
+		status = known.status
+	}
+	writeJSON(w, status, map[string]string{"error": err.Error()})
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // the client has gone if it fails
+}
+
+// read decodes the body of a request, which is one JSON object. A type other than JSON is
+// refused, so that no page of another site can send one from a browser.
+func read[T any](r *http.Request) (value T, err error) {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		return value, &controlError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+	}
+	from := json.NewDecoder(r.Body)
+	from.DisallowUnknownFields()
+	if err := from.Decode(&value); err != nil {
+		return value, bad(fmt.Errorf("the body is not as in api/mock.yaml: %w", err))
+	}
+	if _, err := from.Token(); err != io.EOF {
+		return value, bad(errors.New("there is more after the end of the body"))
+	}
+	return value, nil
+}
+
+// A journalEntry is a request of the journal as JSON.
+type journalEntry struct {
+	Operation gatewaytest.Operation `json:"operation"`
+	Method    string                `json:"method"`
+	Target    string                `json:"target"`
+	Header    http.Header           `json:"header"`
+	Body      string                `json:"body"`
+	KeyIn     string                `json:"keyIn"`
+	KeyOK     bool                  `json:"keyOk"`
+	Status    int                   `json:"status"`
+	Fault     string                `json:"fault"`
+	At        time.Time             `json:"at"`
+}
+
+func requests(journal []gatewaytest.Request) []journalEntry {
+	entries := []journalEntry{}
+	for _, r := range journal {
+		entries = append(entries, journalEntry{
+			r.Operation, r.Method, r.Target, r.Header, string(r.Body), r.KeyIn, r.KeyOK, r.Status, r.Fault, r.At,
+		})
+	}
+	return entries
+}
+
+func (m *Mock) getInvoices(r *http.Request) (any, error) {
+	invoices := m.Server().Invoices()
+	if query := r.URL.Query(); query.Has("orderId") {
+		invoices = m.Server().InvoicesFor(query.Get("orderId"))
+	}
+	return append([]gatewaytest.Invoice{}, invoices...), nil
+}
+
+func (m *Mock) postFault(r *http.Request) (any, error) {
+	i, err := read[Injection](r)
+	if err != nil {
+		return nil, err
+	}
+	if err := inject(m.Server(), i); err != nil {
+		return nil, bad(err)
+	}
+	return nil, nil
+}
+
+func (m *Mock) deleteFaults(*http.Request) (any, error) {
+	m.Server().ClearFaults()
+	return nil, nil
+}
+
+func (m *Mock) postWithdrawal(r *http.Request) (any, error) {
+	w, err := read[gatewaytest.Withdrawal](r)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"withdrawRequestId": m.Server().AddWithdrawal(w)}, nil
+}
+
+// A statusChange sets the status of a withdrawal: at once, or later.
+type statusChange struct {
+	Status        string `json:"status"`
+	AfterRequests *int   `json:"afterRequests"` // the number of inquiries with the old status
+	After         string `json:"after"`         // a duration by the clock of the mock
+}
+
+func (m *Mock) postStatus(r *http.Request) (any, error) {
+	change, err := read[statusChange](r)
+	if err != nil {
+		return nil, err
+	}
+	server, id := m.Server(), r.PathValue("id")
+	switch {
+	case change.Status == "":
+		return nil, bad(errors.New("status is missing"))
+	case change.AfterRequests != nil && change.After != "":
+		return nil, bad(errors.New("afterRequests and after exclude each other"))
+	case change.AfterRequests != nil && *change.AfterRequests < 0:
+		return nil, bad(errors.New("afterRequests is negative"))
+	case change.AfterRequests != nil:
+		err = server.SetStatusAfterRequests(id, *change.AfterRequests, change.Status)
+	case change.After != "":
+		after, wrong := duration(change.After)
+		if wrong != nil {
+			return nil, bad(wrong)
+		}
+		err = server.SetStatusAfter(id, after, change.Status)
+	default:
+		err = server.SetWithdrawalStatus(id, change.Status)
+	}
+	if err != nil {
+		return nil, &controlError{http.StatusNotFound, err.Error()}
+	}
+	return nil, nil
+}
+
+// duration parses a duration that is not negative, such as 36h.
+func duration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%.64q is not a duration such as 36h", text)
+	}
+	return d, nil
+}
+
+func (m *Mock) clock() map[string]time.Time {
+	return map[string]time.Time{"now": m.Server().Now()}
+}
+
+func (m *Mock) postClock(r *http.Request) (any, error) {
+	ahead, err := read[struct {
+		Advance string `json:"advance"`
+	}](r)
+	if err != nil {
+		return nil, err
+	}
+	d, err := duration(ahead.Advance)
+	if err != nil {
+		return nil, bad(err)
+	}
+	m.Server().Advance(d)
+	return m.clock(), nil
+}
+
+func (m *Mock) postReset(*http.Request) (any, error) {
+	m.reset()
+	return nil, nil
+}

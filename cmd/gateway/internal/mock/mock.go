@@ -1,0 +1,85 @@
+// Package mock serves a gatewaytest stand-in with a control API, so that programs in
+// any language can be tested against it.
+package mock
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// A Mock is a stand-in and its control API. It is safe for concurrent use.
+type Mock struct {
+	key    string
+	seed   gatewaytest.Seed
+	faults []Injection
+	mux    *http.ServeMux
+
+	mu     sync.Mutex // guards server
+	server *gatewaytest.Server
+}
+
+// New returns a mock with a key, data and faults. The key is random if it is empty. It
+// panics if a fault is not one that [ParseInjection] returns.
+func New(key string, seed gatewaytest.Seed, faults []Injection) *Mock {
+	m := &Mock{key: key, seed: seed, faults: faults, mux: http.NewServeMux()}
+	m.server = m.start()
+	m.key = m.server.APIKey // the same after every reset
+	m.routes()
+	return m
+}
+
+// start returns a stand-in in the initial state.
+func (m *Mock) start() *gatewaytest.Server {
+	opts := []gatewaytest.Option{gatewaytest.WithSeed(m.seed)}
+	if m.key != "" {
+		opts = append(opts, gatewaytest.WithAPIKey(m.key))
+	}
+	server := gatewaytest.NewMemoryServer(opts...)
+	for _, i := range m.faults {
+		if err := inject(server, i); err != nil {
+			panic("mock: " + err.Error())
+		}
+	}
+	return server
+}
+
+func inject(server *gatewaytest.Server, i Injection) error {
+	fault, err := i.fault()
+	if err == nil {
+		server.InjectFault(i.Operation, i.Times, fault)
+	}
+	return err
+}
+
+// ServeHTTP implements [http.Handler]: the service under /gateway, and the control API
+// under /_mock.
+func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/_mock/") {
+		m.mux.ServeHTTP(w, r)
+		return
+	}
+	m.Server().Handler().ServeHTTP(w, r) // not through the mux, which would correct the path
+}
+
+// Server returns the current stand-in.
+func (m *Mock) Server() *gatewaytest.Server {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.server
+}
+
+// reset replaces the stand-in by one in the initial state. Requests that wait are
+// dropped.
+func (m *Mock) reset() {
+	m.mu.Lock()
+	old := m.server
+	m.server = m.start()
+	m.mu.Unlock()
+	old.Close()
+}
+
+// Close ends requests that wait. The state stays readable.
+func (m *Mock) Close() { m.Server().Close() }

@@ -1,0 +1,285 @@
+package mock
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+const key = "key-of-the-mock"
+
+// start serves a mock until the test ends, and returns its address.
+func start(t *testing.T, faults ...Injection) (*Mock, string) {
+	t.Helper()
+	m := New(key, gatewaytest.Seed{Withdrawals: []gatewaytest.Withdrawal{{WithdrawRequestID: "w-1", Amount: "1", Fee: "0"}}}, faults)
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	t.Cleanup(m.Close)
+	return m, server.URL
+}
+
+// ask sends a request, whose body is JSON if it has one, and returns status and body. It
+// has a connection of its own, because net/http repeats some requests on another.
+func ask(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("X-Api-Key", key)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { assert.NoError(t, resp.Body.Close()) }()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+// want asserts a response of the control API, with the body as JSON unless it is empty.
+func want(t *testing.T, url, request, body string, status int, result string) {
+	t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	gotStatus, got := ask(t, method, url+path, body)
+	assert.Equal(t, status, gotStatus, "%s: %s", request, got)
+	if result == "" {
+		assert.Empty(t, got, request)
+	} else {
+		assert.JSONEq(t, result, got, request)
+	}
+}
+
+const invoiceBody = `{"apiKey":"` + key + `","price":"10.50","orderId":"A-17","amount":"10.50"}`
+
+// A response that is lost after the commit: the control API has exactly one invoice.
+func TestMock_lostResponse(t *testing.T) {
+	t.Parallel()
+	_, url := start(t)
+	want(t, url, "POST /_mock/faults", `{"operation":"create_invoice","times":1,"fault":"commit-then-drop"}`, 204, "")
+	status, _ := ask(t, "POST", url+"/gateway/api/invoice/create", invoiceBody)
+	assert.Zero(t, status)
+	_, text := ask(t, "GET", url+"/_mock/invoices?orderId=A-17", "")
+	var invoices []gatewaytest.Invoice
+	require.NoError(t, json.Unmarshal([]byte(text), &invoices))
+	require.Len(t, invoices, 1)
+	assert.Equal(t, "10.50", invoices[0].Price)
+	want(t, url, "GET /_mock/invoices?orderId=A-18", "", 200, "[]")
+
+	_, text = ask(t, "GET", url+"/_mock/requests", "")
+	var journal []journalEntry
+	require.NoError(t, json.Unmarshal([]byte(text), &journal))
+	require.Len(t, journal, 1)
+	assert.Equal(t, "commit then drop", journal[0].Fault)
+	assert.Equal(t, "body", journal[0].KeyIn)
+	assert.True(t, journal[0].KeyOK)
+	assert.NotContains(t, text, key)
+}
+
+func TestMock_withdrawals(t *testing.T) {
+	t.Parallel()
+	m, url := start(t)
+	statusOf := func(id string) string {
+		for _, w := range m.Server().Withdrawals() {
+			if w.WithdrawRequestID == id {
+				return w.Status
+			}
+		}
+		return ""
+	}
+	want(t, url, "POST /_mock/withdrawals", `{"withdrawRequestId":"w-2","amount":"3","fee":"1"}`, 200, `{"withdrawRequestId":"w-2"}`)
+	want(t, url, "GET /_mock/withdrawals", "", 200, `[
+		{"status":"PENDING","destination":"","amount":"1","fee":"0","coin":"","network":"","withdrawRequestId":"w-1"},
+		{"status":"PENDING","destination":"","amount":"3","fee":"1","coin":"","network":"","withdrawRequestId":"w-2"}]`)
+	want(t, url, "POST /_mock/withdrawals/w-2/status", `{"status":"FAILED"}`, 204, "")
+	assert.Equal(t, "FAILED", statusOf("w-2"))
+	want(t, url, "POST /_mock/withdrawals/w-1/status", `{"status":"ON_HOLD","afterRequests":1}`, 204, "")
+	want(t, url, "POST /_mock/withdrawals/w-1/status", `{"status":"COMPLETED","after":"36h"}`, 204, "")
+	for _, status := range []string{"PENDING", "ON_HOLD"} {
+		_, text := ask(t, "GET", url+"/gateway/api/withdrawal/inquiry/w-1", "")
+		assert.Contains(t, text, status)
+	}
+	_, text := ask(t, "POST", url+"/_mock/clock", `{"advance":"36h"}`)
+	var clock struct{ Now time.Time }
+	require.NoError(t, json.Unmarshal([]byte(text), &clock))
+	assert.Greater(t, time.Until(clock.Now), 35*time.Hour)
+	assert.Equal(t, "COMPLETED", statusOf("w-1"))
+	_, text = ask(t, "GET", url+"/_mock/clock", "")
+	assert.Contains(t, text, `"now"`)
+}
+
+// A reset restores the state of the start, with the same key, and ends what waits.
+func TestMock_reset(t *testing.T) {
+	t.Parallel()
+	m, url := start(t, Injection{gatewaytest.OpBalance, 1, "refuse=503"})
+	for range 2 {
+		status, _ := ask(t, "GET", url+"/gateway/api/balance/", "")
+		assert.Equal(t, 503, status)
+		status, _ = ask(t, "POST", url+"/gateway/api/invoice/create", invoiceBody)
+		assert.Equal(t, 201, status)
+		want(t, url, "POST /_mock/faults", `{"operation":"exchange_rates","times":-1,"fault":"stall"}`, 204, "")
+		stalled := make(chan int, 1)
+		old := m.Server()
+		go func() {
+			status, _ := ask(t, "GET", url+"/gateway/api/exchange-rate", "")
+			stalled <- status
+		}()
+		for len(old.Requests()) < 3 {
+			runtime.Gosched() // until the request has arrived
+		}
+		want(t, url, "POST /_mock/reset", "", 204, "")
+		assert.Zero(t, <-stalled)
+		assert.Empty(t, m.Server().Requests())
+		assert.Empty(t, m.Server().Invoices())
+		assert.Len(t, m.Server().Withdrawals(), 1)
+	}
+	want(t, url, "DELETE /_mock/faults", "", 204, "")
+	status, _ := ask(t, "GET", url+"/gateway/api/balance/", "")
+	assert.Equal(t, 200, status)
+}
+
+func TestMock_refusals(t *testing.T) {
+	t.Parallel()
+	m, url := start(t)
+	for _, test := range []struct {
+		request, body string
+		status        int
+		text          string
+	}{
+		{"GET /_mock/", "", 404, "no such route or method"},
+		{"PUT /_mock/faults", "", 404, "no such route or method"},
+		{"POST /_mock/faults", "", 415, "Content-Type must be application/json"},
+		{"POST /_mock/faults", "{", 400, "the body is not as in api/mock.yaml"},
+		{"POST /_mock/faults", `{"kind":"stall"}`, 400, "unknown field"},
+		{"POST /_mock/faults", `{} {}`, 400, "there is more after the end"},
+		{"POST /_mock/faults", `{"fault":"` + strings.Repeat("x", maxControlBody) + `"}`, 400, "too large"},
+		{"POST /_mock/faults", `{"operation":"pay","times":1,"fault":"stall"}`, 400, "there is no operation"},
+		{"POST /_mock/withdrawals", `[]`, 400, "cannot unmarshal"},
+		{"POST /_mock/withdrawals/w-9/status", `{"status":"FAILED"}`, 404, "no withdrawal"},
+		{"POST /_mock/withdrawals/w-1/status", `{}`, 400, "status is missing"},
+		{"POST /_mock/withdrawals/w-1/status", `"FAILED"`, 400, "cannot unmarshal"},
+		{"POST /_mock/withdrawals/w-1/status", `{"status":"FAILED","afterRequests":-1}`, 400, "afterRequests is negative"},
+		{"POST /_mock/withdrawals/w-1/status", `{"status":"FAILED","afterRequests":1,"after":"1s"}`, 400, "exclude each other"},
+		{"POST /_mock/withdrawals/w-1/status", `{"status":"FAILED","after":"soon"}`, 400, "not a duration"},
+		{"POST /_mock/clock", `{"advance":"-1s"}`, 400, "not a duration"},
+		{"POST /_mock/clock", `7`, 400, "cannot unmarshal"},
+	} {
+		method, path, _ := strings.Cut(test.request, " ")
+		status, text := ask(t, method, url+path, test.body)
+		assert.Equal(t, test.status, status, test)
+		var refusal struct{ Error string }
+		require.NoError(t, json.Unmarshal([]byte(text), &refusal))
+		assert.Contains(t, refusal.Error, test.text)
+	}
+	assert.Empty(t, m.Server().Requests(), "the journal has only requests to the service")
+	assert.Equal(t, "PENDING", m.Server().Withdrawals()[0].Status)
+}
+
+// The path of a request to the service arrives as it is.
+func TestMock_path(t *testing.T) {
+	t.Parallel()
+	m, url := start(t)
+	status, _ := ask(t, "GET", url+"/gateway/api/balance//", "")
+	assert.Equal(t, 404, status)
+	assert.Equal(t, "/gateway/api/balance//", m.Server().Requests()[0].Target)
+}
+
+func TestParseInjection(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Injection{
+		"create_invoice:1:commit-then-drop": {gatewaytest.OpCreateInvoice, 1, "commit-then-drop"},
+		"any:all:slow-body=1m30s":           {gatewaytest.AnyOperation, -1, "slow-body=1m30s"},
+	} {
+		got, err := ParseInjection(text)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	for text, want := range map[string]string{
+		"stall":                  "write it like create_invoice:1:commit-then-drop",
+		"pay:1:stall":            `there is no operation "pay", but coin_networks, `,
+		"any:0:stall":            "times is 0",
+		"any:-2:stall":           "times is -2",
+		"any:often:stall":        `"often" is neither a number of requests nor all`,
+		"any:1:explode":          `there is no fault "explode", but bad-gateway, `,
+		"any:1:stall=1":          "write stall",
+		"any:1:refuse":           "write refuse=STATUS",
+		"any:1:refuse=199":       `refuse: "199" is not a number from 200 to 999`,
+		"any:1:redirect=x":       `redirect: "x" is not a number from 300 to 399`,
+		"any:1:truncate=-1":      "truncate: ",
+		"any:1:slow-body=1 hour": `slow-body: "1 hour" is not a duration`,
+		"any:1:slow-body=-1s":    "slow-body: ",
+	} {
+		_, err := ParseInjection(text)
+		require.ErrorContains(t, err, want)
+	}
+	assert.Panics(t, func() { New("", gatewaytest.Seed{}, []Injection{{}}) })
+}
+
+// Every fault of gatewaytest has its name here, and each makes what it is named after.
+func TestFaults_all(t *testing.T) {
+	t.Parallel()
+	api, err := os.ReadFile("../../../../api/gatewaytest.txt")
+	require.NoError(t, err)
+	exported := regexp.MustCompile(`(?m)^func (\w+)\(.*\) Fault$`).FindAllStringSubmatch(string(api), -1)
+	require.Greater(t, len(exported), 10)
+	var functions, names []string
+	for _, match := range exported {
+		functions = append(functions, strings.ToLower(match[1]))
+	}
+	for _, name := range FaultNames() {
+		name, argument, _ := strings.Cut(name, "=")
+		names = append(names, strings.ReplaceAll(name, "-", ""))
+		value := map[string]string{"": "", "BYTES": "=7", "STATUS": "=307", "INTERVAL": "=1s"}[argument]
+		fault, err := Injection{gatewaytest.AnyOperation, 1, name + value}.fault()
+		require.NoError(t, err)
+		letters := regexp.MustCompile(`\(.*| of|[ -]`)
+		assert.Equal(t, strings.ReplaceAll(name, "-", ""), letters.ReplaceAllString(strings.ToLower(fault.String()), ""))
+	}
+	assert.ElementsMatch(t, functions, names)
+}
+
+// api/mock.yaml has the routes, the operations and the faults that there are.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../../../api/mock.yaml")
+	require.NoError(t, err)
+	source, err := os.ReadFile("control.go")
+	require.NoError(t, err)
+	var served, documented []string
+	for _, match := range regexp.MustCompile(`"([A-Z]+ /_mock/[^"]+)":`).FindAllSubmatch(source, -1) {
+		served = append(served, string(match[1]))
+	}
+	path := ""
+	for line := range bytes.Lines(document) {
+		if match := regexp.MustCompile(`^  (/_mock\S+):`).FindSubmatch(line); match != nil {
+			path = string(match[1])
+		}
+		if match := regexp.MustCompile(`^    (get|post|put|delete):`).FindSubmatch(line); match != nil {
+			documented = append(documented, strings.ToUpper(string(match[1]))+" "+path)
+		}
+	}
+	require.Greater(t, len(served), 5)
+	assert.ElementsMatch(t, served, documented)
+	assert.Contains(t, string(document), "enum: ["+join(operations())+"]\n")
+	pattern := regexp.MustCompile(`pattern: (\^.*\$)\n`).FindSubmatch(document)
+	require.NotNil(t, pattern)
+	faults := regexp.MustCompile(string(pattern[1]))
+	for _, name := range FaultNames() {
+		example := strings.NewReplacer("BYTES", "10", "STATUS", "307", "INTERVAL", "1s").Replace(name)
+		assert.Regexp(t, faults, example)
+	}
+}
