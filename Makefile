@@ -33,6 +33,7 @@ trace:
 
 strangers:
 	bash contract/ci-strangers.sh
+	bash contract/ci-languages.sh
 
 soak:
 	SOAK=10m bash contract/ci.sh

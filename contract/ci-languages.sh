@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Shows `gateway mock` from other languages: each program in languages/ loses a response
+# after its invoice was committed, and finds exactly one invoice through the control API.
+# It needs curl, Python 3.9 or later and Node.js 20.19 or later; the types of the program in
+# TypeScript are made of api/openapi.yaml and api/mock.yaml.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+fail() { echo "ci-languages: $*" >&2; exit 1; }
+for tool in go curl python3 node npm; do
+	command -v "$tool" >/dev/null || fail "$tool is missing"
+done
+
+work=$(mktemp -d)
+mock=
+trap '[ -z "$mock" ] || kill "$mock" 2>/dev/null || true; rm -rf "$work" languages/*.d.ts' EXIT
+
+bin=$PWD/npm/node_modules/.bin
+[ -x "$bin/tsc" ] || npm ci --prefix npm --ignore-scripts --no-audit --no-fund --no-update-notifier
+REDOCLY_TELEMETRY=off "$bin/redocly" lint --config ../api/redocly.yaml ../api/mock.yaml
+"$bin/openapi-typescript" ../api/openapi.yaml --output languages/gateway.d.ts
+"$bin/openapi-typescript" ../api/mock.yaml --output languages/mock.d.ts
+"$bin/tsc" --project languages --outDir "$work"
+go -C .. build -o "$work/gateway" ./cmd/gateway
+
+# The settings are written when the mock listens, so that nothing has to wait.
+mkfifo "$work/env"
+"$work/gateway" mock -addr 127.0.0.1:0 -env >"$work/env" 2>"$work/log" &
+mock=$!
+exec 3<"$work/env"
+read -r url <&3 || fail "the mock has not started: $(cat "$work/log")"
+read -r key <&3
+eval "$url; $key"
+
+# lost NAME COMMAND...: runs a program for an order of its own, and for that order again,
+# when there are two invoices: the program has looked only if it fails then.
+lost() {
+	local name=$1 output
+	shift
+	"$@" "order-$name" || fail "$name fails"
+	output=$("$@" "order-$name" 2>&1) && fail "$name finds one invoice where there are two: $output"
+	grep -q "order-$name has 2 invoices" <<<"$output" || fail "$name fails otherwise: $output"
+}
+lost curl bash languages/lost.sh
+lost Python python3 languages/lost.py
+lost TypeScript node "$work/lost.mjs"
+
+kill -INT "$mock"
+wait "$mock" || fail "the mock ends with $?"
+mock=
+cat "$work/log"
+grep -qx 'Invoices committed: 6' "$work/log" || fail 'the mock has not committed two invoices for each language'
+grep -q '  create_invoice: 6, of which 0 had a success and 6 met a fault' "$work/log" || fail 'a request was repeated, or met no fault'

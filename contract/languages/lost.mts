@@ -1,0 +1,51 @@
+// lost ORDER: creates an invoice whose response is lost after it was committed, with the
+// types that openapi-typescript makes of api/openapi.yaml and api/mock.yaml, and finds
+// exactly one invoice. The gateway is `gateway mock`.
+import type { operations as Gateway } from "./gateway.d.ts";
+import type { components, operations as Mock } from "./mock.d.ts";
+
+declare const process: { argv: string[]; env: Record<string, string>; exitCode: number };
+
+type Body<T> = T extends { content: { "application/json": infer B } } ? B : never;
+type InvoiceRequest = Body<Gateway["createInvoice"]["requestBody"]>;
+type Invoices = Body<Mock["listInvoices"]["responses"][200]>;
+
+const baseURL = process.env.GATEWAY_BASE_URL!;
+const mock = baseURL.replace(/\/gateway$/, "/_mock");
+
+// post sends JSON. It throws a TypeError if there is no response.
+function post(url: string, body: unknown): Promise<Response> {
+  return fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+}
+
+// createInvoice returns the response, or undefined if there is none: the invoice may
+// exist then.
+async function createInvoice(invoice: InvoiceRequest): Promise<string | undefined> {
+  try {
+    return await (await post(baseURL + "/api/invoice/create", invoice)).text();
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+async function main(order: string): Promise<string> {
+  const fault: components["schemas"]["Injection"] = { operation: "create_invoice", times: 1, fault: "commit-then-drop" };
+  const injected = await post(mock + "/faults", fault);
+  if (!injected.ok) throw new Error(await injected.text());
+
+  const invoice = { apiKey: process.env.GATEWAY_API_KEY!, orderId: order, price: "10.50", amount: "10.50" };
+  const response = await createInvoice(invoice);
+  if (response !== undefined) throw new Error("there is a response: " + response);
+
+  const found: Invoices = await (await fetch(`${mock}/invoices?orderId=${encodeURIComponent(order)}`)).json();
+  if (found.length !== 1) throw new Error(`order ${order} has ${found.length} invoices: ${found.map((i) => i.id)}`);
+  return `TypeScript: the response was lost, and order ${found[0].orderId} has one invoice`;
+}
+
+try {
+  console.log(await main(process.argv[2]));
+} catch (error) {
+  console.error(String(error));
+  process.exitCode = 1;
+}
