@@ -43,6 +43,13 @@ func TestBalance_json(t *testing.T) {
 	assert.JSONEq(t, `[{"coinSymbol":"ETH","networkName":"Ethereum","amount":"3.250000000000000001"}]`, got.stdout)
 }
 
+// Text in JSON is as it came, also where HTML would need another form.
+func TestBalance_jsonText(t *testing.T) {
+	gw := standIn(t)
+	gw.SetBalance("A&B", "<C>", "1")
+	assert.Contains(t, call(t.Context(), t, gw, "balance", "-coin", "A&B", "-o", "json").stdout, "\"A&B\",\n    \"networkName\": \"<C>\"")
+}
+
 func TestBalance_none(t *testing.T) {
 	got := call(t.Context(), t, standIn(t), "balance", "-coin", "DOGE")
 	assert.Equal(t, outcome{code: exitRefused, err: "gateway: balance: 404: \"no such balance\"\n"}, got)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -113,10 +114,11 @@ const every = 2300 * time.Millisecond
 
 // A terminal is both outputs of a command that follows withdrawals in virtual time.
 type terminal struct {
-	each bool          // watch, rather than wait
-	ids  []string      // of the withdrawals
-	long time.Duration // until Ctrl-C
-	pipe bool          // whether it is no terminal
+	each   bool          // watch, rather than wait
+	ids    []string      // of the withdrawals
+	long   time.Duration // until Ctrl-C
+	pipe   bool          // whether it is no terminal
+	format string        // a table if it is empty
 }
 
 // run returns the output and the error. The bubble fails the test if a goroutine
@@ -129,7 +131,7 @@ func (term terminal) run(t *testing.T, prepare func(*gatewaytest.Server)) (strin
 		gw := gatewaytest.NewMemoryServer()
 		defer gw.Close()
 		prepare(add(gw, term.ids...))
-		s := &session{console: console{out: &out, err: &out, errTerminal: !term.pipe}, format: formatTable}
+		s := &session{console: console{out: &out, err: &out, errTerminal: !term.pipe}, format: cmp.Or(term.format, formatTable)}
 		f := &follower{session: s, each: term.each, shown: newProgress(s.console, len(term.ids))}
 		client, newErr := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(f.shown),
 			gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}),
@@ -237,6 +239,15 @@ func TestProgress_neverSeen(t *testing.T) {
 		"",
 		"",
 	}, frames(t, written))
+}
+
+// In the JSON of a watch that is interrupted, each change is there once.
+func TestProgress_interruptedJSON(t *testing.T) {
+	t.Parallel()
+	written, err := terminal{each: true, ids: []string{id}, long: 1500 * time.Millisecond, pipe: true, format: formatJSON}.
+		run(t, func(*gatewaytest.Server) {})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Len(t, decode[[]withdrawalRecord](t, written), 1)
 }
 
 // Text from the service can neither control the terminal nor break the line.

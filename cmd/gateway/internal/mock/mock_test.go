@@ -152,6 +152,16 @@ func TestMock_reset(t *testing.T) {
 	assert.Equal(t, 200, status)
 }
 
+// A random key stays the same after a reset.
+func TestMock_randomKey(t *testing.T) {
+	t.Parallel()
+	m := New("", gatewaytest.Seed{}, nil)
+	t.Cleanup(m.Close)
+	random := m.Server().APIKey
+	m.reset()
+	assert.Equal(t, random, m.Server().APIKey)
+}
+
 func TestMock_refusals(t *testing.T) {
 	t.Parallel()
 	m, url := start(t)
