@@ -131,3 +131,67 @@ func TestFold(t *testing.T) {
 		assert.Equal(t, want, fold(byte(b)), "%q", b)
 	}
 }
+
+// decoded is what a normalizer hands on.
+func decoded(text string) string {
+	var all []byte
+	var n normalizer
+	n.run([]byte(text), func(c char) { all = append(all, c.b) })
+	return string(all)
+}
+
+func TestNormalizer_decodes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`\u0041`: "A", `\U0041`: "A", `\x41`: "A", "%41": "A", "%4a": "J", "%4A": "J", "&#65;": "A", "&#x41;": "A", "&#x000041;": "A",
+		"&amp;": "&", "&lt;&gt;&quot;&apos;": `<>"'`, "~0~1": "~/", "%2541": "A", "&amp;#65;": "A",
+		// What is no code stays as it is.
+		`\a0041`: `\a0041`, "u0041": "u0041", "x41": "x41", "%4g": "%4g", "%g4": "%g4", "&41;": "&41;", "&x41;": "&x41;", "&none;": "&none;",
+		"&aaaaaaaaaaaa;": "&aaaaaaaaaaaa;", "~2": "~2", ";": ";", "%e9": "%e9",
+	} {
+		assert.Equal(t, want, decoded(text), "%s", text)
+	}
+}
+
+func TestIsBeginning(t *testing.T) {
+	t.Parallel()
+	for want, codes := range map[bool][]string{
+		true:  {"~", "%", "%4", "&", "&amp", "&#x41", "&0", "&9", "&a", "&z", "&Z", `\`, `\u`, `\u0`, `\u004`, `\x`, `\X4`},
+		false: {"~0", "%41", "%g", "& ", "&;", "&/", "&:", "&{", `\u0041`, `\u00g`, `\x41`, `\xg`, `\n`, "a"},
+	} {
+		for _, code := range codes {
+			var all []char
+			for _, b := range []byte(code) {
+				all = append(all, char{b: b})
+			}
+			assert.Equal(t, want, isBeginning(all), "%s", code)
+		}
+	}
+}
+
+func TestIsHex(t *testing.T) {
+	t.Parallel()
+	for b := range 256 {
+		assert.Equal(t, strings.Contains("0123456789abcdefABCDEF", string(rune(b))), isHex(byte(b)), "%q", b)
+	}
+}
+
+// A text is decoded if a code begins anywhere in it, also with its first byte.
+func TestMayEncode(t *testing.T) {
+	t.Parallel()
+	for _, begin := range []string{`\`, "%", "&", "~"} {
+		assert.True(t, mayEncode(begin), begin)
+		assert.True(t, mayEncode("a"+begin), begin)
+		assert.True(t, beginsCode(begin[0]), begin)
+	}
+	assert.False(t, mayEncode("plain/text+1"))
+	assert.False(t, beginsCode('a'))
+}
+
+// A key is looked for without its backslashes if enough of it is left.
+func TestNewPair(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "abcdefgh", string(newPair(`abcd\efgh`).read.folded))
+	assert.Nil(t, newPair(`abcd\efg`).read)
+	assert.Equal(t, newPair("abcdefgh").plain, newPair("abcdefgh").read)
+}
