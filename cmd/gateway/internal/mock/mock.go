@@ -24,6 +24,11 @@ type Mock struct {
 // New returns a mock with a key, data and faults. The key is random if it is empty. It
 // panics if a fault is not one that [ParseInjection] returns.
 func New(key string, seed gatewaytest.Seed, faults []Injection) *Mock {
+	for _, i := range faults {
+		if _, err := i.fault(); err != nil {
+			panic("mock: " + err.Error())
+		}
+	}
 	m := &Mock{key: key, seed: seed, faults: faults, mux: http.NewServeMux()}
 	m.server = m.start()
 	m.key = m.server.APIKey // the same after every reset
@@ -39,9 +44,7 @@ func (m *Mock) start() *gatewaytest.Server {
 	}
 	server := gatewaytest.NewMemoryServer(opts...)
 	for _, i := range m.faults {
-		if err := inject(server, i); err != nil {
-			panic("mock: " + err.Error())
-		}
+		_ = inject(server, i) // New has checked it
 	}
 	return server
 }
