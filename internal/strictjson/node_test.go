@@ -140,6 +140,26 @@ func TestNode_Note(t *testing.T) {
 	nodeOf(t, `[1]`).Note(strictjson.UnknownField) // without Notes nothing is noted
 }
 
+// What is noted in members of different objects is noted in each.
+func TestNode_Note_members(t *testing.T) {
+	t.Parallel()
+	notes := &strictjson.Notes{}
+	d := decoderOf(`{"x":{"a":1},"y":{"a":2}}`, strictjson.Options{Notes: notes})
+	for n := range strictjson.NodeOf(d, strictjson.Raw(d)).Members() {
+		n.Member("a").Note(strictjson.UnknownField)
+	}
+	assert.Equal(t, []strictjson.Note{
+		{Kind: strictjson.UnknownField, Pointer: "/x/a"}, {Kind: strictjson.UnknownField, Pointer: "/y/a"},
+	}, notes.All())
+}
+
+func TestNode_Len(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{`[]`: 0, `{}`: 0, `[1]`: 1, `[1,[2,3],{}]`: 3, `{"a":1,"b":[2]}`: 2, `"x"`: 0, `7`: 0, `null`: 0} {
+		assert.Equal(t, want, nodeOf(t, text).Len(), text)
+	}
+}
+
 func TestNode_Text(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{`"a"`: "a", `"\u0061\n"`: "a\n", `""`: "", `1`: "", `null`: "", `["a"]`: "", `{"a":"a"}`: ""} {

@@ -183,6 +183,17 @@ func TestRaw(t *testing.T) {
 			assertError(t, d, "", "has more than 100000 members and elements")
 		}
 	})
+	t.Run("row 75: the place of what has too many", func(t *testing.T) {
+		t.Parallel()
+		many := strings.Repeat("0,", strictjson.MaxEntries)
+		for _, result := range []string{"[" + many + "0]", `{"a":{"b":[[` + many + `0]]}}`, `{"a":[` + many + `[]]}`, `[[` + many[2:] + `{"b":1}]]`} {
+			d := decoderOf(`{"result":`+result+`}`, strictjson.Options{})
+			d.BeginDocument()
+			d.Name()
+			strictjson.Raw(d)
+			assertError(t, d, "/result", "has more than 100000 members and elements")
+		}
+	})
 	t.Run("row 75: until the context ends", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
