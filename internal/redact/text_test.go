@@ -28,6 +28,7 @@ var passwords = []struct {
 	{"quotes in a password", `at "http://user:hu"nt'er2@proxy" b`, false, `at "http://[REDACTED]@proxy" b`},
 	{"a URL in a password", "at http://user:hunt://er2@proxy", false, "at http://[REDACTED]@proxy"},
 	{"no scheme", "at //user:hunter2@proxy", false, "at //[REDACTED]@proxy"},
+	{"no scheme, at the beginning", "//user:hunt er2@proxy", false, "//[REDACTED]@proxy"},
 	{"accounts without and with a URL", "at user:hunter2@host http://user:hunter2@host", false, "at [REDACTED]@host http://[REDACTED]@host"},
 	{"a part of a password as a port", `parse "http://user:hun/ter2@proxy": invalid port ":hun" after host`, false, `parse "http://[REDACTED]@proxy": invalid port [REDACTED] after host`},
 	{"a part of a password with quotes as a port", `invalid port ":hu" after host"nt" after host`, false, `invalid port [REDACTED] after host`},
