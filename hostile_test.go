@@ -116,7 +116,19 @@ func wide(entries int, name, amount func(i int) string) map[string][]string {
 	list := func(begin, format, end string, each int) string {
 		var all strings.Builder
 		for i := range entries / each {
-			all.WriteString("," + strings.NewReplacer("1", amount(i), "2", amount(i+1), "N", name(i)).Replace(format))
+			all.WriteByte(',')
+			for _, b := range []byte(format) {
+				switch b {
+				case '1':
+					all.WriteString(amount(i))
+				case '2':
+					all.WriteString(amount(i + 1))
+				case 'N':
+					all.WriteString(name(i))
+				default:
+					all.WriteByte(b)
+				}
+			}
 		}
 		return begin + strings.TrimPrefix(all.String(), ",") + end
 	}
@@ -159,13 +171,17 @@ func TestHostile_Cost(t *testing.T) {
 		{"without an amount", 99_990, shortName, func(int) string { return "{}" }},
 		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }, func(int) string { return "1" }},
 	} {
+		if slack() > 1 && tt.entries < strictjson.MaxEntries {
+			tt.entries /= 10 // the race detector is slow
+		}
 		for method, results := range wide(tt.entries, tt.coin, tt.amount) {
 			for _, result := range results {
 				s, body := subjectNamed(method), enveloped(result)
 				c := cannedClient(t, s.status, body, gateway.WithOrderGuard(nil), gateway.WithObserver(gateway.NopObserver{}), once())
 				var err error
 				cost := bytesAllocated(func() { _, err = s.call(t.Context(), c) })
-				assert.Less(t, cost, uint64(mostTimes*len(body)+mostEach*min(tt.entries, strictjson.MaxEntries)), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
+				most := mostTimes*len(body) + mostEach*min(tt.entries, strictjson.MaxEntries)
+				assert.Less(t, cost, uint64(slack())*uint64(most), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
 				if tt.entries > strictjson.MaxEntries {
 					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
 				}
@@ -190,7 +206,7 @@ func TestHostile_CostOfTexts(t *testing.T) {
 			s := subjectNamed(method)
 			c := cannedClient(t, s.status, body, gateway.WithOrderGuard(nil), once())
 			cost := bytesAllocated(func() { _, _ = s.call(t.Context(), c) })
-			assert.Less(t, cost, uint64(tt.mostTimes*len(body)), "%s: a text %s", method, name)
+			assert.Less(t, cost, uint64(slack())*uint64(tt.mostTimes*len(body)), "%s: a text %s", method, name)
 		}
 	}
 }

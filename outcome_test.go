@@ -468,49 +468,51 @@ func TestClient_TransportPanics(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// A transport that has read a part of an invoice, and goes on after its attempt, gets no
-// more of it.
+// A transport that has read a part of an invoice, and goes on after its attempt or its
+// response, gets no more of it.
 func TestClient_CreateInvoice_restIsNotRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		part, rest := make([]byte, 10), []byte("unread")
-		c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-			_, err := io.ReadFull(req.Body, part)
-			assert.NoError(t, err)
-			<-req.Context().Done()
-			time.Sleep(time.Minute) // of the bubble; it does not heed the end
-			rest, err = io.ReadAll(req.Body)
-			assert.Error(t, err)
-			return nil, err
-		})}))
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-		time.Sleep(time.Hour)
-		assert.Equal(t, `{"apiKey":`, string(part))
-		assert.Empty(t, rest)
-	})
-}
-
-// Nor does one that has responded before it has read all.
-func TestClient_CreateInvoice_restIsNotReadAfterAResponse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		part, rest := make([]byte, 10), []byte("unread")
-		c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-			_, err := io.ReadFull(req.Body, part)
-			assert.NoError(t, err)
-			go func() {
-				time.Sleep(time.Minute) // of the bubble
-				rest, err = io.ReadAll(req.Body)
-				assert.Error(t, err)
-			}()
-			return reply(200, enveloped(invoiceJSON)), nil
-		})}))
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		assert.NoError(t, err)
-		time.Sleep(time.Hour)
-		assert.Empty(t, rest)
-	})
+	for _, tt := range []struct {
+		name    string
+		respond bool
+		outcome gateway.Outcome
+	}{
+		{"after its attempt", false, gateway.OutcomeUnknown},
+		{"after its response", true, gateway.OutcomeSucceeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				type reading struct {
+					text string
+					err  error
+				}
+				late := make(chan reading, 1)
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					part := make([]byte, 10)
+					_, err := io.ReadFull(req.Body, part)
+					assert.NoError(t, err)
+					assert.Equal(t, `{"apiKey":`, string(part))
+					readOn := func() {
+						time.Sleep(2 * time.Minute) // of the bubble; it does not heed the end
+						rest, err := io.ReadAll(req.Body)
+						late <- reading{string(rest), err}
+					}
+					if tt.respond {
+						go readOn()
+						return reply(200, enveloped(invoiceJSON)), nil
+					}
+					readOn()
+					return nil, io.EOF
+				})}))
+				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
+				got := <-late
+				assert.Empty(t, got.text)
+				assert.EqualError(t, got.err, "gateway: the attempt is over")
+			})
+		})
+	}
 }
 
 // A body is closed once, whatever the response, and with it the attempt is over:
