@@ -437,7 +437,7 @@ func TestDecode_listing(t *testing.T) {
 func TestDecode_depthIsCheap(t *testing.T) {
 	deep := strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)
 	for _, s := range subjects() {
-		got, most := allocated(t, s, enveloped(deep)), uint64(1<<20+64<<10)
+		got, most := allocated(t, s, enveloped(deep)), uint64(slack())*(1<<20+64<<10)
 		if s.name == "Withdrawal" {
 			most *= 2 // its status is looked for again
 		}
