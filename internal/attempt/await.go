@@ -49,9 +49,10 @@ func HasEnded(resp *http.Response) bool {
 // again, and closes it.
 func Discard(resp *http.Response) {
 	const most = 4 << 10
-	_, _ = Await(resp, func(resp *http.Response) error {
+	_, _ = Await(resp, func(resp *http.Response) struct{} {
 		_, _ = io.CopyN(io.Discard, resp.Body, most)
-		return resp.Body.Close()
+		_ = resp.Body.Close()
+		return struct{}{}
 	})
 }
 

@@ -35,8 +35,9 @@ type Sender struct {
 	header  http.Header // of every request; nil for that of the request itself
 }
 
-// NewSender returns a sender over next, which need not heed the end of a context. An
-// [http.Transport] does, and needs no goroutine to be left in.
+// NewSender returns a sender over next, which need not heed the end of a context: it runs
+// in a goroutine that can be left. An [http.Transport] and a [Split] are relied on to heed
+// it, and need none.
 func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
 	heeds := false
 	switch next.(type) {
