@@ -64,6 +64,8 @@ func check(u *url.URL) (reason string) {
 		return "must begin with https://"
 	case u.Opaque != "" || u.Hostname() == "":
 		return "has no host"
+	case !canBeWritten(u):
+		return "has a host that a URL cannot hold"
 	case u.User != nil:
 		return "must not hold a user or password"
 	case u.RawQuery != "" || u.ForceQuery:
@@ -75,6 +77,13 @@ func check(u *url.URL) (reason string) {
 	default:
 		return ""
 	}
+}
+
+// canBeWritten reports whether the host is read again as it is written: net/url
+// accepts a zone of an IPv6 address that it then cannot read.
+func canBeWritten(u *url.URL) bool {
+	again, err := url.Parse((&url.URL{Scheme: u.Scheme, Host: u.Host}).String())
+	return err == nil && again.Host == u.Host
 }
 
 func hasValidPort(u *url.URL) bool {

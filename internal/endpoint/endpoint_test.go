@@ -53,6 +53,7 @@ var badBaseURLs = []struct{ name, url, reason string }{
 	{"row 7: an empty fragment", "https://h/p#", hasQuery},
 	{"row 8: no host", "https:///p", noHost},
 	{"row 8: opaque", "https:opaque", noHost},
+	{"a zone that a URL cannot hold", "http://[::1%25é]", "has a host that a URL cannot hold"},
 	{"row 8: a port and no host", "https://:443", noHost},
 	{"row 8: a port too large", "https://h:65536", port},
 	{"row 8: a port far too large", "https://h:99999", port},

@@ -76,6 +76,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "::", "https://h", "http://h", "https://h/", "https://h//", "https://h/a%2Fb/%61", "https://h/é", "https://h/a/../b", "https://h/%2e",
 		"https://user:s3cret@h", "https://h?x", "https://h#", "https://h:0", "https://h:65535", "https://[::1]:1", "https:opaque", "https://[fe80::1%25en0]", "HTTPS://H",
+		"http://[::%25\xb0]", "http://[::1%25é]", "http://münchen.example",
 	} {
 		f.Add(seed)
 	}
