@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,4 +59,12 @@ func TestProcess(t *testing.T) {
 	assert.Equal(t, exitInterrupted, wait.ProcessState.ExitCode())
 	assert.Contains(t, stderr.String(), "context canceled")
 	assert.NotContains(t, stderr.String(), gw.APIKey)
+}
+
+// A named pipe in the place of the file of an order ends nothing and holds nothing up.
+func TestOrderDirectory_pipe(t *testing.T) {
+	t.Parallel()
+	d := &orderDirectory{path: t.TempDir()}
+	require.NoError(t, syscall.Mkfifo(d.name("A-17"), 0o600))
+	require.ErrorContains(t, d.Begin(t.Context(), "A-17", true), "is not a regular file")
 }

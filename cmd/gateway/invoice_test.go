@@ -106,14 +106,52 @@ func TestInvoice_orders(t *testing.T) {
 	assert.Zero(t, created("-order", "A-18").code)
 }
 
-// An order whose process was killed while it was sent has an unknown outcome.
+// An order whose process was killed while it was sent has an unknown outcome, also if it
+// was killed while it recorded one; not if it was killed before it was sent.
 func TestOrderDirectory_killed(t *testing.T) {
 	t.Parallel()
-	directory := t.TempDir()
-	require.NoError(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-17", false))
-	require.ErrorIs(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-17", false), gateway.ErrOrderOutcomeUnknown)
-	require.NoError(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-18", false))
-	require.NoError(t, (&orderDirectory{path: directory}).Begin(t.Context(), "A-17", true))
+	path := t.TempDir()
+	begin := func(orderID string, resubmit bool) error {
+		d := &orderDirectory{path: path}
+		err := d.Begin(t.Context(), orderID, resubmit)
+		if err == nil {
+			err = d.file.Close() // as the end of a process does
+		}
+		return err
+	}
+	require.NoError(t, begin("A-17", false))
+	require.ErrorIs(t, begin("A-17", false), gateway.ErrOrderOutcomeUnknown)
+	require.NoError(t, begin("A-17", true))
+	require.ErrorIs(t, begin("A-17", false), gateway.ErrOrderOutcomeUnknown)
+	for content, want := range map[string]error{
+		"": nil, "sent": gateway.ErrOrderOutcomeUnknown, "?": gateway.ErrOrderOutcomeUnknown,
+		orderCreated + orderSent[len(orderCreated):]: gateway.ErrOrderCreated,
+	} {
+		require.NoError(t, os.WriteFile((&orderDirectory{path: path}).name("A-18"), []byte(content), 0o600))
+		require.ErrorIs(t, begin("A-18", false), want, content)
+	}
+}
+
+// While a process sends an order no other one does, whatever an earlier one left.
+func TestOrderDirectory_inFlight(t *testing.T) {
+	gw := standIn(t)
+	for _, earlier := range []bool{false, true} {
+		path := t.TempDir()
+		first := &orderDirectory{path: path}
+		require.NoError(t, first.Begin(t.Context(), "A-17", false))
+		if earlier {
+			require.NoError(t, first.End(t.Context(), "A-17", gateway.OutcomeUnknown))
+			require.NoError(t, first.Begin(t.Context(), "A-17", true))
+		}
+		for _, more := range [][]string{nil, {"-resubmit"}} {
+			got := call(t.Context(), t, gw, order(append(more, "-orders", path)...)...)
+			assert.Equal(t, exitUnknown, got.code, got.err)
+			assert.Contains(t, got.err, "an invoice for this order is being created")
+		}
+		assert.Empty(t, gw.Requests())
+		require.NoError(t, first.End(t.Context(), "A-17", gateway.OutcomeSucceeded))
+		assert.ErrorIs(t, first.Begin(t.Context(), "A-17", true), gateway.ErrOrderCreated)
+	}
 }
 
 // Without the directory nothing is sent.
@@ -125,5 +163,18 @@ func TestOrderDirectory_unusable(t *testing.T) {
 	assert.Equal(t, exitNotSent, got.code, got.err)
 	assert.Contains(t, got.err, "nothing was sent: gateway: create_invoice: start: ")
 	assert.Empty(t, gw.Requests())
-	assert.Error(t, (&orderDirectory{path: file}).End(context.Background(), "A-17", gateway.OutcomeSucceeded))
+	assert.Error(t, (&orderDirectory{}).End(context.Background(), "A-17", gateway.OutcomeSucceeded), "it has not begun")
+}
+
+// The file of an order is not one that never ends, nor another file.
+func TestOrderDirectory_irregular(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{os.DevNull, "/dev/zero", "absent"} {
+		d := &orderDirectory{path: t.TempDir()}
+		require.NoError(t, os.Symlink(target, d.name("A-17")))
+		require.Error(t, d.Begin(t.Context(), "A-17", true), target)
+	}
+	d := &orderDirectory{path: t.TempDir()}
+	require.NoError(t, os.Mkdir(d.name("A-17"), 0o700))
+	require.Error(t, d.Begin(t.Context(), "A-17", true))
 }

@@ -6,25 +6,30 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cryptogw/gateway"
 )
 
-// An orderDirectory is a [gateway.OrderGuard] with a file for each order, named by a
-// hash of its identifier. A file is created before anything is sent, so that an order
-// whose process was killed counts as one of unknown outcome.
+// An orderDirectory is a [gateway.OrderGuard] of one call, with a file for each order,
+// named by a hash of its identifier. The file is written before anything is sent, so that
+// an order whose process was killed counts as one of unknown outcome. It is locked until
+// the call ends, so that no other process sends the order meanwhile, also with -resubmit.
+// It is never removed: another process could have opened it, and lock what is gone.
 type orderDirectory struct {
 	path    string
-	earlier bool // whether an earlier run left the outcome of the order unknown
+	file    *os.File // of the order, locked
+	earlier bool     // whether an earlier run left the outcome of the order unknown
 }
 
-// Contents of the file of an order.
+// Contents of the file of an order. An empty file is one of which nothing was sent, or
+// whose invoice was refused.
 const (
 	orderSent    = "sent, outcome unknown\n"
-	orderCreated = "created\n"
+	orderCreated = "created\n" // shorter than orderSent, which it overwrites
 )
 
 // Begin implements [gateway.OrderGuard].
@@ -32,48 +37,60 @@ func (d *orderDirectory) Begin(_ context.Context, orderID string, resubmit bool)
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
 	}
-	err := d.create(orderID)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	content, err := os.ReadFile(d.file(orderID)) // #nosec G304 -- the user chooses the directory
-	switch {
-	case err != nil:
-		return err
-	case string(content) == orderCreated:
-		return gateway.ErrOrderCreated
-	case !resubmit:
-		return gateway.ErrOrderOutcomeUnknown
-	default:
-		d.earlier = true
-		return nil
-	}
-}
-
-// create creates the file of an order. It fails if there is one.
-func (d *orderDirectory) create(orderID string) error {
-	file, err := os.OpenFile(d.file(orderID), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the user chooses the directory
+	file, err := openLocked(d.name(orderID))
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(orderSent)
-	return errors.Join(err, file.Sync(), file.Close())
+	if err := d.begin(file, resubmit); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	d.file = file
+	return nil
+}
+
+// begin records in the file of an order that it is sent, unless what it has forbids that.
+func (d *orderDirectory) begin(file *os.File, resubmit bool) error {
+	switch info, err := os.Lstat(file.Name()); {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", file.Name())
+	}
+	content, err := io.ReadAll(io.LimitReader(file, int64(len(orderSent))))
+	switch {
+	case err != nil:
+		return err
+	case strings.HasPrefix(string(content), orderCreated): // not equal: the process may have been killed before it truncated the file
+		return gateway.ErrOrderCreated
+	case len(content) > 0 && !resubmit:
+		return gateway.ErrOrderOutcomeUnknown
+	}
+	d.earlier = len(content) > 0
+	if d.earlier {
+		return nil
+	}
+	if _, err := file.WriteAt([]byte(orderSent), 0); err != nil {
+		return errors.Join(err, file.Truncate(0)) // nothing is sent
+	}
+	return file.Sync()
 }
 
 // End implements [gateway.OrderGuard]. What became of this run does not resolve the
 // unknown outcome of an earlier one, except that the invoice was created.
-func (d *orderDirectory) End(_ context.Context, orderID string, outcome gateway.Outcome) error {
+func (d *orderDirectory) End(_ context.Context, _ string, outcome gateway.Outcome) (err error) {
 	switch {
 	case outcome == gateway.OutcomeSucceeded:
-		return os.WriteFile(d.file(orderID), []byte(orderCreated), 0o600)
-	case outcome == gateway.OutcomeUnknown || d.earlier:
-		return nil // as the file has it
+		if _, err = d.file.WriteAt([]byte(orderCreated), 0); err == nil {
+			err = errors.Join(d.file.Truncate(int64(len(orderCreated))), d.file.Sync())
+		}
+	case outcome == gateway.OutcomeUnknown || d.earlier: // as the file has it
 	default:
-		return os.Remove(d.file(orderID))
+		err = d.file.Truncate(0)
 	}
+	return errors.Join(err, d.file.Close())
 }
 
-func (d *orderDirectory) file(orderID string) string {
+func (d *orderDirectory) name(orderID string) string {
 	sum := sha256.Sum256([]byte(orderID))
 	return filepath.Join(d.path, fmt.Sprintf("order-%s", hex.EncodeToString(sum[:])))
 }

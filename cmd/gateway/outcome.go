@@ -58,7 +58,8 @@ func exitCode(err error) int {
 		return exitDiffers
 	}
 	switch {
-	case errors.Is(err, gateway.ErrOutcomeUnknown), errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+	case errors.Is(err, gateway.ErrOutcomeUnknown), errors.Is(err, gateway.ErrOrderOutcomeUnknown),
+		errors.Is(err, gateway.ErrOrderInFlight):
 		return exitUnknown
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

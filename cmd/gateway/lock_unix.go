@@ -1,0 +1,28 @@
+//go:build unix && !aix && !solaris
+
+package main
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/cryptogw/gateway"
+)
+
+// openLocked opens the file of an order, which it creates if there is none, and locks it
+// until it is closed or the process ends. It does not follow a symbolic link.
+func openLocked(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600) // #nosec G304 -- the user chooses the directory
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // #nosec G115 -- a descriptor is small
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = gateway.ErrOrderInFlight
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
