@@ -4,9 +4,13 @@ package main
 
 import (
 	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,6 +63,52 @@ func TestProcess(t *testing.T) {
 	assert.Equal(t, exitInterrupted, wait.ProcessState.ExitCode())
 	assert.Contains(t, stderr.String(), "context canceled")
 	assert.NotContains(t, stderr.String(), gw.APIKey)
+	testSecondInterrupt(t, path)
+	testClosedStdout(t, path)
+}
+
+// testSecondInterrupt ends a process twice that nobody reads from, after its invoice was
+// created: the exit code is not that of a process that has sent nothing.
+func testSecondInterrupt(t *testing.T, path string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"message":"The Operation was Successful","result":{"id":"`+strings.Repeat("x", 1<<20)+`"},"meta":{}}`)
+	}))
+	defer server.Close()
+	t.Setenv(envBaseURL, server.URL)
+
+	create := exec.Command(path, order()...)
+	stdout, err := create.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, create.Start())
+	_, err = io.ReadFull(stdout, make([]byte, 1))
+	require.NoError(t, err)
+	go func() {
+		for create.Process.Signal(os.Interrupt) == nil {
+			runtime.Gosched()
+		}
+	}()
+	ended, err := create.Process.Wait()
+	require.NoError(t, err)
+	assert.Equal(t, exitUnknown, ended.ExitCode(), ended.String())
+	require.NoError(t, stdout.Close())
+}
+
+// testClosedStdout creates an invoice whose response nobody takes.
+func testClosedStdout(t *testing.T, path string) {
+	t.Helper()
+	setenv(t, standIn(t))
+	create := exec.Command(path, order()...)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	create.Stdout = write
+	var stderr strings.Builder
+	create.Stderr = &stderr
+	_ = create.Run()
+	require.NoError(t, write.Close())
+	assert.Equal(t, exitFailed, create.ProcessState.ExitCode())
+	assert.Contains(t, stderr.String(), "exists, but its response could not be written")
 }
 
 // A named pipe in the place of the file of an order ends nothing and holds nothing up.

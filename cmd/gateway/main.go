@@ -18,11 +18,24 @@ import (
 func main() { os.Exit(start()) }
 
 // start runs the command with a context that Ctrl-C cancels, and returns its exit code.
-// A second Ctrl-C ends the process.
 func start() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	invoice := len(os.Args) > 1 && os.Args[1] == "invoice"
+	if invoice {
+		signal.Ignore(syscall.SIGPIPE) // so that stderr has a response that stdout does not take
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		if invoice { // which may have been sent: not the code that SIGINT has in a shell
+			os.Exit(exitUnknown)
+		}
+		os.Exit(exitInterrupted)
+	}()
 	return run(ctx, os.Args[1:], standard())
 }
 
