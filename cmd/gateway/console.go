@@ -67,7 +67,7 @@ func (s *session) printTable(t table) error {
 	for _, row := range append([][]string{t.columns}, t.rows...) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = printable(cell)
+			cells[i] = printable(shortened(cell))
 		}
 		fmt.Fprintln(aligned, strings.Join(cells, "\t"))
 	}
@@ -78,6 +78,18 @@ func (s *session) printTable(t table) error {
 	}
 	_, err := io.WriteString(s.out, head+"\n"+rows)
 	return err
+}
+
+// maxCell is the largest size of a cell in bytes. All cells of a column get the width of
+// the widest, so that one without a bound could fill the memory. No amount is as long.
+const maxCell = 512
+
+// shortened cuts a text that is too long for a table, and marks the cut. JSON has all of it.
+func shortened(cell string) string {
+	if len(cell) > maxCell {
+		return strings.ToValidUTF8(cell[:maxCell], "") + "…"
+	}
+	return cell
 }
 
 // printable replaces characters that are not printable: text of the service must not

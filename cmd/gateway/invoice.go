@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,10 +131,18 @@ type invoiceRecord struct {
 	Response json.RawMessage `json:"response"` // as the service sent it; its form is not documented
 }
 
+// printInvoice prints an invoice with its response in one line. Indented, one that is
+// deeply nested could fill the memory.
 func (s *session) printInvoice(invoice *gateway.Invoice) error {
 	if s.format == formatJSON {
-		return writeJSON(s.out, invoiceRecord{invoice.OrderID, json.RawMessage(invoice.Raw)})
+		encoder := json.NewEncoder(s.out)
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(invoiceRecord{invoice.OrderID, json.RawMessage(invoice.Raw)})
 	}
-	_, err := fmt.Fprintf(s.out, "The invoice for order %s exists. Response:\n%s\n", printable(invoice.OrderID), printable(string(invoice.Raw)))
+	var response bytes.Buffer
+	if err := json.Compact(&response, invoice.Raw); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "The invoice for order %s exists. Response:\n%s\n", printable(invoice.OrderID), printable(response.String()))
 	return err
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +42,21 @@ func TestInvoice_json(t *testing.T) {
 	got := decode[invoiceRecord](t, call(t.Context(), t, gw, order("-o", "json")...).stdout)
 	assert.Equal(t, "A-17", got.OrderID)
 	assert.Contains(t, string(got.Response), gw.Invoices()[0].ID)
+}
+
+// The output has about the size of the response, whatever its whitespace and depth.
+func TestInvoice_response(t *testing.T) {
+	result := "{\n\t\"a\": [" + strings.Repeat("[", 5000) + "1" + strings.Repeat(",1", 5000) + strings.Repeat("]", 5000) + "]\n}"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"message":"The Operation was Successful","result":`+result+`,"meta":{}}`)
+	}))
+	defer server.Close()
+	for _, format := range []string{formatTable, formatJSON} {
+		got := call(t.Context(), t, &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}, order("-o", format)...)
+		assert.Zero(t, got.code, got.err)
+		assert.Contains(t, got.stdout, `{"a":[[[`)
+		assert.Less(t, len(got.stdout), len(result)+200)
+	}
 }
 
 // An error as JSON has the outcome too.

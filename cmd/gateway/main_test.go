@@ -201,6 +201,17 @@ func TestConsole_terminal(t *testing.T) {
 	}
 }
 
+// A cell of a table has a bound, because it widens all rows; JSON has the whole text.
+func TestConsole_wide(t *testing.T) {
+	gw := standIn(t)
+	name := strings.Repeat("é", 100_000)
+	gw.SetBalance("WIDE", name, "1")
+	got := call(t.Context(), t, gw, "balance")
+	assert.Contains(t, got.stdout, "é…  1\n")
+	assert.Less(t, len(got.stdout), 10_000)
+	assert.Contains(t, call(t.Context(), t, gw, "balance", "-o", "json").stdout, name)
+}
+
 func TestStandard(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	c := standard()
