@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,10 @@ func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
 		}
 		s.args, args = append(s.args, rest[0]), rest[1:]
 	}
+	empty := emptyFlag(flags)
 	switch {
+	case empty != "":
+		return usage(c, fmt.Sprintf("-%s is empty: give it a value, or leave it out", empty))
 	case len(s.args) < c.least:
 		return usage(c, "an argument is missing")
 	case len(s.args) > c.most:
@@ -157,6 +161,33 @@ func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
 	default:
 		return nil
 	}
+}
+
+// emptyFlag returns the name of a flag that was given with an empty text, as of a variable
+// that is not set: without -orders no order is remembered, and without -url another
+// gateway is asked.
+func emptyFlag(flags *flag.FlagSet) (name string) {
+	flags.Visit(func(f *flag.Flag) {
+		if value, ok := f.Value.(flag.Getter); ok && value.Get() == "" {
+			name = f.Name
+		}
+	})
+	return name
+}
+
+// asksForJSON reports whether the arguments have -o json, also behind one that is wrong.
+func asksForJSON(args []string) bool {
+	for i, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "-o=json", "--o=json":
+			return true
+		case "-o", "--o":
+			return slices.Contains(args[i+1:min(i+2, len(args))], formatJSON)
+		}
+	}
+	return false
 }
 
 // client returns a client with the settings of the environment. A flag takes the place

@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -44,6 +45,9 @@ func run(ctx context.Context, args []string, c console) int {
 	s := &session{console: c, format: formatTable}
 	err := s.execute(ctx, args)
 	if err != nil {
+		if _, ok := errors.AsType[*usageError](err); ok && asksForJSON(args) {
+			s.format = formatJSON
+		}
 		s.reportError(err)
 	}
 	return exitCode(err)

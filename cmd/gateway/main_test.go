@@ -84,6 +84,37 @@ func TestRun_usage(t *testing.T) {
 	assert.Empty(t, got.stdout)
 }
 
+// A flag of a variable that is not set is refused, and not taken as one left out.
+func TestRun_empty(t *testing.T) {
+	gw := standIn(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, args := range [][]string{
+		{"coins", "-coin", ""},
+		{"coins", "-url="},
+		{"balance", "-network", ""},
+		{"probe", "-withdrawal", ""},
+		order("-orders", ""), order("-currency", ""),
+		{"mock", "-addr", ""},
+	} {
+		got := call(ended, t, gw, args...)
+		assert.Equal(t, exitUsage, got.code, args)
+		assert.Contains(t, got.err, " is empty: give it a value, or leave it out\nSee: gateway help", args)
+	}
+	assert.Empty(t, gw.Requests())
+}
+
+// An error of the arguments is JSON wherever -o json stands.
+func TestRun_usageJSON(t *testing.T) {
+	gw := standIn(t)
+	for _, line := range []string{"pay -o json", "coins -all -o json", "coins now --o=json", "coins -o json -all", "withdrawal get -o=json"} {
+		assert.Equal(t, exitUsage, decode[failure](t, call(t.Context(), t, gw, words(line)...).err).ExitCode, line)
+	}
+	for _, line := range []string{"coins -all -- -o json", "coins -all -o", "coins -all -o table -o=json"} {
+		assert.NotContains(t, call(t.Context(), t, gw, words(line)...).err, "{", line)
+	}
+}
+
 // Arguments may stand before and between the flags; after "--" there are no flags.
 func TestRun_order(t *testing.T) {
 	gw := standIn(t)
