@@ -58,14 +58,14 @@ Stdout has the result, or nothing after an error; a withdrawal that failed, and 
 that was still waited for, are results too. Stderr has the error. With -o json both are
 JSON: {"error", "exitCode", "meaning", "outcome", "status", "safeToRetry"}.
 
-After a code that is not listed, such as that of a signal, an invoice may exist: it
-counts as 5, and so does 2: a crash. In a shell:
+After a code that is not listed, such as that of a signal or a crash, an invoice may
+exist: it counts as 5. In a shell:
 
   gateway invoice create -order A-17 -price 10.50 -amount 10.50
   case $? in
     0)   echo "the invoice exists" ;;
     3)   echo "nothing was sent: try again later" ;;
-    64|4) echo "correct it; no invoice exists" ;;
+    2|4) echo "correct it; no invoice exists" ;;
     130) echo "interrupted before anything was sent" ;;
     *)   echo "look the order up before anything else" ;;
   esac

@@ -55,7 +55,7 @@ func call(ctx context.Context, t *testing.T, gw *gatewaytest.Server, args ...str
 // words splits the arguments of a command line without quotes.
 func words(line string) []string { return strings.Fields(line) }
 
-// refuses asserts that the command refuses each line of arguments with exit code 64 and
+// refuses asserts that the command refuses each line of arguments with exit code 2 and
 // the text that is its value in the map, before it prints or sends anything.
 func refuses(t *testing.T, lines map[string]string) {
 	t.Helper()

@@ -65,6 +65,7 @@ func TestProcess(t *testing.T) {
 	assert.NotContains(t, stderr.String(), gw.APIKey)
 	testSecondInterrupt(t, path)
 	testClosedStdout(t, path)
+	testCrash(t, path)
 }
 
 // testSecondInterrupt ends a process twice that nobody reads from, after its invoice was
@@ -92,6 +93,28 @@ func testSecondInterrupt(t *testing.T, path string) {
 	require.NoError(t, err)
 	assert.Equal(t, exitUnknown, ended.ExitCode(), ended.String())
 	require.NoError(t, stdout.Close())
+}
+
+// testCrash lets a process crash whose invoice was received: its exit code is not that of
+// wrong arguments, with which a Go program that crashes ends by default.
+func testCrash(t *testing.T, path string) {
+	t.Helper()
+	received := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(received)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	t.Setenv(envBaseURL, server.URL)
+	create := exec.Command(path, order()...)
+	require.NoError(t, create.Start())
+	<-received
+	require.NoError(t, create.Process.Signal(syscall.SIGQUIT))
+	_ = create.Wait()
+	status := create.ProcessState.Sys().(syscall.WaitStatus)
+	assert.Equal(t, syscall.SIGABRT, status.Signal(), create.ProcessState)
+	assert.False(t, status.CoreDump(), "the memory of the process has the key")
 }
 
 // testClosedStdout creates an invoice whose response nobody takes.

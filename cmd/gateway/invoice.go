@@ -19,9 +19,8 @@ func invoiceCommand() command {
 	return command{
 		name: "invoice create", synopsis: "-order ID -price 10.50 -amount 10.50 [flags]", timeout: 90 * time.Second,
 		short: "creates an invoice for an order, at most once",
-		text: `Creates an invoice for an order. The exit code says whether it exists: 0 yes; 3, 4, 64
-and 130 no; 5 unknown: look the order up before you run this again. See gateway help
-outcomes.
+		text: `Creates an invoice for an order. The exit code says whether it exists: 0 yes; 2, 3, 4 and
+130 no; 5 unknown: look the order up before you run this again. See gateway help outcomes.
 
 With -orders, a directory remembers what became of each order. An order that was
 created is not sent again, and one whose outcome is unknown only with -resubmit.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -22,6 +23,8 @@ func main() { os.Exit(start()) }
 func start() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	withoutCoreFile()
+	debug.SetTraceback("crash") // a crash ends with SIGABRT: by default its code is 2
 	invoice := len(os.Args) > 1 && os.Args[1] == "invoice"
 	if invoice {
 		signal.Ignore(syscall.SIGPIPE) // so that stderr has a response that stdout does not take

@@ -15,12 +15,12 @@ import (
 const (
 	exitDone        = 0
 	exitFailed      = 1
+	exitUsage       = 2 // a crash has another code: see start
 	exitNotSent     = 3
 	exitRefused     = 4
 	exitUnknown     = 5
 	exitWithdrawal  = 6
 	exitDiffers     = 7
-	exitUsage       = 64 // not 2, with which a Go program ends that crashes, also on SIGQUIT
 	exitInterrupted = 130
 )
 
@@ -36,12 +36,12 @@ func exits() []exit {
 	return []exit{
 		{exitDone, "done", "The command did what it is for. The invoice exists."},
 		{exitFailed, "failed", "The response was not understood, the time was over, a certificate was wrong, or the\noutput could not be written. No invoice was created, unless the message has one."},
+		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
 		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try\nagain."},
 		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created."},
 		{exitUnknown, "outcome unknown", "The invoice may exist or not. LOOK THE ORDER UP before you run the command again."},
 		{exitWithdrawal, "withdrawal failed", "A withdrawal that was waited for has the status FAILED."},
 		{exitDiffers, "differs from the interface", "Only of probe: the gateway differs from what is documented."},
-		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
 		{exitInterrupted, "interrupted", "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
 	}
 }

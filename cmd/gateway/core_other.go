@@ -1,0 +1,5 @@
+//go:build !unix || aix || solaris
+
+package main
+
+func withoutCoreFile() {}
