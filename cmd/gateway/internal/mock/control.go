@@ -25,8 +25,10 @@ func (e *controlError) Error() string { return e.text }
 
 func bad(err error) error { return &controlError{http.StatusBadRequest, err.Error()} }
 
-// routes registers the control API, as api/mock.yaml describes it.
+// routes registers the control API, as api/mock.yaml describes it. A page of another site
+// cannot change anything from a browser.
 func (m *Mock) routes() {
+	origin := http.NewCrossOriginProtection()
 	for route, handle := range map[string]func(*http.Request) (any, error){
 		"GET /_mock/requests":                 func(*http.Request) (any, error) { return requests(m.Server().Requests()), nil },
 		"GET /_mock/invoices":                 m.getInvoices,
@@ -39,7 +41,7 @@ func (m *Mock) routes() {
 		"POST /_mock/clock":                   m.postClock,
 		"POST /_mock/reset":                   m.postReset,
 	} {
-		m.mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) { respond(w, r, handle) })
+		m.mux.Handle(route, origin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r, handle) })))
 	}
 	m.mux.HandleFunc("/_mock/", func(w http.ResponseWriter, _ *http.Request) {
 		writeError(w, &controlError{http.StatusNotFound, "no such route or method; see api/mock.yaml"})
@@ -74,8 +76,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value) // the client has gone if it fails
 }
 
-// read decodes the body of a request, which is one JSON object. A type other than JSON is
-// refused, so that no page of another site can send one from a browser.
+// read decodes the body of a request, which is one JSON object.
 func read[T any](r *http.Request) (value T, err error) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return value, &controlError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}

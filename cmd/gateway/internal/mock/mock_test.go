@@ -152,6 +152,19 @@ func TestMock_reset(t *testing.T) {
 	assert.Equal(t, 200, status)
 }
 
+// A page of another site, open in a browser of the developer, changes nothing.
+func TestMock_otherSite(t *testing.T) {
+	t.Parallel()
+	m, _ := start(t)
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://other.example"} {
+		response := httptest.NewRecorder()
+		request := httptest.NewRequest(http.MethodPost, "/_mock/reset", nil)
+		request.Header.Set(name, value)
+		m.ServeHTTP(response, request)
+		assert.Equal(t, http.StatusForbidden, response.Code, name)
+	}
+}
+
 // A random key stays the same after a reset.
 func TestMock_randomKey(t *testing.T) {
 	t.Parallel()
