@@ -27,7 +27,7 @@ import (
 // unpublished reports whether no user imports the module in this directory.
 func unpublished(dir string) bool {
 	switch dir {
-	case "bench", "contract", "tools":
+	case "bench", "contract", "doubling", "tools":
 		return true
 	}
 	return strings.HasPrefix(dir, "contract/") || strings.HasPrefix(dir, "examples/")

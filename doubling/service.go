@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"sync"
+)
+
+// A fault is what happens to the response to the first POST. The invoice is committed
+// before it.
+type fault string
+
+// The zero fault is none.
+const (
+	cut      fault = "cut after commit"
+	gateway5 fault = "502 after commit"
+	timeout  fault = "timeout after commit"
+	redirect fault = "redirect 307"
+	deploy   fault = "deploy in the middle"
+)
+
+// faults are the columns of the tables.
+var faults = []fault{cut, gateway5, timeout, redirect, deploy}
+
+// A service commits an invoice for every POST that it receives and then applies a
+// fault to the first of them. The response to each further POST arrives. All POSTs to
+// one service are for one order.
+type service struct {
+	*httptest.Server
+	fault     fault
+	keys      bool          // a POST with a known idempotency key commits nothing
+	success   string        // the body of a success
+	committed chan struct{} // closed after the first commit
+
+	mu       sync.Mutex
+	invoices int
+	known    map[string]bool // keys
+}
+
+func newService(f fault, c client) *service {
+	s := &service{fault: f, keys: c.keys, success: c.success, committed: make(chan struct{}), known: map[string]bool{}}
+	s.Server = httptest.NewServer(s)
+	return s
+}
+
+// count returns how many invoices were committed.
+func (s *service) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.invoices
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil || r.Method != http.MethodPost {
+		http.Error(w, "the service expects a whole POST", http.StatusBadRequest)
+		return
+	}
+	if s.commit(keyOf(r, body)) == 1 && s.fault != "" {
+		s.lose(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, s.success)
+}
+
+// commit records an invoice and returns how many there are now, or 0 when it honours
+// the key of an earlier one.
+func (s *service) commit(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys && s.known[key] {
+		return 0
+	}
+	s.known[key] = key != ""
+	if s.invoices++; s.invoices == 1 {
+		close(s.committed)
+	}
+	return s.invoices
+}
+
+// lose applies the fault.
+func (s *service) lose(w http.ResponseWriter, r *http.Request) {
+	switch s.fault {
+	case cut:
+		panic(http.ErrAbortHandler) // net/http closes the connection
+	case gateway5:
+		http.Error(w, "<html>502 Bad Gateway</html>", http.StatusBadGateway)
+	case redirect:
+		http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)
+	case timeout, deploy:
+		<-r.Context().Done() // until the client leaves
+	}
+}
+
+var tokenInBody = regexp.MustCompile(`"clientToken":"([^"]+)"`)
+
+// keyOf returns the idempotency key of a request, or "": the header of stripe-go, or
+// the member of the AWS SDK.
+func keyOf(r *http.Request, body []byte) string {
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		return key
+	}
+	if found := tokenInBody.FindSubmatch(body); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
