@@ -286,6 +286,9 @@ func (e *TransportError) isRetryable() bool {
 // a timeout nor temporary: no generic helper may repeat the call, and no handler of
 // cancelled requests may drop the error.
 //
+// The name of the type is part of the API: Temporal recognises an error by it, see
+// docs/engines.md. [Client.CreateInvoice] returns the error itself, not wrapped.
+//
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
 	Op         string    // the operation, "create_invoice"

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 // failures are errors as the client returns them, each with the transport and the call
@@ -365,6 +368,23 @@ func TestOutcomeUnknownError(t *testing.T) {
 		var refusal *gateway.APIError
 		assert.False(t, errors.As(err, &refusal))
 		assert.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// Temporal recognises an error by the name of its type, which docs/engines.md lists, and
+// not by what it wraps.
+func TestCreateInvoice_namesOfErrors(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	require.NoError(t, err)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	for _, name := range []string{"OutcomeUnknownError", "ArgumentError"} { // the second by the guard
+		_, err = client.CreateInvoice(t.Context(), order("A-17"))
+		require.Error(t, err)
+		assert.Equal(t, name, reflect.TypeOf(err).Elem().Name())
+		assert.Contains(t, fileText(t, "docs/engines.md"), strconv.Quote(name))
 	}
 }
 
