@@ -430,7 +430,9 @@ func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument
 		got, err := c.CreateInvoice(t.Context(), request)
 		assertRefused(t, err, "create_invoice", argument, reason)
 		assertInvariants(t, got, err)
+		assert.Equal(t, err, request.Check(), "it is refused before it is sent, too")
 		assert.Empty(t, w.Requests())
+		require.NoError(t, order("A-17").Check())
 		_, err = c.CreateInvoice(t.Context(), order("A-17"))
 		require.NoError(t, err, "a refusal leaves the order free")
 	}

@@ -322,6 +322,13 @@ func ExampleAllowResubmit() {
 	// <nil>
 }
 
+// An order that is sent later is checked where it is stored.
+func ExampleInvoiceRequest_Check() {
+	err := gateway.InvoiceRequest{OrderID: "order-17", Price: decimal.RequireFromString("10.50")}.Check()
+	fmt.Println(err)
+	// Output: gateway: create_invoice: amount: is required and must be greater than zero
+}
+
 func ExampleInvoice_Text() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

@@ -131,6 +131,15 @@ func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
 
 func (r *InvoiceRequest) order() string { return r.OrderID }
 
+// Check returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
+// before anything is sent, or nil: for programs that store an order and send it later.
+func (r InvoiceRequest) Check() error {
+	if name, reason := r.check(); reason != "" {
+		return &ArgumentError{Op: opCreateInvoice, Name: name, Reason: reason}
+	}
+	return nil
+}
+
 func (r *InvoiceRequest) check() (name, reason string) {
 	if r.OrderID == "" {
 		return "orderId", "is required"
