@@ -263,6 +263,7 @@ func TestLicencesOf(t *testing.T) {
 		"Redistribution and use in source and binary forms, with or without modification, are permitted. Neither the name of": "BSD-3-Clause",
 		"Redistribution and use in source and binary forms, with or without modification, are permitted.":                     "BSD-2-Clause",
 		"Mozilla Public License, version 2.0":                "MPL-2.0",
+		"Mozilla Public License Version 2.0\n======\n":       "MPL-2.0",
 		"Apache License\n  Version 2.0, January 2004\n":      "Apache-2.0",
 		"All rights reserved. Not for redistribution at all": "",
 	} {

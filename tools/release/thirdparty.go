@@ -129,6 +129,7 @@ func licencesOf(text string) []string {
 		{"ISC", "permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted"},
 		{"MIT", "permission is hereby granted, free of charge, to any person obtaining a copy of this software"},
 		{"MPL-2.0", "mozilla public license, version 2.0"},
+		{"MPL-2.0", "mozilla public license version 2.0 ="}, // the title, underlined
 	} {
 		if strings.Contains(text, licence.sentence) {
 			found = append(found, licence.id)
