@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs the checks of this module against a PostgreSQL server that the tests start. If
+# PostgreSQL is missing, Debian's packages are installed first. The proof over processes
+# takes a minute; RIVERGATEWAY_PROOF=1h repeats it for an hour.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+bash ../.ci/postgres
+go vet ./...
+go test -race -shuffle=on -skip '^TestProof$' ./...
+go test -count=1 -timeout 2h -run '^TestProof$' -v ./... # 16 processes are slow under the race detector

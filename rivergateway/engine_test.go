@@ -1,0 +1,144 @@
+package rivergateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// start starts the engine with the workers, until the test or the caller ends it. Events
+// are of the jobs whose run has ended.
+func (s *shop) start(periodic ...*river.PeriodicJob) (engine *river.Client[pgx.Tx], events <-chan *river.Event) {
+	s.t.Helper()
+	workers := river.NewWorkers()
+	check(s.t, s.jobs().AddWorkers(workers))
+	engine, err := river.NewClient(riverpgxv5.New(s.pool), &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
+		Logger: slog.New(slog.DiscardHandler), TestOnly: true, PeriodicJobs: periodic,
+	})
+	check(s.t, err)
+	events, cancel := engine.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobFailed, river.EventKindJobInterrupted)
+	s.t.Cleanup(cancel)
+	check(s.t, engine.Start(context.WithoutCancel(s.t.Context())))
+	s.t.Cleanup(func() { s.stop(engine) })
+	return engine, events
+}
+
+func (s *shop) stop(engine *river.Client[pgx.Tx]) {
+	s.t.Helper()
+	check(s.t, engine.StopAndCancel(context.WithoutCancel(s.t.Context())))
+}
+
+// A deploy while nothing of an invoice was sent loses nothing: the job goes back to the
+// queue, without an attempt, and the next process sends it.
+func TestEngine_stoppedBeforeSending(t *testing.T) {
+	s := newShop(t)
+	running := make(chan struct{}, 1)
+	key := s.cfg.APIKey
+	s.cfg.APIKey = ""
+	options := s.cfg.Options
+	s.cfg.Options = append(options, gateway.WithAPIKeySource(func(ctx context.Context) (string, error) {
+		running <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}))
+	engine, events := s.start()
+	job := s.insert(request("A-17"), InsertOptions{Job: river.InsertOpts{MaxAttempts: 1}})
+	<-running
+	s.stop(engine)
+	if event := <-events; event.Kind != river.EventKindJobInterrupted || event.Job.Attempt != 0 || len(s.gw.Requests()) != 0 || len(s.told) != 0 {
+		t.Errorf("%s, attempt %d, %d sent, told %v", event.Kind, event.Job.Attempt, len(s.gw.Requests()), s.told)
+	}
+	s.checkOrder("A-17", sqlguard.StateFree)
+
+	s.cfg.APIKey, s.cfg.Options = key, options
+	_, events = s.start()
+	if event := <-events; event.Kind != river.EventKindJobCompleted || event.Job.ID != job.ID || len(s.gw.Requests()) != 1 {
+		t.Errorf("%s, %d sent", event.Kind, len(s.gw.Requests()))
+	}
+}
+
+// A deploy while an invoice is being sent leaves its order to a person, who is told once.
+func TestEngine_stoppedWhileSending(t *testing.T) {
+	s := newShop(t)
+	sent := make(chan struct{}, 1)
+	held := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		sent <- struct{}{}
+		<-req.Context().Done()
+	}))
+	t.Cleanup(held.Close)
+	s.cfg.BaseURL = held.URL
+	engine, events := s.start()
+	s.insert(request("A-17"), InsertOptions{})
+	<-sent
+	s.stop(engine)
+	if event := <-events; event.Kind != river.EventKindJobCancelled || event.Job.State != rivertype.JobStateCancelled {
+		t.Errorf("%s, %s", event.Kind, event.Job.State)
+	}
+	if told := s.committed("A-17"); len(told) != 1 || told[0] != "unknown" {
+		t.Errorf("told %v", told)
+	}
+	s.checkOrder("A-17", sqlguard.StateUnknown)
+}
+
+// A process that dies after it has told the merchant leaves a job that the engine does not
+// run again.
+func TestEngine_diesAfterTelling(t *testing.T) {
+	s := newShop(t)
+	inject(gatewaytest.Refuse(http.StatusBadRequest, "No"))(s)
+	job := s.insert(request("A-17"), InsertOptions{})
+	job, _, _ = s.runInvoice(job)
+	// What the transaction has committed, without what the engine commits after the run.
+	s.exec(`UPDATE river_job SET state = 'running', finalized_at = NULL, attempted_at = now() - interval '2 days'`)
+	_, events := s.start()
+	for {
+		row, err := s.river.JobGet(t.Context(), job.ID)
+		check(t, err)
+		if row.State == rivertype.JobStateCancelled {
+			break
+		}
+		select {
+		case event := <-events:
+			t.Fatalf("it was run again: %s", event.Kind)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if len(s.gw.Requests()) != 1 || len(s.told) != 1 {
+		t.Errorf("%d sent, told %v", len(s.gw.Requests()), s.told)
+	}
+}
+
+// The periodic job runs when the engine starts.
+func TestPeriodicPending(t *testing.T) {
+	s := newShop(t)
+	reports := make(chan PendingReport, 1)
+	s.cfg.OnPending = func(_ context.Context, r PendingReport) error {
+		select {
+		case reports <- r:
+			return nil
+		default:
+			return errors.New("two reports at the start")
+		}
+	}
+	check(t, s.guard.Begin(t.Context(), "A-17", false))
+	check(t, s.guard.End(t.Context(), "A-17", gateway.OutcomeUnknown))
+	s.start(PeriodicPending(time.Hour))
+	if report := <-reports; report.Count != 1 || report.Orders[0].ID != "A-17" {
+		t.Errorf("%+v", report)
+	}
+}

@@ -1,0 +1,194 @@
+package rivergateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+// ErrOtherRequest matches the error of [InsertInvoiceTx] for an order that has a job with
+// another request.
+var ErrOtherRequest = errors.New("rivergateway: the order has a job with another request")
+
+// invoiceArgs are a [gateway.InvoiceRequest] in texts, so that no digit of an amount
+// depends on how JSON is decoded.
+type invoiceArgs struct {
+	OrderID      string `json:"orderId" river:"unique"`
+	Merchant     string `json:"merchant" river:"unique"`
+	Price        string `json:"price"`
+	Amount       string `json:"amount"`
+	BaseCurrency string `json:"baseCurrency,omitempty"`
+	CoinSymbol   string `json:"coinSymbol,omitempty"`
+	NetworkName  string `json:"networkName,omitempty"`
+}
+
+// Kind implements [river.JobArgs].
+func (invoiceArgs) Kind() string { return "gateway_invoice" }
+
+func (a invoiceArgs) request() (gateway.InvoiceRequest, error) {
+	price, err1 := decimal.NewFromString(a.Price)
+	amount, err2 := decimal.NewFromString(a.Amount)
+	return gateway.InvoiceRequest{
+		OrderID: a.OrderID, Price: price, Amount: amount,
+		BaseCurrency: a.BaseCurrency, CoinSymbol: a.CoinSymbol, NetworkName: a.NetworkName,
+	}, errors.Join(err1, err2)
+}
+
+// digits returns the exact text of a decimal, trailing zeros included.
+func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent())) }
+
+// InsertInvoiceTx inserts the job that creates an invoice, in the merchant's transaction:
+// the invoice is sent if it commits, and only then. An order has one job: if there is one,
+// unless it was cancelled or discarded, that is returned with UniqueSkippedAsDuplicate,
+// and the error matches [ErrOtherRequest] if its request differs. The error for an invalid
+// request is that of [gateway.InvoiceRequest.Check]. The key is not stored.
+func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, r gateway.InvoiceRequest, o InsertOptions) (*rivertype.JobInsertResult, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	args := invoiceArgs{
+		OrderID: r.OrderID, Merchant: o.Merchant, Price: digits(r.Price), Amount: digits(r.Amount),
+		BaseCurrency: r.BaseCurrency, CoinSymbol: r.CoinSymbol, NetworkName: r.NetworkName,
+	}
+	o.Job.UniqueOpts = river.UniqueOpts{ByArgs: true}
+	inserted, err := client.InsertTx(ctx, tx, args, &o.Job)
+	if err != nil {
+		return nil, err
+	}
+	var first invoiceArgs
+	if err := json.Unmarshal(inserted.Job.EncodedArgs, &first); err != nil || first != args {
+		return inserted, errors.Join(ErrOtherRequest, err)
+	}
+	return inserted, nil
+}
+
+// An InvoiceResult is what is known of an order when its job ends.
+type InvoiceResult struct {
+	JobID    int64           `json:"-"` // of River
+	OrderID  string          `json:"-"` // as it was inserted
+	Merchant string          `json:"-"` // as it was inserted; empty for the one that the client is for
+	Outcome  gateway.Outcome `json:"-"` // of the order: an invoice that exists is OutcomeSucceeded, whoever created it
+
+	// Invoice is the invoice that was created. It is nil for other outcomes, and if
+	// the response is lost: the order was created by a run that died, or by other code.
+	Invoice *gateway.Invoice `json:"-"`
+
+	Reason     string    `json:"reason,omitempty"`     // the error, in one line
+	StatusCode int       `json:"statusCode,omitempty"` // of the response, if the outcome is unknown and one came
+	Body       []byte    `json:"body,omitempty"`       // at most 8 KiB of that response
+	SentAt     time.Time `json:"sentAt,omitzero"`      // when an invoice with an unknown outcome was sent
+}
+
+// A storedInvoice is an InvoiceResult as the output of a job.
+type storedInvoice struct {
+	InvoiceResult
+	Told    bool   `json:"told"` // in the transaction that ended the job
+	Outcome string `json:"outcome"`
+	Invoice string `json:"invoice,omitempty"` // as it came: PostgreSQL would write an object anew
+}
+
+func (r InvoiceResult) stored(told bool) storedInvoice {
+	s := storedInvoice{r, told, r.Outcome.String(), ""}
+	if r.Invoice != nil {
+		s.Invoice = string(r.Invoice.Raw)
+	}
+	return s
+}
+
+// InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx], and
+// whether OnInvoice was told it in the transaction that ended the job. If not, OnInvoice
+// has failed so far. It is not ok if there is no result.
+func InvoiceResultOf(job *rivertype.JobRow) (r InvoiceResult, told, ok bool) {
+	var args invoiceArgs
+	var s storedInvoice
+	if json.Unmarshal(job.EncodedArgs, &args) != nil || json.Unmarshal(job.Output(), &s) != nil {
+		return r, false, false
+	}
+	r = s.InvoiceResult
+	r.JobID, r.OrderID, r.Merchant = job.ID, args.OrderID, args.Merchant
+	for o := gateway.OutcomeUnknown; o <= gateway.OutcomeRejected; o++ {
+		if o.String() == s.Outcome {
+			r.Outcome = o
+		}
+	}
+	if s.Invoice != "" {
+		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Raw: []byte(s.Invoice)}
+	}
+	return r, s.Told, true
+}
+
+// resultOf returns what is known of the order after a CreateInvoice, and whether the job is
+// over. That is more than the outcome of the call: it sent nothing if the guard refused it.
+func resultOf(err error) (known gateway.Outcome, over bool) {
+	switch {
+	case errors.Is(err, gateway.ErrOrderCreated):
+		return gateway.OutcomeSucceeded, true
+	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+		return gateway.OutcomeUnknown, true
+	}
+	known = gateway.OutcomeOf(err)
+	return known, known != gateway.OutcomeNotSent && (known != gateway.OutcomeRejected || !gateway.SafeToRetry(err))
+}
+
+type invoiceWorker struct {
+	river.WorkerDefaults[invoiceArgs]
+	*Jobs
+}
+
+// Timeout implements [river.Worker].
+func (w *invoiceWorker) Timeout(*river.Job[invoiceArgs]) time.Duration { return w.timeout }
+
+// Work implements [river.Worker].
+func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) error {
+	before, told, stored := InvoiceResultOf(job.JobRow)
+	if stored && !told {
+		return w.end(ctx, job, before, errors.New(before.Reason))
+	}
+	invoice, err := w.create(ctx, job.Args)
+	outcome, over := resultOf(err)
+	switch {
+	case errors.Is(err, gateway.ErrOrderInFlight):
+		return river.JobSnooze(w.inFlight)
+	case !over && !isLast(ctx, job.JobRow):
+		return tryAgain(ctx, err)
+	}
+	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice}
+	if err != nil {
+		result.Reason = err.Error()
+	}
+	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		result.StatusCode, result.Body, result.SentAt = unknown.StatusCode, unknown.Body, unknown.SentAt
+	} else if stored && err != nil && before.Outcome == outcome {
+		result = before // the job had ended and was run again: this run knows less
+	}
+	return w.end(ctx, job, result, err)
+}
+
+func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, error) {
+	request, err1 := args.request()
+	opts, err2 := w.callOptions(ctx, args.Merchant)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("%w: %w", gateway.ErrNotSent, err)
+	}
+	return w.client.CreateInvoice(ctx, request, opts...)
+}
+
+func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
+	e := ending{output: func(told bool) any { return r.stored(told) }}
+	if w.cfg.OnInvoice != nil {
+		e.tell = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
+	}
+	if r.Outcome != gateway.OutcomeSucceeded {
+		e.cancel = cause
+	}
+	return end(ctx, w.Jobs, job, e)
+}

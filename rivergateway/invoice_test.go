@@ -1,0 +1,436 @@
+package rivergateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// invoiceTests are the ends of a CreateInvoice: what each does with the job, what the
+// merchant is told, and what the guard has of the order.
+var invoiceTests = map[string]struct {
+	prepare func(s *shop)
+	last    bool // the engine makes no further attempt
+	event   river.EventKind
+	state   rivertype.JobState
+	told    string // "" if the merchant is not told
+	order   sqlguard.State
+	sent    int
+}{
+	"created": {
+		event: river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
+		told: "succeeded", order: sqlguard.StateCreated, sent: 1,
+	},
+	"unknown": {
+		prepare: inject(gatewaytest.CommitThenDrop()),
+		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		told: "unknown", order: sqlguard.StateUnknown, sent: 1,
+	},
+	"rejected": {
+		prepare: inject(gatewaytest.Refuse(http.StatusUnprocessableEntity, "No")),
+		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		told: "rejected", order: sqlguard.StateFree, sent: 1,
+	},
+	"rejected for now": {
+		prepare: inject(gatewaytest.Refuse(http.StatusTooManyRequests, "Slow down")),
+		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
+		order: sqlguard.StateFree, sent: 1,
+	},
+	"rejected for now, for the last time": {
+		prepare: inject(gatewaytest.Refuse(http.StatusTooManyRequests, "Slow down")), last: true,
+		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		told: "rejected", order: sqlguard.StateFree, sent: 1,
+	},
+	"not sent": {
+		prepare: (*shop).cannotConnect,
+		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
+		order: sqlguard.StateFree,
+	},
+	"not sent, for the last time": {
+		prepare: (*shop).cannotConnect, last: true,
+		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		told: "not sent", order: sqlguard.StateFree,
+	},
+	"in flight elsewhere": {
+		prepare: (*shop).begin, last: true,
+		event: river.EventKindJobSnoozed, state: rivertype.JobStateScheduled,
+		order: sqlguard.StateInFlight,
+	},
+	"created elsewhere": {
+		prepare: func(s *shop) { s.begin(); check(s.t, s.guard.End(s.t.Context(), "A-17", gateway.OutcomeSucceeded)) },
+		event:   river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
+		told: "succeeded", order: sqlguard.StateCreated,
+	},
+	"unknown from before": {
+		prepare: func(s *shop) { s.begin(); check(s.t, s.guard.End(s.t.Context(), "A-17", gateway.OutcomeUnknown)) },
+		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		told: "unknown", order: sqlguard.StateUnknown,
+	},
+	"the guard has no database": {
+		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders`) },
+		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
+	},
+	"no options for the merchant": {
+		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) }, last: true,
+		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		told: "not sent", order: sqlguard.StateFree,
+	},
+}
+
+func TestInvoice(t *testing.T) {
+	for name, test := range invoiceTests {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			o := InsertOptions{}
+			if test.last {
+				o.Job.MaxAttempts = 1
+			}
+			job := s.insert(request("A-17"), o)
+			if test.prepare != nil {
+				test.prepare(s)
+			}
+			job, event, err := s.runInvoice(job)
+			if event != test.event || job.State != test.state {
+				t.Errorf("the job is %s (%s), want %s (%s): %v", job.State, event, test.state, test.event, err)
+			}
+			if told := strings.Join(s.committed("A-17"), ", "); told != test.told {
+				t.Errorf("told %q, want %q", told, test.told)
+			}
+			s.checkOrder("A-17", test.order)
+			if sent := len(s.gw.Requests()); sent != test.sent {
+				t.Errorf("%d were sent, want %d", sent, test.sent)
+			}
+			stored, _, ok := InvoiceResultOf(job)
+			if ok != (test.told != "") || ok && stored.Outcome.String() != test.told {
+				t.Errorf("the job has %+v, %v", stored, ok)
+			}
+		})
+	}
+}
+
+func inject(f gatewaytest.Fault) func(*shop) {
+	return func(s *shop) { s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, f) }
+}
+
+func (s *shop) cannotConnect() { s.cfg.BaseURL = "http://127.0.0.1:1" }
+
+// begin begins the order in another process.
+func (s *shop) begin() { check(s.t, s.guard.Begin(s.t.Context(), "A-17", false)) }
+
+func (s *shop) exec(text string) {
+	s.t.Helper()
+	_, err := s.pool.Exec(s.t.Context(), text)
+	check(s.t, err)
+}
+
+func (s *shop) checkOrder(id string, want sqlguard.State) {
+	s.t.Helper()
+	if want == "" {
+		return
+	}
+	order, err := s.guard.Order(s.t.Context(), id)
+	check(s.t, err)
+	if order.State != want {
+		s.t.Errorf("the order is %s, want %s", order.State, want)
+	}
+}
+
+// What the merchant is told of an invoice that was created, and of one of which the
+// response is lost, is also stored with the job.
+func TestInvoice_result(t *testing.T) {
+	s := newShop(t)
+	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+	for _, id := range []string{"A-17", "A-18"} {
+		job, _, _ := s.runInvoice(s.insert(request(id), InsertOptions{}))
+		stored, committed, ok := InvoiceResultOf(job)
+		told := s.told[len(s.told)-1]
+		if !ok || !committed || stored.JobID != job.ID || stored.OrderID != id || told.OrderID != id || stored.Outcome != told.Outcome {
+			t.Errorf("stored %+v, told %+v", stored, told)
+		}
+		switch id {
+		case "A-17":
+			if told.StatusCode != http.StatusBadGateway || stored.StatusCode != told.StatusCode || told.SentAt.IsZero() ||
+				!stored.SentAt.Equal(told.SentAt) || len(told.Body) == 0 || string(stored.Body) != string(told.Body) ||
+				!strings.Contains(told.Reason, "outcome unknown") || stored.Reason != told.Reason {
+				t.Errorf("stored %+v, told %+v", stored, told)
+			}
+		case "A-18":
+			if told.Invoice == nil || stored.Invoice == nil || string(stored.Invoice.Raw) != string(told.Invoice.Raw) {
+				t.Errorf("stored %+v, told %+v", stored, told)
+			}
+		}
+	}
+}
+
+// A response that PostgreSQL cannot store as JSON is stored as it came.
+func TestInvoice_anyResponse(t *testing.T) {
+	s := newShop(t)
+	const raw = `{"b":"\u0000","a":1e99999,"z":1.500}`
+	s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(raw)}))
+	job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+	stored, _, ok := InvoiceResultOf(job)
+	if !ok || stored.Invoice == nil || string(stored.Invoice.Raw) != raw {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+}
+
+// If OnInvoice fails, nothing of it is committed. The next run calls it with the same
+// result, and sends nothing.
+func TestInvoice_hookFails(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"an error": func() error { return errors.New("no such table") },
+		"a panic":  func() error { panic("no such table") },
+	} {
+		for outcome, fault := range map[string]gatewaytest.Fault{
+			"succeeded": {}, "unknown": gatewaytest.CommitThenDrop(), "rejected": gatewaytest.Refuse(http.StatusBadRequest, "No"),
+		} {
+			t.Run(name+", "+outcome, func(t *testing.T) {
+				s := newShop(t)
+				if outcome != "succeeded" {
+					inject(fault)(s)
+				}
+				works := s.cfg.OnInvoice
+				s.cfg.OnInvoice = func(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
+					return errors.Join(works(ctx, tx, r), fail())
+				}
+				job, event, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+				if _, told, ok := InvoiceResultOf(job); event != river.EventKindJobFailed || len(s.committed("A-17")) != 0 || told || !ok {
+					t.Errorf("%s, told %v", event, s.committed("A-17"))
+				}
+				s.cfg.OnInvoice = works
+				job, _, _ = s.runInvoice(job)
+				if told := s.committed("A-17"); len(told) != 1 || told[0] != outcome || job.FinalizedAt == nil {
+					t.Errorf("%s, told %v", job.State, told)
+				}
+				first, second := s.told[0], s.told[1]
+				if len(s.gw.Requests()) != 1 || first.Outcome != second.Outcome || first.Reason != second.Reason ||
+					outcome == "succeeded" && string(first.Invoice.Raw) != string(second.Invoice.Raw) {
+					t.Errorf("told %+v, then %+v; %d were sent", first, second, len(s.gw.Requests()))
+				}
+			})
+		}
+	}
+}
+
+// A run that is overtaken by another, because the engine took its process for dead, tells
+// nothing.
+func TestInvoice_takenOver(t *testing.T) {
+	for name, overtake := range map[string]string{
+		"another run":                  `UPDATE river_job SET attempted_at = attempted_at + interval '1 second'`,
+		"another run, which has ended": `UPDATE river_job SET state = 'cancelled', finalized_at = now()`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				s.exec(overtake)
+				return http.DefaultTransport.RoundTrip(req)
+			})}))
+			job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+			stored, told, ok := InvoiceResultOf(job)
+			if len(s.told) != 0 || !ok || told || stored.Outcome != gateway.OutcomeSucceeded {
+				t.Errorf("told %v, stored %+v", s.told, stored)
+			}
+			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// respondWith responds to every invoice with this result.
+func respondWith(result string) roundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		if req.Body != nil {
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+		}
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+			Body: io.NopCloser(strings.NewReader(`{"message":"Operation was successful.","result":` + result + `,"meta":{}}`)),
+		}, nil
+	}
+}
+
+// A person looks up an order with an unknown outcome, and has its job run again.
+func TestInvoice_resolved(t *testing.T) {
+	for name, test := range map[string]struct {
+		exists bool
+		sent   int
+	}{"an invoice exists": {true, 1}, "none exists": {false, 2}} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			inject(gatewaytest.CommitThenDrop())(s)
+			job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+
+			job, err := s.river.JobRetry(t.Context(), job.ID) // too early
+			check(t, err)
+			job, _, _ = s.runInvoice(job)
+			if told := s.committed("A-17"); len(told) != 2 || told[1] != "unknown" || s.told[1].SentAt.IsZero() {
+				t.Errorf("told %v: %+v", told, s.told)
+			}
+
+			pending, err := s.guard.Pending(t.Context())
+			check(t, err)
+			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example"}))
+			job, err = s.river.JobRetry(t.Context(), job.ID)
+			check(t, err)
+			job, _, _ = s.runInvoice(job)
+			if told := s.committed("A-17"); job.State != rivertype.JobStateCompleted || len(told) != 3 || told[2] != "succeeded" {
+				t.Errorf("%s, told %v", job.State, told)
+			}
+			if len(s.gw.Requests()) != test.sent {
+				t.Errorf("%d were sent, want %d", len(s.gw.Requests()), test.sent)
+			}
+		})
+	}
+}
+
+// The job of an order is inserted if the merchant's transaction commits, and once.
+func TestInsertInvoiceTx(t *testing.T) {
+	s := newShop(t)
+	rolledBack := errors.New("rolled back")
+	err := s.inTx(func(tx pgx.Tx) error {
+		_, err := InsertInvoiceTx(t.Context(), s.river, tx, request("A-17"), InsertOptions{})
+		return errors.Join(err, rolledBack)
+	})
+	if err == nil || err.Error() != rolledBack.Error() || s.countJobs() != 0 {
+		t.Errorf("%v, %d jobs", err, s.countJobs())
+	}
+	first := s.insert(request("A-17"), InsertOptions{})
+	if again := s.insert(request("A-17"), InsertOptions{}); again.ID != first.ID {
+		t.Error("the order has two jobs")
+	}
+	if other := s.insert(request("A-17"), InsertOptions{Merchant: "shop-b"}); other.ID == first.ID {
+		t.Error("two merchants share a job")
+	}
+	_, _, _ = s.runInvoice(first)
+	if again := s.insert(request("A-17"), InsertOptions{}); again.ID != first.ID {
+		t.Error("the order has two jobs after the first is completed")
+	}
+	other := request("A-17")
+	other.CoinSymbol = "BTC"
+	for want, r := range map[error]gateway.InvoiceRequest{ErrOtherRequest: other, gateway.ErrInvalidArgument: {OrderID: "A-18"}} {
+		err := s.inTx(func(tx pgx.Tx) error {
+			_, err := InsertInvoiceTx(t.Context(), s.river, tx, r, InsertOptions{})
+			return err
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	if s.countJobs() != 2 {
+		t.Errorf("%d jobs", s.countJobs())
+	}
+}
+
+func (s *shop) countJobs() (n int) {
+	s.t.Helper()
+	check(s.t, s.pool.QueryRow(s.t.Context(), `SELECT count(*) FROM river_job`).Scan(&n))
+	return n
+}
+
+// An order that was rejected, or never sent, can be inserted again.
+func TestInsertInvoiceTx_afterRejection(t *testing.T) {
+	s := newShop(t)
+	inject(gatewaytest.Refuse(http.StatusBadRequest, "No"))(s)
+	first := s.insert(request("A-17"), InsertOptions{})
+	_, _, _ = s.runInvoice(first)
+	second := s.insert(request("A-17"), InsertOptions{})
+	if job, _, _ := s.runInvoice(second); first.ID == second.ID || job.State != rivertype.JobStateCompleted {
+		t.Errorf("job %d is %s", job.ID, job.State)
+	}
+}
+
+// Every digit of an amount is sent as it is in the request.
+func TestInsertInvoiceTx_digits(t *testing.T) {
+	s := newShop(t)
+	var bodies []string
+	s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(req.Body)
+		bodies = append(bodies, string(body))
+		return nil, errors.Join(err, errors.New("lost"))
+	})}))
+	r := request("A-17")
+	for _, text := range []string{"10.50", "0.000000000000000000000000000001", "1e3", "12345678901234567890123456789012.10"} {
+		bodies, r.OrderID = nil, text
+		r.Price = decimal.RequireFromString(text)
+		r.Amount = r.Price
+		_, _, _ = s.runInvoice(s.insert(r, InsertOptions{}))
+		client, err := gateway.New(s.gw.URL, s.gw.APIKey, s.cfg.Options...)
+		check(t, err)
+		_, _ = client.CreateInvoice(t.Context(), r)
+		if len(bodies) != 2 || bodies[0] != bodies[1] {
+			t.Errorf("sent %v", bodies)
+		}
+	}
+}
+
+// Jobs for several merchants are sent with the options of each.
+func TestInvoice_merchants(t *testing.T) {
+	s := newShop(t, sqlguard.WithMerchants())
+	s.cfg.APIKey = "another-key"
+	s.cfg.Merchant = func(_ context.Context, merchant string) ([]gateway.CallOption, error) {
+		if merchant != "shop-b" {
+			return nil, errors.New("unknown merchant")
+		}
+		return []gateway.CallOption{gateway.WithAPIKey(s.gw.APIKey)}, nil
+	}
+	job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-b"}))
+	if job.State != rivertype.JobStateCompleted || s.told[0].Merchant != "shop-b" {
+		t.Errorf("%s, told %+v: %v", job.State, s.told, err)
+	}
+	if order, err := s.guard.OrderOf(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
+		t.Errorf("%+v, %v", order, err)
+	}
+	job, _, err = s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-c"}))
+	if job.State != rivertype.JobStateAvailable || !errors.Is(err, gateway.ErrNotSent) {
+		t.Errorf("%s: %v", job.State, err)
+	}
+}
+
+// The database has no key.
+func TestInvoice_secret(t *testing.T) {
+	s := newShop(t)
+	s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(`{"apiKey":"` + s.gw.APIKey + `"}`)}))
+	_, _, _ = s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+	s.cfg.BaseURL = s.gw.URL
+	_, _, _ = s.runInvoice(s.insert(request("A-18"), InsertOptions{}))
+	var rows string
+	check(t, s.pool.QueryRow(t.Context(), `SELECT string_agg(river_job::text, ' ') FROM river_job`).Scan(&rows))
+	if !strings.Contains(rows, "A-17") || strings.Contains(rows, s.gw.APIKey) {
+		t.Errorf("the jobs are %s", rows)
+	}
+}
+
+// A run that was interrupted uses up no attempt, whatever it returns.
+func TestTryAgain(t *testing.T) {
+	refused := &gateway.APIError{StatusCode: http.StatusTooManyRequests}
+	running, cancel := context.WithCancel(t.Context())
+	job := &rivertype.JobRow{Attempt: 25, MaxAttempts: 25}
+	if err := tryAgain(running, refused); err != error(refused) || !isLast(running, job) {
+		t.Errorf("%v, last: %v", err, isLast(running, job))
+	}
+	cancel()
+	if err := tryAgain(running, refused); !errors.Is(err, context.Canceled) || !errors.Is(err, gateway.ErrRateLimited) || isLast(running, job) {
+		t.Errorf("interrupted: %v, last: %v", err, isLast(running, job))
+	}
+	expired, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if err := tryAgain(expired, refused); err != error(refused) || !isLast(expired, job) {
+		t.Errorf("after the time of a run: %v", err)
+	}
+}

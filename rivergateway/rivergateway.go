@@ -1,0 +1,215 @@
+// Package rivergateway makes the invoices and the waits for withdrawals of the
+// [gateway.Client] durable jobs of River, https://riverqueue.com, in PostgreSQL.
+//
+// The engine keeps a job until it has ended, whatever process dies. It does not know
+// whether a lost response means an invoice: that is known by the [sqlguard.Guard], which
+// every [Jobs] has. Together no order is forgotten and none is sent twice.
+//
+// [InsertInvoiceTx] puts the job into the transaction in which the merchant stores the
+// order. A worker creates the invoice, and OnInvoice of [Config] is called with the
+// result in the transaction that ends the job: what it writes is written once.
+//
+//   - Created: the job is completed.
+//   - Unknown: the job is cancelled, and [sqlguard.Guard.Pending] lists the order until a
+//     person has looked it up. It is not sent again before.
+//   - Rejected by the service, unless the same request may be accepted later: the job is
+//     cancelled.
+//   - Not sent, or rejected for now: the engine tries again. After its last attempt the
+//     job is cancelled.
+//   - Refused because another call for the order is in flight: the job is snoozed. Either
+//     that call records its outcome or its lease ends, so that a later run knows.
+//
+// A job whose context is cancelled before anything was sent, as by StopAndCancel, goes
+// back to the queue. One that was being sent has an unknown outcome.
+//
+// The README has what each error does, and what to do after a crash.
+package rivergateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// Config is the configuration of [New]. Guard and Pool are required.
+type Config struct {
+	// Guard keeps two invoices from being created for one order, in whichever
+	// process a job runs. All processes must use the same table.
+	Guard *sqlguard.Guard
+
+	// Pool is the database of River, in which the jobs end.
+	Pool *pgxpool.Pool
+
+	// BaseURL and APIKey are arguments of [gateway.New]. Without both they are those of
+	// the environment, as for [gateway.FromEnv].
+	BaseURL, APIKey string
+
+	// Options are those of the client. It has Guard as its order guard, whatever they
+	// contain.
+	Options []gateway.Option
+
+	// Merchant returns the options of a call for a merchant, such as
+	// [gateway.WithAPIKey]. It is called for the jobs that name one. Guard must then
+	// have [sqlguard.WithMerchants].
+	Merchant func(ctx context.Context, merchant string) ([]gateway.CallOption, error)
+
+	// OnInvoice is called with the result of an invoice, in the transaction that ends
+	// the job. If it returns an error, nothing is committed, and it is called again. It
+	// has 10 seconds, also when the engine is being stopped. Nil calls nothing.
+	OnInvoice func(ctx context.Context, tx pgx.Tx, result InvoiceResult) error
+
+	// OnWithdrawal is the same for the end of a wait.
+	OnWithdrawal func(ctx context.Context, tx pgx.Tx, result WithdrawalResult) error
+
+	// OnPending is called by the jobs of [PeriodicPending]. Nil calls nothing.
+	OnPending func(ctx context.Context, report PendingReport) error
+}
+
+// Jobs are the workers of the jobs of this package, see [New].
+type Jobs struct {
+	cfg      Config
+	client   *gateway.Client
+	timeout  time.Duration // of a run
+	inFlight time.Duration // until the next run while another call for the order is in flight
+}
+
+const (
+	runTimeout     = 4 * time.Minute // more than a CreateInvoice takes with the client's defaults
+	endTimeout     = 10 * time.Second
+	inFlightSnooze = 15 * time.Second
+)
+
+// New returns workers with a client whose order guard is that of the configuration.
+// There is no other way to make workers: with a guard in memory, two processes would send
+// two invoices. The error for an invalid configuration is a [*gateway.ArgumentError].
+func New(cfg Config) (*Jobs, error) {
+	switch {
+	case cfg.Guard == nil:
+		return nil, badArgument("Guard", "is required: a guard in memory does not know of other processes")
+	case cfg.Pool == nil:
+		return nil, badArgument("Pool", "is required")
+	}
+	opts := append(slices.Clone(cfg.Options), gateway.WithOrderGuard(cfg.Guard)) // the last one wins
+	client, err := gateway.New(cfg.BaseURL, cfg.APIKey, opts...)
+	if cfg.BaseURL == "" && cfg.APIKey == "" {
+		client, err = gateway.FromEnv(opts...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Jobs{cfg: cfg, client: client, timeout: runTimeout, inFlight: inFlightSnooze}, nil
+}
+
+func badArgument(name, reason string) error {
+	return &gateway.ArgumentError{Op: "rivergateway", Name: name, Reason: reason}
+}
+
+// AddWorkers registers the workers. The error is that of [river.AddWorkerSafely].
+func (j *Jobs) AddWorkers(workers *river.Workers) error {
+	return errors.Join(
+		river.AddWorkerSafely(workers, &invoiceWorker{Jobs: j}),
+		river.AddWorkerSafely(workers, &withdrawalWorker{Jobs: j}),
+		river.AddWorkerSafely(workers, &pendingWorker{Jobs: j}),
+	)
+}
+
+// InsertOptions are options of the functions that insert jobs.
+type InsertOptions struct {
+	Merchant string           // whose order or withdrawal it is; empty for the one that the client is for
+	Job      river.InsertOpts // options of River; UniqueOpts is overwritten
+}
+
+// callOptions returns the options of a call for a merchant.
+func (j *Jobs) callOptions(ctx context.Context, merchant string) ([]gateway.CallOption, error) {
+	if merchant == "" {
+		return nil, nil
+	}
+	if j.cfg.Merchant == nil {
+		return nil, badArgument("Merchant", "is required for jobs that name a merchant")
+	}
+	opts, err := j.cfg.Merchant(ctx, merchant)
+	if err != nil {
+		return nil, fmt.Errorf("rivergateway: merchant %q: %w", merchant, err)
+	}
+	return append(opts, gateway.WithMerchant(merchant)), nil
+}
+
+// tryAgain is the error of a run after which the engine runs the job again. River counts
+// no attempt if the run was interrupted.
+func tryAgain(ctx context.Context, err error) error {
+	if ctx.Err() == context.Canceled && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w (%w)", err, context.Canceled)
+	}
+	return err
+}
+
+// isLast reports whether the engine does not run a job again after an error.
+func isLast(ctx context.Context, job *rivertype.JobRow) bool {
+	return job.Attempt >= job.MaxAttempts && ctx.Err() != context.Canceled
+}
+
+// An ending is how a job ends.
+type ending struct {
+	output func(told bool) any                        // what is stored with the job
+	tell   func(ctx context.Context, tx pgx.Tx) error // the function of the merchant; nil for none
+	cancel error                                      // why the job is cancelled; nil if it is completed
+}
+
+// end tells the merchant, stores the output and ends the job in one transaction, so that
+// it happens once: a job that is completed, or of which a cancellation was requested, does
+// not run again, even if this process dies. If it fails, also by a panic, the engine stores
+// what there is to tell with the job, and the next run tells it.
+func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e ending) error {
+	ended := false
+	defer func() {
+		if !ended {
+			_ = river.RecordOutput(ctx, e.output(false)) // fails outside of a worker and over 32 MB only
+		}
+	}()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if err := pgx.BeginFunc(bounded, j.cfg.Pool, func(tx pgx.Tx) error { return endTx(bounded, tx, job, e) }); err != nil {
+		return tryAgain(ctx, err)
+	}
+	ended = true
+	if e.cancel != nil {
+		return river.JobCancel(e.cancel)
+	}
+	return nil
+}
+
+func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e ending) error {
+	client := river.ClientFromContext[pgx.Tx](ctx)
+	row, err := client.JobUpdateTx(ctx, tx, job.ID, nil) // locks it
+	if err != nil {
+		return err
+	}
+	if row.State != rivertype.JobStateRunning || !row.AttemptedAt.Equal(*job.AttemptedAt) {
+		return errors.New("rivergateway: the job has been taken over by another run")
+	}
+	if e.tell != nil {
+		if err := e.tell(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: e.output(true)}); err != nil {
+		return err
+	}
+	if e.cancel != nil {
+		_, err = client.JobCancelTx(ctx, tx, job.ID)
+	} else {
+		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
+	}
+	return err
+}

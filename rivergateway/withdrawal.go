@@ -1,0 +1,98 @@
+package rivergateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/cryptogw/gateway"
+)
+
+const (
+	minInterval   = 10 * time.Second
+	maxInterval   = 5 * time.Minute
+	maxRetryAfter = time.Hour
+)
+
+type withdrawalArgs struct {
+	WithdrawRequestID string `json:"withdrawRequestId" river:"unique"`
+	Merchant          string `json:"merchant" river:"unique"`
+}
+
+// Kind implements [river.JobArgs].
+func (withdrawalArgs) Kind() string { return "gateway_withdrawal" }
+
+// InsertWithdrawalTx inserts the job that waits for a withdrawal, in the merchant's
+// transaction. A withdrawal has one job, as an order has with [InsertInvoiceTx].
+func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, withdrawRequestID string, o InsertOptions) (*rivertype.JobInsertResult, error) {
+	o.Job.UniqueOpts = river.UniqueOpts{ByArgs: true}
+	return client.InsertTx(ctx, tx, withdrawalArgs{withdrawRequestID, o.Merchant}, &o.Job)
+}
+
+// A WithdrawalResult is how the wait for a withdrawal ends. It is the output of its job.
+type WithdrawalResult struct {
+	JobID             int64  `json:"-"` // of River
+	WithdrawRequestID string `json:"-"` // as it was inserted
+	Merchant          string `json:"-"` // as it was inserted; empty for the one that the client is for
+
+	// Status is COMPLETED or FAILED. Another one, which may be empty, is the one read
+	// last: the engine has made its last attempt, and the end is not known.
+	Status gateway.WithdrawalStatus `json:"status"`
+
+	Withdrawal *gateway.Withdrawal `json:"withdrawal"`       // nil if a part of it could not be read
+	Reason     string              `json:"reason,omitempty"` // then: the error, in one line
+}
+
+type withdrawalWorker struct {
+	river.WorkerDefaults[withdrawalArgs]
+	*Jobs
+}
+
+// Timeout implements [river.Worker].
+func (w *withdrawalWorker) Timeout(*river.Job[withdrawalArgs]) time.Duration { return w.timeout }
+
+// Work implements [river.Worker]. It makes one inquiry.
+func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
+	var seen *gateway.Withdrawal
+	opts, err := w.callOptions(ctx, job.Args.Merchant)
+	if err == nil {
+		seen, err = w.client.Withdrawal(ctx, job.Args.WithdrawRequestID, opts...)
+	}
+	result := WithdrawalResult{JobID: job.ID, WithdrawRequestID: job.Args.WithdrawRequestID, Merchant: job.Args.Merchant, Withdrawal: seen}
+	if err == nil {
+		result.Status = seen.Status
+	} else {
+		result.Reason = err.Error()
+		if unreadable, ok := errors.AsType[*gateway.DecodeError](err); ok {
+			result.Status = unreadable.Status
+		}
+	}
+	e := ending{output: func(bool) any { return result }}
+	if w.cfg.OnWithdrawal != nil {
+		e.tell = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
+	}
+	switch {
+	case result.Status.Terminal():
+	case err == nil || gateway.SafeToRetry(err):
+		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
+	case !isLast(ctx, job.JobRow):
+		return tryAgain(ctx, err)
+	default:
+		e.cancel = err
+	}
+	return end(ctx, w.Jobs, job, e)
+}
+
+// intervalAfter is the time until the next inquiry: a quarter of how long the job has
+// waited, within bounds, or longer where the service asks for it.
+func intervalAfter(waited time.Duration, err error) time.Duration {
+	interval := min(max(waited/4, minInterval), maxInterval)
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+		interval = max(interval, min(refusal.RetryAfter, maxRetryAfter))
+	}
+	return interval
+}

@@ -1,0 +1,218 @@
+package rivergateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// insertWithdrawal inserts the job that waits for the first withdrawal of the gateway.
+func (s *shop) insertWithdrawal(o InsertOptions) *rivertype.JobRow {
+	s.t.Helper()
+	var job *rivertype.JobRow
+	check(s.t, s.inTx(func(tx pgx.Tx) error {
+		inserted, err := InsertWithdrawalTx(s.t.Context(), s.river, tx, s.withdrawal(), o)
+		if err == nil {
+			job = inserted.Job
+		}
+		return err
+	}))
+	return job
+}
+
+func (s *shop) withdrawal() string { return s.gw.Withdrawals()[0].WithdrawRequestID }
+
+func wrongWithdrawal(f gatewaytest.Fault) func(*shop) {
+	return func(s *shop) { s.gw.InjectFault(gatewaytest.OpWithdrawal, 1, f) }
+}
+
+func withdrawalStatus(status string) func(*shop) {
+	return func(s *shop) { check(s.t, s.gw.SetWithdrawalStatus(s.withdrawal(), status)) }
+}
+
+// withdrawalTests are inquiries: what each does with the job, and what the merchant is told.
+var withdrawalTests = map[string]struct {
+	prepare func(s *shop)
+	last    bool // the engine makes no further attempt
+	event   river.EventKind
+	told    gateway.WithdrawalStatus
+	reason  bool
+	calls   int
+}{
+	"pending":                    {prepare: withdrawalStatus("PENDING"), last: true, event: river.EventKindJobSnoozed},
+	"a status that is not known": {prepare: withdrawalStatus("SENDING"), last: true, event: river.EventKindJobSnoozed},
+	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, told: "COMPLETED", calls: 1},
+	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, told: "FAILED", calls: 1},
+	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.BadGateway()), last: true, event: river.EventKindJobSnoozed},
+	"refused":                    {prepare: wrongWithdrawal(gatewaytest.Refuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
+	"refused, for the last time": {
+		prepare: wrongWithdrawal(gatewaytest.Refuse(http.StatusForbidden, "No")), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
+	},
+	"an end without an amount": {
+		prepare: func(s *shop) {
+			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(`{"status":"COMPLETED"}`)}))
+		},
+		event: river.EventKindJobCompleted, told: "COMPLETED", reason: true, calls: 1,
+	},
+	"no options for the merchant": {
+		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) },
+		event:   river.EventKindJobFailed,
+	},
+}
+
+func TestWithdrawal(t *testing.T) {
+	for name, test := range withdrawalTests {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			var told []WithdrawalResult
+			s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
+				told = append(told, r)
+				return nil
+			}
+			o := InsertOptions{}
+			if test.last {
+				o.Job.MaxAttempts = 1
+			}
+			job := s.insertWithdrawal(o)
+			test.prepare(s)
+			job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
+			if event != test.event || len(told) != test.calls {
+				t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, told, err)
+			}
+			for _, r := range told {
+				if r.Status != test.told || (r.Reason != "") != test.reason || (r.Withdrawal == nil) != test.reason ||
+					r.JobID != job.ID || r.WithdrawRequestID != s.withdrawal() {
+					t.Errorf("told %+v", r)
+				}
+			}
+			if len(told) > 0 && len(job.Output()) == 0 {
+				t.Error("nothing is stored with the job")
+			}
+		})
+	}
+}
+
+// A wait is told once: if OnWithdrawal fails, nothing of it is committed, and the next run
+// calls it again.
+func TestWithdrawal_hookFails(t *testing.T) {
+	s := newShop(t)
+	check(t, s.gw.SetWithdrawalStatus(s.withdrawal(), "COMPLETED"))
+	calls := 0
+	s.cfg.OnWithdrawal = func(ctx context.Context, tx pgx.Tx, r WithdrawalResult) error {
+		calls++
+		_, err := tx.Exec(ctx, `INSERT INTO told VALUES ($1, $2, true)`, r.WithdrawRequestID, r.Status)
+		if calls == 1 {
+			return errors.Join(err, errors.New("no such table"))
+		}
+		return err
+	}
+	job := s.insertWithdrawal(InsertOptions{})
+	for range 2 {
+		job, _, _ = run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
+	}
+	if told := s.committed(s.withdrawal()); calls != 2 || len(told) != 1 || job.State != rivertype.JobStateCompleted {
+		t.Errorf("%d calls, told %v, %s", calls, told, job.State)
+	}
+	if again := s.insertWithdrawal(InsertOptions{}); again.ID != job.ID {
+		t.Error("a withdrawal has two jobs")
+	}
+}
+
+func TestIntervalAfter(t *testing.T) {
+	throttled := &gateway.APIError{StatusCode: http.StatusTooManyRequests, RetryAfter: 20 * time.Minute}
+	for _, test := range []struct {
+		waited time.Duration
+		err    error
+		want   time.Duration
+	}{
+		{-time.Second, nil, minInterval},
+		{time.Second, nil, minInterval},
+		{time.Minute, nil, 15 * time.Second},
+		{time.Hour, nil, maxInterval},
+		{time.Second, throttled, 20 * time.Minute},
+		{time.Hour, &gateway.APIError{RetryAfter: time.Second}, maxInterval},
+		{time.Hour, &gateway.APIError{RetryAfter: 48 * time.Hour}, maxRetryAfter},
+	} {
+		if got := intervalAfter(test.waited, test.err); got != test.want {
+			t.Errorf("after %v and %v: %v, want %v", test.waited, test.err, got, test.want)
+		}
+	}
+}
+
+// The periodic job reports the orders that a person must look up.
+func TestPending(t *testing.T) {
+	s := newShop(t)
+	var reports []PendingReport
+	s.cfg.OnPending = func(_ context.Context, r PendingReport) error {
+		reports = append(reports, r)
+		return nil
+	}
+	for _, prepare := range []func(){
+		func() {},
+		func() {
+			for _, id := range []string{"A-17", "A-18"} {
+				check(t, s.guard.Begin(t.Context(), id, false))
+				check(t, s.guard.End(t.Context(), id, gateway.OutcomeUnknown))
+			}
+			s.exec(`UPDATE gateway_orders SET unknown_since = now() - interval '1 hour' WHERE order_id = 'A-18'`)
+		},
+	} {
+		prepare()
+		inserted, err := s.river.Insert(t.Context(), pendingArgs{}, nil)
+		check(t, err)
+		job, _, err := run[pendingArgs](s, &pendingWorker{Jobs: s.jobs()}, inserted.Job)
+		check(t, err)
+		if len(job.Output()) == 0 {
+			t.Error("nothing is stored with the job")
+		}
+	}
+	if none := reports[0]; none.Count != 0 || none.Age != 0 || !none.Oldest.IsZero() {
+		t.Errorf("%+v", none)
+	}
+	if two := reports[1]; two.Count != 2 || two.Orders[0].ID != "A-18" || two.Age < time.Hour || !two.Oldest.Equal(two.Orders[0].Since) {
+		t.Errorf("%+v", two)
+	}
+}
+
+// Workers without a shared guard cannot be made, also not by an option of the client.
+func TestNew(t *testing.T) {
+	s := newShop(t)
+	for name, change := range map[string]func(*Config){
+		"Guard":   func(c *Config) { c.Guard = nil },
+		"Pool":    func(c *Config) { c.Pool = nil },
+		"baseURL": func(c *Config) { c.BaseURL = "ftp://gateway.example" },
+	} {
+		cfg := s.cfg
+		change(&cfg)
+		_, err := New(cfg)
+		if refusal, ok := errors.AsType[*gateway.ArgumentError](err); !ok || refusal.Name != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.cfg.Options = append(s.cfg.Options, gateway.WithOrderGuard(gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})))
+	_, _, _ = s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+	s.checkOrder("A-17", sqlguard.StateCreated)
+
+	t.Setenv("GATEWAY_BASE_URL", s.gw.URL)
+	t.Setenv("GATEWAY_API_KEY", s.gw.APIKey)
+	s.cfg.BaseURL, s.cfg.APIKey = "", ""
+	if job, _, err := s.runInvoice(s.insert(request("A-18"), InsertOptions{})); job.State != rivertype.JobStateCompleted {
+		t.Errorf("with the environment: %s: %v", job.State, err)
+	}
+	s.checkOrder("A-18", sqlguard.StateCreated)
+
+	workers := river.NewWorkers()
+	if jobs := s.jobs(); jobs.AddWorkers(workers) != nil || jobs.AddWorkers(workers) == nil {
+		t.Error("the workers can be registered once")
+	}
+}
