@@ -383,15 +383,19 @@ func TestInsertInvoiceTx_digits(t *testing.T) {
 func TestInvoice_merchants(t *testing.T) {
 	s := newShop(t, sqlguard.WithMerchants())
 	s.cfg.APIKey = "another-key"
+	shared := append(make([]gateway.CallOption, 0, 2), gateway.WithAPIKey(s.gw.APIKey))
 	s.cfg.Merchant = func(_ context.Context, merchant string) ([]gateway.CallOption, error) {
 		if merchant != "shop-b" {
 			return nil, errors.New("unknown merchant")
 		}
-		return []gateway.CallOption{gateway.WithAPIKey(s.gw.APIKey)}, nil
+		return shared, nil
 	}
 	job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-b"}))
 	if job.State != rivertype.JobStateCompleted || s.told[0].Merchant != "shop-b" {
 		t.Errorf("%s, told %+v: %v", job.State, s.told, err)
+	}
+	if shared[:2][1] != nil {
+		t.Error("an array of the merchant's was written to")
 	}
 	if order, err := s.guard.OrderOf(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
 		t.Errorf("%+v, %v", order, err)

@@ -142,7 +142,7 @@ func (j *Jobs) callOptions(ctx context.Context, merchant string) ([]gateway.Call
 	if err != nil {
 		return nil, fmt.Errorf("rivergateway: merchant %q: %w", merchant, err)
 	}
-	return append(opts, gateway.WithMerchant(merchant)), nil
+	return append(slices.Clip(opts), gateway.WithMerchant(merchant)), nil
 }
 
 // tryAgain is the error of a run after which the engine runs the job again. River counts
