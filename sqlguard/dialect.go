@@ -51,7 +51,7 @@ func dialectOf(d driver.Driver) Dialect {
 	}
 }
 
-// Schema returns the statements that create the table and its index if they do
+// Schema returns the statements that create the table and its indexes if they do
 // not exist, for a merchant's own migrations. The table name is as for
 // [WithTable]. The error for an invalid argument is a [*gateway.ArgumentError].
 func Schema(d Dialect, table string) (string, error) {
@@ -64,8 +64,15 @@ func Schema(d Dialect, table string) (string, error) {
 	return strings.Join(d.schema(table), ";\n\n") + ";\n", nil
 }
 
-// CreateTable creates the table and its index if they do not exist. Any number of
-// processes may call it at once.
+// The names of the indexes are that of the table and one of these. See schema.
+const (
+	openIndex = "_open"
+	doneIndex = "_done"
+)
+
+// CreateTable creates the table and its indexes if they do not exist. Any number of
+// processes may call it at once. In PostgreSQL no order can be begun while it creates
+// an index of a table that exists; the README describes how to create it before.
 func (g *Guard) CreateTable(ctx context.Context) error {
 	create := g.createInSQLite
 	if g.cfg.dialect == PostgreSQL {
@@ -77,9 +84,21 @@ func (g *Guard) CreateTable(ctx context.Context) error {
 	return nil
 }
 
+// indexesText returns how many of the indexes a table in PostgreSQL has.
+const indexesText = `SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = to_regclass(CAST($1 AS text)) AND relname IN ($2, $3)`
+
 // createInPostgres runs the statements under an advisory lock: of several
-// concurrent CREATE … IF NOT EXISTS, all but one can fail.
+// concurrent CREATE … IF NOT EXISTS, all but one can fail. It runs none if the indexes
+// exist: CREATE INDEX … IF NOT EXISTS waits for all writers and for a VACUUM even if
+// there is nothing to create, and every Begin waits behind it.
 func (g *Guard) createInPostgres(ctx context.Context, texts []string) error {
+	var indexes int
+	table := g.cfg.table
+	err := g.db.QueryRowContext(ctx, indexesText, `"`+table+`"`, table+openIndex, table+doneIndex).Scan(&indexes)
+	if err != nil || indexes == 2 {
+		return err
+	}
 	tx, err := g.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -104,9 +123,9 @@ func (g *Guard) createInSQLite(ctx context.Context, texts []string) error {
 	return nil
 }
 
-// schema returns the statements for the table and its index. The index has only
-// the orders that are in flight or unknown, so that the speed of Pending does not
-// depend on the number of orders.
+// schema returns the statements for the table and its indexes. One has only the
+// orders that are in flight or unknown, so that the speed of Pending does not depend on
+// the number of orders; the other has all others, by the time that Prune asks for.
 func (d Dialect) schema(table string) []string {
 	return d.fill(table, `CREATE TABLE IF NOT EXISTS {table} (
 	merchant      {key} NOT NULL DEFAULT '', -- empty: the one that the client is for
@@ -124,12 +143,14 @@ func (d Dialect) schema(table string) []string {
 	resolution    text,             -- "exists" or "does not exist"
 	note          text,
 	PRIMARY KEY (merchant, order_id)
-)`, `CREATE INDEX IF NOT EXISTS {index} ON {table} (merchant, order_id)
-	WHERE token IS NOT NULL OR unknown_since IS NOT NULL`)
+)`, `CREATE INDEX IF NOT EXISTS {open index} ON {table} (merchant, order_id)
+	WHERE token IS NOT NULL OR unknown_since IS NOT NULL`,
+		`CREATE INDEX IF NOT EXISTS {done index} ON {table} (({changed}))
+	WHERE token IS NULL AND unknown_since IS NULL`)
 }
 
 // statements are the SQL statements of a guard.
-type statements struct{ begin, end, resolve, order, pending string }
+type statements struct{ begin, end, resolve, order, pending, firstPending, cutoff, prune string }
 
 // begun is the verdict of the statement begin when it has stored the token. Any
 // other verdict is the state of the order, which is then unchanged.
@@ -186,12 +207,29 @@ const orderText = `SELECT merchant, order_id, {state}, attempts, {text}begun_at{
 	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, '')
 FROM {table} `
 
+const pendingText = orderText + `WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'
+ORDER BY coalesce(unknown_since, begun_at), merchant, order_id`
+
+// Parameter of cutoff: the age, as a negative interval.
+const cutoffText = `SELECT {text}{ago}{/text}`
+
+// Parameters of prune: from and before, texts as cutoff returns one. In PostgreSQL it
+// skips rows that are locked, and checks the conditions again on each row that it has
+// locked: a row that a Begin has changed stays, and a Begin that comes later waits and
+// inserts the row anew.
+const pruneText = `DELETE FROM {table} WHERE {row among} (
+	SELECT {row id} FROM {table}
+	WHERE token IS NULL AND unknown_since IS NULL AND {changed} >= {at}$1{/at} AND {changed} < {at}$2{/at}
+	ORDER BY {changed} LIMIT 1000 {locked}
+){/row among} RETURNING {text}{changed}{/text}`
+
 func (d Dialect) statements(table string) statements {
-	texts := d.fill(table, beginText, endText, resolveText,
-		orderText+`WHERE merchant = $1 AND order_id = $2`,
-		orderText+`WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'
-ORDER BY coalesce(unknown_since, begun_at), merchant, order_id`)
-	return statements{begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3], pending: texts[4]}
+	texts := d.fill(table, beginText, endText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
+		pendingText, pendingText+` LIMIT $1`, cutoffText, pruneText)
+	return statements{
+		begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3],
+		pending: texts[4], firstPending: texts[5], cutoff: texts[6], prune: texts[7],
+	}
 }
 
 // stateText is the state of a row. {now} is constant during a statement, so that the
@@ -216,7 +254,8 @@ func (d Dialect) fill(table string, texts ...string) []string {
 		"{state}", state("", "{now}"),
 		"{state by clock}", state("", "{clock}"),
 		"{table}", `"`+table+`"`,
-		"{index}", `"`+table+`_open"`,
+		"{open index}", `"`+table+openIndex+`"`,
+		"{done index}", `"`+table+doneIndex+`"`,
 	)
 	filled := make([]string, len(texts))
 	for i, text := range texts {
@@ -228,18 +267,34 @@ func (d Dialect) fill(table string, texts ...string) []string {
 // placeholders are those of what differs between the databases.
 func (d Dialect) placeholders() *strings.Replacer {
 	if d == SQLite {
-		return strings.NewReplacer(
-			"{key}", "text",
-			"{time}", "text",
-			"{now}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-			"{clock}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", // is read after the wait
-			"{bounded clock}", "(SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS at) AS c WHERE true",
-			"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', c.at, ?4)",
-			"{text}", "coalesce(",
-			"{/text}", ", '')",
-			"$", "?",
-		)
+		return sqlitePlaceholders()
 	}
+	return postgresPlaceholders()
+}
+
+func sqlitePlaceholders() *strings.Replacer {
+	return strings.NewReplacer(
+		"{key}", "text",
+		"{time}", "text",
+		"{now}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+		"{clock}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", // is read after the wait
+		"{bounded clock}", "(SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS at) AS c WHERE true",
+		"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', c.at, ?4)",
+		"{ago}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?1)",
+		"{changed}", "max(begun_at, coalesce(ended_at, begun_at), coalesce(resolved_at, begun_at))",
+		"{row among}", "rowid IN",
+		"{/row among}", "",
+		"{row id}", "rowid",
+		" {locked}", "", // there is one writer
+		"{at}", "",
+		"{/at}", "",
+		"{text}", "coalesce(",
+		"{/text}", ", '')",
+		"$", "?",
+	)
+}
+
+func postgresPlaceholders() *strings.Replacer {
 	return strings.NewReplacer(
 		"{key}", `text COLLATE "C"`,
 		"{time}", "timestamptz",
@@ -248,6 +303,14 @@ func (d Dialect) placeholders() *strings.Replacer {
 		"{bounded clock}", `(SELECT clock_timestamp() AS at, set_config('lock_timeout', CAST($7 AS text), true) AS bound) AS c
 WHERE bound IS NOT NULL`, // for this statement, without another round trip
 		"{lease}", "c.at + CAST(CAST($4 AS text) AS interval)",
+		"{ago}", "(now() + CAST(CAST($1 AS text) AS interval))",
+		"{changed}", "greatest(begun_at, ended_at, resolved_at)",
+		"{row among}", "ctid = ANY (ARRAY", // is always found by its place, and never by reading the table
+		"{/row among}", ")",
+		"{row id}", "ctid",
+		"{locked}", "FOR UPDATE SKIP LOCKED",
+		"{at}", "CAST(CAST(",
+		"{/at}", " AS text) AS timestamptz)",
 		"{text}", "coalesce(to_char(",
 		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
 	)

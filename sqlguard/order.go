@@ -91,6 +91,20 @@ func (g *Guard) Pending(ctx context.Context) ([]Order, error) {
 	return orders, nil
 }
 
+// FirstPending is like [Guard.Pending], but returns at most n orders: those that have
+// been unknown longest. After a long failure of the service there may be very many.
+// The error for an n below 1 is a [*gateway.ArgumentError].
+func (g *Guard) FirstPending(ctx context.Context, n int) ([]Order, error) {
+	if n < 1 {
+		return nil, badArgument("n", "must be at least 1")
+	}
+	orders, err := g.read(ctx, g.stmts.firstPending, n)
+	if err != nil {
+		return nil, fmt.Errorf("sqlguard: pending orders: %w", err)
+	}
+	return orders, nil
+}
+
 // Resolve records the finding about an order that is unknown, with the name and
 // the time. If an invoice exists, the order is created from then on. If none
 // does, it is as before: free, or created if an earlier invoice is known to

@@ -332,30 +332,39 @@ func (g *Guard) release(k key) (token string) {
 // queryText runs a statement that changes at most one row and returns one text,
 // or "" if it changed none.
 func (g *Guard) queryText(ctx context.Context, query string, args ...any) (string, error) {
+	texts, err := g.queryTexts(ctx, query, args...)
+	if err != nil || len(texts) == 0 {
+		return "", err
+	}
+	return texts[0], nil
+}
+
+// queryTexts runs a statement that returns one text for each row.
+func (g *Guard) queryTexts(ctx context.Context, query string, args ...any) ([]string, error) {
 	deadline, bounded := ctx.Deadline()
 	if g.cfg.dialect != SQLite || !bounded {
-		return readText(g.db.QueryContext(ctx, query, args...))
+		return readTexts(g.db.QueryContext(ctx, query, args...))
 	}
 	return g.queryBefore(ctx, deadline, query, args...)
 }
 
-// queryBefore is queryText for SQLite, whose wait for another writer does not end with
+// queryBefore is queryTexts for SQLite, whose wait for another writer does not end with
 // the context: it shortens the busy_timeout of the connection for one statement. If
 // the driver panics, the connection is lost, as it is with [sql.DB.QueryContext]: to
 // close it would wait for ever.
-func (g *Guard) queryBefore(ctx context.Context, deadline time.Time, query string, args ...any) (string, error) {
+func (g *Guard) queryBefore(ctx context.Context, deadline time.Time, query string, args ...any) ([]string, error) {
 	conn, err := g.db.Conn(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	restore, err := shortenBusyTimeout(ctx, conn, deadline)
 	if err != nil {
-		return "", errors.Join(err, conn.Close())
+		return nil, errors.Join(err, conn.Close())
 	}
-	text, err := readText(conn.QueryContext(ctx, query, args...))
+	texts, err := readTexts(conn.QueryContext(ctx, query, args...))
 	restore()
 	_ = conn.Close() // returns it to the handle
-	return text, err
+	return texts, err
 }
 
 // shortenBusyTimeout makes the wait of a connection end at a deadline. If what was
@@ -377,21 +386,23 @@ func shortenBusyTimeout(ctx context.Context, conn *sql.Conn, deadline time.Time)
 }
 
 func setBusyTimeout(ctx context.Context, conn *sql.Conn, milliseconds int64) error {
-	_, err := readText(conn.QueryContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", milliseconds)))
+	_, err := readTexts(conn.QueryContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", milliseconds)))
 	return err
 }
 
-// readText reads to the end of the result, because a database may report only there
+// readTexts reads to the end of the result, because a database may report only there
 // that it could not commit.
-func readText(rows *sql.Rows, failure error) (text string, err error) {
+func readTexts(rows *sql.Rows, failure error) (texts []string, err error) {
 	if failure != nil {
-		return "", failure
+		return nil, failure
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
+		var text string
 		if err := rows.Scan(&text); err != nil {
-			return "", err
+			return nil, err
 		}
+		texts = append(texts, text)
 	}
-	return text, rows.Err()
+	return texts, rows.Err()
 }

@@ -725,11 +725,12 @@ type lossyConnector struct {
 	dsn    string
 
 	mu       sync.Mutex
-	lost     error             // returned in place of the next response
-	refusal  error             // returned in place of executing a statement
-	refuseIn int               // the number of that statement from now
-	before   func()            // called once, before the next statement
-	after    func(driver.Rows) // called once, with the rows of the next statement
+	lost     error                                        // returned in place of the next response
+	refusal  error                                        // returned in place of executing a statement
+	refuseIn int                                          // the number of that statement from now
+	before   func()                                       // called once, before the next statement
+	after    func(driver.Rows)                            // called once, with the rows of the next statement
+	observe  func(query string, args []driver.NamedValue) // called before every statement
 }
 
 func (c *lossyConnector) lose(err error) { c.lost = err }
@@ -759,6 +760,9 @@ func (c lossyConn) QueryContext(ctx context.Context, query string, args []driver
 	defer l.mu.Unlock()
 	if l.refuseIn--; l.refuseIn == 0 {
 		return nil, l.refusal
+	}
+	if l.observe != nil {
+		l.observe(query, args)
 	}
 	if before := l.before; before != nil {
 		l.before = nil

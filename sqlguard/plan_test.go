@@ -1,0 +1,230 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A planned statement is one of the guard, with arguments, and how its plan finds the rows.
+type planned struct {
+	name  string
+	text  string
+	args  []any
+	finds []string // the indexes that it uses, in the order of the plan
+}
+
+func plannedStatements(g *Guard) []planned {
+	key := key{order: "old-5000"}
+	table, open, done := g.cfg.table+"_pkey", g.cfg.table+openIndex, g.cfg.table+doneIndex
+	year := 365 * 24 * time.Hour
+	at := func(age time.Duration) string { return time.Now().Add(-age).UTC().Format(time.RFC3339) }
+	return []planned{
+		{"Begin", g.stmts.begin, g.beginArgs(key, "token", false), []string{table}},
+		{"End", g.stmts.end, []any{"", key.order, "token", gateway.OutcomeSucceeded.String()}, []string{table}},
+		{"Order", g.stmts.order, []any{"", key.order}, []string{table}},
+		{"Resolve", g.stmts.resolve, []any{"", key.order, 1, exists, "anna", ""}, []string{table}},
+		{"Pending", g.stmts.pending, nil, []string{open}},
+		{"FirstPending", g.stmts.firstPending, []any{10}, []string{open}},
+		{"Prune, first of many", g.stmts.prune, []any{at(100 * year), at(24 * time.Hour)}, []string{done, "ctid"}},
+		{"Prune, in the middle", g.stmts.prune, []any{at(25 * time.Hour), at(24 * time.Hour)}, []string{done, "ctid"}},
+		{"Prune, none", g.stmts.prune, []any{at(100 * year), at(99 * year)}, []string{done, "ctid"}},
+	}
+}
+
+// Every statement finds its rows by an index, however many orders the table has: with the
+// plan that PostgreSQL makes for these arguments, and with the one for any.
+func TestPlans(t *testing.T) {
+	w := newPostgres(t)
+	g := w.guard(t)
+	w.fill(t, g.db, 100_000, time.Minute)
+	statements := []string{
+		`UPDATE ` + w.table + ` SET token = 'token' WHERE order_id LIKE 'old-__77'`,
+		`UPDATE ` + w.table + ` SET unknown_since = now() WHERE order_id LIKE 'old-__78'`,
+		`VACUUM ANALYZE ` + w.table,
+	}
+	for _, text := range statements {
+		if _, err := g.db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range plannedStatements(g) {
+		t.Run(p.name, func(t *testing.T) {
+			p.compare(t, "for these arguments", p.plan(t, g.db))
+			p.compare(t, "for any", p.genericPlan(t, g.db))
+		})
+	}
+}
+
+// plan returns the plan for the arguments.
+func (p planned) plan(t *testing.T, db *sql.DB) (text string) {
+	t.Helper()
+	if err := db.QueryRow(`EXPLAIN (FORMAT JSON) `+p.text, p.args...).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// genericPlan returns the plan that is made once for a prepared statement.
+func (p planned) genericPlan(t *testing.T, db *sql.DB) (text string) {
+	t.Helper()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_, _ = conn.ExecContext(context.Background(), `RESET plan_cache_mode; DEALLOCATE planned`)
+		_ = conn.Close()
+	}()
+	execute := `EXPLAIN (FORMAT JSON) EXECUTE planned`
+	if n := len(p.args); n > 0 {
+		execute += `(NULL` + strings.Repeat(`, NULL`, n-1) + `)`
+	}
+	if _, err := conn.ExecContext(t.Context(), `SET plan_cache_mode = force_generic_plan; PREPARE planned AS `+p.text); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRowContext(t.Context(), execute).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A planNode is what is compared of a node of a plan.
+type planNode struct {
+	Type     string     `json:"Node Type"`
+	Table    string     `json:"Relation Name"`
+	Index    string     `json:"Index Name"`
+	Arbiters []string   `json:"Conflict Arbiter Indexes"`
+	Plans    []planNode `json:"Plans"`
+}
+
+// compare fails if the plan reads the table otherwise than by the expected indexes.
+func (p planned) compare(t *testing.T, which, text string) {
+	t.Helper()
+	var plans []struct{ Plan planNode }
+	if err := json.Unmarshal([]byte(text), &plans); err != nil || len(plans) != 1 {
+		t.Fatal(text, err)
+	}
+	if finds := plans[0].Plan.finds(); !slices.Equal(finds, p.finds) {
+		t.Errorf("the plan %s uses %q, want %q:\n%s", which, finds, p.finds, text)
+	}
+}
+
+// finds returns by what a plan finds the rows of the table.
+func (n planNode) finds() (finds []string) {
+	switch {
+	case n.Type == "Tid Scan":
+		finds = append(finds, "ctid")
+	case n.Type == "Index Scan", n.Type == "Bitmap Index Scan":
+		finds = append(finds, n.Index)
+	case n.Type == "Bitmap Heap Scan":
+	case n.Type == "ModifyTable":
+		finds = append(finds, n.Arbiters...)
+	case n.Table != "":
+		finds = append(finds, fmt.Sprintf("%s of %s", n.Type, n.Table))
+	}
+	for _, inner := range n.Plans {
+		finds = append(finds, inner.finds()...)
+	}
+	return finds
+}
+
+// So it is in SQLite.
+func TestPlans_SQLite(t *testing.T) {
+	w := newSQLite(t)
+	g := w.guard(t)
+	w.fill(t, g.db, 1000, time.Minute)
+	if _, err := g.db.Exec(`ANALYZE`); err != nil {
+		t.Fatal(err)
+	}
+	wants := map[string]string{
+		"End":                  "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
+		"Order":                "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
+		"Resolve":              "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
+		"Pending":              "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"FirstPending":         "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"Prune, first of many": "SEARCH {t} USING INTEGER PRIMARY KEY (rowid=?); LIST; SEARCH {t} USING INDEX {t}_done (<expr>>? AND <expr><?)",
+	}
+	for _, p := range plannedStatements(g) {
+		want, ok := wants[p.name]
+		if !ok {
+			continue // Begin has a scan of the one row of the clock; the others of Prune are the same
+		}
+		texts := sqlitePlan(t, g.db, p)
+		if got := strings.Join(texts, "; "); got != strings.ReplaceAll(want, "{t}", w.table) {
+			t.Errorf("%s: %s", p.name, got)
+		}
+	}
+}
+
+func sqlitePlan(t *testing.T, db *sql.DB, p planned) (texts []string) {
+	t.Helper()
+	rows, err := db.Query(`EXPLAIN QUERY PLAN `+p.text, p.args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused int
+		var text string
+		if err := rows.Scan(&id, &parent, &unused, &text); err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ = strings.Cut(text, " SUBQUERY ")
+		texts = append(texts, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// A table of a version that did not prune gets the index when CreateTable is called, or by the
+// statement of the README.
+func TestGuard_CreateTable_adds_index(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g := w.guard(t)
+		w.fill(t, g.db, 10, 10*day)
+		if _, err := g.db.Exec(`DROP INDEX ` + w.table + doneIndex); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.CreateTable(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.db.Exec(`DROP INDEX ` + w.table + doneIndex); err != nil { // fails if it was not made
+			t.Fatal(err)
+		}
+	})
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := PostgreSQL.schema(DefaultTable)
+	statement := strings.NewReplacer("INDEX IF", "INDEX CONCURRENTLY IF", `"`, "").Replace(schema[len(schema)-1])
+	if !strings.Contains(string(text), statement+";\n") {
+		t.Errorf("the README does not have\n%s", statement)
+	}
+}
+
+// CreateTable of a table that is complete takes no lock: otherwise every Begin would wait until
+// it had waited for a VACUUM.
+func TestGuard_CreateTable_beside_VACUUM(t *testing.T) {
+	w := newPostgres(t)
+	impatient := w.guard(t)
+	lockWith(t, w.open(t), `LOCK TABLE `+w.table+` IN SHARE UPDATE EXCLUSIVE MODE`) // is what VACUUM takes
+	impatient.db.SetMaxOpenConns(1)
+	if _, err := impatient.db.Exec(`SET lock_timeout = 1`); err != nil {
+		t.Fatal(err)
+	}
+	if err := impatient.CreateTable(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,508 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+const day = 24 * time.Hour
+
+// growOld makes the orders older, all if none is named. The lease of one in flight stays.
+func (w testDB) growOld(t *testing.T, db *sql.DB, d time.Duration, ids ...string) {
+	t.Helper()
+	older := "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', %[1]s, '-%[2]s')"
+	if w.dialect == PostgreSQL {
+		older = "%[1]s - interval '%[2]s'"
+	}
+	var set []string
+	for _, column := range []string{"begun_at", "ended_at", "unknown_since", "created_at", "resolved_at"} {
+		set = append(set, column+" = "+fmt.Sprintf(older, column, interval(d)))
+	}
+	where := ""
+	if len(ids) > 0 {
+		where = ` WHERE order_id IN ('` + strings.Join(ids, `', '`) + `')`
+	}
+	if _, err := db.Exec(`UPDATE ` + w.table + ` SET ` + strings.Join(set, ", ") + where); err != nil {
+		t.Error(err)
+	}
+}
+
+// fill adds created orders that ended one second after the other, the last of them at
+// a time before now.
+func (w testDB) fill(t *testing.T, db *sql.DB, n int, ago time.Duration) {
+	t.Helper()
+	text := `INSERT INTO %[1]s (order_id, attempts, begun_at, lease_until, ended_at, outcome, created_at)
+		SELECT 'old-' || i, 1, at, at, at, 'succeeded', at FROM (
+			SELECT i, now() - (%[2]d - i + %[3]d) * interval '1 second' AS at FROM generate_series(1, %[2]d) AS i) AS made`
+	if w.dialect == SQLite {
+		text = `WITH RECURSIVE numbers(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM numbers WHERE i < %[2]d),
+		made AS (SELECT i, strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-' || (%[2]d - i + %[3]d) || ' seconds') AS at FROM numbers)
+		INSERT INTO %[1]s (order_id, attempts, begun_at, lease_until, ended_at, outcome, created_at)
+		SELECT 'old-' || i, 1, at, at, at, 'succeeded', at FROM made`
+	}
+	if _, err := db.Exec(fmt.Sprintf(text, w.table, n, int(ago.Seconds()))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w testDB) count(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	if err := db.QueryRow(`SELECT count(*) FROM ` + w.table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// pruned are histories of an order, and whether it may be deleted when all of it is old.
+var pruned = map[string]struct {
+	actions string
+	deleted bool
+}{
+	"created":                         {"a begins, a succeeds", true},
+	"rejected":                        {"a begins, a is rejected", true},
+	"not sent":                        {"a begins, a sends nothing", true},
+	"found":                           {"a begins, a learns nothing, anna looks it up, anna finds one", true},
+	"not found":                       {"a begins, a learns nothing, anna looks it up, anna finds none", true},
+	"not found after a crash":         {"a begins, time ends, anna looks it up, anna finds none", true},
+	"repeated":                        {"a begins, a succeeds, b begins, b is rejected", true},
+	"in flight":                       {"a begins", false},
+	"repeated, in flight":             {"a begins, a succeeds, b begins", false},
+	"resubmitted, in flight":          {"a begins, a learns nothing, b resubmits", false},
+	"late success, another in flight": {"a begins, time ends, b resubmits, a succeeds", false},
+	"crashed":                         {"a begins, time ends", false},
+	"repeated, crashed":               {"a begins, a succeeds, b begins, time ends", false},
+	"unknown":                         {"a begins, a learns nothing", false},
+	"repeated, unknown":               {"a begins, a succeeds, b begins, b learns nothing", false},
+	"resubmitted, rejected":           {"a begins, a learns nothing, b resubmits, b is rejected", false},
+	"not found, then late unknown":    {"a begins, time ends, anna looks it up, anna finds none, a learns nothing", false},
+}
+
+// Prune deletes an order that is created or free once nothing has changed for the
+// age, and no other, however old it is.
+func TestGuard_Prune(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		for name, tt := range pruned {
+			t.Run(name, func(t *testing.T) {
+				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
+				if _, err := p.a.db.Exec(`DELETE FROM ` + w.table); err != nil {
+					t.Fatal(err)
+				}
+				for action := range strings.SplitSeq(tt.actions, ", ") {
+					if err := p.do(t.Context(), action); err != nil {
+						t.Fatal(action, err)
+					}
+				}
+				w.growOld(t, p.a.db, 29*day)
+				p.prunes(t, 30*day, false)
+				w.growOld(t, p.a.db, 2*day)
+				p.prunes(t, 30*day, tt.deleted)
+				w.growOld(t, p.a.db, 100_000*day)
+				p.prunes(t, day, false) // what is left stays
+			})
+		}
+	})
+}
+
+// prunes compares what a Prune does to the order.
+func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
+	t.Helper()
+	before, err := p.b.Order(t.Context(), order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	if deleted {
+		want, before = 1, Order{ID: order, State: StateFree}
+	}
+	n, err := p.a.Prune(t.Context(), age)
+	if err != nil || n != want {
+		t.Fatalf("pruned %d, %v, want %d", n, err, want)
+	}
+	if after, err := p.b.Order(t.Context(), order); err != nil || after != before {
+		t.Fatalf("%+v, %v, want %+v", after, err, before)
+	}
+}
+
+// The age is that of the last change: an order that was resolved, or for which a late success was
+// reported, is as young as that, whenever it was begun.
+func TestGuard_Prune_last_change(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		for name, last := range map[string]string{"resolved": "anna finds one", "late success": "a succeeds", "ended again": "b is rejected"} {
+			t.Run(name, func(t *testing.T) {
+				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
+				if _, err := p.a.db.Exec(`DELETE FROM ` + w.table); err != nil {
+					t.Fatal(err)
+				}
+				first := map[string][]string{
+					"resolved":     {"a begins", "a learns nothing", "anna looks it up"},
+					"late success": {"a begins", "time ends", "anna looks it up", "anna finds none"},
+					"ended again":  {"a begins", "a succeeds", "b begins"},
+				}[name]
+				for _, action := range first {
+					if err := p.do(t.Context(), action); err != nil {
+						t.Fatal(action, err)
+					}
+				}
+				w.growOld(t, p.a.db, 90*day)
+				if err := p.do(t.Context(), last); err != nil {
+					t.Fatal(err)
+				}
+				p.prunes(t, 30*day, false)
+				w.growOld(t, p.a.db, 31*day)
+				p.prunes(t, 30*day, true)
+			})
+		}
+	})
+}
+
+// A pruned order is as one that was never begun, for every merchant.
+func TestGuard_Prune_forgets(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g := w.guard(t, WithMerchants())
+		client := (&service{}).client(t, g)
+		opts := [][]gateway.CallOption{{}, {gateway.WithMerchant("shop-a")}, {gateway.WithMerchant("shop-b")}}
+		for i := range 2 {
+			for _, opt := range opts {
+				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); !errors.Is(err, ErrOrderCreated) {
+					t.Fatal(err)
+				}
+			}
+			w.growOld(t, g.db, 400*day)
+			if n, err := g.Prune(t.Context(), 365*day); err != nil || n != len(opts) {
+				t.Fatalf("round %d: pruned %d, %v", i, n, err)
+			}
+		}
+	})
+}
+
+// An age below a day is an error that names it, and nothing is deleted. The longest is
+// longer than any order is old.
+func TestGuard_Prune_age(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g := w.guard(t)
+		w.fill(t, g.db, 3, 200*365*day)
+		for _, age := range []time.Duration{math.MinInt64, -day, 0, 30, day - 1} {
+			n, err := g.Prune(t.Context(), age)
+			var argument *gateway.ArgumentError
+			if n != 0 || !errors.As(err, &argument) || argument.Name != "age" || !errors.Is(err, gateway.ErrInvalidArgument) {
+				t.Errorf("%v: %d, %v", age, n, err)
+			}
+		}
+		if n, err := g.Prune(t.Context(), math.MaxInt64); err != nil || n != 0 {
+			t.Errorf("%d, %v", n, err)
+		}
+		if n := w.count(t, g.db); n != 3 {
+			t.Fatalf("%d orders are left", n)
+		}
+		if n, err := g.Prune(t.Context(), day); err != nil || n != 3 {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+// All are deleted, in batches, and those that are younger stay.
+func TestGuard_Prune_batches(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g, connector := lossyGuardOf(t, w)
+		w.fill(t, g.db, 3500, 10*day-1000*time.Second)
+		var begins []string // of the batches, each where the last one ended
+		connector.observe = func(query string, args []driver.NamedValue) {
+			if strings.HasPrefix(query, "DELETE") {
+				begins = append(begins, args[0].Value.(string))
+			}
+		}
+		if n, err := g.Prune(t.Context(), 10*day); err != nil || n < 2500 || n > 2501 {
+			t.Fatalf("%d, %v", n, err)
+		}
+		if n := w.count(t, g.db); n > 1000 {
+			t.Errorf("%d orders are left", n)
+		}
+		if len(begins) != 4 || !slices.IsSorted(begins) || len(slices.Compact(begins)) != 4 { // the last deletes none
+			t.Errorf("the batches begin at %q", begins)
+		}
+		if o, err := g.Order(t.Context(), "old-3500"); err != nil || o.State != StateCreated {
+			t.Errorf("%+v, %v", o, err)
+		}
+	})
+}
+
+// More orders than a batch has may have ended at one time.
+func TestGuard_Prune_at_one_time(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g := w.guard(t)
+		w.fill(t, g.db, 2500, 10*day)
+		if _, err := g.db.Exec(`UPDATE ` + w.table + ` SET ended_at = (SELECT min(ended_at) FROM ` + w.table + `), begun_at = (SELECT min(begun_at) FROM ` + w.table + `)`); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := g.Prune(t.Context(), 10*day); err != nil || n != 2500 {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+// Prune stops when its context ends, and returns how many it had deleted by then.
+func TestGuard_Prune_context(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g, connector := lossyGuardOf(t, w)
+		w.fill(t, g.db, 2500, 10*day)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		batches := 0
+		connector.observe = func(query string, _ []driver.NamedValue) {
+			if strings.HasPrefix(query, "DELETE") {
+				batches++
+			}
+			if batches == 2 {
+				cancel()
+			}
+		}
+		n, err := g.Prune(ctx, day)
+		if n != 1000 || !errors.Is(err, context.Canceled) {
+			t.Errorf("%d, %v", n, err)
+		}
+		if left := w.count(t, g.db); left != 1500 {
+			t.Errorf("%d are left", left)
+		}
+		if n, err := g.Prune(ctx, day); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+// The error of the database is returned, with the number of those that were deleted before.
+func TestGuard_Prune_fails(t *testing.T) {
+	g, connector := lossyGuard(t)
+	newTable := testDB{dialect: SQLite, table: g.cfg.table}
+	newTable.fill(t, g.db, 1500, 10*day)
+	lost := errors.New("connection reset")
+	connector.refuse(3, lost)
+	if n, err := g.Prune(t.Context(), day); n != 1000 || !errors.Is(err, lost) {
+		t.Errorf("%d, %v", n, err)
+	}
+	connector.refuse(1, lost)
+	if n, err := g.Prune(t.Context(), day); n != 0 || !errors.Is(err, lost) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// Several at once delete each order once, and all.
+func TestGuard_Prune_at_once(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		const orders = 5000
+		guards := []*Guard{w.guard(t), w.guard(t), w.guard(t)}
+		w.fill(t, guards[0].db, orders, 10*day)
+		var total atomic.Int64
+		var all sync.WaitGroup
+		for _, g := range guards {
+			all.Go(func() {
+				n, err := g.Prune(t.Context(), day)
+				if err != nil {
+					t.Error(err)
+				}
+				total.Add(int64(n))
+			})
+		}
+		all.Wait()
+		if left := w.count(t, guards[0].db); total.Load() != orders || left != 0 {
+			t.Errorf("%d were deleted, and %d are left", total.Load(), left)
+		}
+	})
+}
+
+// In PostgreSQL a Prune does not wait for the batch of another, nor for a Begin, and
+// deletes what they do not hold.
+func TestGuard_Prune_skips_locked(t *testing.T) {
+	w := newPostgres(t)
+	g := w.guard(t)
+	w.fill(t, g.db, 1500, 10*day)
+	tx, err := w.open(t).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	others, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
+	if err != nil || len(others) != 1000 {
+		t.Fatal(len(others), err)
+	}
+	if n, err := g.Prune(t.Context(), day); err != nil || n != 500 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := g.Prune(t.Context(), day); err != nil || n != 1000 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// An order that a Begin has changed before a Prune locks it stays: in PostgreSQL the
+// Prune skips it until the Begin has committed, and is in flight then.
+func TestGuard_Prune_after_Begin(t *testing.T) {
+	w := newPostgres(t)
+	g := w.guard(t)
+	if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected)); err != nil {
+		t.Fatal(err)
+	}
+	w.growOld(t, g.db, 10*day)
+	tx, err := w.open(t).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	verdict, err := readTexts(tx.Query(g.stmts.begin, g.beginArgs(key{order: order}, "token", false)...))
+	if err != nil || !slices.Equal(verdict, []string{begun}) {
+		t.Fatal(verdict, err)
+	}
+	for range 2 { // while the Begin is about to commit, and after it
+		if n, err := g.Prune(t.Context(), day); err != nil || n != 0 {
+			t.Errorf("%d, %v", n, err)
+		}
+		_ = tx.Commit()
+	}
+	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// A Begin that comes while a Prune deletes the order waits for it, and holds the order
+// afterwards; if the Prune does not commit, the order is still refused.
+func TestGuard_Prune_before_Begin(t *testing.T) {
+	type ending struct {
+		end   func(*sql.Tx) error
+		want  error
+		state State
+	}
+	for name, tt := range map[string]ending{
+		"committed":   {(*sql.Tx).Commit, nil, StateInFlight},
+		"rolled back": {(*sql.Tx).Rollback, ErrOrderCreated, StateCreated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPostgres(t)
+			g := w.guard(t)
+			w.fill(t, g.db, 1, 10*day)
+			tx, err := w.open(t).BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			deleted, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
+			if err != nil || len(deleted) != 1 {
+				t.Fatal(deleted, err)
+			}
+			result := make(chan error)
+			go func() { result <- g.Begin(context.Background(), "old-1", false) }()
+			w.awaitWaiting(t, 1)
+			if err := tt.end(tx); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-result; !errors.Is(err, tt.want) {
+				t.Fatal(err)
+			}
+			o, err := g.Order(t.Context(), "old-1")
+			if err != nil || o.State != tt.state || o.Attempts != 1 {
+				t.Errorf("%+v, %v", o, err)
+			}
+		})
+	}
+}
+
+// While others prune without pause, an order that was begun is in flight until it is ended,
+// although everything in the table is old.
+func TestGuard_Prune_beside_Begin(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		pruner := w.guard(t)
+		var total atomic.Int64
+		var working, pruning sync.WaitGroup
+		for i := range 3 {
+			g := w.guard(t)
+			working.Go(func() { w.beginOld(t, g, fmt.Sprint("order-", i%2)) })
+		}
+		done := make(chan struct{})
+		for range 2 {
+			pruning.Go(func() {
+				for {
+					n, err := pruner.Prune(t.Context(), day)
+					if err != nil {
+						t.Error(err)
+					}
+					total.Add(int64(n))
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+		}
+		working.Wait()
+		close(done)
+		pruning.Wait()
+		if total.Load() == 0 {
+			t.Error("nothing was pruned")
+		}
+	})
+}
+
+// beginOld begins and ends an order again and again, and makes it old whenever it is
+// free or created.
+func (w testDB) beginOld(t *testing.T, g *Guard, id string) {
+	g.cfg.repeats = true
+	for range 150 {
+		if err := g.Begin(t.Context(), id, false); errors.Is(err, gateway.ErrOrderInFlight) {
+			continue
+		} else if err != nil {
+			t.Error(err)
+		}
+		if o, err := g.Order(t.Context(), id); err != nil || o.State != StateInFlight {
+			t.Errorf("%+v, %v", o, err)
+		}
+		w.growOld(t, g.db, 2*day, id)
+		if err := g.End(t.Context(), id, gateway.OutcomeSucceeded); err != nil {
+			t.Error(err)
+		}
+		w.growOld(t, g.db, 2*day, id)
+	}
+}
+
+// FirstPending returns the orders that have been unknown longest, Pending all.
+func TestGuard_FirstPending(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g := w.guard(t)
+		for _, id := range []string{"c", "a", "b"} {
+			if err := errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, gateway.OutcomeUnknown)); err != nil {
+				t.Fatal(err)
+			}
+			w.growOld(t, g.db, time.Minute)
+		}
+		all, err := g.Pending(t.Context())
+		if err != nil || len(all) != 3 || all[0].ID != "c" {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		for n, want := range map[int]int{1: 1, 2: 2, 3: 3, math.MaxInt: 3} {
+			if first, err := g.FirstPending(t.Context(), n); err != nil || !slices.Equal(first, all[:want]) {
+				t.Errorf("%d: %+v, %v", n, first, err)
+			}
+		}
+		for _, n := range []int{0, -1} {
+			first, err := g.FirstPending(t.Context(), n)
+			if len(first) > 0 || !errors.Is(err, gateway.ErrInvalidArgument) {
+				t.Errorf("%d: %+v, %v", n, first, err)
+			}
+		}
+	})
+}
