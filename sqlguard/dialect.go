@@ -213,19 +213,35 @@ ORDER BY coalesce(unknown_since, begun_at), merchant, order_id`
 // Parameter of cutoff: the age, as a negative interval.
 const cutoffText = `SELECT {text}{ago}{/text}`
 
-// Parameters of prune: from and before, texts as cutoff returns one. In PostgreSQL it
-// skips rows that are locked, and checks the conditions again on each row that it has
+// Parameters of prune: from and before, texts as cutoff returns one.
+func (d Dialect) pruneText() string {
+	if d == SQLite {
+		return pruneInSQLite
+	}
+	return pruneInPostgres
+}
+
+const pruneInSQLite = `DELETE FROM {table} WHERE rowid IN (
+	SELECT rowid FROM {table}
+	WHERE token IS NULL AND unknown_since IS NULL AND {changed} >= $1 AND {changed} < $2
+	ORDER BY {changed} LIMIT 1000)
+RETURNING {changed}`
+
+// It skips rows that are locked, and checks the conditions again on each row that it has
 // locked: a row that a Begin has changed stays, and a Begin that comes later waits and
-// inserts the row anew.
-const pruneText = `DELETE FROM {table} WHERE {row among} (
-	SELECT {row id} FROM {table}
-	WHERE token IS NULL AND unknown_since IS NULL AND {changed} >= {at}$1{/at} AND {changed} < {at}$2{/at}
-	ORDER BY {changed} LIMIT 1000 {locked}
-){/row among} RETURNING {text}{changed}{/text}`
+// inserts the row anew. The conditions are stated twice because a merchant may have
+// partitioned the table: then several rows have the same ctid.
+const pruneInPostgres = `DELETE FROM {table} WHERE ctid = ANY (ARRAY(
+	SELECT ctid FROM {table}
+	WHERE token IS NULL AND unknown_since IS NULL
+		AND {changed} >= CAST(CAST($1 AS text) AS timestamptz) AND {changed} < CAST(CAST($2 AS text) AS timestamptz)
+	ORDER BY {changed} LIMIT 1000 FOR UPDATE SKIP LOCKED))
+AND token IS NULL AND unknown_since IS NULL AND {changed} < CAST(CAST($2 AS text) AS timestamptz)
+RETURNING {text}{changed}{/text}`
 
 func (d Dialect) statements(table string) statements {
 	texts := d.fill(table, beginText, endText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
-		pendingText, pendingText+` LIMIT $1`, cutoffText, pruneText)
+		pendingText, pendingText+` LIMIT $1`, cutoffText, d.pruneText())
 	return statements{
 		begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3],
 		pending: texts[4], firstPending: texts[5], cutoff: texts[6], prune: texts[7],
@@ -282,12 +298,6 @@ func sqlitePlaceholders() *strings.Replacer {
 		"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', c.at, ?4)",
 		"{ago}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?1)",
 		"{changed}", "max(begun_at, coalesce(ended_at, begun_at), coalesce(resolved_at, begun_at))",
-		"{row among}", "rowid IN",
-		"{/row among}", "",
-		"{row id}", "rowid",
-		" {locked}", "", // there is one writer
-		"{at}", "",
-		"{/at}", "",
 		"{text}", "coalesce(",
 		"{/text}", ", '')",
 		"$", "?",
@@ -305,12 +315,6 @@ WHERE bound IS NOT NULL`, // for this statement, without another round trip
 		"{lease}", "c.at + CAST(CAST($4 AS text) AS interval)",
 		"{ago}", "(now() + CAST(CAST($1 AS text) AS interval))",
 		"{changed}", "greatest(begun_at, ended_at, resolved_at)",
-		"{row among}", "ctid = ANY (ARRAY", // is always found by its place, and never by reading the table
-		"{/row among}", ")",
-		"{row id}", "ctid",
-		"{locked}", "FOR UPDATE SKIP LOCKED",
-		"{at}", "CAST(CAST(",
-		"{/at}", " AS text) AS timestamptz)",
 		"{text}", "coalesce(to_char(",
 		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
 	)
