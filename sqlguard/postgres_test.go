@@ -38,7 +38,7 @@ func postgresDSN(t *testing.T) string {
 	server.Lock()
 	defer server.Unlock()
 	if server.dsn == "" && server.err == nil {
-		server.dsn, server.data, server.stop, server.err = startPostgres()
+		server.dsn, server.data, server.stop, server.err = startPostgres("fsync=off", "shared_buffers=32MB")
 	}
 	if server.err != nil {
 		t.Fatalf("no PostgreSQL server: %v\napt-get install postgresql, or set SQLGUARD_POSTGRES to the DSN of one", server.err)
@@ -54,9 +54,9 @@ func stopPostgres() {
 	}
 }
 
-// startPostgres creates a cluster in a new directory and starts its server, which
-// listens on a loopback port and stops with this process.
-func startPostgres() (dsn, data string, stop func(), err error) {
+// startPostgres creates a cluster in a new directory and starts its server, which has these
+// settings besides its defaults, listens on a loopback port and stops with this process.
+func startPostgres(settings ...string) (dsn, data string, stop func(), err error) {
 	bin, err := postgresBinaries()
 	if err != nil {
 		return "", "", nil, err
@@ -82,7 +82,7 @@ func startPostgres() (dsn, data string, stop func(), err error) {
 		if port, err = freePort(); err != nil {
 			break
 		}
-		if halt, err = runPostgres(filepath.Join(bin, "postgres"), data, port, account); err == nil {
+		if halt, err = runPostgres(filepath.Join(bin, "postgres"), data, port, account, settings); err == nil {
 			dsn = "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
 			return dsn, data, func() { halt(); remove() }, nil
 		}
@@ -98,12 +98,7 @@ func suspendPostgres() (resume func(), ok bool, err error) {
 	if server.data == "" {
 		return nil, false, nil
 	}
-	text, err := os.ReadFile(filepath.Join(server.data, "postmaster.pid"))
-	if err != nil {
-		return nil, true, err
-	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	postmaster, err := strconv.Atoi(strings.TrimSpace(first))
+	postmaster, err := postmasterOf(server.data)
 	if err != nil {
 		return nil, true, err
 	}
@@ -118,6 +113,16 @@ func suspendPostgres() (resume func(), ok bool, err error) {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
 	}, true, err
+}
+
+// postmasterOf returns the first process of the server with that directory.
+func postmasterOf(data string) (pid int, err error) {
+	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strconv.Atoi(strings.TrimSpace(first))
 }
 
 // childrenOf returns the processes that a process has started.
@@ -184,10 +189,13 @@ func freePort() (string, error) {
 // runPostgres starts a server and waits until it logs that it is ready. A shell
 // runs the server and stops it when its own input ends, which is when this process
 // closes it or is killed.
-func runPostgres(path, data, port string, account *syscall.SysProcAttr) (halt func(), err error) {
+func runPostgres(path, data, port string, account *syscall.SysProcAttr, settings []string) (halt func(), err error) {
 	const script = `exec 3<&0; "$@" </dev/null & exec 2>/dev/null; cat <&3 >/dev/null; kill -INT $!; wait $!`
-	cmd := exec.Command("/bin/sh", "-c", script, "sh", path, "-D", data, "-p", port,
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB")
+	args := []string{"-c", script, "sh", path, "-D", data, "-p", port}
+	for _, setting := range append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories="}, settings...) {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.Command("/bin/sh", args...)
 	cmd.Dir, cmd.SysProcAttr = "/", account
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	input, err1 := cmd.StdinPipe()

@@ -23,6 +23,9 @@
 //   - created: an invoice exists. No other is sent, see [ErrOrderCreated] and
 //     [WithRepeats].
 //
+// The table grows by a row for each order. [Guard.Prune] deletes those that are created
+// or free and old; they are forgotten then.
+//
 // # Leases
 //
 // Begin acquires the order for the duration of a lease, see [WithLease]. If a

@@ -1,0 +1,68 @@
+package sqlguard_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/shopspring/decimal"
+)
+
+// byOrder are several databases, of which each order lives in one: the one that its hash
+// chooses. Their number cannot change while orders are remembered.
+type byOrder []*sqlguard.Guard
+
+func (g byOrder) of(ctx context.Context, orderID string) *sqlguard.Guard {
+	merchant, _ := gateway.MerchantFromContext(ctx)
+	hash := fnv.New32a()
+	_, _ = fmt.Fprintf(hash, "%q %q", merchant, orderID)
+	return g[hash.Sum32()%uint32(len(g))]
+}
+
+func (g byOrder) Begin(ctx context.Context, orderID string, resubmit bool) error {
+	return g.of(ctx, orderID).Begin(ctx, orderID, resubmit)
+}
+
+func (g byOrder) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
+	return g.of(ctx, orderID).End(ctx, orderID, outcome)
+}
+
+// Orders are spread over four databases. A second invoice for one is refused, because both
+// calls ask the same database.
+func Example_severalDatabases() {
+	ctx := context.Background()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	dir, err := os.MkdirTemp("", "orders")
+	check(err)
+	defer os.RemoveAll(dir)
+	var guards byOrder
+	for i := range 4 {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, fmt.Sprint(i))+"?_pragma=busy_timeout(10000)")
+		check(err)
+		defer db.Close()
+		guard, err := sqlguard.New(db, sqlguard.WithMerchants())
+		check(errors.Join(err, guard.CreateTable(ctx)))
+		guards = append(guards, guard)
+	}
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guards))
+	check(err)
+
+	price := decimal.RequireFromString("10.50")
+	for _, id := range []string{"A-17", "A-18", "A-19", "A-18"} {
+		_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: id, Price: price, Amount: price})
+		fmt.Println(id, "created before:", errors.Is(err, gateway.ErrOrderCreated))
+	}
+	// Output:
+	// A-17 created before: false
+	// A-18 created before: false
+	// A-19 created before: false
+	// A-18 created before: true
+}
