@@ -178,8 +178,9 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	reads := newSender(cfg.http, attempt.NewTransport(readIdleTimeout), cfg.retry.AttemptTimeout)
-	writes := newSender(cfg.http, attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)), cfg.retry.InvoiceTimeout)
+	own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
+	reads := newSender(cfg.http, own.Others, cfg.retry.AttemptTimeout)
+	writes := newSender(cfg.http, own.Posts, cfg.retry.InvoiceTimeout)
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
 	retrier, readers := retry.New(cfg.retry.limits()), newReaderPool()
 	return &Client{
@@ -198,7 +199,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 
 // newSender returns a sender of our own, which shares nothing with the client of the
 // caller but the transport.
-func newSender(callers *http.Client, own *http.Transport, timeout time.Duration) *attempt.Sender {
+func newSender(callers *http.Client, own http.RoundTripper, timeout time.Duration) *attempt.Sender {
 	if callers != nil && callers.Transport != nil {
 		return attempt.NewSender(callers.Transport, timeout)
 	}

@@ -15,6 +15,11 @@ import (
 	"github.com/cryptogw/gateway/internal/attempt"
 )
 
+// transportOf returns the transport of a sender of invoices.
+func transportOf(sender *attempt.Sender) reflect.Value {
+	return reflect.ValueOf(sender).Elem().FieldByName("next").Elem().Elem().FieldByName("transport")
+}
+
 // Invoices have connections of their own, which are not idle for long: an old one may
 // be closed by the server just when an invoice is sent on it.
 func TestNew_pools(t *testing.T) {
@@ -27,7 +32,7 @@ func TestNew_pools(t *testing.T) {
 	}
 	c, err := New("https://gateway.test", "")
 	require.NoError(t, err)
-	reads, invoices := pool(c.reads()), pool(c.writes())
+	reads, invoices := pool(c.reads()), transportOf(c.writes())
 	assert.NotEqual(t, reads.Pointer(), invoices.Pointer())
 	assert.Equal(t, 90*time.Second, idle(reads))
 	assert.Equal(t, 2*time.Second, idle(invoices))
@@ -44,12 +49,13 @@ func TestNew_pools(t *testing.T) {
 func TestInvoiceTransport_settings(t *testing.T) {
 	t.Parallel()
 	own := InvoiceTransport(nil).(*attempt.Split)
-	for _, transport := range []*http.Transport{own.Others, own.Posts} {
-		assert.Equal(t, int64(256<<10), transport.MaxResponseHeaderBytes)
+	posts := reflect.ValueOf(own.Posts).Elem().FieldByName("transport").Elem()
+	for _, transport := range []reflect.Value{reflect.ValueOf(own.Others).Elem(), posts} {
+		assert.Equal(t, int64(256<<10), transport.FieldByName("MaxResponseHeaderBytes").Int())
 	}
 	assert.Equal(t, 90*time.Second, own.Others.IdleConnTimeout)
-	assert.Equal(t, 2*time.Second, own.Posts.IdleConnTimeout)
-	assert.Negative(t, own.Posts.MaxIdleConnsPerHost, "a connection carries one invoice")
+	assert.Equal(t, int64(2*time.Second), posts.FieldByName("IdleConnTimeout").Int())
+	assert.Negative(t, posts.FieldByName("MaxIdleConnsPerHost").Int(), "a connection carries one invoice")
 }
 
 // Row 87: a key file that never ends, such as a named pipe without a writer, is an error

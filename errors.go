@@ -82,6 +82,7 @@ const (
 	opExchangeRates       = "exchange_rates"
 	opBalance             = "balance"
 	opCreateInvoice       = "create_invoice"
+	opPrepareInvoice      = "prepare_invoice" // sends nothing, and no observer is told of it
 	opWithdrawal          = "withdrawal"
 )
 

@@ -237,6 +237,25 @@ func ExampleClient_CreateInvoice() {
 	// 10.50
 }
 
+// The page with the coins is shown, and a moment later the buyer orders: the invoice goes
+// on a connection that is open.
+func ExampleClient_PrepareInvoice() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	if err := client.PrepareInvoice(context.Background()); err != nil {
+		fmt.Println("the invoice will open its own connection:", err)
+	}
+	fmt.Println("requests:", len(gw.Requests()))
+
+	_, err := client.CreateInvoice(context.Background(), order("A-17"))
+	fmt.Println(gateway.OutcomeOf(err))
+	// Output:
+	// requests: 0
+	// succeeded
+}
+
 // The four outcomes of an invoice, each made to happen.
 func ExampleClient_CreateInvoice_outcomes() {
 	gw := gatewaytest.NewServer()

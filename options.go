@@ -96,16 +96,14 @@ func WithHTTPClient(client *http.Client) Option {
 // else goes through t. Invoices go through a copy of t as it is now, with connections of
 // its own, and not through what is registered with RegisterProtocol, which cannot be
 // copied. A nil t means a transport with the settings of the Client's own.
+// [Client.PrepareInvoice] needs it, and does not count towards MaxConnsPerHost.
 //
 // Its CloseIdleConnections closes the idle connections of both.
 func InvoiceTransport(t *http.Transport) http.RoundTripper {
 	if t == nil {
-		return &attempt.Split{
-			Posts:  attempt.SingleUse(attempt.NewTransport(invoiceIdleTimeout)),
-			Others: attempt.NewTransport(readIdleTimeout),
-		}
+		return attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
 	}
-	return &attempt.Split{Posts: attempt.SingleUse(t), Others: t}
+	return &attempt.Split{Posts: attempt.NewPosts(t), Others: t}
 }
 
 // WithRetry sets the retry policy. Zero fields take their defaults: the zero policy is

@@ -193,11 +193,12 @@ func TestExamples_everyMethod(t *testing.T) {
 	}
 }
 
-// sendingMethods are the methods of a client that take a context.
+// sendingMethods are the methods of a client that take a context, but for the one that
+// sends nothing.
 func sendingMethods() []string {
 	var names []string
 	for method := range reflect.TypeFor[*gateway.Client]().Methods() {
-		if method.Type.NumIn() > 1 && method.Type.In(1) == reflect.TypeFor[context.Context]() {
+		if method.Type.NumIn() > 1 && method.Type.In(1) == reflect.TypeFor[context.Context]() && method.Name != "PrepareInvoice" {
 			names = append(names, method.Name)
 		}
 	}

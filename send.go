@@ -253,6 +253,26 @@ func (r *request) transportError(phase string, err error) *TransportError {
 	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout, keys: r.keys}
 }
 
+// openConnection opens a connection for an invoice, and sends nothing.
+func (r *request) openConnection(ctx context.Context) error {
+	if name, reason := r.client.check(ctx); reason != "" {
+		return r.refuse(name, reason)
+	}
+	r.ctx, r.keys = callContext{ctx, r}, r.client.keyring.Redactor()
+	_, _ = r.client.base.URL(&r.url, "/", nil, nil) // it has no argument that could be refused
+	err := r.client.writes().Prepare(r.newHTTPRequest())
+	switch err {
+	case nil:
+		return nil
+	case attempt.ErrNoPrepare:
+		return r.refuse("WithHTTPClient", "must have a Transport of InvoiceTransport, or none, for an invoice to be prepared")
+	}
+	cause := attempt.ErrorOf(err)
+	failure := r.transportError(phases[cause.Phase], sanitize(cause.Err, r.keys))
+	failure.Attempts, failure.retryable = 1, ctx.Err() == nil && cause.Retryable()
+	return failure
+}
+
 // acquireOrder asks the guard for the order of an invoice. The outcome of the call
 // is passed to release. A read, and a client without a guard, acquire nothing.
 func (r *request) acquireOrder() (release func(Outcome), err error) {

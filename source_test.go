@@ -221,7 +221,7 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	for name, want := range map[string][]string{
 		"the library": {"internal/retry/loop.go"},
 		"Do":          {"internal/retry/loop.go", "send.go"},                           // of the library, and of our loop
-		"RoundTrip":   {"internal/attempt/sender.go", "internal/attempt/transport.go"}, // of the sender, and of a Split
+		"RoundTrip":   {"internal/attempt/posts.go", "internal/attempt/sender.go", "internal/attempt/transport.go"}, // of Posts, the sender and a Split
 	} {
 		assert.Equal(t, want, slices.Compact(calls[name]), name)
 	}

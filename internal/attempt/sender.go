@@ -36,12 +36,12 @@ type Sender struct {
 }
 
 // NewSender returns a sender over next, which need not heed the end of a context: it runs
-// in a goroutine that can be left. An [http.Transport] and a [Split] are relied on to heed
-// it, and need none.
+// in a goroutine that can be left. An [http.Transport], a [Posts] and a [Split] are relied
+// on to heed it, and need none.
 func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
 	heeds := false
 	switch next.(type) {
-	case *http.Transport, *Split:
+	case *http.Transport, *Posts, *Split:
 		heeds = true
 	}
 	return &Sender{next: next, heeds: heeds, timeout: timeout, expired: &timeoutError{timeout}}
@@ -61,7 +61,7 @@ var errNoResponse = errors.New("the RoundTripper returned neither a response nor
 // without it, when the body of the response is closed. An error is an [*Error].
 func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	a := s.begin(req.Context())
-	req = req.WithContext(httptrace.WithClientTrace(a, a.trace()))
+	req = req.WithContext(a.traced())
 	if s.header != nil {
 		req.Header = s.header
 	}
@@ -187,6 +187,20 @@ func (a *attempt) Close() error {
 }
 
 func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
+
+// attemptKey is the key of an attempt in the context of its request.
+type attemptKey struct{}
+
+// Value implements [context.Context].
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// traced is the context of the request.
+func (a *attempt) traced() context.Context { return httptrace.WithClientTrace(a, a.trace()) }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{

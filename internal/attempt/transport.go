@@ -7,15 +7,21 @@ import (
 	"time"
 )
 
+// tlsSessions is how many sessions of TLS a transport remembers, one for each server: the
+// gateway, and a proxy.
+const tlsSessions = 4
+
 // NewTransport returns a transport with connections of its own, which are closed after
-// having been idle for so long: TLS 1.2 or later, bounded headers, and pings and a write
-// timeout that find a dead HTTP/2 connection.
+// having been idle for so long: TLS 1.2 or later, whose sessions are resumed, bounded
+// headers, and pings and a write timeout that find a dead HTTP/2 connection.
 func NewTransport(idle time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: dialer.DialContext,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
+		},
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
 		HTTP2: &http.HTTP2Config{
@@ -28,25 +34,28 @@ func NewTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// SingleUse returns a copy of t whose HTTP/1 connections each carry one request: a peer
-// that sends a response too many, or too late, cannot have it taken for that of another
-// request. HTTP/2, where responses have numbers, shares its connections.
-func SingleUse(t *http.Transport) *http.Transport {
-	c := t.Clone()
-	c.MaxIdleConnsPerHost = -1
-	return c
+// A Split sends each POST through Posts, and any other request through Others.
+type Split struct {
+	Posts  *Posts
+	Others *http.Transport
 }
 
-// A Split sends each POST through Posts, and any other request through Others.
-type Split struct{ Posts, Others *http.Transport }
+// NewSplit returns a Split of transports of [NewTransport] with these idle times, which
+// share nothing but the sessions of TLS.
+func NewSplit(posts, others time.Duration) *Split {
+	s := &Split{Others: NewTransport(others)}
+	t := s.Others.Clone()
+	t.IdleConnTimeout = posts
+	s.Posts = NewPosts(t)
+	return s
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (s *Split) RoundTrip(req *http.Request) (*http.Response, error) {
-	through := s.Others
 	if req.Method == http.MethodPost {
-		through = s.Posts
+		return s.Posts.RoundTrip(req)
 	}
-	return through.RoundTrip(req)
+	return s.Others.RoundTrip(req)
 }
 
 // CloseIdleConnections closes the idle connections of both transports.
