@@ -28,7 +28,7 @@ type family struct {
 }
 
 var (
-	everyUse   = []priorUse{fresh, afterRead, afterOrder}
+	everyUse   = []priorUse{fresh, afterRead, afterOrder, prepared}
 	onlyLength = []framing{byLength}
 )
 
@@ -183,7 +183,7 @@ func (c cut) call(wrong func(string, ...any)) (*cutServer, result) {
 	}
 	transport := s.transport()
 	defer s.Close()
-	defer transport.CloseIdleConnections()
+	defer (&http.Client{Transport: transport}).CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), c.deadline())
 	defer cancel()
 	if c.used != fresh {

@@ -27,9 +27,10 @@ func secureKinds(protocols *http.Protocols) []kind {
 		return &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, Protocols: protocols}
 	}
 	return []kind{
-		{"the client's own transport", nil},
-		{"a caller's plain transport", func() http.RoundTripper { return transport() }},
-		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }},
+		{"the client's own transport", nil, false},
+		{"a caller's plain transport", func() http.RoundTripper { return transport() }, false},
+		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }, false},
+		{"InvoiceTransport, prepared", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }, true},
 	}
 }
 
@@ -181,7 +182,7 @@ func (l *lateReader) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestLateReader(t *testing.T) {
 	late := &lateReader{make(chan struct{}), make(chan []byte, 1)}
 	record := &faultserver.Record{}
-	client := kind{"", func() http.RoundTripper { return late }}.connect(t, "http://"+host, gateway.RetryPolicy{})
+	client := kind{"", func() http.RoundTripper { return late }, false}.connect(t, "http://"+host, gateway.RetryPolicy{})
 	record.Refused()
 	r := create(t.Context(), client, target, record)
 	close(late.returned)

@@ -56,20 +56,22 @@ type expectation struct {
 
 const anyNumber = -1
 
-// runFaults runs each case as a read and as a create-invoice.
+// runFaults runs each case as a read and as a create-invoice, on a connection that was
+// prepared and not.
 func runFaults(t *testing.T, cases []faultCase) {
 	certificates()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			require.Regexp(t, `^row \d+: `, c.name)
-			for name, want := range map[string]expectation{"read": c.read, "create-invoice": c.write} {
+			for name, want := range map[string]expectation{"read": c.read, "create-invoice": c.write, "create-invoice, prepared": c.write} {
 				if want.kind == "" {
 					continue
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					h := newHarness(t, name == "create-invoice")
+					h := newHarness(t, name != "read")
+					h.prepared = strings.HasSuffix(name, "prepared")
 					c.setup(h)
 					h.assert(want)
 				})
@@ -82,12 +84,14 @@ func runFaults(t *testing.T, cases []faultCase) {
 type harness struct {
 	*testing.T
 	write     bool // the call is a create-invoice
+	prepared  bool // after PrepareInvoice
 	url       string
 	server    *faultserver.Server
 	http2     *h2server.Server // nil for HTTP/1.1
 	transport *http.Transport
 	policy    gateway.RetryPolicy
 	made      *gateway.Client
+	caller    *http.Client // of made
 }
 
 func newHarness(t *testing.T, write bool) *harness {
@@ -104,8 +108,11 @@ func newHarness(t *testing.T, write bool) *harness {
 func (h *harness) client() *gateway.Client {
 	if h.made == nil {
 		var err error
-		h.made, err = gateway.New(h.url+"/merchant", canary,
-			gateway.WithHTTPClient(&http.Client{Transport: h.transport}), gateway.WithRetry(h.policy))
+		h.caller = &http.Client{Transport: h.transport}
+		if h.prepared {
+			h.caller.Transport = gateway.InvoiceTransport(h.transport)
+		}
+		h.made, err = gateway.New(h.url+"/merchant", canary, gateway.WithHTTPClient(h.caller), gateway.WithRetry(h.policy))
 		require.NoError(h, err)
 	}
 	return h.made
@@ -151,6 +158,10 @@ func (h *harness) assert(want expectation) {
 	defer cancel()
 	r := result{order: target, record: &h.server.Record}
 	var read *gateway.Withdrawal
+	if h.prepared {
+		_ = h.client().PrepareInvoice(ctx) // the fault may be that it cannot
+		want.dials = 0                     // one more, which is not always used
+	}
 	if h.write {
 		r = create(ctx, h.client(), target, &h.server.Record)
 	} else {
@@ -173,7 +184,7 @@ func (h *harness) assert(want expectation) {
 // finish ends the case: when it returns every connection is closed.
 func (h *harness) finish() {
 	h.server.Finish()
-	h.transport.CloseIdleConnections()
+	h.caller.CloseIdleConnections()
 	if h.http2 != nil {
 		h.http2.Close()
 		return
@@ -515,6 +526,10 @@ func dropPackets(h *harness) {
 		first = faultserver.NewBreakingConn(conn, nil)
 		return first
 	}
-	h.warm()
+	if h.prepared {
+		require.NoError(h, h.client().PrepareInvoice(h.Context()))
+	} else {
+		h.warm()
+	}
 	first.Arm(faultserver.Break{Up: 0, Down: faultserver.Unlimited, Manner: faultserver.Stall})
 }

@@ -23,11 +23,12 @@ import (
 // newClient returns a client of server, and the end of its connections.
 func newClient(t *testing.T, server *faultserver.Server, timeout time.Duration) (client *gateway.Client, closeIdle func()) {
 	transport := &http.Transport{MaxResponseHeaderBytes: 256 << 10, DialContext: server.DialContext}
+	caller := &http.Client{Transport: gateway.InvoiceTransport(transport)}
 	client, err := gateway.New("http://"+host+"/merchant", canary,
-		gateway.WithHTTPClient(&http.Client{Transport: transport}),
+		gateway.WithHTTPClient(caller),
 		gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: timeout, InvoiceTimeout: timeout, BaseDelay: time.Millisecond, MaxDelay: time.Millisecond}))
 	require.NoError(t, err)
-	return client, transport.CloseIdleConnections
+	return client, caller.CloseIdleConnections
 }
 
 // sendAndClose sends a response and closes the connection.
@@ -136,7 +137,11 @@ func TestHostile(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 4*patient)
 			defer cancel()
 			c.checkRead(t, ctx, server, client)
-			c.checkOrder(t, ctx, server, client)
+			c.checkOrder(t, ctx, server, client, target)
+			if c.memory == small {
+				require.NoError(t, client.PrepareInvoice(ctx))
+				c.checkOrder(t, ctx, server, client, "prepared")
+			}
 			assert.NoError(t, ctx.Err())
 		})
 	}
@@ -158,10 +163,10 @@ func (c hostileCase) checkRead(t *testing.T, ctx context.Context, server *faults
 	assert.Less(t, len(fmt.Sprint(err)), 16<<10, "the text of the error")
 }
 
-func (c hostileCase) checkOrder(t *testing.T, ctx context.Context, server *faultserver.Server, client *gateway.Client) {
+func (c hostileCase) checkOrder(t *testing.T, ctx context.Context, server *faultserver.Server, client *gateway.Client, order string) {
 	var r result
 	before := server.Record.Seen().Requests
-	cost := allocated(func() { r = create(ctx, client, target, &faultserver.Record{}) })
+	cost := allocated(func() { r = create(ctx, client, order, &faultserver.Record{}) })
 	assert.Equal(t, 1, server.Record.Seen().Requests-before, "an invoice is sent once")
 	assert.Equal(t, c.write, r.outcome(), "%v", r.err)
 	assert.False(t, showsKey(r.everyText()))

@@ -48,10 +48,11 @@ func http2Transport(server *h2server.Server) *http.Transport {
 
 // An http2Call is one call over HTTP/2.
 type http2Call struct {
-	write  bool
-	reused bool
-	policy gateway.RetryPolicy
-	set    func(s *h2server.Server)
+	write    bool
+	reused   bool
+	prepared bool // the connection was opened by PrepareInvoice
+	policy   gateway.RetryPolicy
+	set      func(s *h2server.Server)
 }
 
 // call makes the call, from a new server until nothing is open. Of a read only
@@ -61,16 +62,24 @@ func (c http2Call) call(t require.TestingT) (*h2server.Server, result, *gateway.
 	if c.set != nil {
 		c.set(server)
 	}
-	transport := http2Transport(server)
+	caller := &http.Client{Transport: http2Transport(server)}
+	if c.prepared {
+		caller.Transport = gateway.InvoiceTransport(http2Transport(server))
+	}
 	defer server.Close()
-	defer transport.CloseIdleConnections()
+	defer caller.CloseIdleConnections()
 	defer server.Finish()
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	c.policy.BaseDelay, c.policy.MaxDelay = time.Millisecond, time.Millisecond
 	client, err := gateway.New("https://"+host+"/merchant", canary,
-		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(c.policy))
+		gateway.WithHTTPClient(caller), gateway.WithRetry(c.policy))
 	require.NoError(t, err)
+	if c.prepared {
+		patiently, err := gateway.New("https://"+host+"/merchant", canary, gateway.WithHTTPClient(caller))
+		require.NoError(t, err)
+		require.NoError(t, patiently.PrepareInvoice(ctx))
+	}
 	if c.reused {
 		_, err = client.Withdrawal(ctx, withdrawalID)
 		require.NoError(t, err)
@@ -90,24 +99,25 @@ func TestHTTP2_EveryBoundary(t *testing.T) {
 	certificates()
 	check := leftovers(t)
 	all, reads := &summary{}, 0
-	for _, reused := range []bool{false, true} {
-		for _, write := range []bool{false, true} {
-			healthy, r, _ := http2Call{write: write, reused: reused}.call(t)
-			require.NoError(t, r.err)
-			t.Logf("write %v, reused %v: %d boundaries: %v", write, reused, len(healthy.Passed()), healthy.Passed())
-			var jobs []func()
-			for at, where := range healthy.Passed() {
-				for what, fault := range h2server.Faults() {
-					name := fmt.Sprintf("reused %v, after %s (%d), %s", reused, where, at, what)
-					one := http2Call{write: write, reused: reused, policy: gateway.RetryPolicy{AttemptTimeout: 40 * short, InvoiceTimeout: 40 * short}, set: func(s *h2server.Server) { s.At, s.Fault = at, fault }}
-					jobs = append(jobs, func() { one.check(t, name, all) })
-				}
+	for _, c := range []http2Call{{}, {reused: true}, {write: true}, {write: true, reused: true}, {write: true, prepared: true}} {
+		healthy, r, _ := c.call(t)
+		require.NoError(t, r.err)
+		of := fmt.Sprintf("write %v, reused %v, prepared %v", c.write, c.reused, c.prepared)
+		t.Logf("%s: %d boundaries: %v", of, len(healthy.Passed()), healthy.Passed())
+		c.policy = gateway.RetryPolicy{AttemptTimeout: 40 * short, InvoiceTimeout: 40 * short}
+		var jobs []func()
+		for at, where := range healthy.Passed() {
+			for what, fault := range h2server.Faults() {
+				name := fmt.Sprintf("%s, after %s (%d), %s", of, where, at, what)
+				one := c
+				one.set = func(s *h2server.Server) { s.At, s.Fault = at, fault }
+				jobs = append(jobs, func() { one.check(t, name, all) })
 			}
-			if !write {
-				reads += len(jobs)
-			}
-			inParallel(16, jobs)
 		}
+		if !c.write {
+			reads += len(jobs)
+		}
+		inParallel(16, jobs)
 	}
 	all.verify(t)
 	t.Logf("http2: %v; %d reads", all, reads)

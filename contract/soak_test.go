@@ -31,6 +31,7 @@ const callers = 1000
 type soak struct {
 	gw       *gatewaytest.Server
 	client   *gateway.Client
+	prepared *gateway.Client // of which each order is prepared
 	requests atomic.Int64
 	reads    atomic.Int64
 	mu       sync.Mutex
@@ -56,11 +57,15 @@ func TestSoak(t *testing.T) {
 	before := heap()
 	gw := gatewaytest.NewServer()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 256}
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{
+	prepared := &http.Client{Transport: gateway.InvoiceTransport(transport)}
+	policy := gateway.WithRetry(gateway.RetryPolicy{
 		AttemptTimeout: time.Second, InvoiceTimeout: time.Second, BaseDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond, MaxRetryAfter: time.Millisecond,
-	}))
+	})
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), policy)
 	require.NoError(t, err)
-	s := &soak{gw: gw, client: client, outcomes: map[string]gateway.Outcome{}}
+	preparing, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(prepared), policy)
+	require.NoError(t, err)
+	s := &soak{gw: gw, client: client, prepared: preparing, outcomes: map[string]gateway.Outcome{}}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFor)
 	defer cancel()
 	var group sync.WaitGroup
@@ -68,10 +73,10 @@ func TestSoak(t *testing.T) {
 		group.Go(func() { s.call(ctx, n) })
 	}
 	group.Wait()
-	transport.CloseIdleConnections()
+	prepared.CloseIdleConnections()
 	gw.Close()
 	s.verify(t)
-	s.outcomes, s.gw, s.client, gw, client = nil, nil, nil, nil, nil
+	s.outcomes, s.gw, s.client, s.prepared, gw, client, preparing = nil, nil, nil, nil, nil, nil, nil
 	check()
 	until(t, "the heap is flat", func() bool { return heap() <= before+8<<20 })
 }
@@ -97,15 +102,20 @@ func (s *soak) call(ctx context.Context, caller int) {
 			s.reads.Add(1)
 			s.note(err == nil || one.Err() != nil || gateway.OutcomeOf(err) == gateway.OutcomeNotSent, "a read with an unexpected error: %v", err)
 		} else {
-			s.order(one, fmt.Sprintf("order-%d-%d", caller, n))
+			client := s.client
+			if r.IntN(4) == 0 {
+				client = s.prepared
+				_ = client.PrepareInvoice(one) // it may end
+			}
+			s.order(one, client, fmt.Sprintf("order-%d-%d", caller, n))
 		}
 		s.requests.Add(1)
 		cancel()
 	}
 }
 
-func (s *soak) order(ctx context.Context, id string) {
-	e := create(ctx, s.client, id, &faultserver.Record{})
+func (s *soak) order(ctx context.Context, client *gateway.Client, id string) {
+	e := create(ctx, client, id, &faultserver.Record{})
 	s.note(e.err == nil || e.invoice == nil, "a result with an error: %v", e.err)
 	s.note(e.err != nil || e.invoice != nil && e.invoice.OrderID == id, "the invoice of another order than %s", id)
 	s.mu.Lock()

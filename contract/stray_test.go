@@ -92,19 +92,21 @@ func (l *ledger) strayBefore(stray string) faultserver.Handler {
 type kind struct {
 	name      string
 	transport func() http.RoundTripper // nil for the client's own
+	prepares  bool                     // an invoice, in connect
 }
 
 func kinds() []kind {
 	return []kind{
-		{"the client's own transport", nil},
-		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }},
-		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }},
+		{"the client's own transport", nil, false},
+		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }, false},
+		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }, false},
+		{"InvoiceTransport, prepared", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }, true},
 	}
 }
 
 // plain is a caller's transport without InvoiceTransport.
 func plain() kind {
-	return kind{"a caller's plain transport", func() http.RoundTripper { return &http.Transport{} }}
+	return kind{"a caller's plain transport", func() http.RoundTripper { return &http.Transport{} }, false}
 }
 
 // connect returns a client of this kind of the server at a URL.
@@ -119,6 +121,9 @@ func (k kind) connect(t *testing.T, url string, policy gateway.RetryPolicy, opts
 	}
 	client, err := gateway.New(url+"/merchant", canary, opts...)
 	require.NoError(t, err)
+	if k.prepares {
+		_ = client.PrepareInvoice(t.Context()) // the policy may be too short for it
+	}
 	return client
 }
 
@@ -151,6 +156,9 @@ func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *sum
 	client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{InvoiceTimeout: patient})
 	for n := range invoices {
 		order := orderNumber(n)
+		if k.prepares && n > 0 {
+			require.NoError(t, client.PrepareInvoice(t.Context()))
+		}
 		all.add(order, create(t.Context(), client, order, l.of(order)))
 	}
 	server.Close()

@@ -120,8 +120,9 @@ func (x toxic) run(t *testing.T, stream string, all *summary) (succeeded, failed
 	defer gw.Close()
 	proxy := newProxy(t, strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway"), x, stream)
 	defer proxy.Stop()
-	transport := &http.Transport{DisableKeepAlives: true} // limits are for each connection
-	defer transport.CloseIdleConnections()
+	transport := gateway.InvoiceTransport(&http.Transport{DisableKeepAlives: true}) // limits are for each connection
+	closeIdle := (&http.Client{Transport: transport}).CloseIdleConnections
+	defer closeIdle()
 	timeout := 5 * short
 	if x.harmless {
 		timeout = patient
@@ -138,12 +139,17 @@ func (x toxic) run(t *testing.T, stream string, all *summary) (succeeded, failed
 			}
 		})
 	}
-	results := make([]result, 3)
+	results := make([]result, 4)
 	for i := range results {
-		group.Go(func() { results[i] = create(t.Context(), through, fmt.Sprintf("A-%d", i), &faultserver.Record{}) })
+		group.Go(func() {
+			if i%2 == 0 {
+				_ = through.PrepareInvoice(t.Context()) // the toxic may refuse it
+			}
+			results[i] = create(t.Context(), through, fmt.Sprintf("A-%d", i), &faultserver.Record{})
+		})
 	}
 	group.Wait()
-	transport.CloseIdleConnections()
+	closeIdle()
 	proxy.Stop()
 	gw.Close() // nothing arrives after this
 	for _, r := range results {

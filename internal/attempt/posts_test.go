@@ -184,9 +184,9 @@ func TestSender_Prepare(t *testing.T) {
 func TestSender_Prepare_time(t *testing.T) {
 	withPeer(t, func(p *peer) {
 		require.NoError(p, p.prepare())
-		time.Sleep(15*time.Second - 1)
+		time.Sleep(15*time.Second - time.Millisecond)
 		p.counts(1, 1)
-		time.Sleep(2)
+		time.Sleep(2 * time.Millisecond)
 		p.counts(1, 0)
 		require.NoError(p, p.prepare())
 		p.post(preparedHost + "/slow")
