@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/hashicorp/go-retryablehttp"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +29,9 @@ import (
 )
 
 // Each benchmark stands beside its floor: what an engineer would have written
-// by hand with net/http and encoding/json, without any of the checks.
+// by hand with net/http and encoding/json, without any of the checks. A call has a
+// second one, careful: with a timeout, retries of go-retryablehttp, a bounded body and a
+// check of the status.
 
 // measureCalls measures a call, also by the processor time of the whole program, the
 // collector's included, which other programs on the machine do not change much.
@@ -58,6 +63,13 @@ func BenchmarkWithdrawal(b *testing.B) {
 			return byHand(b.Context(), c, inMemoryURL, "/api/withdrawal/inquiry/"+requestID, &w)
 		})
 	})
+	b.Run("careful", func(b *testing.B) {
+		c := newCareful(memory{body}.client())
+		measureCalls(b, func() error {
+			var w handWithdrawal
+			return c.get(b.Context(), inMemoryURL+"/api/withdrawal/inquiry/"+requestID, &w)
+		})
+	})
 }
 
 func BenchmarkCreateInvoice(b *testing.B) {
@@ -72,17 +84,81 @@ func BenchmarkCreateInvoice(b *testing.B) {
 			return err
 		})
 	})
+	invoice := handInvoice{
+		APIKey: canary, OrderID: "A-17",
+		Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.4895"),
+	}
 	b.Run("floor", func(b *testing.B) {
 		c := memory{body}.client()
-		invoice := handInvoice{
-			APIKey: canary, OrderID: "A-17",
-			Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.4895"),
-		}
 		measureCalls(b, func() error {
 			var created json.RawMessage
 			return postByHand(b.Context(), c, inMemoryURL, "/api/invoice/create", invoice, &created)
 		})
 	})
+	b.Run("careful", func(b *testing.B) {
+		c := newCareful(memory{body}.client())
+		measureCalls(b, func() error {
+			var created json.RawMessage
+			return c.post(b.Context(), inMemoryURL+"/api/invoice/create", invoice, &created)
+		})
+	})
+}
+
+// careful sends requests as careful engineers do.
+type careful struct{ *retryablehttp.Client }
+
+func newCareful(c *http.Client) careful {
+	client := retryablehttp.NewClient()
+	client.Logger, client.RetryMax = nil, 2
+	client.HTTPClient = &http.Client{Transport: c.Transport, Timeout: 15 * time.Second}
+	return careful{client}
+}
+
+func (c careful) get(ctx context.Context, url string, result any) error {
+	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("x-api-key", canary)
+	return c.send(req, result)
+}
+
+func (c careful) post(ctx context.Context, url string, payload, result any) error {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return err
+	}
+	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return err
+	}
+	return c.send(req, result)
+}
+
+func (c careful) send(req *retryablehttp.Request, result any) error {
+	const most = 64 << 20
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return err
+	case len(text) > most:
+		return errors.New("the response is too large")
+	case resp.StatusCode/100 != 2:
+		return fmt.Errorf("status %d: %.200q", resp.StatusCode, text)
+	}
+	envelope := struct {
+		Message string          `json:"message"`
+		Result  any             `json:"result"`
+		Meta    json.RawMessage `json:"meta"`
+	}{Result: result}
+	return json.Unmarshal(text, &envelope)
 }
 
 func byHand(ctx context.Context, c *http.Client, base, path string, result any) error {
@@ -165,6 +241,13 @@ func benchmarkListing(b *testing.B, body string) {
 		measureCalls(b, func() error {
 			var pairs []handPair
 			return byHand(b.Context(), c, inMemoryURL, "/api/networks-coins", &pairs)
+		})
+	})
+	b.Run("careful", func(b *testing.B) {
+		c := newCareful(memory{body}.client())
+		measureCalls(b, func() error {
+			var pairs []handPair
+			return c.get(b.Context(), inMemoryURL+"/api/networks-coins", &pairs)
 		})
 	})
 	b.Run("validated", func(b *testing.B) {
@@ -269,6 +352,13 @@ func BenchmarkLoopback(b *testing.B) {
 			measureTogether(b, callers, func() error {
 				var w handWithdrawal
 				return byHand(b.Context(), c, server.URL, "/api/withdrawal/inquiry/"+requestID, &w)
+			})
+		})
+		b.Run(fmt.Sprintf("callers=%d/careful", callers), func(b *testing.B) {
+			c := newCareful(&http.Client{Transport: newPool(b)})
+			measureTogether(b, callers, func() error {
+				var w handWithdrawal
+				return c.get(b.Context(), server.URL+"/api/withdrawal/inquiry/"+requestID, &w)
 			})
 		})
 	}

@@ -220,7 +220,7 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"the library": {"internal/retry/loop.go"},
-		"Do":          {"internal/retry/loop.go", "send.go"},                           // of the library, and of our loop
+		"Do":          {"internal/retry/loop.go", "send.go"},                                                        // of the library, and of our loop
 		"RoundTrip":   {"internal/attempt/posts.go", "internal/attempt/sender.go", "internal/attempt/transport.go"}, // of Posts, the sender and a Split
 	} {
 		assert.Equal(t, want, slices.Compact(calls[name]), name)

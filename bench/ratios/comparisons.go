@@ -20,18 +20,23 @@ func (c comparison) goal(release string) string {
 var comparisons = []comparison{
 	{"a read", "Withdrawal/client", "Withdrawal/floor", 1, "0.75, allocs 0.85", "0.85, allocs 0.95"},
 	{"an invoice", "CreateInvoice/client", "CreateInvoice/floor", 1, "1.0", ""},
+	{"a read, to careful code", "Withdrawal/client", "Withdrawal/careful", 1, "", ""},
+	{"an invoice, to careful code", "CreateInvoice/client", "CreateInvoice/careful", 1, "", ""},
 	listing("a listing of 100", "100", "floor", "0.33, allocs 0.5", "0.6, allocs 0.5"),
 	listing("1,000", "1000", "floor", "0.33, allocs 0.5", "0.6, allocs 0.5"),
 	listing("5,000", "5000", "floor", "0.33, allocs 0.5", "0.6, allocs 0.5"),
 	listing("50,000", "50000", "floor", "", ""),
+	listing("100, to careful code", "100", "careful", "", ""),
+	listing("1,000, to careful code", "1000", "careful", "", ""),
 	listing("100, validated only", "100", "validated", "2.5", ""),
 	listing("1,000, validated only", "1000", "validated", "2.5", ""),
 	listing("5,000, validated only", "5000", "validated", "2.5", ""),
 	{"a record of 50,000 beside one of 1,000", "CoinNetworks/pairs=50000/client", "CoinNetworks/pairs=1000/client", 50, "1.1", ""},
 	{"a record of 50,000 beside one of 100", "CoinNetworks/pairs=50000/client", "CoinNetworks/pairs=100/client", 500, "1.1", ""},
-	loopback("loopback, 1 caller", "1"),
-	loopback("16 callers", "16"),
-	loopback("256 callers", "256"),
+	loopback("loopback, 1 caller", "1", "floor", "1.0"),
+	loopback("16 callers", "16", "floor", "1.0"),
+	loopback("256 callers", "256", "floor", "1.0"),
+	loopback("16 callers, to careful code", "16", "careful", ""),
 	{"Cache.Get", "Cache_Get/cache", "Cache_Get/by_hand", 1, "50 ns, allocs none", ""},
 	{"CatalogSnapshot.ByID", "CatalogSnapshot/ByID", "", 1, "50 ns, allocs none", ""},
 	{"CatalogSnapshot.Find", "CatalogSnapshot/Find", "CatalogSnapshot/Find/by_a_joined_key", 1, "50 ns, allocs none", ""},
@@ -43,6 +48,6 @@ func listing(name, pairs, floor, go126, go127 string) comparison {
 	return comparison{name, "CoinNetworks/pairs=" + pairs + "/client", "CoinNetworks/pairs=" + pairs + "/" + floor, 1, go126, go127}
 }
 
-func loopback(name, callers string) comparison {
-	return comparison{name, "Loopback/callers=" + callers + "/client", "Loopback/callers=" + callers + "/floor", 1, "1.0", ""}
+func loopback(name, callers, floor, goal string) comparison {
+	return comparison{name, "Loopback/callers=" + callers + "/client", "Loopback/callers=" + callers + "/" + floor, 1, goal, ""}
 }
