@@ -401,7 +401,7 @@ func TestSynctestRecipe_Drift(t *testing.T) {
 		gatewaytest.RatesAsRecords, gatewaytest.RatesAsNumbers, gatewaytest.RatesUpperCase, gatewaytest.RatesWithCoin,
 		gatewaytest.RatesBySymbol, gatewaytest.RatesByFiat,
 		gatewaytest.BalanceAsRecords, gatewaytest.BalanceAsRecord, gatewaytest.BalanceBare, gatewaytest.BalanceBySymbol,
-		gatewaytest.InvoiceFlat, gatewaytest.InvoiceNested,
+		gatewaytest.InvoiceFlat, gatewaytest.InvoiceNested, gatewaytest.InvoicePayable,
 	} {
 		t.Run(string(shape), func(t *testing.T) {
 			t.Parallel()

@@ -100,8 +100,9 @@ func TestDriftFields(t *testing.T) {
 func TestDriftFields_of_an_invoice(t *testing.T) {
 	t.Parallel()
 	for shape, records := range map[gatewaytest.Shape]string{
-		gatewaytest.InvoiceFlat:   `"result":{` + unknown + `"id":`,
-		gatewaytest.InvoiceNested: `"result":{"invoice":{` + unknown + `"id":`,
+		gatewaytest.InvoiceFlat:    `"result":{` + unknown + `"id":`,
+		gatewaytest.InvoiceNested:  `"result":{"invoice":{` + unknown + `"id":`,
+		gatewaytest.InvoicePayable: `"result":{` + unknown + `"id":`,
 	} {
 		t.Run(string(shape), func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"mime"
 	"net/http"
@@ -52,10 +53,36 @@ func (s *Server) createInvoice(c *call) response {
 	}
 	invoice.CreatedAt = s.now().UTC()
 	s.invoices = append(s.invoices, invoice)
-	if s.shape("invoice") == InvoiceNested {
+	switch s.shape("invoice") {
+	case InvoiceNested:
 		return s.inShape("invoice", http.StatusCreated, map[string]Invoice{"invoice": invoice})
+	case InvoicePayable:
+		return s.inShape("invoice", http.StatusCreated, invoice.payable())
 	}
 	return s.inShape("invoice", http.StatusCreated, invoice)
+}
+
+// A payableInvoice is the result in the shape [InvoicePayable].
+type payableInvoice struct {
+	Invoice
+	Address   string    `json:"address"`
+	Tag       string    `json:"tag"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+func (i Invoice) payable() payableInvoice {
+	words := strings.FieldsFunc(strings.ToLower(i.CoinSymbol+" "+i.NetworkName), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
+	id := strings.ReplaceAll(i.ID, "-", "")
+	p := payableInvoice{
+		Invoice: i, Address: strings.Join(append(append([]string{"invented"}, words...), id), "-"),
+		ExpiresAt: i.CreatedAt.Add(30 * time.Minute),
+	}
+	if i.NetworkName == "XRP Ledger" {
+		p.Tag = fmt.Sprint(crc32.ChecksumIEEE([]byte(id)))
+	}
+	return p
 }
 
 // refuseInvoice checks everything about an invoice request but the members other

@@ -68,6 +68,11 @@ const (
 	InvoiceFlat Shape = "invoice/flat"
 	// InvoiceNested is an invention: {"invoice":{...}}.
 	InvoiceNested Shape = "invoice/nested"
+	// InvoicePayable is an invention: the invoice as the result, with what a buyer pays by
+	// beside its own members: {...,"address":"invented-btc-bitcoin-0f3a","tag":"","expiresAt":"2026-01-02T15:04:05Z"}.
+	// The address is of no blockchain. The tag is empty but on the network XRP Ledger. The
+	// deadline is 30 minutes after the creation.
+	InvoicePayable Shape = "invoice/payable"
 )
 
 // SetShape sets the shape of the result that the shape belongs to, from the next
@@ -89,6 +94,6 @@ func shapes() []Shape {
 		SymbolAsArray, SymbolAsRecord,
 		RatesAsRecords, RatesAsNumbers, RatesUpperCase, RatesWithCoin, RatesBySymbol, RatesByFiat,
 		BalanceAsRecords, BalanceAsRecord, BalanceBare, BalanceBySymbol,
-		InvoiceFlat, InvoiceNested,
+		InvoiceFlat, InvoiceNested, InvoicePayable,
 	}
 }

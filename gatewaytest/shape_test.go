@@ -98,6 +98,28 @@ func TestServer_SetShape_of_an_invoice(t *testing.T) {
 	}
 }
 
+// I-124: the address and the deadline of an invoice are inventions, and marked as such.
+func TestServer_SetShape_of_a_payable_invoice(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, fields, address, tag string }{
+		{"no coin", "", `invented-[0-9a-f]{32}`, ``},
+		{"a coin", `,"coinSymbol":"BTC","networkName":"BNB Smart Chain (BEP20)"`, `invented-btc-bnb-smart-chain-bep20-[0-9a-f]{32}`, ``},
+		{"a coin with tags", `,"coinSymbol":"XRP","networkName":"XRP Ledger"`, `invented-xrp-xrp-ledger-[0-9a-f]{32}`, `\d{1,10}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.SetShape(gatewaytest.InvoicePayable)
+			got := post(s, invoice(s, "o-1", tt.fields))
+			deadline := s.Invoices()[0].CreatedAt.Add(30 * time.Minute).Format(time.RFC3339Nano)
+			assert.Equal(t, []string{"invoice/payable"}, got.header.Values(gatewaytest.InventedHeader))
+			assert.Contains(t, got.body, `"orderId":"o-1","price":"10.50","amount":"0.5",`)
+			assert.Regexp(t, `"address":"`+tt.address+`","tag":"`+tt.tag+`","expiresAt":"`+deadline+`"`, got.body)
+		})
+	}
+}
+
 func TestServer_SetShape_unknown(t *testing.T) {
 	t.Parallel()
 	assert.PanicsWithValue(t, `gatewaytest: no shape "rates/none"`, func() { start(t).SetShape("rates/none") })

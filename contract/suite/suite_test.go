@@ -35,7 +35,7 @@ func TestRun_against_gatewaytest(t *testing.T) {
 	for _, shapes := range [][]gatewaytest.Shape{
 		nil,
 		{gatewaytest.PairInArray, gatewaytest.SymbolAsRecord, gatewaytest.RatesAsNumbers, gatewaytest.BalanceAsRecord, gatewaytest.InvoiceNested},
-		{gatewaytest.RatesUpperCase, gatewaytest.BalanceBare},
+		{gatewaytest.RatesUpperCase, gatewaytest.BalanceBare, gatewaytest.InvoicePayable},
 		{gatewaytest.RatesWithCoin, gatewaytest.BalanceBySymbol},
 		{gatewaytest.RatesBySymbol},
 		{gatewaytest.RatesByFiat},
