@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,10 +25,24 @@ type size struct {
 	width, height int64
 }
 
+// A window of 320 pixels is also one of 1280 pixels at 400 %.
 var (
+	zoomed  = size{"zoomed", 320, 640}
 	phone   = size{"phone", 390, 844}
 	desktop = size{"desktop", 1280, 900}
 )
+
+// setDark simulates the reader's choice of colors.
+func (tb *tab) setDark(dark bool) {
+	tb.t.Helper()
+	scheme := map[bool]string{true: "dark", false: "light"}[dark]
+	tb.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	}))
+}
 
 // resize waits until the page has the size, and returns the height and width
 // of its content.
@@ -43,29 +60,61 @@ func (tb *tab) resize(s size) (height, width int64) {
 	return content[0], content[1]
 }
 
-// checkPage checks a page with axe and for horizontal overflow, and saves a
-// screenshot, in both window sizes.
+// checkPage checks a page with axe, for horizontal overflow and for its focus, and saves
+// a screenshot, in three window sizes and in dark colors. It does so once for a name.
 func (tb *tab) checkPage(name string) {
 	tb.t.Helper()
-	for _, s := range []size{phone, desktop} {
-		height, _ := tb.resize(s)
-		tb.resize(size{s.name, s.width, height}) // the full page, with the sticky bar at its bottom
+	if _, done := tb.axeRuns[name]; done {
+		return
+	}
+	check := func(s size) {
+		height, width := tb.resize(s)
+		assert.LessOrEqual(tb.t, width, s.width, "%s on a %s", name, s.name)
+		if s != phone { // which differs from a zoomed page in nothing that axe sees
+			passes, violations := tb.runAxe()
+			assert.Empty(tb.t, violations, "%s, %s", name, s.name)
+			tb.axeRuns[name] = passes
+		}
+		tb.resize(size{s.name, s.width, height})
 		screenshot := runAction(tb, chromedp.CaptureScreenshot())
 		require.NoError(tb.t, os.WriteFile(filepath.Join(screenshots, name+"-"+s.name+".png"), screenshot, 0o600))
-		_, width := tb.resize(s)
-		assert.LessOrEqual(tb.t, width, s.width, "%s on a %s", name, s.name)
-		assert.Empty(tb.t, tb.violations(), "%s on a %s", name, s.name)
 	}
+	for _, s := range []size{zoomed, phone, desktop} {
+		check(s)
+	}
+	tb.setDark(true)
+	check(size{"dark", desktop.width, desktop.height})
+	tb.setDark(false)
+	tb.resize(desktop)
+	assert.Empty(tb.t, tb.eval(`(() => {
+		const hidden = []
+		for (const element of document.querySelectorAll("main a, main button, main input:not([type=hidden]):not(:disabled), main select, main summary, main [tabindex='0']")) {
+			if (!element.checkVisibility()) continue
+			element.focus({focusVisible: true})
+			if (document.activeElement !== element) { hidden.push("not focusable: " + element.outerHTML); continue }
+			const {x, y, width, height} = element.getBoundingClientRect()
+			const top = document.elementFromPoint(x + Math.min(width / 2, innerWidth / 2), y + Math.min(height / 2, 20))
+			if (!top || !(element.contains(top) || top.contains(element) || top.closest("label")?.contains(element))) hidden.push("covered: " + element.outerHTML)
+			const ring = [element, element.closest("label")].some((e) => e && parseFloat(getComputedStyle(e).outlineWidth) >= 2 && getComputedStyle(e).outlineStyle !== "none")
+			if (!ring) hidden.push("no ring: " + element.outerHTML)
+		}
+		return hidden.join("\n")
+	})()`), "%s: the focus is visible", name)
 }
 
-// violations returns the axe rules that a page violates. The script is
-// injected through the debugger, so the page's policy does not have to allow
+// runAxe returns the number of rules that a page passes, and those that it violates. The
+// script is injected through the debugger, so the page's policy does not have to allow
 // it.
-func (tb *tab) violations() []string {
+func (tb *tab) runAxe() (passes int, violations []string) {
 	tb.t.Helper()
 	tb.do(chromedp.Evaluate[chromedp.Void](tb.axe))
-	return runAction(tb, chromedp.Evaluate[[]string](`axe.run().then(({passes, violations}) => passes.length === 0 ? ["axe checked nothing"] :
-		violations.map((v) => v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html).join(" ")))`, chromedp.EvalAwaitPromise))
+	result := runAction(tb, chromedp.Evaluate[struct {
+		Passes     int
+		Violations []string
+	}](`axe.run().then(({passes, violations}) => ({Passes: passes.length,
+		Violations: violations.map((v) => v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html).join(" "))}))`, chromedp.EvalAwaitPromise))
+	assert.Greater(tb.t, result.Passes, 5, "axe checked nothing")
+	return result.Passes, result.Violations
 }
 
 // readQR decodes the QR code of a page from a screenshot, as a phone does.

@@ -137,7 +137,7 @@ func (tb *tab) text(element string) string {
 	return strings.TrimSpace(runAction(tb, chromedp.Text(chromedp.Search(element), chromedp.NodeVisible)))
 }
 
-// click scrolls an element out from under the sticky bar and clicks it.
+// click scrolls to an element and clicks it.
 func (tb *tab) click(element string) {
 	tb.t.Helper()
 	tb.waitFor(element)
@@ -178,5 +178,5 @@ func field(label string) string {
 }
 
 func offerOption(coin, network string) string {
-	return fmt.Sprintf("//label[@data-offer][.//strong=%q][.//small=%q]", coin, "on "+network)
+	return fmt.Sprintf("//label[@class='offer'][.//strong=%q][.//small=%q]", coin, "on "+network)
 }

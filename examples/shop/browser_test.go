@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 // A browserHarness is a browser and two shops over one database, with a
 // gateway that can inject faults.
 type browserHarness struct {
+	*harness
 	browser     context.Context
-	gw          *gatewaytest.Server
+	one         *shop
 	shop, other string // the URLs of the two shops
 	axe         string // the source of axe-core
+	axeRuns     map[string]int
 }
 
 // TestBrowser runs the shop in Chromium. It needs what ci.sh installs.
@@ -30,15 +33,17 @@ func TestBrowser(t *testing.T) {
 		run  func(*testing.T, *browserHarness)
 	}{
 		{"page errors are detected", browsePageErrors},
-		{"pages of a purchase are accessible and the QR code is readable", browsePurchase},
-		{"purchase by keyboard", browseByKeyboard},
-		{"double click, back and reload create one invoice", browseDoubleClick},
+		{"a purchase up to the shipping", browsePurchase},
+		{"a purchase by keyboard", browseByKeyboard},
+		{"double press, back and reload create one invoice", browseDoublePress},
 		{"two tabs on two servers create one invoice", browseTwoTabs},
-		{"live amounts and old rates", browseRates},
-		{"lost response, the merchant finds the invoice", browseInvoiceFound},
-		{"lost response, the merchant finds no invoice", browseNoInvoice},
-		{"refused invoice and next order", browseRefusal},
-		{"merchant pages", browseAdmin},
+		{"amounts update themselves", browseRates},
+		{"a slow gateway", browseSlowGateway},
+		{"a lost response, the merchant finds the invoice", browseInvoiceFound},
+		{"a lost response, the merchant finds no invoice", browseNoInvoice},
+		{"a refusal", browseRefusal},
+		{"orders that have ended", browseEnded},
+		{"the merchant's pages", browseAdmin},
 		{"without JavaScript", browseWithoutScripts},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
@@ -48,14 +53,14 @@ func TestBrowser(t *testing.T) {
 func newBrowserHarness(t *testing.T) *browserHarness {
 	t.Helper()
 	h := newHarness(t)
-	h.cfg.liveInterval, h.cfg.ratesTTL, h.cfg.ratesStaleAfter = 200*time.Millisecond, 100*time.Millisecond, 3*time.Second
+	h.cfg.ratesTTL, h.cfg.ratesStaleAfter = 100*time.Millisecond, 3*time.Second
 	h.cfg.invoiceTimeout = 10 * time.Second // some responses are slow
 	one, first := h.open()
-	_, second := h.open()
-	one.demo = true // shows the demo labels
-	require.NoError(t, one.seedDemo(t.Context(), &standIn{h.gw}))
-	for range 40 {
-		(&standIn{h.gw}).randomizeRates()
+	two, second := h.open()
+	one.demo, two.demo = &standIn{h.gw}, &standIn{h.gw} // shows the demo's labels
+	require.NoError(t, one.seedDemo(t.Context()))
+	for i := range 40 {
+		h.gw.SetRate("BTC", strconv.Itoa(64000+i*i%70), "59000")
 		require.NoError(t, one.rates.Refresh(t.Context()))
 		rates, err := one.rates.Get(t.Context())
 		require.NoError(t, err)
@@ -64,7 +69,9 @@ func newBrowserHarness(t *testing.T) *browserHarness {
 	axe, err := os.ReadFile(filepath.Join("browser", "node_modules", "axe-core", "axe.min.js"))
 	require.NoError(t, err, "run ci.sh: it installs what is in browser/package-lock.json")
 	require.NoError(t, os.MkdirAll(screenshots, 0o755))
-	return &browserHarness{startBrowser(t), h.gw, first.URL, second.URL, string(axe)}
+	b := &browserHarness{h, startBrowser(t), one, first.URL, second.URL, string(axe), map[string]int{}}
+	t.Cleanup(func() { t.Logf("axe: %d pages and states, rules passed on each: %v", len(b.axeRuns), b.axeRuns) })
+	return b
 }
 
 // invoices returns the gateway's invoices for the order of a URL.

@@ -34,7 +34,7 @@ tests=$(go test -list '^Test' ./... | grep '^Test') || fail 'there are no tests'
 rm -rf browser/out
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-go test -race -shuffle=on -count=1 -v -timeout 5m ./... | tee "$log" | grep -Ev '^(=== |\s*--- PASS)'
+go test -race -shuffle=on -count=1 -v -timeout 8m ./... | tee "$log" | grep -Ev '^(=== |\s*--- PASS)'
 ! grep -E '^\s*--- SKIP' "$log" || fail 'tests were skipped'
 for name in $tests; do grep -q "^--- PASS: $name " "$log" || fail "$name did not run"; done
 

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +33,15 @@ func TestMain(m *testing.M) {
 }
 
 const testPassword = "a password for tests"
+
+// testMerchants is a setting with a hash that is fast to check, made once.
+var testMerchants = sync.OnceValue(func() string {
+	hash, err := bcrypt.GenerateFromPassword([]byte(testPassword), bcrypt.MinCost)
+	if err != nil {
+		panic(err)
+	}
+	return "Anna:" + string(hash)
+})
 
 // A harness is a stand-in gateway and a database for any number of shops.
 type harness struct {
@@ -45,9 +56,12 @@ func newHarness(t *testing.T) *harness {
 	t.Helper()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
+	gw.SetShape(gatewaytest.InvoicePayable)
+	users, err := parseMerchants(testMerchants())
+	require.NoError(t, err)
 	return &harness{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{
-		password: testPassword, pageTimeout: 10 * time.Second, iterations: 1, invoiceTimeout: time.Second,
-		ratesTTL: 50 * time.Millisecond, ratesStaleAfter: time.Minute, liveInterval: 50 * time.Millisecond,
+		merchants: users, pageTimeout: 10 * time.Second, invoiceTimeout: time.Second, fields: demoFields(),
+		ratesTTL: 50 * time.Millisecond, ratesStaleAfter: time.Minute,
 	}}
 }
 
@@ -63,8 +77,8 @@ func (h *harness) open() (*shop, *httptest.Server) {
 	require.NoError(h.t, err)
 	server := httptest.NewServer(s.handler())
 	h.t.Cleanup(func() {
-		s.closeStreams()
 		server.Close()
+		s.sending.Wait()
 		assert.NoError(h.t, db.Close())
 	})
 	return s, server
@@ -150,13 +164,21 @@ func formOf(pairs ...string) url.Values {
 	return form
 }
 
+// buyForm returns the identifier in the Buy form of a product.
+func (v *visitor) buyForm(server, product string) string {
+	v.t.Helper()
+	id := regexp.MustCompile(`[A-Z2-7]{26}-` + product).FindString(v.get(server + "/").text)
+	require.NotEmpty(v.t, id)
+	return id
+}
+
 // order posts the Buy form and returns the path of the order.
 func (v *visitor) order(server, product string) string {
 	v.t.Helper()
-	require.Equal(v.t, http.StatusOK, v.get(server+"/").status)
-	res := v.post(server+"/orders", "product", product)
+	id := v.buyForm(server, product)
+	res := v.post(server+"/orders", "order", id)
 	require.Equal(v.t, http.StatusSeeOther, res.status, res.text)
-	require.Regexp(v.t, `^/orders/[A-Z2-7]{26}$`, res.location)
+	require.Equal(v.t, "/orders/"+id, res.location)
 	return res.location
 }
 
@@ -198,6 +220,43 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 // visibleText returns the text of a page without its tags.
 func (res response) visibleText() string {
 	return strings.Join(strings.Fields(tags.ReplaceAllString(res.text, " ")), " ")
+}
+
+// sent returns how many requests for an invoice the gateway received.
+func (h *harness) sent() (n int) {
+	for _, r := range h.gw.Requests() {
+		if r.Operation == gatewaytest.OpCreateInvoice {
+			n++
+		}
+	}
+	return n
+}
+
+// onBothDatabases runs a test over SQLite and over PostgreSQL.
+func onBothDatabases(t *testing.T, test func(t *testing.T, h *harness)) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, newHarness(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t)
+		h.database = newPostgres(t).database(t)
+		test(t, h)
+	})
+}
+
+// readOrder returns the stored order of a path.
+func (h *harness) readOrder(s *shop, at string) order {
+	h.t.Helper()
+	o, err := s.orders.byID(h.t.Context(), path.Base(at))
+	require.NoError(h.t, err)
+	return o
+}
+
+// updateOrders changes all stored orders.
+func (h *harness) updateOrders(s *shop, set string, args ...any) {
+	h.t.Helper()
+	_, err := s.db.change(h.t.Context(), `UPDATE shop_orders SET `+set, args...)
+	require.NoError(h.t, err)
 }
 
 // eventually polls until a condition holds.

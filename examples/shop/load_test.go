@@ -3,19 +3,24 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -35,14 +40,13 @@ func (h *harness) startProcess() *process {
 	cmd := exec.CommandContext(h.t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), processEnv+"=yes", "GORACE=halt_on_error=1",
 		"GATEWAY_BASE_URL="+h.gw.URL, "GATEWAY_API_KEY="+h.gw.APIKey, "DATABASE_URL="+h.database,
-		"SHOP_ADDR=127.0.0.1:0", "SHOP_ADMIN_PASSWORD="+testPassword, "SHOP_INVOICE_TIMEOUT=1s")
+		"SHOP_ADDR=127.0.0.1:0", "SHOP_MERCHANTS="+testMerchants(), "SHOP_INVOICE_ADDRESS=/address", "SHOP_INVOICE_AMOUNT=/amount", "SHOP_INVOICE_TIMEOUT=1s")
 	cmd.Dir = h.t.TempDir()
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(h.t, err)
 	require.NoError(h.t, cmd.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(h.t, err)
-	require.NotContains(h.t, line, testPassword)
 	p := &process{strings.Fields(line)[0], cmd}
 	h.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return p
@@ -59,128 +63,121 @@ func invoiceFaults() []gatewaytest.Fault {
 	}
 }
 
-// Fifty buyers send every request several times to two servers over one
-// database, while the gateway injects every kind of fault and one server is
-// killed.
-func TestLoad_everyOrderHasOneInvoiceOrIsUnknown(t *testing.T) {
-	const buyers = 50
+// The load: CI uses the defaults, and the note of a release more.
+var (
+	buyers   = flag.Int("buyers", 50, "buyers of the load test")
+	duration = flag.Duration("duration", 5*time.Second, "how long they buy")
+)
+
+// Buyers who send every request several times to three servers over one database, while
+// the gateway injects every kind of fault and one server is killed, get one invoice for
+// each order, or an order that is listed as unknown.
+func TestLoad(t *testing.T) {
 	h := newHarness(t)
 	h.database = newPostgres(t).database(t)
-	one, two := h.startProcess(), h.startProcess()
+	servers := []*process{h.startProcess(), h.startProcess(), h.startProcess()}
 	faults := invoiceFaults()
-	for range 20 * buyers {
+	for range 100 * *buyers {
 		h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, faults[rand.IntN(len(faults))])
 	}
-	paths, visitors := make([]string, buyers), make([]*visitor, buyers)
+	load := &load{servers: servers, pairs: []string{h.pair("BTC", "Bitcoin"), h.pair("LTC", "Litecoin")}}
+	ctx, stop := context.WithTimeout(t.Context(), *duration)
+	defer stop()
 	var wg sync.WaitGroup
-	for i := range buyers {
-		visitors[i] = newVisitor(t)
+	for range *buyers {
 		wg.Go(func() {
-			paths[i] = visitors[i].buyConcurrently(one.url, two.url, h.pair("BTC", "Bitcoin"), h.pair("LTC", "Litecoin"))
+			for ctx.Err() == nil {
+				load.buy(newVisitor(t))
+			}
 		})
 	}
-	eventually(t, "a third of the orders are being sent", func() bool { return h.sent() >= buyers/3 })
-	require.NoError(t, two.cmd.Process.Kill()) // kill -9
+	time.AfterFunc(*duration/2, func() { _ = servers[2].cmd.Process.Kill() }) // kill -9
 	wg.Wait()
 	h.gw.ClearFaults()
-	anna := newVisitor(t).logIn(one.url)
-	before := h.waitUntilReconciled(anna, one.url)
-	for i, v := range visitors { // the buyers whose page shows that no invoice was created try again
-		require.Equal(t, paths[i], v.post(one.url+paths[i]+"/pay").location)
-	}
-
-	counts := h.checkOrders(anna, one.url, paths)
-	t.Logf("before the last retry: %v", before)
-	t.Logf("buyers: %d; requests for an invoice: %d; faults: %v; committed: %d; orders: %v",
-		buyers, h.sent(), h.faultCounts(), len(h.gw.Invoices()), counts)
+	anna := newVisitor(t).logIn(servers[0].url)
+	counts, doubled := map[state]int{}, 0
+	eventually(t, "the leases of the killed process end", func() bool {
+		counts, doubled = h.checkOrders(anna, servers[0].url)
+		return counts[stateSending] == 0
+	})
+	slices.Sort(load.times)
+	t.Logf("buyers: %d for %v; orders: %v; requests for an invoice: %d; committed: %d; doubled: %d; p95 of a request: %v of %d",
+		*buyers, *duration, counts, h.sent(), len(h.gw.Invoices()), doubled, load.times[len(load.times)*95/100], len(load.times))
+	assert.Zero(t, doubled)
 	assert.Positive(t, counts[stateCreated])
 	assert.Positive(t, counts[stateUnknown])
-	assert.Equal(t, buyers, counts[stateCreated]+counts[stateUnknown], "orders that are lost or never final")
-
-	require.NoError(t, one.cmd.Process.Signal(os.Interrupt))
-	assert.NoError(t, one.cmd.Wait(), "graceful shutdown")
+	assert.Contains(t, anna.get(servers[0].url+"/admin").visibleText(), fmt.Sprintf(" %d to look up at the gateway", counts[stateUnknown]))
+	require.NoError(t, servers[0].cmd.Process.Signal(os.Interrupt))
+	assert.NoError(t, servers[0].cmd.Wait(), "graceful shutdown")
 }
 
-// buyConcurrently sends every request of a purchase twice to both servers,
-// several times, and returns the path of the order. A server may be gone at
-// any time.
-func (v *visitor) buyConcurrently(one, two string, pairs ...string) (path string) {
-	postEverywhere := func(path string, form ...string) {
+// A load is what all buyers share.
+type load struct {
+	servers []*process
+	pairs   []string
+	mu      sync.Mutex
+	times   []time.Duration // of the requests that were answered
+}
+
+// buy makes a purchase: every form is sent from several tabs to several servers, one of
+// which may be gone.
+func (l *load) buy(v *visitor) {
+	do := func(server int, method, path string, form ...string) string {
+		begun := time.Now()
+		res, err := v.do(method, l.servers[server].url+path, formOf(form...))
+		if err == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.times = append(l.times, time.Since(begun))
+		}
+		return res.text
+	}
+	id := regexp.MustCompile(`[A-Z2-7]{26}-lamp`).FindString(do(0, "GET", "/"))
+	for _, path := range []string{"/orders", "/orders/" + id + "/pay", "/orders/" + id + "/pay"} {
 		var wg sync.WaitGroup
 		for i := range 4 {
-			wg.Go(func() {
-				form := formOf(form...)
-				form.Add("pair", pairs[i%2])
-				form.Add("price", "$240.00")
-				_, _ = v.do(http.MethodPost, []string{one, two}[i/2]+path, form)
-			})
+			wg.Go(func() { do(i%3, "POST", path, "order", id, "pair", l.pairs[i%2], "price", "$240.00") })
 		}
 		wg.Wait()
 	}
-	v.get(one + "/")
-	postEverywhere("/orders", "product", "lamp")
-	path = v.post(one+"/orders", "product", "lamp").location
-	for range 4 {
-		postEverywhere(path + "/pay")
-	}
-	return path
+	do(1, "GET", "/orders/"+id)
 }
 
-// faultCounts counts the faults of requests for an invoice.
-func (h *harness) faultCounts() map[string]int {
-	faults := map[string]int{}
-	for _, r := range h.gw.Requests() {
-		if r.Operation == gatewaytest.OpCreateInvoice {
-			faults[r.Fault]++
-		}
-	}
-	return faults
-}
-
-// waitUntilReconciled waits until no order is being sent, and counts the
-// orders.
-func (h *harness) waitUntilReconciled(anna *visitor, server string) (counts map[state]int) {
+// checkOrders compares all orders with the gateway's invoices, and counts the orders by
+// the state that their page shows, and those that have more than one invoice.
+func (h *harness) checkOrders(anna *visitor, server string) (counts map[state]int, doubled int) {
 	h.t.Helper()
+	anna.get(server + "/admin") // records the orders of the process that died
 	db, err := openDatabase(h.t.Context(), h.database)
 	require.NoError(h.t, err)
 	defer db.Close()
-	eventually(h.t, "the leases of the killed process end", func() bool {
-		anna.get(server + "/admin") // reconciles the recorded states
-		counts, err = orderStore{db}.count(h.t.Context())
-		return err == nil && counts[stateSending] == 0
-	})
-	return counts
-}
-
-// checkOrders compares the recorded orders with the gateway's invoices.
-func (h *harness) checkOrders(anna *visitor, server string, paths []string) map[state]int {
-	h.t.Helper()
-	db, err := openDatabase(h.t.Context(), h.database)
+	guard, err := sqlguard.New(db.DB)
 	require.NoError(h.t, err)
-	defer db.Close()
-	counts, orderIDs := map[state]int{}, map[string]bool{}
-	for _, path := range paths {
-		id := strings.TrimPrefix(path, "/orders/")
-		o, err := orderStore{db}.byID(h.t.Context(), id)
-		if !assert.NoError(h.t, err, "order not found") {
-			continue
-		}
-		invoices := h.gw.InvoicesFor(id)
-		counts[o.State]++
-		orderIDs[id] = true
-		assert.LessOrEqual(h.t, len(invoices), 1, "an order has two invoices")
-		assert.Equal(h.t, o.State == stateCreated, len(invoices) == 1 && o.State != stateUnknown, "%s with %d invoices", o.State, len(invoices))
-		if o.State == stateUnknown {
-			assert.Contains(h.t, anna.get(server+"/admin/orders/"+id).visibleText(), "Does the gateway have an invoice for this order?")
-		}
-		if len(invoices) == 1 {
-			assert.Equal(h.t, []string{o.Coin, o.Amount.String()}, []string{invoices[0].CoinSymbol, invoices[0].Amount})
-		}
-	}
+	s := &shop{guard: guard, orders: orderStore{db}}
+	invoices := map[string][]gatewaytest.Invoice{}
 	for _, invoice := range h.gw.Invoices() {
-		assert.True(h.t, orderIDs[invoice.OrderID], "invoice without an order")
+		invoices[invoice.OrderID] = append(invoices[invoice.OrderID], invoice)
 	}
-	return counts
+	counts = map[state]int{}
+	require.NoError(h.t, s.orders.each(h.t.Context(), filter{}, math.MaxInt32, 0, func(o order) error {
+		now, err := s.stateOf(h.t.Context(), o)
+		counts[now]++
+		own := invoices[o.ID]
+		delete(invoices, o.ID)
+		switch {
+		case now == stateSending:
+		case len(own) > 1:
+			doubled++
+		case len(own) == 1 && now == stateCreated:
+			assert.Equal(h.t, o.Coin, own[0].CoinSymbol)
+			assert.True(h.t, o.Amount.Equal(decimal.RequireFromString(own[0].Amount)))
+		default:
+			assert.Equal(h.t, now == stateCreated, len(own) == 1 && now != stateUnknown, "%s with %d invoices", now, len(own))
+		}
+		return err
+	}))
+	assert.Empty(h.t, invoices, "invoices without an order")
+	return counts, doubled
 }
 
 // No order is lost in a database outage, and the pages report the outage.
@@ -190,15 +187,15 @@ func TestDatabase_outage(t *testing.T) {
 	h.database = server.database(t)
 	_, web := h.open()
 	v := newVisitor(t)
-	path := v.order(web.URL, "mug")
+	path, lamp := v.order(web.URL, "mug"), v.buyForm(web.URL, "lamp")
 	assert.Equal(t, http.StatusOK, v.get(web.URL+"/healthz").status)
 
 	server.stop()
 	assert.Equal(t, http.StatusServiceUnavailable, v.get(web.URL+"/healthz").status)
 	assert.Equal(t, http.StatusOK, v.get(web.URL+"/").status, "products need no database")
-	for _, res := range []response{v.get(web.URL + path), v.post(web.URL+"/orders", "product", "lamp"), v.pay(web.URL, path, h.pair("BTC", "Bitcoin"))} {
+	for _, res := range []response{v.get(web.URL + path), v.post(web.URL+"/orders", "order", lamp), v.pay(web.URL, path, h.pair("BTC", "Bitcoin"))} {
 		assert.Equal(t, http.StatusServiceUnavailable, res.status)
-		assert.Contains(t, res.visibleText(), "No order has been lost. Please try again in a moment.")
+		assert.Contains(t, res.visibleText(), "No order is lost. Please try again in a moment.")
 		assert.NotContains(t, res.text, "connect", "the error is in the log only")
 		assert.Equal(t, "5", res.header.Get("Retry-After"))
 	}
@@ -214,11 +211,12 @@ func TestDatabase_outage(t *testing.T) {
 // The database fails between the creation and the record of an invoice: the
 // order is unknown, and nothing is sent again.
 func TestDatabase_outageDuringInvoice(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.cfg.invoiceTimeout = 3 * time.Second // the lease is then 27 s, which the test waits for
 	server := newPostgres(t)
 	h.database = server.database(t)
-	_, web := h.open()
+	s, web := h.open()
 	v := newVisitor(t)
 	path := v.order(web.URL, "mug")
 	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
@@ -230,19 +228,20 @@ func TestDatabase_outageDuringInvoice(t *testing.T) {
 	}()
 	eventually(t, "the invoice is committed", func() bool { return len(h.gw.Invoices()) == 1 })
 	server.stop()
-	assert.Equal(t, http.StatusServiceUnavailable, (<-paid).status)
+	<-paid // its status depends on the database's last moments
+	s.sending.Wait()
 	server.start(t)
 	eventually(t, "the database is back", func() bool { return v.get(web.URL+"/healthz").status == http.StatusOK })
-	assert.Contains(t, v.get(web.URL+path).visibleText(), "Your invoice is being created", "until the lease ends")
+	assert.Contains(t, v.get(web.URL+path).visibleText(), "Your order is being sent", "until the lease ends")
 	v.pay(web.URL, path, "")
-	eventually(t, "the lease ends", func() bool { return strings.Contains(v.get(web.URL+path).text, "Your order is being checked") })
+	eventually(t, "the lease ends", func() bool { return strings.Contains(v.get(web.URL+path).text, "We are checking your order") })
 	assert.Equal(t, 1, h.sent())
 }
 
 // Without settings the shop starts on a stand-in and a SQLite file.
 func TestRun_defaultSettings(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"GATEWAY_BASE_URL", "DATABASE_URL", "SHOP_ADMIN_PASSWORD"} {
+	for _, name := range []string{"GATEWAY_BASE_URL", "DATABASE_URL", "SHOP_MERCHANTS"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("SHOP_ADDR", "127.0.0.1:0")
@@ -252,7 +251,7 @@ func TestRun_defaultSettings(t *testing.T) {
 	go func() { runErr <- run(ctx, writer, io.Discard) }()
 	line, err := bufio.NewReader(readOrder).ReadString('\n')
 	require.NoError(t, err)
-	require.Regexp(t, `^http://127\.0\.0\.1:\d+ is ready \(gateway: a stand-in in this process with invented data; orders: SQLite, demo\.db; merchant: /admin, password: [A-Z2-7]{26}\)\n$`, line)
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+ is ready \(gateway: a stand-in in this process with invented data; orders: SQLite, demo\.db; merchant: /admin, name demo, password [A-Z2-7]{26}\)\n$`, line)
 	url := strings.Fields(line)[0]
 	v := newVisitor(t)
 	assert.Contains(t, v.get(url+"/").visibleText(), "Demo.")
@@ -263,30 +262,4 @@ func TestRun_defaultSettings(t *testing.T) {
 	stop()
 	assert.NoError(t, <-runErr)
 	assert.FileExists(t, "demo.db")
-}
-
-func TestRun_invalidSettings(t *testing.T) {
-	for text, setting := range map[string][2]string{
-		"SHOP_ADMIN_PASSWORD must have at least 12 characters": {"SHOP_ADMIN_PASSWORD", "secret"},
-		"12 characters, spaces around them not counted":        {"SHOP_ADMIN_PASSWORD", "   secret      "},
-		"SHOP_INVOICE_TIMEOUT must be from 1s to 1m":           {"SHOP_INVOICE_TIMEOUT", "1h"},
-		"SHOP_INVOICE_TIMEOUT: time: invalid duration":         {"SHOP_INVOICE_TIMEOUT", "soon"},
-		"DATABASE_URL: must be a postgres:// or file: address": {"DATABASE_URL", "mysql://"},
-		"the database of DATABASE_URL does not respond":        {"DATABASE_URL", "postgres://127.0.0.1:1/x"},
-		"must begin with https://":                             {"GATEWAY_BASE_URL", "http://gateway.example"},
-		"SHOP_ADDR: listen tcp: address 8080":                  {"SHOP_ADDR", "8080"},
-	} {
-		t.Run(fmt.Sprint(setting), func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			t.Setenv(setting[0], setting[1])
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			assert.ErrorContains(t, run(ctx, writerFunc(stop), io.Discard), text)
-		})
-	}
-}
-
-func TestServe_ignoreServerClosed(t *testing.T) {
-	assert.NoError(t, ignoreServerClosed(http.ErrServerClosed))
-	assert.Error(t, ignoreServerClosed(errors.New("no")))
 }

@@ -1,7 +1,8 @@
-// Command shop is a small shop that accepts cryptocurrency: an example of a
-// merchant's backend built on the gateway client, with pages for buyers and
-// for the merchant. Without settings it runs on a stand-in gateway and a
-// SQLite file.
+// Command shop is a small shop that accepts cryptocurrency: an example of a merchant's
+// backend built on the gateway client, with pages for buyers and for the merchant.
+// Without settings it runs on a stand-in gateway and a SQLite file.
+//
+// Read checkout.go first, then payment.go and merchant.go.
 package main
 
 import (
@@ -17,6 +18,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/otelgateway"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 )
 
 func main() { os.Exit(start()) }
@@ -34,79 +42,94 @@ func start() int {
 
 // run starts the shop and shuts it down when ctx ends.
 func run(ctx context.Context, stdout, stderr io.Writer) error {
-	cfg, err := configFromEnv()
-	if err != nil {
-		return err
-	}
-	logger := slog.New(withRequestID{slog.NewTextHandler(stderr, nil)})
 	source, err := openGateway()
 	if err != nil {
 		return err
 	}
-	defer source.close()
+	if source.demo != nil {
+		defer source.demo.server.Close()
+	}
+	cfg, err := configFromEnv(source.demo != nil)
+	if err != nil {
+		return err
+	}
 	db, err := openDatabase(ctx, cfg.database)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	s, err := newShop(ctx, cfg, source.connect, db, logger)
+	option, metrics, err := newMetrics()
 	if err != nil {
 		return err
 	}
-	if err := db.bindGateway(ctx, source.name); err != nil {
+	connect := func(opts ...gateway.Option) (*gateway.Client, error) { return source.connect(append(opts, option)...) }
+	s, err := newShop(ctx, cfg, connect, db, slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
 		return err
 	}
-	s.demo = source.demo != nil
+	s.demo = source.demo
+	if err := errors.Join(db.bindGateway(ctx, source.name), s.seedDemo(ctx)); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", cfg.addr)
 	if err != nil {
 		return fmt.Errorf("SHOP_ADDR: %w", err)
 	}
-	if err := s.seedDemo(ctx, source.demo); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	fmt.Fprintln(stdout, cfg.startupLine(listener.Addr(), s.demo))
-	return s.serve(ctx, listener, source.demo)
+	fmt.Fprintln(stdout, cfg.startupLine(listener.Addr(), s.demo != nil))
+	return s.serve(ctx, listener, metrics)
 }
 
-// serve serves requests until ctx ends. It then waits for invoices that are
-// being sent: an order whose process dies during CreateInvoice is unknown.
-func (s *shop) serve(ctx context.Context, listener net.Listener, demo *standIn) error {
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	server := &http.Server{
-		Handler:           s.handler(),
-		BaseContext:       func(net.Listener) context.Context { return background },
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.cfg.maxRequestDuration(),
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+// newMetrics returns the client's metrics, and their page for Prometheus.
+func newMetrics() (gateway.Option, http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
+	if err != nil {
+		return nil, nil, err
 	}
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	return otelgateway.New(otelgateway.Options{MeterProvider: meters}), promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
+}
+
+// newServer returns a server that no slow client can hold for long.
+func (s *shop) newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * s.cfg.pageTimeout,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// serve serves requests until ctx ends. It then waits for the invoices that are being
+// sent: an order whose process dies during CreateInvoice is unknown.
+func (s *shop) serve(ctx context.Context, listener net.Listener, metrics http.Handler) error {
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.sampleRates(background) })
-	wg.Go(func() { demo.updateRates(background) })
-
-	serveErr := make(chan error, 1)
-	wg.Go(func() { serveErr <- server.Serve(listener) })
+	if s.demo != nil {
+		wg.Go(func() { s.demo.updateRates(background) })
+	}
+	failed := make(chan error, 2)
+	if s.cfg.metricsAddr != "" {
+		extra, err := net.Listen("tcp", s.cfg.metricsAddr)
+		if err != nil {
+			return fmt.Errorf("SHOP_METRICS_ADDR: %w", errors.Join(err, listener.Close()))
+		}
+		server := s.newServer(metrics)
+		defer server.Close()
+		go func() { failed <- server.Serve(extra) }()
+	}
+	server := s.newServer(s.handler())
+	go func() { failed <- server.Serve(listener) }()
 	select {
-	case err := <-serveErr:
+	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
 	s.logger.Info("shutting down: no new requests; waiting for invoices that are being sent")
-	s.closeStreams()
-	shutdownCtx, stop := context.WithTimeout(background, s.cfg.maxRequestDuration())
+	shutdown, stop := context.WithTimeout(background, 2*s.cfg.pageTimeout)
 	defer stop()
-	return errors.Join(server.Shutdown(shutdownCtx), ignoreServerClosed(<-serveErr))
-}
-
-// ignoreServerClosed returns nil for the error of a server that was shut
-// down.
-func ignoreServerClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
+	err := server.Shutdown(shutdown)
+	s.sending.Wait()
 	return err
 }

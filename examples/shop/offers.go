@@ -12,27 +12,23 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// An offer is a coin on a network that an order can be paid with.
+// An offer is a coin on a network, and what a price is in it.
 type offer struct {
-	ID            string          `json:"id"` // of the pair in the catalog
-	Coin          string          `json:"-"`
-	Name          string          `json:"-"`
-	Network       string          `json:"-"`
-	Confirmations int             `json:"-"`
-	Minimum       decimal.Decimal `json:"-"`
-	Amount        decimal.Decimal `json:"amount"`
-	Problem       string          `json:"problem"` // why this offer cannot be chosen; "" if it can
+	Pair    *gateway.CoinNetwork
+	Amount  decimal.Decimal
+	Problem string // why the buyer cannot choose it; "" if they can
+	Hidden  string // why the buyer does not see it; "" if they do
 }
 
-// A quote holds all offers for an order at one time.
+// A quote holds the offers for a price at one time.
 type quote struct {
-	Offers []offer `json:"offers"`
-	Age    string  `json:"age"`   // of the rates, as a sentence
-	Stale  bool    `json:"stale"` // whether the rates are old
+	Offers []offer
+	Age    time.Duration // of the rates
+	Stale  bool          // whether the rates are too old to fix an amount
 }
 
-// quote computes the amount of an order in every coin that is available now.
-func (s *shop) quote(ctx context.Context, o order) (quote, error) {
+// quote returns the offers that a buyer sees.
+func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 	catalog, err := s.catalog.Snapshot(ctx)
 	if err != nil {
 		return quote{}, err
@@ -41,130 +37,81 @@ func (s *shop) quote(ctx context.Context, o order) (quote, error) {
 	if err != nil {
 		return quote{}, err
 	}
-	q := s.newQuote(time.Since(rates.FetchedAt))
+	age := time.Since(rates.FetchedAt)
+	q := quote{Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
 	for pair := range catalog.All() {
-		_, byID := catalog.ByID(pair.ID)
-		_, byName := catalog.Find(pair.Coin.Symbol, pair.Network.Name) // an invoice has only these two names
-		if offer, ok := offerOf(pair, rates, o); ok && byID && byName {
-			q.Offers = append(q.Offers, offer)
+		if o := newOffer(pair, catalog, rates, p); o.Hidden == "" {
+			q.Offers = append(q.Offers, o)
 		}
 	}
 	return q, nil
 }
 
-func (s *shop) newQuote(age time.Duration) quote {
-	old := age.Truncate(time.Second)
-	if age < s.cfg.ratesStaleAfter {
-		return quote{Age: fmt.Sprintf("The rates are %s old.", old)}
-	}
-	return quote{Age: fmt.Sprintf("The rates are %s old: newer rates are not available at the moment, and the amounts may change.", old), Stale: true}
-}
-
-// maxPlaces limits the decimal places of an amount that the buyer has to
-// enter. The amount is rounded up; the difference is negligible.
+// maxPlaces limits the decimal places of an amount that the buyer has to enter. The
+// amount is rounded up.
 const maxPlaces = 8
 
-// offerOf computes the amount of an order for a pair. It reports false for a
-// pair that accepts no payments or has no rate. If the order is below the
-// minimum, the offer has a problem.
-func offerOf(pair *gateway.CoinNetwork, rates *gateway.ExchangeRates, o order) (offer, bool) {
-	amount, err := rates.ToCoin(o.Price, o.Currency, pair.Coin.Symbol, min(pair.Coin.Precision, maxPlaces))
-	if err != nil {
-		return offer{}, false
+// newOffer computes the amount of a price in a coin.
+func newOffer(pair *gateway.CoinNetwork, catalog *gateway.CatalogSnapshot, rates *gateway.ExchangeRates, p product) offer {
+	o := offer{Pair: pair}
+	if _, unique := catalog.Find(pair.Coin.Symbol, pair.Network.Name); !unique {
+		o.Hidden = "The gateway lists this coin and network twice."
+		return o
 	}
-	result := offer{
-		ID: pair.ID, Coin: pair.Coin.Symbol, Name: pair.Coin.Name, Network: pair.Network.Name,
-		Confirmations: pair.Confirmations, Minimum: pair.Coin.MinAmount.Normalize(), Amount: amount,
+	var err error
+	if o.Amount, err = rates.ToCoin(p.Price, p.Currency, pair.Coin.Symbol, min(pair.Coin.Precision, maxPlaces)); err != nil {
+		o.Hidden = "There is no exchange rate."
 	}
-	err = pair.CheckPayment(amount)
+	err = pair.CheckPayment(decimal.Max(o.Amount, decimal.New(1, -maxPlaces)))
 	limit, isLimit := errors.AsType[*gateway.LimitError](err)
 	switch {
 	case err == nil:
+	case isLimit && limit.Limit == "depositable":
+		o.Hidden = "Deposits are off."
+	case isLimit && limit.Limit == "coin.isActive":
+		o.Hidden = "The coin is not active."
+	case isLimit && limit.Limit == "network.isActive":
+		o.Hidden = "The network is not active."
 	case isLimit && limit.Nearest.Valid:
-		result.Problem = fmt.Sprintf("Too small for this coin: the nearest possible amount is %s %s.", formatAmount(limit.Nearest.Decimal.Normalize()), result.Coin)
+		o.Problem = fmt.Sprintf("Too little for this coin: the smallest amount is %s %s.", limit.Nearest.Decimal.Normalize(), pair.Coin.Symbol)
 	default:
-		return offer{}, false
+		o.Hidden = "The amount cannot be written in this coin."
 	}
-	return result, true
+	return o
 }
 
-// offersPage is the page of an order without a coin.
+// An offersPage is the page on which the buyer chooses a coin.
 type offersPage struct {
 	Order   order
+	Product product
 	Quote   quote
-	Chosen  string // the pair that was submitted last
-	Problem string // why that pair was not accepted
+	Chosen  string // the pair that is checked
+	Problem string // with the buyer's last choice
+	Losing  bool   // whether the demo loses the next response
 }
 
-// showOffers shows the offers. A problem is about the buyer's last choice.
-func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, chosen, problem string) error {
-	q, err := s.quote(r.Context(), o)
+// live returns what makes the page load again when it changes.
+func (offersPage) live() string { return "choose" }
+
+// showOffers shows the offers for an order that can be sent.
+func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, form url.Values, problem string) error {
+	p, ok := parseOrderID(o.ID)
+	if !ok {
+		return notFound()
+	}
+	q, err := s.quote(r.Context(), p)
 	if err != nil {
 		return err
+	}
+	page := offersPage{Order: o, Product: p, Quote: q, Chosen: form.Get("pair"), Problem: problem, Losing: form.Has("losing") || r.URL.Query().Has("losing")}
+	for _, offer := range q.Offers {
+		if page.Chosen == "" && offer.Pair.Coin.Symbol == o.Coin && offer.Pair.Network.Name == o.Network {
+			page.Chosen = offer.Pair.ID
+		}
 	}
 	status := http.StatusOK
 	if problem != "" {
 		status = http.StatusUnprocessableEntity
 	}
-	return s.render(w, r, status, "offers", "Choose how to pay", offersPage{o, q, chosen, problem})
-}
-
-// refreshPrice updates an open order to the product's current price.
-func (s *shop) refreshPrice(ctx context.Context, o order) (order, error) {
-	p, ok := productByID(o.Product)
-	if !ok {
-		return o, &problem{http.StatusGone, "No longer available", "The shop stopped selling this product before you chose how to pay. No invoice was created, and there is nothing to pay."}
-	}
-	if p.Price.Equal(o.Price) && p.Currency == o.Currency {
-		return o, nil
-	}
-	if err := s.orders.updatePrice(ctx, o.ID, p); err != nil {
-		return o, err
-	}
-	return s.orders.byID(ctx, o.ID)
-}
-
-const priceChanged = "The price has changed since you opened this page. Please check it and choose again."
-
-// choose fixes the coin, network and amount of an order, for the price that
-// the buyer has seen, and returns the stored order. If it returns a problem,
-// which is shown to the buyer, nothing was fixed.
-func (s *shop) choose(ctx context.Context, o order, form url.Values) (_ order, problem string, err error) {
-	if o, err = s.refreshPrice(ctx, o); err != nil || o.State != stateOpen {
-		return o, "", err
-	}
-	if formatPrice(o.Price, o.Currency) != form.Get("price") {
-		return o, priceChanged, nil
-	}
-	q, err := s.quote(ctx, o)
-	if err != nil {
-		return o, "", err
-	}
-	if q.Stale {
-		return o, "The rates are too old to fix an amount. Please try again in a moment.", nil
-	}
-	for _, offer := range q.Offers {
-		if offer.ID != form.Get("pair") {
-			continue
-		}
-		if offer.Problem != "" {
-			return o, fmt.Sprintf("%s on %s: %s", offer.Coin, offer.Network, offer.Problem), nil
-		}
-		o.Coin, o.Network, o.Amount = offer.Coin, offer.Network, offer.Amount
-		return s.recordChoice(ctx, o)
-	}
-	return o, "Please choose one of the coins below.", nil
-}
-
-// recordChoice stores the choice. If another tab was first, or the price has
-// changed, it returns the order as stored.
-func (s *shop) recordChoice(ctx context.Context, o order) (_ order, problem string, err error) {
-	if _, err := s.orders.choose(ctx, o); err != nil {
-		return o, "", err
-	}
-	o, err = s.orders.byID(ctx, o.ID)
-	if err == nil && o.State == stateOpen {
-		problem = priceChanged
-	}
-	return o, problem, err
+	return s.render(w, r, status, "offers", "Choose how to pay", page)
 }

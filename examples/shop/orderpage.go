@@ -1,37 +1,24 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
-	"unicode"
+	"time"
 
-	"github.com/cryptogw/gateway"
 	"rsc.io/qr"
 )
 
-// An orderPage is the page of an order whose coin is chosen.
+// An orderPage is the page of an order that has been sent, or cannot be sent any more.
 type orderPage struct {
-	Order   order
-	State   state
-	Details []detail
-	Link    string // the gateway's payment page; "" if the response has none
-	QR      string // the text of the QR code
-	Stale   bool   // whether the amount has expired
+	Order         order
+	View          string  // the part of order.html that is shown
+	Payment       payment // with the view "pay"
+	Ends          time.Time
+	Confirmations int // 0 if unknown
 }
 
-// A detail is a field of the gateway's response for an invoice.
-type detail struct{ Label, Value string }
-
-// refresh returns the interval at which the page reloads while an invoice is
-// being sent, in seconds.
-func (p orderPage) refresh() int {
-	if p.State == stateSending {
-		return 2
-	}
-	return 0
-}
+// live returns what makes the page load again when it changes.
+func (p orderPage) live() string { return p.View }
 
 // showOrder shows the page of an order in its current state.
 func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) error {
@@ -39,100 +26,67 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if o.State == stateOpen {
-		if o, err = s.refreshPrice(r.Context(), o); err != nil {
-			return err
-		}
-	}
-	if o.State == stateOpen {
-		return s.showOffers(w, r, o, "", "")
-	}
-	now, err := s.stateOf(r.Context(), o)
-	if err != nil {
+	page, err := s.orderPage(r, o)
+	switch {
+	case err != nil:
 		return err
+	case page.View == "choose":
+		return s.showOffers(w, r, o, url.Values{}, "")
 	}
-	title := map[state]string{
-		stateCreated: "Pay your order", stateSending: "Your invoice is being created",
-		stateUnknown: "Your order is being checked", stateRefused: "Invoice refused", stateUnsent: "No invoice was created",
-	}[now]
-	return s.render(w, r, http.StatusOK, "order", title, o.page(now))
+	title := map[string]string{
+		"sending": "Your order is being sent", "unknown": "We are checking your order", "pay": "Pay your order", "nodetails": "Your order is saved",
+		"late": "The time to pay is over", "expired": "This order has ended", "paid": "Your payment has arrived", "shipped": "Your order is on its way",
+		"cancelled": "This order is cancelled",
+	}[page.View]
+	return s.render(w, r, http.StatusOK, "order", title, page)
 }
 
-func (o order) page(now state) orderPage {
-	p := orderPage{Order: o, State: now, QR: o.qrText(), Stale: !o.amountValid()}
-	for _, field := range detailFields() {
-		if value, ok := o.invoiceText(field.names...); ok {
-			p.Details = append(p.Details, detail{field.label, value})
+func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
+	now, err := s.stateOf(r.Context(), o)
+	p := orderPage{Order: o, View: string(now)}
+	switch {
+	case err != nil:
+		return p, err
+	case now.canBeSent() && o.expired():
+		p.View = "expired"
+	case now.canBeSent():
+		p.View = "choose"
+	case now == stateCreated:
+		p.View, p.Ends = "pay", o.MadeAt.Add(orderLifetime)
+		var problem error
+		if p.Payment, problem = s.cfg.fields.payment(o); problem != nil {
+			p.View = "nodetails"
+		}
+		if !p.Payment.Deadline.IsZero() && p.Payment.Deadline.Before(p.Ends) {
+			p.Ends = p.Payment.Deadline
+		}
+		if time.Now().After(p.Ends) {
+			p.View = "late"
+		}
+		if catalog, err := s.catalog.Snapshot(r.Context()); err == nil {
+			if pair, ok := catalog.Find(o.Coin, o.Network); ok {
+				p.Confirmations = pair.Confirmations
+			}
 		}
 	}
-	p.Link = o.link()
-	return p
+	return p, nil
 }
 
-// A detailField is a field that gateways are known to return for an invoice.
-// The response is undocumented, so several names are tried, and the field
-// may be missing.
-type detailField struct {
-	label string
-	names []string
-}
-
-func addressNames() []string {
-	return []string{"address", "paymentAddress", "payment_address", "depositAddress", "walletAddress", "payAddress", "pay_address"}
-}
-
-func detailFields() []detailField {
-	return []detailField{
-		{"Address", addressNames()},
-		{"Memo or tag", []string{"memo", "tag", "destinationTag", "addressTag"}},
-		{"Invoice", []string{"invoiceId", "invoice_id", "id"}},
-		{"Initial status", []string{"status", "state"}},
-		{"Pay before", []string{"expiresAt", "expires_at", "expireAt", "expiredAt"}},
-	}
-}
-
-// invoiceText returns a field of the gateway's response for the invoice.
-func (o order) invoiceText(names ...string) (string, bool) {
-	invoice := gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}
-	value, ok := invoice.Text(names...)
-	return printable(value), ok && value != ""
-}
-
-// link returns the gateway's payment page for an invoice. Only https is
-// accepted.
-func (o order) link() string {
-	text, _ := o.invoiceText("paymentUrl", "payment_url", "invoiceUrl", "invoice_url", "checkoutUrl", "url")
-	if link, err := url.Parse(text); err != nil || link.Scheme != "https" || link.Host == "" {
-		return ""
-	}
-	return text
-}
-
-// qrText returns the text of the QR code: the address or payment page if the
-// response has one, otherwise a description of the payment.
-func (o order) qrText() string {
-	if address, ok := o.invoiceText(addressNames()...); ok && len(address) <= maxQRText {
-		return address
-	}
-	if link := o.link(); link != "" && len(link) <= maxQRText {
-		return link
-	}
-	return fmt.Sprintf("%s %s on %s for order %s", formatAmount(o.Amount), o.Coin, o.Network, o.ID)
-}
-
-// maxQRText limits the text of a QR code, in bytes.
-const maxQRText = 1000
-
-// showQR serves the QR code of an order that has an invoice.
+// showQR serves the QR code of an order that can be paid: its address or, without one,
+// the link to the gateway's payment page.
 func (s *shop) showQR(w http.ResponseWriter, r *http.Request) error {
 	o, err := s.buyerOrder(r)
 	if err != nil {
 		return err
 	}
-	if o.State != stateCreated || o.Invoice == "" {
+	page, err := s.orderPage(r, o)
+	if err != nil {
+		return err
+	}
+	if page.View != "pay" {
 		return notFound()
 	}
-	code, err := qr.Encode(o.qrText(), qr.M)
+	code, err := qr.Encode(page.Payment.QR(), qr.M)
 	if err != nil {
 		return err
 	}
@@ -141,17 +95,19 @@ func (s *shop) showQR(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// maxPrintable limits a text from the gateway that is stored or shown, in
-// bytes.
-const maxPrintable = 2048
-
-// printable removes what cannot be shown or stored from an external text.
-func printable(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), maxPrintable)], "")
-	return strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
-			return c
-		}
-		return -1
-	}, text)
+// setContact records where the merchant can write to the buyer.
+func (s *shop) setContact(w http.ResponseWriter, r *http.Request) error {
+	o, err := s.buyerOrder(r)
+	if err != nil {
+		return err
+	}
+	contact := singleLine(r.PostFormValue("contact"), 200)
+	if contact == "" {
+		return badInput("Please enter an email address or a phone number of at most 200 characters.")
+	}
+	if err := s.orders.setContact(r.Context(), o.ID, contact); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/shopspring/decimal"
 )
@@ -12,219 +14,250 @@ import (
 type state string
 
 const (
-	stateOpen    state = "open"    // no coin is chosen yet
-	stateSending state = "sending" // an invoice is being created
-	stateCreated state = "created" // the invoice exists
-	stateUnknown state = "unknown" // the invoice may exist; the merchant has to look it up
-	stateRefused state = "refused" // the gateway refused the invoice
-	stateUnsent  state = "unsent"  // no invoice exists, and none was refused
+	stateOpen      state = "open"      // no coin is chosen yet
+	stateUnsent    state = "unsent"    // a coin is chosen, and there is no invoice
+	stateRefused   state = "refused"   // the gateway refused the invoice
+	stateSending   state = "sending"   // an invoice is being created; never stored
+	stateUnknown   state = "unknown"   // the invoice may exist; the merchant has to look it up
+	stateCreated   state = "created"   // the invoice exists
+	statePaid      state = "paid"      // the merchant has seen the payment
+	stateShipped   state = "shipped"   // the merchant has shipped the order
+	stateCancelled state = "cancelled" // the merchant has cancelled the order
 )
 
-// states returns all states in display order.
+// states returns the stored states in display order.
 func states() []state {
-	return []state{stateOpen, stateSending, stateCreated, stateUnknown, stateRefused, stateUnsent}
+	return []state{stateUnknown, stateCreated, statePaid, stateShipped, stateOpen, stateUnsent, stateRefused, stateCancelled}
 }
 
-// An order is a row of shop_orders. Once a coin is chosen, nothing that is
-// sent to the gateway changes.
-type order struct {
-	ID, Buyer, Product string
-	Number             int
-	Price              decimal.Decimal
-	Currency           string
-	MadeAt             timestamp
-	State              state // as recorded last; the order guard has precedence
-	Coin, Network      string
-	Amount             decimal.Decimal // in units of the coin
-	ChosenAt           timestamp
-	SendingUntil       timestamp // when the last claim for sending expires
-	Invoice            string
-	SentAt             timestamp
-	LastStatus         int
-	LastBody           string
-	LastError          string
+// Label returns the words of a state for the merchant.
+func (s state) Label() string {
+	return map[state]string{
+		stateOpen: "No coin chosen", stateUnsent: "Not sent", stateRefused: "Refused", stateSending: "Being sent", stateUnknown: "To look up",
+		stateCreated: "Waiting for payment", statePaid: "Paid", stateShipped: "Shipped", stateCancelled: "Cancelled",
+	}[s]
 }
+
+// Next returns the states that a merchant may mark an order with.
+func (s state) Next() []state {
+	return map[state][]state{
+		stateOpen: {stateCancelled}, stateUnsent: {stateCancelled}, stateRefused: {stateCancelled},
+		stateCreated: {statePaid, stateCancelled}, statePaid: {stateShipped, stateCreated, stateCancelled}, stateShipped: {statePaid},
+	}[s]
+}
+
+func (s state) canBeSent() bool { return s == stateOpen || s == stateUnsent || s == stateRefused }
+
+func (s state) isMarked() bool { return s == statePaid || s == stateShipped || s == stateCancelled }
+
+// An order is a row of shop_orders. From Price to Network it is what was chosen last.
+type order struct {
+	ID, Buyer, Product, Contact string
+	MadeAt                      timestamp
+	State                       state // as recorded last; see stateOf
+	Price                       decimal.Decimal
+	Currency                    string
+	Amount                      decimal.Decimal // in units of the coin
+	Coin, Network               string
+	SentAt                      timestamp
+	Invoice                     string // the gateway's response
+	LastStatus                  int
+	LastBody, LastError         string
+}
+
+const ordersTable = `CREATE TABLE IF NOT EXISTS shop_orders (
+	id text NOT NULL PRIMARY KEY,
+	buyer text NOT NULL,
+	product text NOT NULL,
+	contact text NOT NULL DEFAULT '',
+	made_at text NOT NULL,
+	state text NOT NULL DEFAULT 'open',
+	price text NOT NULL DEFAULT '0',
+	currency text NOT NULL DEFAULT '',
+	amount text NOT NULL DEFAULT '0',
+	coin text NOT NULL DEFAULT '',
+	network text NOT NULL DEFAULT '',
+	sent_at text NOT NULL DEFAULT '',
+	invoice text NOT NULL DEFAULT '',
+	last_status integer NOT NULL DEFAULT 0,
+	last_body text NOT NULL DEFAULT '',
+	last_error text NOT NULL DEFAULT ''
+)`
+
+// historyTable has what merchants have done, with their names.
+const historyTable = `CREATE TABLE IF NOT EXISTS shop_history (
+	order_id text NOT NULL,
+	at text NOT NULL,
+	name text NOT NULL,
+	what text NOT NULL
+)`
 
 // An orderStore stores the orders.
 type orderStore struct{ db *database }
 
-const orderColumns = `SELECT id, buyer, product, number, price, currency, made_at, state, coin, network, amount,
-	chosen_at, sending_until, invoice, sent_at, last_status, last_body, last_error FROM shop_orders `
-
 var errNoOrder = errors.New("order not found")
 
-const insertOrder = `INSERT INTO shop_orders (id, buyer, product, number, price, currency, made_at, state)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, 'open') ON CONFLICT (buyer, product, number) DO NOTHING`
-
-func (o order) insertArgs() []any {
-	return []any{o.ID, o.Buyer, o.Product, o.Number, o.Price, o.Currency, timestampNow().text()}
-}
-
-// open inserts an order, unless the buyer has one of that product and
-// number.
-func (b orderStore) open(ctx context.Context, o order) error {
-	_, err := b.db.change(ctx, insertOrder, o.insertArgs()...)
+// insert stores an order, unless there is one with its identifier.
+func (b orderStore) insert(ctx context.Context, o order) error {
+	_, err := b.db.change(ctx, `INSERT INTO shop_orders (id, buyer, product, made_at) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING`,
+		o.ID, o.Buyer, o.Product, timestampNow().text())
 	return err
 }
 
-// openNext inserts the next order of the same buyer and product. It reports
-// false if the last order has changed since it was read, or already has a
-// next one.
-func (b orderStore) openNext(ctx context.Context, last, next order) (bool, error) {
-	return b.execIfLast(ctx, last, insertOrder, next.insertArgs()...)
+// choose records what is about to be sent.
+func (b orderStore) choose(ctx context.Context, o order) error {
+	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = 'unsent', price = $2, currency = $3, amount = $4, coin = $5, network = $6, sent_at = $7
+		WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`,
+		o.ID, o.Price, o.Currency, o.Amount, o.Coin, o.Network, timestampNow().text())
+	return err
 }
 
-// claim claims an order for sending its invoice, until the result is
-// recorded or the claim expires. It reports false if another request has
-// claimed the order or opened the next one: an order is either sent or
-// replaced by the next one, never both.
-func (b orderStore) claim(ctx context.Context, o order, until timestamp) (bool, error) {
-	return b.execIfLast(ctx, o, `UPDATE shop_orders SET state = 'sending', sending_until = $2 WHERE id = $1`, o.ID, until.text())
+// record stores what was sent, and its result. A created invoice is always recorded; it
+// does not undo what the merchant has marked. Another result is older than a state that
+// it does not follow from: processes may record in another order than they send.
+func (b orderStore) record(ctx context.Context, o order) error {
+	where := ` WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`
+	if o.State == stateCreated {
+		where = ` WHERE id = $1`
+	}
+	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = CASE WHEN state IN ('paid', 'shipped', 'cancelled') THEN state ELSE $2 END,
+		price = $3, currency = $4, amount = $5, coin = $6, network = $7, invoice = $8, last_status = $9, last_body = $10, last_error = $11`+where,
+		o.ID, o.State, o.Price, o.Currency, o.Amount, o.Coin, o.Network, o.Invoice, o.LastStatus, o.LastBody, o.LastError)
+	return err
 }
 
-// execIfLast executes a statement if an order is unchanged since it was read
-// and is the last of its buyer and product, and reports whether it did. The
-// row stays locked until the statement is done. The check for a next order
-// runs after the lock is acquired, because only then does PostgreSQL see
-// what other transactions committed in the meantime.
-func (b orderStore) execIfLast(ctx context.Context, o order, query string, args ...any) (bool, error) {
-	tx, err := b.db.beginTx(ctx)
+// markUnknown records that an order is unknown whose process died.
+func (b orderStore) markUnknown(ctx context.Context, id string) error {
+	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = 'unknown' WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`, id)
+	return err
+}
+
+func (b orderStore) setContact(ctx context.Context, id, contact string) error {
+	_, err := b.db.change(ctx, `UPDATE shop_orders SET contact = $2 WHERE id = $1`, id, contact)
+	return err
+}
+
+// An event is something that a merchant has done with an order.
+type event struct {
+	At         timestamp
+	Name, What string
+}
+
+// mark changes the state of an order, and records who did it and why. It reports false
+// if the order has another state by now.
+func (b orderStore) mark(ctx context.Context, id string, from, to state, name, what string) (bool, error) {
+	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	same, err := b.exists(ctx, tx, `SELECT 1 FROM shop_orders WHERE id = $1 AND state = $2 AND sending_until = $3 FOR UPDATE`,
-		o.ID, o.State, o.SendingUntil.text())
-	if err != nil || !same {
+	result, err := tx.ExecContext(ctx, b.db.text(`UPDATE shop_orders SET state = $3 WHERE id = $1 AND state = $2`), id, from, to)
+	if err != nil {
 		return false, err
 	}
-	hasNext, err := b.exists(ctx, tx, `SELECT 1 FROM shop_orders WHERE buyer = $1 AND product = $2 AND number > $3 LIMIT 1`,
-		o.Buyer, o.Product, o.Number)
-	if err != nil || hasNext {
+	if n, err := result.RowsAffected(); n == 0 {
 		return false, err
 	}
-	if _, err := tx.ExecContext(ctx, b.db.text(query), args...); err != nil {
+	_, err = tx.ExecContext(ctx, b.db.text(`INSERT INTO shop_history (order_id, at, name, what) VALUES ($1, $2, $3, $4)`), id, timestampNow().text(), name, what)
+	if err != nil {
 		return false, err
 	}
 	return true, tx.Commit()
 }
 
+// history returns what merchants have done with an order, oldest first.
+func (b orderStore) history(ctx context.Context, id string) (events []event, err error) {
+	rows, err := b.db.QueryContext(ctx, b.db.text(`SELECT at, name, what FROM shop_history WHERE order_id = $1 ORDER BY at`), id)
+	err = errors.Join(err, scanAll(rows, func() error {
+		var e event
+		err := rows.Scan(&e.At, &e.Name, &e.What)
+		events = append(events, e)
+		return err
+	}))
+	return events, err
+}
+
+// A filter selects orders. Zero fields select all.
+type filter struct {
+	Text     string // a part of the order's number or of the contact
+	State    state
+	From, To string // dates, inclusive
+}
+
+// selected is the condition of a filter, with its four arguments.
+const selected = ` WHERE lower(id || ' ' || contact) LIKE $1 ESCAPE '!' AND ($2 = '' OR state = $2) AND made_at >= $3 AND ($4 = '' OR made_at < $4)`
+
+func (f filter) args() []any {
+	text := "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text)) + "%"
+	to := ""
+	if day, err := time.Parse(time.DateOnly, f.To); err == nil {
+		to = day.AddDate(0, 0, 1).Format(time.DateOnly)
+	}
+	return []any{text, string(f.State), f.From, to}
+}
+
+const orderColumns = `SELECT id, buyer, product, contact, made_at, state, price, currency, amount, coin, network,
+	sent_at, invoice, last_status, last_body, last_error FROM shop_orders`
+
 // byID returns an order, or errNoOrder.
 func (b orderStore) byID(ctx context.Context, id string) (order, error) {
-	return b.queryOne(ctx, `WHERE id = $1`, id)
+	return scanOrder(b.db.QueryRowContext(ctx, b.db.text(orderColumns+` WHERE id = $1`), id))
 }
 
-// latest returns a buyer's latest order of a product, or errNoOrder.
-func (b orderStore) latest(ctx context.Context, buyer, product string) (order, error) {
-	return b.queryOne(ctx, `WHERE buyer = $1 AND product = $2 ORDER BY number DESC LIMIT 1`, buyer, product)
+// newestCreated returns the newest order that has the gateway's response, or errNoOrder.
+func (b orderStore) newestCreated(ctx context.Context) (order, error) {
+	return scanOrder(b.db.QueryRowContext(ctx, orderColumns+` WHERE invoice <> '' ORDER BY sent_at DESC LIMIT 1`))
 }
 
-// recent returns the orders of a state, or of all for "", newest first.
-func (b orderStore) recent(ctx context.Context, of state, limit int) ([]order, error) {
-	return b.queryAll(ctx, `WHERE $1 = '' OR state = $1 ORDER BY made_at DESC LIMIT $2`, string(of), limit)
-}
-
-// unresolved returns the orders that the order guard may know more about.
-func (b orderStore) unresolved(ctx context.Context, limit int) ([]order, error) {
-	return b.queryAll(ctx, `WHERE state IN ('sending', 'unknown') ORDER BY state, made_at LIMIT $1`, limit)
-}
-
-// exists reports whether a query returns a row.
-func (b orderStore) exists(ctx context.Context, tx *sql.Tx, query string, args ...any) (bool, error) {
-	var found int
-	err := tx.QueryRowContext(ctx, b.db.text(query), args...).Scan(&found)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// updatePrice sets the price of an open order to the product's current
-// price.
-func (b orderStore) updatePrice(ctx context.Context, id string, p product) error {
-	_, err := b.db.change(ctx, `UPDATE shop_orders SET price = $2, currency = $3 WHERE id = $1 AND state = 'open'`, id, p.Price, p.Currency)
-	return err
-}
-
-// choose records the payment choice of an order once. It reports false if a
-// choice was recorded before, or if the price is no longer the one that the
-// amount was computed for.
-func (b orderStore) choose(ctx context.Context, o order) (bool, error) {
-	return b.db.change(ctx, `UPDATE shop_orders SET coin = $2, network = $3, amount = $4, chosen_at = $5, state = 'unsent'
-		WHERE id = $1 AND state = 'open' AND price = $6 AND currency = $7`,
-		o.ID, o.Coin, o.Network, o.Amount, timestampNow().text(), o.Price, o.Currency)
-}
-
-// markUnknown records that the outcome of an order is unknown although an
-// earlier attempt was refused or not sent.
-func (b orderStore) markUnknown(ctx context.Context, id string) error {
-	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = 'unknown' WHERE id = $1 AND state IN ('refused', 'unsent')`, id)
-	return err
-}
-
-// record stores the result of sending an invoice. A created order stays
-// created, and an unknown order does not become refused: two servers may
-// record in a different order than they sent. The results refused and unsent
-// are stored only for the current claim, because another request may have
-// claimed the order since.
-func (b orderStore) record(ctx context.Context, o order) error {
-	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = $2, invoice = $3, sent_at = $4, last_status = $5, last_body = $6, last_error = $7
-		WHERE id = $1 AND (state <> 'created' OR ($2 = 'created' AND invoice = ''))
-		AND (state <> 'unknown' OR $2 IN ('created', 'unknown')) AND (sending_until = $8 OR $2 IN ('created', 'unknown'))`,
-		o.ID, o.State, o.Invoice, o.SentAt.text(), o.LastStatus, o.LastBody, o.LastError, o.SendingUntil.text())
-	return err
-}
-
-// updateState changes the recorded state, unless another request has changed
-// it or holds a claim that has not expired.
-func (b orderStore) updateState(ctx context.Context, id string, from, to state) error {
-	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = $3 WHERE id = $1 AND state = $2
-		AND ($2 <> 'sending' OR $3 IN ('created', 'unknown') OR sending_until <= $4)`, id, from, to, timestampNow().text())
-	return err
-}
-
-// count returns the number of orders in each state.
-func (b orderStore) count(ctx context.Context) (counts map[state]int, err error) {
-	rows, err := b.db.QueryContext(ctx, `SELECT state, count(*) FROM shop_orders GROUP BY state`)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	counts = map[state]int{}
-	for rows.Next() {
-		var of state
-		var n int
-		if err := rows.Scan(&of, &n); err != nil {
-			return nil, err
-		}
-		counts[of] = n
-	}
-	return counts, rows.Err()
-}
-
-func (b orderStore) queryOne(ctx context.Context, where string, args ...any) (order, error) {
-	return scanOrder(b.db.QueryRowContext(ctx, b.db.text(orderColumns+where), args...))
-}
-
-func (b orderStore) queryAll(ctx context.Context, where string, args ...any) (orders []order, err error) {
-	rows, err := b.db.QueryContext(ctx, b.db.text(orderColumns+where), args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
+// each calls a function for the selected orders, newest first.
+func (b orderStore) each(ctx context.Context, f filter, limit, offset int, do func(order) error) error {
+	rows, err := b.db.QueryContext(ctx, b.db.text(orderColumns+selected+` ORDER BY made_at DESC, id LIMIT $5 OFFSET $6`), append(f.args(), limit, offset)...)
+	return errors.Join(err, scanAll(rows, func() error {
 		o, err := scanOrder(rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		orders = append(orders, o)
-	}
-	return orders, rows.Err()
+		return do(o)
+	}))
+}
+
+// A total is the sum of the orders in one coin.
+type total struct {
+	Coin          string
+	Waiting, Paid decimal.Decimal
+}
+
+// summary returns the number of the selected orders by state, and their totals.
+func (b orderStore) summary(ctx context.Context, f filter) (counts map[state]int, totals []total, err error) {
+	rows, err := b.db.QueryContext(ctx, b.db.text(`SELECT state, coin, amount FROM shop_orders`+selected+` ORDER BY coin`), f.args()...)
+	counts = map[state]int{}
+	err = errors.Join(err, scanAll(rows, func() error {
+		var of state
+		var coin string
+		var amount decimal.Decimal
+		if err := rows.Scan(&of, &coin, &amount); err != nil {
+			return err
+		}
+		counts[of]++
+		if of != stateCreated && of != statePaid && of != stateShipped {
+			return nil
+		}
+		if n := len(totals); n == 0 || totals[n-1].Coin != coin {
+			totals = append(totals, total{Coin: coin})
+		}
+		sum := &totals[len(totals)-1].Paid
+		if of == stateCreated {
+			sum = &totals[len(totals)-1].Waiting
+		}
+		*sum = sum.Add(amount)
+		return nil
+	}))
+	return counts, totals, err
 }
 
 func scanOrder(row interface{ Scan(...any) error }) (o order, err error) {
-	err = row.Scan(&o.ID, &o.Buyer, &o.Product, &o.Number, &o.Price, &o.Currency, &o.MadeAt, &o.State,
-		&o.Coin, &o.Network, &o.Amount, &o.ChosenAt, &o.SendingUntil, &o.Invoice, &o.SentAt, &o.LastStatus, &o.LastBody, &o.LastError)
+	err = row.Scan(&o.ID, &o.Buyer, &o.Product, &o.Contact, &o.MadeAt, &o.State, &o.Price, &o.Currency, &o.Amount, &o.Coin, &o.Network,
+		&o.SentAt, &o.Invoice, &o.LastStatus, &o.LastBody, &o.LastError)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = errNoOrder
 	}

@@ -2,127 +2,210 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"html/template"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/alexedwards/scs/v2"
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/go-chi/httplog/v3"
 )
 
-// A shop holds what the handlers share. It does not change once it is
-// created.
+// A shop holds what the handlers share. It does not change once it is created.
 type shop struct {
 	cfg    config
 	logger *slog.Logger
-	demo   bool // whether the gateway is the stand-in
+	demo   *standIn // nil for a real gateway
 
-	client   *gateway.Client
-	catalog  *gateway.Catalog
-	rates    *gateway.Cache[*gateway.ExchangeRates]
-	balance  *gateway.Cache[*gateway.Balance]
-	guard    *sqlguard.Guard
-	db       *database
-	orders   orderStore
-	watched  watchList
-	observer *observer
-	history  *rateHistory
-	sessions *sessions
-	pages    pages
-
-	buyerStreams    chan struct{}   // limits the live streams of all buyers
-	merchantStreams chan struct{}   // limits the live streams of all merchants
-	streamCounts    streamCounts    // limits the live streams of each buyer
-	streamCtx       context.Context // ends when the shop closes
-	closeStreams    context.CancelFunc
-	gatewayWait     time.Duration // how long a merchant's page waits for the gateway
+	client      *gateway.Client
+	catalog     *gateway.Catalog
+	rates       *gateway.Cache[*gateway.ExchangeRates]
+	balance     *gateway.Cache[*gateway.Balance]
+	withdrawals *gateway.Cache[[]withdrawalRow]
+	guard       *sqlguard.Guard
+	db          *database
+	orders      orderStore
+	history     *rateHistory
+	sessions    *scs.SessionManager
+	pages       map[string]*template.Template
+	sending     sync.WaitGroup // the invoices that are being sent
 }
 
 // A connector creates a client of the configured gateway.
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
-// Limits of concurrent live streams; a page works without one. Merchants
-// have their own limit, which buyers cannot exhaust.
-const (
-	maxStreams         = 512
-	maxStreamsPerBuyer = 8 // per buyer
-	maxMerchantStreams = 16
-)
-
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
-	s := &shop{
-		cfg: cfg, logger: logger, db: db, orders: orderStore{db}, watched: watchList{db},
-		observer: newObserver(), history: &rateHistory{}, gatewayWait: 5 * time.Second,
-		buyerStreams: make(chan struct{}, maxStreams), merchantStreams: make(chan struct{}, maxMerchantStreams), streamCounts: streamCounts{open: map[string]int{}},
-	}
-	s.streamCtx, s.closeStreams = context.WithCancel(context.WithoutCancel(ctx))
+	s := &shop{cfg: cfg, logger: logger, db: db, orders: orderStore{db}, history: &rateHistory{}}
+	s.sessions = newSessions(db, s.showError)
 	var err error
 	if s.pages, err = parsePages(); err != nil {
-		return nil, err
-	}
-	if s.sessions, err = newSessions(db, cfg.password, cfg.iterations); err != nil {
 		return nil, err
 	}
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
 		return nil, err
 	}
-	if err := s.createTables(ctx); err != nil {
+	if err := errors.Join(s.guard.CreateTable(ctx), db.createTables(ctx)); err != nil {
 		return nil, err
 	}
-	s.client, err = connect(gateway.WithOrderGuard(fence{s.guard, s.orders, cfg.lease()}), gateway.WithRetry(cfg.retry()),
-		gateway.WithObserver(s.observer), gateway.WithLogger(logger))
+	s.client, err = connect(gateway.WithOrderGuard(s.guard), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
 	if err != nil {
 		return nil, err
 	}
 	s.catalog = s.client.Catalog(gateway.CacheOptions{TTL: time.Minute, MaxStale: 10 * time.Minute})
-	s.rates = gateway.NewCache(func(ctx context.Context) (*gateway.ExchangeRates, error) {
-		return s.client.ExchangeRates(ctx)
-	}, gateway.CacheOptions{TTL: cfg.ratesTTL, MaxStale: 10 * time.Minute})
+	s.rates = s.client.Rates(gateway.CacheOptions{TTL: cfg.ratesTTL, MaxStale: 10 * time.Minute})
 	s.balance = gateway.NewCache(func(ctx context.Context) (*gateway.Balance, error) {
 		return s.client.Balance(ctx, gateway.BalanceQuery{})
 	}, gateway.CacheOptions{TTL: 10 * time.Second, MaxStale: time.Hour})
+	s.withdrawals = gateway.NewCache(s.loadWithdrawals, gateway.CacheOptions{TTL: cfg.ratesTTL, MaxStale: time.Minute})
 	return s, nil
 }
 
-func (s *shop) createTables(ctx context.Context) error {
-	if err := s.guard.CreateTable(ctx); err != nil {
-		return err
-	}
-	if err := s.db.createTables(ctx); err != nil {
-		return fmt.Errorf("creating the tables of the shop: %w", err)
-	}
-	return nil
-}
+// maxForm limits the body of a request, in bytes; every body is a form.
+const maxForm = 16 << 10
+
+// policy lets a page load from its own host only, and run no inline script.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // handler returns all routes of the shop with their middleware.
 func (s *shop) handler() http.Handler {
-	mux := http.NewServeMux()
-	for pattern, h := range map[string]handlerFunc{
-		"GET /{$}":                s.showProducts,
-		"POST /orders":            s.openOrder,
-		"GET /orders/{id}":        s.showOrder,
-		"POST /orders/{id}/pay":   s.payOrder,
-		"GET /orders/{id}/qr.png": s.showQR,
-		"GET /static/{file}":      s.showStatic,
-		"GET /healthz":            s.showHealth,
-		"GET /admin/login":        s.showLogin,
-		"POST /admin/login":       s.login,
-		"POST /admin/logout":      s.logout,
-	} {
-		mux.Handle(pattern, s.handle(s.withTimeout(h)))
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(s.page(func(http.ResponseWriter, *http.Request) error {
+		return &problem{http.StatusForbidden, "A request from another site", "A form of this shop is accepted only from a page of this shop."}
+	}))
+	r := chi.NewRouter()
+	r.Use(middleware.RequestID, httplog.RequestLogger(s.logger, &httplog.Options{
+		Schema: httplog.SchemaOTEL.Concise(true), RecoverPanics: true,
+		LogExtraAttrs: func(r *http.Request, _ string, _ int) []slog.Attr {
+			return []slog.Attr{slog.String("request", middleware.GetReqID(r.Context()))}
+		},
+	}), middleware.GetHead, withHeaders, middleware.RequestSize(maxForm), protection.Handler)
+	r.NotFound(s.page(func(http.ResponseWriter, *http.Request) error { return notFound() }).ServeHTTP)
+	r.MethodNotAllowed(s.page(func(http.ResponseWriter, *http.Request) error {
+		return &problem{http.StatusMethodNotAllowed, "Not possible", "This address does not take such a request."}
+	}).ServeHTTP)
+	static, _ := fs.Sub(web, "web/static") // fails for an invalid name only
+	r.With(middleware.SetHeader("Cache-Control", "max-age=300")).Handle("/static/*", http.StripPrefix("/static", http.FileServerFS(static)))
+	r.Method("GET", "/", s.page(s.showProducts))
+	r.Method("POST", "/orders", s.page(s.buy))
+	r.Method("GET", "/orders/{id}", s.page(s.showOrder))
+	r.Method("POST", "/orders/{id}/pay", s.page(s.pay))
+	r.Method("POST", "/orders/{id}/contact", s.page(s.setContact))
+	r.Method("POST", "/orders/{id}/lose", s.page(s.loseNextResponse))
+	r.Method("GET", "/orders/{id}/qr.png", s.page(s.showQR))
+	r.Method("GET", "/healthz", s.page(s.showHealth))
+	r.Route("/admin", s.merchantRoutes)
+	return r
+}
+
+// merchantRoutes are the merchant's pages. Checking a password takes a while on purpose;
+// a few logins wait for each other, and the rest is refused.
+func (s *shop) merchantRoutes(r chi.Router) {
+	r.Use(s.sessions.LoadAndSave)
+	r.Method("GET", "/login", s.page(s.showLogin))
+	r.With(middleware.ThrottleBacklog(2, 16, 5*time.Second)).Method("POST", "/login", s.page(s.login))
+	r.Method("POST", "/logout", s.page(s.logout))
+	r.Group(func(r chi.Router) {
+		r.Use(s.requireMerchant)
+		r.Method("GET", "/", s.page(s.showOrders))
+		r.Method("GET", "/orders.csv", s.page(s.exportOrders))
+		r.Method("GET", "/orders/{id}", s.page(s.showRecord))
+		r.Method("POST", "/orders/{id}/resolve", s.page(s.resolveOrder))
+		r.Method("POST", "/orders/{id}/mark", s.page(s.markOrder))
+		r.Method("GET", "/money", s.page(s.showMoney))
+		r.Method("POST", "/money", s.page(s.followWithdrawal))
+		r.Method("GET", "/coins", s.page(s.showCoins))
+		r.Method("GET", "/coins/{coin}.svg", s.page(s.showChart))
+	})
+}
+
+func withHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// showHealth reports whether this process can take orders. It does not call the gateway:
+// without it the shop can still serve pages.
+func (s *shop) showHealth(w http.ResponseWriter, r *http.Request) error {
+	if err := s.db.PingContext(r.Context()); err != nil {
+		return err
 	}
-	for pattern, h := range map[string]handlerFunc{
-		"GET /admin":              s.showOverview,
-		"GET /admin/orders/{id}":  s.showRecord,
-		"POST /admin/orders/{id}": s.resolveOrder,
-		"GET /admin/money":        s.showMoney,
-		"POST /admin/withdrawals": s.addWithdrawal,
-		"GET /admin/metrics":      s.showMetrics,
-	} {
-		mux.Handle(pattern, s.handle(s.withTimeout(s.requireMerchant(h))))
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := w.Write([]byte("ok\n"))
+	return err
+}
+
+// The cookies of a buyer: who they are, and the cart that they have not ordered yet.
+const (
+	buyerCookie = "__Host-buyer"
+	cartCookie  = "__Host-cart"
+)
+
+// isRandomText reports whether a text is one of [rand.Text].
+func isRandomText(text string) bool {
+	for _, c := range text {
+		if (c < 'A' || c > 'Z') && (c < '2' || c > '7') {
+			return false
+		}
 	}
-	mux.Handle("GET /orders/{id}/live", s.handle(s.streamOffers))
-	mux.Handle("GET /admin/withdrawals/live", s.handle(s.requireMerchant(s.streamWithdrawals)))
-	return s.withMiddleware(mux)
+	return len(text) == 26
+}
+
+// ensureCookie returns the random text of a cookie, and sets it if there is none.
+func ensureCookie(w http.ResponseWriter, r *http.Request, name string, age time.Duration) string {
+	if cookie, err := r.Cookie(name); err == nil && isRandomText(cookie.Value) {
+		return cookie.Value
+	}
+	text := rand.Text()
+	setCookie(w, name, text, age)
+	return text
+}
+
+func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()),
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// buyerOf returns the identifier of the buyer in the database: a hash of the cookie,
+// which is of no use to whoever reads it.
+func buyerOf(r *http.Request) (buyer string, ok bool) {
+	cookie, err := r.Cookie(buyerCookie)
+	if err != nil || !isRandomText(cookie.Value) {
+		return "", false
+	}
+	sum := sha256.Sum256([]byte(cookie.Value))
+	return base64.RawURLEncoding.EncodeToString(sum[:]), true
+}
+
+// buyerOrder returns the order named by the path. That of another buyer is not found.
+func (s *shop) buyerOrder(r *http.Request) (order, error) {
+	buyer, ok := buyerOf(r)
+	if !ok {
+		return order{}, notFound()
+	}
+	o, err := s.orders.byID(r.Context(), r.PathValue("id"))
+	if errors.Is(err, errNoOrder) || err == nil && o.Buyer != buyer {
+		return order{}, notFound()
+	}
+	return o, err
 }

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// This file is the way of a purchase: from the Buy button to the invoice.
+//
+// The identifier of an order is in the Buy form, so that the same form, sent from any
+// tab, twice or again tomorrow, leads to the same order. It is the primary key of
+// shop_orders and of the order guard's table, and the orderId of the invoice. Those two
+// tables are all that keeps a purchase from being invoiced twice.
+
+// orderLifetime is how long an order can be invoiced or paid: longer than the cookie
+// that its identifier comes from.
+const orderLifetime = 24 * time.Hour
+
+// showProducts shows the first page. The Buy forms have the identifier of the cart: a
+// random text that the browser keeps until it has ordered, so that all tabs have the
+// same.
+func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
+	ensureCookie(w, r, buyerCookie, 90*24*time.Hour)
+	cart := ensureCookie(w, r, cartCookie, orderLifetime/2)
+	return s.render(w, r, http.StatusOK, "products", "Harbour Goods", map[string]any{"Cart": cart, "Products": products()})
+}
+
+// parseOrderID returns the product of an order's identifier: the cart's, a hyphen and
+// the product's.
+func parseOrderID(id string) (product, bool) {
+	cart, name, _ := strings.Cut(id, "-")
+	p, ok := productByID(name)
+	return p, ok && isRandomText(cart)
+}
+
+// buy handles the Buy button. A repeated request finds the order that exists.
+func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
+	buyer, ok := buyerOf(r)
+	if !ok {
+		return &problem{http.StatusBadRequest, "A cookie is needed", "The shop recognizes you by a cookie. Please allow it, and start again on the first page."}
+	}
+	id := r.PostFormValue("order")
+	p, ok := parseOrderID(id)
+	if !ok {
+		return badInput("The shop does not sell this.")
+	}
+	if err := s.orders.insert(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/orders/"+id, http.StatusSeeOther) // #nosec G710 -- parsed: letters, digits and a hyphen
+	return nil
+}
+
+// pay handles the button that orders. It waits a second for the invoice; after that, the
+// page of the order shows that it is being made.
+func (s *shop) pay(w http.ResponseWriter, r *http.Request) error {
+	o, err := s.buyerOrder(r)
+	if err != nil {
+		return err
+	}
+	now, err := s.stateOf(r.Context(), o)
+	if err != nil {
+		return err
+	}
+	if now.canBeSent() && !o.expired() {
+		chosen, problem, err := s.choose(r.Context(), o, r.PostForm)
+		if err != nil {
+			return err
+		}
+		if problem != "" {
+			return s.showOffers(w, r, o, r.PostForm, problem)
+		}
+		if err := s.sendFor(r.Context(), chosen, time.Second); err != nil {
+			return err
+		}
+	}
+	setCookie(w, cartCookie, rand.Text(), orderLifetime/2) // the next purchase is another order
+	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
+	return nil
+}
+
+// choose returns the order with the coin, network and amount of a form, for the price
+// that the buyer has seen, and records the choice for the merchant. Of two tabs that
+// choose differently, the order guard admits one, whose choice is recorded again with
+// the result. A problem is for the buyer.
+func (s *shop) choose(ctx context.Context, o order, form url.Values) (_ order, problem string, err error) {
+	p, _ := parseOrderID(o.ID)
+	if formatPrice(p.Price, p.Currency) != form.Get("price") {
+		return o, "The price has changed since you opened this page. Please check it, and choose again.", nil
+	}
+	q, err := s.quote(ctx, p)
+	if err != nil {
+		return o, "", err
+	}
+	if q.Stale {
+		return o, "The exchange rates are too old to fix an amount. Please try again in a moment.", nil
+	}
+	for _, offer := range q.Offers {
+		if offer.Pair.ID != form.Get("pair") {
+			continue
+		}
+		if offer.Problem != "" {
+			return o, offer.Pair.Coin.Symbol + " on " + offer.Pair.Network.Name + ": " + offer.Problem, nil
+		}
+		o.Price, o.Currency, o.Amount = p.Price, p.Currency, offer.Amount
+		o.Coin, o.Network = offer.Pair.Coin.Symbol, offer.Pair.Network.Name
+		return o, "", s.orders.choose(ctx, o)
+	}
+	return o, "Please choose one of the coins below.", nil
+}
+
+// sendFor creates the invoice of an order in the background, and waits for the result
+// for a while. The invoice does not end with the request: one that is cut off is
+// unknown. It ends with the guard's lease, after which others may decide.
+func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) error {
+	result := make(chan error, 1)
+	s.sending.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease())
+		defer cancel()
+		result <- s.createInvoice(ctx, o)
+	})
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(patience):
+		return nil
+	}
+}
+
+// createInvoice sends the invoice of an order and records the result, unless the order
+// guard reports that it is sent already, or must not be sent.
+func (s *shop) createInvoice(ctx context.Context, o order) error {
+	created, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
+		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
+		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
+	})
+	for _, earlier := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderOutcomeUnknown, gateway.ErrOrderCreated} {
+		if errors.Is(err, earlier) {
+			return nil // nothing was sent; the page of the order shows what the guard knows
+		}
+	}
+	o = o.withResult(created, err)
+	s.logger.InfoContext(ctx, "invoice", "order", o.ID, "state", o.State, "error", err)
+	if _, problem := s.cfg.fields.payment(o); o.State == stateCreated && problem != nil {
+		s.logger.WarnContext(ctx, "the buyer is not shown where to pay", "order", o.ID, "problem", problem)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if failed := s.orders.record(ctx, o); failed != nil {
+		s.logger.ErrorContext(ctx, "the result of an invoice is not recorded", "order", o.ID, "state", o.State,
+			"invoice", o.Invoice, "status", o.LastStatus, "body", o.LastBody, "error", failed)
+		return failed
+	}
+	return nil
+}
+
+// recordTimeout is how long the record of a result may take.
+const recordTimeout = 10 * time.Second
+
+// withResult returns an order with the result of CreateInvoice.
+func (o order) withResult(created *gateway.Invoice, err error) order {
+	switch gateway.OutcomeOf(err) {
+	case gateway.OutcomeSucceeded: // err is nil
+		o.State, o.Invoice = stateCreated, string(created.Raw)
+		return o
+	case gateway.OutcomeRejected:
+		o.State = stateRefused
+	case gateway.OutcomeNotSent:
+		o.State = stateUnsent
+	default:
+		o.State = stateUnknown
+	}
+	o.LastError = printable(err.Error())
+	if rejection, ok := errors.AsType[*gateway.APIError](err); ok {
+		o.LastStatus, o.LastBody = rejection.StatusCode, printable(string(rejection.Body))
+	}
+	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		o.LastStatus, o.LastBody = unknown.StatusCode, printable(string(unknown.Body))
+	}
+	return o
+}
+
+// stateOf returns the current state of an order. Until its invoice is recorded, the
+// order guard has precedence: it knows of other processes, of crashes and of what the
+// merchant has found.
+func (s *shop) stateOf(ctx context.Context, o order) (state, error) {
+	if o.State.isMarked() || o.State == stateCreated && o.Invoice != "" {
+		return o.State, nil
+	}
+	known, err := s.guard.Order(ctx, o.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case known.State == sqlguard.StateInFlight:
+		return stateSending, nil
+	case known.State == sqlguard.StateUnknown:
+		return stateUnknown, nil
+	case known.State == sqlguard.StateCreated && known.Resolved.IsZero() && time.Since(known.Created) < recordTimeout:
+		return stateSending, nil // the result is being recorded
+	case known.State == sqlguard.StateCreated:
+		return stateCreated, nil
+	case o.State == stateUnknown:
+		return stateUnsent, nil // the merchant has found no invoice
+	}
+	return o.State, nil
+}
+
+// expired reports whether an order is too old to be invoiced or paid.
+func (o order) expired() bool { return time.Since(o.MadeAt.Time) > orderLifetime }

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// An ordersPage is the merchant's list of orders.
+type ordersPage struct {
+	Filter   filter
+	Pending  []pendingOrder
+	Problem  error // why buyers are not shown where to pay
+	Orders   []order
+	States   []state
+	Counts   map[state]int
+	Count    int
+	Totals   []total
+	Page     int // from 1
+	Query    string
+	Previous string
+	Next     string
+	Done     string // what was recorded last
+}
+
+// A pendingOrder is an order to look up at the gateway.
+type pendingOrder struct {
+	order
+	Age time.Duration
+}
+
+// pageSize is the number of orders on a page.
+const pageSize = 50
+
+// filterOf reads a filter from the query of a URL.
+func filterOf(q url.Values) (filter, error) {
+	f := filter{singleLine(q.Get("text"), 100), state(q.Get("state")), q.Get("from"), q.Get("to")}
+	if f.State != "" && !slices.Contains(states(), f.State) {
+		return f, badInput("There is no such state of an order.")
+	}
+	for _, day := range []string{f.From, f.To} {
+		if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
+			return f, badInput("A date must be written as 2006-12-31.")
+		}
+	}
+	return f, nil
+}
+
+// query returns the query of a page with the filter.
+func (f filter) query(page int) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"text": f.Text, "state": string(f.State), "from": f.From, "to": f.To, "page": strconv.Itoa(page)} {
+		if value != "" && value != "0" {
+			q.Set(name, value)
+		}
+	}
+	return "?" + q.Encode()
+}
+
+// showOrders shows the orders to look up, and the orders of a filter.
+func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	number, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	number = min(max(number, 1), math.MaxInt32/pageSize)
+	page := ordersPage{Filter: f, States: states(), Page: number, Query: f.query(0), Done: r.URL.Query().Get("done")}
+	if page.Pending, err = s.pending(ctx); err != nil {
+		return err
+	}
+	if page.Counts, page.Totals, err = s.orders.summary(ctx, f); err != nil {
+		return err
+	}
+	for _, n := range page.Counts {
+		page.Count += n
+	}
+	err = s.orders.each(ctx, f, pageSize, (number-1)*pageSize, func(o order) error { page.Orders = append(page.Orders, o); return nil })
+	if err != nil {
+		return err
+	}
+	if number > 1 {
+		page.Previous = f.query(number - 1)
+	}
+	if number*pageSize < page.Count {
+		page.Next = f.query(number + 1)
+	}
+	if newest, err := s.orders.newestCreated(ctx); err == nil {
+		_, page.Problem = s.cfg.fields.payment(newest)
+	}
+	return s.render(w, r, http.StatusOK, "orders", "Orders", page)
+}
+
+// pending returns the orders to look up, oldest first. An order whose process died is
+// recorded as unknown here; one whose invoice is recorded needs no look-up.
+func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
+	unknown, err := s.guard.Pending(ctx)
+	for _, u := range unknown {
+		o, err := s.orders.byID(ctx, u.ID)
+		switch {
+		case errors.Is(err, errNoOrder):
+			o = order{ID: u.ID} // of another program that uses the same guard
+		case err != nil:
+			return nil, err
+		case o.Invoice != "":
+			if err := s.guard.Resolve(ctx, u, sqlguard.Resolution{Exists: true, By: "the shop", Note: "its invoice is recorded"}); err != nil && !changedSince(err) {
+				return nil, err
+			}
+			continue
+		case o.State != stateUnknown:
+			if err := s.orders.markUnknown(ctx, u.ID); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, pendingOrder{o, time.Since(u.Since).Truncate(time.Second)})
+	}
+	return all, err
+}
+
+// changedSince reports whether an order was resolved or sent again since it was read.
+func changedSince(err error) bool {
+	return errors.Is(err, sqlguard.ErrTriedAgain) || errors.Is(err, sqlguard.ErrNotUnknown)
+}
+
+// exportOrders writes the orders of a filter as CSV.
+func (s *shop) exportOrders(w http.ResponseWriter, r *http.Request) error {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="orders.csv"`)
+	table := csv.NewWriter(w)
+	_ = table.Write([]string{"order", "made", "state", "product", "price", "currency", "amount", "coin", "network", "contact"})
+	err = s.orders.each(r.Context(), f, math.MaxInt32, 0, func(o order) error {
+		return table.Write([]string{o.ID, o.MadeAt.text(), string(o.State), o.Product, o.Price.String(), o.Currency, o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact)})
+	})
+	table.Flush()
+	return errors.Join(err, table.Error())
+}
+
+// noFormula keeps a spreadsheet from calculating a text that a buyer has entered.
+func noFormula(text string) string {
+	if text != "" && strings.Contains("=+-@", text[:1]) {
+		return "'" + text
+	}
+	return text
+}
+
+// A recordPage holds everything known about one order.
+type recordPage struct {
+	Order   order
+	State   state
+	Guard   sqlguard.Order
+	History []event
+	Payment payment
+	Problem error // why the buyer is not shown where to pay
+}
+
+func (s *shop) showRecord(w http.ResponseWriter, r *http.Request) error {
+	page, err := s.recordOf(r)
+	if err != nil {
+		return err
+	}
+	if page.State == stateCreated {
+		page.Payment, page.Problem = s.cfg.fields.payment(page.Order)
+	}
+	return s.render(w, r, http.StatusOK, "record", "Order "+page.Order.ID, page)
+}
+
+func (s *shop) recordOf(r *http.Request) (page recordPage, err error) {
+	id := r.PathValue("id")
+	if _, ok := parseOrderID(id); !ok {
+		return page, notFound()
+	}
+	if page.Order, err = s.orders.byID(r.Context(), id); errors.Is(err, errNoOrder) {
+		return page, notFound()
+	} else if err != nil {
+		return page, err
+	}
+	if page.Guard, err = s.guard.Order(r.Context(), id); err != nil {
+		return page, err
+	}
+	if page.History, err = s.orders.history(r.Context(), id); err != nil {
+		return page, err
+	}
+	page.State, err = s.stateOf(r.Context(), page.Order)
+	return page, err
+}
+
+// resolveOrder records what the merchant found at the gateway. The form is valid only
+// for the attempt that the page showed. The shop's own record comes first: if only that
+// succeeds, the order is listed again.
+func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request) error {
+	page, err := s.recordOf(r)
+	if err != nil {
+		return err
+	}
+	found, note := r.PostFormValue("found"), singleLine(r.PostFormValue("note"), 400)
+	to, what := stateUnsent, "found no invoice at the gateway"
+	switch {
+	case found == "exists":
+		to, what = stateCreated, "found the invoice at the gateway"
+	case found != "none":
+		return badInput("Please select whether the gateway has an invoice for the order.")
+	}
+	if note == "" && r.PostFormValue("note") != "" {
+		return badInput("The note is too long. Nothing was recorded.")
+	}
+	if page.Guard.State != sqlguard.StateUnknown || r.PostFormValue("attempts") != strconv.Itoa(page.Guard.Attempts) {
+		return outdated()
+	}
+	if note != "" {
+		what += ": " + note
+	}
+	name := merchant(r.Context())
+	if _, err := s.orders.mark(r.Context(), page.Order.ID, page.Order.State, to, name, what); err != nil {
+		return err
+	}
+	err = s.guard.Resolve(r.Context(), page.Guard, sqlguard.Resolution{Exists: found == "exists", By: name, Note: note})
+	if changedSince(err) {
+		return outdated()
+	} else if err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/admin?done="+url.QueryEscape(page.Order.ID), http.StatusSeeOther)
+	return nil
+}
+
+// markOrder marks an order as paid, shipped or cancelled.
+func (s *shop) markOrder(w http.ResponseWriter, r *http.Request) error {
+	page, err := s.recordOf(r)
+	if err != nil {
+		return err
+	}
+	to := state(r.PostFormValue("to"))
+	if string(page.State) != r.PostFormValue("from") || !slices.Contains(page.State.Next(), to) {
+		return outdated()
+	}
+	changed, err := s.orders.mark(r.Context(), page.Order.ID, page.Order.State, to, merchant(r.Context()), "marked the order as: "+to.Label())
+	if err != nil {
+		return err
+	}
+	if !changed {
+		return outdated()
+	}
+	http.Redirect(w, r, "/admin/orders/"+page.Order.ID, http.StatusSeeOther)
+	return nil
+}
+
+func outdated() error {
+	return &problem{http.StatusConflict, "The order has changed", "It has changed since you opened its page. Nothing was recorded. Please look at it again."}
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/csv"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// orderWithFault makes an order whose invoice meets a fault.
+func (h *harness) orderWithFault(s *shop, v *visitor, server string, fault gatewaytest.Fault) (at string) {
+	h.t.Helper()
+	at = v.order(server, "mug")
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, fault)
+	v.pay(server, at, h.pair("BTC", "Bitcoin"))
+	eventually(h.t, "the result is recorded", func() bool { o := h.readOrder(s, at); return o.LastError != "" || o.Invoice != "" })
+	return at
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	for found, test := range map[string]struct {
+		fault    gatewaytest.Fault
+		heading  string
+		history  string
+		invoices int // the number of invoices after the buyer's next request
+	}{
+		"exists": {gatewaytest.CommitThenDrop(), "Your order is saved", "Anna found the invoice at the gateway: number 7", 1},
+		"none":   {gatewaytest.Reset(), "How would you like to pay?", "Anna found no invoice at the gateway: number 7", 1},
+	} {
+		t.Run(found, func(t *testing.T) {
+			t.Parallel()
+			onBothDatabases(t, func(t *testing.T, h *harness) {
+				s, server := h.open()
+				_, other := h.open()
+				v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+				at := h.orderWithFault(s, v, server.URL, test.fault)
+				record := server.URL + "/admin" + at
+				assert.Contains(t, anna.get(other.URL+"/admin").visibleText(), "1 to look up at the gateway")
+				resolve := func(attempts string) response {
+					return anna.post(record+"/resolve", "attempts", attempts, "found", found, "note", " number\n7 ")
+				}
+				assert.Equal(t, http.StatusConflict, resolve("2").status, "not the attempt of the page")
+				assert.Equal(t, "/admin?done="+path.Base(at), resolve("1").location, "back to the list")
+				assert.Contains(t, anna.get(record).visibleText(), test.history)
+				assert.Equal(t, http.StatusConflict, resolve("1").status, "already resolved")
+				assert.NotContains(t, anna.get(other.URL+"/admin").visibleText(), "to look up at the gateway")
+				assert.Contains(t, v.get(server.URL+at).visibleText(), test.heading)
+				v.post(server.URL+at+"/pay", "pair", h.pair("BTC", "Bitcoin"), "price", "$18.00")
+				assert.Len(t, h.gw.InvoicesFor(path.Base(at)), test.invoices)
+			})
+		})
+	}
+}
+
+// The list knows the orders of processes that died, and those of other programs; an
+// order whose invoice is recorded needs no look-up.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+	recorded := v.order(server.URL, "mug")
+	v.pay(server.URL, recorded, h.pair("BTC", "Bitcoin"))
+	died := v.order(server.URL, "lamp")
+	require.NoError(t, s.guard.Begin(t.Context(), path.Base(died), false))
+	_, err := s.db.change(t.Context(), `UPDATE gateway_orders SET token = $1, lease_until = begun_at, ended_at = NULL, outcome = NULL, created_at = NULL`, "of who began it")
+	require.NoError(t, err)
+	require.NoError(t, s.guard.Begin(t.Context(), "foreign", false))
+	require.NoError(t, s.guard.End(t.Context(), "foreign", gateway.OutcomeUnknown))
+	page := anna.get(server.URL + "/admin").visibleText()
+	assert.Contains(t, page, "2 to look up at the gateway")
+	assert.Contains(t, page, "foreign (not of this shop)")
+	assert.Contains(t, page, "The process that sent it ended.")
+	assert.Equal(t, stateUnknown, h.readOrder(s, died).State)
+	assert.Equal(t, stateCreated, h.readOrder(s, recorded).State)
+}
+
+// The merchant records payment and shipping with name and time, and the buyer's page
+// follows.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+		at := v.order(server.URL, "mug")
+		v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
+		mark := func(from, to state) response {
+			return anna.post(server.URL+"/admin"+at+"/mark", "from", string(from), "to", string(to))
+		}
+		assert.Equal(t, http.StatusConflict, mark(stateCreated, stateShipped).status, "not paid")
+		for _, step := range []struct {
+			from, to state
+			heading  string
+		}{
+			{stateCreated, statePaid, "Your payment has arrived"},
+			{statePaid, stateShipped, "Your order is on its way"},
+			{stateShipped, statePaid, "Your payment has arrived"},
+			{statePaid, stateCancelled, "This order is cancelled"},
+		} {
+			assert.Equal(t, http.StatusSeeOther, mark(step.from, step.to).status)
+			assert.Contains(t, v.get(server.URL+at).visibleText(), step.heading)
+		}
+		assert.Equal(t, http.StatusConflict, mark(stateCreated, statePaid).status, "an old page")
+		history, err := s.orders.history(t.Context(), path.Base(at))
+		require.NoError(t, err)
+		assert.Len(t, history, 4)
+		assert.Regexp(t, `2\d{3}, \d\d:\d\d UTC : Anna marked the order as: Shipped`, anna.get(server.URL+"/admin"+at).visibleText())
+	})
+}
+
+// A cancelled order is not sent.
+func TestMark_cancelledBeforePayment(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+	at := v.order(server.URL, "mug")
+	require.Equal(t, http.StatusSeeOther, anna.post(server.URL+"/admin"+at+"/mark", "from", "open", "to", "cancelled").status)
+	v.post(server.URL+at+"/pay", "pair", h.pair("BTC", "Bitcoin"), "price", "$18.00")
+	assert.Zero(t, h.sent())
+	assert.Equal(t, stateCancelled, h.readOrder(s, at).State)
+}
+
+func TestOrders_searchPagesAndExport(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		anna, v := newVisitor(t).logIn(server.URL), newVisitor(t)
+		at := v.order(server.URL, "mug")
+		v.pay(server.URL, at, h.pair("USDT", "Tron"))
+		require.NoError(t, s.orders.setContact(t.Context(), path.Base(at), "=Ida_1"))
+		for i := range pageSize {
+			id := strings.Repeat("A", 24) + "A" + string(rune('A'+i%26)) + "-lamp" + strconv.Itoa(i)
+			require.NoError(t, s.orders.insert(t.Context(), order{ID: id, Buyer: "b", Product: "lamp"}))
+		}
+		list := func(query string) string { return anna.get(server.URL + "/admin" + query).visibleText() }
+		first := list("")
+		assert.Contains(t, first, "51 orders")
+		assert.Contains(t, first, "USDT 17.996401 0 ", "totals per coin")
+		assert.Contains(t, first, "Next page")
+		assert.NotContains(t, first, "Previous page")
+		assert.Contains(t, list("?page=2"), "Previous page")
+		assert.Contains(t, list("?page=2"), path.Base(at))
+		for query, count := range map[string]string{
+			"?text=" + strings.ToLower(path.Base(at)): "1 order", "?text=ida_1": "1 order", "?text=ida%25": "0 orders", "?state=created": "1 order",
+			"?state=paid": "0 orders", "?from=2000-01-01&to=2000-01-02": "0 orders", "?from=2000-01-01&to=2999-01-02": "51 orders",
+		} {
+			assert.Contains(t, list(query), " "+count+" ", query)
+		}
+		rows, err := csv.NewReader(strings.NewReader(anna.get(server.URL + "/admin/orders.csv?state=created").text)).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+		assert.Equal(t, []string{"mug", "18", "usd", "17.996401", "USDT", "Tron", "'=Ida_1"}, rows[1][3:])
+	})
+}
+
+func TestCoins(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	anna := newVisitor(t).logIn(server.URL)
+	rates, err := s.rates.Get(t.Context())
+	require.NoError(t, err)
+	s.history.add(rates)
+	page := anna.get(server.URL + "/admin/coins")
+	assert.Contains(t, page.visibleText(), "USDT Tron can choose it 1 20 10 to 100000 1 0.5")
+	assert.Contains(t, page.visibleText(), "ADA Cardano hidden: Deposits are off.")
+	assert.Contains(t, page.visibleText(), "XMR Monero hidden: The coin is not active.")
+	assert.Contains(t, page.visibleText(), "BTC 64250.18 64250.18 to 64250.18")
+	chart := anna.get(server.URL + "/admin/coins/BTC.svg")
+	assert.Equal(t, "image/svg+xml", chart.header.Get("Content-Type"))
+	assert.Contains(t, chart.text, "<svg")
+	assert.Equal(t, http.StatusNotFound, anna.get(server.URL+"/admin/coins/NONE.svg").status)
+}
+
+func TestMoney(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	anna := newVisitor(t).logIn(server.URL)
+	id := h.gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "T-somewhere", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
+	require.Equal(t, http.StatusSeeOther, anna.post(server.URL+"/admin/money", "id", id).status)
+	require.NoError(t, s.follow(t.Context(), "gone", "Anna"))
+	require.NoError(t, s.withdrawals.Refresh(t.Context()))
+	page := anna.get(server.URL + "/admin/money").visibleText()
+	assert.Contains(t, page, "PENDING 50 USDT on Tron 1 USDT T-somewhere "+id)
+	assert.Contains(t, page, "The gateway does not know it. gone")
+	assert.Contains(t, page, "BTC on Bitcoin 0.48215003")
+	h.gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Refuse(403, "no"))
+	require.NoError(t, s.withdrawals.Refresh(t.Context()))
+	assert.Contains(t, anna.get(server.URL+"/admin/money").visibleText(), "Not available at the moment.")
+}

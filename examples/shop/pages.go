@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/shopspring/decimal"
+)
+
+//go:embed web
+var web embed.FS
+
+// parsePages returns the templates by name, each in the common layout.
+func parsePages() (map[string]*template.Template, error) {
+	files, err := fs.Glob(web, "web/pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*template.Template{}
+	functions := template.FuncMap{"price": formatPrice, "time": formatTime, "product": productName}
+	for _, file := range files {
+		page, err := template.New("layout.html").Funcs(functions).ParseFS(web, "web/layout.html", file)
+		if err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(path.Base(file), ".html")] = page
+	}
+	return all, nil
+}
+
+// A view is the data of the layout.
+type view struct {
+	Title    string
+	Demo     bool
+	Merchant string // the name of the merchant; on the merchant's pages only
+	Live     string // the page updates itself, and loads again when this changes; "" for neither
+	Page     any    // the data of the page itself
+}
+
+// render writes a page. It executes the whole template first, so that a template error
+// does not leave a partial page.
+func (s *shop) render(w http.ResponseWriter, r *http.Request, status int, name, title string, page any) error {
+	v := view{Title: title, Demo: s.demo != nil, Merchant: merchant(r.Context()), Page: page}
+	if p, ok := page.(interface{ live() string }); ok && status == http.StatusOK {
+		v.Live = p.live()
+	}
+	var text bytes.Buffer
+	if err := s.pages[name].Execute(&text, v); err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, err := text.WriteTo(w)
+	return err
+}
+
+// A problem is an error with its own page.
+type problem struct {
+	status      int
+	title, text string
+}
+
+func (p *problem) Error() string { return p.title }
+
+func notFound() error {
+	return &problem{http.StatusNotFound, "Page not found", "The address may be wrong, or the page is another customer's."}
+}
+
+func badInput(text string) error {
+	return &problem{http.StatusUnprocessableEntity, "This cannot be accepted", text}
+}
+
+// page returns a handler that reads the form, bounds the time of a page, and shows an
+// error as a page. An invoice that is being sent goes on.
+func (s *shop) page(h func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.pageTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		err := r.ParseForm()
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
+			err = badInput("The form cannot be read.")
+		}
+		if err == nil {
+			err = h(w, r)
+		}
+		if err != nil {
+			s.showError(w, r, err)
+		}
+	})
+}
+
+// showError shows a problem. Any other error comes from the database or the gateway and
+// may pass; its text goes to the log only.
+func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
+	p, isProblem := errors.AsType[*problem](err)
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	id := middleware.GetReqID(r.Context())
+	switch {
+	case isProblem:
+	case tooLarge:
+		p = &problem{http.StatusRequestEntityTooLarge, "Too large", "No form of this shop is this large."}
+	default:
+		s.logger.ErrorContext(r.Context(), "request failed", "request", id, "path", r.URL.Path, "error", err)
+		p = &problem{http.StatusServiceUnavailable, "Not available at the moment", "No order is lost. Please try again in a moment."}
+		w.Header().Set("Retry-After", "5")
+	}
+	if err := s.render(w, r, p.status, "problem", p.title, map[string]string{"Text": p.text, "RequestID": id}); err != nil {
+		http.Error(w, p.title, p.status)
+	}
+}
+
+// formatPrice formats a price.
+func formatPrice(price decimal.Decimal, currency string) string {
+	return map[string]string{"usd": "$", "eur": "€"}[currency] + price.StringFixed(2)
+}
+
+// formatTime returns a time element. The script shows it in the reader's time zone.
+func formatTime(at any) template.HTML {
+	t, _ := at.(time.Time)
+	if s, ok := at.(timestamp); ok {
+		t = s.Time
+	}
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2 Jan 2006, 15:04 UTC") + `</time>`) // #nosec G203 -- a time has no characters of HTML
+}
+
+func productName(id string) string {
+	if p, ok := productByID(id); ok {
+		return p.Name
+	}
+	return id
+}
+
+// maxPrintable limits a text from outside that is stored or shown, in bytes.
+const maxPrintable = 2048
+
+// printable removes what cannot be shown or stored from a text.
+func printable(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxPrintable)], "")
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			return c
+		}
+		return -1
+	}, text)
+}
+
+// singleLine returns a text as one printable line, or "" if it has more than most
+// characters.
+func singleLine(text string, most int) string {
+	line := strings.Join(strings.Fields(printable(text)), " ")
+	if len(text) > maxPrintable || utf8.RuneCountInString(line) > most {
+		return ""
+	}
+	return line
+}

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"net/http"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// postConcurrently posts forms 40 times concurrently, to several servers, and returns
+// the one location of all redirects.
+func (v *visitor) postConcurrently(servers []string, path string, forms ...[]string) string {
+	v.t.Helper()
+	var wg sync.WaitGroup
+	locations := make(chan string, 40)
+	for i := range 40 {
+		wg.Go(func() {
+			res, err := v.do(http.MethodPost, servers[i%len(servers)]+path, formOf(forms[i/2%len(forms)]...))
+			assert.NoError(v.t, err)
+			assert.Equal(v.t, http.StatusSeeOther, res.status, res.text)
+			locations <- res.location
+		})
+	}
+	wg.Wait()
+	close(locations)
+	location := <-locations
+	for other := range locations {
+		require.Equal(v.t, location, other, "the redirects differ")
+	}
+	return location
+}
+
+// Tabs, double presses and two servers lead to one order and one invoice, and the page
+// has what was sent.
+func TestPurchase_concurrentRequests(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		_, one := h.open()
+		s, two := h.open()
+		servers, pairs := []string{one.URL, two.URL}, []string{h.pair("BTC", "Bitcoin"), h.pair("LTC", "Litecoin")}
+		v := newVisitor(t)
+		id := v.buyForm(one.URL, "lamp")
+		require.Equal(t, id, v.buyForm(two.URL, "lamp"), "another tab has the same form")
+		at := v.postConcurrently(servers, "/orders", []string{"order", id})
+		require.Equal(t, at, v.postConcurrently(servers, at+"/pay", []string{"pair", pairs[0], "price", "$240.00"}, []string{"pair", pairs[1], "price", "$240.00"}))
+		invoices := h.gw.InvoicesFor(id)
+		require.Len(t, invoices, 1)
+		assert.Equal(t, 1, h.sent())
+		o := h.readOrder(s, at)
+		assert.Equal(t, []string{"240", "usd", o.Coin, o.Network}, []string{o.Price.String(), invoices[0].BaseCurrency, invoices[0].CoinSymbol, invoices[0].NetworkName})
+		assert.True(t, o.Amount.Equal(decimal.RequireFromString(invoices[0].Amount)), o.Amount)
+		assert.Contains(t, v.get(one.URL+at).visibleText(), "Amount "+o.Amount.String()+" "+o.Coin)
+
+		assert.Equal(t, at, v.post(two.URL+"/orders", "order", id).location, "an old tab leads to the order")
+		assert.NotEqual(t, at, v.order(one.URL, "lamp"), "the next purchase is another order")
+	})
+}
+
+func TestPurchase_faults(t *testing.T) {
+	t.Parallel()
+	const checking = "We are checking your order"
+	for name, test := range map[string]struct {
+		fault      gatewaytest.Fault
+		heading    string
+		state      state
+		invoices   int
+		afterRetry int // the number of invoices after the buyer's next request
+	}{
+		"lost response":      {gatewaytest.CommitThenDrop(), checking, stateUnknown, 1, 1},
+		"malformed response": {gatewaytest.MalformedJSON(), checking, stateUnknown, 1, 1},
+		"connection reset":   {gatewaytest.Reset(), checking, stateUnknown, 0, 0},
+		"bad gateway":        {gatewaytest.BadGateway(), checking, stateUnknown, 0, 0},
+		"timeout":            {gatewaytest.Stall(), checking, stateUnknown, 0, 0},
+		"refused":            {gatewaytest.Refuse(400, "not today"), "How would you like to pay?", stateRefused, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			s, server := h.open()
+			v := newVisitor(t)
+			at := v.order(server.URL, "mug")
+			h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, test.fault)
+			require.Equal(t, at, v.pay(server.URL, at, h.pair("BTC", "Bitcoin")).location)
+			eventually(t, "the result is recorded", func() bool { return h.readOrder(s, at).State == test.state })
+			res := v.get(server.URL + at)
+			assert.Contains(t, res.text, "<h1>"+test.heading+"</h1>")
+			assert.Equal(t, test.state == stateRefused, len(hiddenPriceField.FindString(res.text)) > 0, "a way to pay")
+			assert.NotContains(t, res.text, "not today", "the gateway's message is for the merchant only")
+			assert.Len(t, h.gw.InvoicesFor(path.Base(at)), test.invoices)
+
+			require.Equal(t, at, v.post(server.URL+at+"/pay", "pair", h.pair("LTC", "Litecoin"), "price", "$18.00").location)
+			assert.Len(t, h.gw.InvoicesFor(path.Base(at)), test.afterRetry)
+			if test.state == stateUnknown {
+				assert.Equal(t, 1, h.sent())
+			}
+		})
+	}
+}
+
+func TestPurchase_unreachableGateway(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.cfg.ratesTTL = 5 * time.Minute
+	s, server := h.open()
+	v := newVisitor(t)
+	at := v.order(server.URL, "mug")
+	v.get(server.URL + at) // caches the rates and the catalog
+	h.gw.Close()
+	require.Equal(t, at, v.pay(server.URL, at, h.pair("BTC", "Bitcoin")).location)
+	eventually(t, "the result is recorded", func() bool { return h.readOrder(s, at).LastError != "" })
+	assert.Contains(t, v.get(server.URL+at).visibleText(), "did not reach the payment service")
+	_, cold := h.open()
+	assert.Equal(t, http.StatusServiceUnavailable, v.get(cold.URL+at).status, "no rates are available")
+}
+
+// The page responds while the invoice is being sent, and shows the payment afterwards.
+// The buyer may be gone.
+func TestPurchase_slowGateway(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.cfg.invoiceTimeout = 10 * time.Second
+	s, server := h.open()
+	v := newVisitor(t)
+	at := v.order(server.URL, "mug")
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(6*time.Millisecond))
+	require.Equal(t, at, v.pay(server.URL, at, h.pair("BTC", "Bitcoin")).location)
+	res := v.get(server.URL + at)
+	assert.Contains(t, res.visibleText(), "Your order is being sent")
+	assert.Contains(t, res.text, `data-view="sending"`)
+	assert.NotContains(t, res.text, "http-equiv")
+	eventually(t, "the invoice is recorded", func() bool { return h.readOrder(s, at).State == stateCreated })
+	assert.Contains(t, v.get(server.URL+at).text, `data-view="pay"`)
+	assert.Equal(t, 1, h.sent())
+}
+
+// What another process, a crash or the merchant has told the guard has precedence over
+// the record of the shop.
+func TestPurchase_guardHasPrecedence(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		outcome gateway.Outcome // -1 while the order is being sent
+		heading string
+	}{
+		"being sent": {-1, "Your order is being sent"},
+		"unknown":    {gateway.OutcomeUnknown, "We are checking your order"},
+		"created":    {gateway.OutcomeSucceeded, "Your order is being sent"}, // until the result is recorded
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			s, server := h.open()
+			v := newVisitor(t)
+			at := v.order(server.URL, "mug")
+			require.NoError(t, s.guard.Begin(t.Context(), path.Base(at), false))
+			if test.outcome >= 0 {
+				require.NoError(t, s.guard.End(t.Context(), path.Base(at), test.outcome))
+			}
+			v.post(server.URL+at+"/pay", "pair", h.pair("BTC", "Bitcoin"), "price", "$18.00")
+			assert.Contains(t, v.get(server.URL+at).visibleText(), test.heading)
+			assert.Zero(t, h.sent())
+		})
+	}
+}
+
+// A server that was stopped for longer than any lease, after it had read the order and
+// recorded a choice, sends nothing when it goes on: not after another server has created
+// the invoice, and not after that one's outcome is unknown.
+func TestPurchase_stoppedServer(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		stopped, one := h.open()
+		_, two := h.open()
+		for want, fault := range map[state]gatewaytest.Fault{stateCreated: {}, stateUnknown: gatewaytest.CommitThenDrop()} {
+			v := newVisitor(t)
+			at := v.order(one.URL, "mug")
+			o, problem, err := stopped.choose(t.Context(), h.readOrder(stopped, at), formOf("pair", h.pair("LTC", "Litecoin"), "price", "$18.00"))
+			require.NoError(t, err)
+			require.Empty(t, problem)
+			h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, fault)
+			require.Equal(t, at, v.pay(two.URL, at, h.pair("BTC", "Bitcoin")).location)
+			eventually(t, "the result is recorded", func() bool { return h.readOrder(stopped, at).State == want })
+			require.NoError(t, stopped.createInvoice(t.Context(), o))
+			assert.Len(t, h.gw.InvoicesFor(o.ID), 1)
+			assert.Equal(t, []string{string(want), "BTC"}, []string{string(h.readOrder(stopped, at).State), h.readOrder(stopped, at).Coin})
+		}
+	})
+}
+
+// A late result of an earlier attempt does not undo a later state.
+func TestRecord_lateResult(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		for stored, want := range map[state]map[state]state{
+			stateUnsent:    {stateRefused: stateRefused, stateUnknown: stateUnknown, stateCreated: stateCreated},
+			stateUnknown:   {stateRefused: stateUnknown, stateUnsent: stateUnknown, stateCreated: stateCreated},
+			stateCreated:   {stateRefused: stateCreated, stateUnknown: stateCreated},
+			statePaid:      {stateUnknown: statePaid, stateCreated: statePaid},
+			stateCancelled: {stateUnsent: stateCancelled, stateCreated: stateCancelled},
+		} {
+			for late, result := range want {
+				at := newVisitor(t).order(server.URL, "mug")
+				o := h.readOrder(s, at)
+				h.updateOrders(s, `state = $1`, stored)
+				o.State, o.Invoice = late, "{}"
+				require.NoError(t, s.orders.record(t.Context(), o))
+				assert.Equal(t, result, h.readOrder(s, at).State, "%s after %s", late, stored)
+				assert.Equal(t, late == stateCreated, late == stateCreated && h.readOrder(s, at).Invoice == "{}", "an invoice is always kept")
+			}
+		}
+	})
+}
+
+// Past its deadline, or after a day, an order shows its state and no way to pay.
+func TestPurchase_ended(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v := newVisitor(t)
+	open, paying := v.order(server.URL, "mug"), v.order(server.URL, "lamp")
+	require.Equal(t, paying, v.pay(server.URL, paying, h.pair("BTC", "Bitcoin")).location)
+	assert.Equal(t, http.StatusOK, v.get(server.URL+paying+"/qr.png").status)
+	h.updateOrders(s, `invoice = replace(invoice, '20', '10')`) // the deadline was 1,000 years ago
+	h.updateOrders(s, `made_at = $1`, timestamp{time.Now().Add(-orderLifetime)}.text())
+	late := v.get(server.URL + paying)
+	assert.Contains(t, late.visibleText(), "Please do not pay any more.")
+	assert.NotContains(t, late.text, "invented-")
+	assert.Equal(t, http.StatusNotFound, v.get(server.URL+paying+"/qr.png").status)
+	assert.Contains(t, v.get(server.URL+open).visibleText(), "This order has ended")
+	assert.Equal(t, open, v.post(server.URL+open+"/pay", "pair", h.pair("BTC", "Bitcoin"), "price", "$18.00").location)
+	assert.Equal(t, 1, h.sent(), "the old order is not sent")
+}
+
+func TestPurchase_price(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	_, server := h.open()
+	v := newVisitor(t)
+	at, btc := v.order(server.URL, "mug"), h.pair("BTC", "Bitcoin")
+	for _, price := range []string{"", "$17.00"} {
+		res := v.post(server.URL+at+"/pay", "pair", btc, "price", price)
+		assert.Equal(t, http.StatusUnprocessableEntity, res.status)
+		assert.Contains(t, res.visibleText(), "The price has changed since you opened this page.")
+	}
+	assert.Zero(t, h.sent())
+}
+
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v := newVisitor(t)
+	at := v.order(server.URL, "postcard")
+	text := v.get(server.URL + at).visibleText()
+	assert.Contains(t, text, "BTC Bitcoin on Bitcoin 0.00001518 BTC 2 confirmations · from 0.00001 BTC")
+	assert.Contains(t, text, "XRP XRP on XRP Ledger 1.863818 XRP 1 confirmation · from 1 XRP")
+	assert.Contains(t, text, "Too little for this coin: the smallest amount is 1 USDT.")
+	assert.NotContains(t, text, "ADA", "deposits are disabled")
+	assert.NotContains(t, text, "XMR", "inactive")
+	for pair, problem := range map[string]string{
+		h.pair("USDT", "Tron"):   "USDT on Tron: Too little for this coin: the smallest amount is 1 USDT.",
+		h.pair("ADA", "Cardano"): "Please choose one of the coins below.",
+		"":                       "Please choose one of the coins below.",
+	} {
+		res := v.pay(server.URL, at, pair)
+		assert.Equal(t, http.StatusUnprocessableEntity, res.status)
+		assert.Contains(t, res.visibleText(), problem)
+	}
+	s.cfg.ratesStaleAfter = time.Nanosecond
+	assert.Contains(t, v.pay(server.URL, at, h.pair("BTC", "Bitcoin")).visibleText(), "The exchange rates are too old to fix an amount.")
+	assert.Zero(t, h.sent())
+}
+
+// Where the page promises that somebody will write, the buyer can leave an address.
+func TestOrder_contact(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v := newVisitor(t)
+	at := v.order(server.URL, "mug")
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
+	eventually(t, "the result is recorded", func() bool { return h.readOrder(s, at).State == stateUnknown })
+	assert.Contains(t, v.get(server.URL+at).text, `name="contact"`)
+	require.Equal(t, at, v.post(server.URL+at+"/contact", "contact", " ida@example.org\n").location)
+	assert.Contains(t, v.get(server.URL+at).visibleText(), "We will write to ida@example.org .")
+	assert.Contains(t, newVisitor(t).logIn(server.URL).get(server.URL+"/admin").visibleText(), "ida@example.org")
+	assert.Equal(t, http.StatusUnprocessableEntity, v.post(server.URL+at+"/contact", "contact", " ").status)
+}
+
+func TestOrder_otherBuyer(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v, other := newVisitor(t), newVisitor(t)
+	at := v.order(server.URL, "mug")
+	v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
+	other.order(server.URL, "mug")
+	require.Equal(t, at, other.post(server.URL+"/orders", "order", path.Base(at)).location)
+	for _, v := range []*visitor{other, newVisitor(t)} {
+		assert.Equal(t, http.StatusNotFound, v.get(server.URL+at).status)
+		assert.Equal(t, http.StatusNotFound, v.get(server.URL+at+"/qr.png").status)
+		assert.Equal(t, http.StatusNotFound, v.post(server.URL+at+"/pay").status)
+		assert.Equal(t, http.StatusNotFound, v.post(server.URL+at+"/contact", "contact", "x").status)
+	}
+	assert.Empty(t, h.readOrder(s, at).Contact)
+	assert.Equal(t, 1, h.sent())
+	known, err := s.guard.Order(t.Context(), path.Base(at))
+	require.NoError(t, err)
+	assert.Equal(t, sqlguard.StateCreated, known.State)
+}
