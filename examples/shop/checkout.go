@@ -88,9 +88,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) error {
 }
 
 // choose returns the order with the coin, network and amount of a form, for the price
-// that the buyer has seen, and records the choice for the merchant. Of two tabs that
-// choose differently, the order guard admits one, whose choice is recorded again with
-// the result. A problem is for the buyer.
+// that the buyer has seen. A problem is for the buyer.
 func (s *shop) choose(ctx context.Context, o order, form url.Values) (_ order, problem string, err error) {
 	p, _ := parseOrderID(o.ID)
 	if formatPrice(p.Price, p.Currency) != form.Get("price") {
@@ -112,7 +110,7 @@ func (s *shop) choose(ctx context.Context, o order, form url.Values) (_ order, p
 		}
 		o.Price, o.Currency, o.Amount = p.Price, p.Currency, offer.Amount
 		o.Coin, o.Network = offer.Pair.Coin.Symbol, offer.Pair.Network.Name
-		return o, "", s.orders.choose(ctx, o)
+		return o, "", nil
 	}
 	return o, "Please choose one of the coins below.", nil
 }
@@ -135,9 +133,35 @@ func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) err
 	}
 }
 
+// A choiceGuard is the order guard of the shop. Of two tabs that choose differently, it
+// records the choice of the one that it admits, before the invoice is sent: so the
+// record has what was sent, also when the process dies.
+type choiceGuard struct {
+	*sqlguard.Guard
+	orders orderStore
+}
+
+type choiceKey struct{}
+
+// Begin implements [gateway.OrderGuard].
+func (g choiceGuard) Begin(ctx context.Context, id string, resubmit bool) error {
+	if err := g.Guard.Begin(ctx, id, resubmit); err != nil {
+		return err
+	}
+	o, _ := ctx.Value(choiceKey{}).(order)
+	chosen, err := g.orders.choose(ctx, o)
+	if err == nil && chosen {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return errors.Join(errors.New("the order must not be sent any more"), err, g.End(ctx, id, gateway.OutcomeNotSent))
+}
+
 // createInvoice sends the invoice of an order and records the result, unless the order
 // guard reports that it is sent already, or must not be sent.
 func (s *shop) createInvoice(ctx context.Context, o order) error {
+	ctx = context.WithValue(ctx, choiceKey{}, o)
 	created, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
 		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
 		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,

@@ -118,13 +118,28 @@ func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 			}
 			continue
 		case o.State != stateUnknown:
-			if err := s.orders.markUnknown(ctx, u.ID); err != nil {
+			if err := s.orders.catchUp(ctx, u.ID, stateUnknown); err != nil {
 				return nil, err
 			}
 		}
 		all = append(all, pendingOrder{o, time.Since(u.Since).Truncate(time.Second)})
 	}
-	return all, err
+	return all, errors.Join(err, s.catchUpCreated(ctx))
+}
+
+// catchUpCreated records the invoices of the last days of which only the guard knows,
+// because the process died in between. Their payment details are lost.
+func (s *shop) catchUpCreated(ctx context.Context) error {
+	var unsent []order
+	recent := filter{State: stateUnsent, From: time.Now().UTC().Add(-2 * orderLifetime).Format(time.DateOnly)}
+	err := s.orders.each(ctx, recent, 4*pageSize, 0, func(o order) error { unsent = append(unsent, o); return nil })
+	for _, o := range unsent {
+		now, stateErr := s.stateOf(ctx, o)
+		if err = errors.Join(err, stateErr); now == stateCreated {
+			err = errors.Join(err, s.orders.catchUp(ctx, o.ID, now))
+		}
+	}
+	return err
 }
 
 // changedSince reports whether an order was resolved or sent again since it was read.

@@ -73,6 +73,13 @@ func TestPending(t *testing.T) {
 	require.NoError(t, s.guard.Begin(t.Context(), path.Base(died), false))
 	_, err := s.db.change(t.Context(), `UPDATE gateway_orders SET token = $1, lease_until = begun_at, ended_at = NULL, outcome = NULL, created_at = NULL`, "of who began it")
 	require.NoError(t, err)
+	h.updateOrders(s, `state = 'unsent'`)
+	created := v.order(server.URL, "print")
+	h.updateOrders(s, `state = 'unsent'`)
+	require.NoError(t, s.guard.Begin(t.Context(), path.Base(created), false))
+	require.NoError(t, s.guard.End(t.Context(), path.Base(created), gateway.OutcomeSucceeded))
+	_, err = s.db.change(t.Context(), `UPDATE gateway_orders SET created_at = '2020-01-01T00:00:00.000Z' WHERE order_id = $1`, path.Base(created))
+	require.NoError(t, err)
 	require.NoError(t, s.guard.Begin(t.Context(), "foreign", false))
 	require.NoError(t, s.guard.End(t.Context(), "foreign", gateway.OutcomeUnknown))
 	page := anna.get(server.URL + "/admin").visibleText()
@@ -80,7 +87,8 @@ func TestPending(t *testing.T) {
 	assert.Contains(t, page, "foreign (not of this shop)")
 	assert.Contains(t, page, "The process that sent it ended.")
 	assert.Equal(t, stateUnknown, h.readOrder(s, died).State)
-	assert.Equal(t, stateCreated, h.readOrder(s, recorded).State)
+	assert.Equal(t, stateCreated, h.readOrder(s, created).State)
+	assert.Contains(t, v.get(server.URL+recorded).visibleText(), "Pay your order")
 }
 
 // The merchant records payment and shipping with name and time, and the buyer's page

@@ -104,15 +104,15 @@ func (b orderStore) insert(ctx context.Context, o order) error {
 	return err
 }
 
-// choose records what is about to be sent.
-func (b orderStore) choose(ctx context.Context, o order) error {
-	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = 'unsent', price = $2, currency = $3, amount = $4, coin = $5, network = $6, sent_at = $7
+// choose records what is about to be sent. It reports false if the order must not be
+// sent any more.
+func (b orderStore) choose(ctx context.Context, o order) (bool, error) {
+	return b.db.change(ctx, `UPDATE shop_orders SET state = 'unsent', price = $2, currency = $3, amount = $4, coin = $5, network = $6, sent_at = $7
 		WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`,
 		o.ID, o.Price, o.Currency, o.Amount, o.Coin, o.Network, timestampNow().text())
-	return err
 }
 
-// record stores what was sent, and its result. A created invoice is always recorded; it
+// record stores a result. A created invoice is always recorded; it
 // does not undo what the merchant has marked. Another result is older than a state that
 // it does not follow from: processes may record in another order than they send.
 func (b orderStore) record(ctx context.Context, o order) error {
@@ -121,14 +121,14 @@ func (b orderStore) record(ctx context.Context, o order) error {
 		where = ` WHERE id = $1`
 	}
 	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = CASE WHEN state IN ('paid', 'shipped', 'cancelled') THEN state ELSE $2 END,
-		price = $3, currency = $4, amount = $5, coin = $6, network = $7, invoice = $8, last_status = $9, last_body = $10, last_error = $11`+where,
-		o.ID, o.State, o.Price, o.Currency, o.Amount, o.Coin, o.Network, o.Invoice, o.LastStatus, o.LastBody, o.LastError)
+		invoice = $3, last_status = $4, last_body = $5, last_error = $6`+where,
+		o.ID, o.State, o.Invoice, o.LastStatus, o.LastBody, o.LastError)
 	return err
 }
 
-// markUnknown records that an order is unknown whose process died.
-func (b orderStore) markUnknown(ctx context.Context, id string) error {
-	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = 'unknown' WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`, id)
+// catchUp records the state of an order whose process died before it recorded a result.
+func (b orderStore) catchUp(ctx context.Context, id string, now state) error {
+	_, err := b.db.change(ctx, `UPDATE shop_orders SET state = $2 WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`, id, now)
 	return err
 }
 

@@ -171,7 +171,7 @@ func TestPurchase_guardHasPrecedence(t *testing.T) {
 }
 
 // A server that was stopped for longer than any lease, after it had read the order and
-// recorded a choice, sends nothing when it goes on: not after another server has created
+// the buyer's choice, sends nothing when it goes on: not after another server has created
 // the invoice, and not after that one's outcome is unknown.
 func TestPurchase_stoppedServer(t *testing.T) {
 	t.Parallel()
@@ -192,6 +192,22 @@ func TestPurchase_stoppedServer(t *testing.T) {
 			assert.Equal(t, []string{string(want), "BTC"}, []string{string(h.readOrder(stopped, at).State), h.readOrder(stopped, at).Coin})
 		}
 	})
+}
+
+// An order that was cancelled after it was read is not sent, and the guard lets go of it.
+func TestPurchase_cancelledMeanwhile(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	at := newVisitor(t).order(server.URL, "mug")
+	o, _, err := s.choose(t.Context(), h.readOrder(s, at), formOf("pair", h.pair("LTC", "Litecoin"), "price", "$18.00"))
+	require.NoError(t, err)
+	h.updateOrders(s, `state = 'cancelled'`)
+	require.NoError(t, s.createInvoice(t.Context(), o))
+	assert.Zero(t, h.sent())
+	known, err := s.guard.Order(t.Context(), o.ID)
+	require.NoError(t, err)
+	assert.Equal(t, sqlguard.StateFree, known.State)
 }
 
 // A late result of an earlier attempt does not undo a later state.

@@ -57,7 +57,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 	if err := errors.Join(s.guard.CreateTable(ctx), db.createTables(ctx)); err != nil {
 		return nil, err
 	}
-	s.client, err = connect(gateway.WithOrderGuard(s.guard), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
+	s.client, err = connect(gateway.WithOrderGuard(choiceGuard{s.guard, s.orders}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
 	if err != nil {
 		return nil, err
 	}
