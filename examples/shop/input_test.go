@@ -91,7 +91,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// A handler that panics is answered with an error, and the shop goes on.
+// A panic of a handler is an error of that request only.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s, server := newHarness(t).open()

@@ -116,7 +116,7 @@ type load struct {
 	servers []*process
 	pairs   []string
 	mu      sync.Mutex
-	times   []time.Duration // of the requests that were answered
+	times   []time.Duration // of the requests that got a response
 }
 
 // buy makes a purchase: every form is sent from several tabs to several servers, one of
