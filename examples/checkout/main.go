@@ -1,11 +1,13 @@
 // Command checkout is the server side of a payment page: price, coin, limits, invoice,
 // HTTP status. docs/checkout.md explains it.
 //
+//	GET /coins
 //	POST /orders/{order}/invoice?coin=USDT&network=Tron
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,8 +46,37 @@ func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) *che
 		catalog: client.Catalog(gateway.CacheOptions{TTL: 10 * time.Minute}),
 		rates:   client.Rates(gateway.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute}),
 	}
+	c.HandleFunc("GET /coins", c.listCoins)
 	c.HandleFunc("POST /orders/{order}/invoice", c.createInvoice)
 	return c
+}
+
+// listCoins responds with the coins to choose from. Meanwhile it opens the connection of
+// the invoice, so that the buyer does not wait for that.
+func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
+	ctx := context.WithoutCancel(r.Context())
+	go func() { _ = c.client.PrepareInvoice(ctx) }() // an invoice needs no preparation
+	catalog, found := c.snapshot(w, r)
+	if !found {
+		return
+	}
+	choices := []map[string]string{}
+	for pair := range catalog.All() {
+		if pair.Coin.IsActive && pair.Network.IsActive && pair.Depositable {
+			choices = append(choices, map[string]string{"coin": pair.Coin.Symbol, "network": pair.Network.Name})
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(choices)
+}
+
+// snapshot returns the catalog. If there is none, it responds, and reports false.
+func (c *checkout) snapshot(w http.ResponseWriter, r *http.Request) (catalog *gateway.CatalogSnapshot, found bool) {
+	catalog, err := c.catalog.Snapshot(r.Context())
+	if err != nil {
+		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
+	}
+	return catalog, err == nil
 }
 
 func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
@@ -74,9 +105,8 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 
 // setAmount converts the price to the coin. If it cannot, it responds, and reports false.
 func (c *checkout) setAmount(w http.ResponseWriter, r *http.Request, invoice *gateway.InvoiceRequest) bool {
-	catalog, err := c.catalog.Snapshot(r.Context())
-	if err != nil {
-		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
+	catalog, found := c.snapshot(w, r)
+	if !found {
 		return false
 	}
 	pair, listed := catalog.Find(invoice.CoinSymbol, invoice.NetworkName)

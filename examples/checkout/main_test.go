@@ -142,3 +142,26 @@ func TestCheckout_buyerLeaves(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// The page with the coins lists those that can be paid in, or says that there are none now.
+func TestCheckout_coins(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.BadGateway())
+	c := shop(t, gw)
+	w := coins(t, c)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Contains(t, w.Body.String(), "not available")
+
+	w = coins(t, c)
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Contains(t, w.Body.String(), `{"coin":"USDT","network":"Tron"}`)
+}
+
+func coins(t *testing.T, c *checkout) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/coins", nil))
+	return w
+}
