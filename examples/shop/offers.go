@@ -109,6 +109,7 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, form 
 			page.Chosen = offer.Pair.ID
 		}
 	}
+	s.sending.Go(func() { _ = s.client.PrepareInvoice(context.WithoutCancel(r.Context())) }) // nothing depends on the result
 	status := http.StatusOK
 	if problem != "" {
 		status = http.StatusUnprocessableEntity
