@@ -228,6 +228,9 @@ func BenchmarkCoinNetworks(b *testing.B) {
 	}
 }
 
+// A listing in which less repeats: 200 coins on 20 networks, and each pair has its own fee.
+func BenchmarkCatalogListing(b *testing.B) { benchmarkListing(b, enveloped(catalogJSON(1000))) }
+
 func benchmarkListing(b *testing.B, body string) {
 	b.Run("client", func(b *testing.B) {
 		c := inMemory(b, body, gateway.WithMaxResponseBytes(1<<30))

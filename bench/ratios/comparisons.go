@@ -26,6 +26,7 @@ var comparisons = []comparison{
 	listing("1,000", "1000", "floor", "0.33, allocs 0.5", "0.6, allocs 0.5"),
 	listing("5,000", "5000", "floor", "0.33, allocs 0.5", "0.6, allocs 0.5"),
 	listing("50,000", "50000", "floor", "", ""),
+	{"1,000, each with its own fee", "CatalogListing/client", "CatalogListing/floor", 1, "0.33, allocs 0.11", "0.6, allocs 0.11"},
 	listing("100, to careful code", "100", "careful", "", ""),
 	listing("1,000, to careful code", "1000", "careful", "", ""),
 	listing("100, validated only", "100", "validated", "2.5", ""),

@@ -86,6 +86,7 @@ type state struct {
 	err     *Error
 	content Content
 	intern  *internTables // of the list that is read; nil outside of one
+	texts   *arena        // of the results in that list; nil outside of one
 	outer   *Decoder      // reads the text that the value of this one is a part of; nil for none
 	steps   int           // since the reading began, of a result of an undocumented shape
 }

@@ -8,52 +8,76 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// maxInterned bounds an intern table, which is emptied when it is full.
+// maxInterned bounds each half of an intern table.
 const maxInterned = 256
+
+// An internTable holds what was read lately by the JSON that it was read from. When the
+// recent half is full it becomes the older one, whose values are dropped, but for those
+// that were found again: what recurs stays, however many others come once. The zero table
+// is empty.
+type internTable[T any] struct{ recent, older internHalf[T] }
+
+type internHalf[T any] struct {
+	values map[string]T
+	keys   arena
+}
+
+func (t *internTable[T]) find(json []byte) (value T, found bool) {
+	if value, found = t.recent.values[string(json)]; found {
+		return value, true
+	}
+	if value, found = t.older.values[string(json)]; found {
+		t.add(json, value)
+	}
+	return value, found
+}
+
+func (t *internTable[T]) add(json []byte, value T) {
+	if len(t.recent.values) == maxInterned {
+		t.recent, t.older = internHalf[T]{values: t.older.values}, t.recent
+		clear(t.recent.values)
+	}
+	if t.recent.values == nil {
+		t.recent.values = map[string]T{}
+	}
+	t.recent.values[t.recent.keys.text(json)] = value
+}
 
 // internTables hold what was read of one list by the JSON that it was read from:
 // in a listing each coin comes with every network, and a few amounts and times
 // recur. A repeated value is neither decoded nor stored a second time.
 type internTables struct {
-	amounts map[string]decimal.Decimal
-	times   map[string]time.Time
-	texts   map[string]string
-	nested  []any // by the index of a [Nested] field: a map[string]R of its records
+	amounts internTable[decimal.Decimal]
+	times   internTable[time.Time]
+	texts   internTable[string]
+	results arena // texts of records
+	nested  []any // by the index of a [Nested] field: an *internTable[R] of its records
 
 	inner Decoder // reads nested records
 	value bytes.Buffer
 }
 
 func newInternTables(fields int) *internTables {
-	return &internTables{
-		amounts: map[string]decimal.Decimal{},
-		times:   map[string]time.Time{},
-		texts:   map[string]string{},
-		nested:  make([]any, fields),
-	}
+	return &internTables{nested: make([]any, fields)}
 }
 
 // interned returns what equal JSON was read as before, or reads it.
-func interned[T any](d *Decoder, table map[string]T, json []byte, read func(*Decoder, []byte) T) T {
-	if value, ok := table[string(json)]; ok {
+func interned[T any](d *Decoder, table *internTable[T], json []byte, read func(*Decoder, []byte) T) T {
+	value, found := table.find(json)
+	if found {
 		return value
 	}
-	value := read(d, json)
-	if d.err != nil {
-		return value
+	if value = read(d, json); d.err == nil {
+		table.add(json, value)
 	}
-	if len(table) == maxInterned {
-		clear(table)
-	}
-	table[string(json)] = value
 	return value
 }
 
 // nestedTable returns the table of one field, whose records are R.
-func nestedTable[R any](t *internTables, field int) map[string]R {
-	table, ok := t.nested[field].(map[string]R)
+func nestedTable[R any](t *internTables, field int) *internTable[R] {
+	table, ok := t.nested[field].(*internTable[R])
 	if !ok {
-		table = map[string]R{}
+		table = &internTable[R]{}
 		t.nested[field] = table
 	}
 	return table
@@ -65,6 +89,6 @@ func (d *Decoder) nested(value jsontext.Value) *Decoder {
 	inner := &d.intern.inner
 	d.intern.value = *bytes.NewBuffer(value) // read without a copy
 	inner.json.Reset(&d.intern.value)
-	inner.state = state{Options: Options{Redactor: d.Redactor, Notes: d.Notes}, outer: d}
+	inner.state = state{Options: Options{Redactor: d.Redactor, Notes: d.Notes}, outer: d, texts: d.texts}
 	return inner
 }

@@ -13,12 +13,12 @@ import (
 // internReads counts how often a table reads a value that it lacks.
 type internReads struct {
 	d     Decoder
-	table map[string]int
+	table internTable[int]
 	reads int
 }
 
 func (r *internReads) of(json string) int {
-	return interned(&r.d, r.table, []byte(json), func(d *Decoder, value []byte) int {
+	return interned(&r.d, &r.table, []byte(json), func(d *Decoder, value []byte) int {
 		r.reads++
 		if string(value) == "bad" {
 			d.Fail(io.EOF)
@@ -29,7 +29,7 @@ func (r *internReads) of(json string) int {
 
 func TestInterned(t *testing.T) {
 	t.Parallel()
-	r := &internReads{table: map[string]int{}}
+	r := &internReads{}
 	for range 3 {
 		assert.Equal(t, 1, r.of("1"))
 		assert.Equal(t, 2, r.of("22"))
@@ -37,34 +37,42 @@ func TestInterned(t *testing.T) {
 	assert.Equal(t, 2, r.reads, "each value once")
 	r.of("bad")
 	require.NotNil(t, r.d.Err())
-	assert.NotContains(t, r.table, "bad", "what is wrong is not kept")
+	assert.NotContains(t, r.table.recent.values, "bad", "what is wrong is not kept")
 }
 
-// A table is emptied when it is full.
+// What recurs stays in a table, whatever comes once, and the table is bounded.
 func TestInterned_bound(t *testing.T) {
 	t.Parallel()
-	r := &internReads{table: map[string]int{}}
+	r := &internReads{}
 	for i := range maxInterned {
 		r.of(strconv.Itoa(i))
 	}
-	assert.Len(t, r.table, 256)
-	r.of("0")
-	assert.Equal(t, 256, r.reads, "the first is still there")
+	assert.Len(t, r.table.recent.values, 256)
 	r.of("more")
-	assert.Equal(t, map[string]int{"more": 4}, r.table)
+	assert.Equal(t, map[string]int{"more": 4}, r.table.recent.values)
+	r.of("0")
+	assert.Equal(t, 257, r.reads, "the first is still there")
+	assert.Len(t, r.table.recent.values, 2, "and is recent again")
 	for i := range 10_000 {
-		r.of(strconv.Itoa(i))
-		require.LessOrEqual(t, len(r.table), 256)
+		r.of(strconv.Itoa(i + 1000))
+		r.of("0")
+		require.LessOrEqual(t, len(r.table.recent.values), 256)
+		require.LessOrEqual(t, len(r.table.older.values), 256)
 	}
+	assert.Equal(t, 257+10_000, r.reads)
+	r.of("1")
+	assert.Equal(t, 257+10_001, r.reads, "what has not recurred is gone")
 }
 
 func TestNestedTable(t *testing.T) {
 	t.Parallel()
 	tables := newInternTables(2)
-	nestedTable[string](tables, 0)["a"] = "x"
-	nestedTable[string](tables, 1)["a"] = "y"
-	assert.Equal(t, map[string]string{"a": "x"}, nestedTable[string](tables, 0))
-	assert.Equal(t, map[string]string{"a": "y"}, nestedTable[string](tables, 1))
+	nestedTable[string](tables, 0).add([]byte("a"), "x")
+	nestedTable[string](tables, 1).add([]byte("a"), "y")
+	for field, want := range []string{"x", "y"} {
+		value, _ := nestedTable[string](tables, field).find([]byte("a"))
+		assert.Equal(t, want, value)
+	}
 }
 
 // In the records of a list equal amounts, times and texts are read once.
@@ -85,9 +93,9 @@ func TestMany_interns(t *testing.T) {
 	Many(fields)(d)
 	require.Nil(t, d.Err())
 	require.NotNil(t, tables)
-	assert.Len(t, tables.amounts, 1)
-	assert.Len(t, tables.times, 1)
-	assert.Len(t, tables.texts, 1)
+	assert.Len(t, tables.amounts.recent.values, 1)
+	assert.Len(t, tables.times.recent.values, 1)
+	assert.Len(t, tables.texts.recent.values, 1)
 	assert.Nil(t, d.intern, "after the list there are no tables")
 }
 

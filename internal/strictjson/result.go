@@ -44,6 +44,7 @@ func Many[T any](fs Fields[T]) func(*Decoder) []T {
 		for d.More() {
 			if len(records) == 1 {
 				d.intern = newInternTables(len(fs))
+				d.texts = &d.intern.results
 			}
 			if len(records) == cap(records) {
 				records = slices.Grow(records, d.estimateRemaining(len(records), start))
@@ -51,7 +52,7 @@ func Many[T any](fs Fields[T]) func(*Decoder) []T {
 			records = append(records, *new(T))
 			fs.fill(d, &records[len(records)-1])
 		}
-		d.intern = nil
+		d.intern, d.texts = nil, nil
 		if d.End() && len(records) == 0 {
 			d.content = EmptyResult
 		}

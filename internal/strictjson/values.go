@@ -26,7 +26,7 @@ func (d *Decoder) Text() string {
 	if value == nil {
 		return ""
 	}
-	return d.Redactor.Text(string(Unquote(value)))
+	return d.text(Unquote(value))
 }
 
 // NonEmpty reads a string that is not empty.
@@ -48,12 +48,20 @@ func (d *Decoder) Repeated() string {
 	case d.intern == nil:
 		return d.nonEmpty(value)
 	default:
-		return interned(d, d.intern.texts, value, (*Decoder).nonEmpty)
+		return interned(d, &d.intern.texts, value, (*Decoder).nonEmpty)
 	}
 }
 
+// text returns a copy of b, without keys.
+func (d *Decoder) text(b []byte) string {
+	if d.texts == nil {
+		return d.Redactor.Text(string(b))
+	}
+	return d.Redactor.Text(d.texts.text(b))
+}
+
 func (d *Decoder) nonEmpty(value []byte) string {
-	text := d.Redactor.Text(string(Unquote(value)))
+	text := d.text(Unquote(value))
 	if text == "" {
 		d.Fail(errEmpty)
 	}
@@ -106,7 +114,7 @@ func (d *Decoder) Amount() decimal.Decimal {
 	case d.intern == nil:
 		return d.amount(value)
 	default:
-		return interned(d, d.intern.amounts, value, (*Decoder).amount)
+		return interned(d, &d.intern.amounts, value, (*Decoder).amount)
 	}
 }
 
@@ -186,7 +194,7 @@ func (d *Decoder) Time() time.Time {
 	case d.intern == nil:
 		return d.time(value)
 	default:
-		return interned(d, d.intern.times, value, (*Decoder).time)
+		return interned(d, &d.intern.times, value, (*Decoder).time)
 	}
 }
 
