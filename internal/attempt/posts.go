@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// preparedFor is how long a connection is held that was opened before it is needed.
-	preparedFor = 15 * time.Second
-	// maxPrepared is how many such connections are held, or being opened, at a time.
+	// preparedLifetime is how long a prepared connection stays open without a request: a
+	// buyer chooses a coin meanwhile. The longer it waits, the likelier it is to be lost.
+	preparedLifetime = 15 * time.Second
+	// maxPrepared bounds the prepared connections, with those that are being opened.
 	maxPrepared = 4
 )
 
 // Posts sends each request over HTTP/1 on a connection of its own: a peer that sends a
 // response too many, or too late, cannot have it taken for that of another request.
-// HTTP/2, where responses have numbers, shares its connections.
+// Connections of HTTP/2 are shared: there the stream tells whose response it is.
 //
 // A connection can be opened before its request: [Sender.Prepare]. Nothing is sent on it
 // but the handshake. net/http reads from it all the time, and closes it when the peer
-// closes it, resets it, or sends on it what nobody has asked for; then it is not used.
+// closes it, resets it, or sends anything before the request; then it is not used.
 type Posts struct {
 	transport *http.Transport // opens a connection when a request needs one
-	opener    *http.Transport // opens connections before
+	opener    *http.Transport // opens a connection before its request
 
-	mu      sync.Mutex
-	opening int
-	held    []*preparedConn
+	mu       sync.Mutex
+	opening  int // connections that are being opened
+	prepared []*preparedConn
 }
 
 // NewPosts returns a Posts over a copy of t, which shares no connection with t.
@@ -39,40 +40,40 @@ func NewPosts(t *http.Transport) *Posts {
 	p := &Posts{transport: t.Clone()}
 	p.transport.MaxIdleConnsPerHost = -1
 	p.opener = p.transport.Clone()
-	p.opener.IdleConnTimeout = preparedFor
+	p.opener.IdleConnTimeout = preparedLifetime
 	p.opener.MaxConnsPerHost = 0 // net/http does not count a connection of NewClientConn, but discounts it, and panics
 	if t.Proxy != nil {
 		// The URL that NewClientConn makes up lacks the port, by which a proxy may be chosen.
-		p.opener.Proxy = func(madeUp *http.Request) (*url.URL, error) {
-			req, _ := madeUp.Context().Value(preparedKey{}).(*http.Request)
+		p.opener.Proxy = func(placeholder *http.Request) (*url.URL, error) {
+			req, _ := placeholder.Context().Value(preparedKey{}).(*http.Request)
 			return t.Proxy(req)
 		}
 	}
 	return p
 }
 
-// preparedKey is the key of the request for which a connection is opened.
+// preparedKey is the context key of the request for which a connection is opened.
 type preparedKey struct{}
 
-// A preparedConn is a connection that was opened before it is needed.
+// A preparedConn is a connection that was opened before its request.
 type preparedConn struct {
 	*http.ClientConn
 	target string
-	shared bool // by many requests: HTTP/2
+	shared bool // by several requests: HTTP/2
 	timer  *time.Timer
 }
 
-// targetOf is the server of a URL: a connection is for no other one.
+// targetOf returns the server of a URL; a connection is used for no other server.
 func targetOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // RoundTrip implements [http.RoundTripper].
 func (p *Posts) RoundTrip(req *http.Request) (*http.Response, error) {
-	conn := p.take(targetOf(req.URL))
+	conn := p.acquire(targetOf(req.URL))
 	if conn == nil {
 		return p.transport.RoundTrip(req)
 	}
 	if a, ok := req.Context().Value(attemptKey{}).(*attempt); ok {
-		a.reach(Write) // net/http calls no hook for a connection that it did not have to find
+		a.reach(Write) // net/http calls no hook when the connection is given
 	}
 	return conn.RoundTrip(req)
 }
@@ -80,26 +81,26 @@ func (p *Posts) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections, and those that were prepared.
 func (p *Posts) CloseIdleConnections() {
 	p.mu.Lock()
-	held := p.held
-	p.held = nil
+	prepared := p.prepared
+	p.prepared = nil
 	p.mu.Unlock()
-	for _, conn := range held {
-		conn.retire()
+	for _, conn := range prepared {
+		conn.closeWhenIdle()
 	}
 	p.transport.CloseIdleConnections()
 }
 
-// take returns a prepared connection to a server, reserved for one request, or nil.
-func (p *Posts) take(target string) *http.ClientConn {
+// acquire returns a prepared connection to a server, reserved for one request, or nil.
+func (p *Posts) acquire(target string) *http.ClientConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, conn := range p.held {
+	for i, conn := range p.prepared {
 		if conn.target != target || conn.Reserve() != nil {
 			continue
 		}
 		if !conn.shared {
-			p.held = slices.Delete(p.held, i, i+1)
-			conn.retire()
+			p.prepared = slices.Delete(p.prepared, i, i+1)
+			conn.closeWhenIdle()
 		}
 		return conn.ClientConn
 	}
@@ -109,28 +110,28 @@ func (p *Posts) take(target string) *http.ClientConn {
 // prepare opens a connection for a request, unless enough are open already.
 func (p *Posts) prepare(ctx context.Context, req *http.Request) error {
 	target := targetOf(req.URL)
-	if !p.admit(target) {
+	if !p.startOpening(target) {
 		return nil
 	}
 	var conn *http.ClientConn
-	defer func() { p.hold(conn, target) }()                         // also when a dialer of the caller's panics
+	defer func() { p.add(conn, target) }()                          // also when a dialer of the caller's panics
 	address := net.JoinHostPort(req.URL.Hostname(), req.URL.Port()) // without a port, it is that of the scheme
 	conn, err := p.opener.NewClientConn(context.WithValue(ctx, preparedKey{}, req), req.URL.Scheme, address)
 	return err
 }
 
-// admit reports whether a connection to a server is to be opened, and counts it.
-func (p *Posts) admit(target string) bool {
+// startOpening reports whether a connection to a server is to be opened, and counts it.
+func (p *Posts) startOpening(target string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held = slices.DeleteFunc(p.held, func(conn *preparedConn) bool {
-		gone := conn.Available() == 0 // closed by the peer, or about to be, or full
-		if gone {
-			conn.retire()
+	p.prepared = slices.DeleteFunc(p.prepared, func(conn *preparedConn) bool {
+		unusable := conn.Available() == 0 // closed, being closed, or full
+		if unusable {
+			conn.closeWhenIdle()
 		}
-		return gone
+		return unusable
 	})
-	if len(p.held)+p.opening >= maxPrepared || p.hasShared(target) {
+	if len(p.prepared)+p.opening >= maxPrepared || p.hasShared(target) {
 		return false
 	}
 	p.opening++
@@ -138,12 +139,12 @@ func (p *Posts) admit(target string) bool {
 }
 
 func (p *Posts) hasShared(target string) bool {
-	return slices.ContainsFunc(p.held, func(conn *preparedConn) bool { return conn.shared && conn.target == target })
+	return slices.ContainsFunc(p.prepared, func(conn *preparedConn) bool { return conn.shared && conn.target == target })
 }
 
-// hold keeps a connection, or none if it could not be opened, until it is used or its
-// time is over.
-func (p *Posts) hold(conn *http.ClientConn, target string) {
+// add ends what startOpening began: it stores the connection until it is used or its
+// lifetime is over. conn is nil if it could not be opened.
+func (p *Posts) add(conn *http.ClientConn, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.opening--
@@ -152,23 +153,24 @@ func (p *Posts) hold(conn *http.ClientConn, target string) {
 	}
 	c := &preparedConn{ClientConn: conn, target: target, shared: conn.Available() > 1}
 	if c.shared && p.hasShared(target) {
-		go conn.Close() // another call was faster; to close can take a while
+		go conn.Close() // another call was faster; closing may take long, and the lock is held
 		return
 	}
-	c.timer = time.AfterFunc(preparedFor, func() { p.drop(c) })
-	p.held = append(p.held, c)
+	c.timer = time.AfterFunc(preparedLifetime, func() { p.expire(c) })
+	p.prepared = append(p.prepared, c)
 }
 
-// drop drops a connection whose time is over.
-func (p *Posts) drop(c *preparedConn) {
+// expire removes a connection whose lifetime is over.
+func (p *Posts) expire(c *preparedConn) {
 	p.mu.Lock()
-	p.held = slices.DeleteFunc(p.held, func(held *preparedConn) bool { return held == c })
+	p.prepared = slices.DeleteFunc(p.prepared, func(other *preparedConn) bool { return other == c })
 	p.mu.Unlock()
-	c.retire()
+	c.closeWhenIdle()
 }
 
-// retire closes the connection as soon as it has no request. It is no longer held.
-func (c *preparedConn) retire() {
+// closeWhenIdle closes the connection as soon as it has no request. It must have been
+// removed from those that are prepared.
+func (c *preparedConn) closeWhenIdle() {
 	c.timer.Stop()
 	closeIdle := func(conn *http.ClientConn) {
 		if conn.InFlight() == 0 {
@@ -182,11 +184,11 @@ func (c *preparedConn) retire() {
 // ErrNoPrepare is the error of [Sender.Prepare] over a transport that cannot prepare.
 var ErrNoPrepare = errors.New("the transport cannot open a connection before its request")
 
-// Prepare opens a connection for a request like req, which is not sent, and holds it for
-// the next one to the same server: for at most 15 seconds. If it is HTTP/2, all requests
-// within that time share it. With 4 connections that are held or being opened, or one of
-// HTTP/2, it does nothing. It needs a [Posts], or a [Split]. An error is an [*Error], or
-// ErrNoPrepare.
+// Prepare opens a connection for a request like req, which is not sent. The next request
+// to the same server uses it, within 15 seconds; over HTTP/2, all requests of that time
+// share it. Prepare does nothing if there are 4 such connections, with those that are
+// being opened, or one of HTTP/2. It needs a [Posts], or a [Split]. An error is an
+// [*Error], or [ErrNoPrepare].
 func (s *Sender) Prepare(req *http.Request) error {
 	var posts *Posts
 	switch next := s.next.(type) {
