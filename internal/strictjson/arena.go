@@ -2,20 +2,24 @@ package strictjson
 
 import "strings"
 
-// maxChunk bounds a chunk of an arena, in bytes.
-const maxChunk = 4 << 10
+// The sizes of a chunk of an arena, in bytes. The first one of an arena has minChunk.
+const (
+	minChunk = 512
+	maxChunk = 4 << 10
+)
 
-// An arena keeps texts side by side in chunks, so that many texts cost few allocations. A
-// text that is in use keeps its chunk. The zero arena is empty.
+// An arena stores texts in chunks, so that many texts cost few allocations. A text that is
+// in use keeps its whole chunk in memory. The zero arena is empty.
 type arena struct{ chunk strings.Builder }
 
-// text returns a copy of b. One that takes much of a chunk has its own memory.
+// text returns a copy of b. A long text is allocated alone: it would keep a chunk of
+// others in memory, or leave much of the last one unused.
 func (a *arena) text(b []byte) string {
-	if len(b) > maxChunk/8 {
+	if len(b) > minChunk {
 		return string(b)
 	}
 	if a.chunk.Cap()-a.chunk.Len() < len(b) {
-		size := min(max(2*a.chunk.Cap(), maxChunk/8), maxChunk)
+		size := min(max(2*a.chunk.Cap(), minChunk), maxChunk)
 		a.chunk = strings.Builder{}
 		a.chunk.Grow(size)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// maxInterned bounds each half of an intern table.
+// maxInterned bounds each generation of an intern table, in values.
 const maxInterned = 256
 
-// An internTable holds what was read lately by the JSON that it was read from. When the
-// recent half is full it becomes the older one, whose values are dropped, but for those
-// that were found again: what recurs stays, however many others come once. The zero table
-// is empty.
-type internTable[T any] struct{ recent, older internHalf[T] }
+// An internTable maps JSON to the value that was read from it, in two generations. When
+// the recent one is full it replaces the older one. A value that is found in the older one
+// is added to the recent one: so what recurs stays, however many values come once. The
+// zero table is empty.
+type internTable[T any] struct{ recent, older generation[T] }
 
-type internHalf[T any] struct {
+type generation[T any] struct {
 	values map[string]T
 	keys   arena
 }
@@ -34,7 +34,7 @@ func (t *internTable[T]) find(json []byte) (value T, found bool) {
 
 func (t *internTable[T]) add(json []byte, value T) {
 	if len(t.recent.values) == maxInterned {
-		t.recent, t.older = internHalf[T]{values: t.older.values}, t.recent
+		t.recent, t.older = generation[T]{values: t.older.values}, t.recent // its map is reused
 		clear(t.recent.values)
 	}
 	if t.recent.values == nil {
