@@ -121,16 +121,16 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // takes one round trip instead of three: call it when a buyer is shown the page with the
 // coins. Nothing is sent on the connection but the TLS handshake.
 //
-// The connection carries one invoice, or over HTTP/2 all invoices of its time. It is
-// closed after 15 seconds, and at most 4 are held: a call that finds 4, or one of HTTP/2,
+// The connection carries one invoice; over HTTP/2, every invoice until it is closed. It is
+// closed after 15 seconds. At most 4 are open: a call that finds 4, or one of HTTP/2,
 // does nothing. An invoice does not wait for one that is being opened, and does not use
-// one that the gateway has closed; without one it opens its own. So nothing depends on the
-// result: an error, a [*TransportError], says that there is no such connection. Where
-// connections vanish without a trace, an invoice can be lost on one that waits, and its
+// one that the gateway has closed; without one it opens its own. So the error, a
+// [*TransportError], can be ignored: the next invoice opens its own connection. Where
+// a network drops idle connections silently, an invoice can be lost on one, and its
 // outcome is then unknown: docs/money.md has measurements.
 //
-// It takes at most InvoiceTimeout of [RetryPolicy], is not retried, and is of no
-// [Observer]. With a Transport in [WithHTTPClient] that is not one of [InvoiceTransport],
+// It takes at most InvoiceTimeout of [RetryPolicy], is not retried, and is not reported
+// to an [Observer]. With a Transport in [WithHTTPClient] that is not one of [InvoiceTransport],
 // it is refused with an [*ArgumentError].
 func (c *Client) PrepareInvoice(ctx context.Context) error {
 	r := request{client: c}

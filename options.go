@@ -96,7 +96,7 @@ func WithHTTPClient(client *http.Client) Option {
 // else goes through t. Invoices go through a copy of t as it is now, with connections of
 // its own, and not through what is registered with RegisterProtocol, which cannot be
 // copied. A nil t means a transport with the settings of the Client's own.
-// [Client.PrepareInvoice] needs it, and does not count towards MaxConnsPerHost.
+// [Client.PrepareInvoice] needs it; its connections do not count towards MaxConnsPerHost.
 //
 // Its CloseIdleConnections closes the idle connections of both.
 func InvoiceTransport(t *http.Transport) http.RoundTripper {
