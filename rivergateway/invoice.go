@@ -43,7 +43,7 @@ func (a invoiceArgs) request() (gateway.InvoiceRequest, error) {
 	}, errors.Join(err1, err2)
 }
 
-// digits returns the exact text of a decimal, trailing zeros included.
+// digits returns the text of a decimal with all its digits, trailing zeros included.
 func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent())) }
 
 // InsertInvoiceTx inserts the job that creates an invoice, in the merchant's transaction:
@@ -91,9 +91,9 @@ type InvoiceResult struct {
 // A storedInvoice is an InvoiceResult as the output of a job.
 type storedInvoice struct {
 	InvoiceResult
-	Told    bool   `json:"told"` // in the transaction that ended the job
+	Told    bool   `json:"told"` // OnInvoice had it in the transaction that ended the job
 	Outcome string `json:"outcome"`
-	Invoice string `json:"invoice,omitempty"` // as it came: PostgreSQL would write an object anew
+	Invoice string `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
 }
 
 func (r InvoiceResult) stored(told bool) storedInvoice {
@@ -104,9 +104,9 @@ func (r InvoiceResult) stored(told bool) storedInvoice {
 	return s
 }
 
-// InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx], and
-// whether OnInvoice was told it in the transaction that ended the job. If not, OnInvoice
-// has failed so far. It is not ok if there is no result.
+// InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx]. It is
+// told if it comes from the transaction that ended the job, in which OnInvoice had it;
+// otherwise OnInvoice has failed so far. ok is false if the job has no result.
 func InvoiceResultOf(job *rivertype.JobRow) (r InvoiceResult, told, ok bool) {
 	var args invoiceArgs
 	var s storedInvoice
@@ -158,7 +158,7 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	switch {
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return river.JobSnooze(w.inFlight)
-	case !over && !isLast(ctx, job.JobRow):
+	case !over && !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)
 	}
 	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice}
@@ -183,9 +183,9 @@ func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.
 }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
-	e := ending{output: func(told bool) any { return r.stored(told) }}
+	e := jobEnd{output: func(told bool) any { return r.stored(told) }}
 	if w.cfg.OnInvoice != nil {
-		e.tell = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
+		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
 	}
 	if r.Outcome != gateway.OutcomeSucceeded {
 		e.cancel = cause

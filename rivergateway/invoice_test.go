@@ -425,16 +425,16 @@ func TestTryAgain(t *testing.T) {
 	refused := &gateway.APIError{StatusCode: http.StatusTooManyRequests}
 	running, cancel := context.WithCancel(t.Context())
 	job := &rivertype.JobRow{Attempt: 25, MaxAttempts: 25}
-	if err := tryAgain(running, refused); err != error(refused) || !isLast(running, job) {
-		t.Errorf("%v, last: %v", err, isLast(running, job))
+	if err := tryAgain(running, refused); err != error(refused) || !isLastAttempt(running, job) {
+		t.Errorf("%v, last: %v", err, isLastAttempt(running, job))
 	}
 	cancel()
-	if err := tryAgain(running, refused); !errors.Is(err, context.Canceled) || !errors.Is(err, gateway.ErrRateLimited) || isLast(running, job) {
-		t.Errorf("interrupted: %v, last: %v", err, isLast(running, job))
+	if err := tryAgain(running, refused); !errors.Is(err, context.Canceled) || !errors.Is(err, gateway.ErrRateLimited) || isLastAttempt(running, job) {
+		t.Errorf("interrupted: %v, last: %v", err, isLastAttempt(running, job))
 	}
 	expired, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if err := tryAgain(expired, refused); err != error(refused) || !isLast(expired, job) {
+	if err := tryAgain(expired, refused); err != error(refused) || !isLastAttempt(expired, job) {
 		t.Errorf("after the time of a run: %v", err)
 	}
 }

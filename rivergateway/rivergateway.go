@@ -1,9 +1,9 @@
 // Package rivergateway makes the invoices and the waits for withdrawals of the
 // [gateway.Client] durable jobs of River, https://riverqueue.com, in PostgreSQL.
 //
-// The engine keeps a job until it has ended, whatever process dies. It does not know
-// whether a lost response means an invoice: that is known by the [sqlguard.Guard], which
-// every [Jobs] has. Together no order is forgotten and none is sent twice.
+// The engine keeps a job until it has ended, whichever process dies. After a lost response
+// it does not know that an invoice was sent; the [sqlguard.Guard] does, which every [Jobs]
+// has. Together no order is forgotten and none is sent twice.
 //
 // [InsertInvoiceTx] puts the job into the transaction in which the merchant stores the
 // order. A worker creates the invoice, and OnInvoice of [Config] is called with the
@@ -69,24 +69,25 @@ type Config struct {
 	// has 10 seconds, also when the engine is being stopped. Nil calls nothing.
 	OnInvoice func(ctx context.Context, tx pgx.Tx, result InvoiceResult) error
 
-	// OnWithdrawal is the same for the end of a wait.
+	// OnWithdrawal is called in the same way with the result of a wait for a withdrawal.
 	OnWithdrawal func(ctx context.Context, tx pgx.Tx, result WithdrawalResult) error
 
-	// OnPending is called by the jobs of [PeriodicPending]. Nil calls nothing.
+	// OnPending is called by the jobs of [PeriodicPending]. An error of it is the error
+	// of the job, which does not run again. Nil calls nothing.
 	OnPending func(ctx context.Context, report PendingReport) error
 }
 
-// Jobs are the workers of the jobs of this package, see [New].
+// Jobs are the workers of this package, see [New]. They are safe for concurrent use.
 type Jobs struct {
 	cfg      Config
 	client   *gateway.Client
 	timeout  time.Duration // of a run
-	inFlight time.Duration // until the next run while another call for the order is in flight
+	inFlight time.Duration // until the next run, while another call for the order is in flight
 }
 
 const (
-	runTimeout     = 4 * time.Minute // more than a CreateInvoice takes with the client's defaults
-	endTimeout     = 10 * time.Second
+	runTimeout     = 4 * time.Minute  // more than a CreateInvoice takes with the client's defaults
+	endTimeout     = 10 * time.Second // of the transaction that ends a job
 	inFlightSnooze = 15 * time.Second
 )
 
@@ -124,7 +125,8 @@ func (j *Jobs) AddWorkers(workers *river.Workers) error {
 	)
 }
 
-// InsertOptions are options of the functions that insert jobs.
+// InsertOptions are options of [InsertInvoiceTx] and [InsertWithdrawalTx]. The zero value
+// means the merchant that the client is for, and the defaults of River.
 type InsertOptions struct {
 	Merchant string           // whose order or withdrawal it is; empty for the one that the client is for
 	Job      river.InsertOpts // options of River; UniqueOpts is overwritten
@@ -154,23 +156,24 @@ func tryAgain(ctx context.Context, err error) error {
 	return err
 }
 
-// isLast reports whether the engine does not run a job again after an error.
-func isLast(ctx context.Context, job *rivertype.JobRow) bool {
+// isLastAttempt reports whether the engine does not run a job again after an error.
+func isLastAttempt(ctx context.Context, job *rivertype.JobRow) bool {
 	return job.Attempt >= job.MaxAttempts && ctx.Err() != context.Canceled
 }
 
-// An ending is how a job ends.
-type ending struct {
-	output func(told bool) any                        // what is stored with the job
-	tell   func(ctx context.Context, tx pgx.Tx) error // the function of the merchant; nil for none
-	cancel error                                      // why the job is cancelled; nil if it is completed
+// A jobEnd is what is done with a job that does not run again.
+type jobEnd struct {
+	output   func(told bool) any                        // what is stored with the job
+	callback func(ctx context.Context, tx pgx.Tx) error // OnInvoice or OnWithdrawal; nil for none
+	cancel   error                                      // why the job is cancelled; nil if it is completed
 }
 
-// end tells the merchant, stores the output and ends the job in one transaction, so that
-// it happens once: a job that is completed, or of which a cancellation was requested, does
-// not run again, even if this process dies. If it fails, also by a panic, the engine stores
-// what there is to tell with the job, and the next run tells it.
-func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e ending) error {
+// end calls the merchant's function, stores the output and ends the job in one
+// transaction, so that it happens once: a job that is completed, or of which a
+// cancellation was requested, does not run again, even if this process dies. If it fails,
+// also by a panic, the engine stores the result with the job, and the next run calls the
+// function with it.
+func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e jobEnd) error {
 	ended := false
 	defer func() {
 		if !ended {
@@ -189,7 +192,7 @@ func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e end
 	return nil
 }
 
-func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e ending) error {
+func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e jobEnd) error {
 	client := river.ClientFromContext[pgx.Tx](ctx)
 	row, err := client.JobUpdateTx(ctx, tx, job.ID, nil) // locks it
 	if err != nil {
@@ -198,8 +201,8 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 	if row.State != rivertype.JobStateRunning || !row.AttemptedAt.Equal(*job.AttemptedAt) {
 		return errors.New("rivergateway: the job has been taken over by another run")
 	}
-	if e.tell != nil {
-		if err := e.tell(ctx, tx); err != nil {
+	if e.callback != nil {
+		if err := e.callback(ctx, tx); err != nil {
 			return err
 		}
 	}

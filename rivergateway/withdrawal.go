@@ -71,15 +71,15 @@ func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalAr
 			result.Status = unreadable.Status
 		}
 	}
-	e := ending{output: func(bool) any { return result }}
+	e := jobEnd{output: func(bool) any { return result }}
 	if w.cfg.OnWithdrawal != nil {
-		e.tell = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
+		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
 	}
 	switch {
 	case result.Status.Terminal():
 	case err == nil || gateway.SafeToRetry(err):
 		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
-	case !isLast(ctx, job.JobRow):
+	case !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)
 	default:
 		e.cancel = err
