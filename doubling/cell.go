@@ -27,7 +27,7 @@ func (c client) String() string {
 	return c.name + ", " + c.variant
 }
 
-// version returns the name and version of the library.
+// version returns the module of the library and its version.
 func (c client) version() string {
 	if c.module == "" {
 		return "net/http of the Go release that is used"

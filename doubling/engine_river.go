@@ -109,7 +109,7 @@ func (r riverRun) work(ctx context.Context, cells map[int]*cell, deployed bool) 
 			return err
 		}
 	}
-	return errors.Join(r.settle(ctx), client.StopAndCancel(ctx))
+	return errors.Join(r.waitForJobs(ctx), client.StopAndCancel(ctx))
 }
 
 // start starts a process.
@@ -127,9 +127,9 @@ func (r riverRun) start(ctx context.Context, cells map[int]*cell) (*river.Client
 	return client, client.Start(ctx)
 }
 
-// settle waits until every job is final or has failed twice. River waits for 16 seconds
-// and more after a second failure.
-func (r riverRun) settle(ctx context.Context) error {
+// waitForJobs waits until every job is final or has failed twice. After a second failure
+// River waits for 16 seconds and more, which no figure needs.
+func (r riverRun) waitForJobs(ctx context.Context) error {
 	const open = `SELECT count(*) FROM river_job WHERE queue = $1 AND finalized_at IS NULL AND NOT (attempt >= 2 AND state = 'retryable')`
 	for {
 		var left int
@@ -139,7 +139,7 @@ func (r riverRun) settle(ctx context.Context) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%d jobs of River are not settled: %w", left, ctx.Err())
+			return fmt.Errorf("%d jobs of River have not ended: %w", left, ctx.Err())
 		}
 	}
 }

@@ -25,7 +25,7 @@ func honoured(honours bool) string {
 	return "service ignores it"
 }
 
-// clients are the rows.
+// clients returns the rows of the tables.
 func clients() []client {
 	return []client{
 		netHTTP, retryable, restyRetries,
@@ -39,7 +39,7 @@ func clients() []client {
 // An engine decides how often a program calls the client for an order.
 type engine struct {
 	name string
-	does string // with an order
+	does string // what it does with an order
 	run  func(context.Context, *database, []*cell) error
 }
 
@@ -53,15 +53,15 @@ func engines() []engine {
 	}
 }
 
-// each runs an engine for every cell, some at once.
+// each runs an engine for every cell, 20 at a time.
 func each(run func(context.Context, *cell) error) func(context.Context, *database, []*cell) error {
 	return func(ctx context.Context, _ *database, cells []*cell) error {
-		places, errs := make(chan struct{}, 20), make([]error, len(cells))
+		slots, errs := make(chan struct{}, 20), make([]error, len(cells))
 		var all sync.WaitGroup
 		for i, c := range cells {
-			places <- struct{}{}
+			slots <- struct{}{}
 			all.Go(func() {
-				defer func() { <-places }()
+				defer func() { <-slots }()
 				errs[i] = run(ctx, c)
 			})
 		}
@@ -77,13 +77,13 @@ func measure(ctx context.Context, db *database, rows []client) (results, error) 
 		var cells []*cell
 		for _, c := range rows {
 			for _, f := range faults {
-				order := place{e.name, c.String(), f}.order()
+				order := position{e.name, c.String(), f}.order()
 				cells = append(cells, &cell{client: c, fault: f, order: order, service: newService(f, c), guard: db.guard})
 			}
 		}
 		err := e.run(ctx, db, cells)
 		for _, c := range cells {
-			found[place{e.name, c.client.String(), c.fault}] = c.service.count()
+			found[position{e.name, c.client.String(), c.fault}] = c.service.count()
 			c.service.CloseClientConnections()
 			c.service.Close()
 		}
@@ -126,5 +126,5 @@ func run(ctx context.Context, update, check bool) error {
 	if err := found.check(pending); err != nil {
 		return err
 	}
-	return keep(page, text, update, check)
+	return writePage(page, text, update, check)
 }

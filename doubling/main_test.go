@@ -63,7 +63,7 @@ func TestService(t *testing.T) {
 		"without a key":       {true, "", 2, cut},
 		"a key is honoured":   {true, "order-1", 1, cut},
 		"a key is ignored":    {false, "order-1", 2, cut},
-		"the response is 502": {true, "", 2, gateway5},
+		"the response is 502": {true, "", 2, badGateway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(c.fault, client{keys: c.keys, success: "{}"})
@@ -75,7 +75,7 @@ func TestService(t *testing.T) {
 			if s.count() != c.want {
 				t.Errorf("%d invoices, want %d", s.count(), c.want)
 			}
-			if lost := map[fault]int{cut: 0, gateway5: 502}[c.fault]; statuses[0] != lost || statuses[1] != http.StatusOK {
+			if lost := map[fault]int{cut: 0, badGateway: 502}[c.fault]; statuses[0] != lost || statuses[1] != http.StatusOK {
 				t.Errorf("statuses %v", statuses)
 			}
 		})
@@ -122,7 +122,7 @@ func TestControls(t *testing.T) {
 // An order of the row with sqlguard that is not listed is an error.
 func TestControls_pending(t *testing.T) {
 	right := controls()
-	at := place{"none", gatewaySQLGuard.String(), cut}
+	at := position{"none", gatewaySQLGuard.String(), cut}
 	right[at] = 1
 	if err := right.check(map[string]bool{at.order(): true}); err != nil {
 		t.Error(err)
@@ -134,11 +134,11 @@ func TestControls_pending(t *testing.T) {
 
 // A control stands in the tables.
 func TestControls_exist(t *testing.T) {
-	stands := map[place]bool{}
+	stands := map[position]bool{}
 	for _, e := range engines() {
 		for _, c := range clients() {
 			for _, f := range faults {
-				stands[place{e.name, c.String(), f}] = true
+				stands[position{e.name, c.String(), f}] = true
 			}
 		}
 	}
@@ -157,18 +157,18 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	write("before\n" + begin + "| 1 |\n" + end + "after\n")
-	if keep(name, "| 2 |\n", false, true) == nil {
+	if writePage(name, "| 2 |\n", false, true) == nil {
 		t.Error("other tables are accepted")
 	}
-	if err := keep(name, "| 2 |\n", true, false); err != nil {
+	if err := writePage(name, "| 2 |\n", true, false); err != nil {
 		t.Error(err)
 	}
-	if err := keep(name, "| 2 |\n", false, true); err != nil {
+	if err := writePage(name, "| 2 |\n", false, true); err != nil {
 		t.Error(err)
 	}
 	write("nothing\n")
-	if keep(name, "", true, false) == nil {
-		t.Error("a page without a place is accepted")
+	if writePage(name, "", true, false) == nil {
+		t.Error("a page without marks is accepted")
 	}
 }
 

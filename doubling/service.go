@@ -14,15 +14,15 @@ type fault string
 
 // The zero fault is none.
 const (
-	cut      fault = "cut after commit"
-	gateway5 fault = "502 after commit"
-	timeout  fault = "timeout after commit"
-	redirect fault = "redirect 307"
-	deploy   fault = "deploy in the middle"
+	cut        fault = "cut after commit"
+	badGateway fault = "502 after commit"
+	timeout    fault = "timeout after commit"
+	redirect   fault = "redirect 307"
+	deploy     fault = "deploy in the middle"
 )
 
 // faults are the columns of the tables.
-var faults = []fault{cut, gateway5, timeout, redirect, deploy}
+var faults = []fault{cut, badGateway, timeout, redirect, deploy}
 
 // A service commits an invoice for every POST that it receives and then applies a
 // fault to the first of them. The response to each further POST arrives. All POSTs to
@@ -59,7 +59,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.commit(keyOf(r, body)) == 1 && s.fault != "" {
-		s.lose(w, r)
+		s.applyFault(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -81,12 +81,12 @@ func (s *service) commit(key string) int {
 	return s.invoices
 }
 
-// lose applies the fault.
-func (s *service) lose(w http.ResponseWriter, r *http.Request) {
+// applyFault loses the response.
+func (s *service) applyFault(w http.ResponseWriter, r *http.Request) {
 	switch s.fault {
 	case cut:
 		panic(http.ErrAbortHandler) // net/http closes the connection
-	case gateway5:
+	case badGateway:
 		http.Error(w, "<html>502 Bad Gateway</html>", http.StatusBadGateway)
 	case redirect:
 		http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)

@@ -16,17 +16,17 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// A place is where a figure stands.
-type place struct {
+// A position is the table, the row and the column of a figure.
+type position struct {
 	engine, client string
 	fault          fault
 }
 
 // results are the invoices of one order each.
-type results map[place]int
+type results map[position]int
 
-// order is the name of the order whose invoices are counted there.
-func (p place) order() string {
+// order returns the name of the order whose invoices the figure counts.
+func (p position) order() string {
 	sum := sha256.Sum256(fmt.Append(nil, p))
 	return "order-" + hex.EncodeToString(sum[:8])
 }
@@ -35,14 +35,14 @@ func (p place) order() string {
 // clients that must double, of one that sends once, and of a key that is honoured.
 func controls() results {
 	return results{
-		{"none", netHTTP.String(), cut}:                   1,
-		{"a loop", netHTTP.String(), cut}:                 2,
-		{"a loop", stripeOrderKey(true).String(), cut}:    1,
-		{"a loop", stripeOrderKey(false).String(), cut}:   2,
-		{"River", netHTTP.String(), gateway5}:             2,
-		{"River", netHTTP.String(), deploy}:               2,
-		{"Temporal", netHTTP.String(), gateway5}:          2,
-		{"Temporal", gatewayUnguarded.String(), gateway5}: 2,
+		{"none", netHTTP.String(), cut}:                     1,
+		{"a loop", netHTTP.String(), cut}:                   2,
+		{"a loop", stripeOrderKey(true).String(), cut}:      1,
+		{"a loop", stripeOrderKey(false).String(), cut}:     2,
+		{"River", netHTTP.String(), badGateway}:             2,
+		{"River", netHTTP.String(), deploy}:                 2,
+		{"Temporal", netHTTP.String(), badGateway}:          2,
+		{"Temporal", gatewayUnguarded.String(), badGateway}: 2,
 	}
 }
 
@@ -92,7 +92,7 @@ func (r results) markdown(rows []client, columns []engine, pending map[string]bo
 		for _, e := range columns {
 			most := 0
 			for _, f := range faults {
-				most = max(most, r[place{e.name, c.String(), f}])
+				most = max(most, r[position{e.name, c.String(), f}])
 			}
 			cells = append(cells, figure(most))
 		}
@@ -107,7 +107,7 @@ func (r results) markdown(rows []client, columns []engine, pending map[string]bo
 		for _, c := range rows {
 			cells := []string{c.String()}
 			for _, f := range faults {
-				cells = append(cells, figure(r[place{e.name, c.String(), f}]))
+				cells = append(cells, figure(r[position{e.name, c.String(), f}]))
 			}
 			line(cells...)
 		}
@@ -132,7 +132,7 @@ func madeFor(rows []client) string {
 	return text
 }
 
-// figure prints a number of invoices; more than one stands out.
+// figure prints a number of invoices, more than one in bold.
 func figure(n int) string {
 	if n > 1 {
 		return fmt.Sprintf("**%d**", n)
@@ -148,8 +148,8 @@ func names(all []fault) []string {
 	return text
 }
 
-// keep writes the tables into the page, or compares them with it.
-func keep(page, tables string, update, check bool) error {
+// writePage writes the tables into the page, or compares them with it.
+func writePage(page, tables string, update, check bool) error {
 	if !update && !check {
 		return nil
 	}
@@ -161,11 +161,11 @@ func keep(page, tables string, update, check bool) error {
 	old, after, ended := strings.Cut(rest, end)
 	switch {
 	case !begun || !ended:
-		return errors.New(page + " has no place for the tables")
+		return errors.New(page + " has no marks for the tables")
 	case update:
 		return os.WriteFile(page, []byte(before+begin+tables+end+after), 0o644)
 	case old != tables:
-		return errors.New("the tables of " + page + " are others; -update writes them")
+		return errors.New("the tables of " + page + " differ from those that were measured; -update writes them")
 	}
 	return nil
 }
