@@ -115,9 +115,9 @@ func (s *shop) choose(ctx context.Context, o order, form url.Values) (_ order, p
 	return o, "Please choose one of the coins below.", nil
 }
 
-// sendFor creates the invoice of an order in the background, and waits for the result
-// for a while. The invoice does not end with the request: one that is cut off is
-// unknown. It ends with the guard's lease, after which others may decide.
+// sendFor creates the invoice of an order in the background, and waits a while for the
+// result. The end of the request does not end it, because an invoice that is cut off is
+// unknown; the end of the guard's lease does, because others may decide after it.
 func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) error {
 	result := make(chan error, 1)
 	s.sending.Go(func() {

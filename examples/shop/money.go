@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/shopspring/decimal"
 )
 
 // withdrawalsTable stores the withdrawals that the merchant follows, because the gateway
@@ -114,30 +113,4 @@ func (s *shop) followWithdrawal(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.Redirect(w, r, "/admin/money", http.StatusSeeOther)
 	return nil
-}
-
-// A coinsPage holds everything that the gateway lists, and the rates of the last hour.
-type coinsPage struct {
-	Offers []offer
-	Rates  []ratesOfCoin
-	Since  time.Time // the time of the first rate
-}
-
-// showCoins shows the catalog, with the reason why buyers do not see a coin.
-func (s *shop) showCoins(w http.ResponseWriter, r *http.Request) error {
-	catalog, err := s.catalog.Snapshot(r.Context())
-	if err != nil {
-		return err
-	}
-	rates, err := s.rates.Get(r.Context())
-	if err != nil {
-		return err
-	}
-	page := coinsPage{}
-	page.Rates, page.Since = s.history.coins()
-	hundred := product{Price: decimal.NewFromInt(100), Currency: "usd"}
-	for pair := range catalog.All() {
-		page.Offers = append(page.Offers, newOffer(pair, catalog, rates, hundred))
-	}
-	return s.render(w, r, http.StatusOK, "coins", "Coins", page)
 }

@@ -112,9 +112,9 @@ func (b orderStore) choose(ctx context.Context, o order) (bool, error) {
 		o.ID, o.Price, o.Currency, o.Amount, o.Coin, o.Network, timestampNow().text())
 }
 
-// record stores a result. A created invoice is always recorded; it
-// does not undo what the merchant has marked. Another result is older than a state that
-// it does not follow from: processes may record in another order than they send.
+// record stores a result. A created invoice is always recorded, and does not undo what
+// the merchant has marked. Any other result is dropped if the order has gone on since:
+// processes may record in another order than they send.
 func (b orderStore) record(ctx context.Context, o order) error {
 	where := ` WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`
 	if o.State == stateCreated {

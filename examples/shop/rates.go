@@ -102,6 +102,32 @@ func (h *rateHistory) coins() (all []ratesOfCoin, since time.Time) {
 	return all, since
 }
 
+// A coinsPage holds everything that the gateway lists, and the rates of the last hour.
+type coinsPage struct {
+	Offers []offer
+	Rates  []ratesOfCoin
+	Since  time.Time // the time of the first rate
+}
+
+// showCoins shows the catalog, with the reason why buyers do not see a coin.
+func (s *shop) showCoins(w http.ResponseWriter, r *http.Request) error {
+	catalog, err := s.catalog.Snapshot(r.Context())
+	if err != nil {
+		return err
+	}
+	rates, err := s.rates.Get(r.Context())
+	if err != nil {
+		return err
+	}
+	page := coinsPage{}
+	page.Rates, page.Since = s.history.coins()
+	hundred := product{Price: decimal.NewFromInt(100), Currency: "usd"} // a price for which to compute amounts
+	for pair := range catalog.All() {
+		page.Offers = append(page.Offers, newOffer(pair, catalog, rates, hundred))
+	}
+	return s.render(w, r, http.StatusOK, "coins", "Coins", page)
+}
+
 // showChart draws the rates of a coin. The page has the numbers as text.
 func (s *shop) showChart(w http.ResponseWriter, r *http.Request) error {
 	coins, _ := s.history.coins()
