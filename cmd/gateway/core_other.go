@@ -2,4 +2,5 @@
 
 package main
 
+// withoutCoreFile does nothing on these systems.
 func withoutCoreFile() {}

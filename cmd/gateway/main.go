@@ -1,4 +1,4 @@
-// Command gateway asks a payment gateway from a shell, and creates invoices there:
+// Command gateway queries a payment gateway from a shell, and creates invoices there:
 //
 //	gateway coins -coin USDT
 //	gateway invoice create -order A-17 -price 10.50 -amount 10.50
@@ -19,7 +19,8 @@ import (
 
 func main() { os.Exit(start()) }
 
-// start runs the command with a context that Ctrl-C cancels, and returns its exit code.
+// start runs the command with a context that Ctrl-C cancels, and returns its exit code. A
+// second Ctrl-C ends the process at once.
 func start() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

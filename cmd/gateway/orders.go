@@ -18,7 +18,8 @@ import (
 // named by a hash of its identifier. The file is written before anything is sent, so that
 // an order whose process was killed counts as one of unknown outcome. It is locked until
 // the call ends, so that no other process sends the order meanwhile, also with -resubmit.
-// It is never removed: another process could have opened it, and lock what is gone.
+// It is never removed: another process could have it open, and lock a file that no
+// directory has.
 type orderDirectory struct {
 	path    string
 	file    *os.File // of the order, locked
@@ -48,7 +49,8 @@ func (d *orderDirectory) Begin(_ context.Context, orderID string, resubmit bool)
 	return nil
 }
 
-// begin records in the file of an order that it is sent, unless what it has forbids that.
+// begin records in the file of an order that it is sent, unless the file shows that it must
+// not be.
 func (d *orderDirectory) begin(file *os.File, resubmit bool) error {
 	switch info, err := os.Lstat(file.Name()); {
 	case err != nil:
