@@ -38,8 +38,8 @@ func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 }
 
 // prune deletes what has not changed since a time in the past. That time is the same
-// for all batches: otherwise they would not end while orders come of age. Each batch
-// begins where the last one ended, so that it does not read again what was deleted.
+// for all batches: otherwise they would go on for as long as orders reach the age. Each
+// batch begins where the last one ended, so that it does not read again what was deleted.
 func (g *Guard) prune(ctx context.Context, ago string) (pruned int, err error) {
 	before, err := g.queryText(ctx, g.stmts.cutoff, ago)
 	if err != nil {
@@ -59,8 +59,8 @@ func (g *Guard) prune(ctx context.Context, ago string) (pruned int, err error) {
 	}
 }
 
-// letOthersWrite pauses in SQLite, where others poll for the right to write and would
-// hardly ever find it free between two batches.
+// letOthersWrite pauses in SQLite, where other writers poll for the write lock and would
+// rarely find it free between two batches.
 func (g *Guard) letOthersWrite(ctx context.Context, pause time.Duration) error {
 	if g.cfg.dialect != SQLite {
 		return nil
