@@ -71,7 +71,7 @@ func table(calls int) (rows []*row) {
 			for _, http2 := range []bool{false, true} {
 				for _, s := range subjects() {
 					r := &row{roundTrip: roundTrip, lossEvery: loss, http2: http2, subject: s, calls: calls}
-					if s.rests && http2 {
+					if s.waits && http2 {
 						r.calls = max(1, calls/4)
 					}
 					rows = append(rows, r)
@@ -86,13 +86,13 @@ func table(calls int) (rows []*row) {
 // those without one after the other.
 func measure(rows []*row) {
 	var group sync.WaitGroup
-	few := make(chan struct{}, 6)
+	slots := make(chan struct{}, 6)
 	for _, r := range rows {
 		if r.roundTrip == 0 {
 			group.Wait()
 		}
-		few <- struct{}{}
-		group.Go(func() { r.err = r.measure(); <-few })
+		slots <- struct{}{}
+		group.Go(func() { r.err = r.measure(); <-slots })
 	}
 	group.Wait()
 }
@@ -151,7 +151,7 @@ func (c *caller) make() error {
 			return err
 		}
 		time.Sleep(c.roundTrip + 5*time.Millisecond) // until what the peer still sends has arrived
-		if c.subject.rests && c.http2 {
+		if c.subject.waits && c.http2 {
 			time.Sleep(idle)
 		}
 		before, begun := c.link.counts(), time.Now()

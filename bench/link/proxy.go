@@ -45,7 +45,7 @@ func (l *link) accept() {
 			continue
 		}
 		l.add(counters{roundTrips: 1})
-		c := &carried{link: l, client: client, server: server, atClient: 1, connected: time.Now().Add(l.roundTrip)}
+		c := &connection{link: l, client: client, server: server, atClient: 1, connected: time.Now().Add(l.roundTrip)}
 		go c.carry(client, server, c.up)
 		go c.carry(server, client, c.down)
 	}
@@ -64,8 +64,8 @@ func (l *link) counts() counters {
 	return l.count
 }
 
-// A carried is one connection of a link.
-type carried struct {
+// A connection is carried by a link from a client to the server.
+type connection struct {
 	link           *link
 	client, server net.Conn
 	connected      time.Time
@@ -75,7 +75,7 @@ type carried struct {
 	flight             int // of the client, which has been counted
 }
 
-// A packet is carried to the other end at a time, where receive is called.
+// A packet arrives at the other end at a time, when receive is called.
 type packet struct {
 	at      time.Time
 	data    []byte
@@ -83,7 +83,7 @@ type packet struct {
 }
 
 // carry carries everything from one end to the other.
-func (c *carried) carry(from, to net.Conn, number func() (receive func(), lost bool)) {
+func (c *connection) carry(from, to net.Conn, number func() (receive func(), lost bool)) {
 	packets := make(chan packet, 10_000)
 	defer close(packets)
 	go func() {
@@ -102,7 +102,7 @@ func (c *carried) carry(from, to net.Conn, number func() (receive func(), lost b
 		}
 		receive, lost := number()
 		if lost {
-			c.lose()
+			c.reset()
 			return
 		}
 		c.link.add(counters{bytes: n})
@@ -115,7 +115,7 @@ func (c *carried) carry(from, to net.Conn, number func() (receive func(), lost b
 }
 
 // up numbers a packet of the client. The first of a flight may lose the connection.
-func (c *carried) up() (receive func(), lost bool) {
+func (c *connection) up() (receive func(), lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := c.atClient
@@ -130,7 +130,7 @@ func (c *carried) up() (receive func(), lost bool) {
 	}, lost
 }
 
-func (c *carried) down() (receive func(), lost bool) {
+func (c *connection) down() (receive func(), lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := c.atServer + 1
@@ -144,7 +144,8 @@ func (c *carried) down() (receive func(), lost bool) {
 	}, false
 }
 
-func (c *carried) lose() {
+// reset resets the connection at both ends, so that a client knows of the loss at once.
+func (c *connection) reset() {
 	for _, conn := range []net.Conn{c.client, c.server} {
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		_ = conn.Close()

@@ -68,7 +68,7 @@ func trust(s *server) (forget func(), err error) {
 // A subject makes calls over a link. What ready does is not measured.
 type subject struct {
 	name  string
-	rests bool // over HTTP/2, until the connection of the last call is closed
+	waits bool // before each call over HTTP/2, until the connection of the last one is closed
 	new   func(url string, roots *x509.CertPool) (ready, call func(n int) error)
 }
 
