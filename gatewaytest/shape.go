@@ -68,9 +68,9 @@ const (
 	InvoiceFlat Shape = "invoice/flat"
 	// InvoiceNested is an invention: {"invoice":{...}}.
 	InvoiceNested Shape = "invoice/nested"
-	// InvoicePayable is an invention: the invoice as the result, with what a buyer pays by
-	// beside its own members: {...,"address":"invented-btc-bitcoin-0f3a","tag":"","expiresAt":"2026-01-02T15:04:05Z"}.
-	// The address is of no blockchain. The tag is empty but on the network XRP Ledger. The
+	// InvoicePayable is an invention: the invoice as the result, with further members that
+	// tell a buyer how to pay: {...,"address":"invented-btc-bitcoin-0f3a","tag":"","expiresAt":"2026-01-02T15:04:05Z"}.
+	// The address is of no blockchain. The tag is empty except on the network XRP Ledger. The
 	// deadline is 30 minutes after the creation.
 	InvoicePayable Shape = "invoice/payable"
 )
