@@ -50,7 +50,7 @@ const (
 // which is a GOAWAY over HTTP/2 and a Shutdown of net/http over HTTP/1.1, or they vanish
 // without a packet. It prints the figures of docs/money.md:
 //
-//	go test -run TestUnknownShare -v . -share.calls 2000
+//	go test -run TestUnknownShare -v . -share.calls 1000
 func TestUnknownShare(t *testing.T) {
 	certificates()
 	unknown := map[string]int{}

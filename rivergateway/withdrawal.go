@@ -27,7 +27,9 @@ type withdrawalArgs struct {
 func (withdrawalArgs) Kind() string { return "gateway_withdrawal" }
 
 // InsertWithdrawalTx inserts the job that waits for a withdrawal, in the merchant's
-// transaction. A withdrawal has one job, as an order has with [InsertInvoiceTx].
+// transaction. A withdrawal has one job, as an order has with [InsertInvoiceTx]. The
+// identifier is not checked here: the inquiries of an invalid one fail, up to the last
+// attempt. The error is that of River.
 func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, withdrawRequestID string, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	o.Job.UniqueOpts = river.UniqueOpts{ByArgs: true}
 	return client.InsertTx(ctx, tx, withdrawalArgs{withdrawRequestID, o.Merchant}, &o.Job)

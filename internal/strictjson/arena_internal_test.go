@@ -30,6 +30,6 @@ func TestArena_chunks(t *testing.T) {
 	}), 12.0)
 	assert.Equal(t, maxChunk, a.chunk.Cap())
 	before := a.chunk.Len()
-	assert.Len(t, a.text(make([]byte, maxChunk/8+1)), maxChunk/8+1)
+	assert.Len(t, a.text(make([]byte, minChunk+1)), minChunk+1)
 	assert.Equal(t, before, a.chunk.Len(), "a long text has its own memory")
 }
