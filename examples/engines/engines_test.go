@@ -37,29 +37,46 @@ func newClient(t *testing.T, gw *gatewaytest.Server, shared gateway.OrderGuard) 
 	return client
 }
 
-func newGuard() gateway.OrderGuard { return gateway.NewMemoryGuard(gateway.MemoryGuardOptions{}) }
+// A guard refuses an order as in flight for as many times, as if another worker sent it.
+type guard struct {
+	gateway.OrderGuard
+	inFlight int
+}
+
+func newGuard() *guard {
+	return &guard{OrderGuard: gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})}
+}
+
+func (g *guard) Begin(ctx context.Context, order string, resubmit bool) error {
+	if g.inFlight > 0 {
+		g.inFlight--
+		return gateway.ErrOrderInFlight
+	}
+	return g.OrderGuard.Begin(ctx, order, resubmit)
+}
 
 // cases are the ends of one call, and what an engine does with each.
 var cases = []struct {
 	name     string
-	prepare  func(gw *gatewaytest.Server, guard gateway.OrderGuard)
+	prepare  func(*gatewaytest.Server, *guard)
 	final    bool
 	errType  string // in Temporal, where it is final
 	attempts int
 	invoices int // after all attempts
 }{
-	{"succeeded", func(*gatewaytest.Server, gateway.OrderGuard) {}, false, "", 1, 1},
+	{"succeeded", func(*gatewaytest.Server, *guard) {}, false, "", 1, 1},
 	{"lost", faults(1, gatewaytest.CommitThenDrop()), true, "OutcomeUnknownError", 1, 1},
-	{"rejected", faults(-1, gatewaytest.Refuse(422, "no such currency")), true, "APIError", 1, 0},
+	{"rejected", faults(-1, gatewaytest.Refuse(422, "no such currency")), true, "InvoiceRefused", 1, 0},
 	{"busy", faults(1, gatewaytest.Refuse(429, "too many requests")), false, "", 2, 1},
-	{"refused by the guard", func(_ *gatewaytest.Server, guard gateway.OrderGuard) {
-		_ = guard.Begin(context.Background(), order.OrderID, false)
-		_ = guard.End(context.Background(), order.OrderID, gateway.OutcomeUnknown)
-	}, true, "ArgumentError", 1, 0},
+	{"refused by the guard", func(_ *gatewaytest.Server, g *guard) {
+		_ = g.Begin(context.Background(), order.OrderID, false)
+		_ = g.End(context.Background(), order.OrderID, gateway.OutcomeUnknown)
+	}, true, "InvoiceRefused", 1, 0},
+	{"in flight in another worker, which sends nothing", func(_ *gatewaytest.Server, g *guard) { g.inFlight = 1 }, false, "", 2, 1},
 }
 
-func faults(times int, f gatewaytest.Fault) func(*gatewaytest.Server, gateway.OrderGuard) {
-	return func(gw *gatewaytest.Server, _ gateway.OrderGuard) {
+func faults(times int, f gatewaytest.Fault) func(*gatewaytest.Server, *guard) {
+	return func(gw *gatewaytest.Server, _ *guard) {
 		gw.InjectFault(gatewaytest.OpCreateInvoice, times, f)
 	}
 }

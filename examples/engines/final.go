@@ -16,8 +16,8 @@ func final(err error) bool {
 		return true
 	case gateway.OutcomeRejected: // the service refuses it again, unless it was busy
 		return !gateway.SafeToRetry(err)
-	case gateway.OutcomeNotSent: // by the guard or by a check; anything else may pass
-		return errors.Is(err, gateway.ErrInvalidArgument)
+	case gateway.OutcomeNotSent: // refused by the guard or by a check; anything else may pass
+		return errors.Is(err, gateway.ErrInvalidArgument) && !errors.Is(err, gateway.ErrOrderInFlight)
 	default:
 		return false
 	}

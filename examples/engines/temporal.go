@@ -15,13 +15,13 @@ type Activities struct {
 	Client *gateway.Client // with a guard over a database that all workers share
 }
 
-// CreateInvoice returns the error of the client as it is: the policy of OrderWorkflow
-// knows it by its type, which an error that wraps it hides. Of a refusal that will
-// be repeated, the type is not enough.
+// CreateInvoice returns an unknown outcome as it is: the policy of OrderWorkflow knows it
+// by its type, which an error that wraps it hides. Of a refusal the type is not enough:
+// the guard's may end when another call for the order does.
 func (a *Activities) CreateInvoice(ctx context.Context, order gateway.InvoiceRequest) error {
 	_, err := a.Client.CreateInvoice(ctx, order)
-	if gateway.OutcomeOf(err) == gateway.OutcomeRejected && final(err) {
-		return temporal.NewNonRetryableApplicationError(err.Error(), "APIError", err)
+	if final(err) && gateway.OutcomeOf(err) != gateway.OutcomeUnknown {
+		return temporal.NewNonRetryableApplicationError(err.Error(), "InvoiceRefused", err)
 	}
 	return err
 }
@@ -31,7 +31,7 @@ func OrderWorkflow(ctx workflow.Context, order gateway.InvoiceRequest) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 5 * time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
-			NonRetryableErrorTypes: []string{"OutcomeUnknownError", "ArgumentError"},
+			NonRetryableErrorTypes: []string{"OutcomeUnknownError"},
 		},
 	})
 	var a *Activities
