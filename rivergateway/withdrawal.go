@@ -28,8 +28,8 @@ func (withdrawalArgs) Kind() string { return "gateway_withdrawal" }
 
 // InsertWithdrawalTx inserts the job that waits for a withdrawal, in the merchant's
 // transaction. A withdrawal has one job, as an order has with [InsertInvoiceTx]. The
-// identifier is not checked here: the inquiries of an invalid one fail, up to the last
-// attempt. The error is that of River.
+// identifier is not checked here: the first run cancels the job of an invalid one. The
+// error is that of River.
 func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, withdrawRequestID string, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	o.Job.UniqueOpts = river.UniqueOpts{ByArgs: true}
 	return client.InsertTx(ctx, tx, withdrawalArgs{withdrawRequestID, o.Merchant}, &o.Job)
@@ -42,7 +42,8 @@ type WithdrawalResult struct {
 	Merchant          string `json:"-"` // as it was inserted; empty for the one that the client is for
 
 	// Status is COMPLETED or FAILED. Another one, which may be empty, is the one read
-	// last: the engine has made its last attempt, and the end is not known.
+	// last: the engine has made its last attempt, or the identifier is invalid, and the
+	// end is not known.
 	Status gateway.WithdrawalStatus `json:"status"`
 
 	Withdrawal *gateway.Withdrawal `json:"withdrawal"`       // nil if a part of it could not be read
@@ -81,12 +82,17 @@ func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalAr
 	case result.Status.Terminal():
 	case err == nil || gateway.SafeToRetry(err):
 		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
-	case !isLastAttempt(ctx, job.JobRow):
+	case !isLastAttempt(ctx, job.JobRow) && !refusesIdentifier(err):
 		return tryAgain(ctx, err)
 	default:
 		e.cancel = err
 	}
 	return end(ctx, w.Jobs, job, e)
+}
+
+func refusesIdentifier(err error) bool {
+	refusal, ok := errors.AsType[*gateway.ArgumentError](err)
+	return ok && refusal.Name == "withdrawRequestId"
 }
 
 // intervalAfter is the time until the next inquiry: a quarter of how long the job has

@@ -102,6 +102,22 @@ func TestWithdrawal(t *testing.T) {
 	}
 }
 
+// An identifier that no inquiry can have ends the wait at once.
+func TestWithdrawal_invalid(t *testing.T) {
+	s := newShop(t)
+	var told []WithdrawalResult
+	s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
+		told = append(told, r)
+		return nil
+	}
+	job := s.insertWithdrawal(InsertOptions{})
+	s.exec(`UPDATE river_job SET args = args || '{"withdrawRequestId": ".."}'`)
+	job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
+	if event != river.EventKindJobCancelled || len(told) != 1 || told[0].WithdrawRequestID != ".." || told[0].Reason == "" {
+		t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, told, err)
+	}
+}
+
 // A wait is told once: if OnWithdrawal fails, nothing of it is committed, and the next run
 // calls it again.
 func TestWithdrawal_hookFails(t *testing.T) {
