@@ -125,7 +125,9 @@ func (p *Posts) startOpening(target string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.prepared = slices.DeleteFunc(p.prepared, func(conn *preparedConn) bool {
-		unusable := conn.Available() == 0 // closed, being closed, or full
+		// Closed, being closed, or full. One of HTTP/2 that was closed before its first request
+		// has requests available.
+		unusable := conn.Err() != nil || conn.Available() == 0
 		if unusable {
 			conn.closeWhenIdle()
 		}

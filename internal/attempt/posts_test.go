@@ -35,6 +35,7 @@ type peer struct {
 	dial   func(ctx context.Context) error // before a connection is made; nil for nothing
 	conns  chan net.Conn                   // to be accepted
 	server *http.Server
+	newest atomic.Pointer[net.Conn] // the server's end of the connection that was made last
 
 	dialed   atomic.Int32
 	open     atomic.Int32 // connections at the client's end
@@ -82,6 +83,7 @@ func (p *peer) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 		}
 	}
 	client, server := net.Pipe()
+	p.newest.Store(&server)
 	p.conns <- server
 	p.open.Add(1)
 	return &countedConn{Conn: client, closed: sync.OnceFunc(func() { p.open.Add(-1) })}, nil
@@ -387,6 +389,23 @@ func TestSender_Prepare_closedByPeer(t *testing.T) {
 			})
 		}
 	}
+}
+
+// One of HTTP/2 that the peer has closed before any request takes no room either.
+func TestSender_Prepare_closedByPeer_HTTP2(t *testing.T) {
+	_, _ = certificates() // outside of the bubble
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, "h2")
+		defer p.end()
+		require.NoError(t, p.prepare())
+		p.counts(1, 1)
+		_ = (*p.newest.Load()).Close()
+		p.counts(1, 0)
+		require.NoError(t, p.prepare())
+		p.counts(2, 1)
+		p.post(preparedHost + "/")
+		p.counts(2, 1)
+	})
 }
 
 // A request that is lost on a prepared connection fails as on any other.
