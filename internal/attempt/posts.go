@@ -60,8 +60,13 @@ type preparedConn struct {
 	*http.ClientConn
 	target string
 	shared bool // by several requests: HTTP/2
+	opened time.Time
 	timer  *time.Timer
 }
+
+// hasExpired reports whether the lifetime is over by the wall clock: the timer stands still
+// while the machine is suspended.
+func (c *preparedConn) hasExpired() bool { return time.Since(c.opened.Round(0)) > preparedLifetime }
 
 // targetOf returns the server of a URL; a connection is used for no other server.
 func targetOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
@@ -95,7 +100,7 @@ func (p *Posts) acquire(target string) *http.ClientConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, conn := range p.prepared {
-		if conn.target != target || conn.Reserve() != nil {
+		if conn.target != target || conn.hasExpired() || conn.Reserve() != nil {
 			continue
 		}
 		if !conn.shared {
@@ -127,7 +132,7 @@ func (p *Posts) startOpening(target string) bool {
 	p.prepared = slices.DeleteFunc(p.prepared, func(conn *preparedConn) bool {
 		// Closed, being closed, or full. One of HTTP/2 that was closed before its first request
 		// has requests available.
-		unusable := conn.Err() != nil || conn.Available() == 0
+		unusable := conn.hasExpired() || conn.Err() != nil || conn.Available() == 0
 		if unusable {
 			conn.closeWhenIdle()
 		}
@@ -153,7 +158,7 @@ func (p *Posts) add(conn *http.ClientConn, target string) {
 	if conn == nil {
 		return
 	}
-	c := &preparedConn{ClientConn: conn, target: target, shared: conn.Available() > 1}
+	c := &preparedConn{ClientConn: conn, target: target, shared: conn.Available() > 1, opened: time.Now()}
 	if c.shared && p.hasShared(target) {
 		go conn.Close() // another call was faster; closing may take long, and the lock is held
 		return
