@@ -42,6 +42,10 @@ func NewPosts(t *http.Transport) *Posts {
 	p.opener = p.transport.Clone()
 	p.opener.IdleConnTimeout = preparedLifetime
 	p.opener.MaxConnsPerHost = 0 // net/http does not count a connection of NewClientConn, but discounts it, and panics
+	if p.opener.TLSNextProto["h2"] != nil {
+		// NewClientConn supports the HTTP/2 of net/http only, and leaks a connection of another one.
+		p.opener.TLSNextProto, p.opener.ForceAttemptHTTP2 = nil, true
+	}
 	if t.Proxy != nil {
 		// The URL that NewClientConn makes up lacks the port, by which a proxy may be chosen.
 		p.opener.Proxy = func(placeholder *http.Request) (*url.URL, error) {

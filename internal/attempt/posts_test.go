@@ -408,6 +408,29 @@ func TestSender_Prepare_closedByPeer_HTTP2(t *testing.T) {
 	})
 }
 
+// A transport with an HTTP/2 of its own, such as that of golang.org/x/net, is prepared
+// with that of net/http.
+func TestSender_Prepare_otherHTTP2(t *testing.T) {
+	all, err := certificates()
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		p := newPeer(t, "h2")
+		defer p.end()
+		config := all.Client()
+		config.NextProtos = []string{"h2", "http/1.1"}
+		p.use(&http.Transport{
+			DialContext: p.DialContext, TLSClientConfig: config,
+			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{
+				"h2": func(string, *tls.Conn) http.RoundTripper { return tripper(nil) },
+			},
+		})
+		require.NoError(t, p.prepare())
+		p.counts(1, 1)
+		p.post(preparedHost + "/")
+		p.counts(1, 1)
+	})
+}
+
 // A request that is lost on a prepared connection fails as on any other.
 func TestSender_Prepare_lost(t *testing.T) {
 	t.Parallel()
