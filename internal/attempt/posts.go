@@ -63,7 +63,7 @@ type preparedKey struct{}
 type preparedConn struct {
 	*http.ClientConn
 	target string
-	shared bool // by several requests: HTTP/2
+	shared bool // by several requests: HTTP/2 with keep-alives
 	opened time.Time
 	timer  *time.Timer
 }
@@ -162,7 +162,9 @@ func (p *Posts) add(conn *http.ClientConn, target string) {
 	if conn == nil {
 		return
 	}
-	c := &preparedConn{ClientConn: conn, target: target, shared: conn.Available() > 1, opened: time.Now()}
+	// Without keep-alives net/http reserves a second request, and refuses to send it.
+	shared := conn.Available() > 1 && !p.opener.DisableKeepAlives
+	c := &preparedConn{ClientConn: conn, target: target, shared: shared, opened: time.Now()}
 	if c.shared && p.hasShared(target) {
 		go conn.Close() // another call was faster; closing may take long, and the lock is held
 		return

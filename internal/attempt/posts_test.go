@@ -431,6 +431,27 @@ func TestSender_Prepare_otherHTTP2(t *testing.T) {
 	})
 }
 
+// Without keep-alives one of HTTP/2 carries one request too: net/http would refuse another
+// one after it has let it be reserved.
+func TestSender_Prepare_withoutKeepAlives(t *testing.T) {
+	withPeer(t, func(p *peer) {
+		all, err := certificates()
+		require.NoError(p, err)
+		p.use(&http.Transport{
+			DialContext: p.DialContext, TLSClientConfig: all.Client(), ForceAttemptHTTP2: true, DisableKeepAlives: true,
+		})
+		require.NoError(p, p.prepare())
+		var group sync.WaitGroup
+		for i := range int32(2) {
+			group.Go(func() { p.post(preparedHost + "/slow") })
+			p.counts(i+1, i+1)
+		}
+		group.Wait()
+		time.Sleep(5 * time.Second) // both ends write a last alert into a net.Pipe, until they time out
+		p.counts(2, 0)
+	})
+}
+
 // A request that is lost on a prepared connection fails as on any other.
 func TestSender_Prepare_lost(t *testing.T) {
 	t.Parallel()
