@@ -27,9 +27,11 @@ package rivergateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -177,7 +179,7 @@ func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e job
 	ended := false
 	defer func() {
 		if !ended {
-			_ = river.RecordOutput(ctx, e.output(false)) // fails outside of a worker and over 32 MB only
+			_ = river.RecordOutput(ctx, storable(e.output(false))) // fails outside of a worker and over 32 MB only
 		}
 	}()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
@@ -206,7 +208,7 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 			return err
 		}
 	}
-	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: e.output(true)}); err != nil {
+	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: storable(e.output(true))}); err != nil {
 		return err
 	}
 	if e.cancel != nil {
@@ -215,4 +217,15 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
 	}
 	return err
+}
+
+// storable returns an output with U+FFFD for each NUL, which PostgreSQL does not store: a
+// text of the service can have one, and no job would end that the engine ends together
+// with this one.
+func storable(output any) any {
+	text, err := json.Marshal(output)
+	if err != nil {
+		return output
+	}
+	return json.RawMessage(strings.NewReplacer(`\\`, `\\`, `\u0000`, `\ufffd`).Replace(string(text)))
 }

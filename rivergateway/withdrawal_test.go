@@ -3,7 +3,9 @@ package rivergateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,7 @@ var withdrawalTests = map[string]struct {
 	told    gateway.WithdrawalStatus
 	reason  bool
 	calls   int
+	stored  []string
 }{
 	"pending":                    {prepare: withdrawalStatus("PENDING"), last: true, event: river.EventKindJobSnoozed},
 	"a status that is not known": {prepare: withdrawalStatus("SENDING"), last: true, event: river.EventKindJobSnoozed},
@@ -63,6 +66,13 @@ var withdrawalTests = map[string]struct {
 			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(`{"status":"COMPLETED"}`)}))
 		},
 		event: river.EventKindJobCompleted, told: "COMPLETED", reason: true, calls: 1,
+	},
+	"an end with a NUL in a text": {
+		prepare: func(s *shop) {
+			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(fmt.Sprintf(
+				`{"status":"COMPLETED","destination":"T\u0000","amount":"1","fee":"1","coin":"A\\u0000","network":"","withdrawRequestId":%q}`, s.withdrawal()))}))
+		},
+		event: river.EventKindJobCompleted, told: "COMPLETED", calls: 1, stored: []string{"\"T\ufffd\"", `"A\\u0000"`},
 	},
 	"no options for the merchant": {
 		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) },
@@ -97,6 +107,11 @@ func TestWithdrawal(t *testing.T) {
 			}
 			if len(told) > 0 && len(job.Output()) == 0 {
 				t.Error("nothing is stored with the job")
+			}
+			for _, text := range test.stored {
+				if !strings.Contains(string(job.Output()), text) {
+					t.Errorf("stored with the job: %s", job.Output())
+				}
 			}
 		})
 	}
