@@ -130,8 +130,9 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // outcome is then unknown: docs/money.md has measurements.
 //
 // It takes at most InvoiceTimeout of [RetryPolicy], is not retried, and is not reported
-// to an [Observer]. With a Transport in [WithHTTPClient] that is not one of [InvoiceTransport],
-// it is refused with an [*ArgumentError].
+// to an [Observer]. A host in the base URL that is not ASCII must be in Punycode for it.
+// With a Transport in [WithHTTPClient] that is not one of [InvoiceTransport], it is refused
+// with an [*ArgumentError].
 func (c *Client) PrepareInvoice(ctx context.Context) error {
 	r := request{client: c}
 	r.call.op = opPrepareInvoice

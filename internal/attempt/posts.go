@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 const (
@@ -118,13 +120,17 @@ func (p *Posts) acquire(target string) *http.ClientConn {
 
 // prepare opens a connection for a request, unless enough are open already.
 func (p *Posts) prepare(ctx context.Context, req *http.Request) error {
-	target := targetOf(req.URL)
+	target, host := targetOf(req.URL), req.URL.Hostname()
+	if strings.ContainsFunc(host, func(char rune) bool { return char > unicode.MaxASCII }) {
+		// NewClientConn would look it up as it is, which can be another host.
+		return &net.DNSError{Err: "only a name in Punycode can be prepared", Name: host, IsNotFound: true}
+	}
 	if !p.startOpening(target) {
 		return nil
 	}
 	var conn *http.ClientConn
-	defer func() { p.add(conn, target) }()                          // also when a dialer of the caller's panics
-	address := net.JoinHostPort(req.URL.Hostname(), req.URL.Port()) // without a port, it is that of the scheme
+	defer func() { p.add(conn, target) }()            // also when a dialer of the caller's panics
+	address := net.JoinHostPort(host, req.URL.Port()) // without a port, it is that of the scheme
 	conn, err := p.opener.NewClientConn(context.WithValue(ctx, preparedKey{}, req), req.URL.Scheme, address)
 	return err
 }

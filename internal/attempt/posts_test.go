@@ -246,6 +246,19 @@ func TestSender_Prepare_target(t *testing.T) {
 	})
 }
 
+// NewClientConn would look up the name as it is, and not in Punycode as a request does:
+// that can be another host.
+func TestSender_Prepare_notASCII(t *testing.T) {
+	withPeer(t, func(p *peer) {
+		err := p.sender.Prepare(p.request(p.Context(), "https://gatew\u00e4y.test/"))
+		failure := attempt.ErrorOf(err)
+		assert.Equal(p, attempt.Dial, failure.Phase)
+		assert.False(p, failure.Retryable())
+		assert.EqualError(p, err, "lookup gatew\u00e4y.test: only a name in Punycode can be prepared")
+		p.counts(0, 0)
+	})
+}
+
 // A connection that cannot be opened is an error, leaves nothing, and takes no room.
 func TestSender_Prepare_fails(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
