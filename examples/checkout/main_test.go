@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -157,6 +158,27 @@ func TestCheckout_coins(t *testing.T) {
 	w = coins(t, c)
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Contains(t, w.Body.String(), `{"coin":"USDT","network":"Tron"}`)
+}
+
+// While the coins are shown, a connection is opened besides that of the catalog.
+func TestCheckout_prepares(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	dialed := make(chan struct{}, 8)
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialed <- struct{}{}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	coins(t, shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: gateway.InvoiceTransport(transport)})))
+	for range 2 {
+		select {
+		case <-dialed:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no connection was opened for the invoice")
+		}
+	}
 }
 
 func coins(t *testing.T, c *checkout) *httptest.ResponseRecorder {
