@@ -58,6 +58,26 @@ func (s *service) group(tasks int, i poll.Intervals) *poll.Group[string] {
 	return poll.NewGroup(all, i)
 }
 
+// nowRunning is how many polls run; one may begin or end meanwhile.
+func (s *service) nowRunning() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// nowBegan is how many polls have begun, and pollsOf those of one task.
+func (s *service) nowBegan() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.began)
+}
+
+func (s *service) pollsOf(task int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.polls[task]
+}
+
 // tasks are the tasks in the order in which their polls began.
 func (s *service) tasks() (all []int) {
 	for _, b := range s.began {
@@ -376,8 +396,8 @@ func TestGroup_cancelled(t *testing.T) {
 		}
 		assert.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), 100)
 		assert.Equal(t, 25*time.Second, time.Since(begun), "it does not wait for anything else")
-		assert.Zero(t, s.running)
-		assert.Len(t, s.began, 24)
+		assert.Zero(t, s.nowRunning())
+		assert.Equal(t, 24, s.nowBegan())
 	})
 }
 
@@ -415,10 +435,10 @@ func TestGroup_noPollInTheBackground(t *testing.T) {
 		g := s.group(10, second)
 		_, ok := g.Next(t.Context())
 		require.True(t, ok)
-		began := len(s.began)
+		began := s.nowBegan()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.Len(t, s.began, began)
+		assert.Equal(t, began, s.nowBegan())
 		assert.Len(t, all(t.Context(), g), 9)
 	})
 }
@@ -436,16 +456,16 @@ func TestGroup_Wait(t *testing.T) {
 			_, ok := g.Next(ctx)
 			require.True(t, ok)
 			synctest.Wait()
-			assert.Positive(t, s.running)
+			assert.Positive(t, s.nowRunning())
 			want := 10*time.Second + 70*time.Millisecond // the last of 8 began 70 ms after the first
 			if cancelled {
 				cancel()
 				want = 10 * time.Second
 			}
 			g.Wait()
-			assert.Zero(t, s.running)
+			assert.Zero(t, s.nowRunning())
 			assert.Equal(t, want, time.Since(begun))
-			assert.Len(t, s.began, 8)
+			assert.Equal(t, 8, s.nowBegan())
 			g.Wait() // at once
 		})
 	}
@@ -460,7 +480,7 @@ func TestGroup_withoutWait(t *testing.T) {
 		_, ok := s.group(100, second).Next(t.Context())
 		require.True(t, ok)
 		synctest.Wait()
-		assert.Equal(t, 7, s.running)
+		assert.Equal(t, 7, s.nowRunning())
 	})
 }
 
@@ -486,9 +506,9 @@ func TestGroup_panic(t *testing.T) {
 				}}
 				g := s.group(5, second)
 				assert.PanicsWithValue(t, tt.want, func() { all(t.Context(), g) })
-				assert.Equal(t, 1, s.polls[3])
+				assert.Equal(t, 1, s.pollsOf(3))
 				g.Wait()
-				assert.Zero(t, s.running)
+				assert.Zero(t, s.nowRunning())
 			})
 		})
 	}
