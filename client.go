@@ -179,8 +179,13 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 	own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
-	reads := newSender(cfg.http, own.Others, cfg.retry.AttemptTimeout)
-	writes := newSender(cfg.http, own.Posts, cfg.retry.InvoiceTimeout)
+	reads := attempt.NewReadSender(own.Others, cfg.retry.AttemptTimeout)
+	writes := attempt.NewSender(own.Posts, cfg.retry.InvoiceTimeout)
+	if callers := cfg.http; callers != nil && callers.Transport != nil {
+		// Of the caller's client nothing is used but its transport.
+		reads = attempt.NewSender(callers.Transport, cfg.retry.AttemptTimeout)
+		writes = attempt.NewSender(callers.Transport, cfg.retry.InvoiceTimeout)
+	}
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
 	retrier, readers := retry.New(cfg.retry.limits()), newReaderPool()
 	return &Client{
@@ -195,15 +200,6 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		retrier: func() *retry.Retrier { return retrier },
 		readers: func() *sync.Pool { return readers },
 	}
-}
-
-// newSender returns a sender of our own, which shares nothing with the client of the
-// caller but the transport.
-func newSender(callers *http.Client, own http.RoundTripper, timeout time.Duration) *attempt.Sender {
-	if callers != nil && callers.Transport != nil {
-		return attempt.NewSender(callers.Transport, timeout)
-	}
-	return attempt.NewSender(own, timeout)
 }
 
 // followNone returns a redirect as the response: net/http would forward the X-Api-Key

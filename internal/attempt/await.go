@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"runtime"
@@ -13,8 +14,9 @@ import (
 const grace = 500 * time.Millisecond
 
 // Await returns what read returns, which reads and closes the body of a response of a
-// [Sender]. If read has not returned soon after the attempt has ended, it goes on in a
-// goroutine of its own, and Await returns the error that has ended the attempt.
+// [Sender]. If read has not returned soon after the attempt has ended, the connection is
+// closed if it is one of a [NewReadSender]; otherwise read goes on in a goroutine of its
+// own, and Await returns the error that has ended the attempt.
 func Await[T any](resp *http.Response, read func(*http.Response) T) (result T, err error) {
 	a, ok := resp.Body.(*attempt)
 	if !ok || a.heeds && resp.ProtoMajor == 1 {
@@ -22,11 +24,33 @@ func Await[T any](resp *http.Response, read func(*http.Response) T) (result T, e
 	}
 	a.awaited = true
 	defer a.end(nil)
+	if a.conn != nil {
+		defer a.closeIfHeld()()
+		return read(resp), nil
+	}
 	r := &reading[T]{resp: *resp, read: read} // a copy: the caller may change resp when Await has returned
 	if !a.await(r) {
 		return result, a.cause()
 	}
 	return r.result, nil
+}
+
+// closeIfHeld closes the connection soon after the end of the attempt, unless the body has
+// been read by then. Over HTTP/2 net/http confirms what it reads, and waits for that while
+// the peer accepts nothing, whatever happens to the attempt.
+func (a *attempt) closeIfHeld() (hasBeenRead func()) {
+	returned := make(chan struct{})
+	stop := context.AfterFunc(a, func() {
+		select {
+		case <-returned:
+		case <-time.After(grace):
+			_ = a.conn.Close()
+		}
+	})
+	return func() {
+		close(returned)
+		stop()
+	}
 }
 
 // A reading reads a response.
@@ -74,10 +98,10 @@ type worker struct {
 // panic or a Goexit is passed on to the caller; a late one is dropped. After a job that
 // has not finished, none may follow.
 func (a *attempt) await(j job) (finished bool) {
-	w := &a.worker
-	if w.done == nil {
-		w.done = make(chan struct{}, 1)
+	if a.worker == nil {
+		a.worker = &worker{done: make(chan struct{}, 1)}
 	}
+	w := a.worker
 	w.settled.Store(false)
 	w.returned, w.panicked = false, nil
 	go w.run(j)
@@ -116,7 +140,7 @@ func (w *worker) run(j job) {
 
 // finish passes the end of a job on to the goroutine that has waited for it.
 func (a *attempt) finish() bool {
-	w := &a.worker
+	w := a.worker
 	if w.returned {
 		return true
 	}

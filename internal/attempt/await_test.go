@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -364,21 +366,35 @@ func TestPosts(t *testing.T) {
 }
 
 // Over HTTP/1 the body of an http.Transport is read by the caller's goroutine: net/http
-// ends a read with the attempt. Over HTTP/2, and with another RoundTripper, it is not.
+// ends a read with the attempt. Over HTTP/2 it is where the connection may be closed, and
+// with another RoundTripper it is not.
 func TestAwait_readsDirectly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name            string
 		http2, directly bool
-		transport       func(own *http.Transport) http.RoundTripper
+		sender          func(own *http.Transport) *attempt.Sender
 	}{
-		{"an http.Transport over HTTP/1", false, true, func(own *http.Transport) http.RoundTripper { return own }},
-		{"an http.Transport over HTTP/2", true, false, func(own *http.Transport) http.RoundTripper { return own }},
-		{"two of them over HTTP/1", false, true, func(own *http.Transport) http.RoundTripper {
-			return &attempt.Split{Others: own}
+		{"an http.Transport over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewSender(own, time.Minute)
 		}},
-		{"another RoundTripper over HTTP/1", false, false, func(own *http.Transport) http.RoundTripper {
-			return tripper(own.RoundTrip)
+		{"an http.Transport over HTTP/2", true, false, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewSender(own, time.Minute)
+		}},
+		{"an http.Transport of reads over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewReadSender(own, time.Minute)
+		}},
+		{"an http.Transport of reads over HTTP/2", true, true, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewReadSender(own, time.Minute)
+		}},
+		{"two of them over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewSender(&attempt.Split{Others: own}, time.Minute)
+		}},
+		{"two of them over HTTP/2", true, false, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewSender(&attempt.Split{Others: own}, time.Minute)
+		}},
+		{"another RoundTripper over HTTP/1", false, false, func(own *http.Transport) *attempt.Sender {
+			return attempt.NewSender(tripper(own.RoundTrip), time.Minute)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -386,7 +402,7 @@ func TestAwait_readsDirectly(t *testing.T) {
 			server, own := servedOver(t, tt.http2)
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 			require.NoError(t, err)
-			resp, err := attempt.NewSender(tt.transport(own), time.Minute).RoundTrip(req)
+			resp, err := tt.sender(own).RoundTrip(req)
 			require.NoError(t, err)
 			stack, err := attempt.Await(resp, func(resp *http.Response) string {
 				defer func() { _ = resp.Body.Close() }()
@@ -397,6 +413,95 @@ func TestAwait_readsDirectly(t *testing.T) {
 			assert.Equal(t, tt.directly, strings.Contains(stack, "testing.tRunner"), "%s", stack)
 		})
 	}
+}
+
+// A deafConn blocks in Write from the moment that its peer is deaf until it is closed.
+type deafConn struct {
+	net.Conn
+	deaf    atomic.Bool
+	blocked chan struct{} // has room for one
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func (c *deafConn) Write(p []byte) (int, error) {
+	if !c.deaf.Load() {
+		return c.Conn.Write(p)
+	}
+	select {
+	case c.blocked <- struct{}{}:
+	default:
+	}
+	<-c.closed
+	return 0, net.ErrClosed
+}
+
+func (c *deafConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// readOver reads the response to a request for path through a sender; a read that has
+// begun is shown to begun.
+func readOver(ctx context.Context, t *testing.T, s *attempt.Sender, url string, begun func()) (text string, err error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	require.NoError(t, err)
+	resp, err := s.RoundTrip(req)
+	require.NoError(t, err)
+	begun()
+	failure, err := attempt.Await(resp, func(resp *http.Response) error {
+		defer func() { _ = resp.Body.Close() }()
+		all, err := io.ReadAll(resp.Body)
+		text = string(all)
+		return err
+	})
+	require.NoError(t, err)
+	return text, failure
+}
+
+// Row 71: over HTTP/2 net/http confirms what it has read, and waits for that while the peer
+// accepts nothing. The connection of a read is closed then; one that is not held is kept.
+func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
+	t.Parallel()
+	server, own := servedOver(t, true)
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.RemoteAddr)
+		if r.URL.Path == "/long" {
+			_, _ = w.Write(make([]byte, 64<<10)) // more than net/http reads without confirming it
+		}
+		if r.URL.Path != "/" {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	conn := &deafConn{blocked: make(chan struct{}, 1), closed: make(chan struct{})}
+	dial := own.DialContext
+	own.DialContext = func(ctx context.Context, network, address string) (_ net.Conn, err error) {
+		conn.Conn, err = dial(ctx, network, address)
+		return conn, err
+	}
+	reads := attempt.NewReadSender(own, time.Minute)
+
+	from, err := readOver(t.Context(), t, reads, server.URL, func() {})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = readOver(ctx, t, reads, server.URL+"/endless", cancel)
+	require.ErrorIs(t, err, context.Canceled)
+	again, err := readOver(t.Context(), t, reads, server.URL, func() {})
+	require.NoError(t, err)
+	assert.Equal(t, from, again, "the connection of a read that ends with its attempt is kept")
+
+	ctx, cancel = context.WithCancel(t.Context())
+	_, err = readOver(ctx, t, reads, server.URL+"/long", func() {
+		conn.deaf.Store(true)
+		go func() {
+			<-conn.blocked
+			cancel()
+		}()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	<-conn.closed
 }
 
 // A Split has connections for POST that nothing else uses, and closes all that are idle.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -30,6 +31,7 @@ const maxConnections = 3
 type Sender struct {
 	next    http.RoundTripper
 	heeds   bool // next returns soon after the end of a context
+	closes  bool // a connection may be closed
 	timeout time.Duration
 	expired error       // the cause of the end of an attempt that took too long
 	header  http.Header // of every request; nil for that of the request itself
@@ -45,6 +47,15 @@ func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
 		heeds = true
 	}
 	return &Sender{next: next, heeds: heeds, timeout: timeout, expired: &timeoutError{timeout}}
+}
+
+// NewReadSender returns a sender of requests that can be repeated, over a transport of
+// [NewTransport] that nothing else uses: where reading a response does not end with its
+// attempt, the connection is closed, and with it every other request on it.
+func NewReadSender(t *http.Transport, timeout time.Duration) *Sender {
+	s := NewSender(t, timeout)
+	s.closes = true
+	return s
 }
 
 // WithHeader returns a sender that sends each request with header instead of the header of
@@ -133,12 +144,14 @@ type attempt struct {
 	cancel   context.CancelCauseFunc
 	timer    *time.Timer
 	deadline time.Time
-	heeds    bool // the transport returns soon after the end
-	worker   worker
-	awaited  bool // Await ends the attempt, and not Close
+	heeds    bool    // the transport returns soon after the end
+	closes   bool    // the connection may be closed
+	awaited  bool    // Await ends the attempt, and not Close
+	worker   *worker // nil until there is a job for it
 
 	phase       atomic.Int32
 	connections atomic.Int32 // new ones that were used
+	conn        net.Conn     // the last one, if it may be closed
 	hooks       httptrace.ClientTrace
 
 	body io.ReadCloser
@@ -148,7 +161,7 @@ type attempt struct {
 // without the parent's end.
 func (s *Sender) begin(parent context.Context) *attempt {
 	now := time.Now()
-	a := &attempt{heeds: s.heeds, deadline: now.Add(s.timeout)}
+	a := &attempt{heeds: s.heeds, closes: s.closes, deadline: now.Add(s.timeout)}
 	if deadline, ok := parent.Deadline(); ok && deadline.After(now) && deadline.Before(a.deadline) {
 		a.deadline = deadline
 	}
@@ -215,6 +228,9 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 			a.reach(Write)
 			if !info.Reused {
 				a.connections.Add(1)
+			}
+			if a.closes { // net/http calls this before its RoundTrip returns
+				a.conn = info.Conn
 			}
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
