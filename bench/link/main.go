@@ -16,6 +16,8 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"github.com/cryptogw/gateway/bench/trust"
 )
 
 // clients is how many clients make the calls of a row, each over a link of its own.
@@ -42,7 +44,7 @@ func main() {
 	calls := flag.Int("calls", 20, "how many calls each of 5 clients makes")
 	svg := flag.String("svg", "", "the file to draw")
 	flag.Parse()
-	forget, err := trust(newServer(false)) // all have the certificate of httptest
+	forget, err := trust.PEM(newServer(false).certificate()) // all have the certificate of httptest
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cryptogw/gateway/bench/trust"
 )
 
 // Over HTTP/1.1 a call on a new connection takes three round trips, and one on a
 // connection that is open takes one; a lost connection is counted.
 func TestRow(t *testing.T) {
-	forget, err := trust(newServer(false))
+	forget, err := trust.PEM(newServer(false).certificate())
 	if err != nil {
 		t.Fatal(err)
 	}

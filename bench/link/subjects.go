@@ -13,7 +13,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -55,14 +54,8 @@ func newServer(http2 bool) *server {
 	return s
 }
 
-// trust makes the client's own transport trust a server, which it has no option for.
-func trust(s *server) (forget func(), err error) {
-	file, err := os.CreateTemp("", "*.pem")
-	if err != nil {
-		return nil, err
-	}
-	err = pem.Encode(file, &pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	return func() { _ = os.Remove(file.Name()) }, errors.Join(err, file.Close(), os.Setenv("SSL_CERT_FILE", file.Name()))
+func (s *server) certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
 // A subject makes calls over a link. What ready does is not measured.

@@ -29,6 +29,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/bench/trust"
 )
 
 const (
@@ -141,7 +142,7 @@ func start() (subjects []*subject, stop func(), err error) {
 		if err != nil {
 			return nil, stop, err
 		}
-		forget, err := trust(c.Certificate)
+		forget, err := trust.PEM(c.Certificate)
 		stops = append(stops, forget)
 		if err != nil {
 			return nil, stop, err
@@ -160,17 +161,6 @@ func start() (subjects []*subject, stop func(), err error) {
 		subjects = append(subjects, &subject{name: byHand, version: version, read: newByHand(c)}, &subject{name: ours, version: version, read: client})
 	}
 	return subjects, stop, nil
-}
-
-// trust makes the client's own transport trust a server, which it has no option for. All
-// servers of httptest have the same certificate.
-func trust(certificate []byte) (forget func(), err error) {
-	file, err := os.CreateTemp("", "*.pem")
-	if err != nil {
-		return func() {}, err
-	}
-	_, err = file.Write(certificate)
-	return func() { _ = os.Remove(file.Name()) }, errors.Join(err, file.Close(), os.Setenv("SSL_CERT_FILE", file.Name()))
 }
 
 func newClient(url string) (func() error, error) {
