@@ -235,14 +235,33 @@ func TestSender_Prepare_concurrently(t *testing.T) {
 	})
 }
 
+const otherHost = "https://127.0.0.1"
+
 // A connection to one server carries no request to another.
 func TestSender_Prepare_target(t *testing.T) {
 	withPeer(t, func(p *peer) {
 		require.NoError(p, p.prepare())
-		p.post("https://127.0.0.1/")
+		p.post(otherHost + "/")
 		p.counts(2, p.either(1, 2))
 		p.post(preparedHost + "/")
 		p.counts(2, p.either(0, 2))
+	})
+}
+
+// Connections to several servers are held at the same time, each for its own time.
+func TestSender_Prepare_targets(t *testing.T) {
+	withPeer(t, func(p *peer) {
+		require.NoError(p, p.prepare())
+		time.Sleep(10 * time.Second)
+		require.NoError(p, p.sender.Prepare(p.request(p.Context(), otherHost+"/")))
+		p.counts(2, 2)
+		time.Sleep(3 * time.Second)
+		p.post(otherHost + "/") // over HTTP/2 it stays for others
+		p.counts(2, p.either(1, 2))
+		time.Sleep(3 * time.Second)
+		p.counts(2, p.either(0, 1))
+		p.post(otherHost + "/")
+		p.counts(p.either(3, 2), p.either(0, 1))
 	})
 }
 
