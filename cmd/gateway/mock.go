@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +30,11 @@ tests: the journal, the invoices, faults, withdrawals, the clock and a reset; se
 api/mock.yaml. A response that has something in it which is not documented has the
 header X-Gatewaytest-Invented.
 
+Requests are served for an IP address, localhost, the host of -addr and each name of -host,
+and refused with 421 for any other: a page of another site could make its own name resolve
+to this machine, and read the journal. Programs that reach the mock by the name of a
+container need -host.
+
 A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
 coin_network_by_symbol, exchange_rates, balance, create_invoice, withdrawal and any.
 TIMES is a number of requests, or all. The names are
@@ -37,6 +43,7 @@ TIMES is a number of requests, or all. The names are
   gateway mock
   gateway mock -env >mock.env & until [ -s mock.env ]; do sleep 0.1; done; . ./mock.env
   gateway mock -key test -fault create_invoice:1:commit-then-drop -fault balance:all:refuse=503
+  gateway mock -addr :8090 -host mock    # for programs in other containers
   gateway mock -seed data.json    # {"coins": [], "rates": [], "balances": [], "withdrawals": []}`,
 		define: func(flags *flag.FlagSet) action {
 			var m mockFlags
@@ -66,6 +73,7 @@ type mockFlags struct {
 	addr, key string
 	seed      gatewaytest.Seed
 	faults    []mock.Injection
+	hosts     []string
 	env       bool
 }
 
@@ -89,6 +97,13 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 		i, err := mock.ParseInjection(text)
 		m.faults = append(m.faults, i)
 		return err
+	})
+	flags.Func("host", "serve requests for this `name` too, as of a container; may be repeated", func(name string) error {
+		if name == "" || strings.ContainsAny(name, ":/") {
+			return errors.New("it is a name without a port, such as mock")
+		}
+		m.hosts = append(m.hosts, name)
+		return nil
 	})
 	flags.BoolVar(&m.env, "env", false, "print the settings for a shell on stdout")
 }
@@ -116,12 +131,16 @@ func readSeed(name string) (seed gatewaytest.Seed, err error) {
 
 // serve serves the mock until ctx ends.
 func (m *mockFlags) serve(ctx context.Context, s *session) error {
+	host, port, err := net.SplitHostPort(m.addr)
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+		return usage(mockCommand(), "-addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
+	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", m.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("the address of -addr cannot be used: %w", err)
 	}
-	standIn := mock.New(m.key, m.seed, m.faults)
+	standIn := mock.New(m.key, m.seed, m.faults, append(m.hosts, cmp.Or(host, "localhost"))...)
 	server := &http.Server{
 		Handler: standIn, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
@@ -164,7 +183,7 @@ and of the inquiry. Invented: all data, the status and text of errors, the bodie
 balance and invoices. A response with an invention has the header %s.
 `, settings[0][1], shown, host, gatewaytest.InventedHeader)
 	if !local {
-		banner += "Other machines can reach this address.\n"
+		banner += "Other machines can reach this address; by a name only with -host.\n"
 	}
 	if _, err := io.WriteString(s.err, banner); err != nil {
 		return err

@@ -84,6 +84,33 @@ Invoices committed: 2
 `, rest)
 }
 
+// The names of -addr and -host are those of the mock.
+func TestMock_host(t *testing.T) {
+	for _, args := range [][]string{{"-host", "other", "-host", "mock"}, {"-addr", "localhost:0", "-host", "mock"}} {
+		m := startMock(t, args...)
+		for host, status := range map[string]int{"mock:8090": 200, "localhost": 200, "other.example": 421} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(m.url, "/gateway")+"/_mock/requests", nil)
+			require.NoError(t, err)
+			req.Host = host
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, status, resp.StatusCode, host)
+		}
+		code, _ := m.stop()
+		assert.Zero(t, code)
+	}
+}
+
+// What is not an address is a mistake in the arguments, and the text has an example.
+func TestMock_addr(t *testing.T) {
+	for _, addr := range []string{"foo", ":notaport", "1.2.3.4", ":65536", ":-1", "127.0.0.1:", "::1:80", "http://127.0.0.1:80", ":http"} {
+		got := call(t.Context(), t, nil, "mock", "-addr", addr)
+		assert.Equal(t, exitUsage, got.code, addr)
+		assert.Contains(t, got.err, "gateway mock: -addr is HOST:PORT with a number as port, such as 127.0.0.1:8090", addr)
+	}
+}
+
 // The settings are for the shell that evaluates them.
 func TestMock_env(t *testing.T) {
 	m := startMock(t, "-env", "-key", "it's-a-key")
@@ -111,6 +138,8 @@ func TestMock_usage(t *testing.T) {
 		"mock now":            "is one argument too many",
 		"mock -o json":        "flag provided but not defined: -o",
 		"mock -fault stall":   "write it like create_invoice:1:commit-then-drop",
+		"mock -host mock:80":  "flag -host: it is a name without a port",
+		"mock -host=":         "flag -host: it is a name without a port",
 		"mock -key schlüssel": "it is 1 to 4,096 printable ASCII characters",
 		"mock -seed " + directory + "/absent.json":  "no such file",
 		"mock -seed " + directory + "/unknown.json": `unknown field "prices"`,
@@ -125,6 +154,7 @@ func TestMock_failed(t *testing.T) {
 	require.NoError(t, err)
 	got := call(t.Context(), t, nil, "mock", "-addr", used.Addr().String())
 	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "the address of -addr cannot be used: ")
 	assert.Contains(t, got.err, "address already in use")
 	require.NoError(t, used.Close())
 	assert.Equal(t, exitFailed, run(t.Context(), []string{"mock", "-addr", "127.0.0.1:0"}, console{out: io.Discard, err: fullDisk{}}))
@@ -154,5 +184,5 @@ func TestReachable(t *testing.T) {
 	s := &session{console: console{out: &stdout, err: &stderr}}
 	require.NoError(t, (&mockFlags{env: true}).announce(s, &net.TCPAddr{IP: net.IPv4zero, Port: 1}, "k"))
 	assert.Contains(t, stdout.String(), "export GATEWAY_PLAIN_HTTP='1'\n")
-	assert.Contains(t, stderr.String(), "Other machines can reach this address.\n")
+	assert.Contains(t, stderr.String(), "Other machines can reach this address; by a name only with -host.\n")
 }

@@ -3,7 +3,11 @@
 package mock
 
 import (
+	"fmt"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,21 +19,23 @@ type Mock struct {
 	key    string
 	seed   gatewaytest.Seed
 	faults []Injection
+	hosts  []string // its names
 	mux    *http.ServeMux
 
 	mu     sync.Mutex // guards server
 	server *gatewaytest.Server
 }
 
-// New returns a mock with a key, data and faults. The key is random if it is empty. It
+// New returns a mock with a key, data and faults. The key is random if it is empty. Requests
+// for a host that is neither an IP address, localhost nor one of hosts are refused. New
 // panics if a fault is not one that [ParseInjection] returns.
-func New(key string, seed gatewaytest.Seed, faults []Injection) *Mock {
+func New(key string, seed gatewaytest.Seed, faults []Injection, hosts ...string) *Mock {
 	for _, i := range faults {
 		if _, err := i.fault(); err != nil {
 			panic("mock: " + err.Error())
 		}
 	}
-	m := &Mock{key: key, seed: seed, faults: faults, mux: http.NewServeMux()}
+	m := &Mock{key: key, seed: seed, faults: faults, hosts: append(hosts, "localhost"), mux: http.NewServeMux()}
 	m.server = m.start()
 	m.key = m.server.APIKey // the same after every reset
 	m.routes()
@@ -60,11 +66,24 @@ func inject(server *gatewaytest.Server, i Injection) error {
 // ServeHTTP implements [http.Handler]: the service under /gateway, and the control API
 // under /_mock.
 func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if host := (&url.URL{Host: r.Host}).Hostname(); !m.serves(host) {
+		writeError(w, &controlError{http.StatusMisdirectedRequest, fmt.Sprintf(
+			"the mock does not serve host %.64q, but IP addresses, localhost and the names of the flags -addr and -host", host)})
+		return
+	}
 	if strings.HasPrefix(r.URL.Path, "/_mock/") {
 		m.mux.ServeHTTP(w, r)
 		return
 	}
 	m.Server().Handler().ServeHTTP(w, r) // not through the mux, which would correct the path
+}
+
+// serves reports whether requests for a host are served. A page of another site whose name
+// is made to resolve to this machine (DNS rebinding) has the same origin as the mock, and
+// could read the journal. The host of its requests is that name, which is never an address.
+func (m *Mock) serves(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || slices.ContainsFunc(m.hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // Server returns the current stand-in.

@@ -158,11 +158,35 @@ func TestMock_otherSite(t *testing.T) {
 	m, _ := start(t)
 	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://other.example"} {
 		response := httptest.NewRecorder()
-		request := httptest.NewRequest(http.MethodPost, "/_mock/reset", nil)
+		request := httptest.NewRequest(http.MethodPost, "http://localhost/_mock/reset", nil)
 		request.Header.Set(name, value)
 		m.ServeHTTP(response, request)
 		assert.Equal(t, http.StatusForbidden, response.Code, name)
 	}
+}
+
+// A page of another site whose name is made to resolve to this machine reads nothing.
+func TestMock_host(t *testing.T) {
+	t.Parallel()
+	m := New(key, gatewaytest.Seed{}, nil, "mock", "Test.example")
+	t.Cleanup(m.Close)
+	for host, status := range map[string]int{
+		"127.0.0.1:8090": 200, "192.0.2.7": 200, "[::1]:8090": 200, "[::1]": 200,
+		"localhost:8090": 200, "LOCALHOST": 200, "mock:8090": 200, "mock": 200, "test.EXAMPLE:1": 200,
+		"other.example:8090": 421, "localhost.other.example": 421, "127.0.0.1.other.example": 421, "mock.other.example": 421, "mocks": 421, "": 421,
+	} {
+		for _, path := range []string{"/_mock/requests", "/gateway/api/exchange-rate"} {
+			response := httptest.NewRecorder()
+			request := httptest.NewRequest(http.MethodGet, path, nil)
+			request.Host = host
+			m.ServeHTTP(response, request)
+			assert.Equal(t, status, response.Code, "%s%s", host, path)
+			if status == 421 {
+				assert.Contains(t, response.Body.String(), "and the names of the flags -addr and -host", host)
+			}
+		}
+	}
+	assert.Len(t, m.Server().Requests(), 9, "the journal has only requests that were served")
 }
 
 // A random key stays the same after a reset.
