@@ -60,7 +60,7 @@ func listCoins(ctx context.Context, client *gateway.Client, coin, network string
 		}
 	}
 	if errors.Is(err, gateway.ErrNotFound) {
-		return nil, fmt.Errorf("the gateway has no coin %q that was asked for; symbols are upper case: %w", coin, err)
+		return nil, fmt.Errorf("the gateway has no such coin, or not on that network; symbols are upper case: %w", err)
 	}
 	return pairs, err
 }

@@ -56,10 +56,11 @@ func TestCoins_json(t *testing.T) {
 }
 
 func TestCoins_unknown(t *testing.T) {
-	for _, args := range [][]string{{"-coin", "usdt"}, {"-coin", "USDT", "-network", "tron"}} {
-		got := call(t.Context(), t, standIn(t), append([]string{"coins"}, args...)...)
+	gw := standIn(t)
+	for _, args := range [][]string{{"-coin", "usdt"}, {"-coin", "USDT", "-network", "tron"}, {"-coin", gw.APIKey}} {
+		got := call(t.Context(), t, gw, append([]string{"coins"}, args...)...)
 		assert.Equal(t, exitRefused, got.code)
-		assert.Contains(t, got.err, `that was asked for; symbols are upper case`)
+		assert.Contains(t, got.err, "the gateway has no such coin, or not on that network; symbols are upper case")
 		assert.Empty(t, got.stdout)
 	}
 }

@@ -104,7 +104,7 @@ func find(args []string) (command, []string, error) {
 	if siblings != nil {
 		return command{}, nil, &usageError{text: fmt.Sprintf("gateway %s is followed by %s", args[0], strings.Join(siblings, ", or ")), of: args[0]}
 	}
-	return command{}, nil, &usageError{text: fmt.Sprintf("there is no command %.64q", args[0])}
+	return command{}, nil, &usageError{text: "there is no command " + named(args[0], "of that name; see: gateway help")}
 }
 
 // flagSet returns the flags of a command, and what it does after they were parsed.
@@ -136,7 +136,7 @@ func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
 			if errors.Is(err, flag.ErrHelp) {
 				return err
 			}
-			return usage(c, err.Error())
+			return usage(c, flagError(err))
 		}
 		rest := flags.Args()
 		if before := len(args) - len(rest) - 1; before >= 0 && args[before] == "--" {
@@ -155,7 +155,7 @@ func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
 	case len(s.args) < c.least:
 		return usage(c, "an argument is missing")
 	case len(s.args) > c.most:
-		return usage(c, fmt.Sprintf("%.64q is one argument too many", s.args[c.most]))
+		return usage(c, named(s.args[c.most], fmt.Sprintf("number %d", c.most+1))+" is one argument too many")
 	case s.timeout < 0:
 		return usage(c, "-timeout is negative")
 	default:

@@ -22,7 +22,7 @@ func (s *session) help(args []string) error {
 		}
 	}
 	if text == "" {
-		return &usageError{text: fmt.Sprintf("there is no help of %.64q; see: gateway help", name)}
+		return &usageError{text: fmt.Sprintf("there is no help of %s; see: gateway help", named(name, "that name"))}
 	}
 	return s.write(strings.TrimPrefix(text, "\n"))
 }

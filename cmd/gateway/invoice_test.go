@@ -87,7 +87,7 @@ func TestInvoice_usage(t *testing.T) {
 		"invoice create -order A-17 -amount 1":                        "-price is missing, or not above zero",
 		"invoice create -order A-17 -price 1 -amount -5":              "-amount is missing, or not above zero",
 		"invoice create -price ten":                                   `invalid value "ten" for flag -price: write it like 10.50`,
-		"invoice create -amount 1,5":                                  `invalid value "1,5" for flag -amount: write it like 10.50`,
+		"invoice create -amount 1,5":                                  `invalid value for flag -amount: write it like 10.50`,
 		"invoice create -order A-17 -price 1 -amount 1 now":           `"now" is one argument too many`,
 		"invoice create -order A-17 -price 1 -amount 1 -resubmit":     "-resubmit needs -orders",
 		"invoice create -order A-17 -price 1 -amount 1 -currency a\b": "nothing was sent: gateway: create_invoice: baseCurrency: must not contain",

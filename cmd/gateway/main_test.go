@@ -65,7 +65,7 @@ func TestRun_usage(t *testing.T) {
 		"invoice":                      "gateway invoice is followed by create\n",
 		"withdrawal wa":                "gateway withdrawal is followed by get, or wait, or watch\nSee: gateway help withdrawal\n",
 		"coins -all":                   "gateway coins: flag provided but not defined: -all\nSee: gateway help coins\n",
-		"coins USDT":                   `gateway coins: "USDT" is one argument too many`,
+		"coins USDT":                   `gateway coins: number 1 is one argument too many`,
 		"coins -o xml":                 `invalid value "xml" for flag -o: it is table or json`,
 		"coins -timeout -1s":           "-timeout is negative",
 		"coins -network Tron":          "-network needs -coin",
@@ -74,7 +74,7 @@ func TestRun_usage(t *testing.T) {
 		"balance -network a\x01":       "networkName: must not contain control",
 		"withdrawal get":               "gateway withdrawal get: an argument is missing",
 		"withdrawal get ..":            "withdrawRequestId: must not be a dot segment",
-		"withdrawal wait w-1 w-1":      `gateway withdrawal wait: "w-1" is there twice`,
+		"withdrawal wait w-1 w-1":      `gateway withdrawal wait: identifier 2 is the same as an earlier one`,
 		"withdrawal wait -every -1s w": "intervals must not be negative",
 		"probe now":                    `"now" is one argument too many`,
 	})

@@ -91,7 +91,7 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 	})
 	flags.Func("seed", "a JSON `file` with data; what it lacks stays as it is without it", func(name string) (err error) {
 		m.seed, err = readSeed(name)
-		return err
+		return withoutPath(err)
 	})
 	flags.Func("fault", "inject a `fault`; may be repeated", func(text string) error {
 		i, err := mock.ParseInjection(text)

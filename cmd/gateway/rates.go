@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
-	"fmt"
 
 	"github.com/shopspring/decimal"
 
@@ -34,7 +34,7 @@ needs no key.
 				if *coin != "" {
 					rate, ok := rates.Rate(*coin)
 					if !ok {
-						return fmt.Errorf("the gateway has no rate of %q; symbols are upper case", *coin)
+						return errors.New("the gateway has no rate of that coin; symbols are upper case")
 					}
 					listed = []gateway.Rate{rate}
 				}

@@ -29,8 +29,11 @@ func TestRates_one(t *testing.T) {
 }
 
 func TestRates_unknown(t *testing.T) {
-	assert.Equal(t, outcome{code: exitFailed, err: "the gateway has no rate of \"doge\"; symbols are upper case\n"},
-		call(t.Context(), t, standIn(t), "rates", "-coin", "doge"))
+	gw := standIn(t)
+	for _, coin := range []string{"doge", gw.APIKey} {
+		assert.Equal(t, outcome{code: exitFailed, err: "the gateway has no rate of that coin; symbols are upper case\n"},
+			call(t.Context(), t, gw, "rates", "-coin", coin))
+	}
 }
 
 // A rate that is missing is shown as missing, not as a price of zero.

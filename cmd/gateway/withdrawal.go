@@ -78,8 +78,8 @@ shows the progress. The exit code is 6 if one FAILED.
 func follow(flags *flag.FlagSet, of func() command, each bool) action {
 	every := flags.Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
 	return func(ctx context.Context, s *session) error {
-		if twice, ok := duplicate(s.args); ok {
-			return usage(of(), fmt.Sprintf("%.64q is there twice", twice))
+		if n := duplicate(s.args); n > 0 {
+			return usage(of(), fmt.Sprintf("identifier %d is the same as an earlier one", n))
 		}
 		f := &follower{session: s, each: each, shown: newProgress(s.console, len(s.args))}
 		client, err := s.client(gateway.WithObserver(f.shown))
@@ -90,16 +90,16 @@ func follow(flags *flag.FlagSet, of func() command, each bool) action {
 	}
 }
 
-// duplicate returns a text that occurs twice.
-func duplicate(texts []string) (string, bool) {
+// duplicate returns the number of a text that occurs before, counted from 1, or 0.
+func duplicate(texts []string) int {
 	seen := map[string]bool{}
-	for _, text := range texts {
+	for i, text := range texts {
 		if seen[text] {
-			return text, true
+			return i + 1
 		}
 		seen[text] = true
 	}
-	return "", false
+	return 0
 }
 
 // withdrawals yields withdrawals until all have ended: with each, or if there is only

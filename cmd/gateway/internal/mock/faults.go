@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ func faultKinds() []faultKind {
 		{"slow-body", "INTERVAL", func(argument string) (gatewaytest.Fault, error) {
 			interval, err := time.ParseDuration(argument)
 			if err != nil || interval < 0 {
-				return gatewaytest.Fault{}, fmt.Errorf("%.64q is not a duration such as 100ms", argument)
+				return gatewaytest.Fault{}, errors.New("it takes a duration such as 100ms")
 			}
 			return gatewaytest.SlowBody(interval), nil
 		}},
@@ -50,7 +51,7 @@ func number(low, high int, f func(int) gatewaytest.Fault) func(string) (gatewayt
 	return func(argument string) (gatewaytest.Fault, error) {
 		n, err := strconv.Atoi(argument)
 		if err != nil || n < low || n > high {
-			return gatewaytest.Fault{}, fmt.Errorf("%.64q is not a number from %d to %d", argument, low, high)
+			return gatewaytest.Fault{}, fmt.Errorf("it takes a number from %d to %d", low, high)
 		}
 		return f(n), nil
 	}
@@ -85,7 +86,7 @@ func ParseInjection(text string) (i Injection, err error) {
 	i = Injection{Operation: gatewaytest.Operation(parts[0]), Times: -1, Fault: parts[2]}
 	if parts[1] != "all" {
 		if i.Times, err = strconv.Atoi(parts[1]); err != nil {
-			return i, fmt.Errorf("%.64q is neither a number of requests nor all", parts[1])
+			return i, errors.New("TIMES is neither a number of requests nor all")
 		}
 	}
 	_, err = i.fault()
@@ -95,7 +96,7 @@ func ParseInjection(text string) (i Injection, err error) {
 // fault returns the fault of an injection, or what is wrong with the injection.
 func (i Injection) fault() (gatewaytest.Fault, error) {
 	if !slices.Contains(operations(), i.Operation) {
-		return gatewaytest.Fault{}, fmt.Errorf("there is no operation %.64q, but %s", string(i.Operation), join(operations()))
+		return gatewaytest.Fault{}, fmt.Errorf("there is no such operation, but %s", join(operations()))
 	}
 	if i.Times == 0 || i.Times < -1 {
 		return gatewaytest.Fault{}, fmt.Errorf("times is %d, not a number of requests nor -1 for all", i.Times)
@@ -114,7 +115,7 @@ func (i Injection) fault() (gatewaytest.Fault, error) {
 			return f, err
 		}
 	}
-	return gatewaytest.Fault{}, fmt.Errorf("there is no fault %.64q, but %s", name, strings.Join(FaultNames(), ", "))
+	return gatewaytest.Fault{}, fmt.Errorf("there is no such fault, but %s", strings.Join(FaultNames(), ", "))
 }
 
 // operations returns the operations of gatewaytest.

@@ -214,7 +214,7 @@ func TestMock_refusals(t *testing.T) {
 		{"POST /_mock/faults", `{"kind":"stall"}`, 400, "unknown field"},
 		{"POST /_mock/faults", `{} {}`, 400, "there is more after the end"},
 		{"POST /_mock/faults", `{"fault":"` + strings.Repeat("x", maxControlBody) + `"}`, 400, "too large"},
-		{"POST /_mock/faults", `{"operation":"pay","times":1,"fault":"stall"}`, 400, "there is no operation"},
+		{"POST /_mock/faults", `{"operation":"pay","times":1,"fault":"stall"}`, 400, "there is no such operation"},
 		{"POST /_mock/withdrawals", `[]`, 400, "cannot unmarshal"},
 		{"POST /_mock/withdrawals/w-9/status", `{"status":"FAILED"}`, 404, "no withdrawal"},
 		{"POST /_mock/withdrawals/w-1/status", `{}`, 400, "status is missing"},
@@ -257,17 +257,17 @@ func TestParseInjection(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"stall":                  "write it like create_invoice:1:commit-then-drop",
-		"pay:1:stall":            `there is no operation "pay", but coin_networks, `,
+		"pay:1:stall":            `there is no such operation, but coin_networks, `,
 		"any:0:stall":            "times is 0",
 		"any:-2:stall":           "times is -2",
-		"any:often:stall":        `"often" is neither a number of requests nor all`,
-		"any:1:explode":          `there is no fault "explode", but bad-gateway, `,
+		"any:often:stall":        `TIMES is neither a number of requests nor all`,
+		"any:1:explode":          `there is no such fault, but bad-gateway, `,
 		"any:1:stall=1":          "write stall",
 		"any:1:refuse":           "write refuse=STATUS",
-		"any:1:refuse=199":       `refuse: "199" is not a number from 200 to 999`,
-		"any:1:redirect=x":       `redirect: "x" is not a number from 300 to 399`,
+		"any:1:refuse=199":       `refuse: it takes a number from 200 to 999`,
+		"any:1:redirect=x":       `redirect: it takes a number from 300 to 399`,
 		"any:1:truncate=-1":      "truncate: ",
-		"any:1:slow-body=1 hour": `slow-body: "1 hour" is not a duration`,
+		"any:1:slow-body=1 hour": `slow-body: it takes a duration`,
 		"any:1:slow-body=-1s":    "slow-body: ",
 	} {
 		_, err := ParseInjection(text)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Bounds of [couldBeKey].
+const (
+	maxShown   = 20       // of an argument that is shown, in bytes
+	maxKeyFile = 64 << 10 // of a file with a key, in bytes; larger ones have none
+)
+
+// named returns an argument in quotes for the text of an error, or other if it could be the
+// key, typed in the wrong place: errors are kept in logs.
+func named(argument, other string) string {
+	if couldBeKey(argument) {
+		return other
+	}
+	return strconv.Quote(argument)
+}
+
+// couldBeKey reports whether an argument could be a key. The commands and flags, also with
+// a typing error, are a few lower-case letters and hyphens, which most keys are not.
+func couldBeKey(argument string) bool {
+	if len(argument) > maxShown || strings.Trim(argument, "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return true
+	}
+	content, readable := keyFile()
+	for _, key := range []string{os.Getenv(envAPIKey), os.Getenv(envAPIKeyFile), content} {
+		if key != "" && (strings.Contains(key, argument) || strings.Contains(argument, key)) {
+			return true
+		}
+	}
+	return !readable
+}
+
+// keyFile returns the key in the file that the environment names, "" if it names none, and
+// whether it could be read. A named pipe is not read: it may have no writer.
+func keyFile() (key string, readable bool) {
+	name := os.Getenv(envAPIKeyFile)
+	if name == "" {
+		return "", true
+	}
+	info, err := os.Stat(name) // #nosec G703 -- whoever sets the environment chooses the file
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxKeyFile {
+		return "", false
+	}
+	content, err := os.ReadFile(name) // #nosec G304 G703 -- as above
+	return strings.TrimSpace(string(content)), err == nil
+}
+
+// flagError returns the text of an error of package flag, without a name or value that could
+// be the key.
+func flagError(err error) string {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok && couldBeKey(name) {
+		return "a flag is not defined"
+	}
+	if strings.HasPrefix(text, "bad flag syntax: ") {
+		return "a flag begins with more than two hyphens, or has no name"
+	}
+	for _, begin := range []string{"invalid value ", "invalid boolean value "} {
+		rest, ok := strings.CutPrefix(text, begin)
+		quoted, err := strconv.QuotedPrefix(rest)
+		if !ok || err != nil {
+			continue
+		}
+		if value, err := strconv.Unquote(quoted); err != nil || couldBeKey(value) {
+			return begin + strings.TrimPrefix(rest, quoted+" ")
+		}
+	}
+	return text
+}
+
+// withoutPath returns why a file cannot be used, without its name, which could be the key.
+func withoutPath(err error) error {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return path.Err
+	}
+	return err
+}
