@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -134,10 +135,17 @@ func testClosedStdout(t *testing.T, path string) {
 	assert.Contains(t, stderr.String(), "exists, but its response could not be written")
 }
 
+// A directory that is not there is not synced.
+func TestSyncDirectory(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, newOrderDirectory("").sync(t.TempDir()))
+	require.ErrorIs(t, newOrderDirectory("").sync(filepath.Join(t.TempDir(), "absent")), fs.ErrNotExist)
+}
+
 // A named pipe in the place of the file of an order ends nothing and holds nothing up.
 func TestOrderDirectory_pipe(t *testing.T) {
 	t.Parallel()
-	d := &orderDirectory{path: t.TempDir()}
+	d := newOrderDirectory(t.TempDir())
 	require.NoError(t, syscall.Mkfifo(d.name("A-17"), 0o600))
 	require.ErrorContains(t, d.Begin(t.Context(), "A-17", true), "is not a regular file")
 }

@@ -77,7 +77,7 @@ func (i *invoiceFlags) create(ctx context.Context, s *session) error {
 	}
 	var opts []gateway.Option
 	if i.orders != "" {
-		opts = append(opts, gateway.WithOrderGuard(&orderDirectory{path: i.orders}))
+		opts = append(opts, gateway.WithOrderGuard(newOrderDirectory(i.orders)))
 	}
 	client, err := s.client(opts...)
 	if err != nil {

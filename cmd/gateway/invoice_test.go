@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -131,7 +132,7 @@ func TestOrderDirectory_killed(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	begin := func(orderID string, resubmit bool) error {
-		d := &orderDirectory{path: path}
+		d := newOrderDirectory(path)
 		err := d.Begin(t.Context(), orderID, resubmit)
 		if err == nil {
 			err = d.file.Close() // as the end of a process does
@@ -146,7 +147,7 @@ func TestOrderDirectory_killed(t *testing.T) {
 		"": nil, "sent": gateway.ErrOrderOutcomeUnknown, "?": gateway.ErrOrderOutcomeUnknown,
 		orderCreated + orderSent[len(orderCreated):]: gateway.ErrOrderCreated,
 	} {
-		require.NoError(t, os.WriteFile((&orderDirectory{path: path}).name("A-18"), []byte(content), 0o600))
+		require.NoError(t, os.WriteFile(newOrderDirectory(path).name("A-18"), []byte(content), 0o600))
 		require.ErrorIs(t, begin("A-18", false), want, content)
 	}
 }
@@ -156,7 +157,7 @@ func TestOrderDirectory_inFlight(t *testing.T) {
 	gw := standIn(t)
 	for _, earlier := range []bool{false, true} {
 		path := t.TempDir()
-		first := &orderDirectory{path: path}
+		first := newOrderDirectory(path)
 		require.NoError(t, first.Begin(t.Context(), "A-17", false))
 		if earlier {
 			require.NoError(t, first.End(t.Context(), "A-17", gateway.OutcomeUnknown))
@@ -171,6 +172,42 @@ func TestOrderDirectory_inFlight(t *testing.T) {
 		require.NoError(t, first.End(t.Context(), "A-17", gateway.OutcomeSucceeded))
 		assert.ErrorIs(t, first.Begin(t.Context(), "A-17", true), gateway.ErrOrderCreated)
 	}
+}
+
+// The file of an order and the new directories on its way are on the disk before it is sent,
+// also if an earlier run has left them; if they cannot be, it counts as not sent.
+func TestOrderDirectory_synced(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	path := filepath.Join(parent, "new", "orders")
+	var synced []string
+	begin := func(resubmit bool, failure error) error {
+		synced = nil
+		d := newOrderDirectory(path + string(filepath.Separator))
+		d.sync = func(directory string) error {
+			synced = append(synced, filepath.Clean(directory))
+			if directory != d.path {
+				return syncDirectory(directory)
+			}
+			assert.FileExists(t, d.name("A-17"))
+			return failure
+		}
+		err := d.Begin(t.Context(), "A-17", resubmit)
+		return errors.Join(err, d.file.Close())
+	}
+	full := errors.New("no space left on device")
+	require.ErrorIs(t, begin(false, full), full)
+	assert.Equal(t, []string{parent, filepath.Dir(path), path}, synced)
+	require.NoError(t, begin(false, nil), "nothing was sent")
+	assert.Equal(t, []string{path}, synced)
+	require.ErrorIs(t, begin(true, full), full)
+	require.NoError(t, begin(true, nil))
+	assert.Equal(t, []string{path}, synced)
+
+	d := newOrderDirectory(filepath.Join(parent, "other"))
+	d.sync = func(string) error { return full }
+	require.ErrorIs(t, d.Begin(t.Context(), "A-17", false), full)
+	assert.NoFileExists(t, d.name("A-17"))
 }
 
 // Without the directory nothing is sent.
@@ -189,11 +226,11 @@ func TestOrderDirectory_unusable(t *testing.T) {
 func TestOrderDirectory_irregular(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{os.DevNull, "/dev/zero", "absent"} {
-		d := &orderDirectory{path: t.TempDir()}
+		d := newOrderDirectory(t.TempDir())
 		require.NoError(t, os.Symlink(target, d.name("A-17")))
 		require.Error(t, d.Begin(t.Context(), "A-17", true), target)
 	}
-	d := &orderDirectory{path: t.TempDir()}
+	d := newOrderDirectory(t.TempDir())
 	require.NoError(t, os.Mkdir(d.name("A-17"), 0o700))
 	require.Error(t, d.Begin(t.Context(), "A-17", true))
 }

@@ -26,3 +26,12 @@ func openLocked(name string) (*os.File, error) {
 	}
 	return file, nil
 }
+
+// syncDirectory writes the names in a directory to the disk.
+func syncDirectory(path string) error {
+	directory, err := os.Open(path) // #nosec G304 -- the user chooses the directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}

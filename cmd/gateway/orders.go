@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,15 +16,21 @@ import (
 )
 
 // An orderDirectory is a [gateway.OrderGuard] of one call, with a file for each order,
-// named by a hash of its identifier. The file is written before anything is sent, so that
-// an order whose process was killed counts as one of unknown outcome. It is locked until
+// named by a hash of its identifier. The file and its name are on the disk before anything is
+// sent, so that an order whose process was killed, or whose machine lost its power, counts
+// as one of unknown outcome. It is locked until
 // the call ends, so that no other process sends the order meanwhile, also with -resubmit.
 // It is never removed: another process could have it open, and lock a file that no
 // directory has.
 type orderDirectory struct {
 	path    string
-	file    *os.File // of the order, locked
-	earlier bool     // whether an earlier run left the outcome of the order unknown
+	sync    func(directory string) error // syncDirectory
+	file    *os.File                     // of the order, locked
+	earlier bool                         // whether an earlier run left the outcome of the order unknown
+}
+
+func newOrderDirectory(path string) *orderDirectory {
+	return &orderDirectory{path: path, sync: syncDirectory}
 }
 
 // Contents of the file of an order. An empty file is one of which nothing was sent, or
@@ -35,7 +42,7 @@ const (
 
 // Begin implements [gateway.OrderGuard].
 func (d *orderDirectory) Begin(_ context.Context, orderID string, resubmit bool) error {
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
+	if err := d.create(filepath.Clean(d.path)); err != nil {
 		return err
 	}
 	file, err := openLocked(d.name(orderID))
@@ -47,6 +54,22 @@ func (d *orderDirectory) Begin(_ context.Context, orderID string, resubmit bool)
 	}
 	d.file = file
 	return nil
+}
+
+// create creates a directory with its parents, unless it exists, and syncs those that hold
+// a new one.
+func (d *orderDirectory) create(path string) error {
+	parent := filepath.Dir(path)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || parent == path {
+		return err
+	}
+	if err := d.create(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.sync(parent)
 }
 
 // begin records in the file of an order that it is sent, unless the file shows that it must
@@ -67,14 +90,19 @@ func (d *orderDirectory) begin(file *os.File, resubmit bool) error {
 	case len(content) > 0 && !resubmit:
 		return gateway.ErrOrderOutcomeUnknown
 	}
+	// Always: the process that created the file may have ended before it did this.
+	if err := d.sync(d.path); err != nil {
+		return fmt.Errorf("the directory cannot be written to the disk: %w", err)
+	}
 	d.earlier = len(content) > 0
 	if d.earlier {
-		return nil
+		return file.Sync()
 	}
-	if _, err := file.WriteAt([]byte(orderSent), 0); err != nil {
+	_, err = file.WriteAt([]byte(orderSent), 0)
+	if err = errors.Join(err, file.Sync()); err != nil {
 		return errors.Join(err, file.Truncate(0)) // nothing is sent
 	}
-	return file.Sync()
+	return nil
 }
 
 // End implements [gateway.OrderGuard]. What became of this run does not resolve the
