@@ -200,6 +200,10 @@ func TestExitCode(t *testing.T) {
 		"an unknown outcome":          {&gateway.OutcomeUnknownError{Cause: context.Canceled}, exitUnknown},
 		"an earlier unknown outcome":  {gateway.ErrOrderOutcomeUnknown, exitUnknown},
 		"an order that was created":   {gateway.ErrOrderCreated, exitFailed},
+		"no proxy, a read":            {&gateway.TransportError{Op: "balance", Phase: gateway.PhaseProxy}, exitNotSent},
+		"no response, a read":         {&gateway.TransportError{Op: "balance", Phase: gateway.PhaseRead}, exitFailed},
+		"no proof, an invoice":        {&gateway.TransportError{Op: "create_invoice", Phase: gateway.PhaseTLS}, exitFailed},
+		"a wait that took too long":   {&gateway.WaitError{Err: &gateway.TransportError{Op: "withdrawal", Err: context.DeadlineExceeded}}, exitFailed},
 		"a withdrawal that failed":    {&gateway.WithdrawalFailedError{}, exitWithdrawal},
 		"unknown, and one that ended": {errors.Join(&gateway.WithdrawalFailedError{}, &gateway.OutcomeUnknownError{}), exitUnknown},
 	} {

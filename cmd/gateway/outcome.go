@@ -35,9 +35,9 @@ type exit struct {
 func exits() []exit {
 	return []exit{
 		{exitDone, "done", "The command did what it is for. The invoice exists."},
-		{exitFailed, "failed", "The response was not understood, the time was over, a certificate was wrong, or the\noutput could not be written. No invoice was created, unless the message has one."},
+		{exitFailed, "failed", "The response was not understood, the time of a wait was over, or the output could not be\nwritten. No invoice was created, unless the message has one."},
 		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
-		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try\nagain."},
+		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
 		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created."},
 		{exitUnknown, "outcome unknown", "The invoice may exist or not. LOOK THE ORDER UP before you run the command again."},
 		{exitWithdrawal, "withdrawal failed", "A withdrawal that was waited for has the status FAILED."},
@@ -76,17 +76,28 @@ func exitOfCall(err error) int {
 	if _, ok := errors.AsType[*gateway.APIError](err); ok {
 		return exitRefused
 	}
-	if _, ok := errors.AsType[*gateway.WaitError](err); ok {
+	timeout := errors.Is(err, gateway.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+	if _, ok := errors.AsType[*gateway.WaitError](err); ok && timeout {
 		return exitFailed // the time was over, whatever happened then
 	}
-	if _, ok := errors.AsType[*gateway.TransportError](err); ok &&
-		(errors.Is(err, gateway.ErrNotSent) || errors.Is(err, gateway.ErrTimeout) || gateway.SafeToRetry(err)) {
+	if failure, ok := errors.AsType[*gateway.TransportError](err); ok && gateway.OutcomeOf(err) == gateway.OutcomeNotSent &&
+		(timeout || isBeforeSending(failure.Phase) || errors.Is(err, gateway.ErrNotSent) || gateway.SafeToRetry(err)) {
 		return exitNotSent
 	}
 	if _, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
 		return exitWithdrawal
 	}
 	return exitFailed
+}
+
+// isBeforeSending reports whether an attempt that came as far as a phase sent nothing.
+func isBeforeSending(phase string) bool {
+	switch phase {
+	case gateway.PhaseStart, gateway.PhaseDial, gateway.PhaseProxy, gateway.PhaseTLS:
+		return true
+	default:
+		return false
+	}
 }
 
 // A usageError is a mistake in the arguments or settings. Nothing was sent.

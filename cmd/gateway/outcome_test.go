@@ -4,6 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
@@ -36,6 +39,10 @@ func errorClasses() []errorClass {
 	balance, invoice := gatewaytest.OpBalance, gatewaytest.OpCreateInvoice
 	noKey := func(t *testing.T, _ *gatewaytest.Server) { t.Setenv(envAPIKey, "") }
 	closed := func(_ *testing.T, gw *gatewaytest.Server) { gw.Close() }
+	noHost := func(t *testing.T, _ *gatewaytest.Server) {
+		t.Setenv(envBaseURL, "https://"+strings.Repeat("x", 64)+".invalid") // no name has so long a label: no server is asked
+	}
+	noCertificate := func(t *testing.T, _ *gatewaytest.Server) { t.Setenv(envBaseURL, withoutCertificate(t)) }
 	failed := func(_ *testing.T, gw *gatewaytest.Server) { _ = gw.SetWithdrawalStatus(id, "FAILED") }
 	return []errorClass{
 		{"a result", "balance -coin BTC", false, nil},
@@ -44,6 +51,11 @@ func errorClasses() []errorClass {
 		{"an argument that the client refuses", createOrder + " -currency US/D\x01", false, nil},
 		{"no connection, a read", "balance", false, closed},
 		{"no connection, an invoice", createOrder, false, closed},
+		{"a host that does not exist, a read", "balance", false, noHost},
+		{"a host that does not exist, an invoice", createOrder, false, noHost},
+		{"a host that does not exist, a wait", "withdrawal wait w-1 -timeout 2s", false, noHost},
+		{"a certificate that is wrong, a read", "balance", false, noCertificate},
+		{"a certificate that is wrong, an invoice", createOrder, false, noCertificate},
 		{"a connection that breaks, a read", "balance", false, inject(balance, gatewaytest.Reset())},
 		{"a connection that breaks, an invoice", createOrder, false, inject(invoice, gatewaytest.Reset())},
 		{"a response that is lost, an invoice", createOrder, false, inject(invoice, gatewaytest.CommitThenDrop())},
@@ -69,7 +81,17 @@ func errorClasses() []errorClass {
 	}
 }
 
-var changing = regexp.MustCompile(`(dial|read|write) tcp [^;(]*[^;( ]|127\.0\.0\.1:\d+(->127\.0\.0\.1:\d+)?|\d+(\.\d+)?[mµn]?s\b|test-key-[0-9a-f]+`)
+// withoutCertificate returns the URL of a server whose certificate nobody has signed.
+func withoutCertificate(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+var changing = regexp.MustCompile(`(dial|read|write) tcp:? [^;(]*[^;( ]|certificate: [^;(]*[^;( ]|127\.0\.0\.1:\d+(->127\.0\.0\.1:\d+)?|\d+(\.\d+)?[mµn]?s\b|test-key-[0-9a-f]+`)
 
 // row runs the command and returns its row of the table.
 func (c errorClass) row(t *testing.T) string {
