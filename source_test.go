@@ -27,8 +27,10 @@ const (
 	internal = module + "/internal/"
 )
 
-// testSupport are the packages of internal/ for tests. They may import the client.
-func testSupport() []string { return []string{"internal/everycall", "internal/faultserver"} }
+// testSupport are the packages of internal/ for tests and the command. They may import the client.
+func testSupport() []string {
+	return []string{"internal/everycall", "internal/faultserver", "internal/fields"}
+}
 
 // rooms are the directories of the packages that the client is made of, and of the
 // client itself.

@@ -2,13 +2,13 @@ package suite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/fields"
 )
 
 const (
@@ -129,5 +129,6 @@ func inquiry(ctx context.Context, t Target) error {
 	if r.StatusCode != http.StatusCreated {
 		return fmt.Errorf("status %d, want 201", r.StatusCode)
 	}
-	return errors.Join(documented(r), withdrawalForm().check(json.RawMessage(r.Result)))
+	result, _ := fields.Parse(r.Result)
+	return errors.Join(documented(r), check(result, fields.Withdrawal))
 }

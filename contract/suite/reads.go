@@ -2,13 +2,13 @@ package suite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/fields"
 )
 
 // listing are the cases of the listing and of the exchange rates.
@@ -73,13 +73,14 @@ func withListing(check func([]gateway.CoinNetwork, gateway.Response) error) func
 }
 
 func everyPair(result []byte) error {
-	var records []json.RawMessage
-	if err := json.Unmarshal(result, &records); err != nil {
-		return fmt.Errorf("the result is not an array: %w", err)
+	value, _ := fields.Parse(result)
+	records, ok := value.([]any)
+	if !ok {
+		return errors.New("the result is not an array")
 	}
 	var wrong []error
 	for i, record := range records {
-		if err := pairForm().check(record); err != nil {
+		if err := check(record, fields.Pair); err != nil {
 			wrong = append(wrong, fmt.Errorf("record %d: %w", i, err))
 		}
 	}

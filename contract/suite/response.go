@@ -77,7 +77,8 @@ func (r response) refusal(message string) error {
 	if err := json.Unmarshal(r.body, &e); err != nil {
 		return fmt.Errorf("status %d: the body is not the envelope of an error: %w", r.status, err)
 	}
-	switch got, err := is[string](e["message"], "a string"); {
+	var got string
+	switch err := json.Unmarshal(e["message"], &got); {
 	case err != nil || got == "":
 		return fmt.Errorf("status %d: the error has no message: %.200s", r.status, r.body)
 	case message != "" && got != message:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/fields"
 )
 
 // maxFindings is the largest number of findings about one response.
@@ -35,66 +36,22 @@ func (c *checker) add(kind, statement string, at place, detail string) {
 }
 
 // result checks the records of a result.
-func (c *checker) result(items []item, of *table) {
+func (c *checker) result(items []item, of *fields.Table) {
 	for _, item := range items {
 		object, isObject := item.value.(map[string]any)
 		switch {
 		case isObject:
-			c.record(item.at, object, of, of.shown)
-		case of.shown:
-			c.add(otherType, of.statement, item.at, kindOf(item.value)+", not object")
+			of.Check(object, func(d fields.Difference) {
+				at := item.at
+				for _, name := range d.Path {
+					at = at.member(name)
+				}
+				c.add(d.Kind, d.Statement, at, d.Detail)
+			})
+		case of.Shown:
+			c.add(fields.OtherType, of.Statement, item.at, fields.KindOf(item.value)+", not object")
 		}
 	}
-}
-
-// record compares a record with its table. If the record is not documented, only
-// the names are compared.
-func (c *checker) record(at place, record map[string]any, of *table, shown bool) {
-	for _, f := range of.fields {
-		value, there := record[f.name]
-		switch {
-		case there:
-			c.field(at.member(f.name), value, f, shown)
-		case shown:
-			c.add(missingField, f.statement, at.member(f.name), "")
-		}
-		if shown && !equal(record, f) {
-			c.add(mismatch, f.statement, at.member(f.name), "is not "+strings.Join(f.equals, "."))
-		}
-	}
-	for _, name := range names(record) {
-		if _, known := of.field(name); !known {
-			c.add(unknownField, of.others, at.member(name), kindOf(record[name]))
-		}
-	}
-}
-
-// field compares a member with its field in the table.
-func (c *checker) field(at place, value any, f field, shown bool) {
-	kind := kindOf(value)
-	if shown && kind != f.kind {
-		c.add(otherType, f.statement, at, kind+", not "+f.kind)
-		return
-	}
-	if inner, isObject := value.(map[string]any); isObject && f.record != nil {
-		c.record(at, inner, f.record, shown)
-	}
-	text, isText := value.(string)
-	if !shown || !isText || f.format == nil || f.format.text.MatchString(text) {
-		return
-	}
-	detail := f.format.not
-	if detail == "" {
-		detail = fmt.Sprintf("%.64q", text)
-	}
-	c.add(f.format.kind, f.statement, at, detail)
-}
-
-// equal reports whether a member of a record equals the member that docs/interface.md
-// requires it to equal, or one of the two is missing.
-func equal(record map[string]any, f field) bool {
-	a, b := textAt(record, f.name), textAt(record, f.equals...)
-	return f.equals == nil || a == "" || b == "" || a == b
 }
 
 // envelope checks the envelope of a result. The Response does not contain the
@@ -103,19 +60,19 @@ func (c *checker) envelope(r gateway.Response, drifts []gateway.Drift) {
 	root := place{}
 	switch {
 	case r.Message == "":
-		c.add(missingField, "I-39", root.member("message"), "or no text")
+		c.add(fields.MissingField, "I-39", root.member("message"), "or no text")
 	case r.Message != "Operation was successful.":
 		c.add(otherMessage, "I-40", root.member("message"), fmt.Sprintf("%.64q", r.Message))
 	}
-	if value, ok := parse(r.Meta); ok {
+	if value, ok := fields.Parse(r.Meta); ok {
 		c.result([]item{{root.member("meta"), value}}, meta)
 	} else {
-		c.add(missingField, "I-42", root.member("meta"), "")
+		c.add(fields.MissingField, "I-42", root.member("meta"), "")
 	}
 	for _, d := range drifts {
 		inResult := d.Pointer == "/result" || strings.HasPrefix(d.Pointer, "/result/")
 		if !inResult && d.Kind != gateway.DriftUnexpectedValue { // of a message or meta, which is checked above
-			c.add(string(d.Kind), notStated, place{d.Pointer, d.Pointer}, "")
+			c.add(string(d.Kind), fields.NotStated, place{d.Pointer, d.Pointer}, "")
 		}
 	}
 }

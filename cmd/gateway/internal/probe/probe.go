@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/fields"
 )
 
 // callTimeout is how long a call may take, all its attempts together.
@@ -86,7 +87,7 @@ func (p *Probe) ask(ctx context.Context, q question) any {
 func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) any {
 	c := newChecker()
 	at := place{"/result", "/result"}
-	result, enveloped := parse(r.Result)
+	result, enveloped := fields.Parse(r.Result)
 	if enveloped {
 		c.envelope(r, p.drifts)
 	} else {
@@ -98,10 +99,10 @@ func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) a
 	if !enveloped && result == nil {
 		return nil
 	}
-	if q.of == withdrawal && call.Status != http.StatusCreated {
+	if q.of == fields.Withdrawal && call.Status != http.StatusCreated {
 		c.add(otherCode, "I-130", place{}, fmt.Sprintf("%d, not 201", call.Status))
 	}
-	if !enveloped && q.of.shown {
+	if !enveloped && q.of.Shown {
 		c.add(noEnvelope, "I-38", place{}, "")
 	}
 	shape, items := recognise(result, at, q.of)
@@ -118,7 +119,7 @@ func undecoded(err error) (result any, enveloped bool) {
 	if !ok {
 		return nil, false
 	}
-	whole, ok := parse(failed.Body)
+	whole, ok := fields.Parse(failed.Body)
 	if !ok {
 		return nil, false
 	}
@@ -128,14 +129,4 @@ func undecoded(err error) (result any, enveloped bool) {
 		}
 	}
 	return whole, false
-}
-
-// textAt returns the text of the member at a path, or "" if there is none.
-func textAt(value any, path ...string) string {
-	for _, name := range path {
-		object, _ := value.(map[string]any)
-		value = object[name]
-	}
-	text, _ := value.(string)
-	return text
 }

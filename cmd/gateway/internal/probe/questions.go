@@ -6,13 +6,14 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/internal/fields"
 )
 
 // A question is a call to make.
 type question struct {
 	method, route string
-	of            *table // the fields of its result
-	skip          string // why it cannot be made; "" when it can
+	of            *fields.Table // the fields of its result
+	skip          string        // why it cannot be made; "" when it can
 	subject
 	send func(ctx context.Context, opt gateway.CallOption) (any, error)
 }
@@ -40,7 +41,7 @@ func subjects() map[string]subject {
 
 // question returns the call of a method with these values, which is skipped for a
 // reason that is not "".
-func (p *Probe) question(method string, v everycall.Values, of *table, skip string) question {
+func (p *Probe) question(method string, v everycall.Values, of *fields.Table, skip string) question {
 	c, about := everycall.Named(method), subjects()[method]
 	about.public = about.public && !p.KeyOnPublic
 	return question{
@@ -53,18 +54,18 @@ func (p *Probe) question(method string, v everycall.Values, of *table, skip stri
 // all makes every call that reads, in an order in which a response has the values for
 // the next call.
 func (p *Probe) all(ctx context.Context) {
-	listing := p.ask(ctx, p.question("CoinNetworks", everycall.Values{}, coinNetwork, ""))
+	listing := p.ask(ctx, p.question("CoinNetworks", everycall.Values{}, fields.Pair, ""))
 	v := firstPair(listing)
-	p.ask(ctx, p.question("CoinNetwork", v, coinNetwork, lacks("an id", v.PairID)))
-	p.ask(ctx, p.question("CoinNetworkBySymbol", v, coinNetwork, lacks("a coin and a network", v.CoinSymbol, v.NetworkName)))
-	p.ask(ctx, p.question("CoinNetworksBySymbol", v, coinNetwork, lacks("a coin", v.CoinSymbol)))
+	p.ask(ctx, p.question("CoinNetwork", v, fields.Pair, lacks("an id", v.PairID)))
+	p.ask(ctx, p.question("CoinNetworkBySymbol", v, fields.Pair, lacks("a coin and a network", v.CoinSymbol, v.NetworkName)))
+	p.ask(ctx, p.question("CoinNetworksBySymbol", v, fields.Pair, lacks("a coin", v.CoinSymbol)))
 	p.ask(ctx, p.question("ExchangeRates", v, rate, ""))
 	p.balances(ctx, gateway.BalanceQuery{CoinSymbol: v.CoinSymbol, NetworkName: v.NetworkName})
 	skip := ""
 	if p.Withdrawal == "" {
 		skip = "name a withdrawal"
 	}
-	p.ask(ctx, p.question("Withdrawal", everycall.Values{WithdrawalID: p.Withdrawal}, withdrawal, skip))
+	p.ask(ctx, p.question("Withdrawal", everycall.Values{WithdrawalID: p.Withdrawal}, fields.Withdrawal, skip))
 }
 
 // firstPair returns the values of the first pair in a listing, which the client may
@@ -75,7 +76,7 @@ func firstPair(listing any) everycall.Values {
 		return everycall.Values{}
 	}
 	return everycall.Values{
-		PairID: textAt(array[0], "id"), CoinSymbol: textAt(array[0], "coin", "symbol"), NetworkName: textAt(array[0], "network", "name"),
+		PairID: fields.TextAt(array[0], "id"), CoinSymbol: fields.TextAt(array[0], "coin", "symbol"), NetworkName: fields.TextAt(array[0], "network", "name"),
 	}
 }
 

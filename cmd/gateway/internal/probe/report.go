@@ -67,22 +67,16 @@ const (
 
 // A Finding is a difference of a response from docs/interface.md.
 type Finding struct {
-	Kind      string `json:"kind"`      // one of the kinds below
+	Kind      string `json:"kind"`      // one of the kinds below, or of a fields.Difference
 	Statement string `json:"statement"` // of docs/interface.md
 	Pointer   string `json:"pointer"`   // its first place, as a JSON pointer; "" is the whole response
 	Detail    string `json:"detail"`    // what the response has instead, if that is not obvious
 	Count     int    `json:"count"`     // the number of places in all records
 }
 
-// Kinds of a finding.
+// Kinds of a finding, beside those of package fields.
 const (
-	unknownField  = "unknown field"  // not in docs/interface.md or, in a body that is not documented, unknown to the client
-	missingField  = "missing field"  // in docs/interface.md
-	otherType     = "other type"     // another JSON type
-	otherFormat   = "other format"   // text that is not a UUID, decimal number or timestamp
-	unknownStatus = "unknown status" // of a withdrawal
-	mismatch      = "mismatch"       // networkId or coinId is not the id of the record beside it
-	otherMessage  = "other message"  // not the constant message of a success
-	otherCode     = "other code"     // not the documented HTTP status
-	noEnvelope    = "no envelope"    // around a result
+	otherMessage = "other message" // not the constant message of a success
+	otherCode    = "other code"    // not the documented HTTP status
+	noEnvelope   = "no envelope"   // around a result
 )

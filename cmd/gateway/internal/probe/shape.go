@@ -1,50 +1,14 @@
 package probe
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cryptogw/gateway/internal/fields"
 )
-
-// parse decodes JSON, with numbers as written. It returns false unless the text is
-// exactly one JSON value.
-func parse(text []byte) (value any, ok bool) {
-	from := json.NewDecoder(bytes.NewReader(text))
-	from.UseNumber()
-	if from.Decode(&value) != nil {
-		return nil, false
-	}
-	_, err := from.Token()
-	return value, err == io.EOF
-}
-
-var integer = regexp.MustCompile(`^-?\d+$`)
-
-// kindOf returns the JSON type of a value, or "integer".
-func kindOf(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case json.Number:
-		if integer.MatchString(value.String()) {
-			return "integer"
-		}
-		return "number"
-	case []any:
-		return "array"
-	default:
-		return "object"
-	}
-}
 
 // A place is the JSON pointer to a value, and the pattern of the pointers to the
 // same member of all records of the result.
@@ -68,26 +32,26 @@ type item struct {
 
 // recognise returns the shape of a result and the records in it, which the table
 // describes.
-func recognise(result any, at place, of *table) (Shape, []item) {
+func recognise(result any, at place, of *fields.Table) (Shape, []item) {
 	switch result := result.(type) {
 	case []any:
 		return shapeOf(shapeArray, len(result), elements(result, at), of)
 	case map[string]any:
 		return recogniseObject(result, at, of)
 	case string, json.Number:
-		if !of.shown {
+		if !of.Shown {
 			return shapeOf(shapeAmount, 1, []item{{at, result}}, of)
 		}
 	}
 	return Shape{Kind: shapeUnknown, Members: membersOf(item{at, result})}, nil
 }
 
-func recogniseObject(result map[string]any, at place, of *table) (Shape, []item) {
-	if of.describes(result) {
+func recogniseObject(result map[string]any, at place, of *fields.Table) (Shape, []item) {
+	if describes(of, result) {
 		return shapeOf(shapeRecord, 1, []item{{at, result}}, of)
 	}
 	unknown := Shape{Kind: shapeUnknown, Members: membersOf(item{at, result})}
-	if of.shown {
+	if of.Shown {
 		return unknown, nil
 	}
 	if usd, eur := byFiat(result, "usd"), byFiat(result, "eur"); usd != nil && eur != nil {
@@ -95,7 +59,7 @@ func recogniseObject(result map[string]any, at place, of *table) (Shape, []item)
 		return Shape{Kind: shapeByCurrency, Count: len(usd), Members: membersOf(rates...)}, []item{{at, result}}
 	}
 	for _, value := range result {
-		if inner, isObject := value.(map[string]any); isObject && !of.describes(inner) || kindOf(value) == "array" {
+		if inner, isObject := value.(map[string]any); isObject && !describes(of, inner) || fields.KindOf(value) == "array" {
 			return unknown, nil
 		}
 	}
@@ -103,9 +67,9 @@ func recogniseObject(result map[string]any, at place, of *table) (Shape, []item)
 }
 
 // shapeOf returns a shape, with its members if they are not documented.
-func shapeOf(kind string, count int, items []item, of *table) (Shape, []item) {
+func shapeOf(kind string, count int, items []item, of *fields.Table) (Shape, []item) {
 	shape := Shape{Kind: kind, Count: count, Members: map[string]string{}}
-	if !of.shown {
+	if !of.Shown {
 		shape.Members = membersOf(items...)
 	}
 	return shape, items
@@ -113,9 +77,9 @@ func shapeOf(kind string, count int, items []item, of *table) (Shape, []item) {
 
 // describes reports whether an object is a record of the table: whether one of the
 // table's names has a value that is neither an object nor an array.
-func (t *table) describes(object map[string]any) bool {
+func describes(t *fields.Table, object map[string]any) bool {
 	for name, value := range object {
-		if _, known := t.field(name); known && kindOf(value) != "object" && kindOf(value) != "array" {
+		if _, known := t.Field(name); known && fields.KindOf(value) != "object" && fields.KindOf(value) != "array" {
 			return true
 		}
 	}
@@ -168,7 +132,7 @@ func membersOf(items ...item) map[string]string {
 				kinds[name] = map[string]bool{}
 			}
 			if kinds[name] != nil {
-				kinds[name][strings.Replace(kindOf(object[name]), "integer", "number", 1)] = true
+				kinds[name][strings.Replace(fields.KindOf(object[name]), "integer", "number", 1)] = true
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package probe
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cryptogw/gateway/internal/fields"
 )
 
 // A DifferenceError reports that a gateway differs from docs/interface.md.
@@ -48,7 +50,7 @@ func (v *Verdict) add(call Call) {
 	}
 	differences := 0
 	for _, f := range call.Findings {
-		if f.Statement == notStated || f.Statement == "" {
+		if f.Statement == fields.NotStated || f.Statement == "" {
 			v.Found = append(v.Found, line(f.Statement, f.String()))
 			continue
 		}
@@ -57,9 +59,9 @@ func (v *Verdict) add(call Call) {
 	}
 	q, readable := call.question, call.Error == ""
 	switch {
-	case !readable && (q.of.shown || call.Shape == nil) && differences == 0:
+	case !readable && (q.of.Shown || call.Shape == nil) && differences == 0:
 		v.NotSo = append(v.NotSo, line("I-7, I-38", call.Error))
-	case !readable && !q.of.shown && call.Shape != nil:
+	case !readable && !q.of.Shown && call.Shape != nil:
 		v.Found = append(v.Found, line(q.body, call.Shape.String()+"; the client cannot read it: "+call.Error))
 	case readable && differences == 0:
 		v.So = append(v.So, line(q.so, q.soText))

@@ -1,0 +1,102 @@
+package fields_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/fields"
+)
+
+// Every field is that of its statement in docs/interface.md, and no statement of a field is
+// without one.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/interface.md")
+	require.NoError(t, err)
+	statements := map[string]string{}
+	for _, match := range regexp.MustCompile(`(?s)\*\*(I-\d+)\*\* \(\*documented\*; [^)]*\): (.*?)\n(?:- |\n)`).FindAllSubmatch(document, -1) {
+		statements[string(match[1])] = string(match[2])
+	}
+	require.Greater(t, len(statements), 50)
+	of := map[string]string{}
+	for _, table := range []*fields.Table{fields.Pair, fields.Network, fields.Coin, fields.Withdrawal} {
+		assert.Contains(t, statements, table.Statement)
+		for _, f := range table.Fields {
+			assert.Contains(t, statements[f.Statement], "`"+f.Name+"`", f.Statement)
+			assert.Empty(t, of[f.Statement], f.Statement)
+			of[f.Statement] = f.Name
+		}
+	}
+	for number, text := range statements {
+		if section := len(number) == 4 && number >= "I-57" && number <= "I-91" || number >= "I-132" && number <= "I-138"; section && strings.HasPrefix(text, "`") {
+			assert.NotEmpty(t, of[number], "%s: %s", number, text)
+		}
+	}
+}
+
+const withdrawal = `{"status":"PENDING","destination":"T","amount":"1","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"w-1"}`
+
+func TestTable_Check(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		old, new string
+		want     []fields.Difference
+	}{
+		"none":            {"", "", nil},
+		"a new member":    {`{`, `{"new":[null],`, []fields.Difference{{fields.UnknownField, "I-6", []string{"new"}, "array"}}},
+		"a missing one":   {`"fee":"1",`, ``, []fields.Difference{{fields.MissingField, "I-135", []string{"fee"}, ""}}},
+		"another type":    {`"fee":"1"`, `"fee":1.5`, []fields.Difference{{fields.OtherType, "I-135", []string{"fee"}, "number, not string"}}},
+		"another status":  {`PENDING`, `pending`, []fields.Difference{{fields.UnknownStatus, "I-132", []string{"status"}, `"pending"`}}},
+		"another and new": {`"fee":"1"`, `"fee":true,"a":1`, []fields.Difference{{fields.OtherType, "I-135", []string{"fee"}, "boolean, not string"}, {fields.UnknownField, "I-6", []string{"a"}, "integer"}}},
+	} {
+		assert.Equal(t, test.want, differences(t, fields.Withdrawal, strings.Replace(withdrawal, test.old, test.new, 1)), name)
+	}
+}
+
+// differences checks a record of a table.
+func differences(t *testing.T, of *fields.Table, text string) (found []fields.Difference) {
+	t.Helper()
+	record, ok := fields.Parse([]byte(text))
+	require.True(t, ok, text)
+	of.Check(record.(map[string]any), func(d fields.Difference) { found = append(found, d) })
+	return found
+}
+
+// Each format, and what is no longer in it.
+func TestTable_formats(t *testing.T) {
+	t.Parallel()
+	for text, valid := range map[string]bool{
+		`"id":"7c9d6d0e-2f0f-4d7e-9a53-0D1F6F1C2B11"`: true, `"id":"7c9d6d0e"`: false, `"id":"{7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11}"`: false,
+		`"symbol":"USDT"`: true, `"symbol":"1INCH"`: true, `"symbol":"USDt"`: false, `"symbol":""`: false,
+		`"minAmount":"0.00000001"`: true, `"minAmount":"0.0000001"`: false, `"minAmount":"1"`: false, `"minAmount":"0.000000001"`: false,
+		`"precision":6`: true, `"precision":6.0`: false,
+		`"created_at":"2023-05-14T09:21:43.000Z"`: true, `"created_at":"2023-05-14T09:21:43+00:00"`: true,
+		`"created_at":"2023-05-14T09:21:43+02:00"`: false, `"created_at":"2023-13-14T09:21:43Z"`: false, `"created_at":"2023-05-14"`: false,
+	} {
+		found := ""
+		for _, d := range differences(t, fields.Coin, "{"+text+"}") {
+			if d.Kind != fields.MissingField {
+				found += strings.Join(d.Path, ".")
+			}
+		}
+		assert.Equal(t, valid, found == "", text)
+	}
+	found := differences(t, fields.Pair, `{"swapFee":"1e3","networkId":"a","network":{"id":"b"},"coinId":"c","coin":{}}`)
+	assert.Contains(t, found, fields.Difference{Kind: fields.OtherFormat, Statement: "I-59", Path: []string{"swapFee"}, Detail: "no decimal number"})
+	assert.Contains(t, found, fields.Difference{Kind: fields.Mismatch, Statement: "I-68", Path: []string{"networkId"}, Detail: "is not network.id"})
+	assert.Contains(t, found, fields.Difference{Kind: fields.OtherFormat, Statement: "I-79", Path: []string{"network", "id"}, Detail: "no UUID"})
+	assert.NotContains(t, found, fields.Difference{Kind: fields.Mismatch, Statement: "I-69", Path: []string{"coinId"}, Detail: "is not coin.id"})
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "{", "{} {}", "nul"} {
+		_, ok := fields.Parse([]byte(text))
+		assert.False(t, ok, text)
+	}
+}
