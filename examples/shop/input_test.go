@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -91,15 +92,34 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// A panic of a handler is an error of that request only.
+// A panic of a handler is an error of that request only, with a page that has a number
+// for questions.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s, server := newHarness(t).open()
 	products := s.pages["products"]
 	s.pages["products"] = nil // rendering it panics
-	assert.Equal(t, http.StatusInternalServerError, newVisitor(t).get(server.URL+"/").status)
+	res := newVisitor(t).get(server.URL + "/")
+	assert.Equal(t, http.StatusInternalServerError, res.status)
+	assert.Regexp(t, `Something went wrong .* for questions: [A-Z2-7]{26} `, res.visibleText())
 	s.pages["products"] = products
 	assert.Equal(t, http.StatusOK, newVisitor(t).get(server.URL+"/").status)
+}
+
+// A response that fails after its beginning is cut off, instead of being taken for a
+// complete one.
+func TestPage_cutOff(t *testing.T) {
+	t.Parallel()
+	s, _ := newHarness(t).open()
+	for name, fail := range map[string]func() error{"error": func() error { return errors.New("no database") }, "panic": func() error { panic("a bug") }} {
+		handler := s.page(func(w http.ResponseWriter, _ *http.Request) error {
+			_, _ = w.Write([]byte("order,made\n"))
+			return fail()
+		})
+		w := httptest.NewRecorder()
+		assert.PanicsWithValue(t, http.ErrAbortHandler, func() { handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)) }, name)
+		assert.Equal(t, "order,made\n", w.Body.String(), name)
+	}
 }
 
 // loggedIn reports for each server whether the visitor is logged in.

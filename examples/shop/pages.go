@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode"
@@ -89,17 +90,37 @@ func (s *shop) page(h func(http.ResponseWriter, *http.Request) error) http.Handl
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.pageTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		err := r.ParseForm()
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
-			err = badInput("The form cannot be read.")
-		}
+		written := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		err := s.try(h, written, r)
 		if err == nil {
-			err = h(w, r)
+			return
 		}
-		if err != nil {
-			s.showError(w, r, err)
+		if written.Status() != 0 {
+			s.logger.ErrorContext(ctx, "response cut off", "request", middleware.GetReqID(ctx), "error", err)
+			panic(http.ErrAbortHandler) // the reader sees that the response is not complete
 		}
+		s.showError(w, r, err)
 	})
+}
+
+// try reads the form and calls a handler. A panic is an error of that request.
+func (s *shop) try(h func(http.ResponseWriter, *http.Request) error, w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		if cause := recover(); cause == http.ErrAbortHandler {
+			panic(cause)
+		} else if cause != nil {
+			s.logger.ErrorContext(r.Context(), "panic", "request", middleware.GetReqID(r.Context()), "cause", cause, "stack", string(debug.Stack()))
+			err = &problem{http.StatusInternalServerError, "Something went wrong", "This is a mistake of the shop. No order is lost. Please tell us the number below."}
+		}
+	}()
+	err = r.ParseForm()
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
+		return badInput("The form cannot be read.")
+	}
+	if err != nil {
+		return err
+	}
+	return h(w, r)
 }
 
 // showError shows a problem. Any other error comes from the database or the gateway and

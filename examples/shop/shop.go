@@ -84,7 +84,7 @@ func (s *shop) handler() http.Handler {
 		return &problem{http.StatusForbidden, "A request from another site", "A form of this shop is accepted only from a page of this shop."}
 	}))
 	r := chi.NewRouter()
-	r.Use(middleware.RequestID, httplog.RequestLogger(s.logger, &httplog.Options{
+	r.Use(withRequestID, httplog.RequestLogger(s.logger, &httplog.Options{
 		Schema: httplog.SchemaOTEL.Concise(true), RecoverPanics: true,
 		LogExtraAttrs: func(r *http.Request, _ string, _ int) []slog.Attr {
 			return []slog.Attr{slog.String("request", middleware.GetReqID(r.Context()))}
@@ -126,6 +126,14 @@ func (s *shop) merchantRoutes(r chi.Router) {
 		r.Method("POST", "/money", s.page(s.followWithdrawal))
 		r.Method("GET", "/coins", s.page(s.showCoins))
 		r.Method("GET", "/coins/{coin}.svg", s.page(s.showChart))
+	})
+}
+
+// withRequestID gives a request a random identifier, for the log and for questions to the
+// merchant. The one of chi would have the name of the host.
+func withRequestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, rand.Text())))
 	})
 }
 
