@@ -52,7 +52,7 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return badInput("The shop does not sell this.")
 	}
-	if err := s.orders.insert(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
+	if err := s.db.insertOrder(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
 		return err
 	}
 	http.Redirect(w, r, "/orders/"+id, http.StatusSeeOther) // #nosec G710 -- parsed: letters, digits and a hyphen
@@ -138,7 +138,7 @@ func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) err
 // record has what was sent, also when the process dies.
 type choiceGuard struct {
 	*sqlguard.Guard
-	orders orderStore
+	db *database
 }
 
 type choiceKey struct{}
@@ -149,7 +149,7 @@ func (g choiceGuard) Begin(ctx context.Context, id string, resubmit bool) error 
 		return err
 	}
 	o, _ := ctx.Value(choiceKey{}).(order)
-	chosen, err := g.orders.choose(ctx, o)
+	chosen, err := g.db.choose(ctx, o)
 	if err == nil && chosen {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (s *shop) createInvoice(ctx context.Context, o order) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if failed := s.orders.record(ctx, o); failed != nil {
+	if failed := s.db.record(ctx, o); failed != nil {
 		s.logger.ErrorContext(ctx, "the result of an invoice is not recorded", "order", o.ID, "state", o.State,
 			"invoice", o.Invoice, "status", o.LastStatus, "body", o.LastBody, "error", failed)
 		return failed
@@ -238,4 +238,4 @@ func (s *shop) stateOf(ctx context.Context, o order) (state, error) {
 }
 
 // expired reports whether an order is too old to be invoiced or paid.
-func (o order) expired() bool { return time.Since(o.MadeAt.Time) > orderLifetime }
+func (o order) expired() bool { return time.Since(o.MadeAt) > orderLifetime }

@@ -3,24 +3,26 @@ package main
 import (
 	"context"
 	"database/sql"
+	_ "embed" // schema.sql
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/georgysavva/scany/v2/sqlscan"
 	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL
 	_ "modernc.org/sqlite"             // SQLite
 )
 
-// A database is PostgreSQL or SQLite. The shop uses the same statements for both.
+// A database is PostgreSQL or SQLite, with the same statements for both.
 type database struct {
 	*sql.DB
 	sqlite bool
 }
 
 // sqliteSettings make concurrent writers wait instead of fail, take the write lock at
-// the start of a transaction, and make commits survive a power failure.
-const sqliteSettings = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+// the start of a transaction, make commits survive a power failure, and times sortable.
+const sqliteSettings = "?_txlock=immediate&_time_format=sqlite&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
 // openDatabase opens the database of a DATABASE_URL, and refuses one that may lose
 // orders.
@@ -69,33 +71,19 @@ func (d *database) checkSettings(ctx context.Context) error {
 	return nil
 }
 
+//go:embed schema.sql
+var schema string
+
 // createTables creates the tables of the shop if they do not exist. On PostgreSQL it
 // takes a lock, because concurrent CREATE TABLE IF NOT EXISTS can fail.
 func (d *database) createTables(ctx context.Context) error {
-	tx, err := d.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	texts := []string{
-		"SELECT pg_advisory_xact_lock(hashtext('shop'))", ordersTable, historyTable, withdrawalsTable, sessionsTable, gatewayTable,
-		"CREATE INDEX IF NOT EXISTS shop_orders_made ON shop_orders (made_at)",
-	}
+	lock := "SELECT pg_advisory_xact_lock(hashtext('shop'));" // until the end of all statements
 	if d.sqlite {
-		texts = texts[1:]
+		lock = ""
 	}
-	for _, text := range texts {
-		if _, err := tx.ExecContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
+	_, err := d.ExecContext(ctx, lock+schema)
+	return err
 }
-
-const gatewayTable = `CREATE TABLE IF NOT EXISTS shop_gateway (
-	id integer NOT NULL PRIMARY KEY CHECK (id = 1),
-	name text NOT NULL -- the gateway of all orders
-)`
 
 // bindGateway assigns a new database to a gateway and refuses a database of another
 // gateway, so that the demo's invented orders never mix with real ones.
@@ -110,17 +98,9 @@ func (d *database) bindGateway(ctx context.Context, gateway string) error {
 	return fmt.Errorf("the database of DATABASE_URL has the orders of %s, and this shop uses %s: use another database", owner, gateway)
 }
 
-// text returns a statement in the syntax of this database.
-func (d *database) text(query string) string {
-	if d.sqlite {
-		return strings.ReplaceAll(query, "$", "?")
-	}
-	return query
-}
-
 // change executes a statement and reports whether it changed a row.
 func (d *database) change(ctx context.Context, query string, args ...any) (bool, error) {
-	result, err := d.ExecContext(ctx, d.text(query), args...)
+	result, err := d.ExecContext(ctx, query, args...)
 	if err != nil {
 		return false, err
 	}
@@ -128,35 +108,24 @@ func (d *database) change(ctx context.Context, query string, args ...any) (bool,
 	return n > 0, err
 }
 
-// scanAll calls scan for each of the rows, of which there are none if the query failed.
-func scanAll(rows *sql.Rows, scan func() error) (err error) {
-	if rows == nil {
-		return nil
+// each calls a function for each row of a query.
+func each[T any](ctx context.Context, d *database, do func(T) error, query string, args ...any) error {
+	rows, err := d.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := scan(); err != nil {
+	defer func() { _ = rows.Close() }()
+	for scanner := sqlscan.NewRowScanner(rows); rows.Next(); {
+		var row T
+		if err := scanner.Scan(&row); err != nil {
+			return err
+		}
+		if err := do(row); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
 }
 
-// A timestamp is a time stored in a text column in a sortable format.
-type timestamp struct{ time.Time }
-
-const timestampLayout = "2006-01-02T15:04:05.000Z"
-
-func timestampNow() timestamp { return timestamp{time.Now().UTC()} }
-
-// text returns the stored form.
-func (s timestamp) text() string { return s.UTC().Format(timestampLayout) }
-
-// Scan implements [sql.Scanner]. An empty text is the zero time.
-func (s *timestamp) Scan(value any) (err error) {
-	text, _ := value.(string)
-	if s.Time = (time.Time{}); text != "" {
-		s.Time, err = time.Parse(timestampLayout, text)
-	}
-	return err
-}
+// utcNow is the current time as it is stored.
+func utcNow() time.Time { return time.Now().UTC() }

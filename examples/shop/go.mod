@@ -15,6 +15,7 @@ require (
 	github.com/cryptogw/gateway v0.1.0
 	github.com/cryptogw/gateway/otelgateway v0.1.0
 	github.com/cryptogw/gateway/sqlguard v0.1.0
+	github.com/georgysavva/scany/v2 v2.1.4
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-chi/httplog/v3 v3.3.0
 	github.com/jackc/pgx/v5 v5.12.0

@@ -247,7 +247,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, h *harness)) {
 // readOrder returns the stored order of a path.
 func (h *harness) readOrder(s *shop, at string) order {
 	h.t.Helper()
-	o, err := s.orders.byID(h.t.Context(), path.Base(at))
+	o, err := s.db.order(h.t.Context(), path.Base(at))
 	require.NoError(h.t, err)
 	return o
 }

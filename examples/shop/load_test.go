@@ -153,13 +153,13 @@ func (h *harness) checkOrders(anna *visitor, server string) (counts map[state]in
 	defer db.Close()
 	guard, err := sqlguard.New(db.DB)
 	require.NoError(h.t, err)
-	s := &shop{guard: guard, orders: orderStore{db}}
+	s := &shop{guard: guard, db: db}
 	invoices := map[string][]gatewaytest.Invoice{}
 	for _, invoice := range h.gw.Invoices() {
 		invoices[invoice.OrderID] = append(invoices[invoice.OrderID], invoice)
 	}
 	counts = map[state]int{}
-	require.NoError(h.t, s.orders.each(h.t.Context(), filter{}, math.MaxInt32, 0, func(o order) error {
+	require.NoError(h.t, s.db.eachOrder(h.t.Context(), filter{To: utcNow()}, math.MaxInt32, 0, func(o order) error {
 		now, err := s.stateOf(h.t.Context(), o)
 		counts[now]++
 		own := invoices[o.ID]

@@ -29,28 +29,23 @@ func parseMerchants(text string) (merchants, error) {
 	return all, nil
 }
 
-// sessionsTable stores the sessions of all servers. A session that ends there has ended
-// on every server.
-const sessionsTable = `CREATE TABLE IF NOT EXISTS shop_sessions (
-	id text NOT NULL PRIMARY KEY,
-	data bytea NOT NULL,
-	ends text NOT NULL
-)`
-
 // newSessions returns the merchants' sessions, which last for a working day.
 func newSessions(db *database, onError func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
 	m := scs.New()
-	m.Store, m.HashTokenInStore, m.Lifetime, m.ErrorFunc = sessionStore{db}, true, 8*time.Hour, onError
+	m.Store, m.HashTokenInStore, m.Lifetime, m.ErrorFunc = sessionStore{db: db}, true, 8*time.Hour, onError
 	m.Cookie.Name, m.Cookie.Secure, m.Cookie.SameSite = "__Host-merchant", true, http.SameSiteStrictMode
 	return m
 }
 
-// A sessionStore implements [scs.CtxStore]. The methods without a context are never
-// called for it.
-type sessionStore struct{ db *database }
+// A sessionStore implements [scs.CtxStore]. The methods without a context are those of a
+// nil [scs.Store]: they are never called.
+type sessionStore struct {
+	scs.Store
+	db *database
+}
 
 func (s sessionStore) FindCtx(ctx context.Context, id string) (data []byte, found bool, err error) {
-	err = s.db.QueryRowContext(ctx, s.db.text(`SELECT data FROM shop_sessions WHERE id = $1 AND ends > $2`), id, timestampNow().text()).Scan(&data)
+	err = s.db.QueryRowContext(ctx, `SELECT data FROM shop_sessions WHERE id = $1 AND ends > $2`, id, utcNow()).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -59,24 +54,14 @@ func (s sessionStore) FindCtx(ctx context.Context, id string) (data []byte, foun
 
 func (s sessionStore) CommitCtx(ctx context.Context, id string, data []byte, ends time.Time) error {
 	_, err := s.db.change(ctx, `INSERT INTO shop_sessions (id, data, ends) VALUES ($1, $2, $3)
-		ON CONFLICT (id) DO UPDATE SET data = excluded.data, ends = excluded.ends`, id, data, timestamp{ends}.text())
+		ON CONFLICT (id) DO UPDATE SET data = excluded.data, ends = excluded.ends`, id, data, ends.UTC())
 	return err
 }
 
 func (s sessionStore) DeleteCtx(ctx context.Context, id string) error {
-	_, err := s.db.change(ctx, `DELETE FROM shop_sessions WHERE id = $1 OR ends <= $2`, id, timestampNow().text())
+	_, err := s.db.change(ctx, `DELETE FROM shop_sessions WHERE id = $1 OR ends <= $2`, id, utcNow())
 	return err
 }
-
-func (s sessionStore) Find(id string) ([]byte, bool, error) {
-	return s.FindCtx(context.Background(), id)
-}
-
-func (s sessionStore) Commit(id string, data []byte, ends time.Time) error {
-	return s.CommitCtx(context.Background(), id, data, ends)
-}
-
-func (s sessionStore) Delete(id string) error { return s.DeleteCtx(context.Background(), id) }
 
 type merchantKey struct{}
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"encoding/csv"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -17,19 +20,16 @@ import (
 
 // An ordersPage is the merchant's list of orders.
 type ordersPage struct {
-	Filter   filter
+	Query    url.Values
 	Pending  []pendingOrder
 	Problem  error // why buyers are not shown where to pay
 	Orders   []order
 	States   []state
 	Counts   map[state]int
 	Count    int
-	Totals   []total
-	Page     int // from 1
-	Query    string
-	Previous string
+	Totals   map[string]total
+	Previous string // the query of the previous page, "" on the first
 	Next     string
-	Done     string // what was recorded last
 }
 
 // A pendingOrder is an order to look up at the gateway.
@@ -43,59 +43,58 @@ const pageSize = 50
 
 // filterOf reads a filter from the query of a URL.
 func filterOf(q url.Values) (filter, error) {
-	f := filter{singleLine(q.Get("text"), 100), state(q.Get("state")), q.Get("from"), q.Get("to")}
-	if f.State != "" && !slices.Contains(states(), f.State) {
+	f := filter{Text: singleLine(q.Get("text"), 100), State: state(q.Get("state"))}
+	var errs [2]error
+	f.From, errs[0] = time.Parse(time.DateOnly, cmp.Or(q.Get("from"), "0001-01-01"))
+	f.To, errs[1] = time.Parse(time.DateOnly, cmp.Or(q.Get("to"), "9999-12-30"))
+	f.To = f.To.AddDate(0, 0, 1)
+	switch {
+	case f.State != "" && !slices.Contains(states(), f.State):
 		return f, badInput("There is no such state of an order.")
-	}
-	for _, day := range []string{f.From, f.To} {
-		if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
-			return f, badInput("A date must be written as 2006-12-31.")
-		}
+	case errs != [2]error{}:
+		return f, badInput("A date must be written as 2006-12-31.")
 	}
 	return f, nil
 }
 
-// query returns the query of a page with the filter.
-func (f filter) query(page int) string {
-	q := url.Values{}
-	for name, value := range map[string]string{"text": f.Text, "state": string(f.State), "from": f.From, "to": f.To, "page": strconv.Itoa(page)} {
-		if value != "" && value != "0" {
-			q.Set(name, value)
-		}
-	}
+// pageOf returns the query of another page of a list.
+func pageOf(q url.Values, page int) string {
+	q = maps.Clone(q)
+	q.Set("page", strconv.Itoa(page))
 	return "?" + q.Encode()
 }
 
 // showOrders shows the orders to look up, and the orders of a filter.
 func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	f, err := filterOf(r.URL.Query())
+	query := r.URL.Query()
+	f, err := filterOf(query)
 	if err != nil {
 		return err
 	}
-	number, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	number, _ := strconv.Atoi(query.Get("page"))
 	number = min(max(number, 1), math.MaxInt32/pageSize)
-	page := ordersPage{Filter: f, States: states(), Page: number, Query: f.query(0), Done: r.URL.Query().Get("done")}
+	page := ordersPage{Query: query, States: states()}
 	if page.Pending, err = s.pending(ctx); err != nil {
 		return err
 	}
-	if page.Counts, page.Totals, err = s.orders.summary(ctx, f); err != nil {
+	if page.Counts, page.Totals, err = s.db.summary(ctx, f); err != nil {
 		return err
 	}
 	for _, n := range page.Counts {
 		page.Count += n
 	}
-	err = s.orders.each(ctx, f, pageSize, (number-1)*pageSize, func(o order) error { page.Orders = append(page.Orders, o); return nil })
+	err = s.db.eachOrder(ctx, f, pageSize, (number-1)*pageSize, func(o order) error { page.Orders = append(page.Orders, o); return nil })
 	if err != nil {
 		return err
 	}
 	if number > 1 {
-		page.Previous = f.query(number - 1)
+		page.Previous = pageOf(query, number-1)
 	}
 	if number*pageSize < page.Count {
-		page.Next = f.query(number + 1)
+		page.Next = pageOf(query, number+1)
 	}
-	if newest, err := s.orders.newestCreated(ctx); err == nil {
+	if newest, err := s.db.newestCreated(ctx); err == nil {
 		_, page.Problem = s.cfg.fields.payment(newest)
 	}
 	return s.render(w, r, http.StatusOK, "orders", "Orders", page)
@@ -106,9 +105,9 @@ func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 	unknown, err := s.guard.Pending(ctx)
 	for _, u := range unknown {
-		o, err := s.orders.byID(ctx, u.ID)
+		o, err := s.db.order(ctx, u.ID)
 		switch {
-		case errors.Is(err, errNoOrder):
+		case errors.Is(err, sql.ErrNoRows):
 			o = order{ID: u.ID} // of another program that uses the same guard
 		case err != nil:
 			return nil, err
@@ -118,7 +117,7 @@ func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 			}
 			continue
 		case o.State != stateUnknown:
-			if err := s.orders.catchUp(ctx, u.ID, stateUnknown); err != nil {
+			if err := s.db.catchUp(ctx, u.ID, stateUnknown); err != nil {
 				return nil, err
 			}
 		}
@@ -131,12 +130,12 @@ func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 // because the process died in between. Their payment details are lost.
 func (s *shop) catchUpCreated(ctx context.Context) error {
 	var unsent []order
-	recent := filter{State: stateUnsent, From: time.Now().UTC().Add(-2 * orderLifetime).Format(time.DateOnly)}
-	err := s.orders.each(ctx, recent, 4*pageSize, 0, func(o order) error { unsent = append(unsent, o); return nil })
+	recent := filter{State: stateUnsent, From: utcNow().Add(-2 * orderLifetime), To: utcNow()}
+	err := s.db.eachOrder(ctx, recent, 4*pageSize, 0, func(o order) error { unsent = append(unsent, o); return nil })
 	for _, o := range unsent {
-		now, stateErr := s.stateOf(ctx, o)
-		if err = errors.Join(err, stateErr); now == stateCreated {
-			err = errors.Join(err, s.orders.catchUp(ctx, o.ID, now))
+		known, stateErr := s.stateOf(ctx, o)
+		if err = errors.Join(err, stateErr); known == stateCreated {
+			err = errors.Join(err, s.db.catchUp(ctx, o.ID, known))
 		}
 	}
 	return err
@@ -157,8 +156,8 @@ func (s *shop) exportOrders(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Disposition", `attachment; filename="orders.csv"`)
 	table := csv.NewWriter(w)
 	_ = table.Write([]string{"order", "made", "state", "product", "price", "currency", "amount", "coin", "network", "contact"})
-	err = s.orders.each(r.Context(), f, math.MaxInt32, 0, func(o order) error {
-		return table.Write([]string{o.ID, o.MadeAt.text(), string(o.State), o.Product, o.Price.String(), o.Currency, o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact)})
+	err = s.db.eachOrder(r.Context(), f, math.MaxInt32, 0, func(o order) error {
+		return table.Write([]string{o.ID, o.MadeAt.Format(time.RFC3339), string(o.State), o.Product, o.Price.String(), o.Currency, o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact)})
 	})
 	table.Flush()
 	return errors.Join(err, table.Error())
@@ -198,15 +197,13 @@ func (s *shop) recordOf(r *http.Request) (page recordPage, err error) {
 	if _, ok := parseOrderID(id); !ok {
 		return page, notFound()
 	}
-	if page.Order, err = s.orders.byID(r.Context(), id); errors.Is(err, errNoOrder) {
-		return page, notFound()
-	} else if err != nil {
+	if page.Order, err = s.db.order(r.Context(), id); err != nil {
 		return page, err
 	}
 	if page.Guard, err = s.guard.Order(r.Context(), id); err != nil {
 		return page, err
 	}
-	if page.History, err = s.orders.history(r.Context(), id); err != nil {
+	if page.History, err = s.db.history(r.Context(), id); err != nil {
 		return page, err
 	}
 	page.State, err = s.stateOf(r.Context(), page.Order)
@@ -239,7 +236,7 @@ func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request) error {
 		what += ": " + note
 	}
 	name := merchant(r.Context())
-	if _, err := s.orders.mark(r.Context(), page.Order.ID, page.Order.State, to, name, what); err != nil {
+	if _, err := s.db.mark(r.Context(), page.Order.ID, page.Order.State, to, name, what); err != nil {
 		return err
 	}
 	err = s.guard.Resolve(r.Context(), page.Guard, sqlguard.Resolution{Exists: found == "exists", By: name, Note: note})
@@ -262,7 +259,7 @@ func (s *shop) markOrder(w http.ResponseWriter, r *http.Request) error {
 	if string(page.State) != r.PostFormValue("from") || !slices.Contains(page.State.Next(), to) {
 		return outdated()
 	}
-	changed, err := s.orders.mark(r.Context(), page.Order.ID, page.Order.State, to, merchant(r.Context()), "marked the order as: "+to.Label())
+	changed, err := s.db.mark(r.Context(), page.Order.ID, page.Order.State, to, merchant(r.Context()), "marked the order as: "+to.Label())
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func TestMark(t *testing.T) {
 			assert.Contains(t, v.get(server.URL+at).visibleText(), step.heading)
 		}
 		assert.Equal(t, http.StatusConflict, mark(stateCreated, statePaid).status, "an old page")
-		history, err := s.orders.history(t.Context(), path.Base(at))
+		history, err := s.db.history(t.Context(), path.Base(at))
 		require.NoError(t, err)
 		assert.Len(t, history, 4)
 		assert.Regexp(t, `2\d{3}, \d\d:\d\d UTC : Anna marked the order as: Shipped`, anna.get(server.URL+"/admin"+at).visibleText())
@@ -144,10 +144,10 @@ func TestOrders_searchPagesAndExport(t *testing.T) {
 		anna, v := newVisitor(t).logIn(server.URL), newVisitor(t)
 		at := v.order(server.URL, "mug")
 		v.pay(server.URL, at, h.pair("USDT", "Tron"))
-		require.NoError(t, s.orders.setContact(t.Context(), path.Base(at), "=Ida_1"))
+		require.NoError(t, s.db.setContact(t.Context(), path.Base(at), "=Ida_1"))
 		for i := range pageSize {
 			id := strings.Repeat("A", 24) + "A" + string(rune('A'+i%26)) + "-lamp" + strconv.Itoa(i)
-			require.NoError(t, s.orders.insert(t.Context(), order{ID: id, Buyer: "b", Product: "lamp"}))
+			require.NoError(t, s.db.insertOrder(t.Context(), order{ID: id, Buyer: "b", Product: "lamp"}))
 		}
 		list := func(query string) string { return anna.get(server.URL + "/admin" + query).visibleText() }
 		first := list("")

@@ -8,22 +8,15 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/georgysavva/scany/v2/sqlscan"
 )
-
-// withdrawalsTable stores the withdrawals that the merchant follows, because the gateway
-// does not list them.
-const withdrawalsTable = `CREATE TABLE IF NOT EXISTS shop_withdrawals (
-	id text NOT NULL PRIMARY KEY,
-	added_by text NOT NULL,
-	added_at text NOT NULL
-)`
 
 // maxFollowed limits the number of withdrawals on the page.
 const maxFollowed = 20
 
 func (s *shop) follow(ctx context.Context, id, by string) error {
 	_, err := s.db.change(ctx, `INSERT INTO shop_withdrawals (id, added_by, added_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
-		id, by, timestampNow().text())
+		id, by, utcNow())
 	return err
 }
 
@@ -36,14 +29,7 @@ type withdrawalRow struct {
 // loadWithdrawals requests the withdrawals that were added last, a few at a time.
 func (s *shop) loadWithdrawals(ctx context.Context) ([]withdrawalRow, error) {
 	var all []withdrawalRow
-	rows, err := s.db.QueryContext(ctx, s.db.text(`SELECT id FROM shop_withdrawals ORDER BY added_at DESC, id LIMIT $1`), maxFollowed)
-	err = errors.Join(err, scanAll(rows, func() error {
-		var row withdrawalRow
-		err := rows.Scan(&row.ID)
-		all = append(all, row)
-		return err
-	}))
-	if err != nil {
+	if err := sqlscan.Select(ctx, s.db, &all, `SELECT id FROM shop_withdrawals ORDER BY added_at DESC, id LIMIT $1`, maxFollowed); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.pageTimeout/2)

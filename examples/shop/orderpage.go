@@ -105,7 +105,7 @@ func (s *shop) setContact(w http.ResponseWriter, r *http.Request) error {
 	if contact == "" {
 		return badInput("Please enter an email address or a phone number of at most 200 characters.")
 	}
-	if err := s.orders.setContact(r.Context(), o.ID, contact); err != nil {
+	if err := s.db.setContact(r.Context(), o.ID, contact); err != nil {
 		return err
 	}
 	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.title }
 
-func notFound() error {
+func notFound() *problem {
 	return &problem{http.StatusNotFound, "Page not found", "The address may be wrong, or the page is another customer's."}
 }
 
@@ -131,6 +132,8 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 	id := middleware.GetReqID(r.Context())
 	switch {
 	case isProblem:
+	case errors.Is(err, sql.ErrNoRows):
+		p = notFound()
 	case tooLarge:
 		p = &problem{http.StatusRequestEntityTooLarge, "Too large", "No form of this shop is this large."}
 	default:
@@ -149,11 +152,7 @@ func formatPrice(price decimal.Decimal, currency string) string {
 }
 
 // formatTime returns a time element. The script shows it in the reader's time zone.
-func formatTime(at any) template.HTML {
-	t, _ := at.(time.Time)
-	if s, ok := at.(timestamp); ok {
-		t = s.Time
-	}
+func formatTime(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "–"
 	}

@@ -227,7 +227,7 @@ func TestRecord_lateResult(t *testing.T) {
 				o := h.readOrder(s, at)
 				h.updateOrders(s, `state = $1`, stored)
 				o.State, o.Invoice = late, "{}"
-				require.NoError(t, s.orders.record(t.Context(), o))
+				require.NoError(t, s.db.record(t.Context(), o))
 				assert.Equal(t, result, h.readOrder(s, at).State, "%s after %s", late, stored)
 				assert.Equal(t, late == stateCreated, late == stateCreated && h.readOrder(s, at).Invoice == "{}", "an invoice is always kept")
 			}
@@ -245,7 +245,7 @@ func TestPurchase_ended(t *testing.T) {
 	require.Equal(t, paying, v.pay(server.URL, paying, h.pair("BTC", "Bitcoin")).location)
 	assert.Equal(t, http.StatusOK, v.get(server.URL+paying+"/qr.png").status)
 	h.updateOrders(s, `invoice = replace(invoice, '20', '10')`) // the deadline was 1,000 years ago
-	h.updateOrders(s, `made_at = $1`, timestamp{time.Now().Add(-orderLifetime)}.text())
+	h.updateOrders(s, `made_at = $1`, utcNow().Add(-orderLifetime))
 	late := v.get(server.URL + paying)
 	assert.Contains(t, late.visibleText(), "Please do not pay any more.")
 	assert.NotContains(t, late.text, "invented-")

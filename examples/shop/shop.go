@@ -34,7 +34,6 @@ type shop struct {
 	withdrawals *gateway.Cache[[]withdrawalRow]
 	guard       *sqlguard.Guard
 	db          *database
-	orders      orderStore
 	history     *rateHistory
 	sessions    *scs.SessionManager
 	pages       map[string]*template.Template
@@ -45,7 +44,7 @@ type shop struct {
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
-	s := &shop{cfg: cfg, logger: logger, db: db, orders: orderStore{db}, history: &rateHistory{}}
+	s := &shop{cfg: cfg, logger: logger, db: db, history: &rateHistory{}}
 	s.sessions = newSessions(db, s.showError)
 	var err error
 	if s.pages, err = parsePages(); err != nil {
@@ -57,7 +56,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 	if err := errors.Join(s.guard.CreateTable(ctx), db.createTables(ctx)); err != nil {
 		return nil, err
 	}
-	s.client, err = connect(gateway.WithOrderGuard(choiceGuard{s.guard, s.orders}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
+	s.client, err = connect(gateway.WithOrderGuard(choiceGuard{s.guard, db}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
 	if err != nil {
 		return nil, err
 	}
@@ -211,8 +210,8 @@ func (s *shop) buyerOrder(r *http.Request) (order, error) {
 	if !ok {
 		return order{}, notFound()
 	}
-	o, err := s.orders.byID(r.Context(), r.PathValue("id"))
-	if errors.Is(err, errNoOrder) || err == nil && o.Buyer != buyer {
+	o, err := s.db.order(r.Context(), r.PathValue("id"))
+	if err == nil && o.Buyer != buyer {
 		return order{}, notFound()
 	}
 	return o, err
