@@ -2,9 +2,9 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 )
 
@@ -32,7 +33,7 @@ func fieldsFromEnv(defaults paymentFields) (paymentFields, error) {
 	for name, field := range map[string]*string{"ADDRESS": &f.address, "TAG": &f.tag, "AMOUNT": &f.amount, "LINK": &f.link, "DEADLINE": &f.deadline} {
 		name = "SHOP_INVOICE_" + name
 		*field = cmp.Or(os.Getenv(name), *field)
-		if *field != "" && !strings.HasPrefix(*field, "/") {
+		if !jsontext.Pointer(*field).IsValid() {
 			return f, errors.New(name + " must be a JSON pointer, such as /address")
 		}
 	}
@@ -51,7 +52,7 @@ func (f paymentFields) payment(o order) (p payment, problem error) {
 	if f.address == "" && f.link == "" {
 		return p, errors.New("SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set")
 	}
-	r := responseReader{invoice: gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}}
+	r := readResponse(o)
 	r.mustEcho("orderId", o.ID)
 	r.mustEcho("coinSymbol", o.Coin)
 	r.mustEcho("networkName", o.Network)
@@ -60,7 +61,8 @@ func (f paymentFields) payment(o order) (p payment, problem error) {
 		r.fail("the address or the link is empty")
 	}
 	if f.amount != "" {
-		if amount, err := decimal.NewFromString(r.text(f.amount)); err != nil || !amount.Equal(o.Amount) {
+		amount, err := decimal.NewFromString(r.text(f.amount))
+		if err != nil || max(amount.Exponent(), -amount.Exponent()) > maxExponent || !amount.Equal(o.Amount) {
 			r.fail("%s is not the amount of the order, %s", f.amount, o.Amount)
 		}
 	}
@@ -93,10 +95,27 @@ func parseDeadline(text string) (time.Time, error) {
 	return time.Parse(time.RFC3339, text)
 }
 
-// A responseReader reads members of a response and keeps the first problem.
+// A responseReader reads a response and keeps the first problem.
 type responseReader struct {
 	invoice gateway.Invoice
+	values  map[string]jsontext.Token // by JSON pointer; of an object or array, its end
 	problem error
+}
+
+func readResponse(o order) responseReader {
+	r := responseReader{invoice: gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}, values: map[string]jsontext.Token{}}
+	decoder := jsontext.NewDecoder(strings.NewReader(o.Invoice))
+	for {
+		token, err := decoder.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return r
+		case err != nil: // such as a name that is there twice
+			r.fail("%w", err)
+			return r
+		}
+		r.values[string(decoder.StackPointer())] = token.Clone() // first the name of a member, then its value
+	}
 }
 
 func (r *responseReader) fail(format string, args ...any) {
@@ -112,54 +131,24 @@ func (r *responseReader) mustEcho(name, want string) {
 	}
 }
 
+// maxExponent limits the amount of a response: comparing 1e999999999 takes all memory.
+const maxExponent = 100
+
 // maxDetail limits the length of an address, a tag or a link, in bytes.
 const maxDetail = 500
 
 // text returns the text or number that a pointer names, and "" for null. It fails if
 // there is none, or it has other characters than an address can have.
 func (r *responseReader) text(pointer string) string {
-	if pointer == "" {
+	value := r.values[pointer]
+	if pointer == "" || value.Kind() == jsontext.KindNull {
 		return ""
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(r.invoice.Raw)))
-	decoder.UseNumber() // amounts are exact
-	var value any
-	err := decoder.Decode(&value)
-	for _, token := range strings.Split(pointer, "/")[1:] {
-		value = member(value, strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
-	}
-	text := fmt.Sprint(value)
-	switch value.(type) {
-	case string, json.Number:
-	case null:
-		return ""
-	default:
-		err = errors.New("no text")
-	}
-	if err != nil || len(text) > maxDetail || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	text := value.String()
+	isText := value.Kind() == jsontext.KindString || value.Kind() == jsontext.KindNumber
+	if !isText || len(text) > maxDetail || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		r.fail("there is no readable %s", pointer)
 		return ""
 	}
 	return text
-}
-
-// null is a JSON null that is there, unlike a nil, which is a member that is not.
-type null struct{}
-
-// member returns a member of an object or an element of an array, nil if there is none.
-func member(value any, name string) any {
-	var found any
-	ok := false
-	switch v := value.(type) {
-	case map[string]any:
-		found, ok = v[name]
-	case []any:
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v) {
-			found, ok = v[i], true
-		}
-	}
-	if ok && found == nil {
-		return null{}
-	}
-	return found
 }
