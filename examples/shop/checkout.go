@@ -55,17 +55,12 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
 	if err := s.db.insertOrder(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/orders/"+id, http.StatusSeeOther) // #nosec G710 -- parsed: letters, digits and a hyphen
-	return nil
+	return redirect(w, r, "/orders/"+id)
 }
 
 // pay handles the button that orders. It waits a second for the invoice; after that, the
 // page of the order shows that it is being made.
-func (s *shop) pay(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.buyerOrder(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 	now, err := s.stateOf(r.Context(), o)
 	if err != nil {
 		return err
@@ -83,8 +78,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	setCookie(w, cartCookie, rand.Text(), orderLifetime/2) // the next purchase is another order
-	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/orders/"+o.ID)
 }
 
 // choose returns the order with the coin, network and amount of a form, for the price

@@ -94,15 +94,10 @@ func (d *standIn) updateRates(ctx context.Context) {
 
 // loseNextResponse makes the stand-in create the next invoice, and lose the response: the
 // case for which the shop and the client are made.
-func (s *shop) loseNextResponse(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.buyerOrder(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) loseNextResponse(w http.ResponseWriter, r *http.Request, o order) error {
 	if s.demo == nil {
 		return notFound()
 	}
 	s.demo.server.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
-	http.Redirect(w, r, "/orders/"+o.ID+"?losing", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/orders/"+o.ID+"?losing")
 }

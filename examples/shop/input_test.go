@@ -97,13 +97,14 @@ func TestCookies(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s, server := newHarness(t).open()
-	products := s.pages["products"]
-	s.pages["products"] = nil // rendering it panics
-	res := newVisitor(t).get(server.URL + "/")
+	v, guard := newVisitor(t), s.guard
+	at := v.order(server.URL, "mug")
+	s.guard = nil // asking it panics
+	res := v.get(server.URL + at)
 	assert.Equal(t, http.StatusInternalServerError, res.status)
 	assert.Regexp(t, `Something went wrong .* for questions: [A-Z2-7]{26} `, res.visibleText())
-	s.pages["products"] = products
-	assert.Equal(t, http.StatusOK, newVisitor(t).get(server.URL+"/").status)
+	s.guard = guard
+	assert.Equal(t, http.StatusOK, v.get(server.URL+at).status)
 }
 
 // A response that fails after its beginning is cut off, instead of being taken for a

@@ -119,14 +119,12 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) error {
 	s.sessions.Put(r.Context(), "name", name)
 	s.sessions.Put(r.Context(), "hash", hash)
 	s.logger.InfoContext(r.Context(), "merchant logged in", "name", name)
-	http.Redirect(w, r, "/admin", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/admin")
 }
 
 func (s *shop) logout(w http.ResponseWriter, r *http.Request) error {
 	if err := s.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/")
 }

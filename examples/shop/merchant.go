@@ -181,43 +181,34 @@ type recordPage struct {
 	Problem error // why the buyer is not shown where to pay
 }
 
-func (s *shop) showRecord(w http.ResponseWriter, r *http.Request) error {
-	page, err := s.recordOf(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) showRecord(w http.ResponseWriter, r *http.Request, page recordPage) error {
 	if page.State == stateCreated {
 		page.Payment, page.Problem = s.cfg.fields.payment(page.Order)
 	}
 	return s.render(w, r, http.StatusOK, "record", "Order "+page.Order.ID, page)
 }
 
-func (s *shop) recordOf(r *http.Request) (page recordPage, err error) {
-	id := r.PathValue("id")
-	if _, ok := parseOrderID(id); !ok {
-		return page, notFound()
-	}
-	if page.Order, err = s.db.order(r.Context(), id); err != nil {
-		return page, err
-	}
-	if page.Guard, err = s.guard.Order(r.Context(), id); err != nil {
-		return page, err
-	}
-	if page.History, err = s.db.history(r.Context(), id); err != nil {
-		return page, err
-	}
-	page.State, err = s.stateOf(r.Context(), page.Order)
-	return page, err
+// forMerchant returns a page for the order of the path.
+func (s *shop) forMerchant(h func(http.ResponseWriter, *http.Request, recordPage) error) http.HandlerFunc {
+	return s.page(func(w http.ResponseWriter, r *http.Request) error {
+		o, err := s.db.order(r.Context(), r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		known, err1 := s.guard.Order(r.Context(), o.ID)
+		history, err2 := s.db.history(r.Context(), o.ID)
+		now, err3 := s.stateOf(r.Context(), o)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return err
+		}
+		return h(w, r, recordPage{Order: o, State: now, Guard: known, History: history})
+	})
 }
 
 // resolveOrder records what the merchant found at the gateway. The form is valid only
 // for the attempt that the page showed. The shop's own record comes first: if only that
 // succeeds, the order is listed again.
-func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request) error {
-	page, err := s.recordOf(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request, page recordPage) error {
 	found, note := r.PostFormValue("found"), singleLine(r.PostFormValue("note"), 400)
 	to, what := stateUnsent, "found no invoice at the gateway"
 	switch {
@@ -239,22 +230,17 @@ func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.db.mark(r.Context(), page.Order.ID, page.Order.State, to, name, what); err != nil {
 		return err
 	}
-	err = s.guard.Resolve(r.Context(), page.Guard, sqlguard.Resolution{Exists: found == "exists", By: name, Note: note})
+	err := s.guard.Resolve(r.Context(), page.Guard, sqlguard.Resolution{Exists: found == "exists", By: name, Note: note})
 	if changedSince(err) {
 		return outdated()
 	} else if err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/admin?done="+url.QueryEscape(page.Order.ID), http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/admin?done="+url.QueryEscape(page.Order.ID))
 }
 
 // markOrder marks an order as paid, shipped or cancelled.
-func (s *shop) markOrder(w http.ResponseWriter, r *http.Request) error {
-	page, err := s.recordOf(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) markOrder(w http.ResponseWriter, r *http.Request, page recordPage) error {
 	to := state(r.PostFormValue("to"))
 	if string(page.State) != r.PostFormValue("from") || !slices.Contains(page.State.Next(), to) {
 		return outdated()
@@ -266,8 +252,7 @@ func (s *shop) markOrder(w http.ResponseWriter, r *http.Request) error {
 	if !changed {
 		return outdated()
 	}
-	http.Redirect(w, r, "/admin/orders/"+page.Order.ID, http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/admin/orders/"+page.Order.ID)
 }
 
 func outdated() error {

@@ -63,8 +63,6 @@ type moneyPage struct {
 	ID, Problem string // of the form
 }
 
-func (moneyPage) live() string { return "money" }
-
 func (s *shop) showMoney(w http.ResponseWriter, r *http.Request) error {
 	return s.renderMoney(w, r, http.StatusOK, "", "")
 }
@@ -97,6 +95,5 @@ func (s *shop) followWithdrawal(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(s.follow(r.Context(), id, merchant(r.Context())), s.withdrawals.Refresh(r.Context())); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/admin/money", http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/admin/money")
 }

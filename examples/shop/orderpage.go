@@ -17,15 +17,8 @@ type orderPage struct {
 	Confirmations int // 0 if unknown
 }
 
-// live returns what makes the page load again when it changes.
-func (p orderPage) live() string { return p.View }
-
 // showOrder shows the page of an order in its current state.
-func (s *shop) showOrder(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.buyerOrder(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error {
 	page, err := s.orderPage(r, o)
 	switch {
 	case err != nil:
@@ -74,11 +67,7 @@ func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
 
 // showQR serves the QR code of an order that can be paid: its address or, without one,
 // the link to the gateway's payment page.
-func (s *shop) showQR(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.buyerOrder(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) showQR(w http.ResponseWriter, r *http.Request, o order) error {
 	page, err := s.orderPage(r, o)
 	if err != nil {
 		return err
@@ -96,11 +85,7 @@ func (s *shop) showQR(w http.ResponseWriter, r *http.Request) error {
 }
 
 // setContact records where the merchant can write to the buyer.
-func (s *shop) setContact(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.buyerOrder(r)
-	if err != nil {
-		return err
-	}
+func (s *shop) setContact(w http.ResponseWriter, r *http.Request, o order) error {
 	contact := singleLine(r.PostFormValue("contact"), 200)
 	if contact == "" {
 		return badInput("Please enter an email address or a phone number of at most 200 characters.")
@@ -108,6 +93,5 @@ func (s *shop) setContact(w http.ResponseWriter, r *http.Request) error {
 	if err := s.db.setContact(r.Context(), o.ID, contact); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
-	return nil
+	return redirect(w, r, "/orders/"+o.ID)
 }

@@ -6,14 +6,10 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
-	"path"
 	"runtime/debug"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,22 +20,10 @@ import (
 //go:embed web
 var web embed.FS
 
-// parsePages returns the templates by name, each in the common layout.
-func parsePages() (map[string]*template.Template, error) {
-	files, err := fs.Glob(web, "web/pages/*.html")
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]*template.Template{}
-	functions := template.FuncMap{"price": formatPrice, "time": formatTime, "product": productName}
-	for _, file := range files {
-		page, err := template.New("layout.html").Funcs(functions).ParseFS(web, "web/layout.html", file)
-		if err != nil {
-			return nil, err
-		}
-		all[strings.TrimSuffix(path.Base(file), ".html")] = page
-	}
-	return all, nil
+// parsePages returns the templates of all pages.
+func parsePages() (*template.Template, error) {
+	functions := template.FuncMap{"price": formatPrice, "product": productName}
+	return template.New("").Funcs(functions).ParseFS(web, "web/*.html", "web/pages/*.html")
 }
 
 // A view is the data of the layout.
@@ -47,20 +31,15 @@ type view struct {
 	Title    string
 	Demo     bool
 	Merchant string // the name of the merchant; on the merchant's pages only
-	Live     string // the page updates itself, and loads again when this changes; "" for neither
 	Page     any    // the data of the page itself
 }
 
 // render writes a page. It executes the whole template first, so that a template error
 // does not leave a partial page.
 func (s *shop) render(w http.ResponseWriter, r *http.Request, status int, name, title string, page any) error {
-	v := view{Title: title, Demo: s.demo != nil, Merchant: merchant(r.Context()), Page: page}
-	if p, ok := page.(interface{ live() string }); ok && status == http.StatusOK {
-		v.Live = p.live()
-	}
 	var text bytes.Buffer
-	if err := s.pages[name].Execute(&text, v); err != nil {
-		return fmt.Errorf("page %s: %w", name, err)
+	if err := s.pages.ExecuteTemplate(&text, name+".html", view{title, s.demo != nil, merchant(r.Context()), page}); err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -84,10 +63,13 @@ func badInput(text string) error {
 	return &problem{http.StatusUnprocessableEntity, "This cannot be accepted", text}
 }
 
-// page returns a handler that reads the form, bounds the time of a page, and shows an
-// error as a page. An invoice that is being sent goes on.
-func (s *shop) page(h func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// A handler is an HTTP handler that may fail.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// page returns an HTTP handler that reads the form, bounds the time of a page, and shows
+// an error as a page. An invoice that is being sent goes on.
+func (s *shop) page(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.pageTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
@@ -101,11 +83,11 @@ func (s *shop) page(h func(http.ResponseWriter, *http.Request) error) http.Handl
 			panic(http.ErrAbortHandler) // the reader sees that the response is not complete
 		}
 		s.showError(w, r, err)
-	})
+	}
 }
 
 // try reads the form and calls a handler. A panic is an error of that request.
-func (s *shop) try(h func(http.ResponseWriter, *http.Request) error, w http.ResponseWriter, r *http.Request) (err error) {
+func (s *shop) try(h handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause == http.ErrAbortHandler {
 			panic(cause)
@@ -122,6 +104,12 @@ func (s *shop) try(h func(http.ResponseWriter, *http.Request) error, w http.Resp
 		return err
 	}
 	return h(w, r)
+}
+
+// redirect makes the browser get another page.
+func redirect(w http.ResponseWriter, r *http.Request, to string) error {
+	http.Redirect(w, r, to, http.StatusSeeOther) // #nosec G710 -- a path of this shop
+	return nil
 }
 
 // showError shows a problem. Any other error comes from the database or the gateway and
@@ -149,15 +137,6 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 // formatPrice formats a price.
 func formatPrice(price decimal.Decimal, currency string) string {
 	return map[string]string{"usd": "$", "eur": "€"}[currency] + price.StringFixed(2)
-}
-
-// formatTime returns a time element. The script shows it in the reader's time zone.
-func formatTime(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "–"
-	}
-	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2 Jan 2006, 15:04 UTC") + `</time>`) // #nosec G203 -- a time has no characters of HTML
 }
 
 func productName(id string) string {

@@ -14,8 +14,9 @@ function localize(root) {
   }
 }
 
-// A visible page with a view asks for itself every few seconds: it takes over the live
+// A visible page whose heading has a view asks for itself every few seconds: it takes over the live
 // elements, and loads again when the view is another one.
+const viewOf = (page) => page.querySelector("h1")?.dataset.view;
 let failures = 0;
 async function update() {
   if (document.hidden) return;
@@ -23,8 +24,7 @@ async function update() {
     const response = await fetch(location.pathname, { headers: { Accept: "text/html" } });
     if (!response.ok) throw new Error("status " + response.status);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-    const view = fresh.getElementById("main")?.dataset.view;
-    if (view !== main.dataset.view) return location.replace(location.pathname);
+    if (viewOf(fresh) !== viewOf(main)) return location.replace(location.pathname);
     for (const element of main.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(element.id);
       if (!other) continue;
@@ -39,7 +39,7 @@ async function update() {
     failures++; // the page stays as it is, and asks less often
   }
 }
-if (main.dataset.view) {
+if (viewOf(main)) {
   const next = () => setTimeout(() => update().finally(next), 2000 * 2 ** Math.min(failures, 4));
   next();
   document.addEventListener("visibilitychange", update);
