@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"golang.org/x/sync/errgroup"
 )
 
 func main() { os.Exit(start()) }
@@ -90,46 +90,43 @@ func newMetrics() (gateway.Option, http.Handler, error) {
 	return otelgateway.New(otelgateway.Options{MeterProvider: meters}), promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
-// newServer returns a server that no slow client can hold for long.
-func (s *shop) newServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * s.cfg.pageTimeout,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
-	}
-}
-
 // serve serves requests until ctx ends. It then waits for the invoices that are being
 // sent: an order whose process dies during CreateInvoice is unknown.
 func (s *shop) serve(ctx context.Context, listener net.Listener, metrics http.Handler) error {
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() { s.sampleRates(background) })
-	if s.demo != nil {
-		wg.Go(func() { s.demo.updateRates(background) })
-	}
-	failed := make(chan error, 2)
+	handlers := map[net.Listener]http.Handler{listener: s.handler()}
 	if s.cfg.metricsAddr != "" {
 		extra, err := net.Listen("tcp", s.cfg.metricsAddr)
 		if err != nil {
 			return fmt.Errorf("SHOP_METRICS_ADDR: %w", errors.Join(err, listener.Close()))
 		}
-		server := s.newServer(metrics)
-		defer server.Close()
-		go func() { failed <- server.Serve(extra) }()
+		handlers[extra] = metrics
 	}
-	server := s.newServer(s.handler())
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { s.sampleRates(ctx); return nil })
+	if s.demo != nil {
+		group.Go(func() error { s.demo.updateRates(ctx); return nil })
 	}
+	for listener, handler := range handlers {
+		server := &http.Server{ // which no slow client can hold for long
+			Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * s.cfg.pageTimeout,
+			IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+		}
+		group.Go(func() error {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+		group.Go(func() error {
+			<-ctx.Done()
+			shutdown, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*s.cfg.pageTimeout)
+			defer stop()
+			return server.Shutdown(shutdown)
+		})
+	}
+	<-ctx.Done()
 	s.logger.Info("shutting down: no new requests; waiting for invoices that are being sent")
-	shutdown, stop := context.WithTimeout(background, 2*s.cfg.pageTimeout)
-	defer stop()
-	err := server.Shutdown(shutdown)
+	err := group.Wait()
 	s.sending.Wait()
 	return err
 }

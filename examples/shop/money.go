@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/georgysavva/scany/v2/sqlscan"
+	"golang.org/x/sync/errgroup"
 )
 
 // maxFollowed limits the number of withdrawals on the page.
@@ -34,23 +34,20 @@ func (s *shop) loadWithdrawals(ctx context.Context) ([]withdrawalRow, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.pageTimeout/2)
 	defer cancel()
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 4)
+	var group errgroup.Group
+	group.SetLimit(4)
 	for i := range all {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			var err error
+		group.Go(func() (err error) {
 			all[i].Withdrawal, err = s.client.Withdrawal(ctx, all[i].ID)
-			switch {
-			case errors.Is(err, gateway.ErrNotFound):
+			if errors.Is(err, gateway.ErrNotFound) {
 				all[i].Problem = "The gateway does not know it."
-			case err != nil:
+			} else if err != nil {
 				all[i].Problem = "Not available at the moment."
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // a withdrawal that is not available does not hide the others
 	return all, nil
 }
 

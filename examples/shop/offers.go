@@ -22,12 +22,13 @@ type offer struct {
 
 // A quote holds the offers for a price at one time.
 type quote struct {
-	Offers []offer
+	Offers []offer       // what a buyer sees
+	All    []offer       // everything that the gateway lists
 	Age    time.Duration // of the rates
 	Stale  bool          // whether the rates are too old to fix an amount
 }
 
-// quote returns the offers that a buyer sees.
+// quote returns the offers for a product.
 func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 	catalog, err := s.catalog.Snapshot(ctx)
 	if err != nil {
@@ -40,7 +41,9 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 	age := time.Since(rates.FetchedAt)
 	q := quote{Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
 	for pair := range catalog.All() {
-		if o := newOffer(pair, catalog, rates, p); o.Hidden == "" {
+		o := newOffer(pair, catalog, rates, p)
+		q.All = append(q.All, o)
+		if o.Hidden == "" {
 			q.Offers = append(q.Offers, o)
 		}
 	}
@@ -54,27 +57,25 @@ const maxPlaces = 8
 // newOffer computes the amount of a price in a coin.
 func newOffer(pair *gateway.CoinNetwork, catalog *gateway.CatalogSnapshot, rates *gateway.ExchangeRates, p product) offer {
 	o := offer{Pair: pair}
-	if _, unique := catalog.Find(pair.Coin.Symbol, pair.Network.Name); !unique {
-		o.Hidden = "The gateway lists this coin and network twice."
-		return o
-	}
-	var err error
-	if o.Amount, err = rates.ToCoin(p.Price, p.Currency, pair.Coin.Symbol, min(pair.Coin.Precision, maxPlaces)); err != nil {
-		o.Hidden = "There is no exchange rate."
-	}
-	err = pair.CheckPayment(decimal.Max(o.Amount, decimal.New(1, -maxPlaces)))
+	_, unique := catalog.Find(pair.Coin.Symbol, pair.Network.Name)
+	amount, noRate := rates.ToCoin(p.Price, p.Currency, pair.Coin.Symbol, min(pair.Coin.Precision, maxPlaces))
+	o.Amount = amount
+	err := pair.CheckPayment(amount)
 	limit, isLimit := errors.AsType[*gateway.LimitError](err)
 	switch {
-	case err == nil:
-	case isLimit && limit.Limit == "depositable":
+	case !unique:
+		o.Hidden = "The gateway lists this coin and network twice."
+	case !pair.Depositable:
 		o.Hidden = "Deposits are off."
-	case isLimit && limit.Limit == "coin.isActive":
+	case !pair.Coin.IsActive:
 		o.Hidden = "The coin is not active."
-	case isLimit && limit.Limit == "network.isActive":
+	case !pair.Network.IsActive:
 		o.Hidden = "The network is not active."
+	case noRate != nil:
+		o.Hidden = "There is no exchange rate."
 	case isLimit && limit.Nearest.Valid:
 		o.Problem = fmt.Sprintf("Too little for this coin: the smallest amount is %s %s.", limit.Nearest.Decimal.Normalize(), pair.Coin.Symbol)
-	default:
+	case err != nil:
 		o.Hidden = "The amount cannot be written in this coin."
 	}
 	return o
@@ -104,11 +105,6 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, form 
 		return err
 	}
 	page := offersPage{Order: o, Product: p, Quote: q, Chosen: form.Get("pair"), Problem: problem, Losing: form.Has("losing") || r.URL.Query().Has("losing")}
-	for _, offer := range q.Offers {
-		if page.Chosen == "" && offer.Pair.Coin.Symbol == o.Coin && offer.Pair.Network.Name == o.Network {
-			page.Chosen = offer.Pair.ID
-		}
-	}
 	s.sending.Go(func() { _ = s.client.PrepareInvoice(context.WithoutCancel(r.Context())) }) // nothing depends on the result
 	status := http.StatusOK
 	if problem != "" {

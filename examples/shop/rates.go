@@ -5,7 +5,6 @@ import (
 	"image/color"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,16 +23,12 @@ type rateHistory struct {
 
 // A sample is the part of a response that the charts need.
 type sample struct {
-	at  time.Time
-	usd map[string]decimal.Decimal
+	at    time.Time
+	rates []gateway.Rate
 }
 
-// Limits of the history.
-const (
-	historyWindow = time.Hour
-	maxSamples    = 720
-	maxCharts     = 6
-)
+// maxCharts limits the number of coins with a chart.
+const maxCharts = 6
 
 // add stores rates that are newer than the latest sample.
 func (h *rateHistory) add(rates *gateway.ExchangeRates) {
@@ -42,15 +37,8 @@ func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 	if n := len(h.samples); n > 0 && !rates.FetchedAt.After(h.samples[n-1].at) {
 		return
 	}
-	s := sample{rates.FetchedAt, map[string]decimal.Decimal{}}
-	for _, rate := range rates.Rates {
-		if usd, ok := rate.In("usd"); ok && len(s.usd) < maxCharts {
-			s.usd[strings.Clone(rate.CoinSymbol)] = usd
-		}
-	}
-	h.samples = append(h.samples, s)
-	h.samples = slices.DeleteFunc(h.samples, func(s sample) bool { return time.Since(s.at) > historyWindow })
-	h.samples = slices.Delete(h.samples, 0, max(len(h.samples)-maxSamples, 0))
+	h.samples = append(h.samples, sample{rates.FetchedAt, slices.Clone(rates.Rates[:min(len(rates.Rates), maxCharts)])})
+	h.samples = slices.DeleteFunc(h.samples, func(s sample) bool { return time.Since(s.at) > time.Hour })
 }
 
 // sampleRates records rates until ctx ends.
@@ -71,71 +59,55 @@ func (s *shop) sampleRates(ctx context.Context) {
 
 // ratesOfCoin are the rates of a coin in US dollars.
 type ratesOfCoin struct {
-	Coin            string
 	Low, High, Last decimal.Decimal
 	points          plotter.XYs
 }
 
-// coins returns the rates of all coins by symbol, and the time of the first.
-func (h *rateHistory) coins() (all []ratesOfCoin, since time.Time) {
+// coins returns the rates by coin, and the time of the first.
+func (h *rateHistory) coins() (all map[string]ratesOfCoin, since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	byCoin := map[string]*ratesOfCoin{}
+	all = map[string]ratesOfCoin{}
 	for _, s := range h.samples {
-		for coin, usd := range s.usd {
-			c, ok := byCoin[coin]
+		for _, rate := range s.rates {
+			usd, ok := rate.In("usd")
 			if !ok {
-				c = &ratesOfCoin{Coin: coin, Low: usd, High: usd}
-				byCoin[coin] = c
+				continue
+			}
+			c, known := all[rate.CoinSymbol]
+			if !known {
+				c = ratesOfCoin{Low: usd, High: usd}
 			}
 			c.Low, c.High, c.Last = decimal.Min(c.Low, usd), decimal.Max(c.High, usd), usd
 			c.points = append(c.points, plotter.XY{X: float64(s.at.Unix()), Y: usd.InexactFloat64()}) // of a drawing, not of an amount
+			all[rate.CoinSymbol] = c
 		}
 	}
-	for _, c := range byCoin {
-		all = append(all, *c)
-	}
-	slices.SortFunc(all, func(a, b ratesOfCoin) int { return strings.Compare(a.Coin, b.Coin) })
 	if len(h.samples) > 0 {
 		since = h.samples[0].at
 	}
 	return all, since
 }
 
-// A coinsPage holds everything that the gateway lists, and the rates of the last hour.
-type coinsPage struct {
-	Offers []offer
-	Rates  []ratesOfCoin
-	Since  time.Time // the time of the first rate
-}
-
-// showCoins shows the catalog, with the reason why buyers do not see a coin.
+// showCoins shows the catalog, with the reason why buyers do not see a coin, and the
+// rates of the last hour.
 func (s *shop) showCoins(w http.ResponseWriter, r *http.Request) error {
-	catalog, err := s.catalog.Snapshot(r.Context())
+	q, err := s.quote(r.Context(), product{Price: decimal.NewFromInt(100), Currency: "usd"}) // any price
 	if err != nil {
 		return err
 	}
-	rates, err := s.rates.Get(r.Context())
-	if err != nil {
-		return err
-	}
-	page := coinsPage{}
-	page.Rates, page.Since = s.history.coins()
-	hundred := product{Price: decimal.NewFromInt(100), Currency: "usd"} // a price for which to compute amounts
-	for pair := range catalog.All() {
-		page.Offers = append(page.Offers, newOffer(pair, catalog, rates, hundred))
-	}
-	return s.render(w, r, http.StatusOK, "coins", "Coins", page)
+	rates, since := s.history.coins()
+	return s.render(w, r, http.StatusOK, "coins", "Coins", map[string]any{"Offers": q.All, "Rates": rates, "Since": since})
 }
 
 // showChart draws the rates of a coin. The page has the numbers as text.
 func (s *shop) showChart(w http.ResponseWriter, r *http.Request) error {
-	coins, _ := s.history.coins()
-	i := slices.IndexFunc(coins, func(c ratesOfCoin) bool { return c.Coin == r.PathValue("coin") })
-	if i < 0 {
+	rates, _ := s.history.coins()
+	coin, known := rates[r.PathValue("coin")]
+	if !known {
 		return notFound()
 	}
-	line, err := plotter.NewLine(coins[i].points)
+	line, err := plotter.NewLine(coin.points)
 	if err != nil {
 		return err
 	}

@@ -84,12 +84,7 @@ func (s *shop) handler() http.Handler {
 		return &problem{http.StatusForbidden, "A request from another site", "A form of this shop is accepted only from a page of this shop."}
 	}))
 	r := chi.NewRouter()
-	r.Use(withRequestID, httplog.RequestLogger(s.logger, &httplog.Options{
-		Schema: httplog.SchemaOTEL.Concise(true), RecoverPanics: true,
-		LogExtraAttrs: func(r *http.Request, _ string, _ int) []slog.Attr {
-			return []slog.Attr{slog.String("request", middleware.GetReqID(r.Context()))}
-		},
-	}))
+	r.Use(httplog.RequestLogger(s.logger, &httplog.Options{Schema: httplog.SchemaOTEL.Concise(true), RecoverPanics: true}), withRequestID)
 	for name, value := range map[string]string{
 		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
@@ -140,7 +135,9 @@ func (s *shop) merchantRoutes(r chi.Router) {
 // merchant. The one of chi would have the name of the host.
 func withRequestID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, rand.Text())))
+		id := rand.Text()
+		httplog.SetAttrs(r.Context(), slog.String("request", id))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, id)))
 	})
 }
 
