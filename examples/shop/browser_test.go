@@ -57,7 +57,7 @@ func newBrowserHarness(t *testing.T) *browserHarness {
 	h.cfg.invoiceTimeout = 10 * time.Second // some responses are slow
 	one, first := h.open()
 	two, second := h.open()
-	one.demo, two.demo = &standIn{h.gw}, &standIn{h.gw} // shows the demo's labels
+	one.demo, two.demo = h.gw, h.gw // shows the demo's labels
 	require.NoError(t, one.seedDemo(t.Context()))
 	for i := range 40 {
 		h.gw.SetRate("BTC", strconv.Itoa(64000+i*i%70), "59000")

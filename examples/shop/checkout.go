@@ -66,12 +66,12 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 		return err
 	}
 	if now.canBeSent() && !o.expired() {
-		chosen, problem, err := s.choose(r.Context(), o, r.PostForm)
+		chosen, err := s.choose(r.Context(), o, r.PostForm)
+		if problem, ok := errors.AsType[*problem](err); ok {
+			return s.showOffers(w, r, o, problem.text)
+		}
 		if err != nil {
 			return err
-		}
-		if problem != "" {
-			return s.showOffers(w, r, o, r.PostForm, problem)
 		}
 		if err := s.sendFor(r.Context(), chosen, time.Second); err != nil {
 			return err
@@ -82,31 +82,31 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 }
 
 // choose returns the order with the coin, network and amount of a form, for the price
-// that the buyer has seen. A problem is for the buyer.
-func (s *shop) choose(ctx context.Context, o order, form url.Values) (_ order, problem string, err error) {
+// that the buyer has seen.
+func (s *shop) choose(ctx context.Context, o order, form url.Values) (order, error) {
 	p, _ := parseOrderID(o.ID)
 	if formatPrice(p.Price, p.Currency) != form.Get("price") {
-		return o, "The price has changed since you opened this page. Please check it, and choose again.", nil
+		return o, badInput("The price has changed since you opened this page. Please check it, and choose again.")
 	}
 	q, err := s.quote(ctx, p)
 	if err != nil {
-		return o, "", err
+		return o, err
 	}
 	if q.Stale {
-		return o, "The exchange rates are too old to fix an amount. Please try again in a moment.", nil
+		return o, badInput("The exchange rates are too old to fix an amount. Please try again in a moment.")
 	}
 	for _, offer := range q.Offers {
-		if offer.Pair.ID != form.Get("pair") {
+		switch {
+		case offer.Pair.ID != form.Get("pair"):
 			continue
-		}
-		if offer.Problem != "" {
-			return o, offer.Pair.Coin.Symbol + " on " + offer.Pair.Network.Name + ": " + offer.Problem, nil
+		case offer.Problem != "":
+			return o, badInput(offer.Pair.Coin.Symbol + " on " + offer.Pair.Network.Name + ": " + offer.Problem)
 		}
 		o.Price, o.Currency, o.Amount = p.Price, p.Currency, offer.Amount
 		o.Coin, o.Network = offer.Pair.Coin.Symbol, offer.Pair.Network.Name
-		return o, "", nil
+		return o, nil
 	}
-	return o, "Please choose one of the coins below.", nil
+	return o, badInput("Please choose one of the coins below.")
 }
 
 // sendFor creates the invoice of an order in the background, and waits a while for the

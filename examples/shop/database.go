@@ -88,11 +88,10 @@ func (d *database) createTables(ctx context.Context) error {
 // bindGateway assigns a new database to a gateway and refuses a database of another
 // gateway, so that the demo's invented orders never mix with real ones.
 func (d *database) bindGateway(ctx context.Context, gateway string) error {
-	if _, err := d.change(ctx, `INSERT INTO shop_gateway (id, name) VALUES (1, $1) ON CONFLICT (id) DO NOTHING`, gateway); err != nil {
-		return err
-	}
 	var owner string
-	if err := d.QueryRowContext(ctx, `SELECT name FROM shop_gateway`).Scan(&owner); err != nil || owner == gateway {
+	err := d.QueryRowContext(ctx, `INSERT INTO shop_gateway (id, name) VALUES (1, $1)
+		ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING name`, gateway).Scan(&owner)
+	if err != nil || owner == gateway {
 		return err
 	}
 	return fmt.Errorf("the database of DATABASE_URL has the orders of %s, and this shop uses %s: use another database", owner, gateway)

@@ -80,23 +80,20 @@ func (s *shop) requireMerchant(next http.Handler) http.Handler {
 		case name != "" && s.cfg.merchants[name] == hash:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), merchantKey{}, name)))
 		case r.Method == http.MethodPost:
-			return s.loginForm(w, r, http.StatusForbidden, loginPage{Problem: "You are not logged in any more. Nothing was changed."})
+			return s.loginForm(w, r, http.StatusForbidden, "You are not logged in any more. Nothing was changed.")
 		default:
-			http.Redirect(w, r, "/admin/login", http.StatusSeeOther)
+			return redirect(w, r, "/admin/login")
 		}
 		return nil
 	})
 }
 
-// A loginPage is the login form and the problem with the last attempt.
-type loginPage struct{ Name, Problem string }
-
-func (s *shop) loginForm(w http.ResponseWriter, r *http.Request, status int, page loginPage) error {
-	return s.render(w, r, status, "login", "Log in", page)
+func (s *shop) showLogin(w http.ResponseWriter, r *http.Request) error {
+	return s.loginForm(w, r, http.StatusOK, "")
 }
 
-func (s *shop) showLogin(w http.ResponseWriter, r *http.Request) error {
-	return s.loginForm(w, r, http.StatusOK, loginPage{})
+func (s *shop) loginForm(w http.ResponseWriter, r *http.Request, status int, problem string) error {
+	return s.render(w, r, status, "login", "Log in", map[string]string{"Name": r.PostFormValue("name"), "Problem": problem})
 }
 
 // login checks the name and the password. The name is recorded with what the merchant
@@ -111,7 +108,7 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(r.PostFormValue("password"))); err != nil || !known {
 		s.logger.WarnContext(r.Context(), "login failed", "name", singleLine(name, 64))
-		return s.loginForm(w, r, http.StatusForbidden, loginPage{name, "The name or the password is wrong."})
+		return s.loginForm(w, r, http.StatusForbidden, "The name or the password is wrong.")
 	}
 	if err := s.sessions.RenewToken(r.Context()); err != nil {
 		return err

@@ -42,14 +42,14 @@ func start() int {
 
 // run starts the shop and shuts it down when ctx ends.
 func run(ctx context.Context, stdout, stderr io.Writer) error {
-	source, err := openGateway()
+	name, connect, demo, err := openGateway()
 	if err != nil {
 		return err
 	}
-	if source.demo != nil {
-		defer source.demo.server.Close()
+	if demo != nil {
+		defer demo.Close()
 	}
-	cfg, err := configFromEnv(source.demo != nil)
+	cfg, err := configFromEnv(demo != nil)
 	if err != nil {
 		return err
 	}
@@ -62,13 +62,13 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	connect := func(opts ...gateway.Option) (*gateway.Client, error) { return source.connect(append(opts, option)...) }
-	s, err := newShop(ctx, cfg, connect, db, slog.New(slog.NewTextHandler(stderr, nil)))
+	measured := func(opts ...gateway.Option) (*gateway.Client, error) { return connect(append(opts, option)...) }
+	s, err := newShop(ctx, cfg, measured, db, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return err
 	}
-	s.demo = source.demo
-	if err := errors.Join(db.bindGateway(ctx, source.name), s.seedDemo(ctx)); err != nil {
+	s.demo = demo
+	if err := errors.Join(db.bindGateway(ctx, name), s.seedDemo(ctx)); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", cfg.addr)
@@ -102,9 +102,9 @@ func (s *shop) serve(ctx context.Context, listener net.Listener, metrics http.Ha
 		handlers[extra] = metrics
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { s.sampleRates(ctx); return nil })
+	group.Go(func() error { return s.sampleRates(ctx) })
 	if s.demo != nil {
-		group.Go(func() error { s.demo.updateRates(ctx); return nil })
+		group.Go(func() error { return updateRates(ctx, s.demo) })
 	}
 	for listener, handler := range handlers {
 		server := &http.Server{ // which no slow client can hold for long
@@ -126,7 +126,6 @@ func (s *shop) serve(ctx context.Context, listener net.Listener, metrics http.Ha
 	}
 	<-ctx.Done()
 	s.logger.Info("shutting down: no new requests; waiting for invoices that are being sent")
-	err := group.Wait()
-	s.sending.Wait()
-	return err
+	defer s.sending.Wait()
+	return group.Wait()
 }

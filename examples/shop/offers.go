@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -95,7 +94,7 @@ type offersPage struct {
 func (offersPage) live() string { return "choose" }
 
 // showOffers shows the offers for an order that can be sent.
-func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, form url.Values, problem string) error {
+func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, problem string) error {
 	p, ok := parseOrderID(o.ID)
 	if !ok {
 		return notFound()
@@ -104,11 +103,11 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, form 
 	if err != nil {
 		return err
 	}
-	page := offersPage{Order: o, Product: p, Quote: q, Chosen: form.Get("pair"), Problem: problem, Losing: form.Has("losing") || r.URL.Query().Has("losing")}
 	s.sending.Go(func() { _ = s.client.PrepareInvoice(context.WithoutCancel(r.Context())) }) // nothing depends on the result
 	status := http.StatusOK
 	if problem != "" {
 		status = http.StatusUnprocessableEntity
 	}
+	page := offersPage{o, p, q, r.PostForm.Get("pair"), problem, r.Form.Has("losing")}
 	return s.render(w, r, status, "offers", "Choose how to pay", page)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/url"
 	"time"
 
 	"rsc.io/qr"
@@ -24,7 +23,7 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error 
 	case err != nil:
 		return err
 	case page.View == "choose":
-		return s.showOffers(w, r, o, url.Values{}, "")
+		return s.showOffers(w, r, o, "")
 	}
 	title := map[string]string{
 		"sending": "Your order is being sent", "unknown": "We are checking your order", "pay": "Pay your order", "nodetails": "Your order is saved",

@@ -42,17 +42,15 @@ func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 }
 
 // sampleRates records rates until ctx ends.
-func (s *shop) sampleRates(ctx context.Context) {
-	ticker := time.NewTicker(s.cfg.ratesTTL)
-	defer ticker.Stop()
+func (s *shop) sampleRates(ctx context.Context) error {
 	for {
 		if rates, err := s.rates.Get(ctx); err == nil {
 			s.history.add(rates)
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(s.cfg.ratesTTL):
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"log/slog"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -26,7 +27,7 @@ import (
 type shop struct {
 	cfg    config
 	logger *slog.Logger
-	demo   *standIn // nil for a real gateway
+	demo   *gatewaytest.Server // nil for a real gateway
 
 	client      *gateway.Client
 	catalog     *gateway.Catalog
@@ -187,8 +188,7 @@ func buyerOf(r *http.Request) (buyer string, ok bool) {
 	if err != nil || !isRandomText(cookie.Value) {
 		return "", false
 	}
-	sum := sha256.Sum256([]byte(cookie.Value))
-	return base64.RawURLEncoding.EncodeToString(sum[:]), true
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(cookie.Value))), true
 }
 
 // forBuyer returns a page for the order of the path. That of another buyer is not found.
