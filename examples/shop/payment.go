@@ -45,41 +45,30 @@ func fieldsFromEnv(defaults paymentFields) (paymentFields, error) {
 
 // payment reads how to pay an order from the gateway's response. The problem is for the
 // merchant: with one, the buyer is shown neither an address nor a link.
-func (f paymentFields) payment(o order) (p payment, problem error) {
+func (f paymentFields) payment(o order) (payment, error) {
 	if o.Invoice == "" {
-		return p, errors.New("the gateway's response was lost")
+		return payment{}, errors.New("the gateway's response was lost")
 	}
 	if f.address == "" && f.link == "" {
-		return p, errors.New("SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set")
+		return payment{}, errors.New("SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set")
 	}
 	r := readResponse(o)
-	r.mustEcho("orderId", o.ID)
-	r.mustEcho("coinSymbol", o.Coin)
-	r.mustEcho("networkName", o.Network)
-	p.Address, p.Tag, p.Link = r.text(f.address), r.text(f.tag), r.text(f.link)
-	if f.address != "" && p.Address == "" || f.link != "" && p.Link == "" {
-		r.fail("the address or the link is empty")
-	}
-	if f.amount != "" {
-		amount, err := decimal.NewFromString(r.text(f.amount))
-		if err != nil || max(amount.Exponent(), -amount.Exponent()) > maxExponent || !amount.Equal(o.Amount) {
-			r.fail("%s is not the amount of the order, %s", f.amount, o.Amount)
-		}
-	}
-	if link, err := url.Parse(p.Link); f.link != "" && (err != nil || link.Scheme != "https" || link.Host == "") {
-		r.fail("%s is not an https address", f.link)
-	}
-	if f.deadline != "" {
-		var err error
-		if p.Deadline, err = parseDeadline(r.text(f.deadline)); err != nil {
-			r.fail("%s is not a time", f.deadline)
-		}
-	}
+	p := payment{Address: r.text(f.address), Tag: r.text(f.tag), Link: r.text(f.link)}
+	r.require((f.address == "" || p.Address != "") && (f.link == "" || p.Link != ""), "the address or the link is empty")
+	amount, err := decimal.NewFromString(r.text(f.amount))
+	r.require(f.amount == "" || err == nil && isShort(amount) && amount.Equal(o.Amount), "%s is not the amount of the order, %s", f.amount, o.Amount)
+	link, err := url.Parse(p.Link)
+	r.require(f.link == "" || err == nil && link.Scheme == "https" && link.Host != "", "%s is not an https address", f.link)
+	p.Deadline, err = parseDeadline(r.text(f.deadline))
+	r.require(f.deadline == "" || err == nil, "%s is not a time", f.deadline)
 	if r.problem != nil {
 		return payment{}, r.problem
 	}
 	return p, nil
 }
+
+// isShort reports whether an amount can be compared: comparing 1e999999999 takes all memory.
+func isShort(amount decimal.Decimal) bool { return max(amount.Exponent(), -amount.Exponent()) < 100 }
 
 // QR returns the text of the QR code: the address or, without one, the link.
 func (p payment) QR() string { return cmp.Or(p.Address, p.Link) }
@@ -97,58 +86,48 @@ func parseDeadline(text string) (time.Time, error) {
 
 // A responseReader reads a response and keeps the first problem.
 type responseReader struct {
-	invoice gateway.Invoice
 	values  map[string]jsontext.Token // by JSON pointer; of an object or array, its end
 	problem error
 }
 
+// readResponse reads the response for an order. Where it repeats a member of the request,
+// it must agree with it.
 func readResponse(o order) responseReader {
-	r := responseReader{invoice: gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}, values: map[string]jsontext.Token{}}
+	r := responseReader{values: map[string]jsontext.Token{}}
 	decoder := jsontext.NewDecoder(strings.NewReader(o.Invoice))
-	for {
-		token, err := decoder.ReadToken()
-		switch {
-		case errors.Is(err, io.EOF):
-			return r
-		case err != nil: // such as a name that is there twice
-			r.fail("%w", err)
-			return r
-		}
+	token, err := decoder.ReadToken()
+	for ; err == nil; token, err = decoder.ReadToken() {
 		r.values[string(decoder.StackPointer())] = token.Clone() // first the name of a member, then its value
 	}
+	r.require(errors.Is(err, io.EOF), "%w", err) // such as a name that is there twice
+	invoice := gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}
+	for _, echo := range [][2]string{{"orderId", o.ID}, {"coinSymbol", o.Coin}, {"networkName", o.Network}} {
+		text, ok := invoice.Text(echo[0])
+		r.require(!ok || text == echo[1], "its %s is %q, not %q", echo[0], printable(text), echo[1])
+	}
+	return r
 }
 
-func (r *responseReader) fail(format string, args ...any) {
-	if r.problem == nil {
+// require keeps a problem unless a condition holds.
+func (r *responseReader) require(holds bool, format string, args ...any) {
+	if !holds && r.problem == nil {
 		r.problem = fmt.Errorf("the gateway's response: "+format, args...)
 	}
 }
 
-// mustEcho fails if the response has a member of the request with another value.
-func (r *responseReader) mustEcho(name, want string) {
-	if got, ok := r.invoice.Text(name); ok && got != want {
-		r.fail("its %s is %q, not %q", name, printable(got), want)
-	}
-}
-
-// maxExponent limits the amount of a response: comparing 1e999999999 takes all memory.
-const maxExponent = 100
-
 // maxDetail limits the length of an address, a tag or a link, in bytes.
 const maxDetail = 500
 
-// text returns the text or number that a pointer names, and "" for null. It fails if
-// there is none, or it has other characters than an address can have.
+// text returns the text or number that a pointer names, and "" for null. There is a
+// problem if there is none, or it has other characters than an address can have.
 func (r *responseReader) text(pointer string) string {
 	value := r.values[pointer]
 	if pointer == "" || value.Kind() == jsontext.KindNull {
 		return ""
 	}
 	text := value.String()
-	isText := value.Kind() == jsontext.KindString || value.Kind() == jsontext.KindNumber
-	if !isText || len(text) > maxDetail || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		r.fail("there is no readable %s", pointer)
-		return ""
-	}
+	readable := value.Kind() == jsontext.KindString || value.Kind() == jsontext.KindNumber
+	readable = readable && len(text) <= maxDetail && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+	r.require(readable, "there is no readable %s", pointer)
 	return text
 }
