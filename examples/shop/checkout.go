@@ -33,23 +33,16 @@ func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "products", "Harbour Goods", map[string]any{"Cart": cart, "Products": products()})
 }
 
-// parseOrderID returns the product of an order's identifier: the cart's, a hyphen and
-// the product's.
-func parseOrderID(id string) (product, bool) {
-	cart, name, _ := strings.Cut(id, "-")
-	p, ok := productByID(name)
-	return p, ok && isRandomText(cart)
-}
-
 // buy handles the Buy button. A repeated request finds the order that exists.
 func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
 	buyer, ok := buyerOf(r)
 	if !ok {
 		return &problem{http.StatusBadRequest, "A cookie is needed", "The shop recognizes you by a cookie. Please allow it, and start again on the first page."}
 	}
-	id := r.PostFormValue("order")
-	p, ok := parseOrderID(id)
-	if !ok {
+	id := r.PostFormValue("order") // the cart's, a hyphen and the product's
+	cart, name, _ := strings.Cut(id, "-")
+	p, ok := productByID(name)
+	if !ok || !isRandomText(cart) {
 		return badInput("The shop does not sell this.")
 	}
 	if err := s.db.insertOrder(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
@@ -84,7 +77,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 // choose returns the order with the coin, network and amount of a form, for the price
 // that the buyer has seen.
 func (s *shop) choose(ctx context.Context, o order, form url.Values) (order, error) {
-	p, _ := parseOrderID(o.ID)
+	p, _ := productByID(o.Product)
 	if formatPrice(p.Price, p.Currency) != form.Get("price") {
 		return o, badInput("The price has changed since you opened this page. Please check it, and choose again.")
 	}

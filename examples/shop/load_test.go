@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -159,7 +158,7 @@ func (h *harness) checkOrders(anna *visitor, server string) (counts map[state]in
 		invoices[invoice.OrderID] = append(invoices[invoice.OrderID], invoice)
 	}
 	counts = map[state]int{}
-	require.NoError(h.t, s.db.eachOrder(h.t.Context(), filter{To: utcNow()}, math.MaxInt32, 0, func(o order) error {
+	require.NoError(h.t, s.db.eachOrder(h.t.Context(), filter{To: utcNow()}, func(o order) error {
 		now, err := s.stateOf(h.t.Context(), o)
 		counts[now]++
 		own := invoices[o.ID]

@@ -27,17 +27,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func main() { os.Exit(start()) }
-
-func start() int {
+func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills the process
 	if err := run(ctx, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "shop:", err)
-		return 1
+		os.Exit(1)
 	}
-	return 0
 }
 
 // run starts the shop and shuts it down when ctx ends.

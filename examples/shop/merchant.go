@@ -20,16 +20,25 @@ import (
 
 // An ordersPage is the merchant's list of orders.
 type ordersPage struct {
-	Query    url.Values
-	Pending  []pendingOrder
-	Problem  error // why buyers are not shown where to pay
-	Orders   []order
-	States   []state
-	Counts   map[state]int
-	Count    int
-	Totals   map[string]total
-	Previous string // the query of the previous page, "" on the first
-	Next     string
+	Query   url.Values
+	Number  int  // of the page, from 1
+	More    bool // whether there are more pages
+	Pending []pendingOrder
+	Problem error // why buyers are not shown where to pay
+	Orders  []order
+	States  []state
+	Counts  map[state]int
+	Totals  map[string]total
+}
+
+// Count returns the number of the selected orders.
+func (p ordersPage) Count() int { return p.Counts[stateAny] }
+
+// Link returns the query of another page.
+func (p ordersPage) Link(step int) string {
+	q := maps.Clone(p.Query)
+	q.Set("page", strconv.Itoa(p.Number+step))
+	return "?" + q.Encode()
 }
 
 // A pendingOrder is an order to look up at the gateway.
@@ -49,7 +58,7 @@ func filterOf(q url.Values) (filter, error) {
 	f.To, errs[1] = time.Parse(time.DateOnly, cmp.Or(q.Get("to"), "9999-12-30"))
 	f.To = f.To.AddDate(0, 0, 1)
 	switch {
-	case f.State != "" && !slices.Contains(states(), f.State):
+	case f.State != stateAny && !slices.Contains(states(), f.State):
 		return f, badInput("There is no such state of an order.")
 	case errs != [2]error{}:
 		return f, badInput("A date must be written as 2006-12-31.")
@@ -57,43 +66,24 @@ func filterOf(q url.Values) (filter, error) {
 	return f, nil
 }
 
-// pageOf returns the query of another page of a list.
-func pageOf(q url.Values, page int) string {
-	q = maps.Clone(q)
-	q.Set("page", strconv.Itoa(page))
-	return "?" + q.Encode()
-}
-
 // showOrders shows the orders to look up, and the orders of a filter.
 func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	query := r.URL.Query()
-	f, err := filterOf(query)
+	page := ordersPage{Query: r.URL.Query(), States: states()}
+	f, err := filterOf(page.Query)
 	if err != nil {
 		return err
 	}
-	number, _ := strconv.Atoi(query.Get("page"))
-	number = min(max(number, 1), math.MaxInt32/pageSize)
-	page := ordersPage{Query: query, States: states()}
-	if page.Pending, err = s.pending(ctx); err != nil {
+	number, _ := strconv.Atoi(page.Query.Get("page"))
+	page.Number = min(max(number, 1), math.MaxInt32/pageSize)
+	var err1, err2, err3 error
+	page.Pending, err1 = s.pending(ctx)
+	page.Counts, page.Totals, err2 = s.db.summary(ctx, f)
+	page.Orders, err3 = s.db.orders(ctx, f, pageSize, (page.Number-1)*pageSize)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	if page.Counts, page.Totals, err = s.db.summary(ctx, f); err != nil {
-		return err
-	}
-	for _, n := range page.Counts {
-		page.Count += n
-	}
-	err = s.db.eachOrder(ctx, f, pageSize, (number-1)*pageSize, func(o order) error { page.Orders = append(page.Orders, o); return nil })
-	if err != nil {
-		return err
-	}
-	if number > 1 {
-		page.Previous = pageOf(query, number-1)
-	}
-	if number*pageSize < page.Count {
-		page.Next = pageOf(query, number+1)
-	}
+	page.More = page.Number*pageSize < page.Count()
 	if newest, err := s.db.newestCreated(ctx); err == nil {
 		_, page.Problem = s.cfg.fields.payment(newest)
 	}
@@ -129,9 +119,8 @@ func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 // catchUpCreated records the invoices of the last days of which only the guard knows,
 // because the process died in between. Their payment details are lost.
 func (s *shop) catchUpCreated(ctx context.Context) error {
-	var unsent []order
 	recent := filter{State: stateUnsent, From: utcNow().Add(-2 * orderLifetime), To: utcNow()}
-	err := s.db.eachOrder(ctx, recent, 4*pageSize, 0, func(o order) error { unsent = append(unsent, o); return nil })
+	unsent, err := s.db.orders(ctx, recent, 4*pageSize, 0)
 	for _, o := range unsent {
 		known, stateErr := s.stateOf(ctx, o)
 		if err = errors.Join(err, stateErr); known == stateCreated {
@@ -156,7 +145,7 @@ func (s *shop) exportOrders(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Disposition", `attachment; filename="orders.csv"`)
 	table := csv.NewWriter(w)
 	_ = table.Write([]string{"order", "made", "state", "product", "price", "currency", "amount", "coin", "network", "contact"})
-	err = s.db.eachOrder(r.Context(), f, math.MaxInt32, 0, func(o order) error {
+	err = s.db.eachOrder(r.Context(), f, func(o order) error {
 		return table.Write([]string{o.ID, o.MadeAt.Format(time.RFC3339), string(o.State), o.Product, o.Price.String(), o.Currency, o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact)})
 	})
 	table.Flush()

@@ -13,6 +13,7 @@ import (
 type state string
 
 const (
+	stateAny       state = ""          // of a filter and a sum
 	stateOpen      state = "open"      // no coin is chosen yet
 	stateUnsent    state = "unsent"    // a coin is chosen, and there is no invoice
 	stateRefused   state = "refused"   // the gateway refused the invoice
@@ -141,7 +142,7 @@ func (d *database) history(ctx context.Context, id string) (events []event, err 
 // A filter selects orders.
 type filter struct {
 	Text     string    // a part of the order's number or of the contact
-	State    state     // "" for all
+	State    state     // or stateAny
 	From, To time.Time // made from the one until before the other
 }
 
@@ -166,9 +167,18 @@ func (d *database) newestCreated(ctx context.Context) (o order, err error) {
 	return o, err
 }
 
+// newestFirst selects orders.
+const newestFirst = `SELECT * FROM shop_orders` + selected + ` ORDER BY made_at DESC, id`
+
+// orders returns some of the selected orders, newest first.
+func (d *database) orders(ctx context.Context, f filter, limit, offset int) (all []order, err error) {
+	err = sqlscan.Select(ctx, d, &all, newestFirst+` LIMIT $5 OFFSET $6`, append(f.args(), limit, offset)...)
+	return all, err
+}
+
 // eachOrder calls a function for the selected orders, newest first.
-func (d *database) eachOrder(ctx context.Context, f filter, limit, offset int, do func(order) error) error {
-	return each(ctx, d, do, `SELECT * FROM shop_orders`+selected+` ORDER BY made_at DESC, id LIMIT $5 OFFSET $6`, append(f.args(), limit, offset)...)
+func (d *database) eachOrder(ctx context.Context, f filter, do func(order) error) error {
+	return each(ctx, d, do, newestFirst, f.args()...)
 }
 
 // A total is the sum of the orders in one coin.
@@ -178,6 +188,7 @@ type total struct{ Waiting, Paid decimal.Decimal }
 func (d *database) summary(ctx context.Context, f filter) (counts map[state]int, totals map[string]total, err error) {
 	counts, totals = map[state]int{}, map[string]total{}
 	err = each(ctx, d, func(o order) error {
+		counts[stateAny]++
 		counts[o.State]++
 		sum := totals[o.Coin]
 		switch o.State {

@@ -21,9 +21,9 @@ import (
 var web embed.FS
 
 // parsePages returns the templates of all pages.
-func parsePages() (*template.Template, error) {
+func parsePages() *template.Template {
 	functions := template.FuncMap{"price": formatPrice, "product": productName}
-	return template.New("").Funcs(functions).ParseFS(web, "web/*.html", "web/pages/*.html")
+	return template.Must(template.New("").Funcs(functions).ParseFS(web, "web/*.html", "web/pages/*.html"))
 }
 
 // A view is the data of the layout.

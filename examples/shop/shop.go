@@ -46,12 +46,9 @@ type shop struct {
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
-	s := &shop{cfg: cfg, logger: logger, db: db, history: &rateHistory{}}
+	s := &shop{cfg: cfg, logger: logger, db: db, history: &rateHistory{}, pages: parsePages()}
 	s.sessions = newSessions(db, s.showError)
 	var err error
-	if s.pages, err = parsePages(); err != nil {
-		return nil, err
-	}
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
 		return nil, err
 	}
