@@ -65,20 +65,12 @@ func (s *shop) seedDemo(ctx context.Context) error {
 	return err
 }
 
-// updateRates changes every rate of the stand-in by up to 0.2 % every two seconds, until
-// ctx ends.
-func updateRates(ctx context.Context, demo *gatewaytest.Server) error {
-	for {
-		select {
-		case <-time.After(2 * time.Second):
-		case <-ctx.Done():
-			return nil
-		}
-		for _, rate := range demo.Rates() {
-			factor := decimal.New(10_000+rand.Int64N(41)-20, -4) // #nosec G404 -- invented rates need no secrets
-			move := func(price string) string { return decimal.RequireFromString(price).Mul(factor).Round(8).String() }
-			demo.SetRate(rate.Symbol, move(rate.USD), move(rate.EUR))
-		}
+// updateRates changes every rate of the stand-in by up to 0.2 %.
+func updateRates(demo *gatewaytest.Server) {
+	for _, rate := range demo.Rates() {
+		factor := decimal.New(10_000+rand.Int64N(41)-20, -4) // #nosec G404 -- invented rates need no secrets
+		move := func(price string) string { return decimal.RequireFromString(price).Mul(factor).Round(8).String() }
+		demo.SetRate(rate.Symbol, move(rate.USD), move(rate.EUR))
 	}
 }
 

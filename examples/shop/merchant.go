@@ -199,11 +199,9 @@ func (s *shop) forMerchant(h func(http.ResponseWriter, *http.Request, recordPage
 // succeeds, the order is listed again.
 func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request, page recordPage) error {
 	found, note := r.PostFormValue("found"), singleLine(r.PostFormValue("note"), 400)
-	to, what := stateUnsent, "found no invoice at the gateway"
-	switch {
-	case found == "exists":
-		to, what = stateCreated, "found the invoice at the gateway"
-	case found != "none":
+	to := map[string]state{"exists": stateCreated, "none": stateUnsent}[found]
+	what := map[string]string{"exists": "found the invoice at the gateway", "none": "found no invoice at the gateway"}[found]
+	if what == "" {
 		return badInput("Please select whether the gateway has an invoice for the order.")
 	}
 	if note == "" && r.PostFormValue("note") != "" {

@@ -128,17 +128,10 @@ func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 	h.samples = slices.DeleteFunc(h.samples, func(s sample) bool { return time.Since(s.at) > time.Hour })
 }
 
-// sampleRates records rates until ctx ends.
-func (s *shop) sampleRates(ctx context.Context) error {
-	for {
-		if rates, err := s.rates.Get(ctx); err == nil {
-			s.history.add(rates)
-		}
-		select {
-		case <-time.After(s.cfg.ratesTTL):
-		case <-ctx.Done():
-			return nil
-		}
+// sampleRates adds the current rates to the history.
+func (s *shop) sampleRates(ctx context.Context) {
+	if rates, err := s.rates.Get(ctx); err == nil {
+		s.history.add(rates)
 	}
 }
 

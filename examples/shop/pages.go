@@ -96,12 +96,8 @@ func (s *shop) try(h handler, w http.ResponseWriter, r *http.Request) (err error
 			err = &problem{http.StatusInternalServerError, "Something went wrong", "This is a mistake of the shop. No order is lost. Please tell us the number below."}
 		}
 	}()
-	err = r.ParseForm()
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); err != nil && !tooLarge {
-		return badInput("The form cannot be read.")
-	}
-	if err != nil {
-		return err
+	if err := r.ParseForm(); err != nil {
+		return errors.Join(badInput("The form cannot be read."), err)
 	}
 	return h(w, r)
 }
@@ -119,11 +115,11 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	id := middleware.GetReqID(r.Context())
 	switch {
+	case tooLarge:
+		p = &problem{http.StatusRequestEntityTooLarge, "Too large", "No form of this shop is this large."}
 	case isProblem:
 	case errors.Is(err, sql.ErrNoRows):
 		p = notFound()
-	case tooLarge:
-		p = &problem{http.StatusRequestEntityTooLarge, "Too large", "No form of this shop is this large."}
 	default:
 		s.logger.ErrorContext(r.Context(), "request failed", "request", id, "path", r.URL.Path, "error", err)
 		p = &problem{http.StatusServiceUnavailable, "Not available at the moment", "No order is lost. Please try again in a moment."}

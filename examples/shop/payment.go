@@ -72,9 +72,6 @@ func (f paymentFields) payment(o order) (payment, error) {
 // isShort reports whether an amount can be compared: comparing 1e999999999 takes all memory.
 func isShort(amount decimal.Decimal) bool { return max(amount.Exponent(), -amount.Exponent()) < 100 }
 
-// QR returns the text of the QR code: the address or, without one, the link.
-func (p payment) QR() string { return cmp.Or(p.Address, p.Link) }
-
 // parseDeadline reads a time of RFC 3339, or seconds or milliseconds since 1970.
 func parseDeadline(text string) (time.Time, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 1e9 && n < 1e13 {
@@ -201,7 +198,7 @@ func (s *shop) showQR(w http.ResponseWriter, r *http.Request, o order) error {
 	if page.View != "pay" {
 		return notFound()
 	}
-	code, err := qr.Encode(page.Payment.QR(), qr.M)
+	code, err := qr.Encode(cmp.Or(page.Payment.Address, page.Payment.Link), qr.M)
 	if err != nil {
 		return err
 	}
