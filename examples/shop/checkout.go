@@ -35,8 +35,8 @@ func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
 
 // buy handles the Buy button. A repeated request finds the order that exists.
 func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
-	buyer, ok := buyerOf(r)
-	if !ok {
+	buyer := buyerOf(r)
+	if buyer == "" {
 		return &problem{http.StatusBadRequest, "A cookie is needed", "The shop recognizes you by a cookie. Please allow it, and start again on the first page."}
 	}
 	id := r.PostFormValue("order") // the cart's, a hyphen and the product's

@@ -105,13 +105,7 @@ func (s *shop) followWithdrawal(w http.ResponseWriter, r *http.Request) error {
 // A rateHistory has the rates that this process received in the last hour.
 type rateHistory struct {
 	mu      sync.Mutex
-	samples []sample
-}
-
-// A sample is the part of a response that the charts need.
-type sample struct {
-	at    time.Time
-	rates []gateway.Rate
+	samples []gateway.ExchangeRates // what the charts need of them
 }
 
 // maxCharts limits the number of coins with a chart.
@@ -121,11 +115,12 @@ const maxCharts = 6
 func (h *rateHistory) add(rates *gateway.ExchangeRates) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.samples); n > 0 && !rates.FetchedAt.After(h.samples[n-1].at) {
+	if n := len(h.samples); n > 0 && !rates.FetchedAt.After(h.samples[n-1].FetchedAt) {
 		return
 	}
-	h.samples = append(h.samples, sample{rates.FetchedAt, slices.Clone(rates.Rates[:min(len(rates.Rates), maxCharts)])})
-	h.samples = slices.DeleteFunc(h.samples, func(s sample) bool { return time.Since(s.at) > time.Hour })
+	few := slices.Clone(rates.Rates[:min(len(rates.Rates), maxCharts)])
+	h.samples = append(h.samples, gateway.ExchangeRates{Rates: few, FetchedAt: rates.FetchedAt})
+	h.samples = slices.DeleteFunc(h.samples, func(s gateway.ExchangeRates) bool { return time.Since(s.FetchedAt) > time.Hour })
 }
 
 // sampleRates adds the current rates to the history.
@@ -147,7 +142,7 @@ func (h *rateHistory) coins() (all map[string]ratesOfCoin, since time.Time) {
 	defer h.mu.Unlock()
 	all = map[string]ratesOfCoin{}
 	for _, s := range h.samples {
-		for _, rate := range s.rates {
+		for _, rate := range s.Rates {
 			usd, ok := rate.In("usd")
 			if !ok {
 				continue
@@ -157,12 +152,12 @@ func (h *rateHistory) coins() (all map[string]ratesOfCoin, since time.Time) {
 				c = ratesOfCoin{Low: usd, High: usd}
 			}
 			c.Low, c.High, c.Last = decimal.Min(c.Low, usd), decimal.Max(c.High, usd), usd
-			c.points = append(c.points, plotter.XY{X: float64(s.at.Unix()), Y: usd.InexactFloat64()}) // of a drawing, not of an amount
+			c.points = append(c.points, plotter.XY{X: float64(s.FetchedAt.Unix()), Y: usd.InexactFloat64()}) // of a drawing, not of an amount
 			all[rate.CoinSymbol] = c
 		}
 	}
 	if len(h.samples) > 0 {
-		since = h.samples[0].at
+		since = h.samples[0].FetchedAt
 	}
 	return all, since
 }

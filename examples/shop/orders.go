@@ -154,21 +154,24 @@ func (f filter) args() []any {
 	return []any{text, string(f.State), f.From, f.To}
 }
 
+const orderColumns = `SELECT id, buyer, product, contact, made_at, state, price, currency, amount, coin, network,
+	sent_at, invoice, last_status, last_body, last_error FROM shop_orders`
+
 // order returns an order, or [sql.ErrNoRows].
 func (d *database) order(ctx context.Context, id string) (o order, err error) {
-	err = sqlscan.Get(ctx, d, &o, `SELECT * FROM shop_orders WHERE id = $1`, id)
+	err = sqlscan.Get(ctx, d, &o, orderColumns+` WHERE id = $1`, id)
 	return o, err
 }
 
 // newestCreated returns the newest order that has the gateway's response, or
 // [sql.ErrNoRows].
 func (d *database) newestCreated(ctx context.Context) (o order, err error) {
-	err = sqlscan.Get(ctx, d, &o, `SELECT * FROM shop_orders WHERE invoice <> '' ORDER BY sent_at DESC LIMIT 1`)
+	err = sqlscan.Get(ctx, d, &o, orderColumns+` WHERE invoice <> '' ORDER BY sent_at DESC LIMIT 1`)
 	return o, err
 }
 
 // newestFirst selects orders.
-const newestFirst = `SELECT * FROM shop_orders` + selected + ` ORDER BY made_at DESC, id`
+const newestFirst = orderColumns + selected + ` ORDER BY made_at DESC, id`
 
 // orders returns some of the selected orders, newest first.
 func (d *database) orders(ctx context.Context, f filter, limit, offset int) (all []order, err error) {

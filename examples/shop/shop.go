@@ -145,7 +145,6 @@ func (s *shop) showHealth(w http.ResponseWriter, r *http.Request) error {
 	if err := s.db.PingContext(r.Context()); err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, err := w.Write([]byte("ok\n"))
 	return err
 }
@@ -179,24 +178,23 @@ func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
 }
 
 // buyerOf returns the identifier of the buyer in the database: a hash of the cookie,
-// which is of no use to whoever reads it.
-func buyerOf(r *http.Request) (buyer string, ok bool) {
+// which is of no use to whoever reads it. Without a cookie it is "".
+func buyerOf(r *http.Request) string {
 	cookie, err := r.Cookie(buyerCookie)
 	if err != nil || !isRandomText(cookie.Value) {
-		return "", false
+		return ""
 	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(cookie.Value))), true
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(cookie.Value)))
 }
 
 // forBuyer returns a page for the order of the path. That of another buyer is not found.
 func (s *shop) forBuyer(h func(http.ResponseWriter, *http.Request, order) error) http.HandlerFunc {
 	return s.page(func(w http.ResponseWriter, r *http.Request) error {
-		buyer, ok := buyerOf(r)
 		o, err := s.db.order(r.Context(), r.PathValue("id"))
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !ok || o.Buyer != buyer:
+		}
+		if buyer := buyerOf(r); buyer == "" || buyer != o.Buyer {
 			return notFound()
 		}
 		return h(w, r, o)
