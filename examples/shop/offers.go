@@ -90,9 +90,6 @@ type offersPage struct {
 	Losing  bool   // whether the demo loses the next response
 }
 
-// live returns what makes the page load again when it changes.
-func (offersPage) live() string { return "choose" }
-
 // showOffers shows the offers for an order that can be sent.
 func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, problem string) error {
 	p, ok := productByID(o.Product)
