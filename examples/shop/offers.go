@@ -29,12 +29,9 @@ type quote struct {
 
 // quote returns the offers for a product.
 func (s *shop) quote(ctx context.Context, p product) (quote, error) {
-	catalog, err := s.catalog.Snapshot(ctx)
-	if err != nil {
-		return quote{}, err
-	}
-	rates, err := s.rates.Get(ctx)
-	if err != nil {
+	catalog, err1 := s.catalog.Snapshot(ctx)
+	rates, err2 := s.rates.Get(ctx)
+	if err := errors.Join(err1, err2); err != nil {
 		return quote{}, err
 	}
 	age := time.Since(rates.FetchedAt)
