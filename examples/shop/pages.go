@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"html/template"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -19,12 +18,6 @@ import (
 
 //go:embed web
 var web embed.FS
-
-// parsePages returns the templates of all pages.
-func parsePages() *template.Template {
-	functions := template.FuncMap{"price": formatPrice, "product": productName}
-	return template.Must(template.New("").Funcs(functions).ParseFS(web, "web/*.html", "web/pages/*.html"))
-}
 
 // A view is the data of the layout.
 type view struct {

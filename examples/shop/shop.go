@@ -46,7 +46,9 @@ type shop struct {
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
-	s := &shop{cfg: cfg, logger: logger, db: db, history: &rateHistory{}, pages: parsePages()}
+	pages := template.New("").Funcs(template.FuncMap{"price": formatPrice, "product": productName})
+	template.Must(pages.ParseFS(web, "web/*.html", "web/pages/*.html"))
+	s := &shop{cfg: cfg, logger: logger, db: db, history: &rateHistory{}, pages: pages}
 	s.sessions = newSessions(db, s.showError)
 	var err error
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
