@@ -146,7 +146,10 @@ func (s *shop) exportOrders(w http.ResponseWriter, r *http.Request) error {
 	table := csv.NewWriter(w)
 	_ = table.Write([]string{"order", "made", "state", "product", "price", "currency", "amount", "coin", "network", "contact"})
 	err = s.db.eachOrder(r.Context(), f, func(o order) error {
-		return table.Write([]string{o.ID, o.MadeAt.Format(time.RFC3339), string(o.State), o.Product, o.Price.String(), o.Currency, o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact)})
+		return table.Write([]string{
+			o.ID, o.MadeAt.Format(time.RFC3339), string(o.State), o.Product, o.Price.String(), o.Currency,
+			o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact),
+		})
 	})
 	table.Flush()
 	return errors.Join(err, table.Error())
