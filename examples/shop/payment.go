@@ -86,6 +86,10 @@ type responseReader struct {
 	problem error
 }
 
+// maxLevels is how many objects and arrays a value that a pointer names may be in. The
+// pointers of a response that is nested without end take memory without end.
+const maxLevels = 32
+
 // readResponse reads the response for an order. Where it repeats a member of the request,
 // it must agree with it.
 func readResponse(o order) responseReader {
@@ -93,7 +97,9 @@ func readResponse(o order) responseReader {
 	decoder := jsontext.NewDecoder(strings.NewReader(o.Invoice))
 	token, err := decoder.ReadToken()
 	for ; err == nil; token, err = decoder.ReadToken() {
-		r.values[string(decoder.StackPointer())] = token.Clone() // first the name of a member, then its value
+		if decoder.StackDepth() <= maxLevels {
+			r.values[string(decoder.StackPointer())] = token.Clone() // first the name of a member, then its value
+		}
 	}
 	r.require(errors.Is(err, io.EOF), "%w", err) // such as a name that is there twice
 	invoice := gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ func TestPayment(t *testing.T) {
 		"another order":        {link, `{"orderId":"B","links":["https://pay.example/1"]}`, payment{}, `its orderId is "B"`},
 		"link without https":   {link, `{"links":["http://pay.example/1"]}`, payment{}, "/links/0 is not an https address"},
 		"link is a script":     {link, `{"links":["javascript:alert(1)"]}`, payment{}, "is not an https address"},
+		"too many levels":      {paymentFields{link: strings.Repeat("/0", 33)}, strings.Repeat("[", 33) + `"https://pay.example/1"` + strings.Repeat("]", 33), payment{}, "no readable /0"},
 		"no such element":      {link, `{"links":[]}`, payment{}, "no readable /links/0"},
 		"not an object":        {link, `[]`, payment{}, "no readable /links/0"},
 	} {
