@@ -65,12 +65,5 @@ func (g *Guard) letOthersWrite(ctx context.Context, pause time.Duration) error {
 	if g.cfg.dialect != SQLite {
 		return nil
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, pause)
 }

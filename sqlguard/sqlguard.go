@@ -98,10 +98,12 @@ type Guard struct {
 	cfg      config
 	stmts    statements
 	patience time.Duration    // how long a Begin may take
+	retryEnd time.Duration    // for how long a failed End is tried again
 	now      func() time.Time // the clock of this process
 
-	mu     sync.Mutex
-	tokens map[key]string // the token of each order between Begin and End in this process
+	mu      sync.Mutex
+	tokens  map[key]string // the token of each order between Begin and End in this process
+	unended map[key]string // the token of orders whose End has failed since
 }
 
 // New returns a guard that uses db, a handle for PostgreSQL or SQLite. The dialect
@@ -134,8 +136,10 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 		cfg:      cfg,
 		stmts:    cfg.dialect.statements(cfg.table),
 		patience: cfg.patience(),
+		retryEnd: mostRetryEnd,
 		now:      time.Now,
 		tokens:   map[key]string{},
+		unended:  map[key]string{},
 	}, nil
 }
 
@@ -185,11 +189,7 @@ func (g *Guard) Begin(ctx context.Context, orderID string, resubmit bool) error 
 		return k.error(gateway.ErrOrderInFlight)
 	}
 	begun := false // stays so when the driver panics
-	defer func() {
-		if !begun {
-			g.release(k)
-		}
-	}()
+	defer func() { g.begun(k, token, begun) }()
 	if err := g.begin(ctx, k, token, resubmit); err != nil {
 		return k.error(err)
 	}
@@ -282,15 +282,25 @@ func (g *Guard) withdraw(ctx context.Context, k key, token string) {
 	_, _ = g.queryText(ctx, g.stmts.end, k.merchant, k.order, token, gateway.OutcomeNotSent.String())
 }
 
+const (
+	mostRetryEnd = 10 * time.Second
+	leastPause   = 50 * time.Millisecond
+	mostPause    = time.Second
+	mostUnended  = 1024 // a failure of the database leaves as many as were being sent
+)
+
 // End records the outcome of the invoice that Begin admitted. After a success
 // the order is created, after an unknown outcome unknown. After a rejection, or
 // if the invoice was not sent, it is as before Begin: free, created or, if the
 // outcome of an earlier invoice is unknown, unknown. An outcome that is not one
 // of the constants counts as unknown.
 //
-// If End returns an error, the outcome may not have been recorded, and the order
-// is then unknown after its lease. An error that matches [ErrNotHeld] means that
-// there was nothing to record.
+// If the database fails, End tries again until ctx ends, for up to 10 seconds. If it
+// returns an error, the outcome may not have been recorded, and the order is then
+// unknown after its lease. It may be called again with the same outcome until Begin
+// accepts the order again; the guard remembers the last 1,024 such orders. An error that
+// matches [ErrNotHeld] means that there was nothing to record, or that a statement whose
+// response was lost has recorded it.
 func (g *Guard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
 	switch outcome {
 	case gateway.OutcomeSucceeded, gateway.OutcomeRejected, gateway.OutcomeNotSent:
@@ -301,14 +311,42 @@ func (g *Guard) End(ctx context.Context, orderID string, outcome gateway.Outcome
 	if err != nil {
 		return err
 	}
-	ended, err := g.queryText(ctx, g.stmts.end, k.merchant, k.order, g.release(k), outcome.String())
-	if err == nil && ended == "" {
+	token := g.token(k)
+	ended := false // stays so when the driver panics
+	defer func() { g.ended(k, token, ended) }()
+	found, err := g.end(ctx, k, token, outcome)
+	ended = err == nil
+	if ended && !found {
 		err = ErrNotHeld
 	}
 	if err != nil {
 		return k.error(err)
 	}
 	return nil
+}
+
+// end records an outcome, and reports whether there was one to record. To repeat the
+// statement is safe: a token ends one attempt only.
+func (g *Guard) end(ctx context.Context, k key, token string, outcome gateway.Outcome) (found bool, err error) {
+	start := g.now()
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		text, err := g.queryText(ctx, g.stmts.end, k.merchant, k.order, token, outcome.String())
+		if err == nil || elapsed(start, g.now()) >= g.retryEnd || wait(ctx, pause) != nil {
+			return text != "", err
+		}
+	}
+}
+
+// wait returns after a pause, or with the error of a context that has ended.
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // acquire stores the token of an order. It returns false if there is one: the
@@ -323,13 +361,50 @@ func (g *Guard) acquire(k key, token string) bool {
 	return true
 }
 
-// release deletes the token of an order and returns it, "" if there is none.
-func (g *Guard) release(k key) (token string) {
+// begun keeps the token of a Begin that has accepted the order, and deletes that of another.
+func (g *Guard) begun(k key, token string, accepted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	token = g.tokens[k]
-	delete(g.tokens, k)
-	return token
+	switch {
+	case accepted:
+		delete(g.unended, k) // an End is that of this Begin from now on
+	case g.tokens[k] == token:
+		delete(g.tokens, k)
+	}
+}
+
+// token returns the token of the attempt that an End is about, "" if there is none. If one
+// has failed to end, no Begin has accepted the order since.
+func (g *Guard) token(k key) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if token, ok := g.unended[k]; ok {
+		return token
+	}
+	return g.tokens[k]
+}
+
+// ended deletes the token of an attempt, or keeps it for another End if this one has failed.
+// Then too the order is no longer in flight in this process: it is what the database has.
+func (g *Guard) ended(k key, token string, recorded bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	held := g.tokens[k] == token
+	if held {
+		delete(g.tokens, k)
+	}
+	switch {
+	case recorded && g.unended[k] == token:
+		delete(g.unended, k)
+	case !recorded && held && token != "":
+		for other := range g.unended {
+			if len(g.unended) < mostUnended {
+				break
+			}
+			delete(g.unended, other)
+		}
+		g.unended[k] = token
+	}
 }
 
 // queryText runs a statement that changes at most one row and returns one text,

@@ -470,6 +470,7 @@ func TestGuard_no_table(t *testing.T) {
 		}
 		_, err1 := g.Order(t.Context(), order)
 		_, err2 := g.Pending(t.Context())
+		g.retryEnd = 0
 		for i, err := range []error{
 			g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected),
 			g.Resolve(t.Context(), Order{ID: order}, Resolution{By: "anna"}), err1, err2,
@@ -587,22 +588,136 @@ func TestGuard_Begin_sent_again(t *testing.T) {
 	}
 }
 
-// An outcome that cannot be recorded leaves the order unknown.
+// An outcome that cannot be recorded leaves the order unknown, until End is called again.
 func TestGuard_End_not_recorded(t *testing.T) {
+	for _, tt := range []struct {
+		outcome gateway.Outcome
+		want    State
+	}{
+		{gateway.OutcomeSucceeded, StateCreated},
+		{gateway.OutcomeRejected, StateFree},
+		{gateway.OutcomeNotSent, StateFree},
+		{gateway.OutcomeUnknown, StateUnknown},
+	} {
+		t.Run(tt.outcome.String(), func(t *testing.T) {
+			g := unendedGuard(t, tt.outcome)
+			if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 1 {
+				t.Fatal(pending, err)
+			}
+			if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
+				t.Error(err)
+			}
+			if err := g.End(t.Context(), order, tt.outcome); err != nil {
+				t.Error(err)
+			}
+			if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.want || o.Outcome != tt.outcome {
+				t.Errorf("%+v, %v", o, err)
+			}
+			if len(g.tokens)+len(g.unended) > 0 {
+				t.Errorf("held: %v, %v", g.tokens, g.unended)
+			}
+		})
+	}
+}
+
+// unendedGuard returns a guard whose End has failed, and whose lease has ended.
+func unendedGuard(t *testing.T, outcome gateway.Outcome) *Guard {
+	t.Helper()
 	g, connector := lossyGuard(t)
+	g.retryEnd = 0
 	if err := g.Begin(t.Context(), order, false); err != nil {
 		t.Fatal(err)
 	}
 	lost := errors.New("connection refused")
 	connector.refuse(1, lost)
-	if err := g.End(t.Context(), order, gateway.OutcomeSucceeded); !errors.Is(err, lost) {
+	if err := g.End(t.Context(), order, outcome); !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
-	if err := errors.Join(g.endLeases(t.Context()), g.endLeases(t.Context())); err != nil {
+	if err := g.endLeases(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 1 {
-		t.Fatal(pending, err)
+	return g
+}
+
+// An End is that of the last Begin: one that has failed before does not end it.
+func TestGuard_End_not_recorded_and_begun_again(t *testing.T) {
+	g := unendedGuard(t, gateway.OutcomeRejected)
+	if err := g.Begin(t.Context(), order, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.End(t.Context(), order, gateway.OutcomeSucceeded); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateCreated || o.Attempts != 2 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if err := g.End(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) {
+		t.Error(err)
+	}
+}
+
+// While the database fails for a moment, End tries again.
+func TestGuard_End_tried_again(t *testing.T) {
+	lost := errors.New("connection reset")
+	for name, fail := range map[string]func(*lossyConnector){
+		"the statement is lost": func(c *lossyConnector) { c.refuse(1, lost) },
+		"the response is lost":  func(c *lossyConnector) { c.lose(lost) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, connector := lossyGuard(t)
+			if err := g.Begin(t.Context(), order, false); err != nil {
+				t.Fatal(err)
+			}
+			fail(connector)
+			if err := g.End(t.Context(), order, gateway.OutcomeSucceeded); err != nil {
+				t.Error(err)
+			}
+			if err := g.endLeases(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if o, err := g.Order(t.Context(), order); err != nil || o.State != StateCreated || len(g.tokens)+len(g.unended) > 0 {
+				t.Errorf("%+v, %v, held: %v, %v", o, err, g.tokens, g.unended)
+			}
+		})
+	}
+}
+
+// A rejection whose statement was executed, but not confirmed, frees no attempt that has
+// begun since.
+func TestGuard_End_tried_again_after_another_Begin(t *testing.T) {
+	w := newSQLite(t)
+	g, connector := lossyGuardOf(t, w)
+	other := w.guard(t)
+	if err := g.Begin(t.Context(), order, false); err != nil {
+		t.Fatal(err)
+	}
+	connector.lose(errors.New("connection reset"))
+	sent := 0
+	connector.observe = func(string, []driver.NamedValue) {
+		if sent++; sent == 2 { // the first has freed the order
+			if err := other.Begin(t.Context(), order, false); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := g.End(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) || sent != 2 {
+		t.Error(err, sent)
+	}
+	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// What End could not record takes little memory, however often the database fails.
+func TestGuard_End_not_recorded_many(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	for n := range 2 * mostUnended {
+		k := key{order: fmt.Sprint(n)}
+		g.acquire(k, "token")
+		g.ended(k, "token", false)
+	}
+	if len(g.unended) != mostUnended || len(g.tokens) > 0 {
+		t.Errorf("%d orders, %d in flight", len(g.unended), len(g.tokens))
 	}
 }
 
