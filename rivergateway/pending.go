@@ -14,8 +14,10 @@ type PendingReport struct {
 	Count  int              `json:"count"`           // how many there are
 	Oldest time.Time        `json:"oldest,omitzero"` // since when the first of them is unknown
 	Age    time.Duration    `json:"age"`             // of Oldest, in nanoseconds; 0 without one
-	Orders []sqlguard.Order `json:"-"`               // those of [sqlguard.Guard.Pending]
+	Orders []sqlguard.Order `json:"-"`               // the first 100 at most, see [sqlguard.Guard.FirstPending]
 }
+
+const mostOrders = 100 // of a report: after a long failure of the service there may be very many
 
 type pendingArgs struct{}
 
@@ -39,13 +41,16 @@ type pendingWorker struct {
 
 // Work implements [river.Worker].
 func (w *pendingWorker) Work(ctx context.Context, _ *river.Job[pendingArgs]) error {
-	orders, err := w.cfg.Guard.Pending(ctx)
+	summary, err := w.cfg.Guard.PendingSummary(ctx)
 	if err != nil {
 		return err
 	}
-	report := PendingReport{Count: len(orders), Orders: orders}
-	if len(orders) > 0 { // the oldest comes first
-		report.Oldest, report.Age = orders[0].Since, max(0, time.Since(orders[0].Since))
+	report := PendingReport{Count: summary.Count, Oldest: summary.Oldest}
+	if !report.Oldest.IsZero() {
+		report.Age = max(0, time.Since(report.Oldest))
+	}
+	if report.Orders, err = w.cfg.Guard.FirstPending(ctx, mostOrders); err != nil {
+		return err
 	}
 	if err := river.RecordOutput(ctx, report); err != nil || w.cfg.OnPending == nil {
 		return err

@@ -197,6 +197,10 @@ func TestPending(t *testing.T) {
 			}
 			s.exec(`UPDATE gateway_orders SET unknown_since = now() - interval '1 hour' WHERE order_id = 'A-18'`)
 		},
+		func() {
+			s.exec(`INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, unknown_since)
+				SELECT n, 1, now(), now(), now() FROM generate_series(1, 1000) AS n`)
+		},
 	} {
 		prepare()
 		inserted, err := s.river.Insert(t.Context(), pendingArgs{}, nil)
@@ -212,6 +216,9 @@ func TestPending(t *testing.T) {
 	}
 	if two := reports[1]; two.Count != 2 || two.Orders[0].ID != "A-18" || two.Age < time.Hour || !two.Oldest.Equal(two.Orders[0].Since) {
 		t.Errorf("%+v", two)
+	}
+	if many := reports[2]; many.Count != 1002 || len(many.Orders) != mostOrders || many.Orders[0].ID != "A-18" {
+		t.Errorf("%d orders, %d in the report", many.Count, len(many.Orders))
 	}
 }
 

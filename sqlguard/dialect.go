@@ -150,7 +150,9 @@ func (d Dialect) schema(table string) []string {
 }
 
 // statements are the SQL statements of a guard.
-type statements struct{ begin, end, resolve, order, pending, firstPending, cutoff, prune string }
+type statements struct {
+	begin, end, resolve, order, pending, firstPending, pendingSummary, cutoff, prune string
+}
 
 // begun is the verdict of the statement begin when it has stored the token. Any
 // other verdict is the state of the order, which is then unchanged.
@@ -207,8 +209,12 @@ const orderText = `SELECT merchant, order_id, {state}, attempts, {text}begun_at{
 	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, '')
 FROM {table} `
 
-const pendingText = orderText + `WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'
+const whereUnknown = `WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'`
+
+const pendingText = orderText + whereUnknown + `
 ORDER BY coalesce(unknown_since, begun_at), merchant, order_id`
+
+const pendingSummaryText = `SELECT count(*), {text}min(coalesce(unknown_since, begun_at)){/text} FROM {table} ` + whereUnknown
 
 // Parameter of cutoff: the age, as a negative interval.
 const cutoffText = `SELECT {text}{ago}{/text}`
@@ -241,10 +247,10 @@ RETURNING {text}{changed}{/text}`
 
 func (d Dialect) statements(table string) statements {
 	texts := d.fill(table, beginText, endText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
-		pendingText, pendingText+` LIMIT $1`, cutoffText, d.pruneText())
+		pendingText, pendingText+` LIMIT $1`, pendingSummaryText, cutoffText, d.pruneText())
 	return statements{
 		begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3],
-		pending: texts[4], firstPending: texts[5], cutoff: texts[6], prune: texts[7],
+		pending: texts[4], firstPending: texts[5], pendingSummary: texts[6], cutoff: texts[7], prune: texts[8],
 	}
 }
 

@@ -105,6 +105,23 @@ func (g *Guard) FirstPending(ctx context.Context, n int) ([]Order, error) {
 	return orders, nil
 }
 
+// A PendingSummary is about the orders that [Guard.Pending] returns.
+type PendingSummary struct {
+	Count  int       // how many there are
+	Oldest time.Time // the Since of the first, in UTC by the clock of the database; zero if there is none
+}
+
+// PendingSummary returns how many orders are pending, and since when, without reading
+// them into memory: for an alarm. Orders may change between a call and one of
+// [Guard.FirstPending].
+func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
+	var s PendingSummary
+	if err := g.db.QueryRowContext(ctx, g.stmts.pendingSummary).Scan(&s.Count, stamp{&s.Oldest}); err != nil {
+		return PendingSummary{}, fmt.Errorf("sqlguard: pending orders: %w", err)
+	}
+	return s, nil
+}
+
 // Resolve records the finding about an order that is unknown, with the name and
 // the time. If an invoice exists, the order is created from then on. If none
 // does, it is as before: free, or created if an earlier invoice is known to

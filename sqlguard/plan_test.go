@@ -34,6 +34,7 @@ func plannedStatements(g *Guard) []planned {
 		{"Resolve", g.stmts.resolve, []any{"", key.order, 1, exists, "anna", ""}, []string{table}},
 		{"Pending", g.stmts.pending, nil, []string{open}},
 		{"FirstPending", g.stmts.firstPending, []any{10}, []string{open}},
+		{"PendingSummary", g.stmts.pendingSummary, nil, []string{open}},
 		{"Prune, first of many", g.stmts.prune, []any{at(100 * year), at(24 * time.Hour)}, []string{done, "ctid"}},
 		{"Prune, in the middle", g.stmts.prune, []any{at(25 * time.Hour), at(24 * time.Hour)}, []string{done, "ctid"}},
 		{"Prune, none", g.stmts.prune, []any{at(100 * year), at(99 * year)}, []string{done, "ctid"}},
@@ -151,6 +152,7 @@ func TestPlans_SQLite(t *testing.T) {
 		"Resolve":              "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
 		"Pending":              "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
 		"FirstPending":         "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"PendingSummary":       "SCAN {t} USING INDEX {t}_open",
 		"Prune, first of many": "SEARCH {t} USING INTEGER PRIMARY KEY (rowid=?); LIST; SEARCH {t} USING INDEX {t}_done (<expr>>? AND <expr><?)",
 	}
 	for _, p := range plannedStatements(g) {

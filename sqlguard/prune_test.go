@@ -518,10 +518,22 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 	}
 }
 
-// FirstPending returns the orders that have been unknown longest, Pending all.
+// FirstPending returns the orders that have been unknown longest, Pending all, and
+// PendingSummary how many there are.
 func TestGuard_FirstPending(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
+		for _, id := range []string{"created", "held"} {
+			if err := g.Begin(t.Context(), id, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.End(t.Context(), "created", gateway.OutcomeSucceeded); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := g.PendingSummary(t.Context()); err != nil || s != (PendingSummary{}) {
+			t.Errorf("%+v, %v", s, err)
+		}
 		for _, id := range []string{"c", "a", "b"} {
 			if err := errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, gateway.OutcomeUnknown)); err != nil {
 				t.Fatal(err)
@@ -531,6 +543,9 @@ func TestGuard_FirstPending(t *testing.T) {
 		all, err := g.Pending(t.Context())
 		if err != nil || len(all) != 3 || all[0].ID != "c" {
 			t.Fatalf("%+v, %v", all, err)
+		}
+		if s, err := g.PendingSummary(t.Context()); err != nil || s != (PendingSummary{3, all[0].Since}) {
+			t.Errorf("%+v, %v", s, err)
 		}
 		for n, want := range map[int]int{1: 1, 2: 2, 3: 3, math.MaxInt: 3} {
 			if first, err := g.FirstPending(t.Context(), n); err != nil || !slices.Equal(first, all[:want]) {

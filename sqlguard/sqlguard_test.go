@@ -470,10 +470,11 @@ func TestGuard_no_table(t *testing.T) {
 		}
 		_, err1 := g.Order(t.Context(), order)
 		_, err2 := g.Pending(t.Context())
+		_, err3 := g.PendingSummary(t.Context())
 		g.retryEnd = 0
 		for i, err := range []error{
 			g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected),
-			g.Resolve(t.Context(), Order{ID: order}, Resolution{By: "anna"}), err1, err2,
+			g.Resolve(t.Context(), Order{ID: order}, Resolution{By: "anna"}), err1, err2, err3,
 		} {
 			if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotUnknown) || !strings.Contains(err.Error(), w.table) {
 				t.Errorf("%d: %v", i, err)
