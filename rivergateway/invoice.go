@@ -91,13 +91,13 @@ type InvoiceResult struct {
 // A storedInvoice is an InvoiceResult as the output of a job.
 type storedInvoice struct {
 	InvoiceResult
-	Told    bool   `json:"told"` // OnInvoice had it in the transaction that ended the job
+	Run     string `json:"run"` // that stored it
 	Outcome string `json:"outcome"`
 	Invoice string `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
 }
 
-func (r InvoiceResult) stored(told bool) storedInvoice {
-	s := storedInvoice{r, told, r.Outcome.String(), ""}
+func (r InvoiceResult) stored(job *rivertype.JobRow) storedInvoice {
+	s := storedInvoice{r, runOf(job), r.Outcome.String(), ""}
 	if r.Invoice != nil {
 		s.Invoice = string(r.Invoice.Raw)
 	}
@@ -105,14 +105,17 @@ func (r InvoiceResult) stored(told bool) storedInvoice {
 }
 
 // InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx]. It is
-// told if it comes from the transaction that ended the job, in which OnInvoice had it;
+// told if the transaction that ended the job, in which OnInvoice had it, has committed;
 // otherwise OnInvoice has failed so far. ok is false if the job has no result.
 func InvoiceResultOf(job *rivertype.JobRow) (r InvoiceResult, told, ok bool) {
 	var args invoiceArgs
 	var s storedInvoice
-	if json.Unmarshal(job.EncodedArgs, &args) != nil || json.Unmarshal(job.Output(), &s) != nil {
+	var metadata map[string]json.RawMessage
+	if json.Unmarshal(job.EncodedArgs, &args) != nil || json.Unmarshal(job.Output(), &s) != nil || json.Unmarshal(job.Metadata, &metadata) != nil {
 		return r, false, false
 	}
+	var run string
+	told = json.Unmarshal(metadata[toldKey], &run) == nil && run == s.Run
 	r = s.InvoiceResult
 	r.JobID, r.OrderID, r.Merchant = job.ID, args.OrderID, args.Merchant
 	for o := gateway.OutcomeUnknown; o <= gateway.OutcomeRejected; o++ {
@@ -123,7 +126,7 @@ func InvoiceResultOf(job *rivertype.JobRow) (r InvoiceResult, told, ok bool) {
 	if s.Invoice != "" {
 		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Raw: []byte(s.Invoice)}
 	}
-	return r, s.Told, true
+	return r, told, true
 }
 
 // resultOf returns what is known of the order after a CreateInvoice, and whether the job is
@@ -183,7 +186,7 @@ func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.
 }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
-	e := jobEnd{output: func(told bool) any { return r.stored(told) }}
+	e := jobEnd{output: r.stored(job.JobRow)}
 	if w.cfg.OnInvoice != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
 	}

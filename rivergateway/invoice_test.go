@@ -1,14 +1,18 @@
 package rivergateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/shopspring/decimal"
@@ -221,6 +225,92 @@ func TestInvoice_hookFails(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// If the response to the COMMIT is lost, or the COMMIT, the result that is stored is told
+// if the merchant was. The next run calls OnInvoice if not.
+func TestInvoice_commitLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		lost  func(net.Conn, []byte) (int, error)
+		told  int
+		fault func(*shop)
+		state rivertype.JobState
+	}{
+		"the response, of a success":   {responseLost, 1, func(*shop) {}, rivertype.JobStateCompleted},
+		"the response, of a rejection": {responseLost, 1, inject(gatewaytest.Refuse(http.StatusBadRequest, "No")), rivertype.JobStateCancelled},
+		"the statement":                {statementLost, 0, func(*shop) {}, rivertype.JobStateAvailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			test.fault(s)
+			works := s.cfg.Pool
+			s.cfg.Pool = s.losesCommit(test.lost)
+			job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+			_, told, ok := InvoiceResultOf(job)
+			if _, cancelled := errors.AsType[*river.JobCancelError](err); err == nil || cancelled || len(s.told) != 1 {
+				t.Fatalf("%v, %d calls: nothing was lost", err, len(s.told))
+			}
+			if committed := len(s.committed("A-17")); job.State != test.state || committed != test.told || told != (test.told == 1) || !ok {
+				t.Errorf("%s; told %d times, stored: %v, %v", job.State, committed, told, ok)
+			}
+			if test.told == 1 {
+				return
+			}
+			s.cfg.Pool = works
+			job, _, _ = s.runInvoice(job)
+			r, told, _ := InvoiceResultOf(job)
+			if committed := len(s.committed("A-17")); committed != 1 || !told || r.Invoice == nil || len(s.gw.Requests()) != 1 {
+				t.Errorf("told %d times, stored: %v, %+v", committed, told, r)
+			}
+		})
+	}
+}
+
+// losesCommit returns a pool whose connections send a COMMIT by a function.
+func (s *shop) losesCommit(send func(net.Conn, []byte) (int, error)) *pgxpool.Pool {
+	s.t.Helper()
+	cfg := s.pool.Config()
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return commitConn{conn, send}, err
+	}
+	pool, err := pgxpool.NewWithConfig(s.t.Context(), cfg)
+	check(s.t, err)
+	s.t.Cleanup(pool.Close)
+	return pool
+}
+
+type commitConn struct {
+	net.Conn
+	send func(net.Conn, []byte) (int, error)
+}
+
+func (c commitConn) Write(p []byte) (int, error) {
+	if !bytes.Contains(p, []byte("commit\x00")) {
+		return c.Conn.Write(p)
+	}
+	return c.send(c.Conn, p)
+}
+
+func responseLost(conn net.Conn, p []byte) (int, error) {
+	n, err1 := conn.Write(p)
+	_, err2 := conn.Read(make([]byte, 1)) // it has committed
+	return n, errors.Join(err1, err2, conn.Close())
+}
+
+func statementLost(conn net.Conn, _ []byte) (int, error) { return 0, conn.Close() }
+
+// The tables of River can be in a schema of their own.
+func TestMarkTold_schema(t *testing.T) {
+	s := newShop(t)
+	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+	s.exec(`CREATE SCHEMA "Jobs"; CREATE TABLE "Jobs".river_job AS SELECT id, jsonb_build_object('a', 1) AS metadata FROM river_job`)
+	check(t, s.inTx(func(tx pgx.Tx) error { return markTold(t.Context(), tx, "Jobs", job) }))
+	var metadata string
+	check(t, s.pool.QueryRow(t.Context(), `SELECT metadata FROM "Jobs".river_job`).Scan(&metadata))
+	if want := fmt.Sprintf(`{"a": 1, "gateway_told": %q}`, runOf(job)); metadata != want {
+		t.Errorf("%s, want %s", metadata, want)
 	}
 }
 

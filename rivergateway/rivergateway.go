@@ -165,7 +165,7 @@ func isLastAttempt(ctx context.Context, job *rivertype.JobRow) bool {
 
 // A jobEnd is what is done with a job that does not run again.
 type jobEnd struct {
-	output   func(told bool) any                        // what is stored with the job
+	output   any                                        // what is stored with the job
 	callback func(ctx context.Context, tx pgx.Tx) error // OnInvoice or OnWithdrawal; nil for none
 	cancel   error                                      // why the job is cancelled; nil if it is completed
 }
@@ -179,7 +179,7 @@ func end[T river.JobArgs](ctx context.Context, j *Jobs, job *river.Job[T], e job
 	ended := false
 	defer func() {
 		if !ended {
-			_ = river.RecordOutput(ctx, storable(e.output(false))) // fails outside of a worker and over 32 MB only
+			_ = river.RecordOutput(ctx, storable(e.output)) // fails outside of a worker and over 32 MB only
 		}
 	}()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
@@ -208,7 +208,10 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 			return err
 		}
 	}
-	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: storable(e.output(true))}); err != nil {
+	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: storable(e.output)}); err != nil {
+		return err
+	}
+	if err := markTold(ctx, tx, client.Schema(), job.JobRow); err != nil {
 		return err
 	}
 	if e.cancel != nil {
@@ -218,6 +221,24 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 	}
 	return err
 }
+
+// toldKey is the key in the metadata of a job of the run whose result the merchant's
+// function had. Only the transaction that ends a job writes it: if the response to its
+// COMMIT is lost, the engine overwrites the output, but not this.
+const toldKey = "gateway_told"
+
+func markTold(ctx context.Context, tx pgx.Tx, schema string, job *rivertype.JobRow) error {
+	table := pgx.Identifier{"river_job"}
+	if schema != "" {
+		table = pgx.Identifier{schema, "river_job"}
+	}
+	_, err := tx.Exec(ctx, `UPDATE `+table.Sanitize()+` SET metadata = metadata || jsonb_build_object($2::text, $3::text) WHERE id = $1`,
+		job.ID, toldKey, runOf(job))
+	return err
+}
+
+// runOf identifies a run of a job.
+func runOf(job *rivertype.JobRow) string { return job.AttemptedAt.UTC().Format(time.RFC3339Nano) }
 
 // storable returns an output with U+FFFD for each NUL, which PostgreSQL does not store: a
 // text of the service can have one, and no job would end that the engine ends together

@@ -74,7 +74,7 @@ func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalAr
 			result.Status = unreadable.Status
 		}
 	}
-	e := jobEnd{output: func(bool) any { return result }}
+	e := jobEnd{output: result}
 	if w.cfg.OnWithdrawal != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
 	}
