@@ -85,7 +85,7 @@ type InvoiceResult struct {
 	Reason     string    `json:"reason,omitempty"`     // the error, in one line
 	StatusCode int       `json:"statusCode,omitempty"` // of the response, if the outcome is unknown and one came
 	Body       []byte    `json:"body,omitempty"`       // at most 8 KiB of that response
-	SentAt     time.Time `json:"sentAt,omitzero"`      // when an invoice with an unknown outcome was sent
+	SentAt     time.Time `json:"sentAt,omitzero"`      // when the invoice with that unknown outcome was sent; zero if that is not known
 }
 
 // A storedInvoice is an InvoiceResult as the output of a job.
@@ -152,6 +152,10 @@ func (w *invoiceWorker) Timeout(*river.Job[invoiceArgs]) time.Duration { return 
 
 // Work implements [river.Worker].
 func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) error {
+	return runStorable(ctx, job, w.work)
+}
+
+func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) error {
 	before, told, stored := InvoiceResultOf(job.JobRow)
 	if stored && !told {
 		return w.end(ctx, job, before, errors.New(before.Reason))
@@ -170,10 +174,21 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	}
 	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
 		result.StatusCode, result.Body, result.SentAt = unknown.StatusCode, unknown.Body, unknown.SentAt
-	} else if stored && err != nil && before.Outcome == outcome {
+	} else if stored && before.Outcome == outcome && w.isOfLastInvoice(ctx, job.Args, err) {
 		result = before // the job had ended and was run again: this run knows less
 	}
 	return w.end(ctx, job, result, err)
+}
+
+// isOfLastInvoice reports whether a result of the same outcome, which an earlier run has
+// stored, is known to be that of the invoice because of which the guard has refused the
+// order. After a second attempt of it, by whichever process, it may be of the first.
+func (w *invoiceWorker) isOfLastInvoice(ctx context.Context, args invoiceArgs, refusal error) bool {
+	if !errors.Is(refusal, gateway.ErrOrderOutcomeUnknown) {
+		return errors.Is(refusal, gateway.ErrOrderCreated)
+	}
+	order, err := w.cfg.Guard.OrderOf(ctx, args.Merchant, args.OrderID)
+	return err == nil && order.Attempts == 1
 }
 
 func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, error) {

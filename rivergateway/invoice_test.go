@@ -228,6 +228,65 @@ func TestInvoice_hookFails(t *testing.T) {
 	}
 }
 
+// A NUL in a text of the merchant's code is stored as U+FFFD, and the job has the state that
+// the error calls for.
+func TestWorkers_textWithNUL(t *testing.T) {
+	failure := errors.New("a\x00b")
+	onInvoice := func(f func() error) func(*Config) {
+		return func(cfg *Config) {
+			cfg.OnInvoice = func(context.Context, pgx.Tx, InvoiceResult) error { return f() }
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		run    func(s *shop) (*rivertype.JobRow, river.EventKind, error)
+	}{
+		"OnInvoice":          {onInvoice(func() error { return failure }), (*shop).runNewInvoice},
+		"OnInvoice, a panic": {onInvoice(func() error { panic("a\x00b") }), (*shop).runNewInvoice},
+		"Merchant": {func(cfg *Config) {
+			cfg.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, failure }
+		}, (*shop).runNewInvoice},
+		"OnWithdrawal": {func(cfg *Config) {
+			cfg.OnWithdrawal = func(context.Context, pgx.Tx, WithdrawalResult) error { return failure }
+		}, func(s *shop) (*rivertype.JobRow, river.EventKind, error) {
+			withdrawalStatus("COMPLETED")(s)
+			return run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, s.insertWithdrawal(InsertOptions{}))
+		}},
+		"OnPending": {func(cfg *Config) {
+			cfg.OnPending = func(context.Context, PendingReport) error { return failure }
+		}, (*shop).runNewPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			test.change(&s.cfg)
+			job, event, err := test.run(s)
+			if event != river.EventKindJobFailed || len(job.Errors) != 1 || !strings.Contains(job.Errors[0].Error, "a\ufffdb") {
+				t.Errorf("%s, %+v", event, job.Errors)
+			}
+			if !strings.HasSuffix(name, "panic") && !errors.Is(err, failure) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func (s *shop) runNewPending() (*rivertype.JobRow, river.EventKind, error) {
+	s.t.Helper()
+	inserted, err := s.river.Insert(s.t.Context(), pendingArgs{}, nil)
+	check(s.t, err)
+	return run[pendingArgs](s, &pendingWorker{Jobs: s.jobs()}, inserted.Job)
+}
+
+// runNewInvoice runs the job of an order of another merchant, if there are others.
+func (s *shop) runNewInvoice() (*rivertype.JobRow, river.EventKind, error) {
+	s.t.Helper()
+	o := InsertOptions{}
+	if s.cfg.Merchant != nil {
+		o.Merchant = "shop-b"
+	}
+	return s.runInvoice(s.insert(request("A-17"), o))
+}
+
 // If the response to the COMMIT is lost, or the COMMIT, the result that is stored is told
 // if the merchant was. The next run calls OnInvoice if not.
 func TestInvoice_commitLost(t *testing.T) {
@@ -386,6 +445,43 @@ func TestInvoice_resolved(t *testing.T) {
 				t.Errorf("%d were sent, want %d", len(s.gw.Requests()), test.sent)
 			}
 		})
+	}
+}
+
+// After an order was sent again by other code, what a job has of its first invoice is not
+// told as that of the second.
+func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
+	s := newShop(t)
+	inject(gatewaytest.BadGateway())(s)
+	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+	pending, err := s.guard.Pending(t.Context())
+	check(t, err)
+	check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{By: "anna@shop.example"}))
+	s.begin()
+	check(t, s.guard.End(t.Context(), "A-17", gateway.OutcomeUnknown))
+	job, err = s.river.JobRetry(t.Context(), job.ID)
+	check(t, err)
+	_, _, _ = s.runInvoice(job)
+	if len(s.told) != 2 || s.told[0].SentAt.IsZero() || s.told[0].StatusCode != http.StatusBadGateway {
+		t.Fatalf("told %+v", s.told)
+	}
+	if r := s.told[1]; r.Outcome != gateway.OutcomeUnknown || !r.SentAt.IsZero() || r.StatusCode != 0 || len(r.Body) > 0 {
+		t.Errorf("told %+v", r)
+	}
+}
+
+// A job that is run again tells why it is rejected now.
+func TestInvoice_rejectedAgain(t *testing.T) {
+	s := newShop(t)
+	job := s.insert(request("A-17"), InsertOptions{})
+	for _, reason := range []string{"No coins", "No orders"} {
+		inject(gatewaytest.Refuse(http.StatusBadRequest, reason))(s)
+		job, _, _ = s.runInvoice(job)
+		if r := s.told[len(s.told)-1]; !strings.Contains(r.Reason, reason) {
+			t.Errorf("told %q, want %q", r.Reason, reason)
+		}
+		_, err := s.river.JobRetry(t.Context(), job.ID)
+		check(t, err)
 	}
 }
 

@@ -40,7 +40,11 @@ type pendingWorker struct {
 }
 
 // Work implements [river.Worker].
-func (w *pendingWorker) Work(ctx context.Context, _ *river.Job[pendingArgs]) error {
+func (w *pendingWorker) Work(ctx context.Context, job *river.Job[pendingArgs]) error {
+	return runStorable(ctx, job, w.work)
+}
+
+func (w *pendingWorker) work(ctx context.Context, _ *river.Job[pendingArgs]) error {
 	summary, err := w.cfg.Guard.PendingSummary(ctx)
 	if err != nil {
 		return err

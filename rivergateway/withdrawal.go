@@ -60,6 +60,10 @@ func (w *withdrawalWorker) Timeout(*river.Job[withdrawalArgs]) time.Duration { r
 
 // Work implements [river.Worker]. It makes one inquiry.
 func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
+	return runStorable(ctx, job, w.work)
+}
+
+func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
 	var seen *gateway.Withdrawal
 	opts, err := w.callOptions(ctx, job.Args.Merchant)
 	if err == nil {

@@ -203,9 +203,7 @@ func TestPending(t *testing.T) {
 		},
 	} {
 		prepare()
-		inserted, err := s.river.Insert(t.Context(), pendingArgs{}, nil)
-		check(t, err)
-		job, _, err := run[pendingArgs](s, &pendingWorker{Jobs: s.jobs()}, inserted.Job)
+		job, _, err := s.runNewPending()
 		check(t, err)
 		if len(job.Output()) == 0 {
 			t.Error("nothing is stored with the job")
