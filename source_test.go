@@ -29,7 +29,7 @@ const (
 
 // testSupport are the packages of internal/ for tests and the command. They may import the client.
 func testSupport() []string {
-	return []string{"internal/everycall", "internal/faultserver", "internal/fields"}
+	return []string{"internal/everycall", "internal/faultserver", "internal/fields", "internal/postgrestest"}
 }
 
 // rooms are the directories of the packages that the client is made of, and of the

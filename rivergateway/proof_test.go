@@ -195,7 +195,7 @@ func (p *proof) merchant() {
 		}
 		if n%restartAt == restartAt/2 {
 			signal := []string{"QUIT", "INT"}[n/restartAt%2]
-			check(p.t, shared.server.restart(signal))
+			check(p.t, shared.server.Restart(signal))
 			p.set(func() { p.restarts++ })
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/postgrestest"
 )
 
 var (
@@ -34,14 +35,8 @@ var (
 // Without -scale it only runs the measurement, with few orders. SQLGUARD_POSTGRES is
 // the server if it is set.
 func TestScale(t *testing.T) {
-	w, data, rows := scaleDB(t)
-	m := &measurement{testDB: w, t: t, report: map[string]string{}}
-	if data != "" {
-		var err error
-		if m.postmaster, err = postmasterOf(data); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w, server, rows := scaleDB(t)
+	m := &measurement{testDB: w, t: t, server: server, report: map[string]string{}}
 	m.handle = w.pool(t, 1, 1)
 	m.create()
 	m.exec(`CREATE TABLE ` + w.table + `_plain (id text PRIMARY KEY, at timestamptz NOT NULL)`)
@@ -67,12 +62,12 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// scaleDB returns the database, the directory of its server if that is its own, and the
-// numbers of orders to measure with.
-func scaleDB(t *testing.T) (w testDB, data string, rows []int) {
+// scaleDB returns the database, its server if that is its own, and the numbers of orders to
+// measure with.
+func scaleDB(t *testing.T) (w testDB, server *postgrestest.Server, rows []int) {
 	t.Helper()
 	if *scaleRows == "" {
-		return newPostgres(t), "", []int{1000}
+		return newPostgres(t), nil, []int{1000}
 	}
 	for text := range strings.SplitSeq(*scaleRows, ",") {
 		n, err := strconv.Atoi(text)
@@ -82,26 +77,24 @@ func scaleDB(t *testing.T) (w testDB, data string, rows []int) {
 		rows = append(rows, n)
 	}
 	if os.Getenv("SQLGUARD_POSTGRES") == "" {
-		dsn, data, stop, err := startPostgres("fsync=" + *scaleFsync)
-		if stop != nil {
-			t.Cleanup(stop)
-		}
+		server, err := postgrestest.Start("fsync=" + *scaleFsync)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return testDB{PostgreSQL, "pgx", dsn, DefaultTable}, data, rows
+		t.Cleanup(server.Stop)
+		return testDB{PostgreSQL, "pgx", server.DSN("postgres"), DefaultTable}, server, rows
 	}
-	return newPostgres(t), "", rows
+	return newPostgres(t), nil, rows
 }
 
 // A measurement is what one run has measured so far.
 type measurement struct {
 	testDB
-	t          *testing.T
-	handle     *sql.DB
-	postmaster int               // 0 if the server is not that of the measurement
-	filled     int               // the number of orders that were ever filled in
-	report     map[string]string // Markdown tables by their first line, numbered
+	t      *testing.T
+	handle *sql.DB
+	server *postgrestest.Server // nil if it is not that of the measurement
+	filled int                  // the number of orders that were ever filled in
+	report map[string]string    // Markdown tables by their first line, numbered
 }
 
 func (m *measurement) exec(text string) (took time.Duration) {
@@ -387,10 +380,14 @@ func (m *measurement) wal() int {
 
 // processor is the processor time that the server has taken, with that of its processes which have ended.
 func (m *measurement) processor() (total time.Duration) {
-	if m.postmaster == 0 {
+	if m.server == nil {
 		return 0
 	}
-	for _, pid := range append(childrenOf(m.postmaster), m.postmaster) {
+	processes, err := m.server.Processes()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, pid := range processes {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // "pid (name) state ppid …"
 		_, rest, _ := strings.Cut(string(text), ") ")
 		for i, field := range strings.Fields(rest) {
