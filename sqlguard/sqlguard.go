@@ -298,7 +298,7 @@ const (
 // If the database fails, End tries again until ctx ends, for up to 10 seconds. If it
 // returns an error, the outcome may not have been recorded, and the order is then
 // unknown after its lease. It may be called again with the same outcome until Begin
-// accepts the order again; the guard remembers the last 1,024 such orders. An error that
+// accepts the order again; the guard remembers up to 1,024 such orders. An error that
 // matches [ErrNotHeld] means that there was nothing to record, or that a statement whose
 // response was lost has recorded it.
 func (g *Guard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
