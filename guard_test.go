@@ -509,7 +509,7 @@ func TestMerchantFromContext(t *testing.T) {
 	}
 }
 
-// Row 77: merchants that share a guard have orders of their own.
+// H8: merchants that share a guard have orders of their own.
 func TestNewMemoryGuard_merchants(t *testing.T) {
 	t.Parallel()
 	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})

@@ -157,7 +157,7 @@ func shortName(i int) string {
 	return string(name) + shortName(i/len(letters)-1)
 }
 
-// Row 75: what a result of an undocumented shape costs is bounded by its text and by how
+// H6: what a result of an undocumented shape costs is bounded by its text and by how
 // many entries it has. This test is not parallel, because it measures.
 func TestHostile_Cost(t *testing.T) {
 	const mostTimes, mostEach = 14, 320 // SECURITY.md has these figures
@@ -233,7 +233,7 @@ func (c *endingContext) Err() error {
 	return nil
 }
 
-// Row 75: the end of the context is noticed while a result is read that has already come,
+// H6: the end of the context is noticed while a result is read that has already come,
 // and while it is converted.
 func TestHostile_ContextEndsInAResult(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestHostile_ContextEndsInAResult(t *testing.T) {
 	}
 }
 
-// Row 86: a result that holds nothing, at any depth, is no invoice unless the message is
+// H17: a result that holds nothing, at any depth, is no invoice unless the message is
 // that of a success.
 func TestHostile_InvoiceThatHoldsNothing(t *testing.T) {
 	t.Parallel()
@@ -280,7 +280,7 @@ func TestHostile_InvoiceThatHoldsNothing(t *testing.T) {
 	}
 }
 
-// Row 89: the pointer of a drift is bounded, however long the names in the response are.
+// The pointer of a drift is bounded, however long the names in the response are.
 func TestHostile_DriftPointer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
@@ -300,7 +300,7 @@ func TestHostile_DriftPointer(t *testing.T) {
 	}
 }
 
-// Row 89: what the first attempt differed in is not reported with the second.
+// H20: what the first attempt differed in is not reported with the second.
 func TestHostile_DriftOfEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -354,7 +354,7 @@ func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
 	})
 }
 
-// Rows 71 and 72: a transport that heeds no context is left half a second after the
+// H2, H3: a transport that heeds no context is left half a second after the
 // attempt, whatever the caller's context says of itself. An invoice that it has read is
 // unknown, and one that it has not read is never sent.
 func TestClient_TransportIgnoresTheContext(t *testing.T) {
@@ -988,7 +988,7 @@ func assertTimedOut(t *testing.T, s subject, err error) {
 	assert.True(t, failure.Timeout())
 }
 
-// Row 79: a transport that reads an invoice after its response gets nothing of it. One
+// H10: a transport that reads an invoice after its response gets nothing of it. One
 // that was read before stays what its response makes of it.
 func TestClient_TransportReadsAfterTheResponse(t *testing.T) {
 	t.Parallel()

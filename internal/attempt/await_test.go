@@ -82,7 +82,7 @@ func TestAwait_otherBodies(t *testing.T) {
 	assert.Equal(t, "text", text)
 }
 
-// Row 71: a reading that nothing ends is left half a second after its attempt.
+// H2: a reading that nothing ends is left half a second after its attempt.
 func TestAwait_leavesAReading(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("stop")
@@ -193,7 +193,7 @@ func TestAwait_dropsALatePanic(t *testing.T) {
 	})
 }
 
-// Row 71: a transport that does not heed the end of its context is left, and a response
+// H2: a transport that does not heed the end of its context is left, and a response
 // that comes later is closed.
 func TestSender_leavesATransport(t *testing.T) {
 	t.Parallel()
@@ -252,7 +252,7 @@ func (lying) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 func (lying) Done() <-chan struct{}       { return nil }
 func (lying) Err() error                  { return nil }
 
-// Row 72: the timer of an attempt runs, whatever deadline the caller's context has.
+// H3: the timer of an attempt runs, whatever deadline the caller's context has.
 func TestSender_lyingContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestSender_lyingContext(t *testing.T) {
 	})
 }
 
-// Row 73: after three new connections an attempt gets no fourth. One that was used
+// H4: after three new connections an attempt gets no fourth. One that was used
 // before does not count.
 func TestSender_connections(t *testing.T) {
 	t.Parallel()
@@ -328,7 +328,7 @@ func servedOver(t *testing.T, http2 bool) (server *httptest.Server, own *http.Tr
 	return server, own
 }
 
-// Row 70: over HTTP/1.1 no connection carries a second request.
+// H1: over HTTP/1.1 no connection carries a second request.
 func TestPosts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -460,7 +460,7 @@ func readOver(ctx context.Context, t *testing.T, s *attempt.Sender, url string, 
 	return text, failure
 }
 
-// Row 71: over HTTP/2 net/http confirms what it has read, and waits for that while the peer
+// H2: over HTTP/2 net/http confirms what it has read, and waits for that while the peer
 // accepts nothing. The connection of a read is closed then; one that is not held is kept.
 func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	t.Parallel()
