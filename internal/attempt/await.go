@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// grace is how much longer than its attempt an operation may take before nobody waits
-// for it any more.
+// grace is how much longer than its attempt an operation may take before its connection
+// is closed or nobody waits for it any more.
 const grace = 500 * time.Millisecond
 
 // Await returns what read returns, which reads and closes the body of a response of a

@@ -387,10 +387,10 @@ func TestAwait_readsDirectly(t *testing.T) {
 		{"an http.Transport of reads over HTTP/2", true, true, func(own *http.Transport) *attempt.Sender {
 			return attempt.NewReadSender(own, time.Minute)
 		}},
-		{"two of them over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
+		{"a Split over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
 			return attempt.NewSender(&attempt.Split{Others: own}, time.Minute)
 		}},
-		{"two of them over HTTP/2", true, false, func(own *http.Transport) *attempt.Sender {
+		{"a Split over HTTP/2", true, false, func(own *http.Transport) *attempt.Sender {
 			return attempt.NewSender(&attempt.Split{Others: own}, time.Minute)
 		}},
 		{"another RoundTripper over HTTP/1", false, false, func(own *http.Transport) *attempt.Sender {
