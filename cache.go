@@ -112,8 +112,8 @@ func NewCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cac
 // of its callers have passed counts as failed, too.
 //
 // The error behind an old value is not returned: [Cache.Refresh] returns it. A load
-// that ends after the 30 seconds of [NewCache] fails with an error that matches
-// [context.DeadlineExceeded], too: ctx.Err distinguishes them.
+// that the 30 seconds of [NewCache] have ended fails with an error that matches
+// [context.DeadlineExceeded], as the deadline of ctx does: ctx.Err distinguishes the two.
 //
 // Without such a value, the error is that of load. When ctx ends, the error is a
 // [*TransportError] that matches the context's; the load goes on for the other waiting

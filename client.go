@@ -182,7 +182,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 	reads := attempt.NewReadSender(own.Others, cfg.retry.AttemptTimeout)
 	writes := attempt.NewSender(own.Posts, cfg.retry.InvoiceTimeout)
 	if callers := cfg.http; callers != nil && callers.Transport != nil {
-		// Of the caller's client nothing is used but its transport.
+		// Of the caller's client nothing else is used from here on: its Timeout is in cfg.retry.
 		reads = attempt.NewSender(callers.Transport, cfg.retry.AttemptTimeout)
 		writes = attempt.NewSender(callers.Transport, cfg.retry.InvoiceTimeout)
 	}

@@ -105,7 +105,8 @@ func isName(dec *jsontext.Decoder) bool {
 //
 // It returns soon after its context ends, if the caller's source of keys and
 // [OrderGuard].Begin do; [OrderGuard].End has 10 seconds more. A RoundTripper that does
-// not heed the end is left behind, unless it is an [http.Transport]: [WithHTTPClient].
+// not heed the end is left behind, unless it is an [http.Transport]: see
+// [WithHTTPClient].
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {

@@ -241,8 +241,8 @@ func WithOrderGuard(guard OrderGuard) Option {
 
 // WithMaxResponseBytes bounds the body of a successful response, decompressed: from
 // 1 byte to 1 GiB. The default is 8 MiB. A listing takes about as much memory as its
-// text. A body that is announced and not sent takes no more either, and about 80 MiB
-// at most.
+// text. A body that is announced and never sent takes no more than that, and at most
+// about 80 MiB.
 func WithMaxResponseBytes(n int64) Option {
 	return func(cfg *config) error {
 		if n < 1 || n > largestMaxResponseBytes {
