@@ -98,7 +98,7 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 		m.faults = append(m.faults, i)
 		return err
 	})
-	flags.Func("host", "serve requests for this `name` too, as of a container; may be repeated", func(name string) error {
+	flags.Func("host", "serve requests for this `name` too, such as that of a container; may be repeated", func(name string) error {
 		if name == "" || strings.ContainsAny(name, ":/") {
 			return errors.New("it is a name without a port, such as mock")
 		}
@@ -140,6 +140,7 @@ func (m *mockFlags) serve(ctx context.Context, s *session) error {
 	if err != nil {
 		return fmt.Errorf("the address of -addr cannot be used: %w", err)
 	}
+	// Not "", which would be the host of a request that has none.
 	standIn := mock.New(m.key, m.seed, m.faults, append(m.hosts, cmp.Or(host, "localhost"))...)
 	server := &http.Server{
 		Handler: standIn, ReadHeaderTimeout: 10 * time.Second,

@@ -18,10 +18,9 @@ import (
 // An orderDirectory is a [gateway.OrderGuard] of one call, with a file for each order,
 // named by a hash of its identifier. The file and its name are on the disk before anything is
 // sent, so that an order whose process was killed, or whose machine lost its power, counts
-// as one of unknown outcome. It is locked until
-// the call ends, so that no other process sends the order meanwhile, also with -resubmit.
-// It is never removed: another process could have it open, and lock a file that no
-// directory has.
+// as one of unknown outcome. The file is locked until the call ends, so that no other
+// process sends the order meanwhile, also with -resubmit. It is never removed: another
+// process could have it open, and lock a file that no directory has.
 type orderDirectory struct {
 	path    string
 	sync    func(directory string) error // syncDirectory

@@ -80,8 +80,8 @@ func exitOfCall(err error) int {
 	if _, ok := errors.AsType[*gateway.WaitError](err); ok && timeout {
 		return exitFailed // the time was over, whatever happened then
 	}
-	if failure, ok := errors.AsType[*gateway.TransportError](err); ok && gateway.OutcomeOf(err) == gateway.OutcomeNotSent &&
-		(timeout || isBeforeSending(failure.Phase) || errors.Is(err, gateway.ErrNotSent) || gateway.SafeToRetry(err)) {
+	if last, ok := errors.AsType[*gateway.TransportError](err); ok && gateway.OutcomeOf(err) == gateway.OutcomeNotSent &&
+		(timeout || isBeforeSending(last.Phase) || errors.Is(err, gateway.ErrNotSent) || gateway.SafeToRetry(err)) {
 		return exitNotSent
 	}
 	if _, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {

@@ -90,7 +90,8 @@ func follow(flags *flag.FlagSet, of func() command, each bool) action {
 	}
 }
 
-// duplicate returns the number of a text that occurs before, counted from 1, or 0.
+// duplicate returns the position, from 1, of the first text that repeats an earlier one, or
+// 0 if none does.
 func duplicate(texts []string) int {
 	seen := map[string]bool{}
 	for i, text := range texts {
