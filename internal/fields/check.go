@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A Difference is something in which a record is not as its table.
+// A Difference is a place where a record differs from its table.
 type Difference struct {
 	Kind      string   // one of the kinds below
 	Statement string   // of docs/interface.md
@@ -32,23 +32,23 @@ const (
 // Check reports the differences of a record, whose numbers are of type [json.Number], from
 // the table. If the record is not documented, only the names are compared.
 func (t *Table) Check(record map[string]any, report func(Difference)) {
-	t.check(record, t.Shown, report)
+	t.check(record, t.Documented, report)
 }
 
-func (t *Table) check(record map[string]any, shown bool, report func(Difference)) {
+func (t *Table) check(record map[string]any, documented bool, report func(Difference)) {
 	for _, f := range t.Fields {
 		value, there := record[f.Name]
 		at := []string{f.Name}
 		switch {
 		case there:
-			f.check(value, shown, func(d Difference) {
+			f.check(value, documented, func(d Difference) {
 				d.Path = append(at, d.Path...)
 				report(d)
 			})
-		case shown:
+		case documented:
 			report(Difference{MissingField, f.Statement, at, ""})
 		}
-		if shown && !equal(record, f) {
+		if documented && !equal(record, f) {
 			report(Difference{Mismatch, f.Statement, at, "is not " + strings.Join(f.Equals, ".")})
 		}
 	}
@@ -60,17 +60,17 @@ func (t *Table) check(record map[string]any, shown bool, report func(Difference)
 }
 
 // check reports the differences of a member from its field.
-func (f Field) check(value any, shown bool, report func(Difference)) {
+func (f Field) check(value any, documented bool, report func(Difference)) {
 	kind := KindOf(value)
-	if shown && kind != f.Kind {
+	if documented && kind != f.Kind {
 		report(Difference{OtherType, f.Statement, nil, kind + ", not " + f.Kind})
 		return
 	}
 	if inner, isObject := value.(map[string]any); isObject && f.Record != nil {
-		f.Record.check(inner, shown, report)
+		f.Record.check(inner, documented, report)
 	}
 	text, isText := value.(string)
-	if !shown || !isText || f.Format == nil || f.Format.matches(text) {
+	if !documented || !isText || f.Format == nil || f.Format.matches(text) {
 		return
 	}
 	detail := f.Format.not

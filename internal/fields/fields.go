@@ -10,8 +10,8 @@ import (
 
 // A Table is the description of a record.
 type Table struct {
-	Shown  bool // whether the record is documented; if not, the fields are those that the client knows
-	Fields []Field
+	Documented bool // whether the record is documented; if not, the fields are those that the client knows
+	Fields     []Field
 
 	Statement string // of docs/interface.md: that there are such records
 	Others    string // the statement about members that are not in the table
@@ -58,7 +58,7 @@ func isUTC(text string) bool {
 }
 
 // Pair is a coin on a network: I-57 to I-73.
-var Pair = &Table{Shown: true, Statement: "I-45", Others: NotStated, Fields: []Field{
+var Pair = &Table{Documented: true, Statement: "I-45", Others: NotStated, Fields: []Field{
 	{Name: "id", Statement: "I-57", Kind: "string", Format: uuid},
 	{Name: "withdrawalFee", Statement: "I-58", Kind: "string", Format: decimal},
 	{Name: "swapFee", Statement: "I-59", Kind: "string", Format: decimal},
@@ -78,7 +78,7 @@ var Pair = &Table{Shown: true, Statement: "I-45", Others: NotStated, Fields: []F
 }}
 
 // Network is the network of a pair: I-79 to I-83.
-var Network = &Table{Shown: true, Statement: "I-72", Others: NotStated, Fields: []Field{
+var Network = &Table{Documented: true, Statement: "I-72", Others: NotStated, Fields: []Field{
 	{Name: "id", Statement: "I-79", Kind: "string", Format: uuid},
 	{Name: "name", Statement: "I-80", Kind: "string"},
 	{Name: "isActive", Statement: "I-81", Kind: "boolean"},
@@ -87,7 +87,7 @@ var Network = &Table{Shown: true, Statement: "I-72", Others: NotStated, Fields: 
 }}
 
 // Coin is the coin of a pair: I-84 to I-91.
-var Coin = &Table{Shown: true, Statement: "I-73", Others: NotStated, Fields: []Field{
+var Coin = &Table{Documented: true, Statement: "I-73", Others: NotStated, Fields: []Field{
 	{Name: "id", Statement: "I-84", Kind: "string", Format: uuid},
 	{Name: "name", Statement: "I-85", Kind: "string"},
 	{Name: "symbol", Statement: "I-86", Kind: "string", Format: upperCase},
@@ -99,7 +99,7 @@ var Coin = &Table{Shown: true, Statement: "I-73", Others: NotStated, Fields: []F
 }}
 
 // Withdrawal is the result of an inquiry: I-132 to I-138.
-var Withdrawal = &Table{Shown: true, Statement: "I-131", Others: NotStated, Fields: []Field{
+var Withdrawal = &Table{Documented: true, Statement: "I-131", Others: NotStated, Fields: []Field{
 	{Name: "status", Statement: "I-132", Kind: "string", Format: status},
 	{Name: "destination", Statement: "I-133", Kind: "string"},
 	{Name: "amount", Statement: "I-134", Kind: "string"},

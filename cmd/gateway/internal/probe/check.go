@@ -48,7 +48,7 @@ func (c *checker) result(items []item, of *fields.Table) {
 				}
 				c.add(d.Kind, d.Statement, at, d.Detail)
 			})
-		case of.Shown:
+		case of.Documented:
 			c.add(fields.OtherType, of.Statement, item.at, fields.KindOf(item.value)+", not object")
 		}
 	}

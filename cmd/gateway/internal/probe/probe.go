@@ -102,7 +102,7 @@ func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) a
 	if q.of == fields.Withdrawal && call.Status != http.StatusCreated {
 		c.add(otherCode, "I-130", place{}, fmt.Sprintf("%d, not 201", call.Status))
 	}
-	if !enveloped && q.of.Shown {
+	if !enveloped && q.of.Documented {
 		c.add(noEnvelope, "I-38", place{}, "")
 	}
 	shape, items := recognise(result, at, q.of)

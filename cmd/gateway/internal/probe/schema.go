@@ -3,7 +3,7 @@ package probe
 import "github.com/cryptogw/gateway/internal/fields"
 
 // I-42: meta has no members.
-var meta = &fields.Table{Shown: true, Statement: "I-42", Others: "I-42"}
+var meta = &fields.Table{Documented: true, Statement: "I-42", Others: "I-42"}
 
 // The body of the exchange rates is not documented. The client knows these names: I-96.
 var rate = &fields.Table{Others: fields.NotStated, Fields: []fields.Field{

@@ -39,7 +39,7 @@ func recognise(result any, at place, of *fields.Table) (Shape, []item) {
 	case map[string]any:
 		return recogniseObject(result, at, of)
 	case string, json.Number:
-		if !of.Shown {
+		if !of.Documented {
 			return shapeOf(shapeAmount, 1, []item{{at, result}}, of)
 		}
 	}
@@ -51,7 +51,7 @@ func recogniseObject(result map[string]any, at place, of *fields.Table) (Shape, 
 		return shapeOf(shapeRecord, 1, []item{{at, result}}, of)
 	}
 	unknown := Shape{Kind: shapeUnknown, Members: membersOf(item{at, result})}
-	if of.Shown {
+	if of.Documented {
 		return unknown, nil
 	}
 	if usd, eur := byFiat(result, "usd"), byFiat(result, "eur"); usd != nil && eur != nil {
@@ -69,7 +69,7 @@ func recogniseObject(result map[string]any, at place, of *fields.Table) (Shape, 
 // shapeOf returns a shape, with its members if they are not documented.
 func shapeOf(kind string, count int, items []item, of *fields.Table) (Shape, []item) {
 	shape := Shape{Kind: kind, Count: count, Members: map[string]string{}}
-	if !of.Shown {
+	if !of.Documented {
 		shape.Members = membersOf(items...)
 	}
 	return shape, items

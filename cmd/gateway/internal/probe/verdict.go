@@ -59,9 +59,9 @@ func (v *Verdict) add(call Call) {
 	}
 	q, readable := call.question, call.Error == ""
 	switch {
-	case !readable && (q.of.Shown || call.Shape == nil) && differences == 0:
+	case !readable && (q.of.Documented || call.Shape == nil) && differences == 0:
 		v.NotSo = append(v.NotSo, line("I-7, I-38", call.Error))
-	case !readable && !q.of.Shown && call.Shape != nil:
+	case !readable && !q.of.Documented && call.Shape != nil:
 		v.Found = append(v.Found, line(q.body, call.Shape.String()+"; the client cannot read it: "+call.Error))
 	case readable && differences == 0:
 		v.So = append(v.So, line(q.so, q.soText))
