@@ -252,7 +252,7 @@ func (c countedCalls) Start(ctx context.Context, _ gateway.Call) context.Context
 	return ctx
 }
 
-// An error of PrepareInvoice says what is wrong, and that nothing was sent.
+// An error of PrepareInvoice states what is wrong, and that nothing was sent.
 func TestClient_PrepareInvoice_errors(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) gateway.Option {

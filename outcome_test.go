@@ -355,7 +355,7 @@ func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
 }
 
 // H2, H3: a transport that heeds no context is left half a second after the
-// attempt, whatever the caller's context says of itself. An invoice that it has read is
+// attempt, whatever the caller's context reports of itself. An invoice that it has read is
 // unknown, and one that it has not read is never sent.
 func TestClient_TransportIgnoresTheContext(t *testing.T) {
 	t.Parallel()

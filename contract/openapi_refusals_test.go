@@ -76,7 +76,7 @@ func TestOpenAPI_rejects_requests(t *testing.T) {
 		{"a read with a body", newRequest(http.MethodGet, listingURL, "{}"), "request body not allowed"},
 		{"an invoice without a body", post(""), "value is required but missing"},
 		{"an invoice that is no JSON", post("{"), "failed to decode request body"},
-		{"an invoice that is not said to be JSON", plain, "text/plain"},
+		{"an invoice whose type is not JSON", plain, "text/plain"},
 		{"an invoice without a key", without("apiKey"), "apiKey"},
 		{"an invoice with the key under both names", post(change(t, anInvoice, "apikey", `"k"`)), "more than one"},
 		{"an invoice without a price", without("price"), "price"},

@@ -22,7 +22,7 @@ import (
 )
 
 // canary is in everything that must not be recorded: keys, orders, arguments of URLs,
-// amounts as amount, and whatever the service or a transport says.
+// amounts as amount, and whatever the service or a transport reports.
 const (
 	canary = "canary"
 	amount = "7351.62"

@@ -19,8 +19,9 @@ func invoiceCommand() command {
 	return command{
 		name: "invoice create", synopsis: "-order ID -price 10.50 -amount 10.50 [flags]", timeout: 90 * time.Second,
 		short: "creates an invoice for an order, at most once",
-		text: `Creates an invoice for an order. The exit code says whether it exists: 0 yes; 2, 3, 4 and
-130 no; 5 unknown: look the order up before you run this again. See gateway help outcomes.
+		text: `Creates an invoice for an order. The exit code is 0 if it exists; 2, 3, 4 or 130 if it
+does not; 5 if that is unknown: look the order up before you run this again. See
+gateway help outcomes.
 
 With -orders, a directory remembers what became of each order. An order that was
 created is not sent again, and one whose outcome is unknown only with -resubmit.
@@ -120,7 +121,7 @@ func (e *invoiceError) Error() string {
 	case gateway.OutcomeRejected:
 		return "the service refused the invoice: " + text
 	default:
-		return text // which says that the outcome is unknown
+		return text // which states that the outcome is unknown
 	}
 }
 

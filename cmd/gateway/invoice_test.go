@@ -115,7 +115,7 @@ func TestInvoice_orders(t *testing.T) {
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "no"))
 	assert.Equal(t, exitRefused, created("-resubmit").code)
-	assert.Equal(t, exitUnknown, created().code, "a refusal says nothing about the earlier one")
+	assert.Equal(t, exitUnknown, created().code, "a refusal proves nothing about the earlier one")
 	assert.Zero(t, created("-resubmit").code)
 	for _, more := range [][]string{nil, {"-resubmit"}} {
 		got := created(more...)

@@ -44,7 +44,7 @@ func TestRun_help(t *testing.T) {
 	}
 }
 
-// Every command has a help with an example of itself, and says how long it may take.
+// Every command has a help with an example of itself, and states how long it may take.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {

@@ -144,7 +144,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// The page with the coins lists those that can be paid in, or says that there are none now.
+// The page with the coins lists those that can be paid in, or states that there are none now.
 func TestCheckout_coins(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()

@@ -17,7 +17,7 @@ const (
 var errSealed = errors.New("gateway: the attempt is over")
 
 // A Body is the body of one attempt of a write: a latch that proves whether any of
-// it was read. What was never read was never sent, whatever an error says, and once
+// it was read. What was never read was never sent, whatever an error reports, and once
 // sealed it never will be.
 type Body struct {
 	state atomic.Int32

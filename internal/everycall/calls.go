@@ -27,7 +27,7 @@ type Call struct {
 	Do func(context.Context, *gateway.Client, Values, ...gateway.CallOption) (any, error)
 }
 
-// A Key says where a call has the API key by default.
+// A Key is where a call has the API key by default.
 type Key string
 
 // The places of the API key.

@@ -41,7 +41,7 @@ func TestAll_isComplete(t *testing.T) {
 	assert.Empty(t, sends, "names that no method has")
 }
 
-// What the table says of a call is what the client sends and what it reads.
+// What the table has of a call is what the client sends and what it reads.
 func TestAll_isTrue(t *testing.T) {
 	t.Parallel()
 	for _, c := range everycall.All() {

@@ -24,7 +24,7 @@ func (m Manner) String() string { return [...]string{"FIN", "RST", "stall", "wri
 // Unlimited is more bytes than any test transfers in one direction.
 const Unlimited = -1
 
-// A Break says where a connection breaks: after so many bytes from the client
+// A Break is where a connection breaks: after so many bytes from the client
 // or to it.
 type Break struct {
 	Up, Down int // or Unlimited

@@ -64,8 +64,8 @@ func readFrom(src io.Reader, o strictjson.Options, read func(*strictjson.Decoder
 }
 
 // Whatever a text is, it is read or has an error, within bounds and without the
-// key, and is read the same however it comes in pieces and whatever its size is
-// said to be.
+// key, and is read the same however it comes in pieces and whatever size is
+// announced.
 func FuzzDecoder(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add([]byte(seed), int64(len(seed)))
