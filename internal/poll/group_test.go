@@ -58,15 +58,15 @@ func (s *service) group(tasks int, i poll.Intervals) *poll.Group[string] {
 	return poll.NewGroup(all, i)
 }
 
-// nowRunning is how many polls run; one may begin or end meanwhile.
-func (s *service) nowRunning() int {
+// pollsRunning is how many polls run; one may begin or end meanwhile.
+func (s *service) pollsRunning() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running
 }
 
-// nowBegan is how many polls have begun, and pollsOf those of one task.
-func (s *service) nowBegan() int {
+// pollsBegun is how many polls have begun, and pollsOf how many of one task.
+func (s *service) pollsBegun() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.began)
@@ -396,8 +396,8 @@ func TestGroup_cancelled(t *testing.T) {
 		}
 		assert.Len(t, slices.Compact(slices.Sorted(slices.Values(got))), 100)
 		assert.Equal(t, 25*time.Second, time.Since(begun), "it does not wait for anything else")
-		assert.Zero(t, s.nowRunning())
-		assert.Equal(t, 24, s.nowBegan())
+		assert.Zero(t, s.pollsRunning())
+		assert.Equal(t, 24, s.pollsBegun())
 	})
 }
 
@@ -435,10 +435,10 @@ func TestGroup_noPollInTheBackground(t *testing.T) {
 		g := s.group(10, second)
 		_, ok := g.Next(t.Context())
 		require.True(t, ok)
-		began := s.nowBegan()
+		began := s.pollsBegun()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.Equal(t, began, s.nowBegan())
+		assert.Equal(t, began, s.pollsBegun())
 		assert.Len(t, all(t.Context(), g), 9)
 	})
 }
@@ -456,16 +456,16 @@ func TestGroup_Wait(t *testing.T) {
 			_, ok := g.Next(ctx)
 			require.True(t, ok)
 			synctest.Wait()
-			assert.Positive(t, s.nowRunning())
+			assert.Positive(t, s.pollsRunning())
 			want := 10*time.Second + 70*time.Millisecond // the last of 8 began 70 ms after the first
 			if cancelled {
 				cancel()
 				want = 10 * time.Second
 			}
 			g.Wait()
-			assert.Zero(t, s.nowRunning())
+			assert.Zero(t, s.pollsRunning())
 			assert.Equal(t, want, time.Since(begun))
-			assert.Equal(t, 8, s.nowBegan())
+			assert.Equal(t, 8, s.pollsBegun())
 			g.Wait() // at once
 		})
 	}
@@ -480,7 +480,7 @@ func TestGroup_withoutWait(t *testing.T) {
 		_, ok := s.group(100, second).Next(t.Context())
 		require.True(t, ok)
 		synctest.Wait()
-		assert.Equal(t, 7, s.nowRunning())
+		assert.Equal(t, 7, s.pollsRunning())
 	})
 }
 
@@ -508,7 +508,7 @@ func TestGroup_panic(t *testing.T) {
 				assert.PanicsWithValue(t, tt.want, func() { all(t.Context(), g) })
 				assert.Equal(t, 1, s.pollsOf(3))
 				g.Wait()
-				assert.Zero(t, s.nowRunning())
+				assert.Zero(t, s.pollsRunning())
 			})
 		})
 	}

@@ -1,7 +1,7 @@
 // Package retry decides whether an attempt is made again, and when.
 //
 // A [Loop] makes the attempts of one call with go-retryablehttp, under our own
-// policy: what may be retried is for the [Call] to say; how often, how soon and
+// policy: what may be retried is for the [Call] to decide; how often, how soon and
 // within which [Budget] is for the [Policy]. The last failure of a call is returned
 // as it is, never hidden behind one of the library's.
 package retry
