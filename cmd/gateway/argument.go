@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -45,11 +46,16 @@ func keyFile() (key string, readable bool) {
 		return "", true
 	}
 	info, err := os.Stat(name) // #nosec G703 -- whoever sets the environment chooses the file
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxKeyFile {
+	if err != nil || !info.Mode().IsRegular() {
 		return "", false
 	}
-	content, err := os.ReadFile(name) // #nosec G304 G703 -- as above
-	return strings.TrimSpace(string(content)), err == nil
+	file, err := os.Open(name) // #nosec G304 G703 -- as above
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
+	return strings.TrimSpace(string(content)), err == nil && len(content) <= maxKeyFile
 }
 
 // flagError returns the text of an error of package flag, without a name or value that could
