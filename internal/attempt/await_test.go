@@ -461,11 +461,18 @@ func readOver(ctx context.Context, t *testing.T, s *attempt.Sender, url string, 
 }
 
 // H2: over HTTP/2 net/http confirms what it has read, and waits for that while the peer
-// accepts nothing. The connection of a read is closed then; one that is not held is kept.
+// accepts nothing. The connection of a read is closed then, and another read on it may be
+// attempted again; a connection on which none is held is kept.
 func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	t.Parallel()
 	server, own := servedOver(t, true)
+	arrived := make(chan struct{})
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/silent" {
+			close(arrived)
+			<-r.Context().Done()
+			return
+		}
 		_, _ = io.WriteString(w, r.RemoteAddr)
 		if r.URL.Path == "/long" {
 			_, _ = w.Write(make([]byte, 64<<10)) // more than net/http reads without confirming it
@@ -492,6 +499,13 @@ func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, from, again, "the connection of a read that ends with its attempt is kept")
 
+	other := make(chan error)
+	go func() {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/silent", nil)
+		_, err := reads.RoundTrip(req)
+		other <- err
+	}()
+	<-arrived
 	ctx, cancel = context.WithCancel(t.Context())
 	_, err = readOver(ctx, t, reads, server.URL+"/long", func() {
 		conn.deaf.Store(true)
@@ -502,6 +516,7 @@ func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	<-conn.closed
+	assert.True(t, attempt.ErrorOf(<-other).Retryable())
 }
 
 // A Split has connections for POST that nothing else uses, and closes all that are idle.
