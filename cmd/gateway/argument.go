@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -87,4 +88,13 @@ func withoutPath(err error) error {
 		return path.Err
 	}
 	return err
+}
+
+// withoutHost returns why an address cannot be used, without its host if that could be the
+// key. An IP address is shown.
+func withoutHost(err error, host string) error {
+	if _, noAddress := netip.ParseAddr(host); host == "" || noAddress == nil || !couldBeKey(host) {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), host, "its host"))
 }

@@ -60,6 +60,20 @@ func TestRun_keyAsArgument(t *testing.T) {
 	}
 }
 
+// The host of -addr is looked up, and a name that is not found is in the error of package net.
+func TestMock_addrKey(t *testing.T) {
+	setKey(t, "", "")
+	for host, shown := range map[string]bool{
+		"sk_live_" + strings.Repeat("4eC39HqLyjW", 6): false, // no name has so long a label: no server is asked
+		"203.0.113.1": true, // of documentation, and of no machine
+	} {
+		got := call(t.Context(), t, nil, "mock", "-addr", host+":0")
+		assert.Equal(t, exitFailed, got.code, host)
+		assert.Contains(t, got.err, "the address of -addr cannot be used: listen tcp", host)
+		assert.Equal(t, shown, strings.Contains(got.err, host), got.err)
+	}
+}
+
 // setKey configures a gateway that cannot be reached, and a key in one of the variables.
 func setKey(t *testing.T, source, key string) {
 	t.Helper()

@@ -138,7 +138,7 @@ func (m *mockFlags) serve(ctx context.Context, s *session) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", m.addr)
 	if err != nil {
-		return fmt.Errorf("the address of -addr cannot be used: %w", err)
+		return fmt.Errorf("the address of -addr cannot be used: %w", withoutHost(err, host))
 	}
 	// Not "", which would be the host of a request that has none.
 	standIn := mock.New(m.key, m.seed, m.faults, append(m.hosts, cmp.Or(host, "localhost"))...)
