@@ -56,6 +56,15 @@ func TestProbe_exitCodes(t *testing.T) {
 	}
 }
 
+// An identifier that the client refuses is no difference of the gateway.
+func TestProbe_invalidIdentifier(t *testing.T) {
+	got := call(t.Context(), t, standIn(t), "probe", "-withdrawal", "w/1")
+	assert.Equal(t, exitFailed, got.code)
+	assert.Equal(t, "1 response could not be read\n", got.err)
+	assert.Contains(t, got.stdout, "\nCould not be asked: 1\n  GET /api/withdrawal/inquiry/{withdrawRequestId}: gateway: withdrawal: withdrawRequestId: must not contain")
+	assert.Contains(t, got.stdout, "\nDocumented and not so: 0\n")
+}
+
 func TestProbe_keyOnPublic(t *testing.T) {
 	gw := standIn(t)
 	assert.Zero(t, call(t.Context(), t, gw, "probe", "-key-on-public").code)

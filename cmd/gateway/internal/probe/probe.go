@@ -79,7 +79,8 @@ func (p *Probe) ask(ctx context.Context, q question) any {
 		call.refused = true
 		return nil // the response has the form of an error, not of the result
 	}
-	_, call.refused = errors.AsType[*gateway.TransportError](err)
+	_, failed := errors.AsType[*gateway.TransportError](err)
+	call.refused = failed || errors.Is(err, gateway.ErrInvalidArgument) // which the client refuses, without a request
 	return p.inspect(&call, q, r, err)
 }
 
