@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -197,17 +198,39 @@ func TestOrderDirectory_synced(t *testing.T) {
 	}
 	full := errors.New("no space left on device")
 	require.ErrorIs(t, begin(false, full), full)
-	assert.Equal(t, []string{parent, filepath.Dir(path), path}, synced)
+	assert.Equal(t, []string{filepath.Dir(parent), parent, filepath.Dir(path), path}, synced)
 	require.NoError(t, begin(false, nil), "nothing was sent")
-	assert.Equal(t, []string{path}, synced)
+	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
 	require.ErrorIs(t, begin(true, full), full)
 	require.NoError(t, begin(true, nil))
-	assert.Equal(t, []string{path}, synced)
+	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
 
 	d := newOrderDirectory(filepath.Join(parent, "other"))
-	d.sync = func(string) error { return full }
-	require.ErrorIs(t, d.Begin(t.Context(), "A-17", false), full)
-	assert.NoFileExists(t, d.name("A-17"))
+	d.sync = func(directory string) error {
+		if _, err := os.Stat(d.path); err == nil && directory == parent {
+			return full
+		}
+		return syncDirectory(directory)
+	}
+	for range 2 { // the second time, the directory is there
+		require.ErrorIs(t, d.Begin(t.Context(), "A-17", false), full)
+		assert.DirExists(t, d.path)
+		assert.NoFileExists(t, d.name("A-17"))
+	}
+}
+
+// A directory of somebody else need not be readable where it is.
+func TestOrderDirectory_unreadableParent(t *testing.T) {
+	t.Parallel()
+	d := newOrderDirectory(t.TempDir())
+	d.sync = func(directory string) error {
+		if directory == d.path {
+			return nil
+		}
+		return &fs.PathError{Op: "open", Path: directory, Err: fs.ErrPermission}
+	}
+	require.NoError(t, d.Begin(t.Context(), "A-17", false))
+	require.NoError(t, d.End(t.Context(), "A-17", gateway.OutcomeUnknown))
 }
 
 // Without the directory nothing is sent.

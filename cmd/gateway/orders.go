@@ -56,10 +56,18 @@ func (d *orderDirectory) Begin(_ context.Context, orderID string, resubmit bool)
 }
 
 // create creates a directory with its parents, unless it exists, and syncs those that hold
-// a new one.
+// a new one. One that exists may be new too: the process that created it may have ended, or
+// failed, before it did this.
 func (d *orderDirectory) create(path string) error {
 	parent := filepath.Dir(path)
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || parent == path {
+	_, err := os.Stat(path)
+	switch {
+	case err == nil && parent != path:
+		if err = d.sync(parent); errors.Is(err, fs.ErrPermission) {
+			err = nil // whoever cannot read the parent has hardly created the directory in it
+		}
+		return err
+	case !errors.Is(err, fs.ErrNotExist) || parent == path:
 		return err
 	}
 	if err := d.create(parent); err != nil {
