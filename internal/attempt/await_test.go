@@ -519,6 +519,29 @@ func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	assert.True(t, attempt.ErrorOf(<-other).Retryable())
 }
 
+// What net/http has buffered is not read after the end of an attempt: decompressed, 4 MiB
+// can be gigabytes.
+func TestAwait_readsNothingAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		server, own := servedOver(t, http2)
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		require.NoError(t, err)
+		resp, err := attempt.NewReadSender(own, time.Minute).RoundTrip(req)
+		require.NoError(t, err)
+		require.NoError(t, await(resp, func(resp *http.Response) {
+			defer func() { _ = resp.Body.Close() }()
+			_, err := io.ReadFull(resp.Body, make([]byte, 1))
+			assert.NoError(t, err)
+			cancel()
+			n, err := resp.Body.Read(make([]byte, 1))
+			assert.Zero(t, n)
+			assert.ErrorIs(t, err, context.Canceled)
+		}))
+	}
+}
+
 // A Split has connections for POST that nothing else uses, and closes all that are idle.
 func TestSplit(t *testing.T) {
 	t.Parallel()

@@ -182,8 +182,12 @@ func (a *attempt) end(cause error) {
 func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
 
 // Read implements [io.Reader]. The error of a read that the attempt's end has ended is
-// the cause of that.
+// the cause of that. Where nobody can leave a read, it reads nothing after the end: what
+// net/http has buffered by then can be large when it is decompressed.
 func (a *attempt) Read(p []byte) (int, error) {
+	if a.conn != nil && a.Err() != nil {
+		return 0, a.cause()
+	}
 	n, err := a.body.Read(p)
 	if err != nil && err != io.EOF {
 		err = a.causeOr(err)
