@@ -675,6 +675,55 @@ func TestHostile_ErrorsThatHoldTheRequest(t *testing.T) {
 	}
 }
 
+// A heldBody is one whose reads nothing ends until it is released.
+type heldBody chan struct{}
+
+func (b heldBody) Read([]byte) (int, error) { <-b; return 0, io.EOF }
+func (heldBody) Close() error               { return nil }
+
+// H2: of a response whose body is never read the status is still reported. The attempt ends,
+// and a success is attempted again unless the caller's context has ended.
+func TestHostile_HeldBody(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		status   int
+		limit    time.Duration // of the caller's context
+		attempts int
+	}{
+		{"a success", 200, time.Hour, 2},
+		{"a success, and the caller's context ends first", 200, time.Second, 1},
+		{"a refusal", 400, time.Hour, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				body, sent := make(heldBody), 0
+				defer close(body)
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+					sent++
+					return &http.Response{StatusCode: tt.status, Body: body}, nil
+				}), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2, AttemptTimeout: time.Minute}))
+				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
+				defer cancel()
+				got, err := c.Withdrawal(ctx, requestID)
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.attempts, sent)
+				if tt.status == 200 {
+					failure, ok := errors.AsType[*gateway.TransportError](err)
+					require.True(t, ok, "%v", err)
+					assert.Equal(t, gateway.PhaseRead, failure.Phase)
+					assert.Equal(t, tt.attempts > 1, gateway.SafeToRetry(err))
+					return
+				}
+				refusal, ok := errors.AsType[*gateway.APIError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, tt.status, refusal.StatusCode)
+			})
+		})
+	}
+}
+
 // Intervals whose sum overflows are refused.
 func TestHostile_LongIntervals(t *testing.T) {
 	t.Parallel()
