@@ -27,8 +27,9 @@ const (
 	internal = module + "/internal/"
 )
 
-// testSupport are the packages of internal/ for tests and the command. They may import the client.
-func testSupport() []string {
+// outsideClient are the packages of internal/ that only tests and the command use. They may
+// import the client.
+func outsideClient() []string {
 	return []string{"internal/everycall", "internal/faultserver", "internal/fields", "internal/postgrestest"}
 }
 
@@ -38,7 +39,7 @@ func rooms(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("internal/*")
 	require.NoError(t, err)
-	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(testSupport(), dir) })
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return slices.Contains(outsideClient(), dir) })
 	require.Greater(t, len(dirs), 5)
 	return append(dirs, ".")
 }
