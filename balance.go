@@ -45,7 +45,7 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 		}
 		if !money.Representable(a.Amount) {
 			reason := fmt.Sprintf("of %q is not an amount of money", redact.Truncate(coinSymbol, maxQuotedName))
-			return decimal.Decimal{}, &ArgumentError{Op: "total", Name: "amount", Reason: reason}
+			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "amount", Reason: reason}
 		}
 		total = total.Add(a.Amount)
 	}
@@ -68,7 +68,7 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
 	return do(ctx, c, call{
-		op:    opBalance,
+		op:    OpBalance,
 		route: "/api/balance/",
 		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,

@@ -41,12 +41,12 @@ type InvoiceRequest struct {
 type InvoiceFormat int8
 
 const (
-	// SampleInvoiceFormat names the key apiKey and sends amounts as decimal
+	// InvoiceFormatSample names the key apiKey and sends amounts as decimal
 	// strings, as the sample request does.
-	SampleInvoiceFormat InvoiceFormat = iota
-	// TableInvoiceFormat names the key apikey and sends amounts as JSON
+	InvoiceFormatSample InvoiceFormat = iota
+	// InvoiceFormatTable names the key apikey and sends amounts as JSON
 	// numbers, as the field table has it. The digits are the decimal's own.
-	TableInvoiceFormat
+	InvoiceFormatTable
 )
 
 // An Invoice is an invoice that was created. The response is not documented
@@ -111,7 +111,7 @@ func isName(dec *jsontext.Decoder) bool {
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
 	return do(ctx, c, call{
-		op:    opCreateInvoice,
+		op:    OpCreateInvoice,
 		route: "/api/invoice/create",
 		key:   keyInBody,
 		write: &r,
@@ -136,7 +136,7 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // with an [*ArgumentError].
 func (c *Client) PrepareInvoice(ctx context.Context) error {
 	r := request{client: c}
-	r.call.op = opPrepareInvoice
+	r.call.op = OpPrepareInvoice
 	return r.openConnection(ctx)
 }
 
@@ -154,11 +154,11 @@ func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
 
 func (r *InvoiceRequest) order() string { return r.OrderID }
 
-// Check returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
+// Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
 // before anything is sent, or nil: for programs that store an order and send it later.
-func (r InvoiceRequest) Check() error {
+func (r InvoiceRequest) Validate() error {
 	if name, reason := r.check(); reason != "" {
-		return &ArgumentError{Op: opCreateInvoice, Name: name, Reason: reason}
+		return &ArgumentError{Operation: OpCreateInvoice, Name: name, Reason: reason}
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (r *InvoiceRequest) check() (name, reason string) {
 
 func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	keyName, quote := "apiKey", `"`
-	if format == TableInvoiceFormat {
+	if format == InvoiceFormatTable {
 		keyName, quote = "apikey", ""
 	}
 	body := []byte(`{"` + keyName + `":`)

@@ -58,7 +58,7 @@ func newConfig(opts []Option) (*config, error) {
 }
 
 func badOption(name, reason string) error {
-	return &ArgumentError{Op: "new", Name: name, Reason: reason}
+	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
 // WithHTTPClient sends requests through the Transport of client, which is read
@@ -186,11 +186,11 @@ func WithUserAgent(agent string) Option {
 }
 
 // WithInvoiceFormat chooses how an invoice is written on the wire, which is documented
-// in two ways: docs/interface.md, I-33 and I-113. The default is [SampleInvoiceFormat].
+// in two ways: docs/interface.md, I-33 and I-113. The default is [InvoiceFormatSample].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
-		if format != SampleInvoiceFormat && format != TableInvoiceFormat {
-			return badOption("WithInvoiceFormat", "must be SampleInvoiceFormat or TableInvoiceFormat")
+		if format != InvoiceFormatSample && format != InvoiceFormatTable {
+			return badOption("WithInvoiceFormat", "must be InvoiceFormatSample or InvoiceFormatTable")
 		}
 		cfg.format = format
 		return nil
@@ -285,11 +285,11 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 			refusal = wrong
 		}
 	}
-	if refusal == nil && cfg.resubmit && op != opCreateInvoice {
+	if refusal == nil && cfg.resubmit && op != OpCreateInvoice {
 		refusal = &ArgumentError{Name: "AllowResubmit", Reason: "is for CreateInvoice only"}
 	}
 	if refusal != nil {
-		refusal.Op = op
+		refusal.Operation = op
 	}
 	return refusal
 }
