@@ -3,9 +3,9 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -24,7 +24,7 @@ type BalanceQuery struct {
 // A Balance is the balances of the account that an API key belongs to.
 type Balance struct {
 	Amounts []BalanceAmount // in the order of the response
-	Raw     jsontext.Value  // the result as it came
+	Raw     json.RawMessage // the result as it came
 }
 
 // A BalanceAmount is an amount of one coin.
@@ -76,9 +76,10 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 }
 
 func (q BalanceQuery) read(d *strictjson.Decoder) *Balance {
-	b := &Balance{Raw: strictjson.Raw(d)}
+	raw := strictjson.Raw(d)
+	b := &Balance{Raw: json.RawMessage(raw)}
 	if d.Err() == nil {
-		amounts, err := q.amounts(strictjson.NodeOf(d, b.Raw))
+		amounts, err := q.amounts(strictjson.NodeOf(d, raw))
 		b.Amounts = amounts
 		d.SetErr(err)
 	}

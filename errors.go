@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,8 +13,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
@@ -129,14 +128,14 @@ func (e *ArgumentError) isRetryable() bool { return false }
 // An APIError is an error response of the service: any status of 400 or above, or a
 // 2xx with an error envelope.
 type APIError struct {
-	Operation  string         // the operation, such as "withdrawal"
-	StatusCode int            // of the response
-	Message    string         // the envelope's message, at most 1 KiB; empty when the response was not an envelope
-	Meta       jsontext.Value // the envelope's meta; nil when there was none, or more than 64 KiB
-	Body       []byte         // at most the first 8 KiB of the response, without the key
-	Header     http.Header    // what helps to find the response in a log, such as Date and X-Request-Id
-	RetryAfter time.Duration  // what the service asked to wait; 0 for nothing
-	Attempts   int            // how many attempts were made, this one included
+	Operation  string          // the operation, such as "withdrawal"
+	StatusCode int             // of the response
+	Message    string          // the envelope's message, at most 1 KiB; empty when the response was not an envelope
+	Meta       json.RawMessage // the envelope's meta; nil when there was none, or more than 64 KiB
+	Body       []byte          // at most the first 8 KiB of the response, without the key
+	Header     http.Header     // what helps to find the response in a log, such as Date and X-Request-Id
+	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
+	Attempts   int             // how many attempts were made, this one included
 
 	missingKey bool
 	unread     bool // it is retried by its status: only an [Observer] sees it

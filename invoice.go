@@ -3,11 +3,12 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
@@ -52,16 +53,14 @@ const (
 // An Invoice is an invoice that was created. The response is not documented
 // (docs/interface.md, I-124), so it is kept as it came.
 type Invoice struct {
-	OrderID string         // the order of the request
-	Raw     jsontext.Value // the result of the response
+	OrderID string          // the order of the request
+	Raw     json.RawMessage // the result of the response
 }
 
-// Decode decodes Raw into v as [json.Unmarshal] does: names match exactly, and a
-// duplicate name is an error.
-//
-// [json.Unmarshal]: https://pkg.go.dev/github.com/go-json-experiment/json#Unmarshal
+// Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
+// Go: names match exactly, a duplicate name is an error, and so is invalid UTF-8.
 func (i *Invoice) Decode(v any) error {
-	if err := json.Unmarshal(i.Raw, v); err != nil {
+	if err := jsonv2.Unmarshal(i.Raw, v); err != nil {
 		return fmt.Errorf("gateway: invoice for order %q: %w", i.OrderID, err)
 	}
 	return nil
@@ -141,15 +140,15 @@ func (c *Client) PrepareInvoice(ctx context.Context) error {
 }
 
 func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
-	created := &Invoice{OrderID: r.OrderID, Raw: strictjson.Raw(d)}
-	switch created.Raw.Kind() {
+	raw := strictjson.Raw(d)
+	switch raw.Kind() {
 	case '{', '[':
 	case 'n':
 		d.Fail(errors.New("is null"))
 	default:
 		d.SetContent(strictjson.EmptyResult)
 	}
-	return created
+	return &Invoice{OrderID: r.OrderID, Raw: json.RawMessage(raw)}
 }
 
 func (r *InvoiceRequest) order() string { return r.OrderID }

@@ -3,12 +3,11 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/redact"
@@ -297,13 +296,13 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 // A Response is what came with a result. [WithResponse] fills it, on failure too, as
 // far as there was a response. It does not contain the key.
 type Response struct {
-	StatusCode int            // of the last response; 0 when none came
-	Header     http.Header    // of the last response that was read
-	Message    string         // the envelope's message, at most 1 KiB
-	Meta       jsontext.Value // the envelope's meta; nil when there was none, or more than 64 KiB
-	Result     jsontext.Value // the envelope's result as it came; nil when there was none
-	Attempts   int            // how many attempts were made
-	Duration   time.Duration  // of the whole call, waits included
+	StatusCode int             // of the last response; 0 when none came
+	Header     http.Header     // of the last response that was read
+	Message    string          // the envelope's message, at most 1 KiB
+	Meta       json.RawMessage // the envelope's meta; nil when there was none, or more than 64 KiB
+	Result     json.RawMessage // the envelope's result as it came; nil when there was none
+	Attempts   int             // how many attempts were made
+	Duration   time.Duration   // of the whole call, waits included
 }
 
 // WithResponse fills r with what came besides the result, and overwrites what it

@@ -2,13 +2,13 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/money"
@@ -18,9 +18,9 @@ import (
 
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
-	Rates     []Rate         // in the order of the response, each symbol once
-	FetchedAt time.Time      // when the response was read, by the local clock
-	Raw       jsontext.Value // the result as it came
+	Rates     []Rate          // in the order of the response, each symbol once
+	FetchedAt time.Time       // when the response was read, by the local clock
+	Raw       json.RawMessage // the result as it came
 }
 
 // A Rate is the price of one unit of a coin. A price that is missing in the response,
@@ -142,9 +142,10 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 }
 
 func readRates(d *strictjson.Decoder) *ExchangeRates {
-	r := &ExchangeRates{Raw: strictjson.Raw(d), FetchedAt: time.Now()}
+	raw := strictjson.Raw(d)
+	r := &ExchangeRates{Raw: json.RawMessage(raw), FetchedAt: time.Now()}
 	if d.Err() == nil {
-		rates, err := ratesIn(strictjson.NodeOf(d, r.Raw))
+		rates, err := ratesIn(strictjson.NodeOf(d, raw))
 		r.Rates = rates
 		d.SetErr(err)
 	}

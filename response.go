@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -163,7 +164,7 @@ func reread(r *request, body []byte) envelope {
 func (r *request) newResponse(resp *http.Response, e envelope, body []byte) Response {
 	response := Response{Header: r.keys.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
 	if result := e.resultIn(body); result.IsValid() {
-		response.Result = r.keys.JSON(result)
+		response.Result = json.RawMessage(r.keys.JSON(result))
 	}
 	return response
 }
