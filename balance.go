@@ -67,8 +67,8 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
-	return do(ctx, c, call{
-		op:    OpBalance,
+	return do(ctx, c, operation{
+		name:  OpBalance,
 		route: "/api/balance/",
 		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,

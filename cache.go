@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
@@ -76,12 +77,11 @@ type cacheCall[T any] struct {
 	waiting int // callers; under the cache's mu
 
 	// The result, to be read once done is closed.
-	done     chan struct{}
-	returned bool // load has returned: it did not panic
-	panicked any
-	value    T
-	err      error
-	stale    *entry[T] // what is served when the load has failed; nil for nothing
+	done  chan struct{}
+	ended caller.End
+	value T
+	err   error
+	stale *entry[T] // what is served when the load has failed; nil for nothing
 }
 
 // NewCache returns an empty cache of what load returns. A nil load and bad
@@ -90,7 +90,7 @@ type cacheCall[T any] struct {
 // The context of load has the values of the context of the caller that began it, but
 // not its end: it ends after 30 seconds, or when the last waiting caller has left. Load
 // must return soon after that, and must not use the cache itself. When it panics, every
-// waiting caller panics with the same value.
+// waiting caller panics with its value and its stack.
 func NewCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
 	c := &Cache[T]{load: load, options: o.withDefaults()}
 	if load == nil {
@@ -234,13 +234,13 @@ func (c *Cache[T]) leave(call *cacheCall[T], why error) {
 // and a Goexit, whose only trace is that load has not returned.
 func (c *Cache[T]) run(ctx context.Context, call *cacheCall[T]) {
 	defer func() {
-		call.panicked = recover()
+		call.ended.Catch(recover())
 		c.finish(call)
 		call.cancel()
 		close(call.done) // last, so that nothing runs when the callers return
 	}()
 	call.value, call.err = c.load(ctx)
-	call.returned = true
+	call.ended.Returned = true
 }
 
 // finish stores the result of a load. An abandoned one may still return a value, but its
@@ -254,7 +254,7 @@ func (c *Cache[T]) finish(call *cacheCall[T]) {
 	}
 	current := c.current.Load()
 	switch {
-	case !call.returned:
+	case !call.ended.Returned:
 	case call.err == nil && (current == nil || current.number < call.number):
 		c.current.Store(&entry[T]{value: call.value, number: call.number, loaded: time.Now(), fresh: c.options.TTL})
 	case call.err != nil && shared:
@@ -275,20 +275,16 @@ func (c *Cache[T]) serveStale(call *cacheCall[T]) *entry[T] {
 	return &later
 }
 
-// result is what a waiting caller gets. A panic of load is raised here, where the caller
-// can recover.
+// result is what a waiting caller gets. It ends as load has ended: a panic is raised here,
+// where the caller can recover.
 func (call *cacheCall[T]) result(refresh bool) (T, error) {
-	var none T
+	call.ended.Pass()
 	switch {
-	case call.returned && call.err == nil:
+	case call.err == nil:
 		return call.value, nil
-	case call.returned && call.stale != nil && !refresh:
+	case call.stale != nil && !refresh:
 		return call.stale.value, nil
-	case call.returned:
-		return none, call.err
-	case call.panicked == nil:
-		panic("gateway: cache: load ended its goroutine")
 	default:
-		panic(call.panicked)
+		return *new(T), call.err
 	}
 }

@@ -178,14 +178,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
-	reads := attempt.NewReadSender(own.Others, cfg.retry.AttemptTimeout)
-	writes := attempt.NewSender(own.Posts, cfg.retry.InvoiceTimeout)
-	if callers := cfg.http; callers != nil && callers.Transport != nil {
-		// Of the caller's client nothing else is used from here on: its Timeout is in cfg.retry.
-		reads = attempt.NewSender(callers.Transport, cfg.retry.AttemptTimeout)
-		writes = attempt.NewSender(callers.Transport, cfg.retry.InvoiceTimeout)
-	}
+	reads, writes := cfg.senders()
 	cfg.http = nil // it is not to be reached from the client: see reads and writes
 	retrier, readers := retry.New(cfg.retry.limits()), newReaderPool()
 	return &Client{
@@ -202,6 +195,18 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 	}
 }
 
-// followNone returns a redirect as the response: net/http would forward the X-Api-Key
-// header to another host.
-func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// senders returns what sends the reads, and what sends the invoices.
+func (cfg *config) senders() (reads, writes *attempt.Sender) {
+	var transport http.RoundTripper
+	if cfg.http != nil {
+		transport = cfg.http.Transport // nothing else of it is used
+	}
+	switch t := transport.(type) {
+	case nil:
+		own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
+		return attempt.NewReadSender(own.Shared, cfg.retry.AttemptTimeout), attempt.NewSender(own.Dedicated, cfg.retry.InvoiceTimeout)
+	case *http.Transport:
+		transport = InvoiceTransport(t)
+	}
+	return attempt.NewSender(transport, cfg.retry.AttemptTimeout), attempt.NewSender(transport, cfg.retry.InvoiceTimeout)
+}

@@ -37,23 +37,26 @@ func TestNew_pools(t *testing.T) {
 	assert.Equal(t, 90*time.Second, idle(reads))
 	assert.Equal(t, 2*time.Second, idle(invoices))
 
-	given := &http.Transport{}
+	given := &http.Transport{MaxResponseHeaderBytes: 17}
 	c, err = New("https://gateway.test", "", WithHTTPClient(&http.Client{Transport: given}))
 	require.NoError(t, err)
-	for _, sender := range []*attempt.Sender{c.reads(), c.writes()} {
-		assert.Equal(t, reflect.ValueOf(given).Pointer(), pool(sender).Pointer(), "a caller's transport is used as it is")
-	}
+	split := pool(c.writes()).Elem()
+	assert.Equal(t, reflect.ValueOf(given).Pointer(), split.FieldByName("Shared").Pointer(), "a caller's transport is used as it is")
+	copied := split.FieldByName("Dedicated").Elem().FieldByName("transport")
+	assert.Equal(t, int64(17), copied.Elem().FieldByName("MaxResponseHeaderBytes").Int(), "and invoices go through a copy")
+	assert.Equal(t, 2*time.Second, idle(copied))
+	assert.Zero(t, given.MaxIdleConnsPerHost, "the caller's is not changed")
 }
 
 // Without a transport, InvoiceTransport has the settings of the client's own.
 func TestInvoiceTransport_settings(t *testing.T) {
 	t.Parallel()
 	own := InvoiceTransport(nil).(*attempt.Split)
-	posts := reflect.ValueOf(own.Posts).Elem().FieldByName("transport").Elem()
-	for _, transport := range []reflect.Value{reflect.ValueOf(own.Others).Elem(), posts} {
+	posts := reflect.ValueOf(own.Dedicated).Elem().FieldByName("transport").Elem()
+	for _, transport := range []reflect.Value{reflect.ValueOf(own.Shared).Elem(), posts} {
 		assert.Equal(t, int64(256<<10), transport.FieldByName("MaxResponseHeaderBytes").Int())
 	}
-	assert.Equal(t, 90*time.Second, own.Others.IdleConnTimeout)
+	assert.Equal(t, 90*time.Second, own.Shared.IdleConnTimeout)
 	assert.Equal(t, int64(2*time.Second), posts.FieldByName("IdleConnTimeout").Int())
 	assert.Negative(t, posts.FieldByName("MaxIdleConnsPerHost").Int(), "a connection carries one invoice")
 }

@@ -107,8 +107,8 @@ var (
 //
 // GET /api/networks-coins
 func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNetwork, error) {
-	return do(ctx, c, call{
-		op:    OpCoinNetworks,
+	return do(ctx, c, operation{
+		name:  OpCoinNetworks,
 		route: "/api/networks-coins",
 	}, readPairs, opts)
 }
@@ -120,8 +120,8 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 //
 // GET /api/networks-coins/{id}
 func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption) (*CoinNetwork, error) {
-	return do(ctx, c, call{
-		op:       OpCoinNetwork,
+	return do(ctx, c, operation{
+		name:     OpCoinNetwork,
 		route:    "/api/networks-coins/{id}",
 		args:     [2]string{id},
 		expectID: id,
@@ -135,8 +135,8 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
 func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkName string, opts ...CallOption) (*CoinNetwork, error) {
-	return do(ctx, c, call{
-		op:    OpCoinNetworkBySymbol,
+	return do(ctx, c, operation{
+		name:  OpCoinNetworkBySymbol,
 		route: "/api/networks-coins/{coinSymbol}/{networkName}",
 		args:  [2]string{coinSymbol, networkName},
 	}, readPair, opts)
@@ -149,8 +149,8 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {
-	return do(ctx, c, call{
-		op:    OpCoinNetworksOf,
+	return do(ctx, c, operation{
+		name:  OpCoinNetworksOf,
 		route: "/api/networks-coins/{coinSymbol}",
 		args:  [2]string{coinSymbol},
 	}, readPairOrPairs, opts)

@@ -138,8 +138,7 @@ type APIError struct {
 	Attempts   int             // how many attempts were made, this one included
 
 	missingKey bool
-	unread     bool // it is retried by its status: only an [Observer] sees it
-	doubtful   bool // the refusal may be older than what the transport has sent
+	premature  bool // it may have come before the invoice was sent
 	note       string
 	keys       redact.Redactor // of the whole text: its parts can be a key together, or quoted
 }
@@ -147,9 +146,7 @@ type APIError struct {
 // Error returns one line: the operation, the status and the service's message, quoted.
 func (e *APIError) Error() string {
 	message := fmt.Sprintf("%q", e.Message)
-	if e.unread {
-		message = "will be retried"
-	} else if e.Message == "" {
+	if e.Message == "" {
 		message = "no message in the response: " + sample(e.Body)
 	}
 	text := fmt.Sprintf("gateway: %s: %d: %s", e.Operation, e.StatusCode, message)
@@ -182,7 +179,7 @@ func (e *APIError) Is(target error) bool {
 }
 
 func (e *APIError) outcome() Outcome {
-	if refusesInvoice(e.StatusCode) && e.Operation == OpCreateInvoice && !e.doubtful {
+	if refusesInvoice(e.StatusCode) && e.Operation == OpCreateInvoice && !e.premature {
 		return OutcomeRejected
 	}
 	return outcomeWithoutProof(e.Operation)

@@ -74,12 +74,12 @@ func WithMerchant(name string) CallOption {
 }
 
 // merchant returns the merchant of the call, or "" for the one that the client is for.
-func (r *request) merchant() string {
-	ownKey := r.cfg.key == nil || r.key.Reveal() == r.client.key.Reveal() || r.client.cfg.keySource != nil
-	if r.cfg.merchant != "" || ownKey {
-		return r.cfg.merchant
+func (c *call) merchant() string {
+	ownKey := c.cfg.key == nil || c.key.Reveal() == c.client.key.Reveal() || c.client.cfg.keySource != nil
+	if c.cfg.merchant != "" || ownKey {
+		return c.cfg.merchant
 	}
-	sum := sha256.Sum256([]byte("gateway merchant\x00" + r.cfg.key.Reveal()))
+	sum := sha256.Sum256([]byte("gateway merchant\x00" + c.cfg.key.Reveal()))
 	return keyMerchant + hex.EncodeToString(sum[:16])
 }
 

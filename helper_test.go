@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/everycall"
 )
 
@@ -150,11 +152,11 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // client returns a client with an [http.Transport], as most callers have, that responds
-// from memory.
+// from memory: to invoices too, for which a copy would not.
 func (m memory) client() *http.Client {
 	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // HTTP/1 only
 	t.RegisterProtocol("https", m)
-	return &http.Client{Transport: t}
+	return &http.Client{Transport: &attempt.Split{Dedicated: attempt.NewDedicated(t), Shared: t}}
 }
 
 const inMemoryURL = "https://gateway.example"
@@ -312,4 +314,28 @@ func bytesAllocated(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// assertPassedOn asserts that a call ends as the code of a caller's that it has run in another
+// goroutine: with a panic of this value, whose stack names a test, or for nil without one.
+func assertPassedOn(t *testing.T, value any, call func()) {
+	t.Helper()
+	var recovered any
+	returned, done := false, make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { recovered = recover() }()
+		call()
+		returned = true
+	}()
+	<-done
+	assert.False(t, returned)
+	if value == nil {
+		assert.Nil(t, recovered)
+		return
+	}
+	if passed, ok := recovered.(*caller.Panic); assert.True(t, ok, "%v", recovered) {
+		assert.Equal(t, value, passed.Value)
+		assert.Contains(t, passed.Stack, "gateway_test.")
+	}
 }

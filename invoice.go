@@ -109,8 +109,8 @@ func isName(dec *jsontext.Decoder) bool {
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
-	return do(ctx, c, call{
-		op:    OpCreateInvoice,
+	return do(ctx, c, operation{
+		name:  OpCreateInvoice,
 		route: "/api/invoice/create",
 		key:   keyInBody,
 		write: &r,
@@ -129,14 +129,19 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // a network drops idle connections silently, an invoice can be lost on one, and its
 // outcome is then unknown: docs/money.md has measurements.
 //
-// It takes at most InvoiceTimeout of [RetryPolicy], is not retried, and is not reported
-// to an [Observer]. A host in the base URL that is not ASCII must be in Punycode for it.
-// With a Transport in [WithHTTPClient] that is not one of [InvoiceTransport], it is refused
-// with an [*ArgumentError].
-func (c *Client) PrepareInvoice(ctx context.Context) error {
-	r := request{client: c}
-	r.call.op = OpPrepareInvoice
-	return r.openConnection(ctx)
+// It takes at most InvoiceTimeout of [RetryPolicy], and is not retried. A host in the base URL
+// that is not ASCII must be in Punycode for it. With a Transport in [WithHTTPClient] that is
+// neither an [http.Transport] nor one of [InvoiceTransport], it is refused with an
+// [*ArgumentError].
+//
+// It prepares POST /api/invoice/create.
+func (c *Client) PrepareInvoice(ctx context.Context, opts ...CallOption) error {
+	_, err := do(ctx, c, operation{
+		name:     OpPrepareInvoice,
+		route:    "/api/invoice/create",
+		connects: true,
+	}, skipResult, opts)
+	return err
 }
 
 func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {

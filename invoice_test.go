@@ -209,12 +209,13 @@ func TestInvoice_encodes(t *testing.T) {
 }
 
 // A prepared connection has carried nothing, and then carries the invoice: through the
-// client's own transport, and through one of InvoiceTransport. No observer is told of it.
+// client's own transport, an http.Transport, and one of InvoiceTransport. Observers are told.
 func TestClient_PrepareInvoice(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]gateway.Option{
 		"the client's own transport": nil,
 		"an http.Client without one": {gateway.WithHTTPClient(&http.Client{})},
+		"an http.Transport":          {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
 		"InvoiceTransport":           {gateway.WithHTTPClient(&http.Client{Transport: gateway.InvoiceTransport(&http.Transport{})})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,13 +231,13 @@ func TestClient_PrepareInvoice(t *testing.T) {
 			t.Cleanup(server.Close)
 			c := newClient(t, server.URL, append(opts, gateway.WithObserver(countedCalls{calls: &made}))...)
 			require.NoError(t, c.PrepareInvoice(t.Context()))
-			assert.Zero(t, made.Load())
+			assert.EqualValues(t, 1, made.Load())
 			for n := range int32(2) {
 				_, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", n)))
 				require.NoError(t, err)
 				assert.Equal(t, n+1, opened.Load())
 			}
-			assert.EqualValues(t, 2, made.Load())
+			assert.EqualValues(t, 3, made.Load())
 		})
 	}
 }
@@ -275,8 +276,8 @@ func TestClient_PrepareInvoice_errors(t *testing.T) {
 		{"a zero client", t.Context(), &gateway.Client{}, "client: was not made by New", gateway.ErrInvalidArgument, false},
 		{"a nil context", nil, newClient(t, "https://gateway.test"), "ctx: must not be nil", gateway.ErrInvalidArgument, false},
 		{
-			"a transport of the caller's", t.Context(), inMemory(t, ""),
-			"WithHTTPClient: must have a Transport of InvoiceTransport, or none, for an invoice to be prepared", gateway.ErrInvalidArgument, false,
+			"a RoundTripper of the caller's", t.Context(), newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: memory{}})),
+			"WithHTTPClient: has a RoundTripper that opens no connection before a request", gateway.ErrInvalidArgument, false,
 		},
 		{"a host that refuses", t.Context(), newClient(t, "https://gateway.test", dial(refused)), "dial: connection refused [REDACTED]", syscall.ECONNREFUSED, true},
 		{"a context that has ended", ended, newClient(t, "https://gateway.test", dial(nil)), "context canceled", context.Canceled, false},

@@ -163,7 +163,7 @@ func (c *config) observers() []Observer {
 
 // observe tells the observers that a call has begun. What it returns tells them that
 // the call has ended.
-func (c *Client) observe(ctx context.Context, what *call) (context.Context, func(err error, attempts, status int)) {
+func (c *Client) observe(ctx context.Context, what *operation) (context.Context, func(err error, attempts, status int)) {
 	if c == nil || len(c.observers) == 0 {
 		return ctx, func(error, int, int) {}
 	}
@@ -171,9 +171,9 @@ func (c *Client) observe(ctx context.Context, what *call) (context.Context, func
 		_, end := c.observe(context.Background(), what)
 		return nil, end
 	}
-	begun, started := time.Now(), Call{Operation: what.op, Route: what.route}
+	begun, started := time.Now(), Call{Operation: what.name, Route: what.route}
 	contexts := make([]context.Context, len(c.observers))
-	ctx = context.WithValue(ctx, operationKey{}, what.op)
+	ctx = context.WithValue(ctx, operationKey{}, what.name)
 	for i, o := range c.observers {
 		if derived := o.Start(ctx, started); derived != nil {
 			ctx = derived
@@ -191,20 +191,19 @@ func (c *Client) observe(ctx context.Context, what *call) (context.Context, func
 }
 
 // report tells the observers of an attempt.
-func (a *attempts[T]) report(failure error, wait time.Duration) {
-	c := a.client
-	if len(c.observers) == 0 {
+func (c *call) report(failure error, wait time.Duration) {
+	if len(c.client.observers) == 0 {
 		return
 	}
 	attempt := Attempt{
-		Operation: a.call.op, Route: a.call.route, Number: a.loop.Attempts,
-		StatusCode: a.last.status, Err: failure, Wait: wait, Duration: time.Since(a.loop.Started),
+		Operation: c.operation.name, Route: c.operation.route, Number: c.attempts,
+		StatusCode: c.last.status, Err: failure, Wait: wait, Duration: time.Since(c.begun),
 	}
-	for _, d := range a.last.drift {
-		c.reportDrift(&a.ctx, d)
+	for _, d := range c.last.drift {
+		c.client.reportDrift(&c.ctx, d)
 	}
-	for _, o := range c.observers {
-		o.Attempt(&a.ctx, attempt)
+	for _, o := range c.client.observers {
+		o.Attempt(&c.ctx, attempt)
 	}
 }
 

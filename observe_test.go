@@ -74,7 +74,7 @@ func TestObserver_retries(t *testing.T) {
 		busy, lost, good := w.attempts[0], w.attempts[1], w.attempts[2]
 		assert.Equal(t, 503, busy.StatusCode)
 		assert.ErrorIs(t, busy.Err, gateway.ErrServer)
-		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: will be retried; retry after 7s`)
+		assert.EqualError(t, busy.Err, `gateway: withdrawal: 503: "Not now."; retry after 7s`)
 		assert.Equal(t, 7*time.Second, busy.Wait)
 		assert.Zero(t, lost.StatusCode, "there was no response")
 		var failure *gateway.TransportError
@@ -336,7 +336,7 @@ func TestWithLogger(t *testing.T) {
 		const route = `"operation":"withdrawal","route":"/api/withdrawal/inquiry/{withdrawRequestId}"`
 		assert.Equal(t, []string{
 			`{"level":"WARN","msg":"gateway: attempt will be retried",` + route +
-				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: will be retried; retry after 7s"}`,
+				`,"attempt":1,"status":503,"duration":0,"wait":7000000000,"error":"gateway: withdrawal: 503: \"Not now.\"; retry after 7s"}`,
 			`{"level":"WARN","msg":"gateway: drift","operation":"withdrawal","kind":"unknown field","pointer":"/[REDACTED]"}`,
 			`{"level":"DEBUG","msg":"gateway: attempt",` + route + `,"attempt":2,"status":201,"duration":0,"wait":0}`,
 			`{"level":"DEBUG","msg":"gateway: call",` + route + `,"attempts":2,"status":201,"outcome":"succeeded","duration":7000000000}`,

@@ -66,16 +66,14 @@ func badOption(name, reason string) error {
 // unless [WithRetry] sets that. The Jar and CheckRedirect are not used: the service
 // sets no cookies, and redirects are never followed.
 //
-// A RoundTripper must not send a request twice by itself. A plain [http.Transport] sends
-// invoices over HTTP/1 connections that have carried other responses: a server that
-// sends a response too many, or too late, can then have it taken for that of an invoice,
-// which is reported as created or rejected when it is not. [InvoiceTransport] prevents
-// this, as the Client's own transport does.
+// Where the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it.
+// Any other RoundTripper is used as it is: one that wraps a transport should wrap that of
+// InvoiceTransport, and must not send a request twice by itself.
 //
 // A call does not wait for a RoundTripper that does not return when the context of its
 // request ends. An [http.Transport], and one of InvoiceTransport, is relied on to return: its
 // Proxy function, its dialer and connections, and the protocols registered with it must
-// heed the end.
+// honor the end.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
@@ -89,20 +87,26 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// InvoiceTransport returns a RoundTripper for [WithHTTPClient] that sends each invoice
-// over HTTP/1 on a connection of its own, which carried no response before and is closed
-// after it; HTTP/2, where responses have numbers, shares its connections. Everything
-// else goes through t. Invoices go through a copy of t as it is now, with connections of
-// its own, and not through what is registered with RegisterProtocol, which cannot be
-// copied. A nil t means a transport with the settings of the Client's own.
-// [Client.PrepareInvoice] needs it; its connections do not count towards MaxConnsPerHost.
+// InvoiceTransport returns a RoundTripper that sends each POST over HTTP/1 on a connection of
+// its own, which carried no response before and is closed after it: a server that sends a
+// response too many, or too late, cannot have it taken for that of an invoice. HTTP/2, where
+// responses have numbers, shares its connections. Everything else goes through t.
+//
+// A [Client] without [WithHTTPClient], or with an [http.Transport] in it, does this by itself:
+// InvoiceTransport is for a RoundTripper that wraps a transport, such as one that makes traces.
+// Invoices go through a copy of t as it is now, with connections of its own, which are closed
+// after two idle seconds, and not through what is registered with RegisterProtocol, which
+// cannot be copied. Those of [Client.PrepareInvoice] do not count towards MaxConnsPerHost. A nil
+// t means a transport with the settings of the Client's own.
 //
 // Its CloseIdleConnections closes the idle connections of both.
 func InvoiceTransport(t *http.Transport) http.RoundTripper {
 	if t == nil {
 		return attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
 	}
-	return &attempt.Split{Posts: attempt.NewPosts(t), Others: t}
+	dedicated := t.Clone()
+	dedicated.IdleConnTimeout = invoiceIdleTimeout
+	return &attempt.Split{Dedicated: attempt.NewDedicated(dedicated), Shared: t}
 }
 
 // WithRetry sets the retry policy. Zero fields take their defaults: the zero policy is

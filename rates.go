@@ -135,8 +135,8 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
-	return do(ctx, c, call{
-		op:    OpExchangeRates,
+	return do(ctx, c, operation{
+		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
 	}, readRates, opts)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -13,9 +14,10 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// A call describes an API call: route, arguments, place of the key and payload.
-type call struct {
-	op               string
+// An operation is what a method asks of the service: route, arguments, place of the key and
+// payload.
+type operation struct {
+	name             string
 	route            string    // each {name} is replaced by an argument
 	args             [2]string // for the route, in its order
 	query            []endpoint.Param
@@ -23,6 +25,7 @@ type call struct {
 	key              keyPlace
 	sendsContentType bool    // also for a read
 	write            payload // what is posted; nil for a read
+	connects         bool    // a connection for the route is opened, and nothing is sent
 
 	// statusIn finds the status in the body of a record that cannot be decoded; nil for
 	// a record without one.
@@ -45,41 +48,49 @@ const (
 	keyInBody
 )
 
-// A request holds the checked inputs of one API call.
-type request struct {
-	client *Client
-	ctx    callContext
-	call   call
-	cfg    callConfig
-	key    redact.Secret
-	keys   redact.Redactor // removes every key that a response may repeat
+// A call is one use of an operation: its inputs, which do not change once they are
+// checked, and how far it has come.
+type call struct {
+	operation operation
+	client    *Client
+	ctx       callContext
+	cfg       callConfig
+	key       redact.Secret
+	redactor  redact.Redactor // removes every key that a response may repeat
+	url       url.URL
+	values    [4]string // of the header of the first attempt
 
-	url    url.URL
-	header http.Header
-	values [4]string // of the header
+	progress
 }
 
-// prepare checks everything that a caller can get wrong, and completes the request.
-func (r *request) prepare(ctx context.Context, opts []CallOption) error {
-	if refusal := r.cfg.apply(r.call.op, opts); refusal != nil {
+// prepare checks everything that a caller can get wrong, and completes the inputs.
+func (c *call) prepare(ctx context.Context, opts []CallOption) error {
+	if refusal := c.cfg.apply(c.operation.name, opts); refusal != nil {
 		return refusal
 	}
-	if name, reason := r.client.check(ctx); reason != "" {
-		return r.refuse(name, reason)
+	if name, reason := c.client.check(ctx); reason != "" {
+		return c.refuse(name, reason)
 	}
-	if name, reason := r.client.base.URL(&r.url, r.call.route, r.call.args[:], r.call.query); reason != "" {
-		return r.refuse(name, reason)
+	if name, reason := c.client.base.URL(&c.url, c.operation.route, c.operation.args[:], c.operation.query); reason != "" {
+		return c.refuse(name, reason)
 	}
-	if r.call.write != nil {
-		if name, reason := r.call.write.check(); reason != "" {
-			return r.refuse(name, reason)
+	if c.operation.connects && !c.client.writes().CanPrepare() {
+		return c.refuse("WithHTTPClient", "has a RoundTripper that opens no connection before a request: an http.Transport does, and one of InvoiceTransport")
+	}
+	if c.operation.write != nil {
+		if name, reason := c.operation.write.check(); reason != "" {
+			return c.refuse(name, reason)
 		}
 	}
-	r.ctx, r.keys = callContext{ctx, r}, r.client.keyring.Redactor()
-	if err := r.resolveKey(); err != nil {
+	c.ctx, c.redactor = callContext{ctx, c}, c.client.keyring.Redactor()
+	c.unsent = c.operation.write != nil
+	if err := c.resolveKey(); err != nil {
 		return err
 	}
-	r.header = r.newHeader(&r.values)
+	if c.ctx.Err() != nil {
+		return c.transportError(fault{phase: PhaseStart, err: c.ctx.Err()})
+	}
+	c.started = time.Now()
 	return nil
 }
 
@@ -95,93 +106,98 @@ func (c *Client) check(ctx context.Context) (name, reason string) {
 	}
 }
 
-func (r *request) refuse(name, reason string) *ArgumentError {
-	return &ArgumentError{Operation: r.call.op, Name: name, Reason: reason}
+func (c *call) refuse(name, reason string) *ArgumentError {
+	return &ArgumentError{Operation: c.operation.name, Name: name, Reason: reason}
 }
 
 // resolveKey finds the key of the call, which must not be empty where it is needed.
-func (r *request) resolveKey() error {
-	r.key = r.client.key
+func (c *call) resolveKey() error {
+	c.key = c.client.key
 	switch {
-	case r.cfg.key != nil:
-		r.key = *r.cfg.key
-		r.keys = r.keys.With(r.key)
-	case r.client.cfg.keySource != nil && (r.call.key != keyNowhere || r.client.cfg.keyOnPublic):
-		if err := r.keyFromSource(); err != nil {
+	case c.cfg.key != nil:
+		c.key = *c.cfg.key
+		c.redactor = c.redactor.With(c.key)
+	case c.client.cfg.keySource != nil && (c.operation.key != keyNowhere || c.client.cfg.keyOnPublic && !c.operation.connects):
+		if err := c.keyFromSource(); err != nil {
 			return err
 		}
 	}
-	if r.call.key != keyNowhere && r.key.IsEmpty() {
-		missing := r.refuse("apiKey", "is required for this call: give it to New, WithAPIKeySource or WithAPIKey")
+	if c.operation.key != keyNowhere && c.key.IsEmpty() {
+		missing := c.refuse("apiKey", "is required for this call: give it to New, WithAPIKeySource or WithAPIKey")
 		missing.err = ErrMissingAPIKey
 		return missing
 	}
 	return nil
 }
 
-func (r *request) keyFromSource() error {
-	if r.ctx.Err() != nil {
-		return r.notSentError(r.ctx.Err())
+func (c *call) keyFromSource() error {
+	if c.ctx.Err() != nil {
+		return c.transportError(fault{phase: PhaseStart, err: c.ctx.Err()})
 	}
-	key, err := r.client.cfg.keySource(&r.ctx)
+	key, err := c.client.cfg.keySource(&c.ctx)
 	if err != nil {
-		r.keys = r.keys.With(redact.NewSecret(key))
-		failure := r.notSentError(fmt.Errorf("the source of the API key: %w", sanitize(err, r.keys)))
-		failure.retryable = r.ctx.Err() == nil && attempt.IsNetworkError(err)
-		return failure
+		c.redactor = c.redactor.With(redact.NewSecret(key))
+		return c.transportError(fault{
+			phase: PhaseStart, again: attempt.IsNetworkError(err),
+			err: fmt.Errorf("the source of the API key: %w", sanitize(err, c.redactor)),
+		})
 	}
 	if reason := validate.APIKey(key); reason != "" && key != "" {
-		return r.refuse("WithAPIKeySource", "the key "+reason)
+		return c.refuse("WithAPIKeySource", "the key "+reason)
 	}
-	r.key = redact.NewSecret(key)
-	r.keys = r.client.keyring.Add(r.key)
+	c.key = redact.NewSecret(key)
+	c.redactor = c.client.keyring.Add(c.key)
 	return nil
 }
 
-// newHeader makes the header of an attempt, in values. No attempt shares it with another:
-// a RoundTripper could change it, also after its attempt.
-func (r *request) newHeader(values *[4]string) http.Header {
-	*values = [...]string{"application/json", "application/json", r.client.cfg.userAgent, ""}
+// newHeader makes the header of an attempt. No attempt shares it with another: a RoundTripper
+// could change it, also after its attempt.
+func (c *call) newHeader() http.Header {
+	values := &c.values
+	if c.attempts > 1 {
+		values = new([4]string)
+	}
+	*values = [...]string{"application/json", "application/json", c.client.cfg.userAgent, ""}
 	accept, contentType, userAgent, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:]
 	header := make(http.Header, 4)
 	header["Accept"], header["User-Agent"] = accept, userAgent
-	for name, values := range r.cfg.header {
+	for name, values := range c.cfg.header {
 		header[name] = slices.Clone(values)
 	}
-	if r.call.sendsContentType || r.call.write != nil {
+	if c.operation.sendsContentType || c.operation.write != nil {
 		header["Content-Type"] = contentType
 	}
-	if r.call.key == keyInHeader || r.call.key == keyNowhere && r.client.cfg.keyOnPublic && !r.key.IsEmpty() {
-		key[0] = r.key.Reveal()
+	if c.operation.key == keyInHeader || c.operation.key == keyNowhere && c.client.cfg.keyOnPublic && !c.key.IsEmpty() {
+		key[0] = c.key.Reveal()
 		header["X-Api-Key"] = key
 	}
 	return header
 }
 
 // newBody returns the body of one attempt of a write.
-func (r *request) newBody() *attempt.Body {
-	return attempt.NewBody(r.call.write.encode(r.key.Reveal(), r.client.cfg.format))
+func (c *call) newBody() *attempt.Body {
+	return attempt.NewBody(c.operation.write.encode(c.key.Reveal(), c.client.cfg.format))
 }
 
-// newHTTPRequest returns the request of the first attempt, without its body, and without
-// its header, which the sender sets. It has no GetBody: with it, net/http would send an
-// invoice again by itself.
-func (r *request) newHTTPRequest() *http.Request {
+// newHTTPRequest returns what the requests of all attempts share: each is sent with a header
+// and a body of its own. It has no GetBody: with it, net/http would send an invoice again by
+// itself.
+func (c *call) newHTTPRequest() *http.Request {
 	req := http.Request{
-		Method: http.MethodGet, URL: &r.url, Host: r.client.base.Host(), Header: http.Header{},
+		Method: http.MethodGet, URL: &c.url, Host: c.client.base.Host(), Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	if r.call.write != nil {
+	if c.operation.write != nil || c.operation.connects {
 		req.Method = http.MethodPost
 	}
-	return req.WithContext(&r.ctx)
+	return req.WithContext(&c.ctx)
 }
 
 // A callContext is the caller's context during a call, which also has the
 // operation and the merchant.
 type callContext struct {
 	context.Context
-	request *request
+	call *call
 }
 
 type operationKey struct{}
@@ -190,9 +206,9 @@ type operationKey struct{}
 func (c *callContext) Value(key any) any {
 	switch key {
 	case operationKey{}:
-		return c.request.call.op
+		return c.call.operation.name
 	case merchantKey{}:
-		if name := c.request.merchant(); name != "" {
+		if name := c.call.merchant(); name != "" {
 			return name
 		}
 		return nil

@@ -48,40 +48,38 @@ func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &re
 
 // readResponse reads a response and closes it. It changes nothing that the caller has:
 // nobody may be waiting for it any more.
-func readResponse[T any](r *request, resp *http.Response, read func(*strictjson.Decoder) T) (all received[T]) {
+func readResponse[T any](c *call, resp *http.Response, read func(*strictjson.Decoder) T) (all received[T]) {
 	defer func() { _ = resp.Body.Close() }()
-	rr := r.client.readers().Get().(*responseReader)
+	rr := c.client.readers().Get().(*responseReader)
 	var e envelope
 	switch {
 	case resp.StatusCode >= 400:
-		e = rr.readErrorBody(r, resp)
-		all.failure = r.apiError(resp, e, rr.text.Kept())
+		e = rr.readErrorBody(c, resp)
+		all.failure = c.apiError(resp, e, rr.text.Kept())
 	case resp.StatusCode >= 300:
-		all.failure = r.transportError(PhaseWait, ErrRedirect)
+		all.failure = fault{phase: PhaseWait, err: ErrRedirect}
 	case resp.StatusCode < 200:
-		all.failure = r.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode))
+		all.failure = fault{phase: PhaseWait, err: fmt.Errorf("status %d is not a response", resp.StatusCode)}
 	default:
-		all.result, e, all.failure = readResult(rr, r, resp, read)
-		all.drift = drifts(r.call.op, rr.decoder.Notes)
+		all.result, e, all.failure = readResult(rr, c, resp, read)
+		all.drift = drifts(c.operation.name, rr.decoder.Notes)
 	}
-	if all.failure != nil && r.call.write != nil {
-		all.body = r.keys.Snippet(rr.text.Kept(), maxSnippet)
+	if all.failure != nil && c.operation.write != nil {
+		all.body = c.redactor.Snippet(rr.text.Kept(), maxSnippet)
 	}
-	if r.cfg.response != nil {
-		all.response = r.newResponse(resp, e, rr.text.Kept())
+	if c.cfg.response != nil {
+		all.response = c.newResponse(resp, e, rr.text.Kept())
 	}
-	rr.release(r.client.readers())
+	rr.release(c.client.readers())
 	return all
 }
 
 // unreadable is a response of which only the header came in time.
-func (r *request) unreadable(resp *http.Response, err error) error {
+func (c *call) unreadable(resp *http.Response, err error) error {
 	if resp.StatusCode >= 400 {
-		return r.apiError(resp, envelope{}, nil)
+		return c.apiError(resp, envelope{}, nil)
 	}
-	failure := r.transportError(PhaseRead, sanitize(err, r.keys))
-	failure.retryable = r.ctx.Err() == nil
-	return failure
+	return fault{PhaseRead, sanitize(err, c.redactor), true}
 }
 
 // release lets another call use the reader, unless it has become large.
@@ -94,13 +92,13 @@ func (rr *responseReader) release(pool *sync.Pool) {
 
 // maxKept is how much of a body is kept for an error: beyond what it shows, so much
 // that no key is cut in two.
-func (r *request) maxKept() int { return maxSnippet + r.keys.Overlap() }
+func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 
 // readErrorBody reads the beginning of the body of an error response. Truncation is
 // harmless here: the status code is known.
-func (rr *responseReader) readErrorBody(r *request, resp *http.Response) envelope {
-	rr.text.Reset(resp.Body, int64(r.maxKept()), r.maxKept())
-	rr.decoder.Reset(&rr.text, strictjson.Options{Redactor: r.keys})
+func (rr *responseReader) readErrorBody(c *call, resp *http.Response) envelope {
+	rr.text.Reset(resp.Body, int64(c.maxKept()), c.maxKept())
+	rr.decoder.Reset(&rr.text, strictjson.Options{Redactor: c.redactor})
 	_, e := readEnvelope(&rr.decoder, skipResult)
 	rr.text.Fill()
 	return e
@@ -108,21 +106,21 @@ func (rr *responseReader) readErrorBody(r *request, resp *http.Response) envelop
 
 // readResult reads the body of a response of 2xx and keeps its beginning; all of it
 // for a caller who asked for the [Response].
-func readResult[T any](rr *responseReader, r *request, resp *http.Response, read func(*strictjson.Decoder) T) (T, envelope, error) {
-	limit, keep := r.client.cfg.maxBytes, r.maxKept()
-	if r.cfg.response != nil {
+func readResult[T any](rr *responseReader, c *call, resp *http.Response, read func(*strictjson.Decoder) T) (T, envelope, error) {
+	limit, keep := c.client.cfg.maxBytes, c.maxKept()
+	if c.cfg.response != nil {
 		keep = int(limit)
 	}
 	rr.text.Reset(resp.Body, limit, keep)
 	rr.decoder.Reset(&rr.text, strictjson.Options{
-		Redactor: r.keys, ExpectID: r.call.expectID, Size: min(resp.ContentLength, limit), Notes: r.client.newNotes(),
-		Context: &r.ctx,
+		Redactor: c.redactor, ExpectID: c.operation.expectID, Size: min(resp.ContentLength, limit), Notes: c.client.newNotes(),
+		Context: &c.ctx,
 	})
 	result, e := readEnvelope(&rr.decoder, read)
 	rr.decoder.NoteError()
-	failure := rr.failure(r, resp, e)
-	if rr.decoder.Err() != nil && r.cfg.response != nil {
-		e = reread(r, rr.text.Kept())
+	failure := rr.failure(c, resp, e)
+	if rr.decoder.Err() != nil && c.cfg.response != nil {
+		e = reread(c, rr.text.Kept())
 	}
 	if failure != nil {
 		return *new(T), e, failure
@@ -131,7 +129,7 @@ func readResult[T any](rr *responseReader, r *request, resp *http.Response, read
 }
 
 // failure is what is wrong with a response of 2xx that was read, or nil.
-func (rr *responseReader) failure(r *request, resp *http.Response, e envelope) error {
+func (rr *responseReader) failure(c *call, resp *http.Response, e envelope) error {
 	readErr, decodeErr := rr.text.Err(), rr.decoder.Err()
 	if readErr == nil && decodeErr != nil && decodeErr.Ended {
 		readErr = decodeErr.Err
@@ -141,11 +139,11 @@ func (rr *responseReader) failure(r *request, resp *http.Response, e envelope) e
 	}
 	switch {
 	case readErr != nil:
-		return r.bodyError(resp, readErr, rr.text.Kept())
+		return c.bodyError(resp, readErr, rr.text.Kept())
 	case decodeErr != nil:
-		return r.decodeError(resp, decodeErr, rr.text.Kept())
+		return c.decodeError(resp, decodeErr, rr.text.Kept())
 	case e.isError(rr.decoder.Content()):
-		return r.apiError(resp, e, rr.text.Kept())
+		return c.apiError(resp, e, rr.text.Kept())
 	default:
 		return nil
 	}
@@ -153,34 +151,34 @@ func (rr *responseReader) failure(r *request, resp *http.Response, e envelope) e
 
 // reread finds the message, meta and result of a body whose result was not read to
 // its end.
-func reread(r *request, body []byte) envelope {
+func reread(c *call, body []byte) envelope {
 	var d strictjson.Decoder
-	d.Reset(bytes.NewReader(body), strictjson.Options{Redactor: r.keys})
+	d.Reset(bytes.NewReader(body), strictjson.Options{Redactor: c.redactor})
 	_, e := readEnvelope(&d, skipResult)
 	return e
 }
 
 // newResponse is what a response has besides its result.
-func (r *request) newResponse(resp *http.Response, e envelope, body []byte) Response {
-	response := Response{Header: r.keys.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
+func (c *call) newResponse(resp *http.Response, e envelope, body []byte) Response {
+	response := Response{Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
 	if result := e.resultIn(body); result.IsValid() {
-		response.Result = json.RawMessage(r.keys.JSON(result))
+		response.Result = json.RawMessage(c.redactor.JSON(result))
 	}
 	return response
 }
 
-func (r *request) apiError(resp *http.Response, e envelope, body []byte) error {
+func (c *call) apiError(resp *http.Response, e envelope, body []byte) error {
 	return &APIError{
-		Operation: r.call.op, StatusCode: resp.StatusCode,
+		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
-		Body: r.keys.Snippet(body, maxSnippet), Header: r.diagnosticHeaders(resp.Header),
-		RetryAfter: retry.After(resp.Header), keys: r.keys,
+		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
+		RetryAfter: retry.After(resp.Header), keys: c.redactor,
 	}
 }
 
 // diagnosticHeaders returns the headers that help to find a response in a log. They
 // are truncated after the key is removed: a part of it would not be recognized.
-func (r *request) diagnosticHeaders(all http.Header) http.Header {
+func (c *call) diagnosticHeaders(all http.Header) http.Header {
 	some := http.Header{}
 	for _, name := range [...]string{
 		"Content-Type", "Date", "Server", "Via", "Retry-After",
@@ -190,7 +188,7 @@ func (r *request) diagnosticHeaders(all http.Header) http.Header {
 			some[name] = values[:1]
 		}
 	}
-	some = r.keys.Header(some)
+	some = c.redactor.Header(some)
 	for _, values := range some {
 		values[0] = redact.Truncate(values[0], maxHeaderValue)
 	}
@@ -198,37 +196,35 @@ func (r *request) diagnosticHeaders(all http.Header) http.Header {
 }
 
 // decodeError converts an error of strictjson to a [*DecodeError].
-func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body []byte) *DecodeError {
+func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []byte) *DecodeError {
 	err := wrong.Err
 	if errors.Is(err, strictjson.ErrMismatch) {
 		err = ErrResponseMismatch
-	} else if r.keys.Contains(err.Error()) { // together or quoted, its parts are a key
-		err = sanitize(err, r.keys)
+	} else if c.redactor.Contains(err.Error()) { // together or quoted, its parts are a key
+		err = sanitize(err, c.redactor)
 	}
 	failure := &DecodeError{
-		Operation: r.call.op, StatusCode: resp.StatusCode,
-		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), maxContentType),
-		Pointer:     r.keys.Text(wrong.Pointer), Body: r.keys.Snippet(body, maxSnippet), Err: err, keys: r.keys,
+		Operation: c.operation.name, StatusCode: resp.StatusCode,
+		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
+		Pointer:     c.redactor.Text(wrong.Pointer), Body: c.redactor.Snippet(body, maxSnippet), Err: err, keys: c.redactor,
 	}
-	if r.call.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
-		failure.Status = r.call.statusIn(failure.Body)
+	if c.operation.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
+		failure.Status = c.operation.statusIn(failure.Body)
 	}
 	return failure
 }
 
 // bodyError returns the error of a body that was cut, is too large or cannot be
 // decompressed.
-func (r *request) bodyError(resp *http.Response, err error, body []byte) error {
+func (c *call) bodyError(resp *http.Response, err error, body []byte) error {
 	if errors.Is(err, strictjson.ErrTooLarge) {
-		return r.transportError(PhaseRead, ErrResponseTooLarge)
+		return fault{phase: PhaseRead, err: ErrResponseTooLarge}
 	}
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		failure := r.decodeError(resp, &strictjson.Error{Err: sanitize(err, r.keys)}, body)
+		failure := c.decodeError(resp, &strictjson.Error{Err: sanitize(err, c.redactor)}, body)
 		failure.retryable = true
 		return failure
 	}
-	failure := r.transportError(PhaseRead, sanitize(err, r.keys))
-	failure.retryable = r.ctx.Err() == nil
-	return failure
+	return fault{PhaseRead, sanitize(err, c.redactor), true}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -14,119 +13,158 @@ import (
 )
 
 // do makes a call: the only way from a method to the wire and back.
-func do[T any](ctx context.Context, c *Client, what call, read func(*strictjson.Decoder) T, opts []CallOption) (result T, err error) {
-	a := &attempts[T]{request: request{client: c, call: what}, read: read}
-	ctx, end := c.observe(ctx, &a.call)
-	panicked := true
-	defer func() {
-		if panicked {
-			err = errPanicked
-		}
-		end(err, a.made, a.status)
-	}()
-	if err = a.prepare(ctx, opts); err == nil {
-		result, err = a.send()
+func do[T any](ctx context.Context, client *Client, what operation, read func(*strictjson.Decoder) T, opts []CallOption) (result T, err error) {
+	c := &resultCall[T]{call: call{client: client, operation: what}, read: read}
+	ctx, end := client.observe(ctx, &c.operation)
+	err = errPanicked // until the call returns
+	defer func() { end(err, c.attempts, c.status) }()
+
+	if err := c.prepare(ctx, opts); err != nil {
+		return result, err
 	}
-	panicked = false
-	return result, err
+	release, refusal := c.acquireOrder()
+	if refusal != nil {
+		return result, refusal
+	}
+	defer func() { release(OutcomeOf(err)) }()
+
+	failure, interrupted := client.retrier().Do(c.newHTTPRequest(), c)
+	if err := c.finish(failure, interrupted); err != nil {
+		return result, err
+	}
+	return c.result, nil
 }
 
 // errPanicked is what an [Observer] is told of a call that a panic or a Goexit in code of
 // the caller's has ended.
 var errPanicked = errors.New("gateway: a panic has ended the call")
 
-// attempts implements [retry.Call] for one request.
-type attempts[T any] struct {
-	request
+// progress is how far a call has come.
+type progress struct {
+	started  time.Time // when everything was checked
+	attempts int       // that were begun
+	begun    time.Time // when the last of them began
+	status   int       // of the last response of any attempt; 0 for none
+	last     response  // to the last attempt
+
+	unsent    bool // of an invoice nothing was read for sending
+	premature bool // the response may have come before the invoice was sent
+}
+
+// A resultCall is a call and its result.
+type resultCall[T any] struct {
+	call
 	read   func(*strictjson.Decoder) T
-	sender attempt.Sender
-	http   http.Client // over the sender
-	loop   *retry.Loop
-	body   *attempt.Body // of the attempt under way; nil for a read
-	status int           // of the last response of any attempt
-	made   int           // attempts, once the loop has ended
-	last   response      // to the last attempt
-
-	// unsent is a response to an invoice of which nothing was read.
-	unsent bool
-	// doubtful is a response of which it is unknown whether the transport had read the
-	// body before, or reads it because the attempt has ended.
-	doubtful bool
+	result T
 }
 
-// send makes the attempts, those of an invoice under the order guard.
-func (a *attempts[T]) send() (result T, err error) {
-	if a.ctx.Err() != nil {
-		return result, a.notSentError(a.ctx.Err())
+// unneededBodyTime bounds the reading of a body whose status alone decides that the read is
+// attempted again.
+const unneededBodyTime = time.Second
+
+// Attempt implements [retry.Call]: it prepares the request, sends it, reads the response and
+// judges it.
+func (c *resultCall[T]) Attempt(req *http.Request) retry.Failure {
+	c.begin()
+	if c.operation.connects {
+		return c.judge(c.connect(req))
 	}
-	release, err := a.acquireOrder()
+	sender, body := c.client.reads(), (*attempt.Body)(nil)
+	if c.operation.write != nil {
+		sender, body = c.client.writes(), c.newBody()
+		defer body.Stop() // a transport that outlives the attempt reads nothing more of it
+	}
+	resp, err := sender.Send(req, c.newHeader(), body)
+	c.unsent = body != nil && body.Seal() // what was not read by now is never sent
 	if err != nil {
-		return result, err
+		return c.judge(c.noResponse(err))
 	}
-	outcome := OutcomeUnknown // also when the caller's transport panics
-	defer func() { release(outcome) }()
-	result, err = a.run()
-	outcome = OutcomeOf(err)
-	return result, err
+	c.status, c.last.status = resp.StatusCode, resp.StatusCode
+	c.premature = body != nil && !c.unsent && resp.HasEnded()
+	if body == nil && retry.IsRetryableStatus(resp.StatusCode) {
+		resp.EndWithin(unneededBodyTime)
+	}
+	got, err := attempt.Read(resp, func(resp *http.Response) received[T] {
+		return readResponse(&c.call, resp, c.read)
+	})
+	if err != nil {
+		got.failure = c.unreadable(resp.Response, err)
+	}
+	if c.unsent && got.failure == nil {
+		got.failure = fault{phase: PhaseWait, err: errUnsentSuccess}
+	}
+	c.result, c.last.body, c.last.drift = got.result, got.body, got.drift
+	if c.cfg.response != nil {
+		*c.cfg.response = got.response
+	}
+	return c.judge(got.failure)
 }
 
-func (a *attempts[T]) run() (T, error) {
-	sender := a.client.reads()
-	if a.call.write != nil {
-		sender = a.client.writes()
+// errUnsentSuccess is a success that cannot be that of the invoice.
+var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
+
+// begin begins an attempt.
+func (c *call) begin() {
+	c.attempts++
+	c.begun, c.last = time.Now(), response{}
+}
+
+// connect opens a connection for the operation. Nothing is sent on it.
+func (c *call) connect(req *http.Request) error {
+	if err := c.client.writes().Prepare(req); err != nil {
+		return c.noResponse(err)
 	}
-	a.sender = sender.WithHeader(a.header)
-	a.http = http.Client{Transport: &a.sender, CheckRedirect: followNone}
-	started := time.Now()
-	a.loop = a.client.retrier().Loop()
-	read, failure := a.loop.Do(&a.http, a.newHTTPRequest(), a)
-	err := a.finish(failure)
-	if response := a.cfg.response; response != nil {
-		response.StatusCode, response.Attempts, response.Duration = a.status, a.loop.Attempts, time.Since(started)
-	}
-	a.made = a.loop.Attempts
-	a.loop.Release()
-	result, _ := read.(T) // nil after a failure
-	return result, err
+	return nil
 }
 
 // finish makes the error of the call from the failure of its last attempt.
-func (a *attempts[T]) finish(failure error) error {
-	if failure == retry.ErrInterrupted {
-		failure = a.fail(a.transportError(PhaseBackoff, a.ctx.Err()))
-	} else {
-		setNote(failure, a.loop.Note)
-		a.report(failure, 0)
+func (c *call) finish(failure error, interrupted bool) error {
+	if interrupted {
+		failure = c.transportError(fault{phase: PhaseBackoff, err: c.ctx.Err()})
 	}
-	if failure == nil {
-		return nil
+	if response := c.cfg.response; response != nil {
+		response.StatusCode, response.Attempts, response.Duration = c.status, c.attempts, time.Since(c.started)
 	}
-	if a.call.write != nil && OutcomeOf(failure) == OutcomeUnknown {
+	if failure != nil && c.operation.write != nil && OutcomeOf(failure) == OutcomeUnknown {
 		return &OutcomeUnknownError{
-			Operation: a.call.op, OrderID: a.call.write.order(),
-			StatusCode: a.status, Body: a.last.body, SentAt: a.loop.Started, Cause: failure,
+			Operation: c.operation.name, OrderID: c.operation.write.order(),
+			StatusCode: c.status, Body: c.last.body, SentAt: c.begun, Cause: failure,
 		}
 	}
 	return failure
 }
 
-// setNote adds to a failure why there was no further attempt.
-func setNote(failure error, note string) {
-	switch failure := failure.(type) {
-	case *TransportError:
-		failure.note = note
+// judge makes the failure of an attempt from what is wrong with it, and decides whether
+// another one may follow. An invoice is attempted again only if it is proved that nothing of
+// it was sent; a connection that cannot be opened, never.
+func (c *call) judge(wrong error) retry.Failure {
+	switch failure := wrong.(type) {
+	case nil:
+		return retry.Failure{}
+	case fault:
+		wrong = c.transportError(failure)
 	case *APIError:
-		failure.note = note
+		failure.Attempts, failure.premature = c.attempts, c.premature
 	}
+	failure := retry.Failure{Err: wrong, Retry: SafeToRetry(wrong) && !c.operation.connects}
+	if c.operation.write != nil && OutcomeOf(wrong) != OutcomeNotSent {
+		failure.Retry = false
+	}
+	if refusal, ok := wrong.(*APIError); ok {
+		failure.Throttled, failure.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
+	}
+	return failure
 }
 
-// Body implements [retry.Call]. Each attempt of an invoice has a body of its own.
-func (a *attempts[T]) Body() (io.ReadCloser, int64) {
-	if a.call.write == nil {
-		return nil, 0
+// Ended implements [retry.Call].
+func (c *call) Ended(failure error, next retry.Next) {
+	switch failure := failure.(type) {
+	case *TransportError:
+		failure.note = next.Note
+	case *APIError:
+		failure.note = next.Note
 	}
-	a.body = a.newBody()
-	return a.body, a.body.Size()
+	c.report(failure, next.Wait)
 }
 
 // phases are the phases of a [TransportError] by those of an attempt.
@@ -135,154 +173,46 @@ var phases = [...]string{
 	attempt.TLS: PhaseTLS, attempt.Write: PhaseWrite, attempt.Wait: PhaseWait,
 }
 
-// NoResponse implements [retry.Call].
-func (a *attempts[T]) NoResponse(err error) error {
-	a.last = response{}
-	attemptErr := attempt.ErrorOf(err)
-	failure := a.transportError(phases[attemptErr.Phase], sanitize(attemptErr.Err, a.keys))
-	failure.retryable = a.ctx.Err() == nil && attemptErr.Retryable()
-	return a.fail(failure)
+// A fault is why there is no usable response, until [call.transportError] makes the error of
+// it.
+type fault struct {
+	phase string
+	err   error // without keys
+	again bool  // another attempt may do better
 }
 
-// CheckStatus implements [retry.Call]. No status makes an invoice be sent again.
-func (a *attempts[T]) CheckStatus(resp *http.Response) error {
-	a.status, a.last = resp.StatusCode, response{status: resp.StatusCode}
-	if a.cfg.response != nil {
-		*a.cfg.response = Response{}
-	}
-	if a.call.write != nil {
-		a.unsent = a.body.Seal() // a transport that reads it after the response sends nothing
-		a.doubtful = !a.unsent && attempt.HasEnded(resp)
-		return nil
-	}
-	if !retry.IsRetryableStatus(resp.StatusCode) {
-		return nil
-	}
-	return &APIError{
-		Operation: a.call.op, StatusCode: resp.StatusCode,
-		RetryAfter: retry.After(resp.Header), Attempts: a.loop.Attempts, unread: true,
-	}
+func (f fault) Error() string { return f.err.Error() }
+
+// noResponse is the fault of an attempt without a response.
+func (c *call) noResponse(err error) error {
+	cause, _ := errors.AsType[*attempt.Error](err) // it is one
+	return fault{phases[cause.Phase], sanitize(cause.Err, c.redactor), cause.Retryable()}
 }
 
-// Read implements [retry.Call].
-func (a *attempts[T]) Read(resp *http.Response) (any, error) {
-	if a.body != nil {
-		defer a.body.Stop()
+// transportError makes the error of a call, or of an attempt, without a usable response. When
+// the caller's context has ended, that is the reason.
+func (c *call) transportError(f fault) *TransportError {
+	failure := &TransportError{
+		Operation: c.operation.name, Phase: f.phase, Attempts: c.attempts, LastStatus: c.status, Err: f.err,
+		notSent: c.unsent && c.status == 0, timeout: attempt.IsTimeout(f.err), retryable: f.again, keys: c.redactor,
 	}
-	received, err := attempt.Await(resp, func(resp *http.Response) received[T] {
-		return readResponse(&a.request, resp, a.read)
-	})
-	if err != nil {
-		return nil, a.fail(a.unreadable(resp, err))
+	if c.ctx.Err() != nil {
+		failure.Err, failure.retryable = contextError(&c.ctx, c.redactor), false
+		failure.timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}
-	if a.unsent && received.failure == nil {
-		received.failure = a.transportError(PhaseWait, errUnsentSuccess)
-	}
-	a.last.body, a.last.drift = received.body, received.drift
-	if a.cfg.response != nil {
-		*a.cfg.response = received.response
-	}
-	if received.failure != nil {
-		return nil, a.fail(received.failure)
-	}
-	return received.result, nil
-}
-
-// errUnsentSuccess is a success that cannot be that of the invoice.
-var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
-
-// Discard implements [retry.Call].
-func (a *attempts[T]) Discard(resp *http.Response) { attempt.Discard(resp) }
-
-// Advise implements [retry.Call]. An invoice is attempted again only if it is proved that
-// nothing of it was sent.
-func (a *attempts[T]) Advise(failure error) retry.Advice {
-	if a.call.write != nil && OutcomeOf(failure) != OutcomeNotSent {
-		return retry.Advice{}
-	}
-	advice := retry.Advice{Retry: SafeToRetry(failure)}
-	if refusal, ok := failure.(*APIError); ok {
-		advice.Throttled, advice.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
-	}
-	return advice
-}
-
-// OnRetry implements [retry.Call].
-func (a *attempts[T]) OnRetry(failure error, wait time.Duration) {
-	a.report(failure, wait)
-	a.sender = a.sender.WithHeader(a.newHeader(new([4]string)))
-}
-
-// proveNotSent seals the body of an invoice without a response, and reports whether it was
-// never read: then nothing was sent, whatever an error looks like. There is no other
-// proof. Of one that was read, nothing more is.
-func (a *attempts[T]) proveNotSent() bool {
-	if a.call.write == nil || a.status != 0 {
-		return false
-	}
-	defer a.body.Stop()
-	return a.body.Seal()
-}
-
-// fail adds to a failure how far the call has come, and returns it.
-func (a *attempts[T]) fail(failure error) error {
-	switch e := failure.(type) {
-	case *TransportError:
-		e.Attempts, e.LastStatus = a.loop.Attempts, a.status
-		e.notSent = a.proveNotSent()
-	case *APIError:
-		e.Attempts, e.doubtful = a.loop.Attempts, a.doubtful
-	}
-	return failure
-}
-
-// notSentError returns the error of a call that ends before its first attempt.
-func (r *request) notSentError(err error) *TransportError {
-	failure := r.transportError(PhaseStart, err)
-	failure.notSent = r.call.write != nil
-	return failure
-}
-
-// transportError returns the error of an attempt without a usable response. When the
-// caller's context has ended, that is the reason.
-func (r *request) transportError(phase string, err error) *TransportError {
-	timeout := attempt.IsTimeout(err)
-	if r.ctx.Err() != nil {
-		err, timeout = contextError(&r.ctx, r.keys), errors.Is(r.ctx.Err(), context.DeadlineExceeded)
-	}
-	return &TransportError{Operation: r.call.op, Phase: phase, Err: err, timeout: timeout, keys: r.keys}
-}
-
-// openConnection opens a connection for an invoice, and sends nothing.
-func (r *request) openConnection(ctx context.Context) error {
-	if name, reason := r.client.check(ctx); reason != "" {
-		return r.refuse(name, reason)
-	}
-	r.ctx, r.keys = callContext{ctx, r}, r.client.keyring.Redactor()
-	_, _ = r.client.base.URL(&r.url, "/", nil, nil) // it has no argument that could be refused
-	err := r.client.writes().Prepare(r.newHTTPRequest())
-	switch err {
-	case nil:
-		return nil
-	case attempt.ErrNoPrepare:
-		return r.refuse("WithHTTPClient", "must have a Transport of InvoiceTransport, or none, for an invoice to be prepared")
-	}
-	cause := attempt.ErrorOf(err)
-	failure := r.transportError(phases[cause.Phase], sanitize(cause.Err, r.keys))
-	failure.Attempts, failure.retryable = 1, ctx.Err() == nil && cause.Retryable()
 	return failure
 }
 
 // acquireOrder asks the guard for the order of an invoice. The outcome of the call
 // is passed to release. A read, and a client without a guard, acquire nothing.
-func (r *request) acquireOrder() (release func(Outcome), err error) {
-	guard := r.client.cfg.guard
-	if r.call.write == nil || guard == nil {
+func (c *call) acquireOrder() (release func(Outcome), err error) {
+	guard := c.client.cfg.guard
+	if c.operation.write == nil || guard == nil {
 		return func(Outcome) {}, nil
 	}
-	order, ctx := r.call.write.order(), context.Context(&r.ctx)
-	if err := guard.Begin(ctx, order, r.cfg.resubmit); err != nil {
-		return nil, r.guardError(err)
+	order, ctx := c.operation.write.order(), context.Context(&c.ctx)
+	if err := guard.Begin(ctx, order, c.cfg.resubmit); err != nil {
+		return nil, c.guardError(err)
 	}
 	if _, inMemory := guard.(*memoryGuard); inMemory {
 		return func(outcome Outcome) { _ = guard.End(ctx, order, outcome) }, nil
@@ -295,15 +225,15 @@ func (r *request) acquireOrder() (release func(Outcome), err error) {
 }
 
 // guardError is the refusal of the guard. Nothing was sent.
-func (r *request) guardError(err error) error {
-	sanitized := sanitize(err, r.keys)
+func (c *call) guardError(err error) error {
+	sanitized := sanitize(err, c.redactor)
 	sanitized.ofGuard = true
 	for _, known := range []error{ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown} {
 		if errors.Is(err, known) {
-			refusal := r.refuse("orderId", oneLine(known))
+			refusal := c.refuse("orderId", oneLine(known))
 			refusal.err = errors.Join(known, sanitized)
 			return refusal
 		}
 	}
-	return r.notSentError(fmt.Errorf("the order guard: %w", sanitized))
+	return c.transportError(fault{phase: PhaseStart, err: fmt.Errorf("the order guard: %w", sanitized)})
 }

@@ -66,8 +66,8 @@ const routeWithdrawRequestID = "withdrawRequestId"
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {
-	return do(ctx, c, call{
-		op:               OpWithdrawal,
+	return do(ctx, c, operation{
+		name:             OpWithdrawal,
 		route:            "/api/withdrawal/inquiry/{withdrawRequestId}",
 		args:             [2]string{withdrawRequestID},
 		expectID:         withdrawRequestID,

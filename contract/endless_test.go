@@ -68,7 +68,7 @@ func TestConnections(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range append(kinds(), plain()) {
+	for _, k := range append(kinds(), wrapped()) {
 		t.Run("HTTP/1.1, "+k.name, func(t *testing.T) {
 			t.Parallel()
 			server := listening(t, func(*faultserver.Conn) {})
@@ -145,7 +145,7 @@ func (lyingContext) Err() error                  { return nil }
 // TestLyingContext makes calls to a server that does not respond, with a context whose
 // deadline is over although it never ends. The timeouts of the attempts hold.
 func TestLyingContext(t *testing.T) {
-	for _, k := range append(kinds(), plain()) {
+	for _, k := range append(kinds(), wrapped()) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			server := listening(t, faultserver.UntilDone(faultserver.OneRequest((*faultserver.Conn).Stop)))

@@ -98,15 +98,18 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"the client's own transport", nil, false},
+		{"a caller's transport", func() http.RoundTripper { return &http.Transport{} }, false},
 		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }, false},
 		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }, false},
 		{"InvoiceTransport, prepared", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }, true},
 	}
 }
 
-// plain is a caller's transport without InvoiceTransport.
-func plain() kind {
-	return kind{"a caller's plain transport", func() http.RoundTripper { return &http.Transport{} }, false}
+// A wrapper is a RoundTripper of a caller's around a transport.
+type wrapper struct{ http.RoundTripper }
+
+func wrapped() kind {
+	return kind{"a caller's RoundTripper", func() http.RoundTripper { return wrapper{&http.Transport{}} }, false}
 }
 
 // connect returns a client of this kind of the server at a URL.
@@ -167,15 +170,15 @@ func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *sum
 
 func orderNumber(n int) string { return fmt.Sprintf("A-%d", n) }
 
-// TestStray_PlainTransport shows what [gateway.InvoiceTransport] and the client's own
-// transport guard against, and what is documented at [gateway.WithHTTPClient]: with a
-// caller's plain transport a stray response is taken for that to an invoice.
-func TestStray_PlainTransport(t *testing.T) {
+// TestStray_WrappedTransport shows what a RoundTripper of a caller's must wrap
+// [gateway.InvoiceTransport] for, which is documented at [gateway.WithHTTPClient]: over an
+// http.Transport a stray response is taken for that to an invoice.
+func TestStray_WrappedTransport(t *testing.T) {
 	for _, name := range []string{"a refusal", "an invoice of another"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, all := &ledger{}, &summary{}
-			l.place(t, plain(), l.strayBefore(strays()[name]), all)
+			l.place(t, wrapped(), l.strayBefore(strays()[name]), all)
 			t.Logf("%v, %d of them misreported", all, len(all.wrong))
 			assert.NotEmpty(t, all.wrong)
 		})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"syscall"
 )
@@ -24,7 +23,7 @@ const (
 	Wait               // waiting for the header of the response
 )
 
-// An Error is an attempt without a response.
+// An Error is an attempt without a response: the error of [Sender.Send] and [Sender.Prepare].
 type Error struct {
 	Phase  Phase
 	Traced bool // net/http was reached
@@ -34,24 +33,14 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorOf returns the error of an [http.Client] over a [Sender], without the URL
-// that net/http wraps around it. One that is not from the Sender is of the phase
-// [Start].
-func ErrorOf(err error) *Error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	failure := Error{Err: err}
-	var sent *Error
-	if errors.As(err, &sent) {
-		failure = *sent
-	}
+// unencrypted replaces the error of a handshake to which a server without TLS has responded,
+// as an [http.Client] does.
+func unencrypted(err error) error {
 	var record tls.RecordHeaderError
-	if errors.As(failure.Err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
-		failure.Err = http.ErrSchemeMismatch
+	if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
+		return http.ErrSchemeMismatch
 	}
-	return &failure
+	return err
 }
 
 // Retryable reports whether another attempt may do better.

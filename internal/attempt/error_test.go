@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"syscall"
 	"testing"
@@ -102,40 +101,14 @@ func TestIsNetworkError(t *testing.T) {
 	}
 }
 
-func TestErrorOf(t *testing.T) {
-	t.Parallel()
-	sent := &attempt.Error{Phase: attempt.Write, Traced: true, Err: io.EOF}
-	for _, tt := range []struct {
-		name string
-		err  error
-		want attempt.Error
-	}{
-		{"of a Sender", sent, *sent},
-		{"of an http.Client over a Sender", &url.Error{Op: "Get", URL: "https://gateway.test", Err: sent}, *sent},
-		{"wrapped by a RoundTripper in between", &url.Error{Err: fmt.Errorf("wrapped: %w", sent)}, *sent},
-		{"of an http.Client alone", &url.Error{Op: "Get", URL: "https://gateway.test", Err: io.EOF}, attempt.Error{Err: io.EOF}},
-		{"of neither", io.EOF, attempt.Error{Err: io.EOF}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got := attempt.ErrorOf(tt.err)
-			assert.Equal(t, tt.want, *got)
-			assert.Equal(t, tt.want.Err.Error(), got.Error(), "no URL is in the text")
-			assert.ErrorIs(t, got, tt.want.Err)
-		})
-	}
-}
-
 // A server without TLS responds to the handshake with a status line.
-func TestErrorOf_plainHTTPBehindATLSPort(t *testing.T) {
+func TestSender_plainHTTPBehindATLSPort(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[[5]byte]bool{{'H', 'T', 'T', 'P', '/'}: true, {'H', 'T', 'T', 'P', ' '}: false, {}: false} {
 		record := tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", RecordHeader: header}
-		sent := &attempt.Error{Phase: attempt.TLS, Traced: true, Err: record}
-		got := attempt.ErrorOf(&url.Error{Err: sent})
+		got := send(t, failWith(record))
 		assert.Equal(t, want, errors.Is(got, http.ErrSchemeMismatch), "%q", header)
-		assert.Equal(t, attempt.TLS, got.Phase)
+		assert.Equal(t, !want, got.Err == error(record))
 		assert.False(t, got.Retryable())
-		assert.Equal(t, record, sent.Err, "the error of the Sender is not changed")
 	}
 }

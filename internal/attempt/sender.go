@@ -1,11 +1,11 @@
 // Package attempt makes one HTTP attempt.
 //
-// A [Sender] sends the request that it is handed, under a timeout of its own and on a
-// bounded number of connections, and reports with an [Error] how far an attempt without
-// a response came. [Await] reads a response. Both return soon after the attempt has
-// ended, whatever the peer, a RoundTripper or the context does; what is inside an
-// [http.Transport], such as its dialer, must itself heed the end. A [Body] is the body of a
-// write, which proves whether any of it was read for sending.
+// A [Sender] sends a request under a timeout of its own and on a bounded number of
+// connections, and reports with an [Error] how far an attempt without a response came.
+// [Read] reads a [Response]. Both return soon after the attempt has ended, whatever the peer,
+// a RoundTripper or the context does; what is inside an [http.Transport], such as its
+// dialer, must itself honor the end. A [Body] is the body of a write, which proves whether
+// any of it was read for sending.
 package attempt
 
 import (
@@ -25,28 +25,26 @@ import (
 // when the attempt ends.
 const maxConnections = 3
 
-// A Sender is an [http.RoundTripper] that limits each attempt to a timeout. It has no
-// CloseIdleConnections, so that nobody closes connections that others may use. It is
-// safe for concurrent use if its transport is.
+// A Sender limits each attempt to a timeout. It is safe for concurrent use if its transport
+// is.
 type Sender struct {
-	next    http.RoundTripper
-	heeds   bool // next returns soon after the end of a context
-	closes  bool // a connection may be closed
-	timeout time.Duration
-	expired error       // the cause of the end of an attempt that took too long
-	header  http.Header // of every request; nil for that of the request itself
+	next          http.RoundTripper
+	honorsContext bool // next returns soon after the end of a context
+	closes        bool // a connection may be closed
+	timeout       time.Duration
+	expired       error // the cause of the end of an attempt that took too long
 }
 
-// NewSender returns a sender over next, which need not heed the end of a context: it runs
-// in a goroutine that can be left. An [http.Transport], a [Posts] and a [Split] are relied
-// on to heed it, and need none.
+// NewSender returns a sender over next, which need not honor the end of a context: it runs
+// in a goroutine that can be left. An [http.Transport], a [Dedicated] and a [Split] are relied
+// on to honor it, and need none.
 func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
-	heeds := false
+	s := &Sender{next: next, timeout: timeout, expired: &timeoutError{timeout}}
 	switch next.(type) {
-	case *http.Transport, *Posts, *Split:
-		heeds = true
+	case *http.Transport, *Dedicated, *Split:
+		s.honorsContext = true
 	}
-	return &Sender{next: next, heeds: heeds, timeout: timeout, expired: &timeoutError{timeout}}
+	return s
 }
 
 // NewReadSender returns a sender of requests that can be repeated, over a transport of
@@ -58,47 +56,40 @@ func NewReadSender(t *http.Transport, timeout time.Duration) *Sender {
 	return s
 }
 
-// WithHeader returns a sender that sends each request with header instead of the header of
-// the request, which an [http.Client] would copy for redirects.
-func (s *Sender) WithHeader(header http.Header) Sender {
-	c := *s
-	c.header = header
-	return c
-}
-
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
-// RoundTrip sends req. The attempt, and with it the timeout, ends when [Await] returns or,
-// without it, when the body of the response is closed. An error is an [*Error].
-func (s *Sender) RoundTrip(req *http.Request) (*http.Response, error) {
+// Send sends a request like req, with this header, and with this body unless it is nil. The
+// attempt, and with it the timeout, ends when the body of the response is closed or [Read]
+// returns. An error is an [*Error].
+func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Response, error) {
 	a := s.begin(req.Context())
 	req = req.WithContext(a.traced())
-	if s.header != nil {
-		req.Header = s.header
+	req.Header = header
+	if body != nil {
+		req.Body, req.ContentLength = body, body.Size()
 	}
-	resp, err := s.send(a, req)
-	switch {
-	case err != nil:
+	resp, err := s.roundTrip(a, req)
+	if err == nil && resp == nil {
+		err = errNoResponse
+	}
+	if err != nil {
 		discard(resp)
 		a.end(nil)
 		return nil, a.failure(err)
-	case resp == nil:
-		a.end(nil)
-		return nil, a.failure(errNoResponse)
-	}
-	if resp.Body == nil {
-		resp.Body = http.NoBody
 	}
 	a.body = resp.Body
+	if a.body == nil {
+		a.body = http.NoBody
+	}
 	resp.Body = a
-	dropInvalidLocation(resp)
-	return resp, nil
+	a.response = Response{resp, a}
+	return &a.response, nil
 }
 
-// send returns when next does, or soon after the attempt has ended, which a transport that
-// heeds does by itself.
-func (s *Sender) send(a *attempt, req *http.Request) (*http.Response, error) {
-	if s.heeds {
+// roundTrip returns when the transport does, or soon after the attempt has ended, which a
+// transport that honors its context does by itself.
+func (s *Sender) roundTrip(a *attempt, req *http.Request) (*http.Response, error) {
+	if s.honorsContext {
 		return s.next.RoundTrip(req)
 	}
 	trip := &roundTrip{next: s.next, req: req}
@@ -117,23 +108,12 @@ type roundTrip struct {
 }
 
 func (t *roundTrip) run()  { t.resp, t.err = t.next.RoundTrip(t.req) }
-func (t *roundTrip) late() { discard(t.resp) }
+func (t *roundTrip) drop() { discard(t.resp) }
 
 // discard closes a response that nobody reads.
 func discard(resp *http.Response) {
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close()
-	}
-}
-
-// dropInvalidLocation keeps net/http from replacing a redirect that it cannot parse
-// by an error without a status.
-func dropInvalidLocation(resp *http.Response) {
-	if resp.StatusCode/100 != 3 {
-		return
-	}
-	if _, err := resp.Location(); err != nil {
-		resp.Header.Del("Location")
 	}
 }
 
@@ -144,9 +124,8 @@ type attempt struct {
 	cancel   context.CancelCauseFunc
 	timer    *time.Timer
 	deadline time.Time
-	heeds    bool    // the transport returns soon after the end
-	closes   bool    // the connection may be closed
-	awaited  bool    // Await ends the attempt, and not Close
+	sender   *Sender
+	awaited  bool    // Read ends the attempt, and not Close
 	worker   *worker // nil until there is a job for it
 
 	phase       atomic.Int32
@@ -154,20 +133,20 @@ type attempt struct {
 	conn        net.Conn     // the last one, if it may be closed
 	hooks       httptrace.ClientTrace
 
-	body io.ReadCloser
+	body     io.ReadCloser
+	response Response
 }
 
 // begin begins an attempt. Its timer always runs: the parent's deadline may have passed
 // without the parent's end.
 func (s *Sender) begin(parent context.Context) *attempt {
 	now := time.Now()
-	a := &attempt{heeds: s.heeds, closes: s.closes, deadline: now.Add(s.timeout)}
+	a := &attempt{sender: s, deadline: now.Add(s.timeout)}
 	if deadline, ok := parent.Deadline(); ok && deadline.After(now) && deadline.Before(a.deadline) {
 		a.deadline = deadline
 	}
 	a.Context, a.cancel = context.WithCancelCause(parent)
-	expired := s.expired // s may be another sender by then
-	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(expired) })
+	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(s.expired) })
 	return a
 }
 
@@ -233,7 +212,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 			if !info.Reused {
 				a.connections.Add(1)
 			}
-			if a.closes { // net/http calls this before its RoundTrip returns
+			if a.sender.closes { // net/http calls this before its RoundTrip returns
 				a.conn = info.Conn
 			}
 		},
@@ -257,7 +236,7 @@ func (a *attempt) failure(err error) *Error {
 	if isProxyError(err, phase) {
 		phase = Proxy
 	}
-	return &Error{phase, traced, a.causeOr(err)}
+	return &Error{phase, traced, unencrypted(a.causeOr(err))}
 }
 
 // causeOr returns why the attempt was ended if we have ended it, else err.

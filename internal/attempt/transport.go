@@ -34,32 +34,32 @@ func NewTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// A Split sends each POST through Posts, and any other request through Others.
+// A Split sends each POST through Dedicated, and any other request through Shared.
 type Split struct {
-	Posts  *Posts
-	Others *http.Transport
+	Dedicated *Dedicated
+	Shared    *http.Transport
 }
 
 // NewSplit returns a Split of transports of [NewTransport] with these idle times, which
 // share nothing but the sessions of TLS.
-func NewSplit(posts, others time.Duration) *Split {
-	s := &Split{Others: NewTransport(others)}
-	t := s.Others.Clone()
-	t.IdleConnTimeout = posts
-	s.Posts = NewPosts(t)
+func NewSplit(dedicated, shared time.Duration) *Split {
+	s := &Split{Shared: NewTransport(shared)}
+	t := s.Shared.Clone()
+	t.IdleConnTimeout = dedicated
+	s.Dedicated = NewDedicated(t)
 	return s
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (s *Split) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost {
-		return s.Posts.RoundTrip(req)
+		return s.Dedicated.RoundTrip(req)
 	}
-	return s.Others.RoundTrip(req)
+	return s.Shared.RoundTrip(req)
 }
 
 // CloseIdleConnections closes the idle connections of both transports.
 func (s *Split) CloseIdleConnections() {
-	s.Posts.CloseIdleConnections()
-	s.Others.CloseIdleConnections()
+	s.Dedicated.CloseIdleConnections()
+	s.Shared.CloseIdleConnections()
 }

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"time"
+
+	"github.com/cryptogw/gateway/internal/caller"
 )
 
 const (
@@ -60,7 +62,7 @@ func (g *Group[R]) add(name string, open bool) {
 
 // Next returns the result of the task that is done next. When ctx has ended it is
 // that of a task that is cancelled. It returns false when no task is left and none can
-// be added. A panic of a Poll is passed on.
+// be added. A panic of a Poll, or the end of its goroutine, is passed on.
 func (g *Group[R]) Next(ctx context.Context) (result R, ok bool) {
 	for len(g.due) > 0 || g.running > 0 || g.more != nil {
 		if result, ok = g.step(ctx); ok {
@@ -111,8 +113,7 @@ type polled[R any] struct {
 	done       bool
 	retryAfter time.Duration
 
-	returned bool // Poll neither panicked nor ended its goroutine
-	panicked any
+	ended caller.End
 }
 
 func (g *Group[R]) begin(ctx context.Context) {
@@ -122,11 +123,11 @@ func (g *Group[R]) begin(ctx context.Context) {
 	go func() {
 		p := polled[R]{by: s}
 		defer func() {
-			p.panicked = recover()
+			p.ended.Catch(recover())
 			g.polled <- p
 		}()
 		p.result, p.done, p.retryAfter = s.task.Poll(ctx)
-		p.returned = true
+		p.ended.Returned = true
 	}()
 }
 
@@ -134,7 +135,7 @@ func (g *Group[R]) begin(ctx context.Context) {
 // asks to wait, every task waits.
 func (g *Group[R]) handleResult(p polled[R]) (result R, done bool) {
 	g.running--
-	p.rethrow()
+	p.ended.Pass()
 	if p.done {
 		return p.result, true
 	}
@@ -143,17 +144,6 @@ func (g *Group[R]) handleResult(p polled[R]) (result R, done bool) {
 	p.by.at = now.Add(p.by.pacer.Next(p.retryAfter))
 	heap.Push(&g.due, p.by)
 	return result, false
-}
-
-// rethrow panics in the goroutine that waits, where the caller can recover.
-func (p polled[R]) rethrow() {
-	switch {
-	case p.returned:
-	case p.panicked == nil:
-		panic("gateway: a poll ended its goroutine")
-	default:
-		panic(p.panicked)
-	}
 }
 
 // cancelNext ends one of the tasks that are left.

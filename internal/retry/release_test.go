@@ -4,36 +4,33 @@ import (
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // A refused call has one attempt, whose failure is final.
-type refused struct{ failure error }
+type refused struct{}
 
-func (c refused) Body() (io.ReadCloser, int64)                  { return nil, 0 }
-func (c refused) NoResponse(error) error                        { return c.failure }
-func (c refused) CheckStatus(*http.Response) error              { return nil }
-func (c refused) Read(resp *http.Response) (any, error)         { return "text", resp.Body.Close() }
-func (c refused) Discard(*http.Response)                        {}
-func (c refused) Advise(error) Advice                           { return Advice{} }
-func (c refused) OnRetry(error, time.Duration)                  {}
-func (refused) RoundTrip(*http.Request) (*http.Response, error) { return nil, io.EOF }
+func (refused) Attempt(*http.Request) Failure { return Failure{Err: io.EOF} }
+func (refused) Ended(error, Next)             {}
 
-// A loop that waits for its next call holds nothing of the last one: neither its
-// client, its result nor its failure.
-func TestLoop_Release_holdsNothing(t *testing.T) {
+// A loop that waits for its next call holds nothing of the last one.
+func TestLoop_release(t *testing.T) {
 	t.Parallel()
-	loop := New(Policy{MaxAttempts: 3, BaseDelay: 1, MaxDelay: 1, MaxRetryAfter: 1}).Loop()
-	c := refused{io.EOF}
+	l := newLoop(New(Policy{MaxAttempts: 3, BaseDelay: 1, MaxDelay: 1, MaxRetryAfter: 1}))
+	l.call, l.attempts, l.failure, l.waiting, l.wait, l.cost = refused{}, 1, Failure{Err: io.EOF}, true, 1, 1
+	l.release()
+	fresh := newLoop(l.retrier)
+	assert.Nil(t, l.call)
+	assert.Equal(t, fresh.failure, l.failure)
+	assert.Zero(t, l.attempts)
+	assert.False(t, l.waiting)
+	assert.Zero(t, l.wait)
+	assert.Zero(t, l.cost)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://gateway.test", nil)
 	require.NoError(t, err)
-	_, failed := loop.Do(&http.Client{Transport: c}, req, c)
-	require.Equal(t, io.EOF, failed)
-	require.NotZero(t, loop.progress)
-	loop.Release()
-	assert.Zero(t, loop.progress)
-	assert.Nil(t, loop.library.HTTPClient)
+	failure, interrupted := l.retrier.Do(req, refused{})
+	assert.Equal(t, io.EOF, failure)
+	assert.False(t, interrupted)
 }

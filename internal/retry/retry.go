@@ -1,9 +1,8 @@
 // Package retry decides whether an attempt is made again, and when.
 //
-// A [Loop] makes the attempts of one call with go-retryablehttp, under our own
+// [Retrier.Do] lets go-retryablehttp ask for the attempts of a call, under our own
 // policy: what may be retried is for the [Call] to decide; how often, how soon and
-// within which [Budget] is for the [Policy]. The last failure of a call is returned
-// as it is, never hidden behind one of the library's.
+// within which [Budget] is for the [Policy].
 package retry
 
 import (

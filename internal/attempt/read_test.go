@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/caller"
 )
 
 // A held body waits until it is released, whatever happens to its attempt.
@@ -34,19 +35,19 @@ func (h *held) Read([]byte) (int, error) { <-h.release; return 0, io.EOF }
 func (h *held) Close() error             { h.closed.Add(1); return nil }
 
 // respondTo returns a response with a body, over a transport that is not ours.
-func respondTo(t *testing.T, ctx context.Context, body io.ReadCloser) *http.Response {
+func respondTo(t *testing.T, ctx context.Context, body io.ReadCloser) *attempt.Response {
 	t.Helper()
 	s := attempt.NewSender(tripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, ProtoMajor: 1, Body: body}, nil
 	}), time.Minute)
-	resp, err := s.RoundTrip(newRequest(t, ctx))
+	resp, err := s.Send(newRequest(t, ctx), http.Header{}, nil)
 	require.NoError(t, err)
 	return resp
 }
 
 // await awaits a reading without a result.
-func await(resp *http.Response, read func(*http.Response)) error {
-	_, err := attempt.Await(resp, func(resp *http.Response) struct{} { read(resp); return struct{}{} })
+func await(resp *attempt.Response, read func(*http.Response)) error {
+	_, err := attempt.Read(resp, func(resp *http.Response) struct{} { read(resp); return struct{}{} })
 	return err
 }
 
@@ -57,11 +58,11 @@ func readAndClose(resp *http.Response, text *string) {
 }
 
 // A reading that returns has been made once, and ends the attempt.
-func TestAwait_returns(t *testing.T) {
+func TestRead_returns(t *testing.T) {
 	t.Parallel()
 	var ctx context.Context
 	body := &watchedBody{Reader: strings.NewReader("text")}
-	resp, err := attempt.NewSender(respondWith(body, &ctx), time.Minute).RoundTrip(newRequest(t, t.Context()))
+	resp, err := attempt.NewSender(respondWith(body, &ctx), time.Minute).Send(newRequest(t, t.Context()), http.Header{}, nil)
 	require.NoError(t, err)
 	var text string
 	require.NoError(t, await(resp, func(resp *http.Response) {
@@ -73,17 +74,8 @@ func TestAwait_returns(t *testing.T) {
 	assert.ErrorIs(t, ctx.Err(), context.Canceled)
 }
 
-// A response of nobody's is read like any other.
-func TestAwait_otherBodies(t *testing.T) {
-	t.Parallel()
-	var text string
-	resp := &http.Response{Body: io.NopCloser(strings.NewReader("text"))}
-	require.NoError(t, await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
-	assert.Equal(t, "text", text)
-}
-
 // H2: a reading that nothing ends is left half a second after its attempt.
-func TestAwait_leavesAReading(t *testing.T) {
+func TestRead_leavesAReading(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("stop")
 	for _, tt := range []struct {
@@ -112,7 +104,6 @@ func TestAwait_leavesAReading(t *testing.T) {
 				assert.EqualError(t, err, tt.want)
 				assert.Equal(t, tt.after == 0, attempt.IsTimeout(err))
 				assert.Equal(t, tt.took, time.Since(begun))
-				resp.Body = http.NoBody // the caller's to change now
 				close(body.release)
 				synctest.Wait()
 				assert.EqualValues(t, 1, body.closed.Load(), "the reading goes on and closes the body")
@@ -122,7 +113,7 @@ func TestAwait_leavesAReading(t *testing.T) {
 }
 
 // A reading that ends within half a second of its attempt is waited for.
-func TestAwait_waitsForALateReading(t *testing.T) {
+func TestRead_waitsForALateReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		resp := respondTo(t, t.Context(), newHeld())
@@ -136,7 +127,7 @@ func TestAwait_waitsForALateReading(t *testing.T) {
 }
 
 // A panic and the end of a goroutine reach the caller, and end the attempt.
-func TestAwait_passesOn(t *testing.T) {
+func TestRead_passesOn(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){
 		"a panic":            func() { panic("of the reading") },
@@ -145,11 +136,11 @@ func TestAwait_passesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var ctx context.Context
-			resp, err := attempt.NewSender(respondWith(newHeld(), &ctx), time.Minute).RoundTrip(newRequest(t, t.Context()))
+			resp, err := attempt.NewSender(respondWith(newHeld(), &ctx), time.Minute).Send(newRequest(t, t.Context()), http.Header{}, nil)
 			require.NoError(t, err)
 			returned, recovered := passedOn(func() { _ = await(resp, func(*http.Response) { end() }) })
 			assert.False(t, returned)
-			assert.Equal(t, name == "a panic", recovered == "of the reading", "%v", recovered)
+			assert.Equal(t, name == "a panic", valueOf(recovered) == "of the reading", "%v", recovered)
 			assert.Error(t, ctx.Err())
 
 			s := attempt.NewSender(tripper(func(req *http.Request) (*http.Response, error) {
@@ -157,9 +148,9 @@ func TestAwait_passesOn(t *testing.T) {
 				end()
 				return nil, io.EOF
 			}), time.Minute)
-			returned, recovered = passedOn(func() { _, _ = s.RoundTrip(newRequest(t, t.Context())) })
+			returned, recovered = passedOn(func() { _, _ = s.Send(newRequest(t, t.Context()), http.Header{}, nil) })
 			assert.False(t, returned)
-			assert.Equal(t, name == "a panic", recovered == "of the reading", "%v", recovered)
+			assert.Equal(t, name == "a panic", valueOf(recovered) == "of the reading", "%v", recovered)
 			assert.Error(t, ctx.Err())
 		})
 	}
@@ -178,8 +169,16 @@ func passedOn(call func()) (returned bool, recovered any) {
 	return returned, recovered
 }
 
+// valueOf is the value of a panic that was passed on.
+func valueOf(recovered any) any {
+	if passed, ok := recovered.(*caller.Panic); ok {
+		return passed.Value
+	}
+	return nil
+}
+
 // A panic of a reading that nobody waits for any more ends nothing else.
-func TestAwait_dropsALatePanic(t *testing.T) {
+func TestRead_dropsALatePanic(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		body := newHeld()
@@ -216,33 +215,33 @@ func TestSender_leavesATransport(t *testing.T) {
 	}
 }
 
-// An attempt has ended with its context. A response of nobody's has none.
-func TestHasEnded(t *testing.T) {
+// An attempt has ended with its context.
+func TestResponse_HasEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	resp := respondTo(t, ctx, http.NoBody)
-	assert.False(t, attempt.HasEnded(resp))
+	assert.False(t, resp.HasEnded())
 	cancel()
-	assert.True(t, attempt.HasEnded(resp))
-	assert.False(t, attempt.HasEnded(&http.Response{Body: http.NoBody}))
+	assert.True(t, resp.HasEnded())
 	assert.NoError(t, resp.Body.Close())
 }
 
-// Discard reads a little, which an endless body does not keep it from, and closes.
-func TestDiscard(t *testing.T) {
+// A body that nobody needs is read for as long as it is worth, and not longer than any other.
+func TestResponse_EndWithin(t *testing.T) {
 	t.Parallel()
-	for _, bytes := range []int{0, 4 << 10, 1 << 20} {
-		body := &watchedBody{Reader: strings.NewReader(strings.Repeat("x", bytes))}
-		attempt.Discard(respondTo(t, t.Context(), body))
-		assert.Equal(t, 1, body.closed)
-		assert.Equal(t, max(bytes-4<<10, 0), body.Reader.(*strings.Reader).Len(), "what is left")
+	for within, want := range map[time.Duration]time.Duration{
+		time.Second: time.Second, time.Minute: time.Minute, time.Hour: time.Minute,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			body, begun := newHeld(), time.Now()
+			resp := respondTo(t, t.Context(), body)
+			resp.EndWithin(within)
+			err := await(resp, func(resp *http.Response) { _, _ = io.ReadAll(resp.Body) })
+			assert.True(t, attempt.IsTimeout(err))
+			assert.Equal(t, want+time.Second/2, time.Since(begun))
+			close(body.release)
+		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		body, begun := newHeld(), time.Now()
-		attempt.Discard(respondTo(t, t.Context(), body))
-		assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
-		close(body.release)
-	})
 }
 
 // A lying context has a deadline in the past and never ends.
@@ -263,7 +262,7 @@ func TestSender_lyingContext(t *testing.T) {
 			assert.Equal(t, begun.Add(time.Minute), deadline, "that of the attempt")
 			return untilDone(req)
 		}), time.Minute)
-		_, err := s.RoundTrip(newRequest(t, lying{t.Context()}))
+		_, err := s.Send(newRequest(t, lying{t.Context()}), http.Header{}, nil)
 		assert.EqualError(t, err, "no response within 1m0s")
 		assert.Equal(t, time.Minute, time.Since(begun))
 
@@ -345,7 +344,7 @@ func TestPosts(t *testing.T) {
 			server, own := servedOver(t, tt.http2)
 			var next http.RoundTripper = own
 			if tt.single {
-				posts := attempt.NewPosts(own)
+				posts := attempt.NewDedicated(own.Clone())
 				t.Cleanup(posts.CloseIdleConnections)
 				next = posts
 			}
@@ -353,7 +352,7 @@ func TestPosts(t *testing.T) {
 			for range 5 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 				require.NoError(t, err)
-				resp, err := s.RoundTrip(req)
+				resp, err := s.Send(req, http.Header{}, nil)
 				require.NoError(t, err)
 				assert.Equal(t, tt.http2, resp.ProtoMajor == 2)
 				var text string
@@ -368,7 +367,7 @@ func TestPosts(t *testing.T) {
 // Over HTTP/1 the body of an http.Transport is read by the caller's goroutine: net/http
 // ends a read with the attempt. Over HTTP/2 it is where the connection may be closed, and
 // with another RoundTripper it is not.
-func TestAwait_readsDirectly(t *testing.T) {
+func TestRead_readsDirectly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name            string
@@ -388,10 +387,10 @@ func TestAwait_readsDirectly(t *testing.T) {
 			return attempt.NewReadSender(own, time.Minute)
 		}},
 		{"a Split over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
-			return attempt.NewSender(&attempt.Split{Others: own}, time.Minute)
+			return attempt.NewSender(&attempt.Split{Shared: own}, time.Minute)
 		}},
 		{"a Split over HTTP/2", true, false, func(own *http.Transport) *attempt.Sender {
-			return attempt.NewSender(&attempt.Split{Others: own}, time.Minute)
+			return attempt.NewSender(&attempt.Split{Shared: own}, time.Minute)
 		}},
 		{"another RoundTripper over HTTP/1", false, false, func(own *http.Transport) *attempt.Sender {
 			return attempt.NewSender(tripper(own.RoundTrip), time.Minute)
@@ -402,9 +401,9 @@ func TestAwait_readsDirectly(t *testing.T) {
 			server, own := servedOver(t, tt.http2)
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 			require.NoError(t, err)
-			resp, err := tt.sender(own).RoundTrip(req)
+			resp, err := tt.sender(own).Send(req, http.Header{}, nil)
 			require.NoError(t, err)
-			stack, err := attempt.Await(resp, func(resp *http.Response) string {
+			stack, err := attempt.Read(resp, func(resp *http.Response) string {
 				defer func() { _ = resp.Body.Close() }()
 				text := make([]byte, 64<<10)
 				return string(text[:runtime.Stack(text, false)])
@@ -447,10 +446,10 @@ func readOver(ctx context.Context, t *testing.T, s *attempt.Sender, url string, 
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	require.NoError(t, err)
-	resp, err := s.RoundTrip(req)
+	resp, err := s.Send(req, http.Header{}, nil)
 	require.NoError(t, err)
 	begun()
-	failure, err := attempt.Await(resp, func(resp *http.Response) error {
+	failure, err := attempt.Read(resp, func(resp *http.Response) error {
 		defer func() { _ = resp.Body.Close() }()
 		all, err := io.ReadAll(resp.Body)
 		text = string(all)
@@ -463,7 +462,7 @@ func readOver(ctx context.Context, t *testing.T, s *attempt.Sender, url string, 
 // H2: over HTTP/2 net/http confirms what it has read, and waits for that while the peer
 // accepts nothing. The connection of a read is closed then, and another read on it may be
 // attempted again; a connection on which none is held is kept.
-func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
+func TestRead_closesTheConnectionOfAHeldRead(t *testing.T) {
 	t.Parallel()
 	server, own := servedOver(t, true)
 	arrived := make(chan struct{})
@@ -502,7 +501,7 @@ func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	other := make(chan error)
 	go func() {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/silent", nil)
-		_, err := reads.RoundTrip(req)
+		_, err := reads.Send(req, http.Header{}, nil)
 		other <- err
 	}()
 	<-arrived
@@ -516,19 +515,19 @@ func TestAwait_closesTheConnectionOfAHeldRead(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	<-conn.closed
-	assert.True(t, attempt.ErrorOf(<-other).Retryable())
+	assert.True(t, errorOf(t, <-other).Retryable())
 }
 
 // What net/http has buffered is not read after the end of an attempt: decompressed, 4 MiB
 // can be gigabytes.
-func TestAwait_readsNothingAfterTheEnd(t *testing.T) {
+func TestRead_readsNothingAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
 		server, own := servedOver(t, http2)
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 		require.NoError(t, err)
-		resp, err := attempt.NewReadSender(own, time.Minute).RoundTrip(req)
+		resp, err := attempt.NewReadSender(own, time.Minute).Send(req, http.Header{}, nil)
 		require.NoError(t, err)
 		require.NoError(t, await(resp, func(resp *http.Response) {
 			defer func() { _ = resp.Body.Close() }()
@@ -546,7 +545,7 @@ func TestAwait_readsNothingAfterTheEnd(t *testing.T) {
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	server, own := servedOver(t, false)
-	s := &attempt.Split{Posts: attempt.NewPosts(own), Others: own}
+	s := &attempt.Split{Dedicated: attempt.NewDedicated(own.Clone()), Shared: own}
 	on := map[string]map[string]bool{http.MethodGet: {}, http.MethodPost: {}}
 	send := func(method string) string {
 		req, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)

@@ -26,16 +26,16 @@ const preparedHost = "https://" + faultserver.Host
 
 var certificates = sync.OnceValues(faultserver.NewCertificates)
 
-// A peer is a server in memory, and the Posts that lead to it. Its fields are set before
+// A peer is a server in memory, and the Dedicated that lead to it. Its fields are set before
 // the first connection.
 type peer struct {
 	*testing.T
-	posts  *attempt.Posts
-	sender *attempt.Sender
-	dial   func(ctx context.Context) error // before a connection is made; nil for nothing
-	conns  chan net.Conn                   // to be accepted
-	server *http.Server
-	newest atomic.Pointer[net.Conn] // the server's end of the connection that was made last
+	dedicated *attempt.Dedicated
+	sender    *attempt.Sender
+	dial      func(ctx context.Context) error // before a connection is made; nil for nothing
+	conns     chan net.Conn                   // to be accepted
+	server    *http.Server
+	newest    atomic.Pointer[net.Conn] // the server's end of the connection that was made last
 
 	dialed   atomic.Int32
 	open     atomic.Int32 // connections at the client's end
@@ -62,13 +62,13 @@ func newPeer(t *testing.T, protocols ...string) *peer {
 
 // use replaces the transport.
 func (p *peer) use(t *http.Transport) {
-	p.posts = attempt.NewPosts(t)
-	p.sender = attempt.NewSender(p.posts, time.Minute)
+	p.dedicated = attempt.NewDedicated(t)
+	p.sender = attempt.NewSender(p.dedicated, time.Minute)
 }
 
 // end closes everything.
 func (p *peer) end() {
-	p.posts.CloseIdleConnections()
+	p.dedicated.CloseIdleConnections()
 	close(p.conns)
 	_ = p.server.Close()
 	synctest.Wait()
@@ -130,7 +130,7 @@ func (p *peer) prepare() error { return p.sender.Prepare(p.request(p.Context(), 
 // post sends a request, which must succeed.
 func (p *peer) post(rawURL string) {
 	p.Helper()
-	resp, err := p.sender.RoundTrip(p.request(p.Context(), rawURL))
+	resp, err := p.sender.Send(p.request(p.Context(), rawURL), http.Header{}, nil)
 	require.NoError(p, err)
 	var text string
 	require.NoError(p, await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
@@ -207,7 +207,7 @@ func TestSender_Prepare_bound(t *testing.T) {
 		require.NoError(p, p.prepare())
 		require.NoError(p, p.prepare())
 		p.counts(p.either(5, 1), p.either(4, 1))
-		p.posts.CloseIdleConnections()
+		p.dedicated.CloseIdleConnections()
 		p.counts(p.either(5, 1), 0)
 	})
 }
@@ -270,7 +270,7 @@ func TestSender_Prepare_targets(t *testing.T) {
 func TestSender_Prepare_notASCII(t *testing.T) {
 	withPeer(t, func(p *peer) {
 		err := p.sender.Prepare(p.request(p.Context(), "https://gatew\u00e4y.test/"))
-		failure := attempt.ErrorOf(err)
+		failure := errorOf(t, err)
 		assert.Equal(p, attempt.Dial, failure.Phase)
 		assert.False(p, failure.Retryable())
 		assert.EqualError(p, err, "lookup gatew\u00e4y.test: only a name in Punycode can be prepared")
@@ -298,7 +298,7 @@ func TestSender_Prepare_fails(t *testing.T) {
 					p.dial = func(ctx context.Context) error { return tt.dial(ctx, cancel) }
 					begun, err := time.Now(), p.sender.Prepare(p.request(ctx, preparedHost+"/"))
 					cancel()
-					failure := attempt.ErrorOf(err)
+					failure := errorOf(t, err)
 					assert.Equal(p, tt.phase, failure.Phase)
 					assert.LessOrEqual(p, time.Since(begun), time.Minute)
 					assert.Equal(p, tt.is == nil, attempt.IsTimeout(err), "%v", err)
@@ -357,13 +357,13 @@ func TestSender_Prepare_proxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proxy := faultserver.New(faultserver.Respond(faultserver.Response(407, "")))
 		var asked []string
-		posts := attempt.NewPosts(&http.Transport{DialContext: proxy.DialContext, Proxy: func(req *http.Request) (*url.URL, error) {
+		posts := attempt.NewDedicated(&http.Transport{DialContext: proxy.DialContext, Proxy: func(req *http.Request) (*url.URL, error) {
 			asked = append(asked, req.URL.String())
 			return url.Parse("http://proxy.test:3128")
 		}})
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://gateway.test:8443/path", nil)
 		require.NoError(t, err)
-		failure := attempt.ErrorOf(attempt.NewSender(posts, time.Minute).Prepare(req))
+		failure := errorOf(t, attempt.NewSender(posts, time.Minute).Prepare(req))
 		assert.Equal(t, attempt.Proxy, failure.Phase)
 		assert.False(t, failure.Retryable())
 		assert.Equal(t, []string{"https://gateway.test:8443/path"}, asked)
@@ -415,7 +415,7 @@ func TestSender_Prepare_closedByPeer(t *testing.T) {
 					assert.Len(t, server.Dialed(), 5)
 					require.NoError(t, p.sender.Prepare(p.request(t.Context(), address)))
 					assert.Len(t, server.Dialed(), 6)
-					p.posts.CloseIdleConnections()
+					p.dedicated.CloseIdleConnections()
 					server.Close()
 				})
 			})
@@ -508,9 +508,9 @@ func TestSender_Prepare_lost(t *testing.T) {
 			require.NoError(t, p.sender.Prepare(p.request(t.Context(), "http://gateway.test")))
 			conn.Arm(faultserver.Break{Up: tt.up, Down: faultserver.Unlimited, Manner: faultserver.WriteError})
 			req := p.request(t.Context(), "http://gateway.test")
-			resp, err := p.sender.RoundTrip(req)
+			resp, err := p.sender.Send(req, http.Header{}, nil)
 			assert.Nil(t, resp)
-			failure := attempt.ErrorOf(err)
+			failure := errorOf(t, err)
 			assert.Equal(t, tt.phase, failure.Phase)
 			assert.True(t, failure.Traced)
 			assert.ErrorIs(t, err, tt.is)
@@ -521,13 +521,16 @@ func TestSender_Prepare_lost(t *testing.T) {
 	}
 }
 
-// Only a Posts can be prepared, also in a Split.
+// Only a Dedicated can be prepared, also in a Split.
 func TestSender_Prepare_transports(t *testing.T) {
 	withPeer(t, func(p *peer) {
-		require.NoError(p, attempt.NewSender(&attempt.Split{Posts: p.posts}, time.Minute).Prepare(p.request(p.Context(), preparedHost)))
+		require.NoError(p, attempt.NewSender(&attempt.Split{Dedicated: p.dedicated}, time.Minute).Prepare(p.request(p.Context(), preparedHost)))
 		p.counts(1, 1)
+		for _, next := range []http.RoundTripper{p.dedicated, &attempt.Split{Dedicated: p.dedicated}} {
+			assert.True(p, attempt.NewSender(next, time.Minute).CanPrepare())
+		}
 		for _, next := range []http.RoundTripper{&http.Transport{}, tripper(nil)} {
-			assert.Equal(p, attempt.ErrNoPrepare, attempt.NewSender(next, time.Minute).Prepare(p.request(p.Context(), preparedHost)))
+			assert.False(p, attempt.NewSender(next, time.Minute).CanPrepare())
 		}
 	})
 }

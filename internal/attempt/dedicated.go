@@ -2,7 +2,6 @@ package attempt
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,14 +20,14 @@ const (
 	maxPrepared = 4
 )
 
-// Posts sends each request over HTTP/1 on a connection of its own: a peer that sends a
+// Dedicated sends each request over HTTP/1 on a connection of its own: a peer that sends a
 // response too many, or too late, cannot have it taken for that of another request.
 // Connections of HTTP/2 are shared: there the stream tells whose response it is.
 //
 // A connection can be opened before its request: [Sender.Prepare]. Nothing is sent on it
 // but the handshake. net/http reads from it all the time, and closes it when the peer
 // closes it, resets it, or sends anything before the request; then it is not used.
-type Posts struct {
+type Dedicated struct {
 	transport *http.Transport // opens a connection when a request needs one
 	opener    *http.Transport // opens a connection before its request
 
@@ -37,11 +36,10 @@ type Posts struct {
 	prepared []*preparedConn
 }
 
-// NewPosts returns a Posts over a copy of t, which shares no connection with t.
-func NewPosts(t *http.Transport) *Posts {
-	p := &Posts{transport: t.Clone()}
-	p.transport.MaxIdleConnsPerHost = -1
-	p.opener = p.transport.Clone()
+// NewDedicated returns a Dedicated over t, which is for its use alone from then on.
+func NewDedicated(t *http.Transport) *Dedicated {
+	t.MaxIdleConnsPerHost = -1
+	p := &Dedicated{transport: t, opener: t.Clone()}
 	p.opener.IdleConnTimeout = preparedLifetime
 	p.opener.MaxConnsPerHost = 0 // net/http does not count a connection of NewClientConn, but discounts it, and panics
 	if p.opener.TLSNextProto["h2"] != nil {
@@ -78,7 +76,7 @@ func (c *preparedConn) hasExpired() bool { return time.Since(c.opened.Round(0)) 
 func targetOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // RoundTrip implements [http.RoundTripper].
-func (p *Posts) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *Dedicated) RoundTrip(req *http.Request) (*http.Response, error) {
 	conn := p.acquire(targetOf(req.URL))
 	if conn == nil {
 		return p.transport.RoundTrip(req)
@@ -90,7 +88,7 @@ func (p *Posts) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes the idle connections, and those that were prepared.
-func (p *Posts) CloseIdleConnections() {
+func (p *Dedicated) CloseIdleConnections() {
 	p.mu.Lock()
 	prepared := p.prepared
 	p.prepared = nil
@@ -102,7 +100,7 @@ func (p *Posts) CloseIdleConnections() {
 }
 
 // acquire returns a prepared connection to a server, reserved for one request, or nil.
-func (p *Posts) acquire(target string) *http.ClientConn {
+func (p *Dedicated) acquire(target string) *http.ClientConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, conn := range p.prepared {
@@ -119,7 +117,7 @@ func (p *Posts) acquire(target string) *http.ClientConn {
 }
 
 // prepare opens a connection for a request, unless enough are open already.
-func (p *Posts) prepare(ctx context.Context, req *http.Request) error {
+func (p *Dedicated) prepare(ctx context.Context, req *http.Request) error {
 	target, host := targetOf(req.URL), req.URL.Hostname()
 	if strings.ContainsFunc(host, func(char rune) bool { return char > unicode.MaxASCII }) {
 		// NewClientConn would look it up as it is, which can be another host.
@@ -136,7 +134,7 @@ func (p *Posts) prepare(ctx context.Context, req *http.Request) error {
 }
 
 // startOpening reports whether a connection to a server is to be opened, and counts it.
-func (p *Posts) startOpening(target string) bool {
+func (p *Dedicated) startOpening(target string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.prepared = slices.DeleteFunc(p.prepared, func(conn *preparedConn) bool {
@@ -155,13 +153,13 @@ func (p *Posts) startOpening(target string) bool {
 	return true
 }
 
-func (p *Posts) hasShared(target string) bool {
+func (p *Dedicated) hasShared(target string) bool {
 	return slices.ContainsFunc(p.prepared, func(conn *preparedConn) bool { return conn.shared && conn.target == target })
 }
 
 // add ends what startOpening began: it stores the connection until it is used or its
 // lifetime is over. conn is nil if it could not be opened.
-func (p *Posts) add(conn *http.ClientConn, target string) {
+func (p *Dedicated) add(conn *http.ClientConn, target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.opening--
@@ -180,7 +178,7 @@ func (p *Posts) add(conn *http.ClientConn, target string) {
 }
 
 // expire removes a connection whose lifetime is over.
-func (p *Posts) expire(c *preparedConn) {
+func (p *Dedicated) expire(c *preparedConn) {
 	p.mu.Lock()
 	p.prepared = slices.DeleteFunc(p.prepared, func(other *preparedConn) bool { return other == c })
 	p.mu.Unlock()
@@ -200,30 +198,32 @@ func (c *preparedConn) closeWhenIdle() {
 	closeIdle(c.ClientConn)
 }
 
-// ErrNoPrepare is the error of [Sender.Prepare] over a transport that cannot prepare.
-var ErrNoPrepare = errors.New("the transport cannot open a connection before its request")
+// CanPrepare reports whether [Sender.Prepare] can be called: the transport is a [Dedicated], or
+// a [Split].
+func (s *Sender) CanPrepare() bool { return s.dedicated() != nil }
+
+func (s *Sender) dedicated() *Dedicated {
+	switch next := s.next.(type) {
+	case *Dedicated:
+		return next
+	case *Split:
+		return next.Dedicated
+	default:
+		return nil
+	}
+}
 
 // Prepare opens a connection for a request like req, which is not sent. The next request
 // to the same server uses it, within 15 seconds; over HTTP/2, all requests of that time
 // share it. Prepare does nothing if there are 4 such connections, with those that are
-// being opened, or one of HTTP/2. It needs a [Posts], or a [Split]. An error is an
-// [*Error], or [ErrNoPrepare].
+// being opened, or one of HTTP/2. An error is an [*Error].
 func (s *Sender) Prepare(req *http.Request) error {
-	var posts *Posts
-	switch next := s.next.(type) {
-	case *Posts:
-		posts = next
-	case *Split:
-		posts = next.Posts
-	default:
-		return ErrNoPrepare
-	}
 	a := s.begin(req.Context())
 	defer a.end(nil)
 	a.reach(Dial)
 	err := a.Err()
 	if err == nil {
-		err = posts.prepare(a.traced(), req)
+		err = s.dedicated().prepare(a.traced(), req)
 	}
 	if err != nil {
 		return a.failure(err)

@@ -18,7 +18,7 @@ func TestPosts_suspended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const target = "http://gateway.test"
-		p := NewPosts(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		p := NewDedicated(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, _ := net.Pipe()
 			return client, nil
 		}})

@@ -2,37 +2,53 @@ package attempt
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/cryptogw/gateway/internal/caller"
 )
 
 // grace is how much longer than its attempt an operation may take before its connection
 // is closed or nobody waits for it any more.
 const grace = 500 * time.Millisecond
 
-// Await returns what read returns, which reads and closes the body of a response of a
-// [Sender]. If read has not returned soon after the attempt has ended, the connection is
-// closed if it is one of a [NewReadSender]; otherwise read goes on in a goroutine of its
-// own, and Await returns the error that has ended the attempt.
-func Await[T any](resp *http.Response, read func(*http.Response) T) (result T, err error) {
-	a, ok := resp.Body.(*attempt)
-	if !ok || a.heeds && resp.ProtoMajor == 1 {
-		return read(resp), nil // over HTTP/1 net/http closes the connection, which ends a read
+// A Response is the response of an attempt, which goes on until it is read.
+type Response struct {
+	*http.Response
+	attempt *attempt
+}
+
+// Read returns what read returns, which reads and closes the body of a response. If read has
+// not returned soon after the attempt has ended, the connection is closed if it is one of a
+// [NewReadSender]; otherwise read goes on in a goroutine of its own, and Read returns the
+// error that has ended the attempt.
+func Read[T any](resp *Response, read func(*http.Response) T) (result T, err error) {
+	a := resp.attempt
+	if a.sender.honorsContext && resp.ProtoMajor == 1 {
+		return read(resp.Response), nil // over HTTP/1 net/http closes the connection, which ends a read
 	}
 	a.awaited = true
 	defer a.end(nil)
 	if a.conn != nil {
 		defer a.closeIfHeld()()
-		return read(resp), nil
+		return read(resp.Response), nil
 	}
-	r := &reading[T]{resp: *resp, read: read} // a copy: the caller may change resp when Await has returned
+	r := &reading[T]{resp: resp.Response, read: read}
 	if !a.await(r) {
 		return result, a.cause()
 	}
 	return r.result, nil
+}
+
+// HasEnded reports whether the attempt has ended.
+func (r *Response) HasEnded() bool { return r.attempt.Err() != nil }
+
+// EndWithin ends the attempt after d, unless it ends before.
+func (r *Response) EndWithin(d time.Duration) {
+	if d < time.Until(r.attempt.deadline) {
+		r.attempt.timer.Reset(d)
+	}
 }
 
 // closeIfHeld closes the connection soon after the end of the attempt, unless the body has
@@ -55,43 +71,25 @@ func (a *attempt) closeIfHeld() (hasBeenRead func()) {
 
 // A reading reads a response.
 type reading[T any] struct {
-	resp   http.Response
+	resp   *http.Response
 	read   func(*http.Response) T
 	result T
 }
 
-func (r *reading[T]) run()  { r.result = r.read(&r.resp) }
-func (r *reading[T]) late() {}
-
-// HasEnded reports whether the attempt of a response of a [Sender] has ended.
-func HasEnded(resp *http.Response) bool {
-	a, ok := resp.Body.(*attempt)
-	return ok && a.Err() != nil
-}
-
-// Discard reads a little of the body of a response, so that the connection can be used
-// again, and closes it.
-func Discard(resp *http.Response) {
-	const most = 4 << 10
-	_, _ = Await(resp, func(resp *http.Response) struct{} {
-		_, _ = io.CopyN(io.Discard, resp.Body, most)
-		_ = resp.Body.Close()
-		return struct{}{}
-	})
-}
+func (r *reading[T]) run()  { r.result = r.read(r.resp) }
+func (r *reading[T]) drop() {}
 
 // A job is what may outlive its attempt.
 type job interface {
 	run()
-	late() // is called when run has returned and nobody waits for it any more
+	drop() // is called when run has returned and nobody waits for it any more
 }
 
 // A worker runs jobs, one after another, in goroutines of their own.
 type worker struct {
 	done     chan struct{} // has room for one
-	settled  atomic.Bool   // by the job, which has ended, or by the caller, who has left
-	returned bool          // it neither panicked nor ended its goroutine
-	panicked any
+	ended    caller.End    // of the job that has run last
+	resolved atomic.Bool   // by the job, which has ended, or by the caller, who has left
 }
 
 // await runs a job and waits for it, at most until grace after the end of the attempt. A
@@ -102,8 +100,8 @@ func (a *attempt) await(j job) (finished bool) {
 		a.worker = &worker{done: make(chan struct{}, 1)}
 	}
 	w := a.worker
-	w.settled.Store(false)
-	w.returned, w.panicked = false, nil
+	w.resolved.Store(false)
+	w.ended = caller.End{}
 	go w.run(j)
 	select {
 	case <-w.done:
@@ -117,7 +115,7 @@ func (a *attempt) await(j job) (finished bool) {
 		return a.finish()
 	case <-timer.C:
 	}
-	if w.settled.CompareAndSwap(false, true) {
+	if w.resolved.CompareAndSwap(false, true) {
 		return false
 	}
 	<-w.done
@@ -126,28 +124,23 @@ func (a *attempt) await(j job) (finished bool) {
 
 func (w *worker) run(j job) {
 	defer func() {
-		w.panicked = recover()
-		if w.settled.CompareAndSwap(false, true) {
+		w.ended.Catch(recover())
+		if w.resolved.CompareAndSwap(false, true) {
 			w.done <- struct{}{}
-		} else if w.returned {
+		} else if w.ended.Returned {
 			defer func() { _ = recover() }()
-			j.late()
+			j.drop()
 		}
 	}()
 	j.run()
-	w.returned = true
+	w.ended.Returned = true
 }
 
 // finish passes the end of a job on to the goroutine that has waited for it.
 func (a *attempt) finish() bool {
-	w := a.worker
-	if w.returned {
-		return true
+	if !a.worker.ended.Returned {
+		a.end(nil)
 	}
-	a.end(nil)
-	if w.panicked != nil {
-		panic(w.panicked)
-	}
-	runtime.Goexit()
-	return false
+	a.worker.ended.Pass()
+	return true
 }
