@@ -1,4 +1,4 @@
-.PHONY: api trace test lint cover bench fuzz mutants proof strangers soak
+.PHONY: api test lint cover bench fuzz mutants proof strangers soak
 
 # No target uses a gateway that the environment names.
 unexport $(filter GATEWAY_%,$(.VARIABLES))
@@ -27,9 +27,6 @@ proof:
 
 api:
 	bash .ci/api -update
-
-trace:
-	bash .ci/trace -update
 
 strangers:
 	bash contract/ci-strangers.sh
