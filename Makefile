@@ -1,4 +1,4 @@
-.PHONY: api test lint cover bench fuzz mutants proof strangers soak
+.PHONY: api test lint cover bench fuzz mutants proof languages soak
 
 # No target uses a gateway that the environment names.
 unexport $(filter GATEWAY_%,$(.VARIABLES))
@@ -28,8 +28,7 @@ proof:
 api:
 	bash .ci/api -update
 
-strangers:
-	bash contract/ci-strangers.sh
+languages:
 	bash contract/ci-languages.sh
 
 soak:
