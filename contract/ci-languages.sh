@@ -8,20 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 fail() { echo "ci-languages: $*" >&2; exit 1; }
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-
-missing=()
-for tool in curl python3 node npm; do
-	command -v "$tool" >/dev/null || missing+=("${tool/%node/nodejs}")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-	export DEBIAN_FRONTEND=noninteractive
-	as_root apt-get update
-	as_root apt-get install -y --no-install-recommends ca-certificates "${missing[@]}"
-fi
-for tool in go curl python3 node npm; do
-	command -v "$tool" >/dev/null || fail "$tool is missing"
-done
+bash ../.ci/debian curl python3 node=nodejs npm
 
 work=$(mktemp -d)
 mock=
