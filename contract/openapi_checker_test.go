@@ -43,7 +43,6 @@ func load(t *testing.T, file string) *openapi3.T {
 // A checker is middleware in front of a gateway that validates requests and
 // responses by the document, with kin-openapi.
 type checker struct {
-	t      *testing.T
 	router routers.Router
 
 	mu        sync.Mutex
@@ -59,7 +58,7 @@ func newChecker(t *testing.T, mounted string) *checker {
 	doc.Servers = openapi3.Servers{{URL: mounted}}
 	router, err := gorillamux.NewRouter(doc)
 	require.NoError(t, err)
-	return &checker{t: t, router: router, requests: map[string]int{}}
+	return &checker{router: router, requests: map[string]int{}}
 }
 
 // wrap returns the middleware. It forwards what is invalid too; violations reports it.
