@@ -1,4 +1,4 @@
-.PHONY: api trace test lint cover bench fuzz mutants proof strangers soak
+.PHONY: api test lint cover bench fuzz mutants proof languages soak
 
 # No target uses a gateway that the environment names.
 unexport $(filter GATEWAY_%,$(.VARIABLES))
@@ -28,11 +28,7 @@ proof:
 api:
 	bash .ci/api -update
 
-trace:
-	bash .ci/trace -update
-
-strangers:
-	bash contract/ci-strangers.sh
+languages:
 	bash contract/ci-languages.sh
 
 soak:

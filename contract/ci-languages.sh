@@ -1,23 +1,21 @@
 #!/usr/bin/env bash
 # Shows `gateway mock` from other languages: each program in languages/ loses a response
 # after its invoice was committed, and finds exactly one invoice through the control API.
-# It needs curl, Python 3.9 or later and Node.js 20.19 or later; the types of the program in
-# TypeScript are made of api/openapi.yaml and api/mock.yaml.
+# The types of the program in TypeScript are made of api/openapi.yaml and api/mock.yaml by
+# openapi-typescript, which npm installs. What is missing of curl, Python (3.9 or later) and
+# Node.js (18 or later) is installed from Debian's packages.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 fail() { echo "ci-languages: $*" >&2; exit 1; }
-for tool in go curl python3 node npm; do
-	command -v "$tool" >/dev/null || fail "$tool is missing"
-done
+bash ../.ci/debian curl python3 node=nodejs npm
 
 work=$(mktemp -d)
 mock=
 trap '[ -z "$mock" ] || kill "$mock" 2>/dev/null || true; rm -rf "$work" languages/*.d.ts' EXIT
 
-bin=$PWD/npm/node_modules/.bin
-[ -x "$bin/tsc" ] || npm ci --prefix npm --ignore-scripts --no-audit --no-fund --no-update-notifier
-REDOCLY_TELEMETRY=off "$bin/redocly" lint --config ../api/redocly.yaml ../api/mock.yaml
+npm ci --prefix languages --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
+bin=$PWD/languages/node_modules/.bin
 "$bin/openapi-typescript" ../api/openapi.yaml --output languages/gateway.d.ts
 "$bin/openapi-typescript" ../api/mock.yaml --output languages/mock.d.ts
 "$bin/tsc" --project languages --outDir "$work"

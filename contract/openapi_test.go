@@ -3,12 +3,15 @@ package contract_test
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/contract/suite"
 )
 
 // The document has the seven operations, and each has the envelope of an error for
@@ -35,6 +38,25 @@ func TestOpenAPI_operations(t *testing.T) {
 		"POST /api/invoice/create",
 		"GET /api/withdrawal/inquiry/{withdrawRequestId}",
 	}, operations)
+}
+
+// The document of the mock's control API is valid too.
+func TestOpenAPI_mock(t *testing.T) { assert.NotZero(t, load(t, "../api/mock.yaml").Paths.Len()) }
+
+// The document allows what the cases of the suite send, except that of the cases which
+// say that it does not.
+func TestOpenAPI_suite(t *testing.T) {
+	gw := startChecked(t)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	target := suite.Target{
+		BaseURL: gw.url, APIKey: gw.APIKey, Transport: transport,
+		WithdrawalID: gw.Withdrawals()[0].WithdrawRequestID, AllowWrites: true, Readable: true,
+	}
+	for _, c := range suite.Cases() {
+		assert.NoError(t, c.Check(t.Context(), target), c.Name)
+		assert.Equal(t, c.Invalid, gw.violations() != nil, c.Name)
+	}
 }
 
 // What the interface does not show is marked in its place, with the reason; the

@@ -1,3 +1,5 @@
+//go:build codegen
+
 package codegen
 
 import (
@@ -5,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	_ "github.com/oapi-codegen/runtime" // go.mod has it although what imports it is not kept
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 

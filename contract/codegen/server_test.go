@@ -1,3 +1,5 @@
+//go:build codegen
+
 package codegen
 
 import (

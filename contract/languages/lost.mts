@@ -10,6 +10,10 @@ type Body<T> = T extends { content: { "application/json": infer B } } ? B : neve
 type InvoiceRequest = Body<Gateway["createInvoice"]["requestBody"]>;
 type Invoices = Body<Mock["listInvoices"]["responses"][200]>;
 
+// The types refuse what the service refuses: without an error in the line below, tsc fails.
+// @ts-expect-error: an invoice has a key
+void ({ orderId: "o", price: "1", amount: "1" } satisfies InvoiceRequest);
+
 const baseURL = process.env.GATEWAY_BASE_URL!;
 const mock = baseURL.replace(/\/gateway$/, "/_mock");
 

@@ -54,6 +54,7 @@ type Server struct {
 	dialed []string
 	wraps  int
 	conns  int
+	closed bool
 }
 
 // New returns a server whose connections exist in memory only. It can be used
@@ -116,8 +117,12 @@ func (s *Server) DialContext(ctx context.Context, _, addr string) (net.Conn, err
 			return nil, err
 		}
 	}
+	if !s.joins() {
+		return nil, net.ErrClosed
+	}
 	conn, err := s.connect(ctx)
 	if err != nil {
+		s.open.Done()
 		return nil, err
 	}
 	if s.WrapClient != nil {
@@ -127,8 +132,19 @@ func (s *Server) DialContext(ctx context.Context, _, addr string) (net.Conn, err
 		s.mu.Unlock()
 		conn = s.WrapClient(conn, number)
 	}
-	s.open.Add(1)
 	return &clientConn{Conn: conn, closed: sync.OnceFunc(s.open.Done)}, nil
+}
+
+// joins counts a connection of the client's, unless Close has begun: net/http may still
+// dial after the call that it dialed for.
+func (s *Server) joins() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.open.Add(1)
+	return true
 }
 
 func (s *Server) connect(ctx context.Context) (net.Conn, error) {
@@ -170,6 +186,9 @@ func (s *Server) Finish() {
 // connections are closed before it.
 func (s *Server) Close() {
 	s.Finish()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.open.Wait()
 }
 

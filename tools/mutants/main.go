@@ -1,7 +1,7 @@
 // Command mutants makes one small change at a time to Go files and runs the tests
 // of their package against each. It fails when the tests do not pass without a
-// change, when they notice less of the changes than -floor, and when one that they
-// do not notice is not in the document.
+// change, when they notice less of the changes than -floor, of all or of one of the
+// files in -each, and when one that they do not notice is not in the baseline.
 //
 //	mutants [flags] DIR|FILE[=TESTS]...
 //
@@ -31,17 +31,18 @@ import (
 )
 
 type options struct {
-	root, document, last, seed, changed string
-	floor, sample, workers, memory      int
-	update                              bool
-	patience                            time.Duration
-	out                                 io.Writer
+	root, baseline, last, seed, changed, each string
+	floor, sample, workers, memory            int
+	update                                    bool
+	patience                                  time.Duration
+	out                                       io.Writer
 }
 
 func main() {
 	o := options{out: os.Stdout}
 	flag.StringVar(&o.root, "root", ".", "the directory of the module")
-	flag.StringVar(&o.document, "document", "docs/mutants.md", "the survivors that are known")
+	flag.StringVar(&o.baseline, "baseline", "tools/mutants/survivors.txt", "the survivors that are known")
+	flag.StringVar(&o.each, "each", "", "files of which the floor must be killed too, unless a sample is tried")
 	flag.StringVar(&o.last, "last", "", "a pattern of the tests of the root that take long and run after all others")
 	flag.StringVar(&o.seed, "seed", "", "chooses the sample")
 	flag.StringVar(&o.changed, "changed", "", "files, and directories with a slash, whose mutants the sample begins with")
@@ -50,7 +51,7 @@ func main() {
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many to try at a time")
 	flag.IntVar(&o.memory, "memory", 3_000_000, "the address space of the tests, in KiB")
 	flag.DurationVar(&o.patience, "patience", 15*time.Second, "the least timeout of the tests; else it is five times what they take")
-	flag.BoolVar(&o.update, "update", false, "write the document, keeping the reasons that it gives")
+	flag.BoolVar(&o.update, "update", false, "write the baseline, keeping the reasons that it gives")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -63,14 +64,14 @@ func main() {
 
 func run(ctx context.Context, o options, targets []string) error {
 	if o.update && o.sample > 0 {
-		return errors.New("the document needs all mutants and not a sample")
+		return errors.New("the baseline needs all mutants and not a sample")
 	}
 	root, err := filepath.Abs(o.root)
 	if err != nil {
 		return err
 	}
 	o.root = root
-	known, err := read(filepath.Join(o.root, o.document), o.update)
+	known, err := read(filepath.Join(o.root, o.baseline), o.update)
 	if err != nil {
 		return err
 	}

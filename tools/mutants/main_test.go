@@ -11,10 +11,10 @@ import (
 
 const (
 	code     = "package p\n\nfunc Less(a, b int) bool {\n\treturn a < b\n}\n"
-	survivor = "| p.go | `Less` | `` return a [< → <=] b `` |"
-	listed   = survivor + " survived | why |\n"
-	gone     = "| p.go | `F` | `` a [&& → \\|\\|] b `` |"
-	removed  = "to be removed from known.md: the tests notice it, or it is no more:\n"
+	survivor = "p.go\tLess\treturn a [< → <=] b"
+	listed   = survivor + "\tsurvived\twhy\n"
+	gone     = "p.go\tF\ta [&& → ||] b"
+	removed  = "to be removed from known.txt: the tests notice it, or it is no more:\n"
 )
 
 // exact notices both changes of Less, loose only the opposite.
@@ -25,11 +25,11 @@ func testOf(condition string) string {
 }
 
 // runIn runs the command in a module of one package, and returns the output, the
-// document afterwards and the error.
-func runIn(t *testing.T, code, test, document string, change func(*options)) (output, page, err string) {
+// baseline afterwards and the error.
+func runIn(t *testing.T, code, test, baseline string, change func(*options)) (output, page, err string) {
 	t.Helper()
 	root := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module m\n\ngo 1.26.0\n", "p.go": code, "p_test.go": test, "known.md": document} {
+	for name, text := range map[string]string{"go.mod": "module m\n\ngo 1.26.0\n", "p.go": code, "p_test.go": test, "known.txt": baseline} {
 		if text == "" {
 			continue
 		}
@@ -38,30 +38,32 @@ func runIn(t *testing.T, code, test, document string, change func(*options)) (ou
 		}
 	}
 	var out strings.Builder
-	o := options{root: root, document: "known.md", floor: 50, workers: 1, memory: 3_000_000, patience: 2 * time.Second, out: &out}
+	o := options{root: root, baseline: "known.txt", floor: 50, workers: 1, memory: 3_000_000, patience: 2 * time.Second, out: &out}
 	if change != nil {
 		change(&o)
 	}
 	if failure := run(t.Context(), o, []string{"."}); failure != nil {
 		err = failure.Error()
 	}
-	content, _ := os.ReadFile(filepath.Join(root, "known.md"))
+	content, _ := os.ReadFile(filepath.Join(root, "known.txt"))
 	return out.String(), string(content), err
 }
 
 func TestRun(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name, code, test, document string
+		name, code, test, baseline string
 		change                     func(*options)
 		output, err                string // they contain it; the error is "" when none is expected
 	}{
-		{"all are killed", code, exact, "#\n", nil, "Killed, of all 2 that compile: 100.0 %.", ""},
+		{"all are killed", code, exact, "#\n", nil, "all that compile              2        0         0             0          0 100.0 %", ""},
 		{"a survivor is listed", code, loose, listed, nil, "survived     p.go: Less: return a [< → <=] b", ""},
-		{"a survivor is not listed", code, loose, "#\n", nil, "not in known.md:\n" + survivor, "1 survivors are not in known.md"},
+		{"a survivor is not listed", code, loose, "#\n", nil, "not in known.txt:\n" + survivor, "1 survivors are not in known.txt"},
 		{"a listed one is killed", code, exact, listed, nil, removed + survivor, ""},
-		{"a listed one is gone", code, exact, gone + " survived | why |\n", nil, removed + gone, ""},
-		{"fewer than the floor are killed", code, loose, listed, func(o *options) { o.floor = 51 }, "50.0 %", "that is less than 51 %"},
+		{"a listed one is gone", code, exact, gone + "\tsurvived\twhy\n", nil, removed + gone, ""},
+		{"fewer than the floor are killed", code, loose, listed, func(o *options) { o.floor = 51 }, "50.0 %", "all that compile: less than 51 % are killed"},
+		{"fewer than the floor are killed of a file", code, loose, listed, func(o *options) { o.floor, o.each = 51, "p.go" }, "p.go                          1        1         0             0          0  50.0 %", "p.go: less than 51 % are killed"},
+		{"a file to be judged on its own is not there", code, exact, "#\n", func(o *options) { o.each = "p.go q.go" }, "100.0 %", "q.go is not among the files"},
 		{
 			"a test that never ends is not killed", "package p\n\nfunc Less(a, b int) bool {\n\tfor a != b {\n\t\ta--\n\t}\n\treturn a == b\n}\n",
 			testOf("!Less(2, 1)"), "#\n", nil, "timed out    p.go: Less: a[-- → ++]", "",
@@ -70,7 +72,7 @@ func TestRun(t *testing.T) {
 			"memory that is over is not killed", "package p\n\nfunc Less(a, b int) bool {\n\treturn len(make([]byte, b-a)) == 1\n}\n",
 			testOf("!Less(1<<33, 1<<33+1)"), "#\n", func(o *options) { o.floor = 0 }, "out of memory p.go: Less: return len(make([]byte, b[- → +]a)) == 1", "",
 		},
-		{"what does not compile is left out", "package p\n\nfunc Less(a, b string) string {\n\treturn a + b\n}\n", testOf(`Less("", "") != ""`), "#\n", nil, "compile: 0", "that is less than 50 %"},
+		{"what does not compile is left out", "package p\n\nfunc Less(a, b string) string {\n\treturn a + b\n}\n", testOf(`Less("", "") != ""`), "#\n", nil, "1   0.0 %", "all that compile: less than 50 % are killed"},
 		{"a change ends the program without a failure", code, strings.Replace(exact, "t.Fail()", "os.Exit(3)", 1), "#\n", nil, "", "the tests end without a result: exit status 3"},
 		{"there is no file of tests", code, "", "#\n", nil, "", ".: there are no tests"},
 		{"there is no test", code, "package p\n", "#\n", nil, "", ".: there are no tests"},
@@ -81,13 +83,14 @@ func TestRun(t *testing.T) {
 		{"a pattern matches no test", code, exact, "#\n", func(o *options) { o.last = "TestLess|TestGone" }, "", `.: no test matches "TestGone"`},
 		{"there are no mutants", "package p\n", exact, "#\n", nil, "", "p.go has no mutants"},
 		{"there are no files", "", "", "#\n", nil, "", ". has no files"},
-		{"there is no document", code, exact, "", nil, "", "no such file or directory"},
+		{"there is no baseline", code, exact, "", nil, "", "no such file or directory"},
+		{"the baseline cannot be read", code, exact, survivor + "\n", nil, "", "has not five columns"},
 		{"the sample is empty", code, exact, "#\n", func(o *options) { o.sample = 1 }, "", "the sample is empty"},
-		{"a sample is to be written", code, exact, "#\n", func(o *options) { o.update, o.sample = true, 1 }, "", "the document needs all mutants and not a sample"},
+		{"a sample is to be written", code, exact, "#\n", func(o *options) { o.update, o.sample = true, 1 }, "", "the baseline needs all mutants and not a sample"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			output, _, err := runIn(t, test.code, test.test, test.document, test.change)
+			output, _, err := runIn(t, test.code, test.test, test.baseline, test.change)
 			if !strings.Contains(err, test.err) || (test.err == "") != (err == "") {
 				t.Errorf("error: got %s, want %q", err, test.err)
 			}
@@ -98,10 +101,10 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The document that is written keeps the reasons and satisfies the next run.
+// The baseline that is written keeps the reasons and satisfies the next run.
 func TestRun_update(t *testing.T) {
 	t.Parallel()
-	_, page, err := runIn(t, code, loose, listed+gone+" survived | why |\n", func(o *options) { o.update = true })
+	_, page, err := runIn(t, code, loose, listed+gone+"\tsurvived\twhy\n", func(o *options) { o.update = true })
 	if err != "" || !strings.Contains(page, listed) || strings.Contains(page, gone) {
 		t.Fatalf("%s\n%s", err, page)
 	}
@@ -110,7 +113,7 @@ func TestRun_update(t *testing.T) {
 		t.Errorf("%s\n%s", err, output)
 	}
 	_, page, err = runIn(t, code, loose, "", func(o *options) { o.update = true })
-	if err != "" || !strings.Contains(page, survivor+" survived |  |\n") {
+	if err != "" || !strings.Contains(page, survivor+"\tsurvived\t\n") {
 		t.Errorf("%s\n%s", err, page)
 	}
 }

@@ -8,39 +8,36 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
-const preface = `# Changes that no test notices
-
-` + "`make mutants`" + ` makes one small change at a time to the files where a mistake costs most (a comparison turned round
-or moved by one, an operator exchanged, a ` + "`break` for a `continue`" + `) and runs the tests of their package against it.
-It wrote this page on %s with %s, as ` + "`bash .ci/mutants -update`" + `, and keeps the last column.
-` + "`bash .ci/mutants`" + ` fails when a change that is not listed here is not noticed. What takes all time or memory counts
-as not noticed, so that a slow machine does not pass.
-
+const heading = `# Changes that no test notices: file, function, change, result, and why where somebody has found it out.
+# "bash .ci/mutants -update" writes this file, and keeps the last column.
 `
 
-// row returns the line of a mutant in the document, up to its result.
+// row returns the line of a mutant in the baseline, up to its result.
 func (m mutant) row() string {
-	return fmt.Sprintf("| %s | `%s` | `` %s `` |", m.file, m.function, strings.ReplaceAll(m.code, "|", `\|`))
+	return m.file + "\t" + m.function + "\t" + m.code
 }
 
-// read returns the reasons in the document by row.
-func read(document string, missing bool) (map[string]string, error) {
-	content, err := os.ReadFile(document)
+// read returns the reasons in the baseline by row.
+func read(baseline string, missing bool) (map[string]string, error) {
+	content, err := os.ReadFile(baseline)
 	if missing && errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	known := map[string]string{}
 	for line := range strings.Lines(string(content)) {
-		cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), " |"), " | ")
-		if n := len(cells); n >= 5 && strings.HasSuffix(cells[n-3], " ``") {
-			known[strings.Join(cells[:n-2], " | ")+" |"] = strings.TrimSpace(cells[n-1])
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
 		}
+		cells := strings.Split(line, "\t")
+		if len(cells) != 5 {
+			return nil, fmt.Errorf("%s: %q has not five columns", baseline, line)
+		}
+		known[strings.Join(cells[:3], "\t")] = cells[4]
 	}
 	return known, err
 }
@@ -58,7 +55,7 @@ func report(o options, all, chosen []mutant, outcomes []result, known map[string
 			noticed = append(noticed, m.row())
 		}
 		if outcomes[i] != killed && outcomes[i] != notViable {
-			rows = append(rows, fmt.Sprintf("%s %s | %s |\n", m.row(), outcomes[i], reason))
+			rows = append(rows, fmt.Sprintf("%s\t%s\t%s\n", m.row(), outcomes[i], reason))
 		}
 	}
 	for row := range maps.Keys(known) {
@@ -69,12 +66,12 @@ func report(o options, all, chosen []mutant, outcomes []result, known map[string
 	table, err := counted(o, chosen, outcomes)
 	fmt.Fprint(o.out, "\n", table)
 	if o.update {
-		return errors.Join(err, write(o, table, rows))
+		return errors.Join(err, write(o, rows))
 	}
-	list(o.out, "to be removed from "+o.document+": the tests notice it, or it is no more:", noticed)
-	list(o.out, "not in "+o.document+":", unlisted)
+	list(o.out, "to be removed from "+o.baseline+": the tests notice it, or it is no more:", noticed)
+	list(o.out, "not in "+o.baseline+":", unlisted)
 	if len(unlisted) > 0 && o.sample == 0 { // a sample lists them, and the run over all fails
-		err = errors.Join(err, fmt.Errorf("%d survivors are not in %s", len(unlisted), o.document))
+		err = errors.Join(err, fmt.Errorf("%d survivors are not in %s", len(unlisted), o.baseline))
 	}
 	return err
 }
@@ -85,8 +82,10 @@ func list(out io.Writer, title string, rows []string) {
 	}
 }
 
-// counted returns a table of the counts of each package, and of each file of the
-// root, and an error when fewer are killed than the floor.
+// counted returns a table of the counts of each package, and of each file of the root.
+// It returns an error when fewer are killed than the floor, of all or, when all mutants
+// were tried, of a file in o.each. What takes all time or memory counts as not killed, so
+// that a slow machine does not pass.
 func counted(o options, chosen []mutant, outcomes []result) (string, error) {
 	var total [results]int
 	counts := map[string]*[results]int{}
@@ -101,26 +100,34 @@ func counted(o options, chosen []mutant, outcomes []result) (string, error) {
 		counts[place][outcomes[i]]++
 		total[outcomes[i]]++
 	}
-	table := fmt.Sprintf("| %-22s | %6s | %8s | %9s | %13s | %10s |\n|---|---|---|---|---|---|\n", "", killed, survived, timedOut, outOfMemory, notViable)
-	line := func(name string, n [results]int) {
-		table += fmt.Sprintf("| %-22s | %6d | %8d | %9d | %13d | %10d |\n", name, n[0], n[1], n[2], n[3], n[4])
+	table := fmt.Sprintf("%-22s %8s %8s %9s %13s %10s %7s\n", "", killed, survived, timedOut, outOfMemory, notViable, "")
+	var wrong []error
+	line := func(name string, n [results]int, judged bool) {
+		table += fmt.Sprintf("%-22s %8d %8d %9d %13d %10d %5.1f %%\n", name, n[0], n[1], n[2], n[3], n[4], killedOf(n))
+		if judged && killedOf(n) < float64(o.floor) {
+			wrong = append(wrong, fmt.Errorf("%s: less than %d %% are killed", name, o.floor))
+		}
 	}
+	each := strings.Fields(o.each)
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		line(name, *counts[name])
+		line(name, *counts[name], o.sample == 0 && slices.Contains(each, name))
 	}
-	line("all", total)
-	tried := len(chosen) - total[notViable]
-	percent := 100 * float64(total[killed]) / float64(max(tried, 1))
-	table += fmt.Sprintf("\nKilled, of all %d that compile: %.1f %%.\n", tried, percent)
-	if percent < float64(o.floor) {
-		return table, fmt.Errorf("that is less than %d %%", o.floor)
+	for _, name := range each {
+		if o.sample == 0 && counts[name] == nil {
+			wrong = append(wrong, fmt.Errorf("%s is not among the files", name))
+		}
 	}
-	return table, nil
+	line("all that compile", total, true)
+	return table, errors.Join(wrong...)
 }
 
-func write(o options, table string, rows []string) error {
-	var page strings.Builder
-	fmt.Fprintf(&page, preface, time.Now().UTC().Format(time.DateOnly), runtime.Version())
-	page.WriteString(table + "\n| File | Function | Change | Result | Why |\n|---|---|---|---|---|\n" + strings.Join(rows, ""))
-	return os.WriteFile(filepath.Join(o.root, o.document), []byte(page.String()), 0o644)
+// killedOf returns the per cent that are killed of all that compile.
+func killedOf(n [results]int) float64 {
+	tried := n[killed] + n[survived] + n[timedOut] + n[outOfMemory]
+	return 100 * float64(n[killed]) / float64(max(tried, 1))
+}
+
+func write(o options, rows []string) error {
+	slices.Sort(rows)
+	return os.WriteFile(filepath.Join(o.root, o.baseline), []byte(heading+strings.Join(rows, "")), 0o644)
 }

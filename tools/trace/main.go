@@ -1,8 +1,8 @@
 // Command trace checks that a test cites every statement of docs/interface.md, that no file names
-// one which is not there, that every exported identifier has a comment, and that
-// docs/traceability.md is up to date; -update writes that file. A citation is a line of a
-// comment that begins with numbers of statements and ends there or goes on after a colon.
-// The comment is on a test, fuzz target, example or table, or on a line of one.
+// one which is not there, and that every exported identifier has a comment; -print prints each
+// statement with its code and its tests. A citation is a line of a comment that begins with
+// numbers of statements and ends there or goes on after a colon. The comment is on a test, fuzz
+// target, example or table, or on a line of one.
 package main
 
 import (
@@ -30,50 +30,39 @@ var (
 	statement = regexp.MustCompile(`(?m)^##+ (.+)$|^- <a id="i-([0-9]+)"></a>\*\*(I-[0-9]+)\*\* \(\*(documented|contradictory|not stated)\*; (.+?)\): (.+)$`)
 )
 
-const heading = `# Every statement has a test
-
-Written by ` + "`bash .ci/trace -update`" + ` from [interface.md](interface.md) and the tests that cite it; do not edit it.
-`
-
 func main() {
 	root := flag.String("root", "..", "the `directory` of the repository")
-	update := flag.Bool("update", false, "write docs/traceability.md")
+	printed := flag.Bool("print", false, "print each statement with its code and its tests")
 	flag.Parse()
-	if err := run(*root, *update); err != nil {
+	table, err := run(*root)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	if *printed {
+		fmt.Print(table)
+	}
 }
 
-func run(root string, update bool) error {
+// run returns the table of the statements, or what is wrong with them.
+func run(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "interface.md"))
 	if err != nil {
-		return err
+		return "", err
 	}
 	r := repository{root: root, code: map[string]string{}, tests: map[string][]string{}, named: map[string]string{}}
 	if err := filepath.WalkDir(root, r.visit); err != nil {
-		return err
+		return "", err
 	}
 	table := r.render(strings.ReplaceAll(string(text), "\n  ", " "))
-	if len(r.wrong) > 0 {
-		return errors.Join(r.wrong...)
-	}
-	path := filepath.Join(root, "docs", "traceability.md")
-	if update {
-		return os.WriteFile(path, []byte(table), 0o644)
-	}
-	written, err := os.ReadFile(path)
-	if err == nil && string(written) != table {
-		err = errors.New("docs/traceability.md is not up to date: bash .ci/trace -update")
-	}
-	return err
+	return table, errors.Join(r.wrong...)
 }
 
 // A repository is what its files declare and cite.
 type repository struct {
 	root  string
 	code  map[string]string   // the file of an exported name of the root; a member is Type.Name
-	tests map[string][]string // links to the tests that cite a number
+	tests map[string][]string // the tests that cite a number, with their files
 	named map[string]string   // a file that has a number
 	wrong []error
 }
@@ -90,7 +79,7 @@ func (r *repository) visit(path string, d fs.DirEntry, err error) error {
 	switch {
 	case d.IsDir() && path != r.root && (name[0] == '.' || name == "node_modules" || name == "testdata"):
 		return filepath.SkipDir
-	case d.IsDir() || extension != ".go" && extension != ".md" && extension != ".yaml" || name == "traceability.md":
+	case d.IsDir() || extension != ".go" && extension != ".md" && extension != ".yaml":
 		return nil
 	}
 	text, err := os.ReadFile(path)
@@ -126,8 +115,7 @@ func (r *repository) citations(file string, comments []*ast.CommentGroup, all []
 				r.fail("%s: %s is cited outside of a test", file, number)
 				continue
 			}
-			link := fmt.Sprintf("[`%s`](../%s)", all[at].name, file)
-			r.tests[number] = slices.Compact(append(r.tests[number], link))
+			r.tests[number] = slices.Compact(append(r.tests[number], file+": "+all[at].name))
 		}
 	}
 }
@@ -201,25 +189,27 @@ func declared(decl ast.Decl) (all []declaration) {
 
 // render returns the table, and collects what is wrong with the statements.
 func (r *repository) render(text string) string {
-	out, known := heading, map[string]bool{}
+	out, known := "", map[string]bool{}
 	for _, m := range statement.FindAllStringSubmatch(text, -1) {
 		title, anchor, number, mark, code, sentence := m[1], m[2], m[3], m[4], m[5], m[6]
 		if title != "" {
-			out += fmt.Sprintf("\n## %s\n\n| statement | code | tests |\n|---|---|---|\n", title)
+			out += "\n" + title + "\n"
 			continue
 		}
 		if known[number] || number != "I-"+anchor || r.tests[number] == nil {
 			r.fail("docs/interface.md: %s has no test, or is there twice, or under another anchor", number)
 		}
 		known[number] = true
-		var links []string
+		out += fmt.Sprintf("\n%s (%s): %s\n", number, mark, sentence)
 		for name := range strings.SplitSeq(strings.ReplaceAll(code, "`", ""), ", ") {
 			if r.code[name] == "" {
 				r.fail("docs/interface.md: %s: there is no %s", number, name)
 			}
-			links = append(links, fmt.Sprintf("[`%s`](../%s)", name, r.code[name]))
+			out += fmt.Sprintf("  code  %s: %s\n", r.code[name], name)
 		}
-		out += fmt.Sprintf("| [%s](interface.md#i-%s) *%s*: %s | %s | %s |\n", number, anchor, mark, sentence, strings.Join(links, " "), strings.Join(r.tests[number], " "))
+		for _, cited := range r.tests[number] {
+			out += "  test  " + cited + "\n"
+		}
 	}
 	if n := strings.Count(text, `<a id="i-`); n == 0 || n != len(known) {
 		r.fail("docs/interface.md: of %d statements, %d can be read", n, len(known))
