@@ -23,7 +23,7 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	t.Helper()
 	var refusal *gateway.ArgumentError
 	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, op, refusal.Op)
+	assert.Equal(t, op, refusal.Operation)
 	assert.Equal(t, name, refusal.Name)
 	assert.Contains(t, refusal.Reason, reason)
 	assert.NotEmpty(t, refusal.Reason)
@@ -360,8 +360,8 @@ var pathCalls = []struct {
 	{"CoinNetworkBySymbol, the network", "coin_network_by_symbol", "networkName", func(c *gateway.Client, text string) (any, error) {
 		return c.CoinNetworkBySymbol(context.Background(), "USDT", text)
 	}},
-	{"CoinNetworksBySymbol", "coin_network_by_symbol", "coinSymbol", func(c *gateway.Client, text string) (any, error) {
-		return c.CoinNetworksBySymbol(context.Background(), text)
+	{"CoinNetworksOf", "coin_networks_of", "coinSymbol", func(c *gateway.Client, text string) (any, error) {
+		return c.CoinNetworksOf(context.Background(), text)
 	}},
 	{"Withdrawal", "withdrawal", "withdrawRequestId", func(c *gateway.Client, text string) (any, error) {
 		return c.Withdrawal(context.Background(), text)
@@ -424,15 +424,15 @@ func TestClient_Balance_refuses(t *testing.T) {
 // the order is free afterwards.
 func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument, reason string) {
 	t.Helper()
-	for _, format := range []gateway.InvoiceFormat{gateway.SampleInvoiceFormat, gateway.TableInvoiceFormat} {
+	for _, format := range []gateway.InvoiceFormat{gateway.InvoiceFormatSample, gateway.InvoiceFormatTable} {
 		w := serve(t, respond(200, enveloped(invoiceJSON)))
 		c := newClient(t, w.URL, gateway.WithInvoiceFormat(format))
 		got, err := c.CreateInvoice(t.Context(), request)
 		assertRefused(t, err, "create_invoice", argument, reason)
 		assertInvariants(t, got, err)
-		assert.Equal(t, err, request.Check(), "it is refused before it is sent, too")
+		assert.Equal(t, err, request.Validate(), "it is refused before it is sent, too")
 		assert.Empty(t, w.Requests())
-		require.NoError(t, order("A-17").Check())
+		require.NoError(t, order("A-17").Validate())
 		_, err = c.CreateInvoice(t.Context(), order("A-17"))
 		require.NoError(t, err, "a refusal leaves the order free")
 	}

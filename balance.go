@@ -3,9 +3,9 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -24,7 +24,7 @@ type BalanceQuery struct {
 // A Balance is the balances of the account that an API key belongs to.
 type Balance struct {
 	Amounts []BalanceAmount // in the order of the response
-	Raw     jsontext.Value  // the result as it came
+	Raw     json.RawMessage // the result as it came
 }
 
 // A BalanceAmount is an amount of one coin.
@@ -45,7 +45,7 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 		}
 		if !money.Representable(a.Amount) {
 			reason := fmt.Sprintf("of %q is not an amount of money", redact.Truncate(coinSymbol, maxQuotedName))
-			return decimal.Decimal{}, &ArgumentError{Op: "total", Name: "amount", Reason: reason}
+			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "amount", Reason: reason}
 		}
 		total = total.Add(a.Amount)
 	}
@@ -68,7 +68,7 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
 	return do(ctx, c, call{
-		op:    opBalance,
+		op:    OpBalance,
 		route: "/api/balance/",
 		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,
@@ -76,9 +76,10 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 }
 
 func (q BalanceQuery) read(d *strictjson.Decoder) *Balance {
-	b := &Balance{Raw: strictjson.Raw(d)}
+	raw := strictjson.Raw(d)
+	b := &Balance{Raw: json.RawMessage(raw)}
 	if d.Err() == nil {
-		amounts, err := q.amounts(strictjson.NodeOf(d, b.Raw))
+		amounts, err := q.amounts(strictjson.NodeOf(d, raw))
 		b.Amounts = amounts
 		d.SetErr(err)
 	}

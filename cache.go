@@ -94,9 +94,9 @@ type cacheCall[T any] struct {
 func NewCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
 	c := &Cache[T]{load: load, options: o.withDefaults()}
 	if load == nil {
-		c.refusal = &ArgumentError{Op: opCache, Name: "load", Reason: "must not be nil"}
+		c.refusal = &ArgumentError{Operation: opCache, Name: "load", Reason: "must not be nil"}
 	} else if reason := o.check(); reason != "" {
-		c.refusal = &ArgumentError{Op: opCache, Name: "o", Reason: reason}
+		c.refusal = &ArgumentError{Operation: opCache, Name: "o", Reason: reason}
 	}
 	return c
 }
@@ -176,9 +176,9 @@ func (c *Cache[T]) refuse(ctx context.Context) *ArgumentError {
 	case c != nil && c.refusal != nil:
 		return c.refusal
 	case c == nil || c.load == nil:
-		return &ArgumentError{Op: opCache, Name: "cache", Reason: "was not made by NewCache or Client.Catalog"}
+		return &ArgumentError{Operation: opCache, Name: "cache", Reason: "was not made by NewCache or Client.Catalog"}
 	case ctx == nil:
-		return &ArgumentError{Op: opCache, Name: "ctx", Reason: "must not be nil"}
+		return &ArgumentError{Operation: opCache, Name: "ctx", Reason: "must not be nil"}
 	default:
 		return nil
 	}
@@ -191,7 +191,7 @@ func (c *Cache[T]) contextError(ctx context.Context, phase string) error {
 		keys = c.keyring.Redactor()
 	}
 	return &TransportError{
-		Op: opCache, Phase: phase, Err: contextError(ctx, keys), keys: keys,
+		Operation: opCache, Phase: phase, Err: contextError(ctx, keys), keys: keys,
 		timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
 	}
 }

@@ -37,9 +37,9 @@ func (c *Client) Catalog(o CacheOptions) *Catalog {
 // reportRepeated reports the elements of the listing that repeat an earlier one, within
 // a bound.
 func (c *Client) reportRepeated(ctx context.Context, repeated []int) {
-	about := context.WithValue(ctx, operationKey{}, opCoinNetworks)
+	about := context.WithValue(ctx, operationKey{}, OpCoinNetworks)
 	for _, i := range repeated[:min(len(repeated), strictjson.MaxNotes)] {
-		c.reportDrift(about, Drift{Operation: opCoinNetworks, Pointer: "/result/" + strconv.Itoa(i), Kind: DriftMismatch})
+		c.reportDrift(about, Drift{Operation: OpCoinNetworks, Pointer: "/result/" + strconv.Itoa(i), Kind: DriftMismatch})
 	}
 }
 

@@ -108,7 +108,7 @@ var (
 // GET /api/networks-coins
 func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNetwork, error) {
 	return do(ctx, c, call{
-		op:    opCoinNetworks,
+		op:    OpCoinNetworks,
 		route: "/api/networks-coins",
 	}, readPairs, opts)
 }
@@ -121,7 +121,7 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 // GET /api/networks-coins/{id}
 func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption) (*CoinNetwork, error) {
 	return do(ctx, c, call{
-		op:       opCoinNetwork,
+		op:       OpCoinNetwork,
 		route:    "/api/networks-coins/{id}",
 		args:     [2]string{id},
 		expectID: id,
@@ -136,21 +136,21 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 // GET /api/networks-coins/{coinSymbol}/{networkName}
 func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkName string, opts ...CallOption) (*CoinNetwork, error) {
 	return do(ctx, c, call{
-		op:    opCoinNetworkBySymbol,
+		op:    OpCoinNetworkBySymbol,
 		route: "/api/networks-coins/{coinSymbol}/{networkName}",
 		args:  [2]string{coinSymbol, networkName},
 	}, readPair, opts)
 }
 
-// CoinNetworksBySymbol returns the pairs of a coin, whose symbol is sent as given: 1
+// CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given: 1
 // to 256 bytes without any of / \ % ? #. The name of the network is documented as not
 // required, and the response is not documented (docs/interface.md, I-16 and I-51): an
 // array is accepted, or one record, which is returned as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}
-func (c *Client) CoinNetworksBySymbol(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {
+func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {
 	return do(ctx, c, call{
-		op:    opCoinNetworkBySymbol,
+		op:    OpCoinNetworksOf,
 		route: "/api/networks-coins/{coinSymbol}",
 		args:  [2]string{coinSymbol},
 	}, readPairOrPairs, opts)

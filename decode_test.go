@@ -74,7 +74,7 @@ func assertNotUnderstood(t testing.TB, s subject, body, pointer, reason string) 
 	assertInvariants(t, result, err)
 	require.Error(t, err)
 	wrong := decodeErrorOf(t, s, err)
-	assert.Equal(t, s.op, wrong.Op)
+	assert.Equal(t, s.op, wrong.Operation)
 	assert.Equal(t, s.status, wrong.StatusCode)
 	assert.Equal(t, "application/json", wrong.ContentType)
 	assert.Equal(t, pointer, wrong.Pointer)
@@ -262,8 +262,8 @@ func recordCases() []recordCase {
 		{"CoinNetwork", "/result/coin", coinFields, inPair("coin"), false},
 		{"CoinNetwork", "/result/0", pairFields, func(r string) string { return "[" + r + "]" }, false},
 		{"CoinNetworkBySymbol", "/result", pairFields, same, true},
-		{"CoinNetworksBySymbol", "/result", pairFields, same, true},
-		{"CoinNetworksBySymbol", "/result/1", pairFields, second, true},
+		{"CoinNetworksOf", "/result", pairFields, same, true},
+		{"CoinNetworksOf", "/result/1", pairFields, second, true},
 		{"CoinNetworks", "/result/1", pairFields, second, true},
 		{"CoinNetworks", "/result/1/network", networkFields, func(r string) string { return second(inPair("network")(r)) }, true},
 		{"CoinNetworks", "/result/1/coin", coinFields, func(r string) string { return second(inPair("coin")(r)) }, true},
@@ -341,11 +341,11 @@ func TestDecode_values(t *testing.T) {
 		Coin: "USDT", Network: "Tron (TRC20)", WithdrawRequestID: requestID,
 	}
 	for name, want := range map[string]any{
-		"CoinNetworks":         []gateway.CoinNetwork{pair},
-		"CoinNetwork":          &pair,
-		"CoinNetworkBySymbol":  &pair,
-		"CoinNetworksBySymbol": []gateway.CoinNetwork{pair},
-		"Withdrawal":           withdrawal,
+		"CoinNetworks":        []gateway.CoinNetwork{pair},
+		"CoinNetwork":         &pair,
+		"CoinNetworkBySymbol": &pair,
+		"CoinNetworksOf":      []gateway.CoinNetwork{pair},
+		"Withdrawal":          withdrawal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -382,7 +382,7 @@ func TestDecode_valuesOfNeighbours(t *testing.T) {
 // I-45, I-51
 func TestDecode_listing(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"CoinNetworks", "CoinNetworksBySymbol"} {
+	for _, name := range []string{"CoinNetworks", "CoinNetworksOf"} {
 		s := subjectNamed(name)
 		t.Run("row 81: one bad element of 500, "+name, func(t *testing.T) {
 			t.Parallel()
@@ -412,7 +412,7 @@ func TestDecode_listing(t *testing.T) {
 	})
 	t.Run("one record is an array of one by symbol", func(t *testing.T) { // I-51
 		t.Parallel()
-		got, err := cannedClient(t, 200, enveloped(pairJSON)).CoinNetworksBySymbol(t.Context(), "USDT")
+		got, err := cannedClient(t, 200, enveloped(pairJSON)).CoinNetworksOf(t.Context(), "USDT")
 		require.NoError(t, err)
 		require.Len(t, got, 1)
 		assert.Equal(t, pairID, got[0].ID)
@@ -836,7 +836,7 @@ func assertRefusedWithSuccess(t *testing.T, s subject, got any, err error, messa
 	assertInvariants(t, got, err)
 	var refusal *gateway.APIError
 	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, s.op, refusal.Op)
+	assert.Equal(t, s.op, refusal.Operation)
 	assert.Equal(t, s.status, refusal.StatusCode)
 	assert.Equal(t, message, refusal.Message)
 	assert.Equal(t, "{}", string(refusal.Meta))

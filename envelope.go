@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -128,9 +129,9 @@ func (e *envelope) readMeta(d *strictjson.Decoder) {
 }
 
 // metaValue returns a copy of the meta, or nil when there was none or it is not kept.
-func (e *envelope) metaValue() jsontext.Value {
+func (e *envelope) metaValue() json.RawMessage {
 	if e.emptyMeta {
-		return jsontext.Value("{}")
+		return json.RawMessage("{}")
 	}
-	return e.meta.Clone()
+	return bytes.Clone(e.meta)
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,8 +13,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
@@ -76,14 +75,15 @@ var (
 
 // Names of the operations in errors, contexts, attempts and drift.
 const (
-	opCoinNetworks        = "coin_networks"
-	opCoinNetwork         = "coin_network"
-	opCoinNetworkBySymbol = "coin_network_by_symbol"
-	opExchangeRates       = "exchange_rates"
-	opBalance             = "balance"
-	opCreateInvoice       = "create_invoice"
-	opPrepareInvoice      = "prepare_invoice" // sends nothing, and no observer is told of it
-	opWithdrawal          = "withdrawal"
+	OpCoinNetworks        = "coin_networks"
+	OpCoinNetwork         = "coin_network"
+	OpCoinNetworkBySymbol = "coin_network_by_symbol"
+	OpCoinNetworksOf      = "coin_networks_of"
+	OpExchangeRates       = "exchange_rates"
+	OpBalance             = "balance"
+	OpCreateInvoice       = "create_invoice"
+	OpPrepareInvoice      = "prepare_invoice" // sends nothing, and no observer is told of it
+	OpWithdrawal          = "withdrawal"
 )
 
 // Phases of a [TransportError]: how far its last attempt came.
@@ -101,16 +101,16 @@ const (
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
 // It matches [ErrInvalidArgument] and [ErrNotSent].
 type ArgumentError struct {
-	Op     string // the operation, such as "create_invoice"; else "new", "cache" or the computation, such as "to_coin"
-	Name   string // the argument, option or field, as docs/interface.md names it where it does, such as "orderId"
-	Reason string // what is wrong with it; of its value at most the name of a coin or a currency
+	Operation string // the operation, such as "create_invoice"; else "new", "cache" or the computation, such as "to_coin"
+	Name      string // the argument, option or field, as docs/interface.md names it where it does, such as "orderId"
+	Reason    string // what is wrong with it; of its value at most the name of a coin or a currency
 
 	err error
 }
 
 // Error returns one line: the operation, the argument and what is wrong.
 func (e *ArgumentError) Error() string {
-	return fmt.Sprintf("gateway: %s: %s: %s", e.Op, e.Name, e.Reason)
+	return fmt.Sprintf("gateway: %s: %s: %s", e.Operation, e.Name, e.Reason)
 }
 
 // Is reports whether target is [ErrInvalidArgument] or [ErrNotSent].
@@ -128,14 +128,14 @@ func (e *ArgumentError) isRetryable() bool { return false }
 // An APIError is an error response of the service: any status of 400 or above, or a
 // 2xx with an error envelope.
 type APIError struct {
-	Op         string         // the operation, such as "withdrawal"
-	StatusCode int            // of the response
-	Message    string         // the envelope's message, at most 1 KiB; empty when the response was not an envelope
-	Meta       jsontext.Value // the envelope's meta; nil when there was none, or more than 64 KiB
-	Body       []byte         // at most the first 8 KiB of the response, without the key
-	Header     http.Header    // what helps to find the response in a log, such as Date and X-Request-Id
-	RetryAfter time.Duration  // what the service asked to wait; 0 for nothing
-	Attempts   int            // how many attempts were made, this one included
+	Operation  string          // the operation, such as "withdrawal"
+	StatusCode int             // of the response
+	Message    string          // the envelope's message, at most 1 KiB; empty when the response was not an envelope
+	Meta       json.RawMessage // the envelope's meta; nil when there was none, or more than 64 KiB
+	Body       []byte          // at most the first 8 KiB of the response, without the key
+	Header     http.Header     // what helps to find the response in a log, such as Date and X-Request-Id
+	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
+	Attempts   int             // how many attempts were made, this one included
 
 	missingKey bool
 	unread     bool // it is retried by its status: only an [Observer] sees it
@@ -152,7 +152,7 @@ func (e *APIError) Error() string {
 	} else if e.Message == "" {
 		message = "no message in the response: " + sample(e.Body)
 	}
-	text := fmt.Sprintf("gateway: %s: %d: %s", e.Op, e.StatusCode, message)
+	text := fmt.Sprintf("gateway: %s: %d: %s", e.Operation, e.StatusCode, message)
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
@@ -182,19 +182,19 @@ func (e *APIError) Is(target error) bool {
 }
 
 func (e *APIError) outcome() Outcome {
-	if refusesInvoice(e.StatusCode) && e.Op == opCreateInvoice && !e.doubtful {
+	if refusesInvoice(e.StatusCode) && e.Operation == OpCreateInvoice && !e.doubtful {
 		return OutcomeRejected
 	}
-	return outcomeWithoutProof(e.Op)
+	return outcomeWithoutProof(e.Operation)
 }
 
 func (e *APIError) isRetryable() bool {
-	return retry.IsRetryableStatus(e.StatusCode) && (e.Op != opCreateInvoice || e.outcome() == OutcomeRejected)
+	return retry.IsRetryableStatus(e.StatusCode) && (e.Operation != OpCreateInvoice || e.outcome() == OutcomeRejected)
 }
 
 // A DecodeError is a response that the client cannot decode.
 type DecodeError struct {
-	Op          string // the operation, such as "withdrawal"
+	Operation   string // the operation, such as "withdrawal"
 	StatusCode  int    // of the response
 	ContentType string // of the response, at most 256 bytes of it
 	Pointer     string // where in the response, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
@@ -221,19 +221,19 @@ func (e *DecodeError) Error() string {
 		status = fmt.Sprintf(" (the status is %q)", e.Status)
 	}
 	return e.keys.Text(fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s",
-		e.Op, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body)))
+		e.Operation, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body)))
 }
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-func (e *DecodeError) outcome() Outcome  { return outcomeWithoutProof(e.Op) }
-func (e *DecodeError) isRetryable() bool { return e.retryable && e.Op != opCreateInvoice }
+func (e *DecodeError) outcome() Outcome  { return outcomeWithoutProof(e.Operation) }
+func (e *DecodeError) isRetryable() bool { return e.retryable && e.Operation != OpCreateInvoice }
 
 // A TransportError is a call without a usable response: none came, it was cut, it was
 // too large ([ErrResponseTooLarge]) or it was a redirect ([ErrRedirect]).
 type TransportError struct {
-	Op         string // the operation, such as "withdrawal"
+	Operation  string // the operation, such as "withdrawal"
 	Phase      string // how far the last attempt came; see [PhaseDial] and the others
 	Attempts   int    // how many attempts were made; 0 for none
 	LastStatus int    // the status of the last response of any attempt; 0 for none
@@ -248,7 +248,7 @@ type TransportError struct {
 
 // Error returns one line: the operation, how far it came and why it ended.
 func (e *TransportError) Error() string {
-	text := fmt.Sprintf("gateway: %s: %s: %s", e.Op, e.Phase, oneLine(e.Err))
+	text := fmt.Sprintf("gateway: %s: %s: %s", e.Operation, e.Phase, oneLine(e.Err))
 	if e.LastStatus != 0 {
 		text += fmt.Sprintf("; last status %d", e.LastStatus)
 	}
@@ -273,11 +273,11 @@ func (e *TransportError) outcome() Outcome {
 	if e.notSent {
 		return OutcomeNotSent
 	}
-	return outcomeWithoutProof(e.Op)
+	return outcomeWithoutProof(e.Operation)
 }
 
 func (e *TransportError) isRetryable() bool {
-	return e.retryable && (e.Op != opCreateInvoice || e.notSent)
+	return e.retryable && (e.Operation != OpCreateInvoice || e.notSent)
 }
 
 // An OutcomeUnknownError reports that an invoice may or may not have been created.
@@ -292,7 +292,7 @@ func (e *TransportError) isRetryable() bool {
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
-	Op         string    // the operation, "create_invoice"
+	Operation  string    // the operation, "create_invoice"
 	OrderID    string    // the order of the invoice
 	StatusCode int       // the status of the response; 0 when none came
 	Body       []byte    // at most the first 8 KiB of the response, without the key
@@ -302,9 +302,9 @@ type OutcomeUnknownError struct {
 
 // Error returns one line: the order, what to do and the cause.
 func (e *OutcomeUnknownError) Error() string {
-	cause := strings.TrimPrefix(oneLine(e.Cause), e.Op+": ")
+	cause := strings.TrimPrefix(oneLine(e.Cause), e.Operation+": ")
 	return fmt.Sprintf("gateway: %s: outcome unknown: an invoice for order %q may exist, look it up before sending it again: %s",
-		e.Op, e.OrderID, cause)
+		e.Operation, e.OrderID, cause)
 }
 
 // Is reports whether target is [ErrOutcomeUnknown].

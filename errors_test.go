@@ -299,7 +299,7 @@ func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	unknown := &gateway.OutcomeUnknownError{Cause: io.EOF}
 	argument := &gateway.ArgumentError{}
-	refusal := &gateway.APIError{Op: "create_invoice", StatusCode: 400}
+	refusal := &gateway.APIError{Operation: "create_invoice", StatusCode: 400}
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -314,13 +314,13 @@ func TestOutcomeOf(t *testing.T) {
 		{"a zero DecodeError", &gateway.DecodeError{Err: io.EOF}, gateway.OutcomeUnknown, false},
 		{"an ArgumentError", argument, gateway.OutcomeNotSent, false},
 		{"a refusal", refusal, gateway.OutcomeRejected, false},
-		{"a temporary refusal", &gateway.APIError{Op: "create_invoice", StatusCode: 429}, gateway.OutcomeRejected, true},
+		{"a temporary refusal", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}, gateway.OutcomeRejected, true},
 		{"an unknown outcome", unknown, gateway.OutcomeUnknown, false},
 		{"an unknown outcome that is wrapped", fmt.Errorf("%w", unknown), gateway.OutcomeUnknown, false},
 		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), gateway.OutcomeRejected, false},
 		{"a refusal joined with an unknown outcome", errors.Join(refusal, unknown), gateway.OutcomeUnknown, false},
 		{"a bad argument joined with an unknown outcome", errors.Join(argument, unknown), gateway.OutcomeUnknown, false},
-		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{Op: "create_invoice", StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
+		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
 		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
 		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
 		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeNotSent, false},
@@ -354,7 +354,7 @@ func TestOutcomeUnknownError(t *testing.T) {
 		context.Canceled, context.DeadlineExceeded, gateway.ErrTimeout, gateway.ErrNotSent, io.EOF, syscall.ECONNRESET,
 		&gateway.APIError{StatusCode: 503}, &net.OpError{Op: "read", Err: temporaryError{}}, &gateway.ArgumentError{},
 	} {
-		err := error(&gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A-17", Cause: cause})
+		err := error(&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Cause: cause})
 		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
 		assert.NotErrorIs(t, err, cause)
 		assert.Nil(t, errors.Unwrap(err))
@@ -378,7 +378,7 @@ func TestCreateInvoice_nameOfUnknown(t *testing.T) {
 	defer gw.Close()
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	_, err = client.CreateInvoice(t.Context(), order("A-17"))
 	require.Error(t, err)
 	assert.Equal(t, "OutcomeUnknownError", reflect.TypeOf(err).Elem().Name())
@@ -390,12 +390,12 @@ func TestErrors_OneLine(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("gateway: it\nbroke\r\n\tat once")
 	for _, err := range []error{
-		&gateway.TransportError{Op: "balance", Phase: gateway.PhaseWait, Err: broken},
-		&gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A\n17", Cause: broken},
+		&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseWait, Err: broken},
+		&gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A\n17", Cause: broken},
 		&gateway.WaitError{WithdrawRequestID: "w\n1", Err: broken, Fault: broken},
-		&gateway.APIError{Op: "balance", StatusCode: 500, Message: "it\nbroke"},
-		&gateway.APIError{Op: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
-		&gateway.DecodeError{Op: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
+		&gateway.APIError{Operation: "balance", StatusCode: 500, Message: "it\nbroke"},
+		&gateway.APIError{Operation: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
+		&gateway.DecodeError{Operation: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
 		&gateway.LimitError{Limit: "min\nWithdraw"},
 		&gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{Status: gateway.WithdrawalFailed, WithdrawRequestID: "w\n1"}},
 	} {
@@ -432,16 +432,16 @@ func leaves() []leaf {
 	return []leaf{
 		{io.EOF, false, gateway.OutcomeUnknown, false},
 		{errors.New("gateway: of another package"), false, gateway.OutcomeUnknown, false},
-		{&gateway.ArgumentError{Op: op}, true, gateway.OutcomeNotSent, false},
-		{&gateway.APIError{Op: op, StatusCode: 400}, true, gateway.OutcomeRejected, false},
-		{&gateway.APIError{Op: op, StatusCode: 429}, true, gateway.OutcomeRejected, true},
-		{&gateway.APIError{Op: op, StatusCode: 500}, true, gateway.OutcomeUnknown, false},
-		{&gateway.APIError{Op: "balance", StatusCode: 500}, true, gateway.OutcomeNotSent, true},
-		{&gateway.DecodeError{Op: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
-		{&gateway.DecodeError{Op: "balance", Err: io.EOF}, true, gateway.OutcomeNotSent, false},
-		{&gateway.TransportError{Op: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
-		{&gateway.OutcomeUnknownError{Op: op, Cause: io.EOF}, true, gateway.OutcomeUnknown, false},
-		{&gateway.WaitError{Err: &gateway.APIError{Op: "withdrawal", StatusCode: 503}}, true, gateway.OutcomeNotSent, true},
+		{&gateway.ArgumentError{Operation: op}, true, gateway.OutcomeNotSent, false},
+		{&gateway.APIError{Operation: op, StatusCode: 400}, true, gateway.OutcomeRejected, false},
+		{&gateway.APIError{Operation: op, StatusCode: 429}, true, gateway.OutcomeRejected, true},
+		{&gateway.APIError{Operation: op, StatusCode: 500}, true, gateway.OutcomeUnknown, false},
+		{&gateway.APIError{Operation: "balance", StatusCode: 500}, true, gateway.OutcomeNotSent, true},
+		{&gateway.DecodeError{Operation: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
+		{&gateway.DecodeError{Operation: "balance", Err: io.EOF}, true, gateway.OutcomeNotSent, false},
+		{&gateway.TransportError{Operation: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
+		{&gateway.OutcomeUnknownError{Operation: op, Cause: io.EOF}, true, gateway.OutcomeUnknown, false},
+		{&gateway.WaitError{Err: &gateway.APIError{Operation: "withdrawal", StatusCode: 503}}, true, gateway.OutcomeNotSent, true},
 		{&gateway.WithdrawalFailedError{}, true, gateway.OutcomeNotSent, false},
 		{&gateway.LimitError{}, true, gateway.OutcomeNotSent, false},
 	}

@@ -86,12 +86,12 @@ func ExampleClient_CoinNetworkBySymbol() {
 	// Output: USDT 0.29
 }
 
-func ExampleClient_CoinNetworksBySymbol() {
+func ExampleClient_CoinNetworksOf() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	client := connect(gw)
 
-	pairs, err := client.CoinNetworksBySymbol(context.Background(), "ETH")
+	pairs, err := client.CoinNetworksOf(context.Background(), "ETH")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -270,13 +270,13 @@ func ExampleClient_CreateInvoice_outcomes() {
 
 	create("order-1")
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "amount is too small"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "amount is too small"))
 	create("order-2")
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop()) // the response is lost
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop()) // the response is lost
 	create("order-3")
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset()) // the request is lost
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultReset()) // the request is lost
 	create("order-4")
 
 	gw.Close() // connections are refused
@@ -298,7 +298,7 @@ func ExampleOutcomeOf() {
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	}
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
 
 	invoice, err := client.CreateInvoice(ctx, request)
 	switch gateway.OutcomeOf(err) {
@@ -325,7 +325,7 @@ func ExampleAllowResubmit() {
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	}
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Reset())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultReset())
 	_, err := client.CreateInvoice(ctx, request)
 	fmt.Println(errors.Is(err, gateway.ErrOutcomeUnknown))
 
@@ -342,8 +342,8 @@ func ExampleAllowResubmit() {
 }
 
 // An order that is sent later is checked where it is stored.
-func ExampleInvoiceRequest_Check() {
-	err := gateway.InvoiceRequest{OrderID: "order-17", Price: decimal.RequireFromString("10.50")}.Check()
+func ExampleInvoiceRequest_Validate() {
+	err := gateway.InvoiceRequest{OrderID: "order-17", Price: decimal.RequireFromString("10.50")}.Validate()
 	fmt.Println(err)
 	// Output: gateway: create_invoice: amount: is required and must be greater than zero
 }
@@ -561,7 +561,7 @@ func ExampleSafeToRetry() {
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
 	ctx := context.Background()
 
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultBadGateway())
 
 	_, err := client.Balance(ctx, gateway.BalanceQuery{})
 	fmt.Println("a balance after 502:", gateway.SafeToRetry(err))
@@ -582,7 +582,7 @@ func Example_errors() {
 	client := connect(gw)
 	ctx := context.Background()
 
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Refuse(401, "the key has expired"))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultRefuse(401, "the key has expired"))
 
 	balance, err := client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "USDT"})
 	switch {
@@ -606,7 +606,7 @@ func Example_testing() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 
 	_, err = client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),

@@ -317,8 +317,8 @@ func (m metrics) Drift(_ context.Context, d gateway.Drift) {
 func ExampleWithObserver() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.BadGateway())
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultBadGateway())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDriftFields())
 
 	seen := metrics{Map: new(expvar.Map)}
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(seen))
@@ -336,7 +336,7 @@ func ExampleWithObserver() {
 func ExampleWithLogger() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithLogger(logger))
@@ -425,7 +425,7 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 func ExampleWithHTTPClient_circuitBreaker() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultBadGateway())
 
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: &breaker{next: gw.Transport()}}))
 	if err != nil {
@@ -461,10 +461,10 @@ func ExampleOperationFromContext() {
 		log.Fatal(err)
 	}
 	_, _ = client.ExchangeRates(context.Background())
-	_, _ = client.CoinNetworksBySymbol(context.Background(), "BTC")
+	_, _ = client.CoinNetworksOf(context.Background(), "BTC")
 	// Output:
 	// span: exchange_rates
-	// span: coin_network_by_symbol
+	// span: coin_networks_of
 }
 
 // A key that changes is read when it is needed: here from a file that another
@@ -531,7 +531,7 @@ func ExampleWithPlainHTTP() {
 func ExampleWithRetry() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultBadGateway())
 
 	_, err := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})).ExchangeRates(context.Background())
 	fmt.Println(gateway.SafeToRetry(err), len(gw.Requests()))
@@ -565,7 +565,7 @@ func ExampleWithAPIKeyOnPublicCalls() {
 func ExampleWithInvoiceFormat() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	client := connect(gw, gateway.WithInvoiceFormat(gateway.TableInvoiceFormat))
+	client := connect(gw, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable))
 
 	if _, err := client.CreateInvoice(context.Background(), order("A-17")); err != nil {
 		log.Fatal(err)

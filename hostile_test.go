@@ -574,7 +574,7 @@ func TestWithResponse_IsTheLastResponse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				response := gateway.Response{StatusCode: 1, Message: "old", Result: jsontext.Value("1")}
+				response := gateway.Response{StatusCode: 1, Message: "old", Result: json.RawMessage("1")}
 				p := paced(t, gateway.RetryPolicy{}, cut, tt.second)
 				_, _ = p.client.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
 				assert.Equal(t, tt.status, response.StatusCode)
@@ -614,7 +614,7 @@ func TestWithResponse_IsReset(t *testing.T) {
 		}},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
-			response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9, Result: jsontext.Value("1")}
+			response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9, Result: json.RawMessage("1")}
 			got, err := s.call(tt.ctx, cannedClient(t, s.status, s.body()), tt.opts(gateway.WithResponse(&response))...)
 			assertInvariants(t, got, err)
 			require.ErrorIs(t, err, gateway.ErrInvalidArgument)
@@ -800,7 +800,7 @@ func TestHostile_ValuesMadeByHand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, ok := (&gateway.Invoice{Raw: jsontext.Value(raw)}).Text("a")
+			text, ok := (&gateway.Invoice{Raw: json.RawMessage(raw)}).Text("a")
 			assert.False(t, ok)
 			assert.Empty(t, text)
 		})

@@ -3,11 +3,12 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
@@ -41,27 +42,25 @@ type InvoiceRequest struct {
 type InvoiceFormat int8
 
 const (
-	// SampleInvoiceFormat names the key apiKey and sends amounts as decimal
+	// InvoiceFormatSample names the key apiKey and sends amounts as decimal
 	// strings, as the sample request does.
-	SampleInvoiceFormat InvoiceFormat = iota
-	// TableInvoiceFormat names the key apikey and sends amounts as JSON
+	InvoiceFormatSample InvoiceFormat = iota
+	// InvoiceFormatTable names the key apikey and sends amounts as JSON
 	// numbers, as the field table has it. The digits are the decimal's own.
-	TableInvoiceFormat
+	InvoiceFormatTable
 )
 
 // An Invoice is an invoice that was created. The response is not documented
 // (docs/interface.md, I-124), so it is kept as it came.
 type Invoice struct {
-	OrderID string         // the order of the request
-	Raw     jsontext.Value // the result of the response
+	OrderID string          // the order of the request
+	Raw     json.RawMessage // the result of the response
 }
 
-// Decode decodes Raw into v as [json.Unmarshal] does: names match exactly, and a
-// duplicate name is an error.
-//
-// [json.Unmarshal]: https://pkg.go.dev/github.com/go-json-experiment/json#Unmarshal
+// Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
+// Go: names match exactly, a duplicate name is an error, and so is invalid UTF-8.
 func (i *Invoice) Decode(v any) error {
-	if err := json.Unmarshal(i.Raw, v); err != nil {
+	if err := jsonv2.Unmarshal(i.Raw, v); err != nil {
 		return fmt.Errorf("gateway: invoice for order %q: %w", i.OrderID, err)
 	}
 	return nil
@@ -111,7 +110,7 @@ func isName(dec *jsontext.Decoder) bool {
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
 	return do(ctx, c, call{
-		op:    opCreateInvoice,
+		op:    OpCreateInvoice,
 		route: "/api/invoice/create",
 		key:   keyInBody,
 		write: &r,
@@ -136,29 +135,29 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // with an [*ArgumentError].
 func (c *Client) PrepareInvoice(ctx context.Context) error {
 	r := request{client: c}
-	r.call.op = opPrepareInvoice
+	r.call.op = OpPrepareInvoice
 	return r.openConnection(ctx)
 }
 
 func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
-	created := &Invoice{OrderID: r.OrderID, Raw: strictjson.Raw(d)}
-	switch created.Raw.Kind() {
+	raw := strictjson.Raw(d)
+	switch raw.Kind() {
 	case '{', '[':
 	case 'n':
 		d.Fail(errors.New("is null"))
 	default:
 		d.SetContent(strictjson.EmptyResult)
 	}
-	return created
+	return &Invoice{OrderID: r.OrderID, Raw: json.RawMessage(raw)}
 }
 
 func (r *InvoiceRequest) order() string { return r.OrderID }
 
-// Check returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
+// Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
 // before anything is sent, or nil: for programs that store an order and send it later.
-func (r InvoiceRequest) Check() error {
+func (r InvoiceRequest) Validate() error {
 	if name, reason := r.check(); reason != "" {
-		return &ArgumentError{Op: opCreateInvoice, Name: name, Reason: reason}
+		return &ArgumentError{Operation: OpCreateInvoice, Name: name, Reason: reason}
 	}
 	return nil
 }
@@ -184,7 +183,7 @@ func (r *InvoiceRequest) check() (name, reason string) {
 
 func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	keyName, quote := "apiKey", `"`
-	if format == TableInvoiceFormat {
+	if format == InvoiceFormatTable {
 		keyName, quote = "apikey", ""
 	}
 	body := []byte(`{"` + keyName + `":`)

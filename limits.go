@@ -134,7 +134,7 @@ func (p *CoinNetwork) NetWithdrawal(amount decimal.Decimal) (decimal.Decimal, er
 }
 
 func noRecord(op string) error {
-	return &ArgumentError{Op: op, Name: "coinNetwork", Reason: "must not be nil"}
+	return &ArgumentError{Operation: op, Name: "coinNetwork", Reason: "must not be nil"}
 }
 
 // limits are what an amount is checked against.
@@ -180,7 +180,7 @@ func (c *Coin) places() int32 {
 
 func (l *limits) check(op string, amount decimal.Decimal) error {
 	if name, reason := l.refuse(amount); reason != "" {
-		return &ArgumentError{Op: op, Name: name, Reason: reason}
+		return &ArgumentError{Operation: op, Name: name, Reason: reason}
 	}
 	for _, f := range &l.flags {
 		if !f.on {

@@ -141,7 +141,7 @@ func WithLogger(logger *slog.Logger) Option {
 
 // OperationFromContext returns the operation that a request is made for, so that a
 // RoundTripper can count or trace it: "coin_networks",
-// "coin_network", "coin_network_by_symbol", "exchange_rates", "balance",
+// "coin_network", "coin_network_by_symbol", "coin_networks_of", "exchange_rates", "balance",
 // "create_invoice" or "withdrawal". It is also in the context of an [Observer],
 // an [OrderGuard] and a key's source.
 func OperationFromContext(ctx context.Context) (string, bool) {

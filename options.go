@@ -3,12 +3,11 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/redact"
@@ -58,7 +57,7 @@ func newConfig(opts []Option) (*config, error) {
 }
 
 func badOption(name, reason string) error {
-	return &ArgumentError{Op: "new", Name: name, Reason: reason}
+	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
 // WithHTTPClient sends requests through the Transport of client, which is read
@@ -186,11 +185,11 @@ func WithUserAgent(agent string) Option {
 }
 
 // WithInvoiceFormat chooses how an invoice is written on the wire, which is documented
-// in two ways: docs/interface.md, I-33 and I-113. The default is [SampleInvoiceFormat].
+// in two ways: docs/interface.md, I-33 and I-113. The default is [InvoiceFormatSample].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
-		if format != SampleInvoiceFormat && format != TableInvoiceFormat {
-			return badOption("WithInvoiceFormat", "must be SampleInvoiceFormat or TableInvoiceFormat")
+		if format != InvoiceFormatSample && format != InvoiceFormatTable {
+			return badOption("WithInvoiceFormat", "must be InvoiceFormatSample or InvoiceFormatTable")
 		}
 		cfg.format = format
 		return nil
@@ -285,11 +284,11 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 			refusal = wrong
 		}
 	}
-	if refusal == nil && cfg.resubmit && op != opCreateInvoice {
+	if refusal == nil && cfg.resubmit && op != OpCreateInvoice {
 		refusal = &ArgumentError{Name: "AllowResubmit", Reason: "is for CreateInvoice only"}
 	}
 	if refusal != nil {
-		refusal.Op = op
+		refusal.Operation = op
 	}
 	return refusal
 }
@@ -297,13 +296,13 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 // A Response is what came with a result. [WithResponse] fills it, on failure too, as
 // far as there was a response. It does not contain the key.
 type Response struct {
-	StatusCode int            // of the last response; 0 when none came
-	Header     http.Header    // of the last response that was read
-	Message    string         // the envelope's message, at most 1 KiB
-	Meta       jsontext.Value // the envelope's meta; nil when there was none, or more than 64 KiB
-	Result     jsontext.Value // the envelope's result as it came; nil when there was none
-	Attempts   int            // how many attempts were made
-	Duration   time.Duration  // of the whole call, waits included
+	StatusCode int             // of the last response; 0 when none came
+	Header     http.Header     // of the last response that was read
+	Message    string          // the envelope's message, at most 1 KiB
+	Meta       json.RawMessage // the envelope's meta; nil when there was none, or more than 64 KiB
+	Result     json.RawMessage // the envelope's result as it came; nil when there was none
+	Attempts   int             // how many attempts were made
+	Duration   time.Duration   // of the whole call, waits included
 }
 
 // WithResponse fills r with what came besides the result, and overwrites what it

@@ -133,7 +133,7 @@ func SafeToRetry(err error) bool {
 // sends no invoice it is [OutcomeNotSent]. An error without an operation was made by
 // somebody else.
 func outcomeWithoutProof(op string) Outcome {
-	if op == opCreateInvoice || op == "" {
+	if op == OpCreateInvoice || op == "" {
 		return OutcomeUnknown
 	}
 	return OutcomeNotSent

@@ -131,7 +131,7 @@ func assertStatus(t *testing.T, s subject, status statusCase, form refusalCase) 
 	assert.Equal(t, status.status, seen.StatusCode, at)
 	assert.Equal(t, form.message, seen.Message, at)
 	refusal := assertRefusal(t, s, status.rejects, err)
-	assert.Equal(t, s.op, refusal.Op)
+	assert.Equal(t, s.op, refusal.Operation)
 	assert.Equal(t, status.status, refusal.StatusCode, at)
 	assert.Equal(t, attempts, refusal.Attempts, at)
 	assert.Equal(t, form.message, refusal.Message, at)
@@ -554,10 +554,10 @@ func TestClient_ErrorsOfOthersProveNothing(t *testing.T) {
 		name string
 		err  error
 	}{
-		{"another invoice was rejected", &gateway.APIError{Op: "create_invoice", StatusCode: 400, Message: "of another"}},
-		{"another invoice was not sent", &gateway.ArgumentError{Op: "create_invoice", Name: "orderId", Reason: "of another"}},
+		{"another invoice was rejected", &gateway.APIError{Operation: "create_invoice", StatusCode: 400, Message: "of another"}},
+		{"another invoice was not sent", &gateway.ArgumentError{Operation: "create_invoice", Name: "orderId", Reason: "of another"}},
 		{"it claims not to have been sent", fmt.Errorf("pool: %w", gateway.ErrNotSent)},
-		{"another read may be made again", &gateway.APIError{Op: "balance", StatusCode: 503}},
+		{"another read may be made again", &gateway.APIError{Operation: "balance", StatusCode: 503}},
 		{"another order is held", fmt.Errorf("guard: %w", gateway.ErrOrderInFlight)},
 	} {
 		t.Run(tt.name+", and the context ends with that", func(t *testing.T) {
@@ -610,7 +610,7 @@ func assertProvesNothing(ctx context.Context, t *testing.T, c *gateway.Client) {
 // A call that its caller has ended is not to be made again, whatever the cause.
 func TestClient_CauseOfACancelledRead(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{&gateway.APIError{Op: "balance", StatusCode: 503}, context.DeadlineExceeded} {
+	for _, cause := range []error{&gateway.APIError{Operation: "balance", StatusCode: 503}, context.DeadlineExceeded} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
@@ -872,7 +872,7 @@ var errOfTheGuard = errors.New("of the guard")
 func TestOrderGuard_Errors(t *testing.T) {
 	t.Parallel()
 	address := "postgres://shop:" + password + "@db:5432/orders: refused"
-	previous := &gateway.OutcomeUnknownError{Op: "create_invoice", OrderID: "A-17", Cause: io.EOF}
+	previous := &gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Cause: io.EOF}
 	refusal := []error{gateway.ErrInvalidArgument, gateway.ErrNotSent}
 	for _, tt := range []struct {
 		name string
@@ -883,8 +883,8 @@ func TestOrderGuard_Errors(t *testing.T) {
 		{"a limit", gateway.ErrRateLimited, nil},
 		{"a timeout", gateway.ErrTimeout, nil},
 		{"every sentinel but those of orders", errors.Join(sentinels[:14]...), nil},
-		{"a refusal of the service", &gateway.APIError{Op: "create_invoice", StatusCode: 429}, nil},
-		{"a failure of the service", &gateway.APIError{Op: "create_invoice", StatusCode: 500}, nil},
+		{"a refusal of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}, nil},
+		{"a failure of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 500}, nil},
 		{"a previous call's unknown outcome", previous, nil},
 		{"a database's address", errors.New(address), nil},
 		{"an order that is in flight", fmt.Errorf("%w: %s", gateway.ErrOrderInFlight, address), append(refusal, gateway.ErrOrderInFlight)},

@@ -2,13 +2,13 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/money"
@@ -18,9 +18,9 @@ import (
 
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
-	Rates     []Rate         // in the order of the response, each symbol once
-	FetchedAt time.Time      // when the response was read, by the local clock
-	Raw       jsontext.Value // the result as it came
+	Rates     []Rate          // in the order of the response, each symbol once
+	FetchedAt time.Time       // when the response was read, by the local clock
+	Raw       json.RawMessage // the result as it came
 }
 
 // A Rate is the price of one unit of a coin. A price that is missing in the response,
@@ -66,10 +66,10 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 		return decimal.Decimal{}, err
 	}
 	if reason := checkConverted(price); reason != "" {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "price", Reason: reason}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "price", Reason: reason}
 	}
 	if precision < 0 || precision > money.MaxScale {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "precision", Reason: "must be from 0 to 30"}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "precision", Reason: "must be from 0 to 30"}
 	}
 	amount, rest := price.QuoRem(rate, int32(precision))
 	if rest.Sign() > 0 {
@@ -89,7 +89,7 @@ func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) 
 		return decimal.Decimal{}, err
 	}
 	if reason := checkConverted(amount); reason != "" {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "amount", Reason: reason}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "amount", Reason: reason}
 	}
 	return amount.Mul(rate).RoundBank(2), nil
 }
@@ -105,18 +105,18 @@ func checkConverted(amount decimal.Decimal) string {
 func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, error) {
 	rate, ok := r.Rate(coinSymbol)
 	if !ok {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "coinSymbol", Reason: "has no exchange rate"}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: "has no exchange rate"}
 	}
 	if !isFiat(fiat) {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "fiat", Reason: "must be usd or eur"}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
 	of := fmt.Sprintf("of %q in %s ", redact.Truncate(coinSymbol, maxQuotedName), fiat)
 	price, ok := rate.In(fiat)
 	if !ok {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: of + "is missing in the response, cannot be read, or is listed with two values"}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "rate", Reason: of + "is missing in the response, cannot be read, or is listed with two values"}
 	}
 	if price.Sign() <= 0 || !money.Representable(price) {
-		return decimal.Decimal{}, &ArgumentError{Op: op, Name: "rate", Reason: of + "is not an amount above zero"}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "rate", Reason: of + "is not an amount above zero"}
 	}
 	return price, nil
 }
@@ -136,15 +136,16 @@ func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, er
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
 	return do(ctx, c, call{
-		op:    opExchangeRates,
+		op:    OpExchangeRates,
 		route: "/api/exchange-rate",
 	}, readRates, opts)
 }
 
 func readRates(d *strictjson.Decoder) *ExchangeRates {
-	r := &ExchangeRates{Raw: strictjson.Raw(d), FetchedAt: time.Now()}
+	raw := strictjson.Raw(d)
+	r := &ExchangeRates{Raw: json.RawMessage(raw), FetchedAt: time.Now()}
 	if d.Err() == nil {
-		rates, err := ratesIn(strictjson.NodeOf(d, r.Raw))
+		rates, err := ratesIn(strictjson.NodeOf(d, raw))
 		r.Rates = rates
 		d.SetErr(err)
 	}

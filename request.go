@@ -96,7 +96,7 @@ func (c *Client) check(ctx context.Context) (name, reason string) {
 }
 
 func (r *request) refuse(name, reason string) *ArgumentError {
-	return &ArgumentError{Op: r.call.op, Name: name, Reason: reason}
+	return &ArgumentError{Operation: r.call.op, Name: name, Reason: reason}
 }
 
 // resolveKey finds the key of the call, which must not be empty where it is needed.

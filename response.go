@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -163,14 +164,14 @@ func reread(r *request, body []byte) envelope {
 func (r *request) newResponse(resp *http.Response, e envelope, body []byte) Response {
 	response := Response{Header: r.keys.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
 	if result := e.resultIn(body); result.IsValid() {
-		response.Result = r.keys.JSON(result)
+		response.Result = json.RawMessage(r.keys.JSON(result))
 	}
 	return response
 }
 
 func (r *request) apiError(resp *http.Response, e envelope, body []byte) error {
 	return &APIError{
-		Op: r.call.op, StatusCode: resp.StatusCode,
+		Operation: r.call.op, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
 		Body: r.keys.Snippet(body, maxSnippet), Header: r.diagnosticHeaders(resp.Header),
 		RetryAfter: retry.After(resp.Header), keys: r.keys,
@@ -205,7 +206,7 @@ func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body
 		err = sanitize(err, r.keys)
 	}
 	failure := &DecodeError{
-		Op: r.call.op, StatusCode: resp.StatusCode,
+		Operation: r.call.op, StatusCode: resp.StatusCode,
 		ContentType: redact.Truncate(r.keys.Text(resp.Header.Get("Content-Type")), maxContentType),
 		Pointer:     r.keys.Text(wrong.Pointer), Body: r.keys.Snippet(body, maxSnippet), Err: err, keys: r.keys,
 	}

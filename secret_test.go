@@ -184,7 +184,7 @@ func TestSecret_client(t *testing.T) {
 	for name, opts := range map[string][]gateway.Option{
 		"the default transport": nil,
 		"a shared transport":    {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
-		"the key everywhere":    {gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
+		"the key everywhere":    {gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

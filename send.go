@@ -103,7 +103,7 @@ func (a *attempts[T]) finish(failure error) error {
 	}
 	if a.call.write != nil && OutcomeOf(failure) == OutcomeUnknown {
 		return &OutcomeUnknownError{
-			Op: a.call.op, OrderID: a.call.write.order(),
+			Operation: a.call.op, OrderID: a.call.write.order(),
 			StatusCode: a.status, Body: a.last.body, SentAt: a.loop.Started, Cause: failure,
 		}
 	}
@@ -159,7 +159,7 @@ func (a *attempts[T]) CheckStatus(resp *http.Response) error {
 		return nil
 	}
 	return &APIError{
-		Op: a.call.op, StatusCode: resp.StatusCode,
+		Operation: a.call.op, StatusCode: resp.StatusCode,
 		RetryAfter: retry.After(resp.Header), Attempts: a.loop.Attempts, unread: true,
 	}
 }
@@ -250,7 +250,7 @@ func (r *request) transportError(phase string, err error) *TransportError {
 	if r.ctx.Err() != nil {
 		err, timeout = contextError(&r.ctx, r.keys), errors.Is(r.ctx.Err(), context.DeadlineExceeded)
 	}
-	return &TransportError{Op: r.call.op, Phase: phase, Err: err, timeout: timeout, keys: r.keys}
+	return &TransportError{Operation: r.call.op, Phase: phase, Err: err, timeout: timeout, keys: r.keys}
 }
 
 // openConnection opens a connection for an invoice, and sends nothing.

@@ -85,7 +85,7 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 			reason = "More is for WaitWithdrawals only"
 		}
 		if reason != "" {
-			yield(nil, &ArgumentError{Op: opWithdrawal, Name: "w", Reason: reason})
+			yield(nil, &ArgumentError{Operation: OpWithdrawal, Name: "w", Reason: reason})
 			return
 		}
 		p, pacer := newWithdrawalPoller(c, withdrawRequestID, opts), poll.NewPacer(w.intervals())
@@ -160,7 +160,7 @@ func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []strin
 // checkWaits checks everything that a caller can get wrong before anything is sent.
 func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) error {
 	refuse := func(name, reason string) error {
-		return &ArgumentError{Op: opWithdrawal, Name: name, Reason: reason}
+		return &ArgumentError{Operation: OpWithdrawal, Name: name, Reason: reason}
 	}
 	if name, reason := c.check(ctx); reason != "" {
 		return refuse(name, reason)

@@ -59,14 +59,14 @@ func TestClient_Wire(t *testing.T) {
 	inquiry := headerWith("X-Api-Key", canary, "Content-Type", "application/json")
 	post := headerWith("Content-Type", "application/json", "Content-Length", strconv.Itoa(len(sampleBody)))
 	want := map[string]received{
-		"CoinNetworks":         {"GET", "/api/networks-coins", public, ""},                         // I-13, I-47
-		"CoinNetwork":          {"GET", "/api/networks-coins/" + pairID, public, ""},               // I-14
-		"CoinNetworkBySymbol":  {"GET", "/api/networks-coins/USDT/Tron%20%28TRC20%29", public, ""}, // I-15
-		"CoinNetworksBySymbol": {"GET", "/api/networks-coins/USDT", public, ""},                    // I-16
-		"ExchangeRates":        {"GET", "/api/exchange-rate", public, ""},                          // I-18
-		"Balance":              {"GET", "/api/balance/?coinSymbol=USDT", keyed, ""},                // I-19, I-30, I-101
-		"CreateInvoice":        {"POST", "/api/invoice/create", post, sampleBody},                  // I-20, I-78, I-100
-		"Withdrawal":           {"GET", "/api/withdrawal/inquiry/" + requestID, inquiry, ""},       // I-21, I-22, I-31, I-130
+		"CoinNetworks":        {"GET", "/api/networks-coins", public, ""},                         // I-13, I-47
+		"CoinNetwork":         {"GET", "/api/networks-coins/" + pairID, public, ""},               // I-14
+		"CoinNetworkBySymbol": {"GET", "/api/networks-coins/USDT/Tron%20%28TRC20%29", public, ""}, // I-15
+		"CoinNetworksOf":      {"GET", "/api/networks-coins/USDT", public, ""},                    // I-16
+		"ExchangeRates":       {"GET", "/api/exchange-rate", public, ""},                          // I-18
+		"Balance":             {"GET", "/api/balance/?coinSymbol=USDT", keyed, ""},                // I-19, I-30, I-101
+		"CreateInvoice":       {"POST", "/api/invoice/create", post, sampleBody},                  // I-20, I-78, I-100
+		"Withdrawal":          {"GET", "/api/withdrawal/inquiry/" + requestID, inquiry, ""},       // I-21, I-22, I-31, I-130
 	}
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 			c, ctx := newClient(t, w.URL), t.Context()
 			_, err := c.CoinNetwork(ctx, tt.argument)
 			require.NoError(t, err)
-			_, err = c.CoinNetworksBySymbol(ctx, tt.argument)
+			_, err = c.CoinNetworksOf(ctx, tt.argument)
 			require.NoError(t, err)
 			_, err = c.CoinNetworkBySymbol(ctx, tt.argument, "n")
 			require.NoError(t, err)
@@ -256,10 +256,10 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 		request gateway.InvoiceRequest
 		want    string
 	}{
-		{"row 46: empty optional fields are left out", gateway.SampleInvoiceFormat, order("A-17"), sampleBody}, // I-119
-		{"every field", gateway.SampleInvoiceFormat, full, fullBody},
-		{"row 46: empty optional fields are left out of the table's spelling", gateway.TableInvoiceFormat, order("A-17"), tableBody},
-		{"every field in the table's spelling", gateway.TableInvoiceFormat, full, fullTable},
+		{"row 46: empty optional fields are left out", gateway.InvoiceFormatSample, order("A-17"), sampleBody}, // I-119
+		{"every field", gateway.InvoiceFormatSample, full, fullBody},
+		{"row 46: empty optional fields are left out of the table's spelling", gateway.InvoiceFormatTable, order("A-17"), tableBody},
+		{"every field in the table's spelling", gateway.InvoiceFormatTable, full, fullTable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -380,7 +380,7 @@ func TestClient_CreateInvoice_amounts(t *testing.T) {
 				postedBody(t, request))
 			assert.Equal(t,
 				`{"apikey":"`+canary+`","price":`+tt.want+`,"orderId":"A-17","amount":`+tt.want+`}`,
-				postedBody(t, request, gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)))
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)))
 		})
 	}
 }
@@ -405,7 +405,7 @@ func TestDecimalSwitches(t *testing.T) {
 				postedBody(t, request), "row 39: %s", tt.name)
 			assert.Equal(t,
 				`{"apikey":"`+canary+`","price":`+tt.want+`,"orderId":"A-17","amount":`+tt.want+`}`,
-				postedBody(t, request, gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)), "row 39: %s", tt.name)
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), "row 39: %s", tt.name)
 		}
 		assertReadsExactly(t, &rates)
 	}

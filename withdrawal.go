@@ -67,7 +67,7 @@ const routeWithdrawRequestID = "withdrawRequestId"
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {
 	return do(ctx, c, call{
-		op:               opWithdrawal,
+		op:               OpWithdrawal,
 		route:            "/api/withdrawal/inquiry/{withdrawRequestId}",
 		args:             [2]string{withdrawRequestID},
 		expectID:         withdrawRequestID,

@@ -58,13 +58,13 @@ func TestEveryCall_faults(t *testing.T) {
 		timeout  bool
 		attempts int // of a read
 	}{
-		{gatewaytest.Reset(), &gateway.TransportError{}, false, maxAttempts},
-		{gatewaytest.CommitThenDrop(), &gateway.TransportError{}, false, maxAttempts},
-		{gatewaytest.Truncate(9), &gateway.TransportError{}, false, maxAttempts},
-		{gatewaytest.Stall(), &gateway.TransportError{}, true, maxAttempts},
-		{gatewaytest.SlowBody(2 * timeout), &gateway.TransportError{}, true, maxAttempts},
-		{gatewaytest.BadGateway(), &gateway.APIError{}, false, maxAttempts},
-		{gatewaytest.MalformedJSON(), &gateway.DecodeError{}, false, 1},
+		{gatewaytest.FaultReset(), &gateway.TransportError{}, false, maxAttempts},
+		{gatewaytest.FaultCommitThenDrop(), &gateway.TransportError{}, false, maxAttempts},
+		{gatewaytest.FaultTruncate(9), &gateway.TransportError{}, false, maxAttempts},
+		{gatewaytest.FaultStall(), &gateway.TransportError{}, true, maxAttempts},
+		{gatewaytest.FaultSlowBody(2 * timeout), &gateway.TransportError{}, true, maxAttempts},
+		{gatewaytest.FaultBadGateway(), &gateway.APIError{}, false, maxAttempts},
+		{gatewaytest.FaultMalformedJSON(), &gateway.DecodeError{}, false, 1},
 	} {
 		t.Run(tt.fault.String(), func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +94,7 @@ func TestEveryCall_faults(t *testing.T) {
 func TestEveryCall_recovers(t *testing.T) {
 	t.Parallel()
 	forEachCall(t, func(t *testing.T, gw *gatewaytest.Server, client *gateway.Client, c everycall.Case) {
-		gw.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Reset())
+		gw.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultReset())
 		err := c.Send(t.Context(), client)
 		if c.Writes() {
 			require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
@@ -110,7 +110,7 @@ func TestEveryCall_recovers(t *testing.T) {
 func TestEveryCall_bytewise(t *testing.T) {
 	t.Parallel()
 	forEachCall(t, func(t *testing.T, gw *gatewaytest.Server, client *gateway.Client, c everycall.Case) {
-		gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.SlowBody(time.Millisecond))
+		gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultSlowBody(time.Millisecond))
 		begun := time.Now()
 		require.NoError(t, c.Send(t.Context(), client))
 		assert.Greater(t, time.Since(begun), 50*time.Millisecond, "of the bubble")

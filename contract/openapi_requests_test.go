@@ -22,8 +22,8 @@ func TestOpenAPI_requests(t *testing.T) {
 		opts    []gateway.Option
 	}{
 		{"defaults", false, nil},
-		{"the invoice format of the sample", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)}},
-		{"the invoice format of the table", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)}},
+		{"the invoice format of the sample", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.InvoiceFormatSample)}},
+		{"the invoice format of the table", false, []gateway.Option{gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)}},
 		{"the key on public calls too", false, []gateway.Option{
 			gateway.WithAPIKeyOnPublicCalls(), gateway.WithUserAgent("shop/1.0 (+tests)"), gateway.WithOrderGuard(nil),
 		}},

@@ -43,9 +43,9 @@ type soak struct {
 func fault(r *rand.Rand) gatewaytest.Fault {
 	faults := []gatewaytest.Fault{
 		{},
-		gatewaytest.Refuse(429, "slow down"), gatewaytest.Refuse(500, "oh"), gatewaytest.Refuse(503, "later"), gatewaytest.Refuse(404, "no"),
-		gatewaytest.BadGateway(), gatewaytest.MalformedJSON(), gatewaytest.Truncate(r.IntN(60)), gatewaytest.Stall(), gatewaytest.Reset(),
-		gatewaytest.Redirect(307, "http://127.0.0.1:1/"), gatewaytest.HugeBody(1 << 16), gatewaytest.CommitThenDrop(),
+		gatewaytest.FaultRefuse(429, "slow down"), gatewaytest.FaultRefuse(500, "oh"), gatewaytest.FaultRefuse(503, "later"), gatewaytest.FaultRefuse(404, "no"),
+		gatewaytest.FaultBadGateway(), gatewaytest.FaultMalformedJSON(), gatewaytest.FaultTruncate(r.IntN(60)), gatewaytest.FaultStall(), gatewaytest.FaultReset(),
+		gatewaytest.FaultRedirect(307, "http://127.0.0.1:1/"), gatewaytest.FaultHugeBody(1 << 16), gatewaytest.FaultCommitThenDrop(),
 	}
 	return faults[r.IntN(len(faults))]
 }

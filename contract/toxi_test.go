@@ -62,7 +62,7 @@ func reads(t *testing.T, gw *gatewaytest.Server, direct *gateway.Client) map[str
 			return c.CoinNetworkBySymbol(ctx, "USDT", "Tron")
 		},
 		"coin networks by symbol": func(ctx context.Context, c *gateway.Client) (any, error) {
-			return c.CoinNetworksBySymbol(ctx, "USDT")
+			return c.CoinNetworksOf(ctx, "USDT")
 		},
 		"exchange rates": func(ctx context.Context, c *gateway.Client) (any, error) {
 			rates, err := c.ExchangeRates(ctx)

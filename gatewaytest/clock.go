@@ -19,7 +19,7 @@ func (s *Server) Now() time.Time {
 // Advance moves the server's clock forward by d. Changes that are due by this
 // clock take effect, see [Server.SetStatusAfter] and [Server.SetRateLimit]. The
 // clocks of the client and of the test do not change: no timer fires early, and
-// [SlowBody] is no faster. The clock is never ahead by more than the largest
+// [FaultSlowBody] is no faster. The clock is never ahead by more than the largest
 // [time.Duration], about 292 years. Advance panics if d is negative.
 func (s *Server) Advance(d time.Duration) {
 	if d < 0 {

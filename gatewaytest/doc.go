@@ -9,7 +9,7 @@
 //		defer gw.Close()
 //
 //		// The first invoice request is carried out, but its response is lost.
-//		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+//		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 //
 //		shop := NewShop(gw.URL, gw.APIKey) // the code under test
 //		shop.Checkout("order-17")
@@ -65,7 +65,7 @@
 //		})
 //	}
 //
-// The faults that take time, [Stall] and [SlowBody], and the timeouts of the
+// The faults that take time, [FaultStall] and [FaultSlowBody], and the timeouts of the
 // client use the time of the bubble too.
 //
 // # Inventions
@@ -95,7 +95,7 @@
 //   - the clock, which a test may set ahead, and its time in the Date header;
 //   - rate limits (I-160): that there are any, how they count, and how a request over the
 //     limit is refused, see [Server.SetRateLimit];
-//   - the members and the status of [Drift], which are unknown on purpose;
+//   - the members and the status of [FaultDrift], which are unknown on purpose;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //
 // Documented, and followed: methods and paths, where the key travels, the

@@ -13,27 +13,27 @@ const (
 	unknownStatus = "ON_HOLD"
 )
 
-// Drift responds as a service that has changed since it was described: with the
-// members of [DriftFields] and the status of [DriftStatus]. The operation is
+// FaultDrift responds as a service that has changed since it was described: with the
+// members of [FaultDriftFields] and the status of [FaultDriftStatus]. The operation is
 // carried out.
-func Drift() Fault {
+func FaultDrift() Fault {
 	return drift("drift", func(resp response) response { return resp.withStatus().withMembers() })
 }
 
-// DriftFields adds members that are not documented to the usual response, all of
+// FaultDriftFields adds members that are not documented to the usual response, all of
 // them {"undocumented":{"by":"gatewaytest"}}: one to the envelope and one to each
 // record, including those in a list or in another record. A result that is an
 // amount or that maps names to amounts (see [RatesBySymbol], [RatesByFiat] and
 // [BalanceBySymbol]) is unchanged, because another member would be another
 // amount. The operation is carried out.
-func DriftFields() Fault {
+func FaultDriftFields() Fault {
 	return drift("drift of fields", response.withMembers)
 }
 
-// DriftStatus sends the usual response, except that the status of a withdrawal is
+// FaultDriftStatus sends the usual response, except that the status of a withdrawal is
 // "ON_HOLD", which is not documented. The withdrawal itself keeps its status. The
 // operation is carried out.
-func DriftStatus() Fault {
+func FaultDriftStatus() Fault {
 	return drift("drift of status", response.withStatus)
 }
 

@@ -82,7 +82,7 @@ func TestDriftFields(t *testing.T) {
 			s.SetRate("ABC", "3", "4")
 			s.SetShape(tt.shape)
 			right := get(t, s, tt.path)
-			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.DriftFields())
+			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultDriftFields())
 			got := get(t, s, tt.path)
 			assert.Equal(t, tt.status, got.status)
 			assert.Equal(t, "application/json; charset=utf-8", got.header.Get("Content-Type"))
@@ -108,7 +108,7 @@ func TestDriftFields_of_an_invoice(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			s.SetShape(shape)
-			s.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.DriftFields())
+			s.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultDriftFields())
 			got := post(s, invoice(s, "o-1", ""))
 			assert.Equal(t, 201, got.status)
 			assert.Contains(t, got.body, records)
@@ -125,7 +125,7 @@ func TestDrift_lookalikes(t *testing.T) {
 	s := start(t)
 	const text = `[{"id":1},{"coin":{"status":{"network":{"`
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{Destination: text})
-	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
 	var envelope struct{ Result gatewaytest.Withdrawal }
 	body := get(t, s, "/api/withdrawal/inquiry/"+id).body
 	require.NoError(t, json.Unmarshal([]byte(body), &envelope))
@@ -152,7 +152,7 @@ func TestDriftStatus(t *testing.T) {
 	for _, path := range paths {
 		right = append(right, get(t, s, path).body)
 	}
-	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.DriftStatus())
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDriftStatus())
 	assert.Equal(t, "ON_HOLD", statusOf(t, s, id))
 	assert.Equal(t, "PENDING", s.Withdrawals()[2].Status)
 	assert.Equal(t, "ON_HOLD", statusOf(t, s, id))
@@ -170,7 +170,7 @@ func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Drift())
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultDrift())
 	got := get(t, s, "/api/withdrawal/inquiry/"+id)
 	assert.Equal(t, 201, got.status)
 	assert.Equal(t, `{`+unknown+`"message":"Operation was successful.","result":{`+unknown+`"status":"ON_HOLD`+after(id), got.body)

@@ -41,8 +41,8 @@ func ExampleServer_InjectFault() {
 	defer gw.Close()
 
 	// Two requests fail, the first of them after the invoice has been created.
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "Too many requests").RetryAfter("1"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "Too many requests").RetryAfter("1"))
 
 	for range 3 {
 		body := `{"apiKey":"` + gw.APIKey + `","price":"10.50","orderId":"order-17","amount":"10.50"}`

@@ -130,12 +130,12 @@ func ExampleServer_SetRateLimit() {
 	// 200 OK
 }
 
-func ExampleDrift() {
+func ExampleFaultDrift() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	id := gw.Withdrawals()[0].WithdrawRequestID
 
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDrift())
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 56)
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 19)
 	// Output:
@@ -143,21 +143,21 @@ func ExampleDrift() {
 	// 201 {"status":"PENDING"
 }
 
-func ExampleDriftFields() {
+func ExampleFaultDriftFields() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.DriftFields())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDriftFields())
 	fetch(http.DefaultClient, gw, "/api/balance/?coinSymbol=BTC", 56)
 	// Output: 200 [{"undocumented":{"by":"gatewaytest"},"coinSymbol":"BTC"
 }
 
-func ExampleDriftStatus() {
+func ExampleFaultDriftStatus() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	id := gw.Withdrawals()[0].WithdrawRequestID
 
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 19)
 	fmt.Println(gw.Withdrawals()[0].Status)
 	// Output:

@@ -35,19 +35,19 @@ func (f Fault) RetryAfter(value string) Fault {
 	return f
 }
 
-// Refuse responds with the documented error envelope: the status, the message, an
-// empty array and an empty object. The operation is not carried out. Refuse
+// FaultRefuse responds with the documented error envelope: the status, the message, an
+// empty array and an empty object. The operation is not carried out. FaultRefuse
 // panics unless the status is between 200 and 999.
-func Refuse(status int, message string) Fault {
-	checkStatus("Refuse", status, 200, 999)
+func FaultRefuse(status int, message string) Fault {
+	checkStatus("FaultRefuse", status, 200, 999)
 	return Fault{name: fmt.Sprintf("refuse(%d)", status), respond: func(x responder, _ response) {
 		x.send(failure(status, message))
 	}}
 }
 
-// BadGateway responds with status 502 and an HTML page, like a proxy between the
+// FaultBadGateway responds with status 502 and an HTML page, like a proxy between the
 // client and the service. The operation is not carried out.
-func BadGateway() Fault {
+func FaultBadGateway() Fault {
 	return Fault{name: "bad gateway", respond: func(x responder, _ response) {
 		x.writeHeader(http.StatusBadGateway, "text/html; charset=utf-8")
 		_, _ = io.WriteString(x.w, "<html>\n<head><title>502 Bad Gateway</title></head>\n"+
@@ -55,19 +55,19 @@ func BadGateway() Fault {
 	}}
 }
 
-// MalformedJSON responds with status 200 and a body of type JSON that is not
+// FaultMalformedJSON responds with status 200 and a body of type JSON that is not
 // valid JSON. The operation is carried out.
-func MalformedJSON() Fault {
+func FaultMalformedJSON() Fault {
 	return Fault{name: "malformed JSON", carriesOut: true, respond: func(x responder, _ response) {
 		x.writeHeader(http.StatusOK, jsonType)
 		_, _ = io.WriteString(x.w, `{"message":"`+successText+`","result":{"id":,}`)
 	}}
 }
 
-// Truncate sends the Content-Length of the whole response, the first n bytes of
+// FaultTruncate sends the Content-Length of the whole response, the first n bytes of
 // its body, and closes the connection. An n below 0 counts as 0; an n beyond the
 // end sends the whole body. The operation is carried out.
-func Truncate(n int) Fault {
+func FaultTruncate(n int) Fault {
 	return Fault{name: fmt.Sprintf("truncate(%d)", n), carriesOut: true, respond: func(x responder, resp response) {
 		body := resp.body()
 		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -77,9 +77,9 @@ func Truncate(n int) Fault {
 	}}
 }
 
-// Stall reads the request and never responds. It ends when the client disconnects
+// FaultStall reads the request and never responds. It ends when the client disconnects
 // or the server is closed. The operation is not carried out.
-func Stall() Fault {
+func FaultStall() Fault {
 	return Fault{name: "stall", respond: func(x responder, _ response) {
 		// net/http detects a disconnect only after the body has been read to its
 		// end; an error while reading it is a disconnect too.
@@ -94,9 +94,9 @@ func Stall() Fault {
 	}}
 }
 
-// Reset reads the request and resets the connection (TCP RST) without a response.
+// FaultReset reads the request and resets the connection (TCP RST) without a response.
 // The operation is not carried out.
-func Reset() Fault {
+func FaultReset() Fault {
 	return Fault{name: "reset", respond: func(x responder, _ response) {
 		conn, own := x.r.Context().Value(connKey{}).(net.Conn)
 		if !own { // the server is a Handler in another
@@ -112,21 +112,21 @@ func Reset() Fault {
 	}}
 }
 
-// Redirect responds with a Location header and no body. The location is sent as
-// given. The operation is not carried out. Redirect panics unless the status is
+// FaultRedirect responds with a Location header and no body. The location is sent as
+// given. The operation is not carried out. FaultRedirect panics unless the status is
 // between 300 and 399.
-func Redirect(status int, location string) Fault {
-	checkStatus("Redirect", status, 300, 399)
+func FaultRedirect(status int, location string) Fault {
+	checkStatus("FaultRedirect", status, 300, 399)
 	return Fault{name: fmt.Sprintf("redirect(%d)", status), respond: func(x responder, _ response) {
 		x.w.Header().Set("Location", location)
 		x.writeHeader(status, "text/plain; charset=utf-8")
 	}}
 }
 
-// SlowBody sends the headers of the response at once and then its body one byte
+// FaultSlowBody sends the headers of the response at once and then its body one byte
 // at a time, waiting for interval before each. It ends early when the client
 // disconnects or the server is closed. The operation is carried out.
-func SlowBody(interval time.Duration) Fault {
+func FaultSlowBody(interval time.Duration) Fault {
 	return Fault{name: fmt.Sprintf("slow body(%v)", interval), carriesOut: true, respond: func(x responder, resp response) {
 		body := resp.body()
 		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -139,10 +139,10 @@ func SlowBody(interval time.Duration) Fault {
 	}}
 }
 
-// HugeBody sends the usual response in an envelope of about size bytes: its meta,
+// FaultHugeBody sends the usual response in an envelope of about size bytes: its meta,
 // which precedes the result, is filled with padding. The body is streamed
 // without a Content-Length. The operation is carried out.
-func HugeBody(size int64) Fault {
+func FaultHugeBody(size int64) Fault {
 	return Fault{name: fmt.Sprintf("huge body(%d)", size), carriesOut: true, respond: func(x responder, resp response) {
 		head, tail := resp.padded()
 		padding := bytes.Repeat([]byte("x"), 32<<10)
@@ -155,9 +155,9 @@ func HugeBody(size int64) Fault {
 	}}
 }
 
-// CommitThenDrop carries the operation out and closes the connection without a
+// FaultCommitThenDrop carries the operation out and closes the connection without a
 // response: the invoice exists, and the client does not know.
-func CommitThenDrop() Fault {
+func FaultCommitThenDrop() Fault {
 	return Fault{name: "commit then drop", carriesOut: true, respond: func(x responder, _ response) { x.drop() }}
 }
 

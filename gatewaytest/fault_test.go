@@ -36,21 +36,21 @@ func TestServer_InjectFault(t *testing.T) {
 		header   [2]string
 		invoices int // 1 if carried out
 	}{
-		{"refuse(503)", gatewaytest.Refuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, [2]string{"Retry-After", ""}, 0},
-		{"refuse(429)", gatewaytest.Refuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
-		{"refuse(200)", gatewaytest.Refuse(200, "no"), 200, nil, errorBody("no"), [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
-		{"refuse(999)", gatewaytest.Refuse(999, ""), 999, nil, errorBody(""), [2]string{}, 0},
-		{"bad gateway", gatewaytest.BadGateway(), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
-		{"redirect(307)", gatewaytest.Redirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
-		{"reset", gatewaytest.Reset(), 0, isReset, "", [2]string{}, 0},
-		{"malformed JSON", gatewaytest.MalformedJSON(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
-		{"truncate(12)", gatewaytest.Truncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
-		{"truncate(0)", gatewaytest.Truncate(0), 201, isCut, "", [2]string{}, 1},
-		{"truncate(-1)", gatewaytest.Truncate(-1), 201, isCut, "", [2]string{}, 1},
-		{"truncate(100000)", gatewaytest.Truncate(100_000), 201, nil, `"meta":{}}`, [2]string{}, 1},
-		{"slow body(1ns)", gatewaytest.SlowBody(1), 201, nil, `"orderId":"o-1"`, [2]string{}, 1},
-		{"huge body(1)", gatewaytest.HugeBody(1), 201, nil, `"orderId":"o-1"`, [2]string{"Content-Length", ""}, 1},
-		{"commit then drop", gatewaytest.CommitThenDrop(), 0, isCut, "", [2]string{}, 1},
+		{"refuse(503)", gatewaytest.FaultRefuse(503, "try \"later\""), 503, nil, `{"message":"try \"later\"","result":[],"meta":{}}`, [2]string{"Retry-After", ""}, 0},
+		{"refuse(429)", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
+		{"refuse(200)", gatewaytest.FaultRefuse(200, "no"), 200, nil, errorBody("no"), [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
+		{"refuse(999)", gatewaytest.FaultRefuse(999, ""), 999, nil, errorBody(""), [2]string{}, 0},
+		{"bad gateway", gatewaytest.FaultBadGateway(), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
+		{"redirect(307)", gatewaytest.FaultRedirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
+		{"reset", gatewaytest.FaultReset(), 0, isReset, "", [2]string{}, 0},
+		{"malformed JSON", gatewaytest.FaultMalformedJSON(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
+		{"truncate(12)", gatewaytest.FaultTruncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
+		{"truncate(0)", gatewaytest.FaultTruncate(0), 201, isCut, "", [2]string{}, 1},
+		{"truncate(-1)", gatewaytest.FaultTruncate(-1), 201, isCut, "", [2]string{}, 1},
+		{"truncate(100000)", gatewaytest.FaultTruncate(100_000), 201, nil, `"meta":{}}`, [2]string{}, 1},
+		{"slow body(1ns)", gatewaytest.FaultSlowBody(1), 201, nil, `"orderId":"o-1"`, [2]string{}, 1},
+		{"huge body(1)", gatewaytest.FaultHugeBody(1), 201, nil, `"orderId":"o-1"`, [2]string{"Content-Length", ""}, 1},
+		{"commit then drop", gatewaytest.FaultCommitThenDrop(), 0, isCut, "", [2]string{}, 1},
 		{"", gatewaytest.Fault{}, 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", ""}, 1},
 		{"", gatewaytest.Fault{}.RetryAfter("-1"), 201, nil, `"orderId":"o-1"`, [2]string{"Retry-After", "-1"}, 1},
 	}
@@ -89,12 +89,12 @@ func TestTruncate_counts(t *testing.T) {
 	s := start(t)
 	whole := get(t, s, "/api/balance/").body
 	for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1, len(whole)} {
-		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(n))
+		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultTruncate(n))
 		got := try(s, "GET", "/api/balance/", "", "x-api-key", s.APIKey)
 		assert.Equal(t, whole[:n], got.body)
 		assert.Equal(t, n == len(whole), got.err == nil)
 	}
-	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Truncate(1_000_000))
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultTruncate(1_000_000))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
 	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends without notice even when whole")
 }
@@ -104,7 +104,7 @@ func TestMalformedJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	assert.True(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
-	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.MalformedJSON())
+	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultMalformedJSON())
 	assert.False(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
 }
 
@@ -115,7 +115,7 @@ func TestHugeBody(t *testing.T) {
 	var small, huge map[string]any
 	require.NoError(t, json.Unmarshal([]byte(get(t, s, "/api/balance/").body), &small))
 	for _, size := range []int{10_000, 32 << 10, 1 << 20} {
-		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(int64(size)))
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultHugeBody(int64(size)))
 		got := get(t, s, "/api/balance/")
 		assert.Len(t, got.body, size)
 		require.NoError(t, json.Unmarshal([]byte(got.body), &huge))
@@ -123,7 +123,7 @@ func TestHugeBody(t *testing.T) {
 		assert.Equal(t, small["message"], huge["message"])
 		assert.Less(t, strings.Index(got.body, "padding"), strings.Index(got.body, "result"))
 	}
-	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.HugeBody(100))
+	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultHugeBody(100))
 	assert.Equal(t, 401, mustTry(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
 }
 
@@ -131,7 +131,7 @@ func TestHugeBody(t *testing.T) {
 func TestHugeBody_cut_short(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.HugeBody(1<<60))
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultHugeBody(1<<60))
 	const request = "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n"
 	gone := dial(t, s, request)
 	_, err := io.ReadFull(gone, make([]byte, 100_000))
@@ -146,7 +146,7 @@ func TestStall_until_disconnect(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", strings.Repeat(" ", 100_000)} {
 		s := start(t)
-		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
+		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultStall())
 		conn := dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nTransfer-Encoding: chunked\r\n\r\n")
 		chunk := "0\r\n\r\n"
 		if body != "" {
@@ -170,8 +170,8 @@ func TestServer_Close(t *testing.T) {
 		status int
 		orders int
 	}{
-		{"stalled", gatewaytest.Stall(), 0, 0},
-		{"slow", gatewaytest.SlowBody(time.Hour), 201, 1},
+		{"stalled", gatewaytest.FaultStall(), 0, 0},
+		{"slow", gatewaytest.FaultSlowBody(time.Hour), 201, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestServer_Close(t *testing.T) {
 func TestServer_Close_with_an_unread_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.SlowBody(time.Hour))
+	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultSlowBody(time.Hour))
 	dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nContent-Length: 1000000\r\n\r\n"+
 		strings.Repeat(" ", 100_000))
 	awaitRequests(s, 1)
@@ -221,7 +221,7 @@ func TestStall_with_half_a_body(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, body := range []string{"Content-Length: 9\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n9\r\n{"} {
-		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.Stall())
+		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultStall())
 		conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\n"+body)
 		require.NoError(t, conn.CloseWrite())
 		assert.Empty(t, readAll(t, conn))
@@ -247,7 +247,7 @@ func TestServer_Close_with_half_a_request(t *testing.T) {
 func TestSlowBody_disconnect(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.SlowBody(time.Hour))
+	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultSlowBody(time.Hour))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
 	first := make([]byte, 15)
 	_, err := io.ReadFull(conn, first)
@@ -261,7 +261,7 @@ func TestSlowBody_disconnect(t *testing.T) {
 func TestServer_InjectFault_queue(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	refuse := func(status int) gatewaytest.Fault { return gatewaytest.Refuse(status, "") }
+	refuse := func(status int) gatewaytest.Fault { return gatewaytest.FaultRefuse(status, "") }
 	s.InjectFault(gatewaytest.OpBalance, 0, refuse(500)) // never
 	s.InjectFault(gatewaytest.OpBalance, 2, refuse(501))
 	s.InjectFault(gatewaytest.AnyOperation, 1, refuse(502))
@@ -286,7 +286,7 @@ func TestServer_InjectFault_queue(t *testing.T) {
 
 func TestFault_invalid_status(t *testing.T) {
 	t.Parallel()
-	assert.PanicsWithValue(t, "gatewaytest: Refuse with status 103, want 200 to 999", func() { gatewaytest.Refuse(103, "") })
-	assert.PanicsWithValue(t, "gatewaytest: Refuse with status 1000, want 200 to 999", func() { gatewaytest.Refuse(1000, "") })
-	assert.PanicsWithValue(t, "gatewaytest: Redirect with status 299, want 300 to 399", func() { gatewaytest.Redirect(299, "") })
+	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 103, want 200 to 999", func() { gatewaytest.FaultRefuse(103, "") })
+	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 1000, want 200 to 999", func() { gatewaytest.FaultRefuse(1000, "") })
+	assert.PanicsWithValue(t, "gatewaytest: FaultRedirect with status 299, want 300 to 399", func() { gatewaytest.FaultRedirect(299, "") })
 }

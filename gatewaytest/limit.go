@@ -57,7 +57,7 @@ func (l *limit) admit(now time.Time) time.Duration {
 // overLimit is the fault of a request over the limit. The wait until the window
 // ends is above zero.
 func overLimit(wait time.Duration) Fault {
-	f := Refuse(http.StatusTooManyRequests, "too many requests")
+	f := FaultRefuse(http.StatusTooManyRequests, "too many requests")
 	f.name = "rate limit"
 	return f.RetryAfter(strconv.FormatInt(int64((wait-1)/time.Second)+1, 10))
 }

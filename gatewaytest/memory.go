@@ -16,7 +16,7 @@ import (
 //
 // Such a server can be used in a bubble of testing/synctest, where a socket
 // cannot; see the package documentation. Create it, use it and close it in the
-// same bubble. A pipe cannot be reset: [Reset] closes it.
+// same bubble. A pipe cannot be reset: [FaultReset] closes it.
 func NewMemoryServer(opts ...Option) *Server {
 	listener := newPipeListener()
 	return newServer(newConfig(opts), "http://localhost", listener, func(context.Context) (net.Conn, error) {

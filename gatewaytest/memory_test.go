@@ -65,18 +65,18 @@ func TestNewMemoryServer_faults(t *testing.T) {
 		took     time.Duration
 	}{
 		{gatewaytest.Fault{}, 201, nil, 1, 0},
-		{gatewaytest.Refuse(503, "later"), 503, nil, 0, 0},
-		{gatewaytest.BadGateway(), 502, nil, 0, 0},
-		{gatewaytest.MalformedJSON(), 200, nil, 1, 0},
-		{gatewaytest.Truncate(10), 201, isCut, 1, 0},
-		{gatewaytest.Stall(), 0, isTimeout, 0, time.Hour},
-		{gatewaytest.Reset(), 0, isCut, 0, 0},
-		{gatewaytest.Redirect(307, "https://elsewhere.test/"), 307, nil, 0, 0},
-		{gatewaytest.SlowBody(time.Second), 201, nil, 1, 184 * time.Second},
-		{gatewaytest.SlowBody(time.Minute), 201, isTimeout, 1, time.Hour},
-		{gatewaytest.HugeBody(1 << 20), 201, nil, 1, 0},
-		{gatewaytest.CommitThenDrop(), 0, isCut, 1, 0},
-		{gatewaytest.Drift(), 201, nil, 1, 0},
+		{gatewaytest.FaultRefuse(503, "later"), 503, nil, 0, 0},
+		{gatewaytest.FaultBadGateway(), 502, nil, 0, 0},
+		{gatewaytest.FaultMalformedJSON(), 200, nil, 1, 0},
+		{gatewaytest.FaultTruncate(10), 201, isCut, 1, 0},
+		{gatewaytest.FaultStall(), 0, isTimeout, 0, time.Hour},
+		{gatewaytest.FaultReset(), 0, isCut, 0, 0},
+		{gatewaytest.FaultRedirect(307, "https://elsewhere.test/"), 307, nil, 0, 0},
+		{gatewaytest.FaultSlowBody(time.Second), 201, nil, 1, 184 * time.Second},
+		{gatewaytest.FaultSlowBody(time.Minute), 201, isTimeout, 1, time.Hour},
+		{gatewaytest.FaultHugeBody(1 << 20), 201, nil, 1, 0},
+		{gatewaytest.FaultCommitThenDrop(), 0, isCut, 1, 0},
+		{gatewaytest.FaultDrift(), 201, nil, 1, 0},
 	} {
 		t.Run(tt.fault.String(), func(t *testing.T) {
 			t.Parallel()
@@ -163,8 +163,8 @@ func TestNewMemoryServer_Close(t *testing.T) {
 		require.Equal(t, 200, tryBy(transport, s, "GET", "/api/exchange-rate", "").status)
 		silent, err := transport.DialContext(t.Context(), "tcp", "localhost:80")
 		require.NoError(t, err)
-		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Stall())
-		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.SlowBody(time.Hour))
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultStall())
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultSlowBody(time.Hour))
 		var waiting sync.WaitGroup
 		for range 2 {
 			waiting.Go(func() {
@@ -189,7 +189,7 @@ func TestNewMemoryServer_Close(t *testing.T) {
 // A client that disconnects releases its handler.
 func TestNewMemoryServer_disconnect(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []gatewaytest.Fault{gatewaytest.Stall(), gatewaytest.SlowBody(time.Hour), gatewaytest.HugeBody(1 << 60)} {
+	for _, fault := range []gatewaytest.Fault{gatewaytest.FaultStall(), gatewaytest.FaultSlowBody(time.Hour), gatewaytest.FaultHugeBody(1 << 60)} {
 		synctest.Test(t, func(t *testing.T) {
 			s := startInMemory(t)
 			s.InjectFault(gatewaytest.AnyOperation, 1, fault)
@@ -229,7 +229,7 @@ func TestNewMemoryServer_concurrent_use(t *testing.T) {
 					id := s.AddWithdrawal(gatewaytest.Withdrawal{})
 					_ = s.SetStatusAfter(id, time.Minute, "COMPLETED")
 					tryBy(transport, s, "GET", "/api/withdrawal/inquiry/"+id, "", "x-api-key", s.APIKey)
-					s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Drift())
+					s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultDrift())
 					tryBy(transport, s, "GET", "/api/exchange-rate", "")
 					s.Advance(time.Second)
 					_, _ = s.Now(), s.Withdrawals()

@@ -73,12 +73,12 @@ func TestServer_Handler(t *testing.T) {
 	assert.Equal(t, 201, post(outside, invoice(outside, "A-17", "")).status)
 	assert.Len(t, s.InvoicesFor("A-17"), 1)
 
-	for _, fault := range []gatewaytest.Fault{gatewaytest.Reset(), gatewaytest.CommitThenDrop()} {
+	for _, fault := range []gatewaytest.Fault{gatewaytest.FaultReset(), gatewaytest.FaultCommitThenDrop()} {
 		s.InjectFault(gatewaytest.AnyOperation, 1, fault)
 		require.Error(t, post(outside, invoice(outside, "A-18", "")).err, fault)
 	}
 	assert.Len(t, s.InvoicesFor("A-18"), 1)
-	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
+	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultReset())
 	assert.ErrorContains(t, try(outside, "GET", "/api/exchange-rate", "").err, "reset by peer")
 }
 
@@ -90,8 +90,8 @@ func TestInventedHeader(t *testing.T) {
 	key := []string{"x-api-key", s.APIKey}
 	id, pair := s.Withdrawals()[0].WithdrawRequestID, s.Catalog()[0]
 	s.SetShape(gatewaytest.RatesByFiat)
-	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Refuse(503, "later"))
-	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Drift())
+	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultRefuse(503, "later"))
+	s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDrift())
 	for _, test := range []struct {
 		path   string
 		header []string

@@ -17,11 +17,13 @@ const (
 	OpCoinNetworks Operation = "coin_networks"
 	// OpCoinNetwork is the lookup by identifier, GET /api/networks-coins/{id}.
 	OpCoinNetwork Operation = "coin_network"
-	// OpCoinNetworkBySymbol is the lookup by symbol,
-	// GET /api/networks-coins/{coinSymbol}/{networkName}. It is also
-	// GET /api/networks-coins/{coinSymbol} when the catalog has a coin of that
-	// symbol; the same path is [OpCoinNetwork] otherwise.
+	// OpCoinNetworkBySymbol is the lookup by symbol and network,
+	// GET /api/networks-coins/{coinSymbol}/{networkName}.
 	OpCoinNetworkBySymbol Operation = "coin_network_by_symbol"
+	// OpCoinNetworksOf is the lookup by symbol, GET /api/networks-coins/{coinSymbol},
+	// when the catalog has a coin of that symbol; the same path is [OpCoinNetwork]
+	// otherwise.
+	OpCoinNetworksOf Operation = "coin_networks_of"
 	// OpExchangeRates is GET /api/exchange-rate.
 	OpExchangeRates Operation = "exchange_rates"
 	// OpBalance is GET /api/balance/, with its slash.
@@ -57,7 +59,7 @@ func (s *Server) route(r *http.Request) *call {
 	c := &call{r: r}
 	c.op, c.args = match(r.URL.EscapedPath())
 	if c.op == OpCoinNetwork && s.isSymbol(c.args[0]) {
-		c.op = OpCoinNetworkBySymbol
+		c.op = OpCoinNetworksOf
 	}
 	return c
 }
@@ -134,7 +136,7 @@ func (s *Server) carryOut(c *call) response {
 		return success(http.StatusOK, s.catalog)
 	case OpCoinNetwork:
 		return s.coinNetwork(c.args[0])
-	case OpCoinNetworkBySymbol:
+	case OpCoinNetworkBySymbol, OpCoinNetworksOf:
 		return s.coinNetworkBySymbol(c.args)
 	case OpExchangeRates:
 		return s.inShape("rates", http.StatusOK, s.rateBody())
@@ -142,7 +144,7 @@ func (s *Server) carryOut(c *call) response {
 		return s.balance(c)
 	case OpCreateInvoice:
 		return s.createInvoice(c)
-	default: // OpWithdrawal, the last of the seven
+	default: // OpWithdrawal, the last of them
 		return s.inquire(c)
 	}
 }

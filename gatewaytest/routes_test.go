@@ -94,7 +94,7 @@ func TestServer_responds(t *testing.T) {
 		{"by id with slash", "GET", "/api/networks-coins/a%2Fb", "", "coin_network", 200, successBody(slash)},
 		{"by unknown id", "GET", "/api/networks-coins/nothing", "", "coin_network", 404, errorBody(none)},
 		// I-16
-		{"by symbol", "GET", "/api/networks-coins/USDT", "", "coin_network_by_symbol", 200, successBody("[" + usdtOnTron + "]")},
+		{"by symbol", "GET", "/api/networks-coins/USDT", "", "coin_networks_of", 200, successBody("[" + usdtOnTron + "]")},
 		{"by symbol in lower case", "GET", "/api/networks-coins/usdt", "", "coin_network", 404, errorBody(none)},
 		// I-15, I-49
 		{"by symbol and network", "GET", "/api/networks-coins/USDT/Tron", "", "coin_network_by_symbol", 200, successBody(usdtOnTron)},

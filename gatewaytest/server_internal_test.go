@@ -44,5 +44,5 @@ func TestStall_until_Close(t *testing.T) {
 	closing := make(chan struct{})
 	close(closing)
 	x := responder{r: httptest.NewRequest("GET", "/", nil), closing: closing}
-	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { Stall().respond(x, response{}) })
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { FaultStall().respond(x, response{}) })
 }

@@ -32,7 +32,7 @@ func TestServer_concurrent_use(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	const workers, rounds = 8, 10
-	s.InjectFault(gatewaytest.OpCreateInvoice, workers*rounds/2, gatewaytest.CommitThenDrop())
+	s.InjectFault(gatewaytest.OpCreateInvoice, workers*rounds/2, gatewaytest.FaultCommitThenDrop())
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
@@ -49,7 +49,7 @@ func TestServer_concurrent_use(t *testing.T) {
 				s.SetBalance("BTC", "Bitcoin", "1")
 				s.SetCatalog(s.Catalog())
 				s.SetShape(gatewaytest.RatesBySymbol)
-				s.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.Stall())
+				s.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultStall())
 				_, _, _ = s.Requests(), s.Invoices(), s.Withdrawals()
 				_, _, _ = s.Rates(), s.Balances(), s.String()
 			}

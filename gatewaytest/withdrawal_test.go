@@ -74,7 +74,7 @@ func TestServer_SetStatusAfterRequests(t *testing.T) {
 	for range 6 {
 		// Neither of these two is an inquiry that counts.
 		mustTry(t, s, "GET", "/api/withdrawal/inquiry/"+id, "")
-		s.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "later"))
+		s.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultRefuse(503, "later"))
 		require.Equal(t, 503, get(t, s, "/api/withdrawal/inquiry/"+id).status)
 		statuses = append(statuses, statusOf(t, s, id))
 	}

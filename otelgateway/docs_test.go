@@ -24,8 +24,8 @@ func TestREADME(t *testing.T) {
 	assert.Contains(t, string(example), block)
 
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Reset())
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultReset())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 		opts := f.options()
 		opts.BaseURL = "https://gateway.example"
 		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)

@@ -39,7 +39,7 @@ func TestNew_errorType(t *testing.T) {
 		"missing_api_key": {option: gateway.WithAPIKeySource(func(context.Context) (string, error) { return "", nil })},
 		"start": { // although the source's own error has a status
 			option: gateway.WithAPIKeySource(func(context.Context) (string, error) {
-				return "", &gateway.APIError{Op: "vault", StatusCode: 418}
+				return "", &gateway.APIError{Operation: "vault", StatusCode: 418}
 			}),
 		},
 	} {

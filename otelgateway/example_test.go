@@ -24,7 +24,7 @@ import (
 func ExampleNew() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultRefuse(500, "try again"))
 
 	exporter, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))

@@ -20,7 +20,7 @@ import (
 // The metrics have these names, units and kinds.
 func TestNew_metrics(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 		_, err := f.client.Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)
 		require.NoError(t, err)
 		units := map[string]string{}
@@ -43,8 +43,8 @@ func TestNew_metrics(t *testing.T) {
 // A retried read is one call with three attempts, each counted by its result.
 func TestNew_counts(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
-		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now"))
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultReset())
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultRefuse(503, "not now"))
 		for range 2 {
 			_, err := f.client.ExchangeRates(t.Context())
 			require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestNew_counts(t *testing.T) {
 // The duration is that of the call, waits included.
 func TestNew_duration(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now").RetryAfter("7"))
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultRefuse(503, "not now").RetryAfter("7"))
 		begun := time.Now()
 		_, err := f.client.ExchangeRates(t.Context())
 		require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestNew_duration(t *testing.T) {
 func TestNew_drift(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		id := f.gw.Withdrawals()[0].WithdrawRequestID
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 		for range 2 {
 			_, err := f.client.Withdrawal(t.Context(), id)
 			require.NoError(t, err)

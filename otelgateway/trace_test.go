@@ -66,8 +66,8 @@ func TestNew_retriedRead(t *testing.T) {
 		})
 	}
 	inBubble(t, wrap, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Reset())
-		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(503, "not now").RetryAfter("7"))
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultReset())
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultRefuse(503, "not now").RetryAfter("7"))
 		ctx, caller := f.tracers.Tracer("test").Start(t.Context(), "checkout")
 		begun := time.Now()
 		_, err := f.client.ExchangeRates(ctx)
@@ -114,13 +114,13 @@ func TestNew_outcomes(t *testing.T) {
 		created                  int
 	}{
 		{"created", gatewaytest.Fault{}, "succeeded", "", "201", 1},
-		{"refused", gatewaytest.Refuse(422, "no"), "rejected", "422", "422", 0},
-		{"created, response lost", gatewaytest.CommitThenDrop(), "unknown", "wait", "", 1},
-		{"server error", gatewaytest.Refuse(500, "no"), "unknown", "500", "500", 0},
-		{"error envelope", gatewaytest.Refuse(200, "no"), "unknown", "error_envelope", "200", 0},
-		{"malformed", gatewaytest.MalformedJSON(), "unknown", "decode", "200", 1},
-		{"redirect", gatewaytest.Redirect(307, "https://other.example"), "unknown", "redirect", "307", 0},
-		{"no response in time", gatewaytest.Stall(), "unknown", "timeout", "", 0},
+		{"refused", gatewaytest.FaultRefuse(422, "no"), "rejected", "422", "422", 0},
+		{"created, response lost", gatewaytest.FaultCommitThenDrop(), "unknown", "wait", "", 1},
+		{"server error", gatewaytest.FaultRefuse(500, "no"), "unknown", "500", "500", 0},
+		{"error envelope", gatewaytest.FaultRefuse(200, "no"), "unknown", "error_envelope", "200", 0},
+		{"malformed", gatewaytest.FaultMalformedJSON(), "unknown", "decode", "200", 1},
+		{"redirect", gatewaytest.FaultRedirect(307, "https://other.example"), "unknown", "redirect", "307", 0},
+		{"no response in time", gatewaytest.FaultStall(), "unknown", "timeout", "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, f fixture) {
@@ -172,7 +172,7 @@ func TestNew_withoutAttempt(t *testing.T) {
 			return err
 		}, "order_created"},
 		"order unknown": {func(ctx context.Context, f fixture) error {
-			f.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+			f.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 			_, _ = f.client.CreateInvoice(ctx, order())
 			f.exporter.Reset()
 			_, err := f.client.CreateInvoice(ctx, order())
@@ -251,7 +251,7 @@ func TestNew_noTraceHeaders(t *testing.T) {
 func TestNew_concurrent(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		cases := everycall.Accepted(f.gw)
-		f.gw.InjectFault(gatewaytest.OpExchangeRates, 20, gatewaytest.Refuse(503, "not now"))
+		f.gw.InjectFault(gatewaytest.OpExchangeRates, 20, gatewaytest.FaultRefuse(503, "not now"))
 		var all sync.WaitGroup
 		for range 10 {
 			for _, c := range cases {
@@ -309,7 +309,7 @@ func (r *recorder) Drift(ctx context.Context, d gateway.Drift)     { r.saw(ctx, 
 // The observer of the options gets everything, with the span of the call.
 func TestNew_observer(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 		var r recorder
 		opts := f.options()
 		opts.Observer = &r

@@ -100,7 +100,7 @@ func TestEngine_stoppedWhileSending(t *testing.T) {
 // run again.
 func TestEngine_diesAfterTelling(t *testing.T) {
 	s := newShop(t)
-	inject(gatewaytest.Refuse(http.StatusBadRequest, "No"))(s)
+	inject(gatewaytest.FaultRefuse(http.StatusBadRequest, "No"))(s)
 	job := s.insert(request("A-17"), InsertOptions{})
 	job, _, _ = s.runInvoice(job)
 	// What the transaction has committed, without what the engine commits after the run.

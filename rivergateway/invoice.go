@@ -50,9 +50,9 @@ func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent(
 // the invoice is sent if it commits, and only then. An order has one job: if there is one,
 // unless it was cancelled or discarded, that is returned with UniqueSkippedAsDuplicate,
 // and the error matches [ErrOtherRequest] if its request differs. The error for an invalid
-// request is that of [gateway.InvoiceRequest.Check]. The key is not stored.
+// request is that of [gateway.InvoiceRequest.Validate]. The key is not stored.
 func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, r gateway.InvoiceRequest, o InsertOptions) (*rivertype.JobInsertResult, error) {
-	if err := r.Check(); err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	args := invoiceArgs{

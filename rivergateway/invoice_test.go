@@ -38,22 +38,22 @@ var invoiceTests = map[string]struct {
 		told: "succeeded", order: sqlguard.StateCreated, sent: 1,
 	},
 	"unknown": {
-		prepare: inject(gatewaytest.CommitThenDrop()),
+		prepare: inject(gatewaytest.FaultCommitThenDrop()),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
 		told: "unknown", order: sqlguard.StateUnknown, sent: 1,
 	},
 	"rejected": {
-		prepare: inject(gatewaytest.Refuse(http.StatusUnprocessableEntity, "No")),
+		prepare: inject(gatewaytest.FaultRefuse(http.StatusUnprocessableEntity, "No")),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
 		told: "rejected", order: sqlguard.StateFree, sent: 1,
 	},
 	"rejected for now": {
-		prepare: inject(gatewaytest.Refuse(http.StatusTooManyRequests, "Slow down")),
+		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")),
 		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
 		order: sqlguard.StateFree, sent: 1,
 	},
 	"rejected for now, for the last time": {
-		prepare: inject(gatewaytest.Refuse(http.StatusTooManyRequests, "Slow down")), last: true,
+		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")), last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
 		told: "rejected", order: sqlguard.StateFree, sent: 1,
 	},
@@ -155,7 +155,7 @@ func (s *shop) checkOrder(id string, want sqlguard.State) {
 // response is lost, is also stored with the job.
 func TestInvoice_result(t *testing.T) {
 	s := newShop(t)
-	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
 	for _, id := range []string{"A-17", "A-18"} {
 		job, _, _ := s.runInvoice(s.insert(request(id), InsertOptions{}))
 		stored, committed, ok := InvoiceResultOf(job)
@@ -198,7 +198,7 @@ func TestInvoice_hookFails(t *testing.T) {
 		"a panic":  func() error { panic("no such table") },
 	} {
 		for outcome, fault := range map[string]gatewaytest.Fault{
-			"succeeded": {}, "unknown": gatewaytest.CommitThenDrop(), "rejected": gatewaytest.Refuse(http.StatusBadRequest, "No"),
+			"succeeded": {}, "unknown": gatewaytest.FaultCommitThenDrop(), "rejected": gatewaytest.FaultRefuse(http.StatusBadRequest, "No"),
 		} {
 			t.Run(name+", "+outcome, func(t *testing.T) {
 				s := newShop(t)
@@ -297,7 +297,7 @@ func TestInvoice_commitLost(t *testing.T) {
 		state rivertype.JobState
 	}{
 		"the response, of a success":   {responseLost, 1, func(*shop) {}, rivertype.JobStateCompleted},
-		"the response, of a rejection": {responseLost, 1, inject(gatewaytest.Refuse(http.StatusBadRequest, "No")), rivertype.JobStateCancelled},
+		"the response, of a rejection": {responseLost, 1, inject(gatewaytest.FaultRefuse(http.StatusBadRequest, "No")), rivertype.JobStateCancelled},
 		"the statement":                {statementLost, 0, func(*shop) {}, rivertype.JobStateAvailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -422,7 +422,7 @@ func TestInvoice_resolved(t *testing.T) {
 	}{"an invoice exists": {true, 1}, "none exists": {false, 2}} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
-			inject(gatewaytest.CommitThenDrop())(s)
+			inject(gatewaytest.FaultCommitThenDrop())(s)
 			job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 
 			job, err := s.river.JobRetry(t.Context(), job.ID) // too early
@@ -452,7 +452,7 @@ func TestInvoice_resolved(t *testing.T) {
 // told as that of the second.
 func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	s := newShop(t)
-	inject(gatewaytest.BadGateway())(s)
+	inject(gatewaytest.FaultBadGateway())(s)
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 	pending, err := s.guard.Pending(t.Context())
 	check(t, err)
@@ -475,7 +475,7 @@ func TestInvoice_rejectedAgain(t *testing.T) {
 	s := newShop(t)
 	job := s.insert(request("A-17"), InsertOptions{})
 	for _, reason := range []string{"No coins", "No orders"} {
-		inject(gatewaytest.Refuse(http.StatusBadRequest, reason))(s)
+		inject(gatewaytest.FaultRefuse(http.StatusBadRequest, reason))(s)
 		job, _, _ = s.runInvoice(job)
 		if r := s.told[len(s.told)-1]; !strings.Contains(r.Reason, reason) {
 			t.Errorf("told %q, want %q", r.Reason, reason)
@@ -532,7 +532,7 @@ func (s *shop) countJobs() (n int) {
 // An order that was rejected, or never sent, can be inserted again.
 func TestInsertInvoiceTx_afterRejection(t *testing.T) {
 	s := newShop(t)
-	inject(gatewaytest.Refuse(http.StatusBadRequest, "No"))(s)
+	inject(gatewaytest.FaultRefuse(http.StatusBadRequest, "No"))(s)
 	first := s.insert(request("A-17"), InsertOptions{})
 	_, _, _ = s.runInvoice(first)
 	second := s.insert(request("A-17"), InsertOptions{})

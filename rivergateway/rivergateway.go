@@ -115,7 +115,7 @@ func New(cfg Config) (*Jobs, error) {
 }
 
 func badArgument(name, reason string) error {
-	return &gateway.ArgumentError{Op: "rivergateway", Name: name, Reason: reason}
+	return &gateway.ArgumentError{Operation: "rivergateway", Name: name, Reason: reason}
 }
 
 // AddWorkers registers the workers. The error is that of [river.AddWorkerSafely].

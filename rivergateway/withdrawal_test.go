@@ -56,10 +56,10 @@ var withdrawalTests = map[string]struct {
 	"a status that is not known": {prepare: withdrawalStatus("SENDING"), last: true, event: river.EventKindJobSnoozed},
 	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, told: "COMPLETED", calls: 1},
 	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, told: "FAILED", calls: 1},
-	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.BadGateway()), last: true, event: river.EventKindJobSnoozed},
-	"refused":                    {prepare: wrongWithdrawal(gatewaytest.Refuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
+	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultBadGateway()), last: true, event: river.EventKindJobSnoozed},
+	"refused":                    {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
 	"refused, for the last time": {
-		prepare: wrongWithdrawal(gatewaytest.Refuse(http.StatusForbidden, "No")), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
+		prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
 	},
 	"an end without an amount": {
 		prepare: func(s *shop) {

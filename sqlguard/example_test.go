@@ -21,7 +21,7 @@ func Example() {
 	ctx := context.Background()
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 
 	dir, err := os.MkdirTemp("", "orders")
 	check(err)

@@ -144,7 +144,7 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 }
 
 func badArgument(name, reason string) error {
-	return &gateway.ArgumentError{Op: "sqlguard", Name: name, Reason: reason}
+	return &gateway.ArgumentError{Operation: "sqlguard", Name: name, Reason: reason}
 }
 
 // A key identifies an order.

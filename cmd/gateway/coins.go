@@ -52,7 +52,7 @@ func listCoins(ctx context.Context, client *gateway.Client, coin, network string
 	case coin == "":
 		return client.CoinNetworks(ctx)
 	case network == "":
-		pairs, err = client.CoinNetworksBySymbol(ctx, coin)
+		pairs, err = client.CoinNetworksOf(ctx, coin)
 	default:
 		var pair *gateway.CoinNetwork
 		if pair, err = client.CoinNetworkBySymbol(ctx, coin, network); err == nil {

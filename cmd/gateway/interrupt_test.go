@@ -35,7 +35,7 @@ func binary(t *testing.T) string {
 func TestProcess(t *testing.T) {
 	path := binary(t)
 	gw := add(standIn(t), id)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	setenv(t, gw)
 
 	for _, test := range []struct {

@@ -64,8 +64,8 @@ func TestInvoice_response(t *testing.T) {
 // An error as JSON has the outcome too.
 func TestInvoice_jsonErrors(t *testing.T) {
 	gw := standIn(t)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(429, "slowly"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slowly"))
 	got := call(t.Context(), t, gw, order("-o", "json")...)
 	unknown := decode[failure](t, got.err)
 	assert.Contains(t, unknown.Error, "gateway: create_invoice: outcome unknown")
@@ -104,9 +104,9 @@ func TestInvoice_orders(t *testing.T) {
 		return call(t.Context(), t, gw, order(append(more, "-orders", directory)...)...)
 	}
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "no"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
 	assert.Equal(t, exitRefused, created().code, "a refusal resolves the order")
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
 	assert.Equal(t, exitUnknown, created().code)
 	sent := len(gw.Requests())
 	again := created()
@@ -114,7 +114,7 @@ func TestInvoice_orders(t *testing.T) {
 	assert.Contains(t, again.err, "an earlier invoice for this order has an unknown outcome")
 	assert.Len(t, gw.Requests(), sent, "nothing is sent")
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.Refuse(422, "no"))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
 	assert.Equal(t, exitRefused, created("-resubmit").code)
 	assert.Equal(t, exitUnknown, created().code, "a refusal proves nothing about the earlier one")
 	assert.Zero(t, created("-resubmit").code)

@@ -36,7 +36,7 @@ to this machine, and read the journal. Programs that reach the mock by the name 
 container need -host.
 
 A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
-coin_network_by_symbol, exchange_rates, balance, create_invoice, withdrawal and any.
+coin_network_by_symbol, coin_networks_of, exchange_rates, balance, create_invoice, withdrawal and any.
 TIMES is a number of requests, or all. The names are
 ` + wrapped(mock.FaultNames()) + `
 

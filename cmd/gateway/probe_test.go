@@ -35,12 +35,16 @@ func TestProbe_exitCodes(t *testing.T) {
 		code   int
 		text   string
 	}{
-		"none":    {func(*gatewaytest.Server) {}, exitDone, ""},
-		"refused": {func(gw *gatewaytest.Server) { gw.InjectFault(gatewaytest.OpBalance, -1, gatewaytest.Refuse(403, "no")) }, exitFailed, "2 responses could not be read"},
+		"none": {func(*gatewaytest.Server) {}, exitDone, ""},
+		"refused": {func(gw *gatewaytest.Server) {
+			gw.InjectFault(gatewaytest.OpBalance, -1, gatewaytest.FaultRefuse(403, "no"))
+		}, exitFailed, "2 responses could not be read"},
 		"differs": {func(gw *gatewaytest.Server) {
-			gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.MalformedJSON())
+			gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultMalformedJSON())
 		}, exitDiffers, "the gateway differs from the interface: 1 difference"},
-		"unknown": {func(gw *gatewaytest.Server) { gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.DriftFields()) }, exitDone, ""},
+		"unknown": {func(gw *gatewaytest.Server) {
+			gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDriftFields())
+		}, exitDone, ""},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			gw := standIn(t)

@@ -228,8 +228,8 @@ func TestProgress_interrupted(t *testing.T) {
 func TestProgress_neverSeen(t *testing.T) {
 	t.Parallel()
 	written, err := terminal{ids: []string{id}, long: 2500 * time.Millisecond}.run(t, func(gw *gatewaytest.Server) {
-		gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.Refuse(503, "not now"))
-		gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.Stall())
+		gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultRefuse(503, "not now"))
+		gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.FaultStall())
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, []string{

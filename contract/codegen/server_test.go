@@ -81,13 +81,13 @@ func startServer(t *testing.T, opts ...gateway.Option) (*gateway.Client, map[str
 func TestServer(t *testing.T) {
 	values, usdt := everycall.Documented(), "USDT"
 	want := map[string]any{ // by method
-		"CoinNetworks":         ListCoinNetworksRequestObject{},
-		"CoinNetwork":          GetCoinNetworkRequestObject{Id: values.PairID},
-		"CoinNetworkBySymbol":  GetCoinNetworkBySymbolRequestObject{CoinSymbol: usdt, NetworkName: values.NetworkName},
-		"CoinNetworksBySymbol": GetCoinNetworkRequestObject{Id: usdt},
-		"ExchangeRates":        GetExchangeRatesRequestObject{},
-		"Balance":              GetBalanceRequestObject{Params: GetBalanceParams{CoinSymbol: &usdt}},
-		"Withdrawal":           GetWithdrawalRequestObject{WithdrawRequestId: values.WithdrawalID},
+		"CoinNetworks":        ListCoinNetworksRequestObject{},
+		"CoinNetwork":         GetCoinNetworkRequestObject{Id: values.PairID},
+		"CoinNetworkBySymbol": GetCoinNetworkBySymbolRequestObject{CoinSymbol: usdt, NetworkName: values.NetworkName},
+		"CoinNetworksOf":      GetCoinNetworkRequestObject{Id: usdt},
+		"ExchangeRates":       GetExchangeRatesRequestObject{},
+		"Balance":             GetBalanceRequestObject{Params: GetBalanceParams{CoinSymbol: &usdt}},
+		"Withdrawal":          GetWithdrawalRequestObject{WithdrawRequestId: values.WithdrawalID},
 	}
 	for _, c := range everycall.All() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestServer_invoice(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"k", "A-17", "10.50"}, []string{sample.ApiKey, sample.OrderId, text})
 
-	client, requests = startServer(t, gateway.WithInvoiceFormat(gateway.TableInvoiceFormat))
+	client, requests = startServer(t, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable))
 	_, err = client.CreateInvoice(t.Context(), order)
 	require.NoError(t, err)
 	table, err := requests[operation].(CreateInvoiceRequestObject).Body.AsInvoiceRequestOfTable()

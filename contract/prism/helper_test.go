@@ -87,8 +87,8 @@ func newClient(t *testing.T, url, key string, w *recorder, opts ...gateway.Optio
 // options are the client options that change requests.
 func options() map[string][]gateway.Option {
 	return map[string][]gateway.Option{
-		"the invoice format of the sample": {gateway.WithInvoiceFormat(gateway.SampleInvoiceFormat)},
-		"the invoice format of the table":  {gateway.WithInvoiceFormat(gateway.TableInvoiceFormat)},
+		"the invoice format of the sample": {gateway.WithInvoiceFormat(gateway.InvoiceFormatSample)},
+		"the invoice format of the table":  {gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)},
 		"the key on public calls too":      {gateway.WithAPIKeyOnPublicCalls()},
 	}
 }

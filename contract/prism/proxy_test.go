@@ -104,14 +104,14 @@ func (p proxy) faults(t *testing.T) {
 		fault     gatewaytest.Fault
 		forwarded bool
 	}{
-		{"an error", gatewaytest.AnyOperation, gatewaytest.Refuse(400, "no"), true},
-		{"an error with a Retry-After", gatewaytest.AnyOperation, gatewaytest.Refuse(503, "later").RetryAfter("120"), true},
-		{"unknown members", gatewaytest.AnyOperation, gatewaytest.DriftFields(), true},
-		{"a response byte by byte", gatewaytest.AnyOperation, gatewaytest.SlowBody(time.Nanosecond), true},
-		{"an unknown status", gatewaytest.OpWithdrawal, gatewaytest.DriftStatus(), false},
-		{"a listing with a meta that is not empty", gatewaytest.OpCoinNetworks, gatewaytest.HugeBody(1 << 12), false},
-		{"a listing that is an error", gatewaytest.OpCoinNetworks, gatewaytest.Refuse(200, "no"), false},
-		{"no JSON", gatewaytest.AnyOperation, gatewaytest.BadGateway(), false},
+		{"an error", gatewaytest.AnyOperation, gatewaytest.FaultRefuse(400, "no"), true},
+		{"an error with a Retry-After", gatewaytest.AnyOperation, gatewaytest.FaultRefuse(503, "later").RetryAfter("120"), true},
+		{"unknown members", gatewaytest.AnyOperation, gatewaytest.FaultDriftFields(), true},
+		{"a response byte by byte", gatewaytest.AnyOperation, gatewaytest.FaultSlowBody(time.Nanosecond), true},
+		{"an unknown status", gatewaytest.OpWithdrawal, gatewaytest.FaultDriftStatus(), false},
+		{"a listing with a meta that is not empty", gatewaytest.OpCoinNetworks, gatewaytest.FaultHugeBody(1 << 12), false},
+		{"a listing that is an error", gatewaytest.OpCoinNetworks, gatewaytest.FaultRefuse(200, "no"), false},
+		{"no JSON", gatewaytest.AnyOperation, gatewaytest.FaultBadGateway(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer p.ClearFaults()

@@ -18,7 +18,7 @@ type brokenGateway struct {
 }
 
 func brokenGateways() []brokenGateway {
-	refuse := gatewaytest.Refuse(400, "no")
+	refuse := gatewaytest.FaultRefuse(400, "no")
 	return []brokenGateway{
 		{"another text of success", changeResponse(replaced("Operation was successful", "OK")), []string{envelope, asked}},
 		{"a meta with something in it", changeResponse(replaced(`"meta":\{\}`, `"meta":{"a":1}`)), []string{envelope, unlisted, noKey, noKeyToo, asked, lacking}},
@@ -59,7 +59,7 @@ func brokenGateways() []brokenGateway {
 		{"rates that are refused", faulty(gatewaytest.OpExchangeRates, refuse), []string{rated}},
 
 		{"a balance that is refused", faulty(gatewaytest.OpBalance, refuse), []string{anyBalance, own}},
-		{"a balance that is no JSON", faulty(gatewaytest.OpBalance, gatewaytest.MalformedJSON()), []string{anyBalance, own, narrow}},
+		{"a balance that is no JSON", faulty(gatewaytest.OpBalance, gatewaytest.FaultMalformedJSON()), []string{anyBalance, own, narrow}},
 		{"a header name that is case-sensitive", changeRequest(caseSensitive), []string{anyBalance, anyInquiry}},
 		{"a key that is not required", func(gw *gatewaytest.Server, t *suite.Target) {
 			changeRequest(func(r *http.Request) { r.Header["X-Api-Key"] = []string{gw.APIKey} })(gw, t)
@@ -68,7 +68,7 @@ func brokenGateways() []brokenGateway {
 			r.StatusCode = min(r.StatusCode, 200)
 			return body
 		}), []string{asked}},
-		{"a status of a withdrawal that is not listed", faulty(gatewaytest.OpWithdrawal, gatewaytest.DriftStatus()), []string{asked}},
+		{"a status of a withdrawal that is not listed", faulty(gatewaytest.OpWithdrawal, gatewaytest.FaultDriftStatus()), []string{asked}},
 		{"a withdrawal without its fee", changeResponse(replaced(`"fee":"[^"]*",`, "")), []string{asked}},
 		{"an amount that is a number", changeResponse(replaced(`"amount":"([^"]*)"`, `"amount":$1`)), []string{asked}},
 

@@ -14,7 +14,7 @@ func ExampleCases() {
 	gw := gatewaytest.NewMemoryServer()
 	defer gw.Close()
 	target := suite.Target{BaseURL: gw.URL, APIKey: gw.APIKey, Transport: gw.Transport()}
-	gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.Refuse(400, "closed today"))
+	gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.FaultRefuse(400, "closed today"))
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

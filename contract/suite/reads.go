@@ -163,7 +163,7 @@ func (t Target) found(got *gateway.CoinNetwork, want gateway.CoinNetwork, r gate
 
 func bySymbolAlone(ctx context.Context, t Target, c *gateway.Client, want gateway.CoinNetwork) error {
 	var r gateway.Response
-	got, err := c.CoinNetworksBySymbol(ctx, want.Coin.Symbol, gateway.WithResponse(&r))
+	got, err := c.CoinNetworksOf(ctx, want.Coin.Symbol, gateway.WithResponse(&r))
 	for _, p := range got {
 		if t.Readable && p.CoinID != want.CoinID {
 			return fmt.Errorf("the response has pair %q, of another coin", p.ID)

@@ -17,11 +17,11 @@ func invoices() []Case {
 	return []Case{
 		{
 			Name: "an invoice is created in the format of the sample: apiKey, and decimals in strings", Where: "I-33, I-113", Writes: true,
-			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.SampleInvoiceFormat, order()) },
+			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.InvoiceFormatSample, order()) },
 		},
 		{
 			Name: "an invoice is created in the format of the table: apikey, and numbers", Where: "I-33, I-113", Writes: true,
-			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.TableInvoiceFormat, order()) },
+			Check: func(ctx context.Context, t Target) error { return t.create(ctx, gateway.InvoiceFormatTable, order()) },
 		},
 		{Name: "an invoice needs no currency, coin or network", Where: "I-114 to I-116", Writes: true, Check: optional},
 		{
@@ -76,7 +76,7 @@ func optional(ctx context.Context, t Target) error {
 	} {
 		request := order()
 		drop.from(&request)
-		if err := t.create(ctx, gateway.SampleInvoiceFormat, request); err != nil {
+		if err := t.create(ctx, gateway.InvoiceFormatSample, request); err != nil {
 			wrong = append(wrong, fmt.Errorf("without %s: %w", drop.what, err))
 		}
 	}

@@ -49,10 +49,10 @@ func TestCheckout(t *testing.T) {
 		{"an order that is not known", "/orders/B-1/invoice", nil, 404, "no such order", 0},
 		{"a coin that is not listed", "/orders/A-17/invoice?coin=NOPE&network=Tron", nil, 400, "not offered", 0},
 		{"a price below the limit", "/orders/tiny/invoice?coin=USDT&network=Tron", nil, 422, "minAmount", 0},
-		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.BadGateway()), 503, "not available", 0},
-		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.BadGateway()), 503, "no rate", 0},
-		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.Refuse(422, "no")), 502, "cannot be paid", 0},
-		{"a lost response", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.CommitThenDrop()), 202, "Do not order again", 1},
+		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.FaultBadGateway()), 503, "not available", 0},
+		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultBadGateway()), 503, "no rate", 0},
+		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultRefuse(422, "no")), 502, "cannot be paid", 0},
+		{"a lost response", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultCommitThenDrop()), 202, "Do not order again", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func TestCheckout_twice(t *testing.T) {
 		gw := gatewaytest.NewServer()
 		t.Cleanup(gw.Close)
 		if first == http.StatusAccepted {
-			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 		}
 		c := shop(t, gw)
 		assert.Equal(t, first, post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron").Code)
@@ -149,7 +149,7 @@ func TestCheckout_coins(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.BadGateway())
+	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultBadGateway())
 	c := shop(t, gw)
 	w := coins(t, c)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)

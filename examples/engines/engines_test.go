@@ -65,9 +65,9 @@ var cases = []struct {
 	invoices int // after all attempts
 }{
 	{"succeeded", func(*gatewaytest.Server, *guard) {}, false, "", 1, 1},
-	{"lost", faults(1, gatewaytest.CommitThenDrop()), true, "OutcomeUnknownError", 1, 1},
-	{"rejected", faults(-1, gatewaytest.Refuse(422, "no such currency")), true, "InvoiceRefused", 1, 0},
-	{"busy", faults(1, gatewaytest.Refuse(429, "too many requests")), false, "", 2, 1},
+	{"lost", faults(1, gatewaytest.FaultCommitThenDrop()), true, "OutcomeUnknownError", 1, 1},
+	{"rejected", faults(-1, gatewaytest.FaultRefuse(422, "no such currency")), true, "InvoiceRefused", 1, 0},
+	{"busy", faults(1, gatewaytest.FaultRefuse(429, "too many requests")), false, "", 2, 1},
 	{"refused by the guard", func(_ *gatewaytest.Server, g *guard) {
 		_ = g.Begin(context.Background(), order.OrderID, false)
 		_ = g.End(context.Background(), order.OrderID, gateway.OutcomeUnknown)
@@ -122,7 +122,7 @@ func TestOrderWorkflow_oneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gw := gatewaytest.NewServer()
 			defer gw.Close()
-			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 			_ = inTemporal(t, func(ctx workflow.Context, order gateway.InvoiceRequest) error {
 				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute, RetryPolicy: c.policy})
 				return workflow.ExecuteActivity(ctx, "CreateInvoice", order).Get(ctx, nil)

@@ -35,7 +35,7 @@ func observed(baseURL, apiKey string) (*gateway.Client, http.Handler, error) {
 func Example() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.DriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
 	client, metrics, err := observed(gw.URL, gw.APIKey)
 	if err != nil {
 		panic(err)

@@ -126,7 +126,7 @@ func TestRun_configured(t *testing.T) {
 func TestRun_refused(t *testing.T) {
 	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpExchangeRates, gatewaytest.OpBalance} {
 		gw := standIn(t)
-		gw.InjectFault(op, 1, gatewaytest.Refuse(401, "unknown key"))
+		gw.InjectFault(op, 1, gatewaytest.FaultRefuse(401, "unknown key"))
 		_, err := call(t, gw)
 		require.ErrorIs(t, err, gateway.ErrUnauthorized, op)
 	}
@@ -136,7 +136,7 @@ func TestRun_refused(t *testing.T) {
 func TestInvoice_unknown(t *testing.T) {
 	t.Parallel()
 	gw := standIn(t)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	require.NoError(t, err)
 	var stdout strings.Builder

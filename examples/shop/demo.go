@@ -80,6 +80,6 @@ func (s *shop) loseNextResponse(w http.ResponseWriter, r *http.Request, o order)
 	if s.demo == nil {
 		return notFound()
 	}
-	s.demo.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	s.demo.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	return redirect(w, r, "/orders/"+o.ID+"?losing")
 }

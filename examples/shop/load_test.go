@@ -57,8 +57,8 @@ func invoiceFaults() []gatewaytest.Fault {
 		{},
 		{},
 		{},
-		gatewaytest.CommitThenDrop(), gatewaytest.Reset(), gatewaytest.BadGateway(), gatewaytest.MalformedJSON(),
-		gatewaytest.Truncate(20), gatewaytest.Stall(), gatewaytest.SlowBody(20 * time.Millisecond), gatewaytest.Refuse(429, "later"),
+		gatewaytest.FaultCommitThenDrop(), gatewaytest.FaultReset(), gatewaytest.FaultBadGateway(), gatewaytest.FaultMalformedJSON(),
+		gatewaytest.FaultTruncate(20), gatewaytest.FaultStall(), gatewaytest.FaultSlowBody(20 * time.Millisecond), gatewaytest.FaultRefuse(429, "later"),
 	}
 }
 
@@ -218,7 +218,7 @@ func TestDatabase_outageDuringInvoice(t *testing.T) {
 	s, web := h.open()
 	v := newVisitor(t)
 	path := v.order(web.URL, "mug")
-	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(5*time.Millisecond))
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultSlowBody(5*time.Millisecond))
 	paid := make(chan response)
 	go func() {
 		res, err := v.do(http.MethodPost, web.URL+path+"/pay", formOf("pair", h.pair("BTC", "Bitcoin"), "price", "$18.00"))

@@ -32,8 +32,8 @@ func TestResolve(t *testing.T) {
 		history  string
 		invoices int // the number of invoices after the buyer's next request
 	}{
-		"exists": {gatewaytest.CommitThenDrop(), "Your order is saved", "Anna found the invoice at the gateway: number 7", 1},
-		"none":   {gatewaytest.Reset(), "How would you like to pay?", "Anna found no invoice at the gateway: number 7", 1},
+		"exists": {gatewaytest.FaultCommitThenDrop(), "Your order is saved", "Anna found the invoice at the gateway: number 7", 1},
+		"none":   {gatewaytest.FaultReset(), "How would you like to pay?", "Anna found no invoice at the gateway: number 7", 1},
 	} {
 		t.Run(found, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +202,7 @@ func TestMoney(t *testing.T) {
 	assert.Contains(t, page, "PENDING 50 USDT on Tron 1 USDT T-somewhere "+id)
 	assert.Contains(t, page, "The gateway does not know it. gone")
 	assert.Contains(t, page, "BTC on Bitcoin 0.48215003")
-	h.gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Refuse(403, "no"))
+	h.gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultRefuse(403, "no"))
 	require.NoError(t, s.withdrawals.Refresh(t.Context()))
 	assert.Contains(t, anna.get(server.URL+"/admin/money").visibleText(), "Not available at the moment.")
 }

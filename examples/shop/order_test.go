@@ -59,7 +59,7 @@ func TestOrder_contact(t *testing.T) {
 	s, server := h.open()
 	v := newVisitor(t)
 	at := v.order(server.URL, "mug")
-	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.CommitThenDrop())
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
 	eventually(t, "the result is recorded", func() bool { return h.readOrder(s, at).State == stateUnknown })
 	assert.Contains(t, v.get(server.URL+at).text, `name="contact"`)

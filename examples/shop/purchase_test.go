@@ -74,12 +74,12 @@ func TestPurchase_faults(t *testing.T) {
 		invoices   int
 		afterRetry int // the number of invoices after the buyer's next request
 	}{
-		"lost response":      {gatewaytest.CommitThenDrop(), checking, stateUnknown, 1, 1},
-		"malformed response": {gatewaytest.MalformedJSON(), checking, stateUnknown, 1, 1},
-		"connection reset":   {gatewaytest.Reset(), checking, stateUnknown, 0, 0},
-		"bad gateway":        {gatewaytest.BadGateway(), checking, stateUnknown, 0, 0},
-		"timeout":            {gatewaytest.Stall(), checking, stateUnknown, 0, 0},
-		"refused":            {gatewaytest.Refuse(400, "not today"), "How would you like to pay?", stateRefused, 0, 1},
+		"lost response":      {gatewaytest.FaultCommitThenDrop(), checking, stateUnknown, 1, 1},
+		"malformed response": {gatewaytest.FaultMalformedJSON(), checking, stateUnknown, 1, 1},
+		"connection reset":   {gatewaytest.FaultReset(), checking, stateUnknown, 0, 0},
+		"bad gateway":        {gatewaytest.FaultBadGateway(), checking, stateUnknown, 0, 0},
+		"timeout":            {gatewaytest.FaultStall(), checking, stateUnknown, 0, 0},
+		"refused":            {gatewaytest.FaultRefuse(400, "not today"), "How would you like to pay?", stateRefused, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func TestPurchase_slowGateway(t *testing.T) {
 	s, server := h.open()
 	v := newVisitor(t)
 	at := v.order(server.URL, "mug")
-	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.SlowBody(6*time.Millisecond))
+	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultSlowBody(6*time.Millisecond))
 	require.Equal(t, at, v.pay(server.URL, at, h.pair("BTC", "Bitcoin")).location)
 	res := v.get(server.URL + at)
 	assert.Contains(t, res.visibleText(), "Your order is being sent")
@@ -178,7 +178,7 @@ func TestPurchase_stoppedServer(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, h *harness) {
 		stopped, one := h.open()
 		_, two := h.open()
-		for want, fault := range map[state]gatewaytest.Fault{stateCreated: {}, stateUnknown: gatewaytest.CommitThenDrop()} {
+		for want, fault := range map[state]gatewaytest.Fault{stateCreated: {}, stateUnknown: gatewaytest.FaultCommitThenDrop()} {
 			v := newVisitor(t)
 			at := v.order(one.URL, "mug")
 			o, err := stopped.choose(t.Context(), h.readOrder(stopped, at), formOf("pair", h.pair("LTC", "Litecoin"), "price", "$18.00"))

@@ -88,10 +88,10 @@ func catalog() []Call {
 			},
 		},
 		{
-			"CoinNetworksBySymbol", "coin_network_by_symbol", "getCoinNetwork", http.MethodGet, // one path in OpenAPI
+			"CoinNetworksOf", "coin_networks_of", "getCoinNetwork", http.MethodGet, // one path in OpenAPI
 			"/api/networks-coins/{coinSymbol}", NoKey, 200, "[" + PairJSON + "]",
 			func(ctx context.Context, c *gateway.Client, v Values, opts ...gateway.CallOption) (any, error) {
-				return c.CoinNetworksBySymbol(ctx, v.CoinSymbol, opts...)
+				return c.CoinNetworksOf(ctx, v.CoinSymbol, opts...)
 			},
 		},
 		{

@@ -73,7 +73,7 @@ func named(name string) []Case {
 	r := Order(name)
 	r.CoinSymbol, r.NetworkName = name, name
 	v := Values{PairID: name, CoinSymbol: name, NetworkName: name, WithdrawalID: name, Invoice: r}
-	all := with(v, Named("CoinNetwork"), Named("CoinNetworksBySymbol"), Named("CoinNetworkBySymbol"), Named("Withdrawal"), Named("CreateInvoice"))
+	all := with(v, Named("CoinNetwork"), Named("CoinNetworksOf"), Named("CoinNetworkBySymbol"), Named("Withdrawal"), Named("CreateInvoice"))
 	for _, q := range []gateway.BalanceQuery{{CoinSymbol: name}, {NetworkName: name}, {CoinSymbol: name, NetworkName: name}} {
 		all = append(all, Case{Named("Balance"), Values{Balance: q}})
 	}

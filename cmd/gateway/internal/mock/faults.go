@@ -24,25 +24,25 @@ func faultKinds() []faultKind {
 		return func(string) (gatewaytest.Fault, error) { return f(), nil }
 	}
 	return []faultKind{
-		{"bad-gateway", "", plain(gatewaytest.BadGateway)},
-		{"commit-then-drop", "", plain(gatewaytest.CommitThenDrop)},
-		{"drift", "", plain(gatewaytest.Drift)},
-		{"drift-fields", "", plain(gatewaytest.DriftFields)},
-		{"drift-status", "", plain(gatewaytest.DriftStatus)},
-		{"huge-body", "BYTES", number(0, 1<<30, func(n int) gatewaytest.Fault { return gatewaytest.HugeBody(int64(n)) })},
-		{"malformed-json", "", plain(gatewaytest.MalformedJSON)},
-		{"redirect", "STATUS", number(300, 399, func(n int) gatewaytest.Fault { return gatewaytest.Redirect(n, "https://other.invalid/") })},
-		{"refuse", "STATUS", number(200, 999, func(n int) gatewaytest.Fault { return gatewaytest.Refuse(n, "refused as injected") })},
-		{"reset", "", plain(gatewaytest.Reset)},
+		{"bad-gateway", "", plain(gatewaytest.FaultBadGateway)},
+		{"commit-then-drop", "", plain(gatewaytest.FaultCommitThenDrop)},
+		{"drift", "", plain(gatewaytest.FaultDrift)},
+		{"drift-fields", "", plain(gatewaytest.FaultDriftFields)},
+		{"drift-status", "", plain(gatewaytest.FaultDriftStatus)},
+		{"huge-body", "BYTES", number(0, 1<<30, func(n int) gatewaytest.Fault { return gatewaytest.FaultHugeBody(int64(n)) })},
+		{"malformed-json", "", plain(gatewaytest.FaultMalformedJSON)},
+		{"redirect", "STATUS", number(300, 399, func(n int) gatewaytest.Fault { return gatewaytest.FaultRedirect(n, "https://other.invalid/") })},
+		{"refuse", "STATUS", number(200, 999, func(n int) gatewaytest.Fault { return gatewaytest.FaultRefuse(n, "refused as injected") })},
+		{"reset", "", plain(gatewaytest.FaultReset)},
 		{"slow-body", "INTERVAL", func(argument string) (gatewaytest.Fault, error) {
 			interval, err := time.ParseDuration(argument)
 			if err != nil || interval < 0 {
 				return gatewaytest.Fault{}, errors.New("it takes a duration such as 100ms")
 			}
-			return gatewaytest.SlowBody(interval), nil
+			return gatewaytest.FaultSlowBody(interval), nil
 		}},
-		{"stall", "", plain(gatewaytest.Stall)},
-		{"truncate", "BYTES", number(0, 1<<30, gatewaytest.Truncate)},
+		{"stall", "", plain(gatewaytest.FaultStall)},
+		{"truncate", "BYTES", number(0, 1<<30, gatewaytest.FaultTruncate)},
 	}
 }
 
@@ -121,7 +121,7 @@ func (i Injection) fault() (gatewaytest.Fault, error) {
 // operations returns the operations of gatewaytest.
 func operations() []gatewaytest.Operation {
 	return []gatewaytest.Operation{
-		gatewaytest.OpCoinNetworks, gatewaytest.OpCoinNetwork, gatewaytest.OpCoinNetworkBySymbol, gatewaytest.OpExchangeRates,
+		gatewaytest.OpCoinNetworks, gatewaytest.OpCoinNetwork, gatewaytest.OpCoinNetworkBySymbol, gatewaytest.OpCoinNetworksOf, gatewaytest.OpExchangeRates,
 		gatewaytest.OpBalance, gatewaytest.OpCreateInvoice, gatewaytest.OpWithdrawal, gatewaytest.AnyOperation,
 	}
 }

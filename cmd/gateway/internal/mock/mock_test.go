@@ -285,7 +285,7 @@ func TestFaults_all(t *testing.T) {
 	require.Greater(t, len(exported), 10)
 	var functions, names []string
 	for _, match := range exported {
-		functions = append(functions, strings.ToLower(match[1]))
+		functions = append(functions, strings.TrimPrefix(strings.ToLower(match[1]), "fault"))
 	}
 	for _, name := range FaultNames() {
 		name, argument, _ := strings.Cut(name, "=")

@@ -13,7 +13,7 @@ import (
 func TestRun_drift(t *testing.T) {
 	gw := standIn(t)
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
 	r := report(t, gw, id)
 	assert.Zero(t, r.Unread)
 	const field = "undocumented"
@@ -45,7 +45,7 @@ func TestRun_drift(t *testing.T) {
 // Drift in each of the shapes can be read.
 func TestRun_driftInEveryShape(t *testing.T) {
 	gw := standIn(t)
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
 	for _, group := range shapes() {
 		for _, shape := range group {
 			gw.SetShape(shape)

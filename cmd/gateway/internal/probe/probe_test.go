@@ -16,9 +16,9 @@ var milliseconds = regexp.MustCompile(`\d+ ms`)
 
 func TestRun_text(t *testing.T) {
 	gw := standIn(t)
-	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.Refuse(500, "try again"))
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Refuse(403, "not you"))
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.Drift())
+	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultRefuse(500, "try again"))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultRefuse(403, "not you"))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDrift())
 	r := report(t, gw)
 	require.EqualError(t, r.Err(), "1 response could not be read")
 	assert.Equal(t, 2, r.Findings)
@@ -28,7 +28,7 @@ CoinNetwork, GET /api/networks-coins/{id}
   200 in N ms: one record
 CoinNetworkBySymbol, GET /api/networks-coins/{coinSymbol}/{networkName}
   200 in N ms: one record
-CoinNetworksBySymbol, GET /api/networks-coins/{coinSymbol}
+CoinNetworksOf, GET /api/networks-coins/{coinSymbol}
   200 in N ms: array of 2 records
 ExchangeRates, GET /api/exchange-rate
   200 in N ms and 2 attempts: array of 14 records (eur string, symbol string, usd string)
@@ -117,7 +117,7 @@ func TestRun_interrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	p := &Probe{Print: func(call Call) {
-		if call.Method == "CoinNetworksBySymbol" {
+		if call.Method == "CoinNetworksOf" {
 			interrupt()
 		}
 	}}

@@ -29,13 +29,13 @@ type subject struct {
 func subjects() map[string]subject {
 	const record = "every member of the record is as documented"
 	return map[string]subject{
-		"CoinNetworks":         {"I-13, I-38 to I-42, I-45, I-57 to I-91", "an array of records, all members as documented", "", true},
-		"CoinNetwork":          {"I-14, I-57 to I-91", record, "I-50", true},
-		"CoinNetworkBySymbol":  {"I-15, I-57 to I-91", record, "I-50", true},
-		"CoinNetworksBySymbol": {"I-57 to I-91", record, "I-16, I-51", true},
-		"ExchangeRates":        {"I-18", "there are rates", "I-95", true},
-		"Balance":              {"I-19, I-30", "there is a balance, for the key in the header", "I-105", false},
-		"Withdrawal":           {"I-21, I-30, I-38 to I-42, I-130 to I-138", "one record, all members as documented", "", false},
+		"CoinNetworks":        {"I-13, I-38 to I-42, I-45, I-57 to I-91", "an array of records, all members as documented", "", true},
+		"CoinNetwork":         {"I-14, I-57 to I-91", record, "I-50", true},
+		"CoinNetworkBySymbol": {"I-15, I-57 to I-91", record, "I-50", true},
+		"CoinNetworksOf":      {"I-57 to I-91", record, "I-16, I-51", true},
+		"ExchangeRates":       {"I-18", "there are rates", "I-95", true},
+		"Balance":             {"I-19, I-30", "there is a balance, for the key in the header", "I-105", false},
+		"Withdrawal":          {"I-21, I-30, I-38 to I-42, I-130 to I-138", "one record, all members as documented", "", false},
 	}
 }
 
@@ -58,7 +58,7 @@ func (p *Probe) all(ctx context.Context) {
 	v := firstPair(listing)
 	p.ask(ctx, p.question("CoinNetwork", v, fields.Pair, lacks("an id", v.PairID)))
 	p.ask(ctx, p.question("CoinNetworkBySymbol", v, fields.Pair, lacks("a coin and a network", v.CoinSymbol, v.NetworkName)))
-	p.ask(ctx, p.question("CoinNetworksBySymbol", v, fields.Pair, lacks("a coin", v.CoinSymbol)))
+	p.ask(ctx, p.question("CoinNetworksOf", v, fields.Pair, lacks("a coin", v.CoinSymbol)))
 	p.ask(ctx, p.question("ExchangeRates", v, rate, ""))
 	p.balances(ctx, gateway.BalanceQuery{CoinSymbol: v.CoinSymbol, NetworkName: v.NetworkName})
 	skip := ""
