@@ -25,7 +25,7 @@ func honoured(honours bool) string {
 	return "service ignores it"
 }
 
-// clients returns the rows of the tables.
+// clients returns the rows of the table.
 func clients() []client {
 	return []client{
 		netHTTP, retryable, restyRetries,

@@ -14,14 +14,14 @@ type fault string
 
 // The zero fault is none.
 const (
-	cut        fault = "cut after commit"
-	badGateway fault = "502 after commit"
-	timeout    fault = "timeout after commit"
-	redirect   fault = "redirect 307"
-	deploy     fault = "deploy in the middle"
+	cut        fault = "cut"
+	badGateway fault = "502"
+	timeout    fault = "timeout"
+	redirect   fault = "307"
+	deploy     fault = "deploy"
 )
 
-// faults are the columns of the tables.
+// faults are what the cells of the table name.
 var faults = []fault{cut, badGateway, timeout, redirect, deploy}
 
 // A service commits an invoice for every POST that it receives and then applies a

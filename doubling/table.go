@@ -75,45 +75,54 @@ func (r results) listed(pending map[string]bool) (listed, all int) {
 	return listed, all
 }
 
-// markdown returns the tables: the most invoices of each client and engine, then one
-// table for each engine.
+// markdown returns the table: the faults that double an order, by client and engine.
 func (r results) markdown(rows []client, columns []engine, pending map[string]bool) string {
 	var b strings.Builder
 	line := func(cells ...string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	rule := func(n int) { b.WriteString(strings.Repeat("|---", n) + "|\n") }
-	header := []string{"the most of all faults"}
+	header := []string{"the faults that double an order"}
 	for _, e := range columns {
 		header = append(header, e.name)
 	}
 	line(header...)
-	rule(len(header))
+	b.WriteString(strings.Repeat("|---", len(header)) + "|\n")
 	for _, c := range rows {
 		cells := []string{c.String()}
 		for _, e := range columns {
-			most := 0
-			for _, f := range faults {
-				most = max(most, r[position{e.name, c.String(), f}])
-			}
-			cells = append(cells, figure(most))
+			cells = append(cells, r.cell(e, c))
 		}
 		line(cells...)
 	}
 	listed, all := r.listed(pending)
-	fmt.Fprintf(&b, "\nOf the %d orders of the last row, `Pending` of sqlguard lists %d.\n", all, listed)
+	fmt.Fprintf(&b, "\nOf the %d orders of the last row, `Pending` of sqlguard lists %d.\n\n", all, listed)
 	for _, e := range columns {
-		b.WriteString("\n**" + e.name + "**: " + e.does + ".\n\n")
-		line(append([]string{e.name}, names(faults)...)...)
-		rule(1 + len(faults))
-		for _, c := range rows {
-			cells := []string{c.String()}
-			for _, f := range faults {
-				cells = append(cells, figure(r[position{e.name, c.String(), f}]))
-			}
-			line(cells...)
-		}
+		b.WriteString("- **" + e.name + "**: " + e.does + ".\n")
 	}
 	b.WriteString("\n" + madeFor(rows))
 	return b.String()
+}
+
+// cell names the faults after which an order has another number of invoices than one,
+// with the number if it is not two.
+func (r results) cell(e engine, c client) string {
+	var wrong []string
+	doubled := 0
+	for _, f := range faults {
+		switch n := r[position{e.name, c.String(), f}]; n {
+		case 1:
+		case 2:
+			doubled++
+			wrong = append(wrong, string(f))
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s: %d", f, n))
+		}
+	}
+	switch {
+	case len(wrong) == 0:
+		return "–"
+	case doubled == len(faults):
+		return "**all**"
+	}
+	return strings.Join(wrong, ", ")
 }
 
 // madeFor returns the table of what the libraries are made for, with their versions.
@@ -128,22 +137,6 @@ func madeFor(rows []client) string {
 	}
 	for _, e := range []client{{name: "River", module: "github.com/riverqueue/river"}, {name: "Temporal", module: "go.temporal.io/sdk"}} {
 		text += fmt.Sprintf("| %s | %s | see [engines](engines.md) |\n", e.name, e.version())
-	}
-	return text
-}
-
-// figure prints a number of invoices, more than one in bold.
-func figure(n int) string {
-	if n > 1 {
-		return fmt.Sprintf("**%d**", n)
-	}
-	return fmt.Sprint(n)
-}
-
-func names(all []fault) []string {
-	var text []string
-	for _, f := range all {
-		text = append(text, string(f))
 	}
 	return text
 }

@@ -3,10 +3,8 @@ package sqlguard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -191,68 +189,4 @@ func (g *askingGuard) End(ctx context.Context, orderID string, outcome gateway.O
 	o, err2 := g.Order(ctx, orderID)
 	g.ctx, g.ended = context.WithoutCancel(ctx), o
 	return errors.Join(err1, err2)
-}
-
-// oldSchema is the table as it was made before orders had a merchant.
-const oldSchema = `CREATE TABLE gateway_orders (
-	order_id {key} NOT NULL PRIMARY KEY, attempts integer NOT NULL, token text, begun_at {time} NOT NULL, lease_until {time} NOT NULL,
-	ended_at {time}, outcome text, unknown_since {time}, created_at {time}, resolved_at {time}, resolved_by text, resolution text, note text
-)`
-
-const oldIndex = `CREATE INDEX gateway_orders_open ON gateway_orders (order_id) WHERE token IS NOT NULL OR unknown_since IS NOT NULL`
-
-// The statements of the README migrate a table of old: its orders are those of the
-// merchant that the client is for.
-func TestREADME_migration(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
-		text := migration(t, w.dialect)
-		w.table = DefaultTable
-		db := w.open(t)
-		t.Cleanup(func() { _, _ = db.Exec(`DROP TABLE gateway_orders`) })
-		old := w.dialect.placeholders().Replace(oldSchema)
-		row := w.dialect.placeholders().Replace(`INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, unknown_since) VALUES ('A-17', 3, {now}, {now}, {now})`)
-		for _, statement := range []string{old, oldIndex, row, text} {
-			if _, err := db.Exec(statement); err != nil {
-				t.Fatalf("%v\n%s", err, statement)
-			}
-		}
-		g := w.guard(t, WithMerchants())
-		pending, err := g.Pending(t.Context())
-		if err != nil || len(pending) != 1 || pending[0].ID != order || pending[0].Merchant != "" || pending[0].Attempts != 3 {
-			t.Fatalf("%+v, %v", pending, err)
-		}
-		client := (&service{}).client(t, g)
-		for i := range 2 {
-			opt := gateway.WithMerchant(fmt.Sprint("shop-", i))
-			if _, err := client.CreateInvoice(t.Context(), invoice, opt); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := client.CreateInvoice(t.Context(), invoice); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-			t.Error(err)
-		}
-		var indexed int
-		query := `SELECT count(*) FROM pg_indexes WHERE tablename = 'gateway_orders' AND indexdef LIKE '%(merchant, order_id)%'`
-		if w.dialect == SQLite {
-			query = `SELECT count(*) FROM sqlite_schema WHERE name = 'gateway_orders_open' AND sql LIKE '%(merchant, order_id)%'`
-		}
-		if err := db.QueryRow(query).Scan(&indexed); err != nil || indexed == 0 {
-			t.Errorf("the index is the old one: %d, %v", indexed, err)
-		}
-	})
-}
-
-// migration returns the block of the README for a database.
-func migration(t *testing.T, d Dialect) string {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, found := strings.Cut(string(text), "```sql\n-- "+d.String())
-	block, _, closed := strings.Cut(after, "```")
-	if !found || !closed {
-		t.Fatalf("the README has no migration for %v", d)
-	}
-	return "-- " + block
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -189,8 +188,7 @@ func sqlitePlan(t *testing.T, db *sql.DB, p planned) (texts []string) {
 	return texts
 }
 
-// A table of a version that did not prune gets the index when CreateTable is called, or by the
-// statement of the README.
+// A table that lacks the index of Prune gets it when CreateTable is called.
 func TestGuard_CreateTable_adds_index(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
@@ -205,15 +203,6 @@ func TestGuard_CreateTable_adds_index(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := PostgreSQL.schema(DefaultTable)
-	statement := strings.NewReplacer("INDEX IF", "INDEX CONCURRENTLY IF", `"`, "").Replace(schema[len(schema)-1])
-	if !strings.Contains(string(text), statement+";\n") {
-		t.Errorf("the README does not have\n%s", statement)
-	}
 }
 
 // CreateTable of a table that is complete takes no lock: otherwise every Begin would wait until
