@@ -200,19 +200,6 @@ func allAreRates(nodes iter.Seq[strictjson.Node]) bool {
 	return true
 }
 
-// fiat finds an amount in a fiat currency by its code in lower or upper case. If there
-// is one under each, there is none: which of them counts is not stated.
-func (r *record) fiat(lower int) strictjson.Node {
-	switch {
-	case r[lower].IsZero():
-		return r[lower+1]
-	case r[lower+1].IsZero():
-		return r[lower]
-	default:
-		return strictjson.Node{}
-	}
-}
-
 // fiats are the codes of the two currencies, by their index in a [rateList].
 var fiats = [...]string{"USD", "EUR"}
 
