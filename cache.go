@@ -185,7 +185,7 @@ func (c *Cache[T]) refuse(ctx context.Context) *ArgumentError {
 }
 
 // contextError is the error of a caller whose context has ended.
-func (c *Cache[T]) contextError(ctx context.Context, phase string) error {
+func (c *Cache[T]) contextError(ctx context.Context, phase Phase) error {
 	var keys redact.Redactor
 	if c.keyring != nil {
 		keys = c.keyring.Redactor()

@@ -86,16 +86,18 @@ const (
 	OpWithdrawal          = "withdrawal"
 )
 
-// Phases of a [TransportError]: how far its last attempt came.
+// A Phase is how far the last attempt of a call came.
+type Phase string
+
 const (
-	PhaseStart   = "start"   // before a connection was requested: the context had ended, or the key's source, the order guard or the caller's transport refused
-	PhaseDial    = "dial"    // looking up or connecting to the host
-	PhaseProxy   = "proxy"   // connecting through the proxy
-	PhaseTLS     = "tls"     // the TLS handshake
-	PhaseWrite   = "write"   // sending the request
-	PhaseWait    = "wait"    // waiting for the header of the response, or in a [Cache] for a load
-	PhaseRead    = "read"    // reading the body of the response
-	PhaseBackoff = "backoff" // waiting between two attempts
+	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source, the order guard or the caller's transport refused
+	PhaseDial    Phase = "dial"    // looking up or connecting to the host
+	PhaseProxy   Phase = "proxy"   // connecting through the proxy
+	PhaseTLS     Phase = "tls"     // the TLS handshake
+	PhaseWrite   Phase = "write"   // sending the request
+	PhaseWait    Phase = "wait"    // waiting for the header of the response, or in a [Cache] for a load
+	PhaseRead    Phase = "read"    // reading the body of the response
+	PhaseBackoff Phase = "backoff" // waiting between two attempts
 )
 
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
@@ -234,7 +236,7 @@ func (e *DecodeError) isRetryable() bool { return e.retryable && e.Operation != 
 // too large ([ErrResponseTooLarge]) or it was a redirect ([ErrRedirect]).
 type TransportError struct {
 	Operation  string // the operation, such as "withdrawal"
-	Phase      string // how far the last attempt came; see [PhaseDial] and the others
+	Phase      Phase  // how far the last attempt came
 	Attempts   int    // how many attempts were made; 0 for none
 	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error  // why there is no usable response

@@ -130,7 +130,7 @@ func (a *attempts[T]) Body() (io.ReadCloser, int64) {
 }
 
 // phases are the phases of a [TransportError] by those of an attempt.
-var phases = [...]string{
+var phases = [...]Phase{
 	attempt.Start: PhaseStart, attempt.Dial: PhaseDial, attempt.Proxy: PhaseProxy,
 	attempt.TLS: PhaseTLS, attempt.Write: PhaseWrite, attempt.Wait: PhaseWait,
 }
@@ -245,7 +245,7 @@ func (r *request) notSentError(err error) *TransportError {
 
 // transportError returns the error of an attempt without a usable response. When the
 // caller's context has ended, that is the reason.
-func (r *request) transportError(phase string, err error) *TransportError {
+func (r *request) transportError(phase Phase, err error) *TransportError {
 	timeout := attempt.IsTimeout(err)
 	if r.ctx.Err() != nil {
 		err, timeout = contextError(&r.ctx, r.keys), errors.Is(r.ctx.Err(), context.DeadlineExceeded)

@@ -161,7 +161,7 @@ func errorType(err error) string {
 	case *gateway.ArgumentError:
 		return reasonOf(e, "argument")
 	case *gateway.TransportError:
-		return reasonOf(e, e.Phase)
+		return reasonOf(e, string(e.Phase))
 	}
 	return semconv.ErrorTypeOther.Value.AsString()
 }
