@@ -21,7 +21,7 @@ const (
 )
 
 // An Option changes how [New] makes a [Client]. If an option is repeated, the last
-// one wins.
+// one wins; only [WithObserver] adds.
 type Option func(*config) error
 
 // config holds what the options set.
@@ -35,7 +35,7 @@ type config struct {
 	guard       OrderGuard
 	maxBytes    int64
 	keySource   func(context.Context) (string, error)
-	observer    Observer
+	added       []Observer // by WithObserver
 	logger      *slog.Logger
 }
 
