@@ -76,7 +76,7 @@
 //
 // # Around the calls
 //
-//   - [NewMemoryGuard] is the guard of an order within one process, and the default;
+//   - [MemoryGuard] is the guard of an order within one process, and the default;
 //     module sqlguard has one in PostgreSQL or SQLite, for many processes.
 //   - [Client.Catalog] and [Client.Rates] are caches of the listing and of the exchange
 //     rates: many callers share one load, and when it fails they get the old value. A

@@ -587,7 +587,10 @@ func ExampleWithMaxResponseBytes() {
 func ExampleNewMemoryGuard() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	guard := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 1000})
+	guard, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	for range 2 {
 		client := connect(gw, gateway.WithOrderGuard(guard))
@@ -613,7 +616,7 @@ func (a auditor) End(ctx context.Context, orderID string, outcome gateway.Outcom
 func ExampleMerchantFromContext() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	guard := auditor{gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})}
+	guard := auditor{new(gateway.MemoryGuard)}
 	client := connect(gw, gateway.WithOrderGuard(guard))
 
 	_, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant("north"))

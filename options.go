@@ -42,7 +42,7 @@ type config struct {
 func newConfig(opts []Option) (*config, error) {
 	cfg := &config{
 		userAgent: "cryptogw-gateway-go/" + Version,
-		guard:     NewMemoryGuard(MemoryGuardOptions{}),
+		guard:     new(MemoryGuard),
 		maxBytes:  defaultMaxResponseBytes,
 	}
 	for _, opt := range opts {
@@ -230,9 +230,13 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 }
 
 // WithOrderGuard sets what keeps two invoices from being created for one order. The
-// default is in the memory of the client; nil turns the guard off.
+// default is a [MemoryGuard] of the client's own; nil turns the guard off, but a nil
+// *MemoryGuard, which is what [NewMemoryGuard] returns with an error, is refused.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
+		if memory, ok := guard.(*MemoryGuard); ok && memory == nil {
+			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard")
+		}
 		cfg.guard = guard
 		return nil
 	}

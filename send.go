@@ -284,7 +284,7 @@ func (r *request) acquireOrder() (release func(Outcome), err error) {
 	if err := guard.Begin(ctx, order, r.cfg.resubmit); err != nil {
 		return nil, r.guardError(err)
 	}
-	if _, inMemory := guard.(*memoryGuard); inMemory {
+	if _, inMemory := guard.(*MemoryGuard); inMemory {
 		return func(outcome Outcome) { _ = guard.End(ctx, order, outcome) }, nil
 	}
 	return func(outcome Outcome) {
