@@ -176,7 +176,7 @@ func ExampleExchangeRates_ToFiat() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	worth, err := rates.ToFiat(decimal.RequireFromString("0.00038911"), "BTC", "eur")
+	worth, err := rates.ToFiat(decimal.RequireFromString("0.00038911"), "eur", "BTC")
 	fmt.Println(worth.StringFixed(2), err)
 	// Output: 23.08 <nil>
 }
@@ -440,7 +440,7 @@ func ExampleClient_WaitWithdrawals() {
 	defer cancel()
 	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
 	completed, failed := 0, 0
-	for w, err := range client.WaitWithdrawals(ctx, ids, wait) {
+	for w, err := range client.WaitWithdrawals(ctx, ids, nil, wait) {
 		var end *gateway.WithdrawalFailedError
 		switch {
 		case err == nil && w.Status == gateway.WithdrawalCompleted:

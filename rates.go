@@ -61,7 +61,7 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // in the currency and a rate that is not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
-	rate, err := r.rateIn(op, coinSymbol, fiat)
+	rate, err := r.rateIn(op, fiat, coinSymbol)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -82,9 +82,9 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 // decimal places. The fiat currency is "usd" or "eur", in any case. A negative
 // amount, an unknown coin or currency, a coin without a rate in the currency and a rate
 // that is not above zero are an [*ArgumentError].
-func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
+func (r *ExchangeRates) ToFiat(amount decimal.Decimal, fiat, coinSymbol string) (decimal.Decimal, error) {
 	const op = "to_fiat"
-	rate, err := r.rateIn(op, coinSymbol, fiat)
+	rate, err := r.rateIn(op, fiat, coinSymbol)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -102,7 +102,7 @@ func checkConverted(amount decimal.Decimal) string {
 }
 
 // rateIn returns the price of a unit of a coin in a fiat currency.
-func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, error) {
+func (r *ExchangeRates) rateIn(op, fiat, coinSymbol string) (decimal.Decimal, error) {
 	rate, ok := r.Rate(coinSymbol)
 	if !ok {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: "has no exchange rate"}

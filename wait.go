@@ -19,11 +19,6 @@ import (
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
-
-	// More passes further identifiers to a [Client.WaitWithdrawals] while it runs,
-	// until it is closed; the wait then ends with the last withdrawal. Nil passes
-	// none. Other waits refuse it.
-	More <-chan string
 }
 
 const (
@@ -80,11 +75,7 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
-		reason := w.check()
-		if reason == "" && w.More != nil {
-			reason = "More is for WaitWithdrawals only"
-		}
-		if reason != "" {
+		if reason := w.check(); reason != "" {
 			yield(nil, &ArgumentError{Operation: OpWithdrawal, Name: "w", Reason: reason})
 			return
 		}
@@ -111,12 +102,12 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names
 // it where the service refuses the inquiry. When the context ends, it yields a
 // [*WaitError] for each that is left. The identifiers must differ; an [*ArgumentError]
-// is the last value. Without identifiers it yields nothing. The options are those of
-// each inquiry.
+// is the last value. The options are those of each inquiry.
 //
-// Further identifiers come through More of w. One that is being waited for is ignored;
-// one that cannot be sent is a [*WaitError] that names it and matches
-// [ErrInvalidArgument].
+// Further identifiers come through more, until it is closed; the wait then ends with the
+// last withdrawal. One that is being waited for is ignored; one that cannot be sent is a
+// [*WaitError] that names it and matches [ErrInvalidArgument]. A nil more has none:
+// without identifiers, nothing is then yielded.
 //
 // At most 8 polls run at a time, and at most 100 begin within a MinInterval, those
 // first that have been due for the longest; where the service asks for a wait, all
@@ -124,7 +115,7 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // no request is in flight.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
+func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, more <-chan string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
 		if err := c.checkWaits(ctx, withdrawRequestIDs, w); err != nil {
 			yield(nil, err)
@@ -144,7 +135,7 @@ func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []strin
 			tasks = append(tasks, newTask(id))
 		}
 		group := poll.NewGroup(tasks, w.intervals())
-		group.AddFrom(w.More, newTask)
+		group.AddFrom(more, newTask)
 		defer group.Wait()
 		defer cancel()
 		for {
