@@ -141,6 +141,14 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 	}, readRates, opts)
 }
 
+// NewRatesCache returns an empty cache of the exchange rates. A client that was not made
+// by [New] and bad options are an [*ArgumentError].
+//
+// GET /api/exchange-rate
+func NewRatesCache(client *Client, o CacheOptions) (*Cache[*ExchangeRates], error) {
+	return newCache(client, o, func(ctx context.Context) (*ExchangeRates, error) { return client.ExchangeRates(ctx) })
+}
+
 func readRates(d *strictjson.Decoder) *ExchangeRates {
 	raw := strictjson.Raw(d)
 	r := &ExchangeRates{Raw: json.RawMessage(raw), FetchedAt: time.Now()}
@@ -323,16 +331,4 @@ func (l *rateList) skip(n strictjson.Node, expected string) {
 func (l *rateList) note(n strictjson.Node, kind strictjson.Kind) bool {
 	n.Note(kind)
 	return l.first == nil
-}
-
-// Rates returns an empty cache of the exchange rates. Bad options and a client that was
-// not made by [New] are an [*ArgumentError] of every call of Get and Refresh.
-//
-// GET /api/exchange-rate
-func (c *Client) Rates(o CacheOptions) *Cache[*ExchangeRates] {
-	rates := NewCache(func(ctx context.Context) (*ExchangeRates, error) { return c.ExchangeRates(ctx) }, o)
-	if c != nil {
-		rates.keyring = c.keyring
-	}
-	return rates
 }

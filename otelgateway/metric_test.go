@@ -117,8 +117,9 @@ func TestNew_driftOfACatalog(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		pairs := f.gw.Catalog()
 		f.gw.SetCatalog(append(pairs, pairs[0]))
-		_, err := f.client.Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+		catalog, err := gateway.NewCatalog(f.client, gateway.CacheOptions{})
 		require.NoError(t, err)
+		require.NoError(t, catalog.Refresh(t.Context()))
 		assert.Equal(t, map[string]int64{"gateway.drift.kind=mismatch,gateway.operation=coin_networks": 1}, f.sums(t, "drift"))
 		assert.NotContains(t, attributesOf(f.spans()[1]), "gateway.drift")
 	})
