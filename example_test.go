@@ -424,6 +424,24 @@ func ExampleClient_WaitWithdrawal() {
 	// Output: COMPLETED
 }
 
+// A withdrawal that has failed is an error, of which the status can be read.
+func ExampleWithdrawalStatusOf() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.Withdrawals()[0].WithdrawRequestID
+	if err := gw.SetStatusAfterRequests(id, 1, "FAILED"); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err := connect(gw).WaitWithdrawal(context.Background(), id, gateway.WaitOptions{MinInterval: time.Millisecond})
+	fmt.Println(gateway.WithdrawalStatusOf(err), gateway.WithdrawalStatusOf(err).Terminal())
+	_, err = connect(gw).Withdrawal(context.Background(), "not known")
+	fmt.Printf("%q\n", gateway.WithdrawalStatusOf(err))
+	// Output:
+	// FAILED true
+	// ""
+}
+
 func ExampleClient_WaitWithdrawals() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

@@ -211,7 +211,7 @@ func (r *request) decodeError(resp *http.Response, wrong *strictjson.Error, body
 		Pointer:     r.keys.Text(wrong.Pointer), Body: r.keys.Snippet(body, maxSnippet), Err: err, keys: r.keys,
 	}
 	if r.call.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
-		failure.Status = r.call.statusIn(failure.Body)
+		failure.status = r.call.statusIn(failure.Body)
 	}
 	return failure
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/poll"
+	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -20,6 +21,58 @@ type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
 }
+
+// A WithdrawalFailedError is the end of a wait for a withdrawal that is
+// FAILED.
+type WithdrawalFailedError struct {
+	Withdrawal *Withdrawal // as it was read last
+}
+
+// Error returns one line that names the withdrawal.
+func (e *WithdrawalFailedError) Error() string {
+	var w Withdrawal
+	if e.Withdrawal != nil {
+		w = *e.Withdrawal
+	}
+	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
+}
+
+func (e *WithdrawalFailedError) outcome() Outcome  { return OutcomeNotSent }
+func (e *WithdrawalFailedError) isRetryable() bool { return false }
+
+// A WaitError is a wait that ended before the withdrawal did: the context ended, or
+// another poll would not help, such as after a refusal or a response that cannot be
+// decoded.
+type WaitError struct {
+	WithdrawRequestID string           // the identifier of the withdrawal
+	Last              *Withdrawal      // as it was last seen; nil when it never was
+	Status            WithdrawalStatus // that was read last, also from a response of which another field could not be decoded; empty for none
+	Polls             int              // how many polls were made
+	Fault             error            // the last failure after which polling went on; nil for none
+	Err               error            // why the wait ended
+
+	keys redact.Redactor
+}
+
+// Error returns one line: the withdrawal, the last status seen and why the
+// wait ended.
+func (e *WaitError) Error() string {
+	seen := "never seen"
+	if e.Status != "" {
+		seen = fmt.Sprintf("last seen %q", e.Status)
+	}
+	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
+	if e.Fault != nil {
+		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
+	}
+	return e.keys.Text(text)
+}
+
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+func (e *WaitError) outcome() Outcome  { return OutcomeNotSent }
+func (e *WaitError) isRetryable() bool { return SafeToRetry(e.Err) }
 
 const (
 	maxInterval = 24 * time.Hour
@@ -211,9 +264,7 @@ func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
 		p.progress.Last, p.progress.Status = seen, seen.Status
 		return changed, nil
 	}
-	if unreadable, ok := errors.AsType[*DecodeError](err); ok && unreadable.Status != "" {
-		p.progress.Status = unreadable.Status
-	}
+	p.progress.Status = cmp.Or(WithdrawalStatusOf(err), p.progress.Status)
 	if !SafeToRetry(err) {
 		return false, p.waitError(err)
 	}

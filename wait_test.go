@@ -646,12 +646,13 @@ func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 			_, err := c.Withdrawal(t.Context(), requestID)
 			var wrong *gateway.DecodeError
 			require.ErrorAs(t, err, &wrong, result)
-			assert.Equal(t, gateway.WithdrawalCompleted, wrong.Status, result)
+			assert.Equal(t, gateway.WithdrawalCompleted, gateway.WithdrawalStatusOf(err), result)
 			assert.ErrorContains(t, err, `(the status is "COMPLETED")`)
 			_, err = c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 			var ended *gateway.WaitError
 			require.ErrorAs(t, err, &ended, result)
 			assert.Equal(t, gateway.WithdrawalCompleted, ended.Status)
+			assert.Equal(t, gateway.WithdrawalCompleted, gateway.WithdrawalStatusOf(err))
 			assert.Nil(t, ended.Last)
 			assert.ErrorContains(t, err, `last seen "COMPLETED"`)
 		}
