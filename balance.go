@@ -191,17 +191,3 @@ func hasAmount(n strictjson.Node) bool {
 	r := recordOf(n)
 	return !r.amount().IsZero()
 }
-
-// amount finds the first member that can be the amount of a record, or none. An object or
-// array is not passed over for the next member, which could be the amount of something else.
-func (r *record) amount() strictjson.Node {
-	for _, m := range r[recordAmount:recordUSD] {
-		if kind := m.Kind(); kind == '{' || kind == '[' {
-			break
-		}
-		if !m.IsZero() {
-			return m
-		}
-	}
-	return strictjson.Node{}
-}

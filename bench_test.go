@@ -407,7 +407,7 @@ func callTogether(b *testing.B, callers, calls int, call func() error) {
 // The floor of a cache is a value and its time behind a lock.
 func BenchmarkCache_Get(b *testing.B) {
 	ctx := context.Background()
-	cache := gateway.NewCache(func(context.Context) (*int, error) { return new(int), nil }, gateway.CacheOptions{TTL: time.Hour})
+	cache := gateway.NewTestCache(func(context.Context) (*int, error) { return new(int), nil }, gateway.CacheOptions{TTL: time.Hour})
 	require.NoError(b, cache.Refresh(ctx))
 	var mu sync.RWMutex
 	value, loaded := new(int), time.Now()
@@ -459,10 +459,10 @@ func BenchmarkCache_Get(b *testing.B) {
 
 // The floor of a lookup among 5,000 pairs is a map of names joined into one
 // text, or a search through the listing.
-func BenchmarkCatalogSnapshot(b *testing.B) {
-	catalog := inMemory(b, bigListing()).Catalog(gateway.CacheOptions{TTL: time.Hour})
+func BenchmarkCatalog(b *testing.B) {
+	catalog := catalogOf(b, inMemory(b, bigListing()), gateway.CacheOptions{TTL: time.Hour})
 	ctx := b.Context()
-	snapshot, err := catalog.Snapshot(ctx)
+	snapshot, err := catalog.Get(ctx)
 	require.NoError(b, err)
 	pairs := slices.Collect(snapshot.All())
 	joined := map[string]*gateway.CoinNetwork{}
@@ -474,7 +474,7 @@ func BenchmarkCatalogSnapshot(b *testing.B) {
 		name string
 		look func() bool
 	}{
-		{"Snapshot", func() bool { s, err := catalog.Snapshot(ctx); return err == nil && s == snapshot }},
+		{"Get", func() bool { s, err := catalog.Get(ctx); return err == nil && s == snapshot }},
 		{"ByID", func() bool { _, ok := snapshot.ByID("id-4321"); return ok }},
 		{"Find", func() bool { _, ok := snapshot.Find(symbol, network); return ok }},
 		{"Find/by a joined key", func() bool { return joined[symbol+"\x00"+network] != nil }},

@@ -41,16 +41,21 @@ func (o CacheOptions) check() string {
 	}
 }
 
-// A Cache holds the value that a function loaded last. Make it with [NewCache] and do
-// not copy it. It is safe for concurrent use. It has no goroutine in the background: a
-// load runs in one of its own, while callers wait for it.
+// A Cache holds what was loaded last: the listing, from [NewCatalog], or the exchange
+// rates, from [NewRatesCache]. Make it once, share it, and do not copy it. It is safe for
+// concurrent use. It has no goroutine in the background: a load runs in one of its own,
+// while callers wait for it.
+//
+// The context of a load has the values of the context of the caller that began it, but
+// not its end: it ends after 30 seconds, or when the last waiting caller has left. When a
+// load panics, in an [Observer] or a RoundTripper, every waiting caller panics with its
+// value and its stack.
 //
 // All callers get the same value, so none may change what it holds.
 type Cache[T any] struct {
 	load    func(context.Context) (T, error)
 	options CacheOptions
-	refusal *ArgumentError  // of the arguments of NewCache
-	keyring *redact.Keyring // of the client that loads; nil for another function
+	keyring *redact.Keyring // of the client that loads
 
 	current atomic.Pointer[entry[T]] // nil before the first value; written under mu
 
@@ -84,21 +89,19 @@ type cacheCall[T any] struct {
 	stale *entry[T] // what is served when the load has failed; nil for nothing
 }
 
-// NewCache returns an empty cache of what load returns. A nil load and bad
-// options are an [*ArgumentError] of every call of Get and Refresh.
-//
-// The context of load has the values of the context of the caller that began it, but
-// not its end: it ends after 30 seconds, or when the last waiting caller has left. Load
-// must return soon after that, and must not use the cache itself. When it panics, every
-// waiting caller panics with its value and its stack.
-func NewCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
-	c := &Cache[T]{load: load, options: o.withDefaults()}
-	if load == nil {
-		c.refusal = &ArgumentError{Operation: opCache, Name: "load", Reason: "must not be nil"}
-	} else if reason := o.check(); reason != "" {
-		c.refusal = &ArgumentError{Operation: opCache, Name: "o", Reason: reason}
+// newCache returns an empty cache of what load returns by means of a client.
+func newCache[T any](client *Client, o CacheOptions, load func(context.Context) (T, error)) (*Cache[T], error) {
+	if name, reason := client.check(context.Background()); reason != "" {
+		return nil, badCache(name, reason)
 	}
-	return c
+	if reason := o.check(); reason != "" {
+		return nil, badCache("o", reason)
+	}
+	return &Cache[T]{load: load, options: o.withDefaults(), keyring: client.keyring}, nil
+}
+
+func badCache(name, reason string) *ArgumentError {
+	return &ArgumentError{Operation: opCache, Name: name, Reason: reason}
 }
 
 // Get returns the value. One younger than the TTL is returned at once, without a lock
@@ -112,12 +115,13 @@ func NewCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cac
 // of its callers have passed counts as failed, too.
 //
 // The error behind an old value is not returned: [Cache.Refresh] returns it. A load
-// that the 30 seconds of [NewCache] have ended fails with an error that matches
+// that its 30 seconds have ended fails with an error that matches
 // [context.DeadlineExceeded], as the deadline of ctx does: ctx.Err distinguishes the two.
 //
-// Without such a value, the error is that of load. When ctx ends, the error is a
+// Without such a value, the error is that of the call that loads: [Client.CoinNetworks] or
+// [Client.ExchangeRates]. When ctx ends, the error is a
 // [*TransportError] that matches the context's; the load goes on for the other waiting
-// callers. A nil ctx is an [*ArgumentError].
+// callers. A nil ctx, and a cache that no constructor made, are an [*ArgumentError].
 func (c *Cache[T]) Get(ctx context.Context) (T, error) {
 	if c != nil && ctx != nil {
 		if current := c.current.Load(); current != nil && current.age() < current.fresh {
@@ -173,23 +177,18 @@ func (c *Cache[T]) wait(ctx context.Context, refresh bool) (T, error) {
 // refuse returns what is wrong with the cache or the call, or nil.
 func (c *Cache[T]) refuse(ctx context.Context) *ArgumentError {
 	switch {
-	case c != nil && c.refusal != nil:
-		return c.refusal
 	case c == nil || c.load == nil:
-		return &ArgumentError{Operation: opCache, Name: "cache", Reason: "was not made by NewCache or Client.Catalog"}
+		return badCache("cache", "was not made by NewCatalog or NewRatesCache")
 	case ctx == nil:
-		return &ArgumentError{Operation: opCache, Name: "ctx", Reason: "must not be nil"}
+		return badCache("ctx", "must not be nil")
 	default:
 		return nil
 	}
 }
 
 // contextError is the error of a caller whose context has ended.
-func (c *Cache[T]) contextError(ctx context.Context, phase string) error {
-	var keys redact.Redactor
-	if c.keyring != nil {
-		keys = c.keyring.Redactor()
-	}
+func (c *Cache[T]) contextError(ctx context.Context, phase Phase) error {
+	keys := c.keyring.Redactor()
 	return &TransportError{
 		Operation: opCache, Phase: phase, Err: contextError(ctx, keys), keys: keys,
 		timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -104,7 +105,7 @@ func TestCache_Get_oneLoadForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		for _, want := range []string{"value 1", "value 2"} {
 			var wg sync.WaitGroup
 			for i := range 1000 {
@@ -142,7 +143,7 @@ func TestCache_Get_options(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{}
-				c := gateway.NewCache(s.load, tt.options)
+				c := gateway.NewTestCache(s.load, tt.options)
 				assertGets(t, c, "value 1", 0)
 				s.fails = errSource
 
@@ -168,7 +169,7 @@ func TestCache_Get_fresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		assertGets(t, c, "value 1", 0)
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -187,7 +188,7 @@ func TestCache_Get_fresh(t *testing.T) {
 }
 
 func TestCache_Get_allocatesNothing(t *testing.T) {
-	c := gateway.NewCache(func(context.Context) (string, error) { return "value", nil }, gateway.CacheOptions{})
+	c := gateway.NewTestCache(func(context.Context) (string, error) { return "value", nil }, gateway.CacheOptions{})
 	ctx := context.Background()
 	require.NoError(t, c.Refresh(ctx))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Get(ctx) }))
@@ -238,7 +239,7 @@ func TestCache_Get_callersLeave(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{takes: 10 * time.Second}
-				c := gateway.NewCache(func(ctx context.Context) (string, error) {
+				c := gateway.NewTestCache(func(ctx context.Context) (string, error) {
 					assert.Equal(t, "the first", ctx.Value(key{}))
 					return s.load(ctx)
 				}, gateway.CacheOptions{})
@@ -273,7 +274,7 @@ func TestCache_Get_lastCallerLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 10 * time.Second}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, get := range []func() error{
 			func() error { _, err := c.Get(ctx); return err },
@@ -305,7 +306,7 @@ func TestCache_Get_lateValue(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{takes: 10 * time.Second, uncancellable: true}
-				c := gateway.NewCache(s.load, gateway.CacheOptions{})
+				c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 				brief, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err := c.Get(brief)
@@ -329,7 +330,7 @@ func TestCache_Refresh_afterAnAbandonedLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 10 * time.Second, uncancellable: true}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, c.Refresh(brief), context.DeadlineExceeded)
@@ -364,7 +365,7 @@ func TestCache_Get_leavesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 2 * time.Second}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -386,7 +387,7 @@ func TestCache_Get_comesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			begun := time.Now()
@@ -424,7 +425,7 @@ func TestCache_Get_abandoned(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{}
-				c := gateway.NewCache(s.load, gateway.CacheOptions{})
+				c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 				assertGets(t, c, "value 1", 0)
 				pass(time.Minute)
 				s.takes = time.Hour
@@ -450,7 +451,7 @@ func TestCache_Get_pause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		assertGets(t, c, "value 1", 0)
 		pass(time.Minute)
 		s.takes, s.fails = 10*time.Second, errSource
@@ -482,7 +483,7 @@ func TestCache_Get_hangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		assertGets(t, c, "value 1", 0)
 		pass(time.Minute)
 		s.takes = 24 * time.Hour
@@ -512,7 +513,7 @@ func TestCache_Get_contextOfLoad(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		var used context.Context
-		c := gateway.NewCache(func(ctx context.Context) (string, error) {
+		c := gateway.NewTestCache(func(ctx context.Context) (string, error) {
 			used = ctx
 			deadline, _ := ctx.Deadline()
 			assert.Equal(t, 30*time.Second, time.Until(deadline))
@@ -532,7 +533,7 @@ func TestCache_Get_timeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 30*time.Second - 1}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		assertGets(t, c, "value 1", 30*time.Second-1)
 		pass(24 * time.Hour)
 		s.takes = 24 * time.Hour
@@ -545,7 +546,7 @@ func TestCache_Refresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		require.NoError(t, c.Refresh(t.Context()))
 		assertGets(t, c, "value 1", 0)
 
@@ -567,7 +568,7 @@ func TestCache_Refresh_fails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		require.NoError(t, c.Refresh(t.Context()))
 		s.takes, s.fails = time.Second, errSource
 		assert.Same(t, errSource, c.Refresh(t.Context()))
@@ -592,7 +593,7 @@ func TestCache_Age(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewCache(s.load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 		assert.Zero(t, c.Age(), "there is no value")
 		pass(time.Second)
 		assert.Zero(t, c.Age())
@@ -625,7 +626,7 @@ func TestCache_panics(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{takes: time.Second}
-				c := gateway.NewCache(s.load, gateway.CacheOptions{})
+				c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
 				tt.breaks(s)
 				assertPassedOn(t, tt.want, func() { _, _ = c.Get(t.Context()) })
 				s.panics, s.exits = nil, false
@@ -654,6 +655,34 @@ func TestCache_panics(t *testing.T) {
 	}
 }
 
+// What a constructor can check it refuses, and returns no cache.
+func TestNewCaches_arguments(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, "http://localhost")
+	for _, tt := range []struct {
+		name   string
+		client *gateway.Client
+		o      gateway.CacheOptions
+		want   [2]string
+	}{
+		{"no client", nil, gateway.CacheOptions{}, [2]string{"client", "was not made by New"}},
+		{"a client that New did not make", new(gateway.Client), gateway.CacheOptions{}, [2]string{"client", "was not made by New"}},
+		{"a negative TTL", c, gateway.CacheOptions{TTL: -1}, [2]string{"o", "TTL and MaxStale must not be negative"}},
+		{"a negative MaxStale", c, gateway.CacheOptions{MaxStale: -1}, [2]string{"o", "TTL and MaxStale must not be negative"}},
+		{"a MaxStale below the TTL", c, gateway.CacheOptions{TTL: 2, MaxStale: 1}, [2]string{"o", "MaxStale must not be shorter than TTL"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			catalogs, err := gateway.NewCatalog(tt.client, tt.o)
+			assert.Nil(t, catalogs)
+			assertRefused(t, err, "cache", tt.want[0], tt.want[1])
+			rates, err := gateway.NewRatesCache(tt.client, tt.o)
+			assert.Nil(t, rates)
+			assertRefused(t, err, "cache", tt.want[0], tt.want[1])
+		})
+	}
+}
+
 func TestCache_arguments(t *testing.T) {
 	t.Parallel()
 	load := func(context.Context) (string, error) { return "value", nil }
@@ -664,29 +693,23 @@ func TestCache_arguments(t *testing.T) {
 		cache *gateway.Cache[string]
 		want  string
 	}{
-		{"no load", t.Context(), gateway.NewCache[string](nil, gateway.CacheOptions{}), "load: must not be nil"},
-		{"a negative TTL", t.Context(), gateway.NewCache(load, gateway.CacheOptions{TTL: -1}), "o: TTL and MaxStale must not be negative"},
-		{"a negative MaxStale", t.Context(), gateway.NewCache(load, gateway.CacheOptions{MaxStale: -1}), "o: TTL and MaxStale must not be negative"},
-		{"a MaxStale below the TTL", t.Context(), gateway.NewCache(load, gateway.CacheOptions{TTL: 2, MaxStale: 1}), "o: MaxStale must not be shorter than TTL"},
-		{"no context", none, gateway.NewCache(load, gateway.CacheOptions{}), "ctx: must not be nil"},
-		{"no cache", t.Context(), nil, "cache: was not made by NewCache or Client.Catalog"},
-		{"a cache that NewCache did not make", t.Context(), new(gateway.Cache[string]), "cache: was not made by NewCache or Client.Catalog"},
+		{"no context", none, gateway.NewTestCache(load, gateway.CacheOptions{}), "ctx: must not be nil"},
+		{"no cache", t.Context(), nil, "cache: was not made by NewCatalog or NewRatesCache"},
+		{"a cache that no constructor made", t.Context(), new(gateway.Cache[string]), "cache: was not made by NewCatalog or NewRatesCache"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for range 2 {
-				got, err := tt.cache.Get(tt.ctx)
-				assertInvariants(t, got, err)
-				assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-				assert.EqualError(t, err, "gateway: cache: "+tt.want)
-				assert.EqualError(t, tt.cache.Refresh(tt.ctx), "gateway: cache: "+tt.want)
-				assert.Zero(t, tt.cache.Age())
-			}
+			got, err := tt.cache.Get(tt.ctx)
+			assertInvariants(t, got, err)
+			assertRefused(t, err, "cache", strings.Split(tt.want, ":")[0], "")
+			assert.EqualError(t, err, "gateway: cache: "+tt.want)
+			assert.EqualError(t, tt.cache.Refresh(tt.ctx), "gateway: cache: "+tt.want)
+			assert.Zero(t, tt.cache.Age())
 		})
 	}
 	t.Run("no context, though the value is fresh", func(t *testing.T) {
 		t.Parallel()
-		c := gateway.NewCache(load, gateway.CacheOptions{})
+		c := gateway.NewTestCache(load, gateway.CacheOptions{})
 		require.NoError(t, c.Refresh(t.Context()))
 		got, err := c.Get(none)
 		assertInvariants(t, got, err)
@@ -701,7 +724,7 @@ func TestCache_randomCallers(t *testing.T) {
 	const maxStale = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		var loads atomic.Int64
-		c := gateway.NewCache(func(ctx context.Context) (time.Time, error) {
+		c := gateway.NewTestCache(func(ctx context.Context) (time.Time, error) {
 			n := loads.Add(1)
 			select {
 			case <-time.After(rand.N(time.Second)):

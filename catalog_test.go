@@ -43,12 +43,12 @@ func TestCatalog_oneRequestForAll(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	catalog := connect(gw).Catalog(gateway.CacheOptions{})
+	catalog := catalogOf(t, connect(gw), gateway.CacheOptions{})
 	var wg sync.WaitGroup
-	seen := make([]*gateway.CatalogSnapshot, 1000)
+	seen := make([]*gateway.Catalog, 1000)
 	for i := range seen {
 		wg.Go(func() {
-			snapshot, err := catalog.Snapshot(t.Context())
+			snapshot, err := catalog.Get(t.Context())
 			assert.NoError(t, err)
 			seen[i] = snapshot
 		})
@@ -78,7 +78,7 @@ func TestClient_CoinNetworks_pairings(t *testing.T) {
 	}
 	assert.Equal(t, []string{"1 USDT Tron", "2 USDT Ethereum", "3 ETH Ethereum"}, seen)
 
-	listing, err := c.Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+	listing, err := catalogOf(t, c, gateway.CacheOptions{}).Get(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, listing.Networks("USDT"), 2)
 	found, ok := listing.Find("USDT", "Ethereum")
@@ -87,12 +87,12 @@ func TestClient_CoinNetworks_pairings(t *testing.T) {
 }
 
 // A snapshot finds every pair that the listing has, and no other.
-func TestCatalogSnapshot(t *testing.T) {
+func TestCatalog(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	client := connect(gw)
-	snapshot, err := client.Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+	snapshot, err := catalogOf(t, client, gateway.CacheOptions{}).Get(t.Context())
 	require.NoError(t, err)
 	pairs, err := client.CoinNetworks(t.Context())
 	require.NoError(t, err)
@@ -125,10 +125,10 @@ func TestCatalogSnapshot(t *testing.T) {
 	}
 }
 
-func TestCatalogSnapshot_notFound(t *testing.T) {
+func TestCatalog_notFound(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(200, listing(pairOf("a", "BTC", "Bitcoin"), pairOf("b", "ETH", "Ethereum"))))
-	snapshot, err := newClient(t, w.URL).Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+	snapshot, err := catalogOf(t, newClient(t, w.URL), gateway.CacheOptions{}).Get(t.Context())
 	require.NoError(t, err)
 	for _, names := range [][2]string{
 		{"", ""},
@@ -157,7 +157,7 @@ func TestCatalogSnapshot_notFound(t *testing.T) {
 // What is listed twice is not found under the name that it shares, and the
 // later one is reported to the observer.
 // I-48
-func TestCatalogSnapshot_listedTwice(t *testing.T) {
+func TestCatalog_listedTwice(t *testing.T) {
 	t.Parallel()
 	other := pairOf("z", "ETH", "Ethereum")
 	for _, tt := range []struct {
@@ -213,8 +213,8 @@ func TestCatalogSnapshot_listedTwice(t *testing.T) {
 			t.Parallel()
 			var seen recorder
 			w := serve(t, respond(200, listing(tt.pairs...)))
-			catalog := newClient(t, w.URL, gateway.WithObserver(&seen)).Catalog(gateway.CacheOptions{})
-			snapshot, err := catalog.Snapshot(t.Context())
+			catalog := catalogOf(t, newClient(t, w.URL, gateway.WithObserver(&seen)), gateway.CacheOptions{})
+			snapshot, err := catalog.Get(t.Context())
 			require.NoError(t, err)
 
 			all := slices.Collect(snapshot.All())
@@ -257,7 +257,7 @@ func TestCatalog_observer(t *testing.T) {
 	type key struct{}
 	var seen recorder
 	w := serve(t, respond(200, listing(slices.Repeat([]string{pairOf("a", "BTC", "One")}, 100)...)))
-	catalog := newClient(t, w.URL, gateway.WithObserver(&seen)).Catalog(gateway.CacheOptions{})
+	catalog := catalogOf(t, newClient(t, w.URL, gateway.WithObserver(&seen)), gateway.CacheOptions{})
 	require.NoError(t, catalog.Refresh(context.WithValue(t.Context(), key{}, "the caller's")))
 
 	var first64 []int
@@ -274,10 +274,10 @@ func TestCatalog_observer(t *testing.T) {
 }
 
 // Appending to a shared slice makes a copy.
-func TestCatalogSnapshot_Networks_append(t *testing.T) {
+func TestCatalog_Networks_append(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(200, listing(pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "BTC", "Three"))))
-	snapshot, err := newClient(t, w.URL).Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+	snapshot, err := catalogOf(t, newClient(t, w.URL), gateway.CacheOptions{}).Get(t.Context())
 	require.NoError(t, err)
 	networks := snapshot.Networks("BTC")
 	require.Len(t, networks, 3)
@@ -287,14 +287,14 @@ func TestCatalogSnapshot_Networks_append(t *testing.T) {
 	assert.NotNil(t, snapshot.Networks("BTC")[0])
 }
 
-func TestCatalogSnapshot_allocatesNothing(t *testing.T) {
+func TestCatalog_allocatesNothing(t *testing.T) {
 	w := serve(t, respond(200, bigListing()))
-	catalog := newClient(t, w.URL).Catalog(gateway.CacheOptions{TTL: time.Hour})
-	snapshot, err := catalog.Snapshot(t.Context())
+	catalog := catalogOf(t, newClient(t, w.URL), gateway.CacheOptions{TTL: time.Hour})
+	snapshot, err := catalog.Get(t.Context())
 	require.NoError(t, err)
 	ctx := context.Background()
 	for name, look := range map[string]func() bool{
-		"Snapshot": func() bool { s, _ := catalog.Snapshot(ctx); return s == snapshot },
+		"Get":      func() bool { s, _ := catalog.Get(ctx); return s == snapshot },
 		"ByID":     func() bool { _, ok := snapshot.ByID("id-4321"); return ok },
 		"Find":     func() bool { _, ok := snapshot.Find("C864", "Network 1"); return ok },
 		"Networks": func() bool { return len(snapshot.Networks("C864")) == 5 },
@@ -319,7 +319,7 @@ func TestCatalog_time(t *testing.T) {
 		good := respondWith(200, listing(pairJSON))
 		p := scriptedClient(t, good, good, respondWith(500, refused("No.")))
 		p.connect(t, once())
-		catalog := p.client.Catalog(gateway.CacheOptions{TTL: time.Minute, MaxStale: time.Hour})
+		catalog := catalogOf(t, p.client, gateway.CacheOptions{TTL: time.Minute, MaxStale: time.Hour})
 		assert.Zero(t, catalog.Age())
 		for i, step := range []struct {
 			at       time.Duration
@@ -333,7 +333,7 @@ func TestCatalog_time(t *testing.T) {
 			{time.Hour + time.Minute, 4, time.Minute},
 		} {
 			pass(step.at - time.Since(p.begun))
-			snapshot, err := catalog.Snapshot(t.Context())
+			snapshot, err := catalog.Get(t.Context())
 			require.NoError(t, err)
 			assert.True(t, p.begun.Add(step.fetched).Equal(snapshot.FetchedAt), "step %d", i)
 			assert.Equal(t, step.at-step.fetched, catalog.Age(), "step %d", i)
@@ -341,10 +341,18 @@ func TestCatalog_time(t *testing.T) {
 		}
 		require.ErrorIs(t, catalog.Refresh(t.Context()), gateway.ErrServer)
 		pass(1)
-		snapshot, err := catalog.Snapshot(t.Context())
+		snapshot, err := catalog.Get(t.Context())
 		assertInvariants(t, snapshot, err)
 		assert.ErrorIs(t, err, gateway.ErrServer)
 	})
+}
+
+// catalogOf returns a cache of the listing.
+func catalogOf(t testing.TB, c *gateway.Client, o gateway.CacheOptions) *gateway.Cache[*gateway.Catalog] {
+	t.Helper()
+	catalog, err := gateway.NewCatalog(c, o)
+	require.NoError(t, err)
+	return catalog
 }
 
 // A caller whose context ends gets an error of the package, without the key even if
@@ -360,8 +368,8 @@ func TestCatalog_contextEnds(t *testing.T) {
 		}))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("the session of %s has ended", canary)) })
-		catalog := c.Catalog(gateway.CacheOptions{})
-		snapshot, err := catalog.Snapshot(ctx)
+		catalog := catalogOf(t, c, gateway.CacheOptions{})
+		snapshot, err := catalog.Get(ctx)
 		assertInvariants(t, snapshot, err)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.EqualError(t, err, "gateway: cache: wait: context canceled: the session of [REDACTED] has ended")
@@ -370,43 +378,11 @@ func TestCatalog_contextEnds(t *testing.T) {
 	})
 }
 
-func TestCatalog_arguments(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(200, listing(pairJSON)))
-	c := newClient(t, w.URL)
-	var none *gateway.Client
-	var noContext context.Context
-	for _, tt := range []struct {
-		name    string
-		ctx     context.Context
-		catalog *gateway.Catalog
-		want    string
-	}{
-		{"no client", t.Context(), none.Catalog(gateway.CacheOptions{}), "coin_networks: client: was not made by New"},
-		{"a client that New did not make", t.Context(), new(gateway.Client).Catalog(gateway.CacheOptions{}), "coin_networks: client: was not made by New"},
-		{"no catalog", t.Context(), nil, "cache: cache: was not made by NewCache or Client.Catalog"},
-		{"a catalog that Catalog did not make", t.Context(), new(gateway.Catalog), "cache: cache: was not made by NewCache or Client.Catalog"},
-		{"bad options", t.Context(), c.Catalog(gateway.CacheOptions{TTL: -1}), "cache: o: TTL and MaxStale must not be negative"},
-		{"no context", noContext, c.Catalog(gateway.CacheOptions{}), "cache: ctx: must not be nil"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			snapshot, err := tt.catalog.Snapshot(tt.ctx)
-			assertInvariants(t, snapshot, err)
-			assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-			assert.EqualError(t, err, "gateway: "+tt.want)
-			assert.EqualError(t, tt.catalog.Refresh(tt.ctx), "gateway: "+tt.want)
-			assert.Zero(t, tt.catalog.Age())
-		})
-	}
-	t.Cleanup(func() { assert.Empty(t, w.Requests()) })
-}
-
 func TestCatalog_showsNoKey(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(200, listing(pairJSON)))
-	catalog := newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()).Catalog(gateway.CacheOptions{})
-	snapshot, err := catalog.Snapshot(t.Context())
+	catalog := catalogOf(t, newClient(t, w.URL, gateway.WithAPIKeyOnPublicCalls()), gateway.CacheOptions{})
+	snapshot, err := catalog.Get(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, canary, w.Requests()[0].Header.Get("X-Api-Key"), "it was sent")
 	assertSilent(t, catalog, canary)

@@ -76,11 +76,10 @@
 //
 // # Around the calls
 //
-//   - [NewMemoryGuard] is the guard of an order within one process, and the default;
+//   - [MemoryGuard] is the guard of an order within one process, and the default;
 //     module sqlguard has one in PostgreSQL or SQLite, for many processes.
-//   - [Client.Catalog] and [Client.Rates] are caches of the listing and of the exchange
-//     rates: many callers share one load, and when it fails they get the old value. A
-//     [Cache] does the same for a value of your own.
+//   - [NewCatalog] and [NewRatesCache] make a [Cache] of the listing and of the exchange
+//     rates: many callers share one load, and when it fails they get the old value.
 //   - [CoinNetwork.CheckPayment], [CoinNetwork.CheckWithdrawal] and
 //     [CoinNetwork.NetWithdrawal] check an amount against the catalog before anything
 //     is sent; a [*LimitError] has the nearest amount that is allowed.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -77,4 +78,17 @@ func TestInTime(t *testing.T) {
 		assert.Equal(t, "in time", string(text))
 		assert.Equal(t, io.EOF, err)
 	})
+}
+
+// NewTestCache returns a cache of anything, for the tests of [Cache].
+func NewTestCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
+	client, err := New("https://gateway.test", "")
+	if err != nil {
+		panic(err)
+	}
+	cache, err := newCache(client, o, load)
+	if err != nil {
+		panic(err)
+	}
+	return cache
 }

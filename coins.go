@@ -1,15 +1,11 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
@@ -155,65 +151,3 @@ func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...
 		args:  [2]string{coinSymbol},
 	}, readPairOrPairs, opts)
 }
-
-// A record is the members of an undocumented record that are looked for.
-type record [13]strictjson.Node
-
-// Places in a record.
-const (
-	recordSymbol  = 0 // the first of four that name the coin
-	recordNetwork = 4 // the first of two that name the network
-	recordAmount  = 6 // the first of three that are its amount
-	recordUSD     = 9 // the first of two spellings
-	recordEUR     = 11
-)
-
-// recordOf finds those members in n; the others are zero.
-func recordOf(n strictjson.Node) (r record) {
-	names := [len(r)]string{
-		"symbol", "coinSymbol", "coin", "currency", "networkName", "network",
-		"balance", "amount", "available", "usd", "USD", "eur", "EUR",
-	}
-	n.Find(names[:], r[:])
-	return r
-}
-
-// maxQuotedName bounds a name from a response in the text of an error, in bytes.
-const maxQuotedName = 64
-
-// coinOf finds the symbol of the coin that n, a record or a value by symbol, is about: as
-// text, in a coin record, or as the name of the member. Two that differ are an error.
-func (r *record) coinOf(n strictjson.Node) (string, *strictjson.Error) {
-	symbol, fiat := n.Name(), ""
-	for _, m := range r[recordSymbol:recordNetwork] {
-		name := textOf(m, "symbol")
-		switch {
-		case name != "" && m.Name() == "currency" && isFiat(name):
-			fiat = name // more likely what the coin is priced in
-		case name != "" && symbol != "" && name != symbol:
-			return "", n.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(name, maxQuotedName))
-		default:
-			symbol = cmp.Or(symbol, name)
-		}
-	}
-	return cmp.Or(symbol, fiat), nil
-}
-
-// networkOf finds the name of the network that a record is about: as text, or in a
-// network record.
-func (r *record) networkOf() string {
-	return cmp.Or(textOf(r[recordNetwork], "name"), textOf(r[recordNetwork+1], "name"))
-}
-
-// textOf returns a text, or the member of a record that is one.
-func textOf(n strictjson.Node, member string) string {
-	return cmp.Or(n.Text(), n.Member(member).Text())
-}
-
-func isFiat(code string) bool {
-	return strings.EqualFold(code, "usd") || strings.EqualFold(code, "eur")
-}
-
-// isSymbol reports whether a name can be a symbol, which is documented to be in upper
-// case: docs/interface.md, I-86.
-func isSymbol(name string) bool { return !strings.ContainsFunc(name, unicode.IsLower) }

@@ -73,29 +73,31 @@ var (
 	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
 )
 
-// Names of the operations in errors, contexts, attempts and drift.
+// Operations, as errors, contexts, attempts and drift name them.
 const (
-	OpCoinNetworks        = "coin_networks"
-	OpCoinNetwork         = "coin_network"
-	OpCoinNetworkBySymbol = "coin_network_by_symbol"
-	OpCoinNetworksOf      = "coin_networks_of"
-	OpExchangeRates       = "exchange_rates"
-	OpBalance             = "balance"
-	OpCreateInvoice       = "create_invoice"
-	OpPrepareInvoice      = "prepare_invoice" // sends nothing, and no observer is told of it
-	OpWithdrawal          = "withdrawal"
+	OpCoinNetworks        = "coin_networks"          // [Client.CoinNetworks]
+	OpCoinNetwork         = "coin_network"           // [Client.CoinNetwork]
+	OpCoinNetworkBySymbol = "coin_network_by_symbol" // [Client.CoinNetworkBySymbol]
+	OpCoinNetworksOf      = "coin_networks_of"       // [Client.CoinNetworksOf]
+	OpExchangeRates       = "exchange_rates"         // [Client.ExchangeRates]
+	OpBalance             = "balance"                // [Client.Balance]
+	OpCreateInvoice       = "create_invoice"         // [Client.CreateInvoice]
+	OpPrepareInvoice      = "prepare_invoice"        // [Client.PrepareInvoice]
+	OpWithdrawal          = "withdrawal"             // [Client.Withdrawal], and what waits for one
 )
 
-// Phases of a [TransportError]: how far its last attempt came.
+// A Phase is how far the last attempt of a call came.
+type Phase string
+
 const (
-	PhaseStart   = "start"   // before a connection was requested: the context had ended, or the key's source, the order guard or the caller's transport refused
-	PhaseDial    = "dial"    // looking up or connecting to the host
-	PhaseProxy   = "proxy"   // connecting through the proxy
-	PhaseTLS     = "tls"     // the TLS handshake
-	PhaseWrite   = "write"   // sending the request
-	PhaseWait    = "wait"    // waiting for the header of the response, or in a [Cache] for a load
-	PhaseRead    = "read"    // reading the body of the response
-	PhaseBackoff = "backoff" // waiting between two attempts
+	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source, the order guard or the caller's transport refused
+	PhaseDial    Phase = "dial"    // looking up or connecting to the host
+	PhaseProxy   Phase = "proxy"   // connecting through the proxy
+	PhaseTLS     Phase = "tls"     // the TLS handshake
+	PhaseWrite   Phase = "write"   // sending the request
+	PhaseWait    Phase = "wait"    // waiting for the header of the response, or in a [Cache] for a load
+	PhaseRead    Phase = "read"    // reading the body of the response
+	PhaseBackoff Phase = "backoff" // waiting between two attempts
 )
 
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
@@ -198,10 +200,7 @@ type DecodeError struct {
 	Body        []byte // at most the first 8 KiB of the response, without the key
 	Err         error  // what is wrong there
 
-	// Status is the status of a withdrawal of which another field cannot be decoded;
-	// empty when it could not be read either, and for other records.
-	Status WithdrawalStatus
-
+	status    string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
 	retryable bool
 	keys      redact.Redactor // of the whole text
 }
@@ -214,8 +213,8 @@ func (e *DecodeError) Error() string {
 		place = printable(e.Pointer) + ": "
 	}
 	status := ""
-	if e.Status != "" {
-		status = fmt.Sprintf(" (the status is %q)", e.Status)
+	if e.status != "" {
+		status = fmt.Sprintf(" (the status is %q)", e.status)
 	}
 	return e.keys.Text(fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s",
 		e.Operation, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body)))
@@ -231,7 +230,7 @@ func (e *DecodeError) isRetryable() bool { return e.retryable && e.Operation != 
 // too large ([ErrResponseTooLarge]) or it was a redirect ([ErrRedirect]).
 type TransportError struct {
 	Operation  string // the operation, such as "withdrawal"
-	Phase      string // how far the last attempt came; see [PhaseDial] and the others
+	Phase      Phase  // how far the last attempt came
 	Attempts   int    // how many attempts were made; 0 for none
 	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error  // why there is no usable response
@@ -315,58 +314,6 @@ func (e *OutcomeUnknownError) Temporary() bool { return false }
 
 func (e *OutcomeUnknownError) outcome() Outcome  { return OutcomeUnknown }
 func (e *OutcomeUnknownError) isRetryable() bool { return false }
-
-// A WithdrawalFailedError is the end of a wait for a withdrawal that is
-// FAILED.
-type WithdrawalFailedError struct {
-	Withdrawal *Withdrawal // as it was read last
-}
-
-// Error returns one line that names the withdrawal.
-func (e *WithdrawalFailedError) Error() string {
-	var w Withdrawal
-	if e.Withdrawal != nil {
-		w = *e.Withdrawal
-	}
-	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
-}
-
-func (e *WithdrawalFailedError) outcome() Outcome  { return OutcomeNotSent }
-func (e *WithdrawalFailedError) isRetryable() bool { return false }
-
-// A WaitError is a wait that ended before the withdrawal did: the context ended, or
-// another poll would not help, such as after a refusal or a response that cannot be
-// decoded.
-type WaitError struct {
-	WithdrawRequestID string           // the identifier of the withdrawal
-	Last              *Withdrawal      // as it was last seen; nil when it never was
-	Status            WithdrawalStatus // that was read last, also from a response of which another field could not be decoded; empty for none
-	Polls             int              // how many polls were made
-	Fault             error            // the last failure after which polling went on; nil for none
-	Err               error            // why the wait ended
-
-	keys redact.Redactor
-}
-
-// Error returns one line: the withdrawal, the last status seen and why the
-// wait ended.
-func (e *WaitError) Error() string {
-	seen := "never seen"
-	if e.Status != "" {
-		seen = fmt.Sprintf("last seen %q", e.Status)
-	}
-	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
-	if e.Fault != nil {
-		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
-	}
-	return e.keys.Text(text)
-}
-
-// Unwrap returns Err.
-func (e *WaitError) Unwrap() error { return e.Err }
-
-func (e *WaitError) outcome() Outcome  { return OutcomeNotSent }
-func (e *WaitError) isRetryable() bool { return SafeToRetry(e.Err) }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {

@@ -176,7 +176,7 @@ func ExampleExchangeRates_ToFiat() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	worth, err := rates.ToFiat(decimal.RequireFromString("0.00038911"), "BTC", "eur")
+	worth, err := rates.ToFiat(decimal.RequireFromString("0.00038911"), "eur", "BTC")
 	fmt.Println(worth.StringFixed(2), err)
 	// Output: 23.08 <nil>
 }
@@ -424,6 +424,24 @@ func ExampleClient_WaitWithdrawal() {
 	// Output: COMPLETED
 }
 
+// A withdrawal that has failed is an error, of which the status can be read.
+func ExampleWithdrawalStatusOf() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.Withdrawals()[0].WithdrawRequestID
+	if err := gw.SetStatusAfterRequests(id, 1, "FAILED"); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err := connect(gw).WaitWithdrawal(context.Background(), id, gateway.WaitOptions{MinInterval: time.Millisecond})
+	fmt.Println(gateway.WithdrawalStatusOf(err), gateway.WithdrawalStatusOf(err).Terminal())
+	_, err = connect(gw).Withdrawal(context.Background(), "not known")
+	fmt.Printf("%q\n", gateway.WithdrawalStatusOf(err))
+	// Output:
+	// FAILED true
+	// ""
+}
+
 func ExampleClient_WaitWithdrawals() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -440,7 +458,7 @@ func ExampleClient_WaitWithdrawals() {
 	defer cancel()
 	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
 	completed, failed := 0, 0
-	for w, err := range client.WaitWithdrawals(ctx, ids, wait) {
+	for w, err := range client.WaitWithdrawals(ctx, ids, nil, wait) {
 		var end *gateway.WithdrawalFailedError
 		switch {
 		case err == nil && w.Status == gateway.WithdrawalCompleted:

@@ -22,117 +22,57 @@ import (
 
 // Exchange rates that are at most half a minute old, or, while the service is
 // down, ten minutes.
-func ExampleNewCache() {
+func ExampleNewRatesCache() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	client := connect(gw)
-
-	rates := gateway.NewCache(func(ctx context.Context) (*gateway.ExchangeRates, error) {
-		return client.ExchangeRates(ctx)
-	}, gateway.CacheOptions{TTL: 30 * time.Second, MaxStale: 10 * time.Minute})
-
-	for range 1000 {
-		if _, err := rates.Get(context.Background()); err != nil {
-			log.Fatal(err)
-		}
-	}
-	fmt.Println("requests:", len(gw.Requests()))
-	// Output: requests: 1
-}
-
-func ExampleClient_Rates() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	rates := connect(gw).Rates(gateway.CacheOptions{TTL: 30 * time.Second})
-
-	for range 1000 {
-		if _, err := rates.Get(context.Background()); err != nil {
-			log.Fatal(err)
-		}
-	}
-	fmt.Println("requests:", len(gw.Requests()))
-	// Output: requests: 1
-}
-
-func ExampleCache_Get() {
-	loads := 0
-	cache := gateway.NewCache(func(context.Context) (string, error) {
-		loads++
-		return fmt.Sprint("the value of load ", loads), nil
-	}, gateway.CacheOptions{})
-
-	for range 2 {
-		value, err := cache.Get(context.Background())
-		fmt.Println(value, err)
-	}
-	// Output:
-	// the value of load 1 <nil>
-	// the value of load 1 <nil>
-}
-
-// A refresh that fails does not change the value.
-func ExampleCache_Refresh() {
-	var down error
-	cache := gateway.NewCache(func(context.Context) (string, error) {
-		return "a value", down
-	}, gateway.CacheOptions{})
-
-	fmt.Println(cache.Refresh(context.Background()))
-	down = errors.New("the service is down")
-	fmt.Println(cache.Refresh(context.Background()))
-	fmt.Println(cache.Get(context.Background()))
-	// Output:
-	// <nil>
-	// the service is down
-	// a value <nil>
-}
-
-func ExampleCache_Age() {
-	cache := gateway.NewCache(func(context.Context) (string, error) {
-		return "a value", nil
-	}, gateway.CacheOptions{})
-	fmt.Println(cache.Age()) // there is no value yet
-
-	if err := cache.Refresh(context.Background()); err != nil {
+	rates, err := gateway.NewRatesCache(connect(gw), gateway.CacheOptions{TTL: 30 * time.Second, MaxStale: 10 * time.Minute})
+	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(cache.Age() > 0, cache.Age() < time.Minute)
-	// Output:
-	// 0s
-	// true true
+
+	for range 1000 {
+		if _, err := rates.Get(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("requests:", len(gw.Requests()))
+	// Output: requests: 1
 }
 
-func ExampleClient_Catalog() {
+func ExampleNewCatalog() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	client := connect(gw)
 
 	// Once, and shared.
-	catalog := client.Catalog(gateway.CacheOptions{TTL: 5 * time.Minute})
-
-	// Wherever a pair is looked up.
-	snapshot, err := catalog.Snapshot(context.Background())
+	cache, err := gateway.NewCatalog(client, gateway.CacheOptions{TTL: 5 * time.Minute})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if pair, ok := snapshot.Find("USDT", "Tron"); ok {
+
+	// Wherever a pair is looked up.
+	catalog, err := cache.Get(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if pair, ok := catalog.Find("USDT", "Tron"); ok {
 		fmt.Println("the fee is", pair.WithdrawalFee, pair.Coin.Symbol)
 	}
 	// Output: the fee is 1 USDT
 }
 
 // While the service is down, the last listing is served.
-func ExampleCatalog_Snapshot() {
+func ExampleCache_Get() {
 	gw := gatewaytest.NewServer()
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
-	catalog := client.Catalog(gateway.CacheOptions{TTL: time.Nanosecond})
+	cache := newCatalog(client, gateway.CacheOptions{TTL: time.Nanosecond})
 
-	before, err := catalog.Snapshot(context.Background())
+	before, err := cache.Get(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
 	gw.Close()
-	after, err := catalog.Snapshot(context.Background())
+	after, err := cache.Get(context.Background())
 	fmt.Println(before == after, err)
 	fmt.Println(time.Since(after.FetchedAt) < time.Minute)
 	// Output:
@@ -140,74 +80,82 @@ func ExampleCatalog_Snapshot() {
 	// true
 }
 
-func ExampleCatalog_Refresh() {
+// At the start of a program, so that it ends here if the gateway is not there.
+func ExampleCache_Refresh() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	catalog := connect(gw).Catalog(gateway.CacheOptions{})
+	cache := newCatalog(connect(gw), gateway.CacheOptions{})
 
-	// At the start of a program, so that it ends here if the gateway is not there.
-	if err := catalog.Refresh(context.Background()); err != nil {
+	if err := cache.Refresh(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("requests:", len(gw.Requests()))
 	// Output: requests: 1
 }
 
-func ExampleCatalog_Age() {
+func ExampleCache_Age() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	catalog := connect(gw).Catalog(gateway.CacheOptions{})
-	fmt.Println(catalog.Age()) // there is no value yet
+	cache := newCatalog(connect(gw), gateway.CacheOptions{})
+	fmt.Println(cache.Age()) // there is no value yet
 
-	if err := catalog.Refresh(context.Background()); err != nil {
+	if err := cache.Refresh(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	if catalog.Age() > 10*time.Minute {
+	if cache.Age() > 10*time.Minute {
 		fmt.Println("fees may have changed")
 	}
 	// Output: 0s
 }
 
-// snapshotOf returns the catalog of a stand-in.
-func snapshotOf(gw *gatewaytest.Server) *gateway.CatalogSnapshot {
-	snapshot, err := connect(gw).Catalog(gateway.CacheOptions{}).Snapshot(context.Background())
+func newCatalog(client *gateway.Client, o gateway.CacheOptions) *gateway.Cache[*gateway.Catalog] {
+	cache, err := gateway.NewCatalog(client, o)
 	if err != nil {
 		log.Fatal(err)
 	}
-	return snapshot
+	return cache
 }
 
-func ExampleCatalogSnapshot_ByID() {
+// catalogOfServer returns the catalog of a stand-in.
+func catalogOfServer(gw *gatewaytest.Server) *gateway.Catalog {
+	catalog, err := newCatalog(connect(gw), gateway.CacheOptions{}).Get(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return catalog
+}
+
+func ExampleCatalog_ByID() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	snapshot := snapshotOf(gw)
+	catalog := catalogOfServer(gw)
 
-	pair, ok := snapshot.ByID(gw.Catalog()[0].ID)
+	pair, ok := catalog.ByID(gw.Catalog()[0].ID)
 	fmt.Println(pair.Coin.Symbol, pair.Network.Name, ok)
 	// Output: BTC Bitcoin true
 }
 
-func ExampleCatalogSnapshot_Find() {
+func ExampleCatalog_Find() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	snapshot := snapshotOf(gw)
+	catalog := catalogOfServer(gw)
 
-	if pair, ok := snapshot.Find("ETH", "Ethereum"); ok {
+	if pair, ok := catalog.Find("ETH", "Ethereum"); ok {
 		fmt.Println(pair.Confirmations, "confirmations")
 	}
-	_, ok := snapshot.Find("eth", "Ethereum") // names match exactly
+	_, ok := catalog.Find("eth", "Ethereum") // names match exactly
 	fmt.Println(ok)
 	// Output:
 	// 12 confirmations
 	// false
 }
 
-func ExampleCatalogSnapshot_Networks() {
+func ExampleCatalog_Networks() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	snapshot := snapshotOf(gw)
+	catalog := catalogOfServer(gw)
 
-	for _, pair := range snapshot.Networks("ETH") {
+	for _, pair := range catalog.Networks("ETH") {
 		fmt.Println(pair.Network.Name)
 	}
 	// Output:
@@ -216,12 +164,12 @@ func ExampleCatalogSnapshot_Networks() {
 	// BNB Smart Chain (BEP20)
 }
 
-func ExampleCatalogSnapshot_All() {
+func ExampleCatalog_All() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	snapshot := snapshotOf(gw)
+	catalog := catalogOfServer(gw)
 
-	for pair := range snapshot.All() {
+	for pair := range catalog.All() {
 		if !pair.Coin.IsActive {
 			fmt.Println(pair.Coin.Name, "on", pair.Network.Name, "is not active")
 		}
@@ -587,7 +535,10 @@ func ExampleWithMaxResponseBytes() {
 func ExampleNewMemoryGuard() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	guard := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 1000})
+	guard, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 1000})
+	if err != nil {
+		log.Fatal(err)
+	}
 
 	for range 2 {
 		client := connect(gw, gateway.WithOrderGuard(guard))
@@ -613,7 +564,7 @@ func (a auditor) End(ctx context.Context, orderID string, outcome gateway.Outcom
 func ExampleMerchantFromContext() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	guard := auditor{gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})}
+	guard := auditor{new(gateway.MemoryGuard)}
 	client := connect(gw, gateway.WithOrderGuard(guard))
 
 	_, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant("north"))

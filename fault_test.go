@@ -52,15 +52,15 @@ const (
 // An expectation is the result of a call, and what the server sees of it.
 type expectation struct {
 	kind     string
-	phase    string  // of the *TransportError, which for an unknown outcome is the cause; "" is not checked
-	is       []error // what the error matches, or for an unknown outcome the cause
-	status   int     // of the error; 0 for none
-	attempts int     // the attempts that the error reports; 0 is not checked
-	requests int     // those that the server read to the end, or anyNumber
-	commits  int     // invoices that the server created
-	dials    int     // connections that were dialed; 0 is not checked
-	text     string  // contained in the text of the error
-	body     string  // what is kept of the response to an unknown outcome; "" is not checked
+	phase    gateway.Phase // of the *TransportError, which for an unknown outcome is the cause; "" is not checked
+	is       []error       // what the error matches, or for an unknown outcome the cause
+	status   int           // of the error; 0 for none
+	attempts int           // the attempts that the error reports; 0 is not checked
+	requests int           // those that the server read to the end, or anyNumber
+	commits  int           // invoices that the server created
+	dials    int           // connections that were dialed; 0 is not checked
+	text     string        // contained in the text of the error
+	body     string        // what is kept of the response to an unknown outcome; "" is not checked
 }
 
 const anyNumber = -1

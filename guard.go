@@ -13,7 +13,7 @@ import (
 )
 
 // An OrderGuard keeps two invoices from being created for one order. It must be safe
-// for concurrent use. The default guard is that of [NewMemoryGuard] with no options: it
+// for concurrent use. The default guard is a [MemoryGuard] with no options: it
 // knows no other client, no other process and nothing from before a restart.
 //
 // An order is identified by its orderId and, where the calls of several merchants share
@@ -91,30 +91,32 @@ type MemoryGuardOptions struct {
 
 const defaultRemember = 1 << 16
 
-// NewMemoryGuard returns an [OrderGuard] in memory. It refuses an order while another
-// call for it is in flight, after an unknown outcome, and after a success as long as it
-// remembers that one: 65,536 created orders take at most 8 MiB. Orders with an unknown
-// outcome are remembered for as long as the guard lives. A negative Remember is an
-// [*ArgumentError] of every Begin.
+// A MemoryGuard is an [OrderGuard] in memory. It refuses an order while another call for
+// it is in flight, after an unknown outcome, and after a success as long as it remembers
+// that one: 65,536 created orders take at most 8 MiB. Orders with an unknown outcome are
+// remembered for as long as the guard lives. It never waits.
 //
 // Clients that share a guard share their orders: give each of their merchants a name
 // with [WithMerchant], or their calls a key with [WithAPIKey].
-func NewMemoryGuard(o MemoryGuardOptions) OrderGuard {
-	return &memoryGuard{
-		orders: map[orderKey]orderState{}, repeats: o.Repeats, remember: cmp.Or(o.Remember, defaultRemember),
-	}
-}
-
-// memoryGuard is the default [OrderGuard]. It never waits, so it ignores the end of a
-// context.
-type memoryGuard struct {
+//
+// The zero guard is that of [NewMemoryGuard] without options. Do not copy it.
+type MemoryGuard struct {
 	repeats  bool
-	remember int
+	remember int // 0 for defaultRemember
 
 	mu      sync.Mutex
 	orders  map[orderKey]orderState
 	created []orderKey // a ring of those that were created
 	oldest  int        // in created, once it is full
+}
+
+// NewMemoryGuard returns a guard that knows no order. A negative Remember is an
+// [*ArgumentError].
+func NewMemoryGuard(o MemoryGuardOptions) (*MemoryGuard, error) {
+	if o.Remember < 0 {
+		return nil, badOption("MemoryGuardOptions.Remember", "must not be negative")
+	}
+	return &MemoryGuard{repeats: o.Repeats, remember: o.Remember}, nil
 }
 
 // An orderKey identifies an order of a merchant in little memory: an orderId can have
@@ -134,10 +136,8 @@ type orderState struct {
 	created  bool
 }
 
-func (g *memoryGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
-	if g.remember < 0 {
-		return badOption("MemoryGuardOptions.Remember", "must not be negative")
-	}
+// Begin implements [OrderGuard].
+func (g *MemoryGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key := orderKeyOf(ctx, orderID)
@@ -151,35 +151,42 @@ func (g *memoryGuard) Begin(ctx context.Context, orderID string, resubmit bool) 
 		return ErrOrderOutcomeUnknown
 	}
 	state.inFlight = true
-	g.orders[key] = state
+	g.set(key, state)
 	return nil
 }
 
-// End frees the order, unless it was created, or its outcome or an earlier one is
+// End implements [OrderGuard]. It frees the order, unless it was created, or its outcome or an earlier one is
 // unknown: that a second invoice was refused or not sent proves nothing about the first.
-func (g *memoryGuard) End(ctx context.Context, orderID string, outcome Outcome) error {
+func (g *MemoryGuard) End(ctx context.Context, orderID string, outcome Outcome) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key := orderKeyOf(ctx, orderID)
 	switch {
 	case outcome == OutcomeSucceeded && !g.repeats:
-		g.orders[key] = orderState{created: true}
+		g.set(key, orderState{created: true})
 		g.rememberCreated(key)
 	case outcome == OutcomeUnknown || g.orders[key].unknown && outcome != OutcomeSucceeded:
-		g.orders[key] = orderState{unknown: true}
+		g.set(key, orderState{unknown: true})
 	default:
 		delete(g.orders, key)
 	}
 	return nil
 }
 
+func (g *MemoryGuard) set(key orderKey, state orderState) {
+	if g.orders == nil {
+		g.orders = map[orderKey]orderState{}
+	}
+	g.orders[key] = state
+}
+
 // rememberCreated forgets the oldest created order where there are too many.
-func (g *memoryGuard) rememberCreated(key orderKey) {
-	if len(g.created) < g.remember {
+func (g *MemoryGuard) rememberCreated(key orderKey) {
+	if len(g.created) < cmp.Or(g.remember, defaultRemember) {
 		g.created = append(g.created, key)
 		return
 	}
 	delete(g.orders, g.created[g.oldest])
 	g.created[g.oldest] = key
-	g.oldest = (g.oldest + 1) % g.remember
+	g.oldest = (g.oldest + 1) % len(g.created)
 }

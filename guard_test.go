@@ -381,7 +381,8 @@ func settle(t *testing.T, g gateway.OrderGuard, id string, o gateway.Outcome) {
 
 func TestNewMemoryGuard_repeats(t *testing.T) {
 	t.Parallel()
-	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Repeats: true})
+	g, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Repeats: true})
+	require.NoError(t, err)
 	settle(t, g, "A-17", gateway.OutcomeSucceeded)
 	settle(t, g, "A-17", gateway.OutcomeSucceeded)
 	settle(t, g, "A-17", gateway.OutcomeUnknown)
@@ -392,7 +393,8 @@ func TestNewMemoryGuard_repeats(t *testing.T) {
 // good.
 func TestNewMemoryGuard_remembers(t *testing.T) {
 	t.Parallel()
-	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 3})
+	g, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 3})
+	require.NoError(t, err)
 	settle(t, g, "unknown", gateway.OutcomeUnknown)
 	for i := range 8 {
 		settle(t, g, fmt.Sprint(i), gateway.OutcomeSucceeded)
@@ -409,13 +411,14 @@ func TestNewMemoryGuard_remembers(t *testing.T) {
 	assert.ErrorIs(t, g.Begin(t.Context(), "unknown", false), gateway.ErrOrderOutcomeUnknown)
 }
 
+// A guard that was refused is no guard that is turned off.
 func TestNewMemoryGuard_negativeRemember(t *testing.T) {
 	t.Parallel()
-	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: -1})
-	assert.ErrorIs(t, g.Begin(t.Context(), "A-17", false), gateway.ErrInvalidArgument)
-	_, err := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(g)).CreateInvoice(t.Context(), order("A-17"))
-	assert.ErrorIs(t, err, gateway.ErrNotSent)
-	assert.ErrorContains(t, err, "Remember")
+	g, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: -1})
+	assert.Nil(t, g)
+	assertRefused(t, err, "new", "MemoryGuardOptions.Remember", "must not be negative")
+	_, err = gateway.New("https://gateway.example", "", gateway.WithOrderGuard(g))
+	assertRefused(t, err, "new", "WithOrderGuard", "must not be a nil *MemoryGuard")
 }
 
 // The orders that are remembered by default take at most 8 MiB, however long their
@@ -427,9 +430,9 @@ func TestNewMemoryGuard_memory(t *testing.T) {
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})
+	var g gateway.MemoryGuard
 	for i := range 2 * orders {
-		settle(t, g, fmt.Sprintf("%08d", i)+padding, gateway.OutcomeSucceeded)
+		settle(t, &g, fmt.Sprintf("%08d", i)+padding, gateway.OutcomeSucceeded)
 	}
 	runtime.GC()
 	runtime.GC()
@@ -512,8 +515,8 @@ func TestMerchantFromContext(t *testing.T) {
 // H8: merchants that share a guard have orders of their own.
 func TestNewMemoryGuard_merchants(t *testing.T) {
 	t.Parallel()
-	g := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})
-	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(g))
+	var g gateway.MemoryGuard
+	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&g))
 	for _, opts := range [][]gateway.CallOption{
 		nil,
 		{gateway.WithAPIKey("key-1-of-merchant")},

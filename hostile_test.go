@@ -774,7 +774,7 @@ func TestHostile_RatesMadeByHand(t *testing.T) {
 				got, err := rates.ToCoin(one, fiat, "BTC", 8)
 				assert.True(t, got.IsZero())
 				assertRefused(t, err, "to_coin", "rate", "")
-				got, err = rates.ToFiat(one, "BTC", fiat)
+				got, err = rates.ToFiat(one, fiat, "BTC")
 				assert.True(t, got.IsZero())
 				assertRefused(t, err, "to_fiat", "rate", "")
 			}
@@ -858,13 +858,13 @@ func TestWithAPIKeySource_RecentKeys(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("revoked " + newer))
 	for _, call := range []func() error{
-		func() error { _, err := c.Catalog(gateway.CacheOptions{}).Snapshot(ctx); return err },
+		func() error { _, err := catalogOf(t, c, gateway.CacheOptions{}).Get(ctx); return err },
 		func() error {
 			_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
 			return err
 		},
 		func() error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, gateway.WaitOptions{}) {
+			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, nil, gateway.WaitOptions{}) {
 				return err
 			}
 			return nil

@@ -6,23 +6,25 @@ import (
 	"github.com/cryptogw/gateway/internal/money"
 )
 
-// Fields of a [CoinNetwork] that limit an amount, as docs/interface.md names them.
+// A Limit is a field of a [CoinNetwork] that limits an amount, as docs/interface.md names it.
+type Limit string
+
 const (
-	limitDepositable   = "depositable"
-	limitWithdrawable  = "withdrawable"
-	limitCoinActive    = "coin.isActive"
-	limitNetworkActive = "network.isActive"
-	limitPrecision     = "coin.precision"
-	limitMinAmount     = "coin.minAmount"
-	limitMinWithdraw   = "minWithdraw"
-	limitMaxWithdraw   = "maxWithdraw"
-	limitWithdrawalFee = "withdrawalFee"
+	LimitDepositable   Limit = "depositable"      // deposits are possible
+	LimitWithdrawable  Limit = "withdrawable"     // withdrawals are possible
+	LimitCoinActive    Limit = "coin.isActive"    // the coin is active
+	LimitNetworkActive Limit = "network.isActive" // the network is active
+	LimitPrecision     Limit = "coin.precision"   // the most decimal places
+	LimitMinAmount     Limit = "coin.minAmount"   // the least amount of a payment
+	LimitMinWithdraw   Limit = "minWithdraw"      // the least amount of a withdrawal
+	LimitMaxWithdraw   Limit = "maxWithdraw"      // the greatest amount of a withdrawal
+	LimitWithdrawalFee Limit = "withdrawalFee"    // what the amount of a withdrawal must be above
 )
 
 // A LimitError is an amount that a [CoinNetwork] does not allow. Nothing was
 // sent.
 type LimitError struct {
-	Limit   string              // the field that is not met, as docs/interface.md names it, such as "minWithdraw" or "coin.precision"
+	Limit   Limit               // the field that is not met
 	Bound   decimal.Decimal     // the value of that field; zero when it is a flag
 	Amount  decimal.Decimal     // the amount that was checked
 	Nearest decimal.NullDecimal // the nearest amount that passes the same method, the greater of two; not Valid when none does
@@ -34,20 +36,20 @@ func (e *LimitError) Error() string {
 	amount, bound := amountText(e.Amount), amountText(e.Bound)
 	reason := amount + " is below " + bound
 	switch e.Limit {
-	case limitDepositable, limitWithdrawable, limitCoinActive, limitNetworkActive:
+	case LimitDepositable, LimitWithdrawable, LimitCoinActive, LimitNetworkActive:
 		reason = "is false"
-	case limitPrecision:
+	case LimitPrecision:
 		reason = amount + " has more than " + bound + " decimal places"
-	case limitMaxWithdraw:
+	case LimitMaxWithdraw:
 		reason = amount + " is above " + bound
-	case limitWithdrawalFee:
+	case LimitWithdrawalFee:
 		reason = amount + " is not above " + bound
 	}
 	next := "no amount passes"
 	if e.Nearest.Valid {
 		next = "the nearest amount that passes is " + amountText(e.Nearest.Decimal)
 	}
-	return "gateway: " + printable(e.Limit) + ": " + reason + "; " + next
+	return "gateway: " + printable(string(e.Limit)) + ": " + reason + "; " + next
 }
 
 func (e *LimitError) outcome() Outcome  { return OutcomeNotSent }
@@ -102,9 +104,9 @@ func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
 		return noRecord(op)
 	}
 	l := limits{
-		flags:  [3]flag{{limitDepositable, p.Depositable}, {limitCoinActive, p.Coin.IsActive}, {limitNetworkActive, p.Network.IsActive}},
+		flags:  [3]flag{{LimitDepositable, p.Depositable}, {LimitCoinActive, p.Coin.IsActive}, {LimitNetworkActive, p.Network.IsActive}},
 		places: p.Coin.places(),
-		bounds: [3]bound{{limitMinAmount, p.Coin.MinAmount, atLeast}},
+		bounds: [3]bound{{LimitMinAmount, p.Coin.MinAmount, atLeast}},
 	}
 	return l.check(op, amount)
 }
@@ -126,7 +128,7 @@ func (p *CoinNetwork) NetWithdrawal(amount decimal.Decimal) (decimal.Decimal, er
 		return decimal.Decimal{}, noRecord(op)
 	}
 	l := p.withdrawalLimits()
-	l.bounds[2] = bound{limitWithdrawalFee, p.WithdrawalFee, above}
+	l.bounds[2] = bound{LimitWithdrawalFee, p.WithdrawalFee, above}
 	if err := l.check(op, amount); err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -145,12 +147,12 @@ type limits struct {
 }
 
 type flag struct {
-	limit string
+	limit Limit
 	on    bool
 }
 
 type bound struct {
-	limit string
+	limit Limit
 	value decimal.Decimal
 	rule  rule
 }
@@ -167,9 +169,9 @@ const (
 
 func (p *CoinNetwork) withdrawalLimits() limits {
 	return limits{
-		flags:  [3]flag{{limitWithdrawable, p.Withdrawable}, {limitCoinActive, p.Coin.IsActive}, {limitNetworkActive, p.Network.IsActive}},
+		flags:  [3]flag{{LimitWithdrawable, p.Withdrawable}, {LimitCoinActive, p.Coin.IsActive}, {LimitNetworkActive, p.Network.IsActive}},
 		places: p.Coin.places(),
-		bounds: [3]bound{{limitMinWithdraw, p.MinWithdraw, atLeast}, {limitMaxWithdraw, p.MaxWithdraw, atMost}},
+		bounds: [3]bound{{LimitMinWithdraw, p.MinWithdraw, atLeast}, {LimitMaxWithdraw, p.MaxWithdraw, atMost}},
 	}
 }
 
@@ -188,7 +190,7 @@ func (l *limits) check(op string, amount decimal.Decimal) error {
 		}
 	}
 	if !fits(amount, l.places) {
-		return &LimitError{limitPrecision, decimal.NewFromInt32(l.places), amount, l.nearest(amount)}
+		return &LimitError{LimitPrecision, decimal.NewFromInt32(l.places), amount, l.nearest(amount)}
 	}
 	for _, b := range &l.bounds {
 		if !b.allows(amount) {
@@ -206,14 +208,14 @@ func (l *limits) refuse(amount decimal.Decimal) (name, reason string) {
 		}
 	}
 	if l.places < 0 {
-		return limitPrecision, "must not be negative"
+		return string(LimitPrecision), "must not be negative"
 	}
 	for _, b := range &l.bounds {
 		if !money.IsSmall(b.value) && !money.Representable(b.value) {
-			return b.limit, "is not an amount of money"
+			return string(b.limit), "is not an amount of money"
 		}
 		if b.rule == above && b.value.Sign() < 0 {
-			return b.limit, "must not be negative"
+			return string(b.limit), "must not be negative"
 		}
 	}
 	return "", ""

@@ -46,7 +46,7 @@ func assertLimit(t *testing.T, err error, limit, bound string, amount decimal.De
 	t.Helper()
 	var refusal *gateway.LimitError
 	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, limit, refusal.Limit)
+	assert.Equal(t, gateway.Limit(limit), refusal.Limit)
 	assert.True(t, refusal.Bound.Equal(decimal.RequireFromString(bound)), "the bound is %s, not %s", refusal.Bound, bound)
 	assert.Equal(t, amount, refusal.Amount)
 	assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
@@ -345,31 +345,31 @@ func TestLimitError_text(t *testing.T) {
 		want string
 	}{
 		{
-			gateway.LimitError{Limit: "minWithdraw", Bound: amount("10.00000000"), Amount: amount("0.50"), Nearest: nearest},
+			gateway.LimitError{Limit: gateway.LimitMinWithdraw, Bound: amount("10.00000000"), Amount: amount("0.50"), Nearest: nearest},
 			"gateway: minWithdraw: 0.5 is below 10; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: "coin.minAmount", Bound: amount("10"), Amount: amount("0.5"), Nearest: nearest},
+			gateway.LimitError{Limit: gateway.LimitMinAmount, Bound: amount("10"), Amount: amount("0.5"), Nearest: nearest},
 			"gateway: coin.minAmount: 0.5 is below 10; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: "maxWithdraw", Bound: amount("10"), Amount: amount("1e3"), Nearest: nearest},
+			gateway.LimitError{Limit: gateway.LimitMaxWithdraw, Bound: amount("10"), Amount: amount("1e3"), Nearest: nearest},
 			"gateway: maxWithdraw: 1000 is above 10; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: "coin.precision", Bound: amount("2"), Amount: amount("10.001"), Nearest: nearest},
+			gateway.LimitError{Limit: gateway.LimitPrecision, Bound: amount("2"), Amount: amount("10.001"), Nearest: nearest},
 			"gateway: coin.precision: 10.001 has more than 2 decimal places; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: "withdrawalFee", Bound: amount("9.99"), Amount: amount("9.99"), Nearest: nearest},
+			gateway.LimitError{Limit: gateway.LimitWithdrawalFee, Bound: amount("9.99"), Amount: amount("9.99"), Nearest: nearest},
 			"gateway: withdrawalFee: 9.99 is not above 9.99; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: "maxWithdraw", Bound: amount("0"), Amount: amount("7")},
+			gateway.LimitError{Limit: gateway.LimitMaxWithdraw, Bound: amount("0"), Amount: amount("7")},
 			"gateway: maxWithdraw: 7 is above 0; no amount passes",
 		},
 		{
-			gateway.LimitError{Limit: "network.isActive", Amount: amount("7")},
+			gateway.LimitError{Limit: gateway.LimitNetworkActive, Amount: amount("7")},
 			"gateway: network.isActive: is false; no amount passes",
 		},
 		{
@@ -605,15 +605,15 @@ func isPlain(amount decimal.Decimal) bool {
 }
 
 // limitByFractions names the limit of a withdrawal that is not met, or "".
-func limitByFractions(p *gateway.CoinNetwork, amount decimal.Decimal) string {
+func limitByFractions(p *gateway.CoinNetwork, amount decimal.Decimal) gateway.Limit {
 	units := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(min(p.Coin.Precision, 30))), nil)
 	switch {
 	case !new(big.Rat).Mul(amount.Rat(), new(big.Rat).SetInt(units)).IsInt():
-		return "coin.precision"
+		return gateway.LimitPrecision
 	case amount.Rat().Cmp(p.MinWithdraw.Rat()) < 0:
-		return "minWithdraw"
+		return gateway.LimitMinWithdraw
 	case amount.Rat().Cmp(p.MaxWithdraw.Rat()) > 0:
-		return "maxWithdraw"
+		return gateway.LimitMaxWithdraw
 	default:
 		return ""
 	}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,12 +13,15 @@ import (
 // also around one that ends before its first attempt. Between them Attempt is called for
 // every attempt, and before it Drift for each place in a response of 2xx that differs
 // from docs/interface.md. What recurs in the records of a list is reported once, and at most
-// 64 places of one response. Embed [NopObserver] to implement a part of it, and what
-// later versions add.
+// 64 places of one response.
 //
-// It is called by the goroutine that makes the call, which waits for it, so it must be
-// quick. With a [Catalog] and [Client.WaitWithdrawals] that is not the caller's own. It
-// must be safe for concurrent use.
+// An implementation embeds [NopObserver], and has those methods that it needs: a later
+// version of this package may add others.
+//
+// It is called by the goroutine that makes the call, which waits for it. With a [Cache]
+// and [Client.WaitWithdrawals] that is not the caller's own. It must be safe for
+// concurrent use. A panic of it ends the call; the End of each observer whose Start has
+// returned is called all the same.
 //
 // The context is that of the call, with its values, and may have ended.
 type Observer interface {
@@ -36,10 +38,14 @@ type Observer interface {
 
 	// Drift is called for a place where a response differs from docs/interface.md.
 	Drift(ctx context.Context, d Drift)
+
+	embedsNopObserver() // so that methods can be added
 }
 
-// NopObserver is an [Observer] that does nothing.
+// NopObserver is an [Observer] that does nothing, to be embedded in every other one.
 type NopObserver struct{}
+
+func (NopObserver) embedsNopObserver() {}
 
 // Start implements [Observer].
 func (NopObserver) Start(ctx context.Context, _ Call) context.Context { return ctx }
@@ -113,13 +119,15 @@ const (
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 
-// WithObserver sets the [Observer] of the client.
+// WithObserver adds an [Observer]. Several are told of each Start, Attempt and Drift in
+// the order of their options, after [WithLogger], and of each End in reverse order; each
+// Start gets the context that the one before has returned.
 func WithObserver(o Observer) Option {
 	return func(cfg *config) error {
 		if o == nil {
 			return badOption("WithObserver", "must not be nil")
 		}
-		cfg.observer = o
+		cfg.added = append(cfg.added, o)
 		return nil
 	}
 }
@@ -127,8 +135,8 @@ func WithObserver(o Observer) Option {
 // WithLogger writes what an [Observer] is told to logger: attempts and the ends of calls
 // at level Debug, because the error of a call is the caller's to log; retried attempts
 // and drift at Warn, each of 1,024 places of drift once an hour. The keys are operation, route,
-// attempt, attempts, status, outcome, duration, wait, error, kind and pointer. It works
-// beside [WithObserver]. Without this option the client writes nothing.
+// attempt, attempts, status, outcome, duration, wait, error, kind and pointer. Without
+// this option the client writes nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -151,14 +159,10 @@ func OperationFromContext(ctx context.Context) (string, bool) {
 
 // observers returns all observers, the logger first.
 func (c *config) observers() []Observer {
-	var all []Observer
-	if c.logger != nil {
-		all = append(all, &logObserver{logger: c.logger, logged: map[Drift]time.Time{}})
+	if c.logger == nil {
+		return c.added
 	}
-	if c.observer != nil {
-		all = append(all, c.observer)
-	}
-	return all
+	return append([]Observer{&logObserver{logger: c.logger, logged: map[Drift]time.Time{}}}, c.added...)
 }
 
 // observe tells the observers that a call has begun. What it returns tells them that
@@ -172,22 +176,37 @@ func (c *Client) observe(ctx context.Context, what *operation) (context.Context,
 		return nil, end
 	}
 	begun, started := time.Now(), Call{Operation: what.name, Route: what.route}
-	contexts := make([]context.Context, len(c.observers))
-	ctx = context.WithValue(ctx, operationKey{}, what.name)
-	for i, o := range c.observers {
-		if derived := o.Start(ctx, started); derived != nil {
-			ctx = derived
-		}
-		contexts[i] = ctx
-	}
-	return ctx, func(err error, attempts, status int) {
+	contexts := make([]context.Context, 0, len(c.observers)) // of those whose Start has returned
+	end := func(err error, attempts, status int) {
 		ended := started
 		ended.Attempts, ended.StatusCode, ended.Duration = attempts, status, time.Since(begun)
 		ended.Outcome, ended.Err = OutcomeOf(err), err
-		for i, o := range slices.Backward(c.observers) {
-			o.End(contexts[i], ended)
-		}
+		endAll(c.observers, contexts, ended)
 	}
+	defer func() {
+		if len(contexts) < len(c.observers) {
+			end(errPanicked, 0, 0)
+		}
+	}()
+	ctx = context.WithValue(ctx, operationKey{}, what.name)
+	for _, o := range c.observers {
+		if derived := o.Start(ctx, started); derived != nil {
+			ctx = derived
+		}
+		contexts = append(contexts, ctx)
+	}
+	return ctx, end
+}
+
+// endAll calls End of as many observers as there are contexts, the last one first, also
+// when one panics.
+func endAll(observers []Observer, contexts []context.Context, ended Call) {
+	last := len(contexts) - 1
+	if last < 0 {
+		return
+	}
+	defer endAll(observers, contexts[:last], ended)
+	observers[last].End(contexts[last], ended)
 }
 
 // report tells the observers of an attempt.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -373,7 +374,7 @@ func TestWithLogger_level(t *testing.T) {
 // An observer that panics in the middle of an invoice leaves the order guarded.
 func TestObserver_panics(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, "http://localhost", gateway.WithObserver(panicking{}), through(func(*http.Request) (*http.Response, error) {
+	c := newClient(t, "http://localhost", gateway.WithObserver(panicking{event: "attempt"}), through(func(*http.Request) (*http.Response, error) {
 		return reply(201, enveloped(invoiceJSON)), nil
 	}))
 	assert.PanicsWithError(t, "the observer's", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
@@ -381,10 +382,65 @@ func TestObserver_panics(t *testing.T) {
 	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
 }
 
-type panicking struct{ gateway.NopObserver }
+// Observers are told in the order of their options, and of the end in reverse, each with
+// the context of its own Start.
+func TestWithObserver_adds(t *testing.T) {
+	t.Parallel()
+	var log []string
+	var ends []gateway.Call
+	a, b := callRecorder{name: "a", log: &log, ends: &ends}, callRecorder{name: "b", log: &log, ends: &ends}
+	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(a), gateway.WithObserver(b))
+	require.NoError(t, withdrawal(t.Context(), c))
+	assert.Equal(t, []string{"start a withdrawal", "start b withdrawal", "end ab succeeded", "end a succeeded"}, log)
+}
 
-func (panicking) Attempt(context.Context, gateway.Attempt) { panic(errors.New("the observer's")) }
-func (panicking) Drift(context.Context, gateway.Drift)     {}
+// An observer that panics keeps none of the others, whose Start has returned, from its end.
+func TestWithObserver_panics(t *testing.T) {
+	t.Parallel()
+	for _, event := range []string{"start", "attempt", "end"} {
+		for _, first := range []bool{true, false} {
+			t.Run(fmt.Sprint(event, " of the first: ", first), func(t *testing.T) {
+				t.Parallel()
+				var log []string
+				var ends []gateway.Call
+				opts := []gateway.Option{
+					gateway.WithObserver(panicking{event: event}),
+					gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}),
+				}
+				if !first {
+					slices.Reverse(opts)
+				}
+				c := cannedClient(t, 201, enveloped(withdrawalJSON), opts...)
+				assert.PanicsWithError(t, "the observer's", func() { _ = withdrawal(t.Context(), c) })
+				want := map[string]string{"start": "end a unknown", "attempt": "end a unknown", "end": "end a succeeded"}
+				if event == "start" && first {
+					assert.Empty(t, log)
+					return
+				}
+				assert.Equal(t, []string{"start a withdrawal", want[event]}, log)
+			})
+		}
+	}
+}
+
+// A panicking observer panics in one event.
+type panicking struct {
+	gateway.NopObserver
+	event string
+}
+
+func (p panicking) at(event string) {
+	if p.event == event {
+		panic(errors.New("the observer's"))
+	}
+}
+
+func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
+	p.at("start")
+	return ctx
+}
+func (p panicking) Attempt(context.Context, gateway.Attempt) { p.at("attempt") }
+func (p panicking) End(context.Context, gateway.Call)        { p.at("end") }
 
 // A callRecorder records the calls, with the name of its context.
 type callRecorder struct {

@@ -21,7 +21,7 @@ const (
 )
 
 // An Option changes how [New] makes a [Client]. If an option is repeated, the last
-// one wins.
+// one wins; only [WithObserver] adds.
 type Option func(*config) error
 
 // config holds what the options set.
@@ -35,14 +35,14 @@ type config struct {
 	guard       OrderGuard
 	maxBytes    int64
 	keySource   func(context.Context) (string, error)
-	observer    Observer
+	added       []Observer // by WithObserver
 	logger      *slog.Logger
 }
 
 func newConfig(opts []Option) (*config, error) {
 	cfg := &config{
 		userAgent: "cryptogw-gateway-go/" + Version,
-		guard:     NewMemoryGuard(MemoryGuardOptions{}),
+		guard:     new(MemoryGuard),
 		maxBytes:  defaultMaxResponseBytes,
 	}
 	for _, opt := range opts {
@@ -234,9 +234,13 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 }
 
 // WithOrderGuard sets what keeps two invoices from being created for one order. The
-// default is in the memory of the client; nil turns the guard off.
+// default is a [MemoryGuard] of the client's own; nil turns the guard off, but a nil
+// *MemoryGuard, which is what [NewMemoryGuard] returns with an error, is refused.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
+		if memory, ok := guard.(*MemoryGuard); ok && memory == nil {
+			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard")
+		}
 		cfg.guard = guard
 		return nil
 	}

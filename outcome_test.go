@@ -658,7 +658,7 @@ func TestClient_WaitWithdrawals_Panics(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) { end(); return nil, nil }))
 				assertPassedOn(t, value, func() {
-					for range c.WaitWithdrawals(t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}) {
+					for range c.WaitWithdrawals(t.Context(), []string{"a", "b", "c"}, nil, gateway.WaitOptions{}) {
 						assert.Fail(t, "nothing has ended")
 					}
 				})

@@ -61,7 +61,7 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // in the currency and a rate that is not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
-	rate, err := r.rateIn(op, coinSymbol, fiat)
+	rate, err := r.rateIn(op, fiat, coinSymbol)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -82,9 +82,9 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 // decimal places. The fiat currency is "usd" or "eur", in any case. A negative
 // amount, an unknown coin or currency, a coin without a rate in the currency and a rate
 // that is not above zero are an [*ArgumentError].
-func (r *ExchangeRates) ToFiat(amount decimal.Decimal, coinSymbol, fiat string) (decimal.Decimal, error) {
+func (r *ExchangeRates) ToFiat(amount decimal.Decimal, fiat, coinSymbol string) (decimal.Decimal, error) {
 	const op = "to_fiat"
-	rate, err := r.rateIn(op, coinSymbol, fiat)
+	rate, err := r.rateIn(op, fiat, coinSymbol)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -102,7 +102,7 @@ func checkConverted(amount decimal.Decimal) string {
 }
 
 // rateIn returns the price of a unit of a coin in a fiat currency.
-func (r *ExchangeRates) rateIn(op, coinSymbol, fiat string) (decimal.Decimal, error) {
+func (r *ExchangeRates) rateIn(op, fiat, coinSymbol string) (decimal.Decimal, error) {
 	rate, ok := r.Rate(coinSymbol)
 	if !ok {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: "has no exchange rate"}
@@ -139,6 +139,14 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
 	}, readRates, opts)
+}
+
+// NewRatesCache returns an empty cache of the exchange rates. A client that was not made
+// by [New] and bad options are an [*ArgumentError].
+//
+// GET /api/exchange-rate
+func NewRatesCache(client *Client, o CacheOptions) (*Cache[*ExchangeRates], error) {
+	return newCache(client, o, func(ctx context.Context) (*ExchangeRates, error) { return client.ExchangeRates(ctx) })
 }
 
 func readRates(d *strictjson.Decoder) *ExchangeRates {
@@ -198,19 +206,6 @@ func allAreRates(nodes iter.Seq[strictjson.Node]) bool {
 		}
 	}
 	return true
-}
-
-// fiat finds an amount in a fiat currency by its code in lower or upper case. If there
-// is one under each, there is none: which of them counts is not stated.
-func (r *record) fiat(lower int) strictjson.Node {
-	switch {
-	case r[lower].IsZero():
-		return r[lower+1]
-	case r[lower+1].IsZero():
-		return r[lower]
-	default:
-		return strictjson.Node{}
-	}
 }
 
 // fiats are the codes of the two currencies, by their index in a [rateList].
@@ -336,16 +331,4 @@ func (l *rateList) skip(n strictjson.Node, expected string) {
 func (l *rateList) note(n strictjson.Node, kind strictjson.Kind) bool {
 	n.Note(kind)
 	return l.first == nil
-}
-
-// Rates returns an empty cache of the exchange rates. Bad options and a client that was
-// not made by [New] are an [*ArgumentError] of every call of Get and Refresh.
-//
-// GET /api/exchange-rate
-func (c *Client) Rates(o CacheOptions) *Cache[*ExchangeRates] {
-	rates := NewCache(func(ctx context.Context) (*ExchangeRates, error) { return c.ExchangeRates(ctx) }, o)
-	if c != nil {
-		rates.keyring = c.keyring
-	}
-	return rates
 }

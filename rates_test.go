@@ -309,7 +309,7 @@ func TestExchangeRates_ToFiat(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := testRates().ToFiat(decimal.RequireFromString(tt.amount), tt.symbol, tt.fiat)
+			got, err := testRates().ToFiat(decimal.RequireFromString(tt.amount), tt.fiat, tt.symbol)
 			require.NoError(t, err)
 			assert.True(t, got.Equal(decimal.RequireFromString(tt.want)), "%s, not %s", got, tt.want)
 			assert.LessOrEqual(t, -int(got.Exponent()), 2)
@@ -346,7 +346,7 @@ func TestExchangeRates_refuses(t *testing.T) {
 			if tt.argument == "precision" {
 				return
 			}
-			got, err = testRates().ToFiat(tt.value, tt.symbol, tt.fiat)
+			got, err = testRates().ToFiat(tt.value, tt.fiat, tt.symbol)
 			assertRefused(t, err, "to_fiat", cmp.Or(tt.argument, "amount"), tt.reason)
 			assert.Equal(t, decimal.Decimal{}, got)
 		})
@@ -357,7 +357,7 @@ func TestExchangeRates_refuses(t *testing.T) {
 			got, err := testRates().ToCoin(one, fiat, "DEAD", 8)
 			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
 			assert.Equal(t, decimal.Decimal{}, got)
-			got, err = testRates().ToFiat(one, "DEAD", fiat)
+			got, err = testRates().ToFiat(one, fiat, "DEAD")
 			assertRefused(t, err, "to_fiat", "rate", "is not an amount above zero")
 			assert.Equal(t, decimal.Decimal{}, got)
 		}
@@ -367,7 +367,7 @@ func TestExchangeRates_refuses(t *testing.T) {
 		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: rateOf("1")}}}
 		_, err := rates.ToCoin(one, "eur", "BTC", 8)
 		assertRefused(t, err, "to_coin", "rate", `of "BTC" in eur is missing in the response, cannot be read, or is listed with two values`)
-		_, err = rates.ToFiat(one, "BTC", "EUR")
+		_, err = rates.ToFiat(one, "EUR", "BTC")
 		assertRefused(t, err, "to_fiat", "rate", `of "BTC" in EUR is missing in the response, cannot be read, or is listed with two values`)
 	})
 	t.Run("a rate beyond what a response can contain", func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestExchangeRates_refuses(t *testing.T) {
 			rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate)}}}
 			_, err := rates.ToCoin(one, "usd", "C", 8)
 			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
-			_, err = rates.ToFiat(one, "C", "usd")
+			_, err = rates.ToFiat(one, "usd", "C")
 			assertRefused(t, err, "to_fiat", "rate", "is not an amount above zero")
 		}
 	})
@@ -416,7 +416,7 @@ func TestExchangeRates_thereAndBack(t *testing.T) {
 		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rateOf("1"), EUR: decimal.NewNullDecimal(rate)}}}
 		coins, err := rates.ToCoin(price, "eur", "C", random.IntN(31))
 		require.NoError(t, err)
-		back, err := rates.ToFiat(coins, "C", "eur")
+		back, err := rates.ToFiat(coins, "eur", "C")
 		if err != nil {
 			assertRefused(t, err, "to_fiat", "amount", "has more than 64 digits")
 			require.Greater(t, coins.NumDigits(), 64, "%s coins", coins)

@@ -29,7 +29,7 @@ type operation struct {
 
 	// statusIn finds the status in the body of a record that cannot be decoded; nil for
 	// a record without one.
-	statusIn func(body []byte) WithdrawalStatus
+	statusIn func(body []byte) string
 }
 
 // A payload is the body of a write.

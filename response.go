@@ -209,7 +209,7 @@ func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []
 		Pointer:     c.redactor.Text(wrong.Pointer), Body: c.redactor.Snippet(body, maxSnippet), Err: err, keys: c.redactor,
 	}
 	if c.operation.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
-		failure.Status = c.operation.statusIn(failure.Body)
+		failure.status = c.operation.statusIn(failure.Body)
 	}
 	return failure
 }

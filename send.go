@@ -168,7 +168,7 @@ func (c *call) Ended(failure error, next retry.Next) {
 }
 
 // phases are the phases of a [TransportError] by those of an attempt.
-var phases = [...]string{
+var phases = [...]Phase{
 	attempt.Start: PhaseStart, attempt.Dial: PhaseDial, attempt.Proxy: PhaseProxy,
 	attempt.TLS: PhaseTLS, attempt.Write: PhaseWrite, attempt.Wait: PhaseWait,
 }
@@ -176,7 +176,7 @@ var phases = [...]string{
 // A fault is why there is no usable response, until [call.transportError] makes the error of
 // it.
 type fault struct {
-	phase string
+	phase Phase
 	err   error // without keys
 	again bool  // another attempt may do better
 }
@@ -214,7 +214,7 @@ func (c *call) acquireOrder() (release func(Outcome), err error) {
 	if err := guard.Begin(ctx, order, c.cfg.resubmit); err != nil {
 		return nil, c.guardError(err)
 	}
-	if _, inMemory := guard.(*memoryGuard); inMemory {
+	if _, inMemory := guard.(*MemoryGuard); inMemory {
 		return func(outcome Outcome) { _ = guard.End(ctx, order, outcome) }, nil
 	}
 	return func(outcome Outcome) {

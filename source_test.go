@@ -452,8 +452,8 @@ func TestSource_examples(t *testing.T) {
 		}
 		shown[name] = shown[name] || example.Output != ""
 	}
-	// What fmt, errors and net call, and the methods of the empty observer.
-	unseen := regexp.MustCompile(`_(Error|Is|Unwrap|Timeout|Temporary|String)$|^NopObserver_`)
+	// What fmt, errors, net and the client call.
+	unseen := regexp.MustCompile(`_(Error|Is|Unwrap|Timeout|Temporary|String)$|^(NopObserver|MemoryGuard)_`)
 	for _, file := range code(t, ".") {
 		for function := range nodes[*ast.FuncDecl](file) {
 			name := function.Name.Name

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/poll"
+	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -19,12 +20,59 @@ import (
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
-
-	// More passes further identifiers to a [Client.WaitWithdrawals] while it runs,
-	// until it is closed; the wait then ends with the last withdrawal. Nil passes
-	// none. Other waits refuse it.
-	More <-chan string
 }
+
+// A WithdrawalFailedError is the end of a wait for a withdrawal that is
+// FAILED.
+type WithdrawalFailedError struct {
+	Withdrawal *Withdrawal // as it was read last
+}
+
+// Error returns one line that names the withdrawal.
+func (e *WithdrawalFailedError) Error() string {
+	var w Withdrawal
+	if e.Withdrawal != nil {
+		w = *e.Withdrawal
+	}
+	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
+}
+
+func (e *WithdrawalFailedError) outcome() Outcome  { return OutcomeNotSent }
+func (e *WithdrawalFailedError) isRetryable() bool { return false }
+
+// A WaitError is a wait that ended before the withdrawal did: the context ended, or
+// another poll would not help, such as after a refusal or a response that cannot be
+// decoded.
+type WaitError struct {
+	WithdrawRequestID string           // the identifier of the withdrawal
+	Last              *Withdrawal      // as it was last seen; nil when it never was
+	Status            WithdrawalStatus // that was read last, also from a response of which another field could not be decoded; empty for none
+	Polls             int              // how many polls were made
+	Fault             error            // the last failure after which polling went on; nil for none
+	Err               error            // why the wait ended
+
+	keys redact.Redactor
+}
+
+// Error returns one line: the withdrawal, the last status seen and why the
+// wait ended.
+func (e *WaitError) Error() string {
+	seen := "never seen"
+	if e.Status != "" {
+		seen = fmt.Sprintf("last seen %q", e.Status)
+	}
+	text := fmt.Sprintf("gateway: waiting for withdrawal %q: %s, polls: %d: %s", e.WithdrawRequestID, seen, e.Polls, oneLine(e.Err))
+	if e.Fault != nil {
+		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
+	}
+	return e.keys.Text(text)
+}
+
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+func (e *WaitError) outcome() Outcome  { return OutcomeNotSent }
+func (e *WaitError) isRetryable() bool { return SafeToRetry(e.Err) }
 
 const (
 	maxInterval = 24 * time.Hour
@@ -80,11 +128,7 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
-		reason := w.check()
-		if reason == "" && w.More != nil {
-			reason = "More is for WaitWithdrawals only"
-		}
-		if reason != "" {
+		if reason := w.check(); reason != "" {
 			yield(nil, &ArgumentError{Operation: OpWithdrawal, Name: "w", Reason: reason})
 			return
 		}
@@ -111,12 +155,12 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names
 // it where the service refuses the inquiry. When the context ends, it yields a
 // [*WaitError] for each that is left. The identifiers must differ; an [*ArgumentError]
-// is the last value. Without identifiers it yields nothing. The options are those of
-// each inquiry.
+// is the last value. The options are those of each inquiry.
 //
-// Further identifiers come through More of w. One that is being waited for is ignored;
-// one that cannot be sent is a [*WaitError] that names it and matches
-// [ErrInvalidArgument].
+// Further identifiers come through more, until it is closed; the wait then ends with the
+// last withdrawal. One that is being waited for is ignored; one that cannot be sent is a
+// [*WaitError] that names it and matches [ErrInvalidArgument]. A nil more has none:
+// without identifiers, nothing is then yielded.
 //
 // At most 8 polls run at a time, and at most 100 begin within a MinInterval, those
 // first that have been due for the longest; where the service asks for a wait, all
@@ -124,7 +168,7 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 // no request is in flight.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
+func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, more <-chan string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
 		if err := c.checkWaits(ctx, withdrawRequestIDs, w); err != nil {
 			yield(nil, err)
@@ -144,7 +188,7 @@ func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []strin
 			tasks = append(tasks, newTask(id))
 		}
 		group := poll.NewGroup(tasks, w.intervals())
-		group.AddFrom(w.More, newTask)
+		group.AddFrom(more, newTask)
 		defer group.Wait()
 		defer cancel()
 		for {
@@ -220,9 +264,7 @@ func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
 		p.progress.Last, p.progress.Status = seen, seen.Status
 		return changed, nil
 	}
-	if unreadable, ok := errors.AsType[*DecodeError](err); ok && unreadable.Status != "" {
-		p.progress.Status = unreadable.Status
-	}
+	p.progress.Status = cmp.Or(WithdrawalStatusOf(err), p.progress.Status)
 	if !SafeToRetry(err) {
 		return false, p.waitError(err)
 	}

@@ -77,7 +77,7 @@ func TestClient_WaitWithdrawal_callOptions(t *testing.T) {
 			return nil
 		},
 		"many": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, gateway.WaitOptions{}, key) {
+			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, nil, gateway.WaitOptions{}, key) {
 				if err != nil {
 					return err
 				}
@@ -471,7 +471,7 @@ func TestClient_WaitWithdrawals(t *testing.T) {
 		})
 		ends := map[string]string{}
 		var order []string
-		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"late", "odd", "flaky", "failed", "gone", "done"}, gateway.WaitOptions{}) {
+		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"late", "odd", "flaky", "failed", "gone", "done"}, nil, gateway.WaitOptions{}) {
 			assertInvariants(t, w, err)
 			var failed *gateway.WithdrawalFailedError
 			var ended *gateway.WaitError
@@ -507,7 +507,7 @@ func TestClient_WaitWithdrawals_bounds(t *testing.T) {
 			return inState(id, "COMPLETED")
 		})
 		ended := 0
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(many), gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}) {
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(many), nil, gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}) {
 			require.NoError(t, err)
 			ended++
 		}
@@ -530,7 +530,7 @@ func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
 			}
 			return inState(id, "COMPLETED")
 		})
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(200), gateway.WaitOptions{}) {
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(200), nil, gateway.WaitOptions{}) {
 			require.NoError(t, err)
 		}
 		early := 0
@@ -549,7 +549,7 @@ func TestClient_WaitWithdrawals_left(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := queued(t, 10*time.Second, func(id string, _ int) (*http.Response, error) { return inState(id, "COMPLETED") })
-		for w, err := range q.client.WaitWithdrawals(t.Context(), ids(100), gateway.WaitOptions{}) {
+		for w, err := range q.client.WaitWithdrawals(t.Context(), ids(100), nil, gateway.WaitOptions{}) {
 			require.NoError(t, err)
 			require.NotNil(t, w)
 			break
@@ -573,7 +573,7 @@ func TestClient_WaitWithdrawals_contextEnds(t *testing.T) {
 				time.AfterFunc(90*time.Second, func() { cancel(errors.New("the shop closes")) })
 			}
 			ended := map[string]bool{}
-			for w, err := range q.client.WaitWithdrawals(ctx, ids(100), gateway.WaitOptions{}) {
+			for w, err := range q.client.WaitWithdrawals(ctx, ids(100), nil, gateway.WaitOptions{}) {
 				assertInvariants(t, w, err)
 				require.ErrorIs(t, err, want)
 				assert.Equal(t, want == context.Canceled, strings.Contains(err.Error(), "the shop closes"), err.Error())
@@ -613,7 +613,7 @@ func TestClient_WaitWithdrawals_refuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var all []error
-			for seen, err := range tt.client.WaitWithdrawals(tt.ctx, tt.ids, tt.options) {
+			for seen, err := range tt.client.WaitWithdrawals(tt.ctx, tt.ids, nil, tt.options) {
 				assertInvariants(t, seen, err)
 				all = append(all, err)
 			}
@@ -628,7 +628,7 @@ func TestClient_WaitWithdrawals_refuses(t *testing.T) {
 // Without identifiers it yields nothing.
 func TestClient_WaitWithdrawals_none(t *testing.T) {
 	t.Parallel()
-	for range newClient(t, "http://localhost").WaitWithdrawals(t.Context(), nil, gateway.WaitOptions{}) {
+	for range newClient(t, "http://localhost").WaitWithdrawals(t.Context(), nil, nil, gateway.WaitOptions{}) {
 		assert.Fail(t, "there is nothing to wait for")
 	}
 }
@@ -646,12 +646,13 @@ func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 			_, err := c.Withdrawal(t.Context(), requestID)
 			var wrong *gateway.DecodeError
 			require.ErrorAs(t, err, &wrong, result)
-			assert.Equal(t, gateway.WithdrawalCompleted, wrong.Status, result)
+			assert.Equal(t, gateway.WithdrawalCompleted, gateway.WithdrawalStatusOf(err), result)
 			assert.ErrorContains(t, err, `(the status is "COMPLETED")`)
 			_, err = c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 			var ended *gateway.WaitError
 			require.ErrorAs(t, err, &ended, result)
 			assert.Equal(t, gateway.WithdrawalCompleted, ended.Status)
+			assert.Equal(t, gateway.WithdrawalCompleted, gateway.WithdrawalStatusOf(err))
 			assert.Nil(t, ended.Last)
 			assert.ErrorContains(t, err, `last seen "COMPLETED"`)
 		}
@@ -677,7 +678,7 @@ func TestClient_WaitWithdrawals_more(t *testing.T) {
 			close(more)
 		}()
 		var ended, refused []string
-		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"a"}, gateway.WaitOptions{More: more}) {
+		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"a"}, more, gateway.WaitOptions{}) {
 			if wait, ok := err.(*gateway.WaitError); ok {
 				assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
 				refused = append(refused, wait.WithdrawRequestID)
@@ -698,11 +699,9 @@ func TestClient_WaitWithdrawals_moreContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		c := cannedClient(t, 404, refused("No."))
-		for range c.WaitWithdrawals(ctx, nil, gateway.WaitOptions{More: make(chan string)}) {
+		for range c.WaitWithdrawals(ctx, nil, make(chan string), gateway.WaitOptions{}) {
 			assert.Fail(t, "there is nothing to wait for")
 		}
 		assert.Error(t, ctx.Err())
-		_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{More: make(chan string)})
-		assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
 	})
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/shopspring/decimal"
 
@@ -79,7 +80,7 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 
 // withdrawalStatusIn finds the status in the body of a withdrawal of which another field
 // cannot be decoded: it may be the end of the withdrawal.
-func withdrawalStatusIn(body []byte) (status WithdrawalStatus) {
+func withdrawalStatusIn(body []byte) (status string) {
 	var d strictjson.Decoder
 	d.Reset(bytes.NewReader(body), strictjson.Options{})
 	readEnvelope(&d, func(d *strictjson.Decoder) struct{} {
@@ -87,8 +88,24 @@ func withdrawalStatusIn(body []byte) (status WithdrawalStatus) {
 		for element := range record.Elements() {
 			record = element
 		}
-		status = WithdrawalStatus(record.Member("status").Text())
+		status = record.Member("status").Text()
 		return struct{}{}
 	})
 	return status
+}
+
+// WithdrawalStatusOf returns the status that was read although the inquiry or the wait
+// failed with err: of a response of which another field cannot be decoded, or the last one
+// of a wait. It is empty for none.
+func WithdrawalStatusOf(err error) WithdrawalStatus {
+	if ended, ok := errors.AsType[*WaitError](err); ok {
+		return ended.Status
+	}
+	if _, ok := errors.AsType[*WithdrawalFailedError](err); ok {
+		return WithdrawalFailed
+	}
+	if unreadable, ok := errors.AsType[*DecodeError](err); ok {
+		return WithdrawalStatus(unreadable.status)
+	}
+	return ""
 }

@@ -45,13 +45,13 @@ const (
 // An expectation is the result of a call, and what the server sees of it.
 type expectation struct {
 	kind     string
-	phase    string  // of the *TransportError, which for an unknown outcome is the cause; "" is not checked
-	is       []error // what that error matches
-	status   int     // of the error; 0 for none
-	attempts int     // the attempts that the error reports; 0 is not checked
-	requests int     // those that the server read to the end, or anyNumber
-	commits  int     // invoices that the server created
-	dials    int     // connections that were dialed; 0 is not checked
+	phase    gateway.Phase // of the *TransportError, which for an unknown outcome is the cause; "" is not checked
+	is       []error       // what that error matches
+	status   int           // of the error; 0 for none
+	attempts int           // the attempts that the error reports; 0 is not checked
+	requests int           // those that the server read to the end, or anyNumber
+	commits  int           // invoices that the server created
+	dials    int           // connections that were dialed; 0 is not checked
 }
 
 const anyNumber = -1

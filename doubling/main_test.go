@@ -24,7 +24,7 @@ func TestClients_success(t *testing.T) {
 			s := newService("", c)
 			defer s.Close()
 			defer s.CloseClientConnections()
-			memory := func() gateway.OrderGuard { return gateway.NewMemoryGuard(gateway.MemoryGuardOptions{}) }
+			memory := func() gateway.OrderGuard { return new(gateway.MemoryGuard) }
 			run := &cell{client: c, order: "order-1", service: s, guard: memory}
 			ctx, send, err := run.process(t.Context())
 			if err != nil {

@@ -65,7 +65,7 @@ func inBubble(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, test
 
 func (f fixture) connect(t *testing.T, transport http.RoundTripper, opts otelgateway.Options, more ...gateway.Option) *gateway.Client {
 	t.Helper()
-	more = append(more, otelgateway.New(opts), gateway.WithHTTPClient(&http.Client{Transport: transport}))
+	more = append([]gateway.Option{otelgateway.New(opts), gateway.WithHTTPClient(&http.Client{Transport: transport})}, more...)
 	client, err := gateway.New(f.gw.URL, f.gw.APIKey, more...)
 	require.NoError(t, err)
 	return client

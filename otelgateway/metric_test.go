@@ -117,8 +117,9 @@ func TestNew_driftOfACatalog(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		pairs := f.gw.Catalog()
 		f.gw.SetCatalog(append(pairs, pairs[0]))
-		_, err := f.client.Catalog(gateway.CacheOptions{}).Snapshot(t.Context())
+		catalog, err := gateway.NewCatalog(f.client, gateway.CacheOptions{})
 		require.NoError(t, err)
+		require.NoError(t, catalog.Refresh(t.Context()))
 		assert.Equal(t, map[string]int64{"gateway.drift.kind=mismatch,gateway.operation=coin_networks": 1}, f.sums(t, "drift"))
 		assert.NotContains(t, attributesOf(f.spans()[1]), "gateway.drift")
 	})
@@ -163,25 +164,25 @@ func TestNew_inFlight(t *testing.T) {
 	}
 }
 
-// A panic of the caller's observer leaves nothing in flight and ends the span, unless it
-// is in Start, after which there is no call.
+// A panic of the caller's observer leaves nothing in flight and ends the span.
 func TestNew_inFlightAfterObserverPanics(t *testing.T) {
-	for _, event := range []string{"start", "attempt", "end"} {
+	for event, spans := range map[string]int{"start": 1, "attempt": 2, "end": 2} {
 		t.Run(event, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, f fixture) {
-				opts := f.options()
-				opts.Observer = panicking(event)
-				client := f.connect(t, f.gw.Transport(), opts)
+				client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithObserver(panicking{event: event}))
 				assert.Panics(t, func() { _, _ = client.ExchangeRates(t.Context()) })
 				assert.Zero(t, f.inFlight(t))
-				assert.Equal(t, event != "start", len(f.names()) == 2, f.names())
+				assert.Len(t, f.names(), spans)
 			})
 		})
 	}
 }
 
 // panicking is an observer that panics in one event.
-type panicking string
+type panicking struct {
+	gateway.NopObserver
+	event string
+}
 
 func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
 	p.at("start")
@@ -189,10 +190,9 @@ func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
 }
 func (p panicking) End(context.Context, gateway.Call)        { p.at("end") }
 func (p panicking) Attempt(context.Context, gateway.Attempt) { p.at("attempt") }
-func (p panicking) Drift(context.Context, gateway.Drift)     {}
 
 func (p panicking) at(event string) {
-	if string(p) == event {
+	if p.event == event {
 		panic(event)
 	}
 }

@@ -21,11 +21,11 @@ import (
 
 const scope = "github.com/cryptogw/gateway/otelgateway"
 
-// An observer makes spans and metrics of what it is told, and tells next.
+// An observer makes spans and metrics of what it is told.
 type observer struct {
+	gateway.NopObserver
 	tracer trace.Tracer
 	server []attribute.KeyValue
-	next   gateway.Observer
 
 	duration                  metric.Float64Histogram
 	attempts, outcomes, drift metric.Int64Counter
@@ -36,7 +36,7 @@ func newObserver(o Options) *observer {
 	meter := o.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(gateway.Version), metric.WithSchemaURL(semconv.SchemaURL))
 	return &observer{
 		tracer: o.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(gateway.Version), trace.WithSchemaURL(semconv.SchemaURL)),
-		server: serverOf(o.BaseURL), next: o.Observer,
+		server: serverOf(o.BaseURL),
 		// The buckets of the HTTP conventions, and up to three attempts of an invoice.
 		duration: handled(meter.Float64Histogram("gateway.client.call.duration", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(
 			.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 15, 30, 60, 120, 180))),
@@ -61,26 +61,18 @@ type spanKey struct{}
 // Start implements [gateway.Observer].
 func (o *observer) Start(ctx context.Context, c gateway.Call) context.Context {
 	ctx, span := o.tracer.Start(ctx, "gateway."+c.Operation, trace.WithAttributes(o.attributes(c.Operation)...))
-	ctx = context.WithValue(ctx, spanKey{}, span)
-	if derived := o.next.Start(ctx, c); derived != nil {
-		ctx = derived
-	}
-	o.inFlight.Add(ctx, 1, o.with(c.Operation)) // last: after a panic in Start there is no End
-	return ctx
+	o.inFlight.Add(ctx, 1, o.with(c.Operation))
+	return context.WithValue(ctx, spanKey{}, span)
 }
 
-// End implements [gateway.Observer].
+// End implements [gateway.Observer]. The context is that of Start.
 func (o *observer) End(ctx context.Context, c gateway.Call) {
-	defer o.next.End(ctx, c)
 	failure := failureOf(c.Err)
 	outcome := attribute.String("gateway.outcome", snakeCase(c.Outcome.String()))
 	o.inFlight.Add(ctx, -1, o.with(c.Operation))
 	o.outcomes.Add(ctx, 1, o.with(c.Operation, outcome))
 	o.duration.Record(ctx, c.Duration.Seconds(), o.with(c.Operation, failure...))
-	span, ok := ctx.Value(spanKey{}).(trace.Span)
-	if !ok {
-		return // next has returned a context that is not derived from ours
-	}
+	span := trace.SpanFromContext(ctx)
 	span.SetAttributes(append(failure, outcome, attribute.Int("gateway.attempts", c.Attempts))...)
 	if c.StatusCode != 0 {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(c.StatusCode))
@@ -90,9 +82,8 @@ func (o *observer) End(ctx context.Context, c gateway.Call) {
 
 // Attempt implements [gateway.Observer]. The span of the attempt begins in the past.
 func (o *observer) Attempt(ctx context.Context, a gateway.Attempt) {
-	defer o.next.Attempt(ctx, a)
 	begun, method := time.Now().Add(-a.Duration), http.MethodGet
-	if a.Operation == "create_invoice" {
+	if a.Operation == gateway.OpCreateInvoice {
 		method = http.MethodPost
 	}
 	attributes := append(o.attributes(a.Operation), semconv.HTTPRequestMethodKey.String(method), semconv.URLTemplate(a.Route))
@@ -114,7 +105,6 @@ func (o *observer) Attempt(ctx context.Context, a gateway.Attempt) {
 
 // Drift implements [gateway.Observer]. The place is left out: its names are the service's.
 func (o *observer) Drift(ctx context.Context, d gateway.Drift) {
-	defer o.next.Drift(ctx, d)
 	o.drift.Add(ctx, 1, o.with(d.Operation, attribute.String("gateway.drift.kind", snakeCase(string(d.Kind)))))
 	if span, ok := ctx.Value(spanKey{}).(trace.Span); ok { // the drift of a catalog is outside of a call
 		span.SetAttributes(attribute.Bool("gateway.drift", true))
@@ -161,7 +151,7 @@ func errorType(err error) string {
 	case *gateway.ArgumentError:
 		return reasonOf(e, "argument")
 	case *gateway.TransportError:
-		return reasonOf(e, e.Phase)
+		return reasonOf(e, string(e.Phase))
 	}
 	return semconv.ErrorTypeOther.Value.AsString()
 }

@@ -30,18 +30,13 @@ type Options struct {
 	// BaseURL is that of the client. Its host and port become the attributes
 	// server.address and server.port. Default: there are no such attributes.
 	BaseURL string
-
-	// Observer is told what the client does, after the spans and metrics. Its contexts
-	// have the span of the call. Default: none.
-	Observer gateway.Observer
 }
 
-// New returns the option that gives a client traces and metrics. It is a
-// [gateway.WithObserver], of which the last one wins: see the field Observer.
+// New returns the option that gives a client traces and metrics: a [gateway.WithObserver].
+// An observer that is added after it finds the span of the call in its contexts.
 func New(opts Options) gateway.Option {
 	opts.TracerProvider = cmp.Or(opts.TracerProvider, otel.GetTracerProvider())
 	opts.MeterProvider = cmp.Or(opts.MeterProvider, otel.GetMeterProvider())
-	opts.Observer = cmp.Or[gateway.Observer](opts.Observer, gateway.NopObserver{})
 	return gateway.WithObserver(newObserver(opts))
 }
 

@@ -306,24 +306,22 @@ func (r *recorder) End(ctx context.Context, c gateway.Call)        { r.saw(ctx, 
 func (r *recorder) Attempt(ctx context.Context, a gateway.Attempt) { r.saw(ctx, "attempt") }
 func (r *recorder) Drift(ctx context.Context, d gateway.Drift)     { r.saw(ctx, "drift") }
 
-// The observer of the options gets everything, with the span of the call.
+// An observer that is added after has the span of the call in its contexts.
 func TestNew_observer(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
-		var r recorder
-		opts := f.options()
-		opts.Observer = &r
+		var after recorder
 		id := f.gw.Withdrawals()[0].WithdrawRequestID
-		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), id)
+		_, err := f.connect(t, f.gw.Transport(), f.options(), gateway.WithObserver(&after)).Withdrawal(t.Context(), id)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"start", "drift", "attempt", "end"}, r.events)
-		for _, span := range r.spans {
+		assert.Equal(t, []string{"start", "drift", "attempt", "end"}, after.events)
+		for _, span := range after.spans {
 			assert.Equal(t, f.spans()[1].SpanContext.SpanID(), span)
 		}
 	})
 }
 
-// An observer that returns no context, or one of its own, breaks no call.
+// An observer that returns no context, or one that is not derived, breaks no call and no span.
 func TestNew_observerContext(t *testing.T) {
 	for name, start := range map[string]func(context.Context) context.Context{
 		"nil":         func(context.Context) context.Context { return nil },
@@ -331,11 +329,10 @@ func TestNew_observerContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, f fixture) {
-				opts := f.options()
-				opts.Observer = &recorder{start: start}
-				_, err := f.connect(t, f.gw.Transport(), opts).ExchangeRates(t.Context())
+				client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithObserver(&recorder{start: start}))
+				_, err := client.ExchangeRates(t.Context())
 				require.NoError(t, err)
-				assert.Equal(t, name == "nil", len(f.names()) == 2, f.names())
+				assert.Len(t, f.names(), 2)
 				assert.Zero(t, f.inFlight(t))
 				assert.Len(t, f.sums(t, "outcomes"), 1)
 			})

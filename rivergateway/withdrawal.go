@@ -73,10 +73,7 @@ func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalAr
 	if err == nil {
 		result.Status = seen.Status
 	} else {
-		result.Reason = err.Error()
-		if unreadable, ok := errors.AsType[*gateway.DecodeError](err); ok {
-			result.Status = unreadable.Status
-		}
+		result.Reason, result.Status = err.Error(), gateway.WithdrawalStatusOf(err)
 	}
 	e := jobEnd{output: result}
 	if w.cfg.OnWithdrawal != nil {

@@ -235,7 +235,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s.cfg.Options = append(s.cfg.Options, gateway.WithOrderGuard(gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})))
+	s.cfg.Options = append(s.cfg.Options, gateway.WithOrderGuard(new(gateway.MemoryGuard)))
 	_, _, _ = s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 	s.checkOrder("A-17", sqlguard.StateCreated)
 

@@ -85,7 +85,7 @@ var guards = []struct {
 	open func(t *testing.T, w testDB) gateway.OrderGuard
 }{
 	{"guard in memory", func(*testing.T, testDB) gateway.OrderGuard {
-		return gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})
+		return new(gateway.MemoryGuard)
 	}},
 	{"sqlguard", func(t *testing.T, w testDB) gateway.OrderGuard { return w.guard(t) }},
 	{"no guard", func(*testing.T, testDB) gateway.OrderGuard { return nil }},

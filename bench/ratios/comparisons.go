@@ -39,8 +39,8 @@ var comparisons = []comparison{
 	loopback("256 callers", "256", "floor", "1.0"),
 	loopback("16 callers, to careful code", "16", "careful", ""),
 	{"Cache.Get", "Cache_Get/cache", "Cache_Get/by_hand", 1, "50 ns, allocs none", ""},
-	{"CatalogSnapshot.ByID", "CatalogSnapshot/ByID", "", 1, "50 ns, allocs none", ""},
-	{"CatalogSnapshot.Find", "CatalogSnapshot/Find", "CatalogSnapshot/Find/by_a_joined_key", 1, "50 ns, allocs none", ""},
+	{"Catalog.ByID", "Catalog/ByID", "", 1, "50 ns, allocs none", ""},
+	{"Catalog.Find", "Catalog/Find", "Catalog/Find/by_a_joined_key", 1, "50 ns, allocs none", ""},
 	{"ToCoin", "ExchangeRates_ToCoin/client", "ExchangeRates_ToCoin/floor", 1, "", ""},
 	{"CheckWithdrawal", "CheckWithdrawal/client", "CheckWithdrawal/floor", 1, "", ""},
 }

@@ -91,7 +91,7 @@ func exitOfCall(err error) int {
 }
 
 // isBeforeSending reports whether an attempt that came as far as a phase sent nothing.
-func isBeforeSending(phase string) bool {
+func isBeforeSending(phase gateway.Phase) bool {
 	switch phase {
 	case gateway.PhaseStart, gateway.PhaseDial, gateway.PhaseProxy, gateway.PhaseTLS:
 		return true

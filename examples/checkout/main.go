@@ -25,7 +25,11 @@ func main() {
 		slog.Error("checkout", "error", err)
 		os.Exit(1)
 	}
-	shop := newCheckout(client, map[string]decimal.Decimal{"A-17": decimal.RequireFromString("10.50")})
+	shop, err := newCheckout(client, map[string]decimal.Decimal{"A-17": decimal.RequireFromString("10.50")})
+	if err != nil {
+		slog.Error("checkout", "error", err)
+		os.Exit(1)
+	}
 	server := &http.Server{Addr: "127.0.0.1:8080", Handler: shop, ReadTimeout: 10 * time.Second}
 	slog.Error("checkout", "error", server.ListenAndServe())
 	os.Exit(1)
@@ -35,20 +39,22 @@ func main() {
 type checkout struct {
 	http.ServeMux
 	client  *gateway.Client
-	catalog *gateway.Catalog
+	catalog *gateway.Cache[*gateway.Catalog]
 	rates   *gateway.Cache[*gateway.ExchangeRates]
 	prices  map[string]decimal.Decimal // in US dollars, by order; never from the buyer's request
 }
 
-func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) *checkout {
-	c := &checkout{
-		client: client, prices: prices,
-		catalog: client.Catalog(gateway.CacheOptions{TTL: 10 * time.Minute}),
-		rates:   client.Rates(gateway.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute}),
+func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*checkout, error) {
+	c := &checkout{client: client, prices: prices}
+	var err1, err2 error
+	c.catalog, err1 = gateway.NewCatalog(client, gateway.CacheOptions{TTL: 10 * time.Minute})
+	c.rates, err2 = gateway.NewRatesCache(client, gateway.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute})
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
 	}
 	c.HandleFunc("GET /coins", c.listCoins)
 	c.HandleFunc("POST /orders/{order}/invoice", c.createInvoice)
-	return c
+	return c, nil
 }
 
 // listCoins responds with the coins to choose from. Meanwhile it opens the connection of
@@ -71,8 +77,8 @@ func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
 }
 
 // snapshot returns the catalog. If there is none, it responds, and reports false.
-func (c *checkout) snapshot(w http.ResponseWriter, r *http.Request) (catalog *gateway.CatalogSnapshot, found bool) {
-	catalog, err := c.catalog.Snapshot(r.Context())
+func (c *checkout) snapshot(w http.ResponseWriter, r *http.Request) (catalog *gateway.Catalog, found bool) {
+	catalog, err := c.catalog.Get(r.Context())
 	if err != nil {
 		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
 	}

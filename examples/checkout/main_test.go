@@ -21,9 +21,11 @@ func shop(t *testing.T, gw *gatewaytest.Server, opts ...gateway.Option) *checkou
 	t.Helper()
 	client, err := gateway.New(gw.URL, gw.APIKey, append(opts, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))...)
 	require.NoError(t, err)
-	return newCheckout(client, map[string]decimal.Decimal{
+	c, err := newCheckout(client, map[string]decimal.Decimal{
 		"A-17": decimal.RequireFromString("10.50"), "tiny": decimal.RequireFromString("0.000001"),
 	})
+	require.NoError(t, err)
+	return c
 }
 
 func post(ctx context.Context, c *checkout, target string) *httptest.ResponseRecorder {

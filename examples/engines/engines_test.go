@@ -44,7 +44,7 @@ type guard struct {
 }
 
 func newGuard() *guard {
-	return &guard{OrderGuard: gateway.NewMemoryGuard(gateway.MemoryGuardOptions{})}
+	return &guard{OrderGuard: new(gateway.MemoryGuard)}
 }
 
 func (g *guard) Begin(ctx context.Context, order string, resubmit bool) error {

@@ -29,7 +29,7 @@ type quote struct {
 
 // quote returns the offers for a product.
 func (s *shop) quote(ctx context.Context, p product) (quote, error) {
-	catalog, err1 := s.catalog.Snapshot(ctx)
+	catalog, err1 := s.catalog.Get(ctx)
 	rates, err2 := s.rates.Get(ctx)
 	if err := errors.Join(err1, err2); err != nil {
 		return quote{}, err
@@ -51,7 +51,7 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 const maxPlaces = 8
 
 // newOffer computes the amount of a price in a coin.
-func newOffer(pair *gateway.CoinNetwork, catalog *gateway.CatalogSnapshot, rates *gateway.ExchangeRates, p product) offer {
+func newOffer(pair *gateway.CoinNetwork, catalog *gateway.Catalog, rates *gateway.ExchangeRates, p product) offer {
 	o := offer{Pair: pair}
 	_, unique := catalog.Find(pair.Coin.Symbol, pair.Network.Name)
 	amount, noRate := rates.ToCoin(p.Price, p.Currency, pair.Coin.Symbol, min(pair.Coin.Precision, maxPlaces))

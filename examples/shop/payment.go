@@ -182,7 +182,7 @@ func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
 		if time.Now().After(p.Ends) {
 			p.View = "late"
 		}
-		if catalog, err := s.catalog.Snapshot(r.Context()); err == nil {
+		if catalog, err := s.catalog.Get(r.Context()); err == nil {
 			if pair, ok := catalog.Find(o.Coin, o.Network); ok {
 				p.Confirmations = pair.Confirmations
 			}

@@ -30,10 +30,10 @@ type shop struct {
 	demo   *gatewaytest.Server // nil for a real gateway
 
 	client      *gateway.Client
-	catalog     *gateway.Catalog
+	catalog     *gateway.Cache[*gateway.Catalog]
 	rates       *gateway.Cache[*gateway.ExchangeRates]
-	balance     *gateway.Cache[*gateway.Balance]
-	withdrawals *gateway.Cache[[]withdrawalRow]
+	balance     *cached[*gateway.Balance]
+	withdrawals *cached[[]withdrawalRow]
 	guard       *sqlguard.Guard
 	db          *database
 	history     *rateHistory
@@ -61,13 +61,19 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 	if err != nil {
 		return nil, err
 	}
-	s.catalog = s.client.Catalog(gateway.CacheOptions{TTL: time.Minute, MaxStale: 10 * time.Minute})
-	s.rates = s.client.Rates(gateway.CacheOptions{TTL: cfg.ratesTTL, MaxStale: 10 * time.Minute})
-	s.balance = gateway.NewCache(func(ctx context.Context) (*gateway.Balance, error) {
+	return s, s.addCaches()
+}
+
+// addCaches makes what the pages show without asking the gateway each time.
+func (s *shop) addCaches() error {
+	var err1, err2 error
+	s.catalog, err1 = gateway.NewCatalog(s.client, gateway.CacheOptions{TTL: time.Minute, MaxStale: 10 * time.Minute})
+	s.rates, err2 = gateway.NewRatesCache(s.client, gateway.CacheOptions{TTL: s.cfg.ratesTTL, MaxStale: 10 * time.Minute})
+	s.balance = &cached[*gateway.Balance]{ttl: 10 * time.Second, maxStale: time.Hour, load: func(ctx context.Context) (*gateway.Balance, error) {
 		return s.client.Balance(ctx, gateway.BalanceQuery{})
-	}, gateway.CacheOptions{TTL: 10 * time.Second, MaxStale: time.Hour})
-	s.withdrawals = gateway.NewCache(s.loadWithdrawals, gateway.CacheOptions{TTL: cfg.ratesTTL, MaxStale: time.Minute})
-	return s, nil
+	}}
+	s.withdrawals = &cached[[]withdrawalRow]{ttl: s.cfg.ratesTTL, maxStale: time.Minute, load: s.loadWithdrawals}
+	return errors.Join(err1, err2)
 }
 
 // maxForm limits the body of a request, in bytes; every body is a form.

@@ -117,13 +117,11 @@ func Derived() []Call {
 		return c
 	}
 	return []Call{
-		on("CoinNetworks", "Catalog", func(ctx context.Context, c *gateway.Client, _ Values) error {
-			_, err := c.Catalog(gateway.CacheOptions{}).Snapshot(ctx)
-			return err
+		on("CoinNetworks", "NewCatalog", func(ctx context.Context, c *gateway.Client, _ Values) error {
+			return load(ctx, c, gateway.NewCatalog)
 		}),
-		on("ExchangeRates", "Rates", func(ctx context.Context, c *gateway.Client, _ Values) error {
-			_, err := c.Rates(gateway.CacheOptions{}).Get(ctx)
-			return err
+		on("ExchangeRates", "NewRatesCache", func(ctx context.Context, c *gateway.Client, _ Values) error {
+			return load(ctx, c, gateway.NewRatesCache)
 		}),
 		on("Withdrawal", "WaitWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
 			_, err := c.WaitWithdrawal(ctx, v.WithdrawalID, wait)
@@ -136,10 +134,20 @@ func Derived() []Call {
 			return nil
 		}),
 		on("Withdrawal", "WaitWithdrawals", func(ctx context.Context, c *gateway.Client, v Values) error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{v.WithdrawalID}, wait) {
+			for _, err := range c.WaitWithdrawals(ctx, []string{v.WithdrawalID}, nil, wait) {
 				return err
 			}
 			return nil
 		}),
 	}
+}
+
+// load loads the value of a new cache.
+func load[T any](ctx context.Context, c *gateway.Client, newCache func(*gateway.Client, gateway.CacheOptions) (*gateway.Cache[T], error)) error {
+	cache, err := newCache(c, gateway.CacheOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = cache.Get(ctx)
+	return err
 }
