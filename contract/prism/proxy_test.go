@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/contract/internal/standin"
 	"github.com/cryptogw/gateway/contract/suite"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/everycall"
@@ -84,9 +83,9 @@ func (p proxy) requests(t *testing.T) {
 }
 
 func (p proxy) responses(t *testing.T) {
-	for _, shape := range standin.Shapes(t, "../../gatewaytest") {
-		t.Run(shape, func(t *testing.T) {
-			p.SetShape(gatewaytest.Shape(shape))
+	for _, shape := range gatewaytest.Shapes() {
+		t.Run(shape.String(), func(t *testing.T) {
+			p.SetShape(shape)
 			client := p.client(t)
 			for _, c := range everycall.Accepted(p.Server) {
 				require.NoError(t, c.Send(t.Context(), client), c.Name)
