@@ -187,7 +187,7 @@ func (w *invoiceWorker) isOfLastInvoice(ctx context.Context, args invoiceArgs, r
 	if !errors.Is(refusal, gateway.ErrOrderOutcomeUnknown) {
 		return errors.Is(refusal, gateway.ErrOrderCreated)
 	}
-	order, err := w.cfg.Guard.OrderOf(ctx, args.Merchant, args.OrderID)
+	order, err := w.cfg.Guard.Order(ctx, args.Merchant, args.OrderID)
 	return err == nil && order.Attempts == 1
 }
 

@@ -144,7 +144,7 @@ func (s *shop) checkOrder(id string, want sqlguard.State) {
 	if want == "" {
 		return
 	}
-	order, err := s.guard.Order(s.t.Context(), id)
+	order, err := s.guard.Order(s.t.Context(), "", id)
 	check(s.t, err)
 	if order.State != want {
 		s.t.Errorf("the order is %s, want %s", order.State, want)
@@ -432,7 +432,7 @@ func TestInvoice_resolved(t *testing.T) {
 				t.Errorf("told %v: %+v", told, s.told)
 			}
 
-			pending, err := s.guard.Pending(t.Context())
+			pending, err := s.guard.Pending(t.Context(), 0)
 			check(t, err)
 			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example"}))
 			job, err = s.river.JobRetry(t.Context(), job.ID)
@@ -454,7 +454,7 @@ func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	s := newShop(t)
 	inject(gatewaytest.FaultBadGateway())(s)
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	pending, err := s.guard.Pending(t.Context())
+	pending, err := s.guard.Pending(t.Context(), 0)
 	check(t, err)
 	check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{By: "anna@shop.example"}))
 	s.begin()
@@ -583,7 +583,7 @@ func TestInvoice_merchants(t *testing.T) {
 	if shared[:2][1] != nil {
 		t.Error("an array of the merchant's was written to")
 	}
-	if order, err := s.guard.OrderOf(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
+	if order, err := s.guard.Order(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
 		t.Errorf("%+v, %v", order, err)
 	}
 	job, _, err = s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-c"}))

@@ -14,7 +14,7 @@ type PendingReport struct {
 	Count  int              `json:"count"`           // how many there are
 	Oldest time.Time        `json:"oldest,omitzero"` // since when the first of them is unknown
 	Age    time.Duration    `json:"age"`             // of Oldest, in nanoseconds; 0 without one
-	Orders []sqlguard.Order `json:"-"`               // the first 100 at most, see [sqlguard.Guard.FirstPending]
+	Orders []sqlguard.Order `json:"-"`               // the first 100 at most, see [sqlguard.Guard.Pending]
 }
 
 const mostOrders = 100 // of a report: after a long failure of the service there may be very many
@@ -53,7 +53,7 @@ func (w *pendingWorker) work(ctx context.Context, _ *river.Job[pendingArgs]) err
 	if !report.Oldest.IsZero() {
 		report.Age = max(0, time.Since(report.Oldest))
 	}
-	if report.Orders, err = w.cfg.Guard.FirstPending(ctx, mostOrders); err != nil {
+	if report.Orders, err = w.cfg.Guard.Pending(ctx, mostOrders); err != nil {
 		return err
 	}
 	if err := river.RecordOutput(ctx, report); err != nil || w.cfg.OnPending == nil {

@@ -361,7 +361,7 @@ func (p *proof) read() (orders []orderState, pending map[string]sqlguard.Order) 
 	ctx := p.t.Context()
 	_, err := p.pool.Exec(ctx, `UPDATE gateway_orders SET lease_until = begun_at WHERE token IS NOT NULL`)
 	check(p.t, err)
-	list, err := p.guard.Pending(ctx)
+	list, err := p.guard.Pending(ctx, 0)
 	check(p.t, err)
 	pending = map[string]sqlguard.Order{}
 	for _, order := range list {
@@ -375,7 +375,7 @@ func (p *proof) read() (orders []orderState, pending map[string]sqlguard.Order) 
 	check(p.t, err)
 	for i := range orders {
 		o := &orders[i]
-		order, err := p.guard.Order(ctx, o.id)
+		order, err := p.guard.Order(ctx, "", o.id)
 		check(p.t, err)
 		o.state, o.sent = order.State, p.commits[o.id]
 	}

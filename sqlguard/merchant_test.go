@@ -3,10 +3,8 @@ package sqlguard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -41,9 +39,7 @@ func (s *service) status(req *http.Request, status int) (*http.Response, error) 
 func (s *service) client(t *testing.T, guard gateway.OrderGuard) *gateway.Client {
 	t.Helper()
 	c, err := gateway.New("https://gateway.example", "a-key-for-tests", gateway.WithOrderGuard(guard), gateway.WithHTTPClient(&http.Client{Transport: s}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return c
 }
 
@@ -91,7 +87,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 		s.respond = nil
 		plain := w.guard(t) // lists the orders of every merchant
 		for _, lister := range []*Guard{g, plain} {
-			pending, err := lister.Pending(t.Context())
+			pending, err := lister.Pending(t.Context(), 0)
 			if err != nil || len(pending) != 1 || pending[0].Merchant != "shop-b" || pending[0].ID != order {
 				t.Fatalf("%+v, %v", pending, err)
 			}
@@ -103,7 +99,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 		if !errors.Is(err, gateway.ErrOrderOutcomeUnknown) || !strings.Contains(err.Error(), "unknown outcome") {
 			t.Error(err)
 		}
-		listed, err := g.OrderOf(t.Context(), "shop-b", order)
+		listed, err := g.Order(t.Context(), "shop-b", order)
 		if err != nil || listed.State != StateUnknown {
 			t.Fatalf("%+v, %v", listed, err)
 		}
@@ -111,7 +107,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 			t.Error(err)
 		}
 		for merchant, want := range map[string]State{"": StateCreated, "shop-b": StateFree, "shop-c": StateFree} {
-			if o, err := g.OrderOf(t.Context(), merchant, order); err != nil || o.State != want || o.Merchant != merchant {
+			if o, err := g.Order(t.Context(), merchant, order); err != nil || o.State != want || o.Merchant != merchant {
 				t.Errorf("%q: %+v, %v", merchant, o, err)
 			}
 		}
@@ -130,9 +126,7 @@ func TestWithMerchants_missing(t *testing.T) {
 		client := s.client(t, g)
 		for _, own := range []State{StateFree, StateInFlight} {
 			if own == StateInFlight {
-				if err := g.Begin(t.Context(), order, false); err != nil {
-					t.Fatal(err)
-				}
+				check(t, g.Begin(t.Context(), order, false))
 			}
 			for _, opt := range []gateway.CallOption{gateway.WithMerchant("shop-b"), gateway.WithAPIKey("the-key-of-shop-c")} {
 				_, err := client.CreateInvoice(t.Context(), invoice, opt)
@@ -143,116 +137,20 @@ func TestWithMerchants_missing(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if o, err := g.Order(t.Context(), order); err != nil || o.State != own {
-				t.Errorf("%+v, %v", o, err)
-			}
+			g.wantState(t, own)
 		}
 		if s.sent > 0 || len(g.tokens) != 1 {
 			t.Errorf("%d were sent, held: %v", s.sent, g.tokens)
 		}
-	})
-}
-
-// A guard around this one asks for the order of the call's merchant.
-func TestGuard_Order_of_the_call(t *testing.T) {
-	w := newSQLite(t)
-	asking := &askingGuard{Guard: w.guard(t, WithMerchants())}
-	client := (&service{}).client(t, asking)
-	if _, err := client.CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-b")); err != nil {
-		t.Fatal(err)
-	}
-	if o := asking.ended; o.Merchant != "shop-b" || o.State != StateCreated {
-		t.Errorf("%+v", o)
-	}
-	misled := &askingGuard{Guard: w.guard(t)} // without the option it names no order as another's
-	misled.Guard.cfg.merchants = true
-	_, err := (&service{}).client(t, misled).CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-d"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	misled.Guard.cfg.merchants = false
-	if _, err := misled.Order(misled.ctx, order); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
-	if err := misled.Guard.End(misled.ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
-}
-
-// An askingGuard reads the order after it has ended.
-type askingGuard struct {
-	*Guard
-	ctx   context.Context
-	ended Order
-}
-
-func (g *askingGuard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
-	err1 := g.Guard.End(ctx, orderID, outcome)
-	o, err2 := g.Order(ctx, orderID)
-	g.ctx, g.ended = context.WithoutCancel(ctx), o
-	return errors.Join(err1, err2)
-}
-
-// oldSchema is the table as it was made before orders had a merchant.
-const oldSchema = `CREATE TABLE gateway_orders (
-	order_id {key} NOT NULL PRIMARY KEY, attempts integer NOT NULL, token text, begun_at {time} NOT NULL, lease_until {time} NOT NULL,
-	ended_at {time}, outcome text, unknown_since {time}, created_at {time}, resolved_at {time}, resolved_by text, resolution text, note text
-)`
-
-const oldIndex = `CREATE INDEX gateway_orders_open ON gateway_orders (order_id) WHERE token IS NOT NULL OR unknown_since IS NOT NULL`
-
-// The statements of the README migrate a table of old: its orders are those of the
-// merchant that the client is for.
-func TestREADME_migration(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
-		text := migration(t, w.dialect)
-		w.table = DefaultTable
-		db := w.open(t)
-		t.Cleanup(func() { _, _ = db.Exec(`DROP TABLE gateway_orders`) })
-		old := w.dialect.placeholders().Replace(oldSchema)
-		row := w.dialect.placeholders().Replace(`INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, unknown_since) VALUES ('A-17', 3, {now}, {now}, {now})`)
-		for _, statement := range []string{old, oldIndex, row, text} {
-			if _, err := db.Exec(statement); err != nil {
-				t.Fatalf("%v\n%s", err, statement)
-			}
+		var ctx context.Context // of a call for a merchant
+		s.respond = func(req *http.Request) (*http.Response, error) {
+			ctx = context.WithoutCancel(req.Context())
+			return s.status(req, http.StatusCreated)
 		}
-		g := w.guard(t, WithMerchants())
-		pending, err := g.Pending(t.Context())
-		if err != nil || len(pending) != 1 || pending[0].ID != order || pending[0].Merchant != "" || pending[0].Attempts != 3 {
-			t.Fatalf("%+v, %v", pending, err)
-		}
-		client := (&service{}).client(t, g)
-		for i := range 2 {
-			opt := gateway.WithMerchant(fmt.Sprint("shop-", i))
-			if _, err := client.CreateInvoice(t.Context(), invoice, opt); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := client.CreateInvoice(t.Context(), invoice); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
+		_, err := s.client(t, nil).CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-b"))
+		check(t, err)
+		if err := g.End(ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, gateway.ErrInvalidArgument) {
 			t.Error(err)
 		}
-		var indexed int
-		query := `SELECT count(*) FROM pg_indexes WHERE tablename = 'gateway_orders' AND indexdef LIKE '%(merchant, order_id)%'`
-		if w.dialect == SQLite {
-			query = `SELECT count(*) FROM sqlite_schema WHERE name = 'gateway_orders_open' AND sql LIKE '%(merchant, order_id)%'`
-		}
-		if err := db.QueryRow(query).Scan(&indexed); err != nil || indexed == 0 {
-			t.Errorf("the index is the old one: %d, %v", indexed, err)
-		}
 	})
-}
-
-// migration returns the block of the README for a database.
-func migration(t *testing.T, d Dialect) string {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, found := strings.Cut(string(text), "```sql\n-- "+d.String())
-	block, _, closed := strings.Cut(after, "```")
-	if !found || !closed {
-		t.Fatalf("the README has no migration for %v", d)
-	}
-	return "-- " + block
 }

@@ -28,9 +28,7 @@ func TestGuard_driver_panics(t *testing.T) {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				g, connector := lossyGuard(t)
 				if tt.in == end {
-					if err := g.Begin(t.Context(), order, false); err != nil {
-						t.Fatal(err)
-					}
+					check(t, g.Begin(t.Context(), order, false))
 				}
 				connector.before = escape
 				if tt.late {
@@ -44,7 +42,7 @@ func TestGuard_driver_panics(t *testing.T) {
 				if returned || (how == "panic") != (recovered == "driver") {
 					t.Errorf("returned: %v, recovered %v", returned, recovered)
 				}
-				if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.state || len(g.tokens) > 0 {
+				if o, err := g.Order(t.Context(), "", order); err != nil || o.State != tt.state || len(g.tokens) > 0 {
 					t.Errorf("%+v, %v, held: %v", o, err, g.tokens)
 				}
 			})

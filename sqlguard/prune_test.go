@@ -52,16 +52,12 @@ func (w testDB) fill(t *testing.T, db *sql.DB, n int, ago time.Duration) {
 		INSERT INTO %[1]s (order_id, attempts, begun_at, lease_until, ended_at, outcome, created_at)
 		SELECT 'old-' || i, 1, at, at, at, 'succeeded', at FROM made`
 	}
-	if _, err := db.Exec(fmt.Sprintf(text, w.table, n, int(ago.Seconds()))); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, fmt.Sprintf(text, w.table, n, int(ago.Seconds())))
 }
 
 func (w testDB) count(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
-	if err := db.QueryRow(`SELECT count(*) FROM ` + w.table).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	check(t, db.QueryRow(`SELECT count(*) FROM `+w.table).Scan(&n))
 	return n
 }
 
@@ -96,13 +92,9 @@ func TestGuard_Prune(t *testing.T) {
 		for name, tt := range pruned {
 			t.Run(name, func(t *testing.T) {
 				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
-				if _, err := p.a.db.Exec(`DELETE FROM ` + w.table); err != nil {
-					t.Fatal(err)
-				}
+				execute(t, p.a.db, `DELETE FROM `+w.table)
 				for action := range strings.SplitSeq(tt.actions, ", ") {
-					if err := p.do(t.Context(), action); err != nil {
-						t.Fatal(action, err)
-					}
+					check(t, p.do(t.Context(), action))
 				}
 				w.growOld(t, p.a.db, 29*day)
 				p.prunes(t, 30*day, false)
@@ -118,10 +110,8 @@ func TestGuard_Prune(t *testing.T) {
 // prunes compares what a Prune does to the order.
 func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
 	t.Helper()
-	before, err := p.b.Order(t.Context(), order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before, err := p.b.Order(t.Context(), "", order)
+	check(t, err)
 	want := 0
 	if deleted {
 		want, before = 1, Order{ID: order, State: StateFree}
@@ -130,7 +120,7 @@ func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
 	if err != nil || n != want {
 		t.Fatalf("pruned %d, %v, want %d", n, err, want)
 	}
-	if after, err := p.b.Order(t.Context(), order); err != nil || after != before {
+	if after, err := p.b.Order(t.Context(), "", order); err != nil || after != before {
 		t.Fatalf("%+v, %v, want %+v", after, err, before)
 	}
 }
@@ -142,23 +132,17 @@ func TestGuard_Prune_last_change(t *testing.T) {
 		for name, last := range map[string]string{"resolved": "anna finds one", "late success": "a succeeds", "ended again": "b is rejected"} {
 			t.Run(name, func(t *testing.T) {
 				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
-				if _, err := p.a.db.Exec(`DELETE FROM ` + w.table); err != nil {
-					t.Fatal(err)
-				}
+				execute(t, p.a.db, `DELETE FROM `+w.table)
 				first := map[string][]string{
 					"resolved":     {"a begins", "a learns nothing", "anna looks it up"},
 					"late success": {"a begins", "time ends", "anna looks it up", "anna finds none"},
 					"ended again":  {"a begins", "a succeeds", "b begins"},
 				}[name]
 				for _, action := range first {
-					if err := p.do(t.Context(), action); err != nil {
-						t.Fatal(action, err)
-					}
+					check(t, p.do(t.Context(), action))
 				}
 				w.growOld(t, p.a.db, 90*day)
-				if err := p.do(t.Context(), last); err != nil {
-					t.Fatal(err)
-				}
+				check(t, p.do(t.Context(), last))
 				p.prunes(t, 30*day, false)
 				w.growOld(t, p.a.db, 31*day)
 				p.prunes(t, 30*day, true)
@@ -178,7 +162,7 @@ func TestGuard_Prune_forgets(t *testing.T) {
 				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); !errors.Is(err, ErrOrderCreated) {
+				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); !errors.Is(err, gateway.ErrOrderCreated) {
 					t.Fatal(err)
 				}
 			}
@@ -220,9 +204,7 @@ func TestGuard_Prune_batches(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g, connector := lossyGuardOf(t, w)
 		w.fill(t, g.db, 1500, 10*day)
-		if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeSucceeded)); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, order, gateway.OutcomeSucceeded)
 		var begins []string // of the batches, each where the last one ended
 		connector.observe = func(query string, args []driver.NamedValue) {
 			if strings.HasPrefix(query, "DELETE") {
@@ -238,9 +220,7 @@ func TestGuard_Prune_batches(t *testing.T) {
 		if len(begins) != 3 || !slices.IsSorted(begins) || len(slices.Compact(begins)) != 3 { // the last deletes none
 			t.Errorf("the batches begin at %q", begins)
 		}
-		if o, err := g.Order(t.Context(), order); err != nil || o.State != StateCreated {
-			t.Errorf("%+v, %v", o, err)
-		}
+		g.wantState(t, StateCreated)
 	})
 }
 
@@ -249,9 +229,7 @@ func TestGuard_Prune_at_one_time(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		w.fill(t, g.db, 1500, 10*day)
-		if _, err := g.db.Exec(`UPDATE ` + w.table + ` SET ended_at = (SELECT min(ended_at) FROM ` + w.table + `), begun_at = (SELECT min(begun_at) FROM ` + w.table + `)`); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, g.db, `UPDATE `+w.table+` SET ended_at = (SELECT min(ended_at) FROM `+w.table+`), begun_at = (SELECT min(begun_at) FROM `+w.table+`)`)
 		if n, err := g.Prune(t.Context(), 9*day); err != nil || n != 1500 {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -334,9 +312,7 @@ func TestGuard_Prune_skips_locked(t *testing.T) {
 	g := w.guard(t)
 	w.fill(t, g.db, 1500, 10*day)
 	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = tx.Rollback() }()
 	others, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
 	if err != nil || len(others) != 1000 {
@@ -345,9 +321,7 @@ func TestGuard_Prune_skips_locked(t *testing.T) {
 	if n, err := g.Prune(t.Context(), day); err != nil || n != 500 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, tx.Rollback())
 	if n, err := g.Prune(t.Context(), day); err != nil || n != 1000 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -358,14 +332,10 @@ func TestGuard_Prune_skips_locked(t *testing.T) {
 func TestGuard_Prune_after_Begin(t *testing.T) {
 	w := newPostgres(t)
 	g := w.guard(t)
-	if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected)); err != nil {
-		t.Fatal(err)
-	}
+	g.once(t, order, gateway.OutcomeRejected)
 	w.growOld(t, g.db, 10*day)
 	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = tx.Rollback() }()
 	verdict, err := readTexts(tx.Query(g.stmts.begin, g.beginArgs(key{order: order}, "token", false)...))
 	if err != nil || !slices.Equal(verdict, []string{begun}) {
@@ -377,7 +347,7 @@ func TestGuard_Prune_after_Begin(t *testing.T) {
 		}
 		_ = tx.Commit()
 	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
+	if o, err := g.Order(t.Context(), "", order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
@@ -392,16 +362,14 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 	}
 	for name, tt := range map[string]ending{
 		"committed":   {(*sql.Tx).Commit, nil, StateInFlight},
-		"rolled back": {(*sql.Tx).Rollback, ErrOrderCreated, StateCreated},
+		"rolled back": {(*sql.Tx).Rollback, gateway.ErrOrderCreated, StateCreated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPostgres(t)
 			g := w.guard(t)
 			w.fill(t, g.db, 1, 10*day)
 			tx, err := w.open(t).BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			defer func() { _ = tx.Rollback() }()
 			deleted, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
 			if err != nil || len(deleted) != 1 {
@@ -410,13 +378,11 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 			result := make(chan error)
 			go func() { result <- g.Begin(context.Background(), "old-1", false) }()
 			w.awaitWaiting(t, 1)
-			if err := tt.end(tx); err != nil {
-				t.Fatal(err)
-			}
+			check(t, tt.end(tx))
 			if err := <-result; !errors.Is(err, tt.want) {
 				t.Fatal(err)
 			}
-			o, err := g.Order(t.Context(), "old-1")
+			o, err := g.Order(t.Context(), "", "old-1")
 			if err != nil || o.State != tt.state || o.Attempts != 1 {
 				t.Errorf("%+v, %v", o, err)
 			}
@@ -471,7 +437,7 @@ func (w testDB) beginOld(t *testing.T, g *Guard, id string) {
 		} else if err != nil {
 			t.Error(err)
 		}
-		if o, err := g.Order(t.Context(), id); err != nil || o.State != StateInFlight {
+		if o, err := g.Order(t.Context(), "", id); err != nil || o.State != StateInFlight {
 			t.Errorf("%+v, %v", o, err)
 		}
 		w.growOld(t, g.db, 2*day, id)
@@ -487,14 +453,10 @@ func (w testDB) beginOld(t *testing.T, g *Guard, id string) {
 func TestGuard_Prune_partitioned(t *testing.T) {
 	w := newPostgres(t)
 	db, created := w.open(t), PostgreSQL.schema(w.table)[0]
-	if _, err := db.Exec(created + ` PARTITION BY HASH (merchant, order_id)`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, created+` PARTITION BY HASH (merchant, order_id)`)
 	for i := range 4 {
 		text := fmt.Sprintf(`CREATE TABLE %s_%d PARTITION OF %[1]s FOR VALUES WITH (MODULUS 4, REMAINDER %[2]d)`, w.table, i)
-		if _, err := db.Exec(text); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, db, text)
 	}
 	g := w.guard(t)
 	for i := range 100 {
@@ -502,15 +464,13 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 		if i%2 == 0 {
 			outcome = gateway.OutcomeSucceeded
 		}
-		if err := errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, outcome)); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, id, outcome)
 	}
 	w.growOld(t, g.db, 10*day)
 	if n, err := g.Prune(t.Context(), day); err != nil || n != 50 {
 		t.Errorf("%d, %v", n, err)
 	}
-	if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 50 {
+	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 50 {
 		t.Errorf("%d are pending, %v", len(pending), err)
 	}
 	if left := w.count(t, g.db); left != 50 {
@@ -518,45 +478,35 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 	}
 }
 
-// FirstPending returns the orders that have been unknown longest, Pending all, and
+// Pending returns the orders that have been unknown longest, the oldest first, or all, and
 // PendingSummary how many there are.
-func TestGuard_FirstPending(t *testing.T) {
+func TestGuard_Pending(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
-		for _, id := range []string{"created", "held"} {
-			if err := g.Begin(t.Context(), id, false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := g.End(t.Context(), "created", gateway.OutcomeSucceeded); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, "created", gateway.OutcomeSucceeded)
+		check(t, g.Begin(t.Context(), "held", false))
 		if s, err := g.PendingSummary(t.Context()); err != nil || s != (PendingSummary{}) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for _, id := range []string{"c", "a", "b"} {
-			if err := errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, gateway.OutcomeUnknown)); err != nil {
-				t.Fatal(err)
-			}
+			g.once(t, id, gateway.OutcomeUnknown)
 			w.growOld(t, g.db, time.Minute)
 		}
-		all, err := g.Pending(t.Context())
-		if err != nil || len(all) != 3 || all[0].ID != "c" {
+		all, err := g.Pending(t.Context(), 0)
+		if err != nil || len(all) != 3 || all[0].ID != "c" || all[1].ID != "a" {
 			t.Fatalf("%+v, %v", all, err)
 		}
 		if s, err := g.PendingSummary(t.Context()); err != nil || s != (PendingSummary{3, all[0].Since}) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for n, want := range map[int]int{1: 1, 2: 2, 3: 3, math.MaxInt: 3} {
-			if first, err := g.FirstPending(t.Context(), n); err != nil || !slices.Equal(first, all[:want]) {
+			if first, err := g.Pending(t.Context(), n); err != nil || !slices.Equal(first, all[:want]) {
 				t.Errorf("%d: %+v, %v", n, first, err)
 			}
 		}
-		for _, n := range []int{0, -1} {
-			first, err := g.FirstPending(t.Context(), n)
-			if len(first) > 0 || !errors.Is(err, gateway.ErrInvalidArgument) {
-				t.Errorf("%d: %+v, %v", n, first, err)
-			}
+		none, err := g.Pending(t.Context(), -1)
+		if refusal, ok := errors.AsType[*gateway.ArgumentError](err); len(none) > 0 || !ok || refusal.Name != "n" {
+			t.Errorf("%+v, %v", none, err)
 		}
 	})
 }

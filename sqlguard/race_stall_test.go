@@ -231,7 +231,7 @@ func (r *stalledRace) merchant(ctx context.Context) {
 			tick.Stop()
 			return
 		}
-		pending, _ := g.Pending(ctx) // fails while the database stalls
+		pending, _ := g.Pending(ctx, 0) // fails while the database stalls
 		for _, o := range pending {
 			var n int
 			if _, err := fmt.Sscanf(o.ID, "order-%d", &n); err == nil && n%r.every == 0 {

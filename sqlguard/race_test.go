@@ -280,10 +280,8 @@ func (r *race) states(g *Guard) map[State][]string {
 	r.t.Helper()
 	states := map[State][]string{}
 	for n := range r.job.Orders {
-		o, err := g.Order(r.t.Context(), orderName(n))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		o, err := g.Order(r.t.Context(), "", orderName(n))
+		check(r.t, err)
 		states[o.State] = append(states[o.State], o.ID)
 		created := r.commits[o.ID]
 		switch {
@@ -317,15 +315,11 @@ func (r *race) checkInFlight(g *Guard) {
 // checkPending ends the leases, and verifies that Pending returns the orders that
 // killed processes held.
 func (r *race) checkPending(g *Guard) {
-	if err := g.endLeases(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	check(r.t, g.endLeases(r.t.Context()))
 	states := r.states(g)
 	r.t.Logf("after the leases have ended: %s", sizes(states))
-	pending, err := g.Pending(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	pending, err := g.Pending(r.t.Context(), 0)
+	check(r.t, err)
 	listed := map[string]bool{}
 	existing := 0
 	for _, o := range pending {
@@ -346,10 +340,8 @@ func (r *race) checkPending(g *Guard) {
 
 // finish resolves the pending orders, and creates those that do not exist.
 func (r *race) finish(g *Guard) {
-	pending, err := g.Pending(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	pending, err := g.Pending(r.t.Context(), 0)
+	check(r.t, err)
 	for _, o := range pending {
 		found := Resolution{Exists: r.commits[o.ID] == 1, By: "the test"}
 		if err := g.Resolve(r.t.Context(), o, found); err != nil {
@@ -360,15 +352,13 @@ func (r *race) finish(g *Guard) {
 	r.faultsOff = true
 	r.mu.Unlock()
 	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	check(r.t, err)
 	late := 0
 	for n := range r.job.Orders {
 		switch _, err := client.CreateInvoice(r.t.Context(), request(n)); {
 		case err == nil:
 			late++
-		case !errors.Is(err, ErrOrderCreated):
+		case !errors.Is(err, gateway.ErrOrderCreated):
 			r.t.Error(err)
 		}
 	}
