@@ -118,10 +118,18 @@ func (g *Guard) once(t *testing.T, id string, outcome gateway.Outcome) {
 	check(t, errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, outcome)))
 }
 
-// wantState compares the state of the order that most tests have.
-func (g *Guard) wantState(t *testing.T, want State) {
+func wantError(t testing.TB, err, want error) {
 	t.Helper()
-	if o, err := g.Order(t.Context(), "", order); err != nil || o.State != want {
-		t.Errorf("%+v, %v, want it %s", o, err, want)
+	if !errors.Is(err, want) {
+		t.Errorf("%v, want %v", err, want)
+	}
+}
+
+// wantState compares the state of the order that most tests have, and how often it was begun.
+func (g *Guard) wantState(t *testing.T, want State, attempts ...int) {
+	t.Helper()
+	o, err := g.Order(t.Context(), "", order)
+	if err != nil || o.State != want || len(attempts) > 0 && o.Attempts != attempts[0] {
+		t.Errorf("%+v, %v, want it %s, begun %v times", o, err, want, attempts)
 	}
 }

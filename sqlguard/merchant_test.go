@@ -149,8 +149,6 @@ func TestWithMerchants_missing(t *testing.T) {
 		}
 		_, err := s.client(t, nil).CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-b"))
 		check(t, err)
-		if err := g.End(ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, gateway.ErrInvalidArgument) {
-			t.Error(err)
-		}
+		wantError(t, g.End(ctx, order, gateway.OutcomeSucceeded), gateway.ErrInvalidArgument)
 	})
 }

@@ -2,7 +2,6 @@ package sqlguard
 
 import (
 	"database/sql/driver"
-	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -63,9 +62,7 @@ func TestGuard_driver_panics_twice(t *testing.T) {
 	if err := g.endLeases(t.Context()); err != nil || len(g.tokens) > 0 {
 		t.Error(err, g.tokens)
 	}
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-		t.Error(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
 }
 
 // afterwards ends the statement, and then calls escape.

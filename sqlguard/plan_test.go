@@ -178,7 +178,7 @@ func sqlitePlan(t *testing.T, db *sql.DB, p planned) (texts []string) {
 func TestGuard_CreateTable_beside_VACUUM(t *testing.T) {
 	w := newPostgres(t)
 	impatient := w.guard(t)
-	lockWith(t, w.open(t), `LOCK TABLE `+w.table+` IN SHARE UPDATE EXCLUSIVE MODE`) // is what VACUUM takes
+	w.lockWith(t, `LOCK TABLE `+w.table+` IN SHARE UPDATE EXCLUSIVE MODE`) // is what VACUUM takes
 	impatient.db.SetMaxOpenConns(1)
 	execute(t, impatient.db, `SET lock_timeout = 1`)
 	if err := impatient.CreateTable(t.Context()); err != nil {

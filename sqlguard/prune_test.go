@@ -55,10 +55,30 @@ func (w testDB) fill(t *testing.T, db *sql.DB, n int, ago time.Duration) {
 	execute(t, db, fmt.Sprintf(text, w.table, n, int(ago.Seconds())))
 }
 
-func (w testDB) count(t *testing.T, db *sql.DB) (n int) {
+// wantCount compares the number of orders that the table has.
+func (w testDB) wantCount(t *testing.T, db *sql.DB, want int) {
 	t.Helper()
+	var n int
 	check(t, db.QueryRow(`SELECT count(*) FROM `+w.table).Scan(&n))
-	return n
+	if n != want {
+		t.Errorf("%d orders are left, want %d", n, want)
+	}
+}
+
+func (g *Guard) wantPruned(t *testing.T, age time.Duration, want int) {
+	t.Helper()
+	if n, err := g.Prune(t.Context(), age); err != nil || n != want {
+		t.Errorf("pruned %d, %v, want %d", n, err, want)
+	}
+}
+
+// begin begins a transaction, which ends with the test at the latest.
+func (w testDB) begin(t *testing.T) *sql.Tx {
+	t.Helper()
+	tx, err := w.open(t).BeginTx(context.Background(), nil)
+	check(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
 }
 
 // pruned are histories of an order, and whether it may be deleted when all of it is old.
@@ -91,11 +111,8 @@ func TestGuard_Prune(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		for name, tt := range pruned {
 			t.Run(name, func(t *testing.T) {
-				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
-				execute(t, p.a.db, `DELETE FROM `+w.table)
-				for action := range strings.SplitSeq(tt.actions, ", ") {
-					check(t, p.do(t.Context(), action))
-				}
+				p := newScenario(t, w)
+				p.doAll(t, tt.actions)
 				w.growOld(t, p.a.db, 29*day)
 				p.prunes(t, 30*day, false)
 				w.growOld(t, p.a.db, 2*day)
@@ -129,20 +146,16 @@ func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
 // reported, is as young as that, whenever it was begun.
 func TestGuard_Prune_last_change(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
-		for name, last := range map[string]string{"resolved": "anna finds one", "late success": "a succeeds", "ended again": "b is rejected"} {
-			t.Run(name, func(t *testing.T) {
-				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
-				execute(t, p.a.db, `DELETE FROM `+w.table)
-				first := map[string][]string{
-					"resolved":     {"a begins", "a learns nothing", "anna looks it up"},
-					"late success": {"a begins", "time ends", "anna looks it up", "anna finds none"},
-					"ended again":  {"a begins", "a succeeds", "b begins"},
-				}[name]
-				for _, action := range first {
-					check(t, p.do(t.Context(), action))
-				}
+		for first, last := range map[string]string{
+			"a begins, a learns nothing, anna looks it up":           "anna finds one",
+			"a begins, time ends, anna looks it up, anna finds none": "a succeeds",
+			"a begins, a succeeds, b begins":                         "b is rejected",
+		} {
+			t.Run(last, func(t *testing.T) {
+				p := newScenario(t, w)
+				p.doAll(t, first)
 				w.growOld(t, p.a.db, 90*day)
-				check(t, p.do(t.Context(), last))
+				p.doAll(t, last)
 				p.prunes(t, 30*day, false)
 				w.growOld(t, p.a.db, 31*day)
 				p.prunes(t, 30*day, true)
@@ -157,7 +170,7 @@ func TestGuard_Prune_forgets(t *testing.T) {
 		g := w.guard(t, WithMerchants())
 		client := (&service{}).client(t, g)
 		opts := [][]gateway.CallOption{{}, {gateway.WithMerchant("shop-a")}, {gateway.WithMerchant("shop-b")}}
-		for i := range 2 {
+		for range 2 {
 			for _, opt := range opts {
 				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); err != nil {
 					t.Fatal(err)
@@ -167,9 +180,7 @@ func TestGuard_Prune_forgets(t *testing.T) {
 				}
 			}
 			w.growOld(t, g.db, 400*day)
-			if n, err := g.Prune(t.Context(), 365*day); err != nil || n != len(opts) {
-				t.Fatalf("round %d: pruned %d, %v", i, n, err)
-			}
+			g.wantPruned(t, 365*day, len(opts))
 		}
 	})
 }
@@ -187,15 +198,9 @@ func TestGuard_Prune_age(t *testing.T) {
 				t.Errorf("%v: %d, %v", age, n, err)
 			}
 		}
-		if n, err := g.Prune(t.Context(), math.MaxInt64); err != nil || n != 0 {
-			t.Errorf("%d, %v", n, err)
-		}
-		if n := w.count(t, g.db); n != 3 {
-			t.Fatalf("%d orders are left", n)
-		}
-		if n, err := g.Prune(t.Context(), day); err != nil || n != 3 {
-			t.Errorf("%d, %v", n, err)
-		}
+		g.wantPruned(t, math.MaxInt64, 0)
+		w.wantCount(t, g.db, 3)
+		g.wantPruned(t, day, 3)
 	})
 }
 
@@ -211,12 +216,8 @@ func TestGuard_Prune_batches(t *testing.T) {
 				begins = append(begins, args[0].Value.(string))
 			}
 		}
-		if n, err := g.Prune(t.Context(), 9*day); err != nil || n != 1500 {
-			t.Fatalf("%d, %v", n, err)
-		}
-		if n := w.count(t, g.db); n != 1 {
-			t.Errorf("%d orders are left", n)
-		}
+		g.wantPruned(t, 9*day, 1500)
+		w.wantCount(t, g.db, 1)
 		if len(begins) != 3 || !slices.IsSorted(begins) || len(slices.Compact(begins)) != 3 { // the last deletes none
 			t.Errorf("the batches begin at %q", begins)
 		}
@@ -230,54 +231,50 @@ func TestGuard_Prune_at_one_time(t *testing.T) {
 		g := w.guard(t)
 		w.fill(t, g.db, 1500, 10*day)
 		execute(t, g.db, `UPDATE `+w.table+` SET ended_at = (SELECT min(ended_at) FROM `+w.table+`), begun_at = (SELECT min(begun_at) FROM `+w.table+`)`)
-		if n, err := g.Prune(t.Context(), 9*day); err != nil || n != 1500 {
-			t.Errorf("%d, %v", n, err)
-		}
+		g.wantPruned(t, 9*day, 1500)
 	})
 }
 
-// Prune stops when its context ends, and returns how many it had deleted by then.
-func TestGuard_Prune_context(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
-		g, connector := lossyGuardOf(t, w)
-		w.fill(t, g.db, 1500, 10*day)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		batches := 0
-		connector.observe = func(query string, _ []driver.NamedValue) {
-			if strings.HasPrefix(query, "DELETE") {
-				batches++
-			}
-			if batches == 2 {
-				cancel()
-			}
-		}
-		n, err := g.Prune(ctx, day)
-		if n != 1000 || !errors.Is(err, context.Canceled) {
-			t.Errorf("%d, %v", n, err)
-		}
-		if left := w.count(t, g.db); left != 500 {
-			t.Errorf("%d are left", left)
-		}
-		if n, err := g.Prune(ctx, day); n != 0 || !errors.Is(err, context.Canceled) {
-			t.Errorf("%d, %v", n, err)
-		}
-	})
-}
-
-// The error of the database is returned, with the number of those that were deleted before.
-func TestGuard_Prune_fails(t *testing.T) {
-	g, connector := lossyGuard(t)
-	newTable := testDB{dialect: SQLite, table: g.cfg.table}
-	newTable.fill(t, g.db, 1500, 10*day)
+// Prune stops when its context ends or the database fails, and returns how many it had
+// deleted by then.
+func TestGuard_Prune_stopped(t *testing.T) {
 	lost := errors.New("connection reset")
-	connector.refuse(3, lost)
-	if n, err := g.Prune(t.Context(), day); n != 1000 || !errors.Is(err, lost) {
-		t.Errorf("%d, %v", n, err)
-	}
-	connector.refuse(1, lost)
-	if n, err := g.Prune(t.Context(), day); n != 0 || !errors.Is(err, lost) {
-		t.Errorf("%d, %v", n, err)
+	inBoth(t, func(t *testing.T, w testDB) {
+		for name, tt := range map[string]struct {
+			stop    func(c *lossyConnector, cancel func())
+			deleted int
+			want    error
+		}{
+			"its context ends":        {endAtDelete, 1000, context.Canceled},
+			"the database fails":      {func(c *lossyConnector, _ func()) { c.refuse(3, lost) }, 1000, lost},
+			"it fails from the start": {func(c *lossyConnector, _ func()) { c.refuse(1, lost) }, 0, lost},
+		} {
+			t.Run(name, func(t *testing.T) {
+				g, connector := lossyGuardOf(t, w)
+				execute(t, g.db, `DELETE FROM `+w.table)
+				w.fill(t, g.db, 1500, 10*day)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				tt.stop(connector, cancel)
+				if n, err := g.Prune(ctx, day); n != tt.deleted || !errors.Is(err, tt.want) {
+					t.Errorf("%d, %v", n, err)
+				}
+				w.wantCount(t, g.db, 1500-tt.deleted)
+			})
+		}
+	})
+}
+
+// endAtDelete ends a context as the second batch is sent.
+func endAtDelete(c *lossyConnector, cancel func()) {
+	batches := 0
+	c.observe = func(query string, _ []driver.NamedValue) {
+		if strings.HasPrefix(query, "DELETE") {
+			batches++
+		}
+		if batches == 2 {
+			cancel()
+		}
 	}
 }
 
@@ -299,8 +296,9 @@ func TestGuard_Prune_at_once(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if left := w.count(t, guards[0].db); total.Load() != orders || left != 0 {
-			t.Errorf("%d were deleted, and %d are left", total.Load(), left)
+		w.wantCount(t, guards[0].db, 0)
+		if total.Load() != orders {
+			t.Errorf("%d were deleted", total.Load())
 		}
 	})
 }
@@ -311,20 +309,14 @@ func TestGuard_Prune_skips_locked(t *testing.T) {
 	w := newPostgres(t)
 	g := w.guard(t)
 	w.fill(t, g.db, 1500, 10*day)
-	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	check(t, err)
-	defer func() { _ = tx.Rollback() }()
+	tx := w.begin(t)
 	others, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
 	if err != nil || len(others) != 1000 {
 		t.Fatal(len(others), err)
 	}
-	if n, err := g.Prune(t.Context(), day); err != nil || n != 500 {
-		t.Errorf("%d, %v", n, err)
-	}
+	g.wantPruned(t, day, 500)
 	check(t, tx.Rollback())
-	if n, err := g.Prune(t.Context(), day); err != nil || n != 1000 {
-		t.Errorf("%d, %v", n, err)
-	}
+	g.wantPruned(t, day, 1000)
 }
 
 // An order that a Begin has changed before a Prune locks it stays: in PostgreSQL the
@@ -334,22 +326,16 @@ func TestGuard_Prune_after_Begin(t *testing.T) {
 	g := w.guard(t)
 	g.once(t, order, gateway.OutcomeRejected)
 	w.growOld(t, g.db, 10*day)
-	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	check(t, err)
-	defer func() { _ = tx.Rollback() }()
+	tx := w.begin(t)
 	verdict, err := readTexts(tx.Query(g.stmts.begin, g.beginArgs(key{order: order}, "token", false)...))
 	if err != nil || !slices.Equal(verdict, []string{begun}) {
 		t.Fatal(verdict, err)
 	}
 	for range 2 { // while the Begin is about to commit, and after it
-		if n, err := g.Prune(t.Context(), day); err != nil || n != 0 {
-			t.Errorf("%d, %v", n, err)
-		}
+		g.wantPruned(t, day, 0)
 		_ = tx.Commit()
 	}
-	if o, err := g.Order(t.Context(), "", order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
-		t.Errorf("%+v, %v", o, err)
-	}
+	g.wantState(t, StateInFlight, 2)
 }
 
 // A Begin that comes while a Prune deletes the order waits for it, and holds the order
@@ -368,9 +354,7 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 			w := newPostgres(t)
 			g := w.guard(t)
 			w.fill(t, g.db, 1, 10*day)
-			tx, err := w.open(t).BeginTx(t.Context(), nil)
-			check(t, err)
-			defer func() { _ = tx.Rollback() }()
+			tx := w.begin(t)
 			deleted, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
 			if err != nil || len(deleted) != 1 {
 				t.Fatal(deleted, err)
@@ -379,9 +363,7 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 			go func() { result <- g.Begin(context.Background(), "old-1", false) }()
 			w.awaitWaiting(t, 1)
 			check(t, tt.end(tx))
-			if err := <-result; !errors.Is(err, tt.want) {
-				t.Fatal(err)
-			}
+			wantError(t, <-result, tt.want)
 			o, err := g.Order(t.Context(), "", "old-1")
 			if err != nil || o.State != tt.state || o.Attempts != 1 {
 				t.Errorf("%+v, %v", o, err)
@@ -467,15 +449,11 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 		g.once(t, id, outcome)
 	}
 	w.growOld(t, g.db, 10*day)
-	if n, err := g.Prune(t.Context(), day); err != nil || n != 50 {
-		t.Errorf("%d, %v", n, err)
-	}
+	g.wantPruned(t, day, 50)
 	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 50 {
 		t.Errorf("%d are pending, %v", len(pending), err)
 	}
-	if left := w.count(t, g.db); left != 50 {
-		t.Errorf("%d are left", left)
-	}
+	w.wantCount(t, g.db, 50)
 }
 
 // Pending returns the orders that have been unknown longest, the oldest first, or all, and

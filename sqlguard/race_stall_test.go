@@ -27,13 +27,13 @@ type stall func(t *testing.T, w testDB) (end func())
 
 func lockTable(t *testing.T, w testDB) func() {
 	if w.dialect == SQLite {
-		return lockWith(t, w.open(t), `UPDATE `+w.table+` SET note = note`)
+		return w.lockWith(t, `UPDATE `+w.table+` SET note = note`)
 	}
-	return lockWith(t, w.open(t), `LOCK TABLE `+w.table+` IN EXCLUSIVE MODE`)
+	return w.lockWith(t, `LOCK TABLE `+w.table+` IN EXCLUSIVE MODE`)
 }
 
 func lockRows(t *testing.T, w testDB) func() {
-	return lockWith(t, w.open(t), `UPDATE `+w.table+` SET note = note`)
+	return w.lockWith(t, `UPDATE `+w.table+` SET note = note`)
 }
 
 func suspend(t *testing.T, w testDB) func() {
@@ -207,12 +207,6 @@ func (r *stalledRace) stall(ctx context.Context) {
 		r.set(func() { r.ended = time.Now() })
 		end()
 	}
-}
-
-func (r *race) set(f func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f()
 }
 
 // merchant looks up orders that are unknown, and sends them if they do not exist. The

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/shopspring/decimal"
 )
 
 const order = "A-17"
@@ -25,6 +23,21 @@ const order = "A-17"
 type scenario struct {
 	a, b *Guard
 	seen Order // as the person read it
+}
+
+// newScenario returns one in an empty table.
+func newScenario(t *testing.T, w testDB) *scenario {
+	t.Helper()
+	p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
+	execute(t, p.a.db, `DELETE FROM `+w.table)
+	return p
+}
+
+func (p *scenario) doAll(t *testing.T, actions string) {
+	t.Helper()
+	for action := range strings.SplitSeq(actions, ", ") {
+		check(t, p.do(t.Context(), action))
+	}
 }
 
 // A step is one action: what it must return, and the state that must follow.
@@ -292,10 +305,8 @@ func runScenario(t *testing.T, p *scenario, steps []step) {
 // The record has who resolved an order, how and when.
 func TestGuard_record(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
-		p := &scenario{a: w.guard(t, WithLease(90*time.Second+7*time.Millisecond)), b: w.guard(t)}
-		for _, action := range []string{"a begins", "a learns nothing", "b resubmits", "b is rejected"} {
-			check(t, p.do(t.Context(), action))
-		}
+		p := newScenario(t, w)
+		p.doAll(t, "a begins, a learns nothing, b resubmits, b is rejected")
 		listed, err := p.a.Pending(t.Context(), 0)
 		if err != nil || len(listed) != 1 {
 			t.Fatal(listed, err)
@@ -496,12 +507,8 @@ func TestGuard_Begin_ended_context(t *testing.T) {
 	g := newSQLite(t).guard(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.Begin(ctx, order, false); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := g.End(ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	wantError(t, g.Begin(ctx, order, false), context.Canceled)
+	wantError(t, g.End(ctx, order, gateway.OutcomeSucceeded), context.Canceled)
 	if o, err := g.Order(t.Context(), "", order); err != nil || o.Attempts != 0 {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -512,9 +519,7 @@ func TestGuard_Begin_response_lost(t *testing.T) {
 	g, connector := lossyGuard(t)
 	lost := errors.New("connection reset")
 	connector.lose(lost)
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, false), lost)
 	o, err := g.Order(t.Context(), "", order)
 	if err != nil || o.State != StateFree || o.Attempts != 1 || o.Outcome != gateway.OutcomeNotSent {
 		t.Fatalf("%+v, %v", o, err)
@@ -528,16 +533,10 @@ func TestGuard_Begin_all_responses_lost(t *testing.T) {
 	lost := errors.New("connection reset")
 	connector.refuse(2, lost) // the statement that undoes it does not arrive
 	connector.lose(lost)
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
-	if err := g.Begin(t.Context(), order, true); !errors.Is(err, gateway.ErrOrderInFlight) {
-		t.Fatal(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, false), lost)
+	wantError(t, g.Begin(t.Context(), order, true), gateway.ErrOrderInFlight)
 	check(t, g.endLeases(t.Context()))
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-		t.Fatal(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
 }
 
 // database/sql sends a statement again after a broken connection. That is one
@@ -546,9 +545,7 @@ func TestGuard_Begin_sent_again(t *testing.T) {
 	g, connector := lossyGuardOf(t, newPostgres(t))
 	connector.lose(driver.ErrBadConn)
 	check(t, g.Begin(t.Context(), order, false))
-	if o, err := g.Order(t.Context(), "", order); err != nil || o.State != StateInFlight || o.Attempts != 1 {
-		t.Fatalf("%+v, %v", o, err)
-	}
+	g.wantState(t, StateInFlight, 1)
 }
 
 // An outcome that cannot be recorded leaves the order unknown, until End is called again.
@@ -567,9 +564,7 @@ func TestGuard_End_not_recorded(t *testing.T) {
 			if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 1 {
 				t.Fatal(pending, err)
 			}
-			if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-				t.Error(err)
-			}
+			wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
 			if err := g.End(t.Context(), order, tt.outcome); err != nil {
 				t.Error(err)
 			}
@@ -591,9 +586,7 @@ func unendedGuard(t *testing.T, outcome gateway.Outcome) *Guard {
 	check(t, g.Begin(t.Context(), order, false))
 	lost := errors.New("connection refused")
 	connector.refuse(1, lost)
-	if err := g.End(t.Context(), order, outcome); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
+	wantError(t, g.End(t.Context(), order, outcome), lost)
 	check(t, g.endLeases(t.Context()))
 	return g
 }
@@ -603,12 +596,8 @@ func TestGuard_End_not_recorded_and_begun_again(t *testing.T) {
 	g := unendedGuard(t, gateway.OutcomeRejected)
 	check(t, g.Begin(t.Context(), order, true))
 	check(t, g.End(t.Context(), order, gateway.OutcomeSucceeded))
-	if o, err := g.Order(t.Context(), "", order); err != nil || o.State != StateCreated || o.Attempts != 2 {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if err := g.End(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) {
-		t.Error(err)
-	}
+	g.wantState(t, StateCreated, 2)
+	wantError(t, g.End(t.Context(), order, gateway.OutcomeRejected), ErrNotHeld)
 }
 
 // While the database fails for a moment, End tries again.
@@ -652,9 +641,7 @@ func TestGuard_End_tried_again_after_another_Begin(t *testing.T) {
 	if err := g.End(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) || sent != 2 {
 		t.Error(err, sent)
 	}
-	if o, err := g.Order(t.Context(), "", order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
-		t.Errorf("%+v, %v", o, err)
-	}
+	g.wantState(t, StateInFlight, 2)
 }
 
 // What End could not record takes little memory, however often the database fails.
@@ -667,29 +654,6 @@ func TestGuard_End_not_recorded_many(t *testing.T) {
 	}
 	if len(g.unended) != mostUnended || len(g.tokens) > 0 {
 		t.Errorf("%d orders, %d in flight", len(g.unended), len(g.tokens))
-	}
-}
-
-// After a success the order is not pending, and a second request is not sent.
-func TestGuard_client(t *testing.T) {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	g := newSQLite(t).guard(t)
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(g))
-	check(t, err)
-	amount := decimal.RequireFromString("10.50")
-	request := gateway.InvoiceRequest{OrderID: order, Price: amount, Amount: amount}
-	if _, err := client.CreateInvoice(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
-		_, err := client.CreateInvoice(t.Context(), request, opts...)
-		if !errors.Is(err, gateway.ErrOrderCreated) || gateway.OutcomeOf(err) != gateway.OutcomeNotSent || gateway.SafeToRetry(err) {
-			t.Error(err)
-		}
-	}
-	if n := len(gw.InvoicesFor(order)); n != 1 {
-		t.Errorf("%d invoices", n)
 	}
 }
 
@@ -747,9 +711,7 @@ func TestNew_dialect(t *testing.T) {
 
 func TestGuard_Resolve_without_name(t *testing.T) {
 	g := newSQLite(t).guard(t)
-	if err := g.Resolve(t.Context(), Order{ID: order}, Resolution{By: " "}); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
+	wantError(t, g.Resolve(t.Context(), Order{ID: order}, Resolution{By: " "}), gateway.ErrInvalidArgument)
 }
 
 // lossyGuard returns a guard over connections that lose statements and responses

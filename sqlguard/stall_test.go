@@ -2,7 +2,6 @@ package sqlguard
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -70,9 +69,7 @@ func TestGuard_Begin_late_not_withdrawn(t *testing.T) {
 	if err := g.Begin(t.Context(), order, false); err == nil || !strings.Contains(err.Error(), "may be over") {
 		t.Fatal(err)
 	}
-	if err := g.Begin(t.Context(), order, true); !errors.Is(err, gateway.ErrOrderInFlight) {
-		t.Fatal(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, true), gateway.ErrOrderInFlight)
 	check(t, g.endLeases(t.Context()))
 	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 1 || pending[0].ID != order {
 		t.Fatal(pending, err)
@@ -113,14 +110,12 @@ func (b blockade) lock(t *testing.T, w testDB, g *Guard) (end func()) {
 	if b.free {
 		g.once(t, order, gateway.OutcomeRejected)
 	}
-	return lockWith(t, w.open(t), b.text)
+	return w.lockWith(t, b.text)
 }
 
-func lockWith(t *testing.T, db *sql.DB, text string) (end func()) {
+func (w testDB) lockWith(t *testing.T, text string) (end func()) {
 	t.Helper()
-	tx, err := db.BeginTx(context.Background(), nil)
-	check(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() })
+	tx := w.begin(t)
 	execute(t, tx, text)
 	return func() { _ = tx.Rollback() }
 }
@@ -195,7 +190,7 @@ func TestGuard_Begin_busy(t *testing.T) {
 	w := newSQLiteWith(t, fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", hour))
 	g := w.guard(t, WithLease(time.Second))
 	g.db.SetMaxOpenConns(1)
-	end := lockWith(t, w.open(t), `DELETE FROM `+w.table)
+	end := w.lockWith(t, `DELETE FROM `+w.table)
 	err := g.Begin(t.Context(), order, false)
 	if err == nil || len(g.tokens) > 0 {
 		t.Fatal(err)
