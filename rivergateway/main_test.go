@@ -114,11 +114,17 @@ func request(orderID string) gateway.InvoiceRequest {
 // insert inserts the job of an order, as a merchant does.
 func (s *shop) insert(r gateway.InvoiceRequest, o InsertOptions) *rivertype.JobRow {
 	s.t.Helper()
-	var job *rivertype.JobRow
+	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
+		return InsertInvoiceTx(s.t.Context(), s.river, tx, r, o)
+	})
+}
+
+func (s *shop) inserted(insert func(tx pgx.Tx) (*rivertype.JobInsertResult, error)) (job *rivertype.JobRow) {
+	s.t.Helper()
 	check(s.t, s.inTx(func(tx pgx.Tx) error {
-		inserted, err := InsertInvoiceTx(s.t.Context(), s.river, tx, r, o)
+		result, err := insert(tx)
 		if err == nil {
-			job = inserted.Job
+			job = result.Job
 		}
 		return err
 	}))

@@ -1,6 +1,7 @@
 package rivergateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,15 +22,9 @@ import (
 // insertWithdrawal inserts the job that waits for the first withdrawal of the gateway.
 func (s *shop) insertWithdrawal(o InsertOptions) *rivertype.JobRow {
 	s.t.Helper()
-	var job *rivertype.JobRow
-	check(s.t, s.inTx(func(tx pgx.Tx) error {
-		inserted, err := InsertWithdrawalTx(s.t.Context(), s.river, tx, s.withdrawal(), o)
-		if err == nil {
-			job = inserted.Job
-		}
-		return err
-	}))
-	return job
+	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
+		return InsertWithdrawalTx(s.t.Context(), s.river, tx, s.withdrawal(), o)
+	})
 }
 
 func (s *shop) withdrawal() string { return s.gw.Withdrawals()[0].WithdrawRequestID }
@@ -47,6 +42,7 @@ var withdrawalTests = map[string]struct {
 	prepare func(s *shop)
 	last    bool // the engine makes no further attempt
 	event   river.EventKind
+	id      string // of the withdrawal, if it is not that of the gateway
 	status  gateway.WithdrawalStatus
 	reason  bool
 	calls   int
@@ -73,6 +69,10 @@ var withdrawalTests = map[string]struct {
 				`{"status":"COMPLETED","destination":"T\u0000","amount":"1","fee":"1","coin":"A\\u0000","network":"","withdrawRequestId":%q}`, s.withdrawal()))}))
 		},
 		event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1, stored: []string{"\"T\ufffd\"", `"A\\u0000"`},
+	},
+	"an identifier that no inquiry can have": {
+		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"withdrawRequestId": ".."}'`) },
+		event:   river.EventKindJobCancelled, id: "..", reason: true, calls: 1,
 	},
 	"no options for the merchant": {
 		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) },
@@ -101,7 +101,7 @@ func TestWithdrawal(t *testing.T) {
 			}
 			for _, r := range results {
 				if r.Status != test.status || (r.Reason != "") != test.reason || (r.Withdrawal == nil) != test.reason ||
-					r.JobID != job.ID || r.WithdrawRequestID != s.withdrawal() {
+					r.JobID != job.ID || r.WithdrawRequestID != cmp.Or(test.id, s.withdrawal()) {
 					t.Errorf("told %+v", r)
 				}
 			}
@@ -114,22 +114,6 @@ func TestWithdrawal(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// An identifier that no inquiry can have ends the wait at once.
-func TestWithdrawal_invalid(t *testing.T) {
-	s := newShop(t)
-	var results []WithdrawalResult
-	s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
-		results = append(results, r)
-		return nil
-	}
-	job := s.insertWithdrawal(InsertOptions{})
-	s.exec(`UPDATE river_job SET args = args || '{"withdrawRequestId": ".."}'`)
-	job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
-	if event != river.EventKindJobCancelled || len(results) != 1 || results[0].WithdrawRequestID != ".." || results[0].Reason == "" {
-		t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, results, err)
 	}
 }
 
