@@ -392,14 +392,8 @@ func TestSynctestRecipe_RateLimitedInvoice(t *testing.T) {
 // The responses of a stand-in with drift are read in every shape, like those without.
 func TestSynctestRecipe_Drift(t *testing.T) {
 	t.Parallel()
-	for _, shape := range []gatewaytest.Shape{
-		gatewaytest.PairAsRecord, gatewaytest.PairInArray, gatewaytest.SymbolAsArray, gatewaytest.SymbolAsRecord,
-		gatewaytest.RatesAsRecords, gatewaytest.RatesAsNumbers, gatewaytest.RatesUpperCase, gatewaytest.RatesWithCoin,
-		gatewaytest.RatesBySymbol, gatewaytest.RatesByFiat,
-		gatewaytest.BalanceAsRecords, gatewaytest.BalanceAsRecord, gatewaytest.BalanceBare, gatewaytest.BalanceBySymbol,
-		gatewaytest.InvoiceFlat, gatewaytest.InvoiceNested, gatewaytest.InvoicePayable,
-	} {
-		t.Run(string(shape), func(t *testing.T) {
+	for _, shape := range gatewaytest.Shapes() {
+		t.Run(shape.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				gw, client := withoutNetwork(t)

@@ -2,6 +2,9 @@ package contract_test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -10,17 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/contract/internal/standin"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/everycall"
 )
 
 // The document allows every response of the stand-in, in every shape.
 func TestOpenAPI_responses_in_every_shape(t *testing.T) {
-	for _, shape := range standin.Shapes(t, "../gatewaytest") {
-		t.Run(shape, func(t *testing.T) {
+	for _, shape := range gatewaytest.Shapes() {
+		t.Run(shape.String(), func(t *testing.T) {
 			gw := startChecked(t)
-			gw.SetShape(gatewaytest.Shape(shape))
+			gw.SetShape(shape)
 			client := gw.client(t)
 			cases := everycall.Accepted(gw.Server)
 			for _, c := range cases {
@@ -66,24 +68,24 @@ func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 	}{
 		{"", gatewaytest.Fault{}, always(allowed)},
 		{"", gatewaytest.Fault{}.RetryAfter("1"), always(allowed)},
-		{"Refuse", gatewaytest.FaultRefuse(400, "no"), always(allowed)},
-		{"Refuse", gatewaytest.FaultRefuse(404, `"quoted" and молчание`), always(allowed)},
-		{"Refuse", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("120"), always(allowed)},
-		{"Refuse", gatewaytest.FaultRefuse(503, "later"), always(allowed)},
-		{"Refuse", gatewaytest.FaultRefuse(599, ""), always(allowed)},
-		{"Refuse", gatewaytest.FaultRefuse(201, "an error under a success"), only(listing, inquiry)},
-		{"BadGateway", gatewaytest.FaultBadGateway(), always(forbidden)},
-		{"MalformedJSON", gatewaytest.FaultMalformedJSON(), always(forbidden)},
-		{"Truncate", gatewaytest.FaultTruncate(9), always(absent)},
-		{"Stall", gatewaytest.FaultStall(), always(absent)},
-		{"Reset", gatewaytest.FaultReset(), always(absent)},
-		{"CommitThenDrop", gatewaytest.FaultCommitThenDrop(), always(absent)},
-		{"Redirect", gatewaytest.FaultRedirect(307, "/elsewhere"), always(forbidden)},
-		{"SlowBody", gatewaytest.FaultSlowBody(time.Nanosecond), always(allowed)},
-		{"HugeBody", gatewaytest.FaultHugeBody(1 << 17), only(listing, inquiry)},
-		{"Drift", gatewaytest.FaultDrift(), only(inquiry)},
-		{"DriftFields", gatewaytest.FaultDriftFields(), always(allowed)},
-		{"DriftStatus", gatewaytest.FaultDriftStatus(), only(inquiry)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(400, "no"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(404, `"quoted" and молчание`), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("120"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(503, "later"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(599, ""), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(201, "an error under a success"), only(listing, inquiry)},
+		{"FaultBadGateway", gatewaytest.FaultBadGateway(), always(forbidden)},
+		{"FaultMalformedJSON", gatewaytest.FaultMalformedJSON(), always(forbidden)},
+		{"FaultTruncate", gatewaytest.FaultTruncate(9), always(absent)},
+		{"FaultStall", gatewaytest.FaultStall(), always(absent)},
+		{"FaultReset", gatewaytest.FaultReset(), always(absent)},
+		{"FaultCommitThenDrop", gatewaytest.FaultCommitThenDrop(), always(absent)},
+		{"FaultRedirect", gatewaytest.FaultRedirect(307, "/elsewhere"), always(forbidden)},
+		{"FaultSlowBody", gatewaytest.FaultSlowBody(time.Nanosecond), always(allowed)},
+		{"FaultHugeBody", gatewaytest.FaultHugeBody(1 << 17), only(listing, inquiry)},
+		{"FaultDrift", gatewaytest.FaultDrift(), only(inquiry)},
+		{"FaultDriftFields", gatewaytest.FaultDriftFields(), always(allowed)},
+		{"FaultDriftStatus", gatewaytest.FaultDriftStatus(), only(inquiry)},
 	} {
 		tried[tt.made] = true
 		t.Run(tt.fault.String(), func(t *testing.T) {
@@ -94,9 +96,25 @@ func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range standin.Faults(t, "../gatewaytest") {
+	for _, name := range faults(t) {
 		assert.True(t, tried[name], "%s was not tried", name)
 	}
+}
+
+// faults returns the name of every function of gatewaytest that makes a fault.
+func faults(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../gatewaytest/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(.*\) Fault \{$`).FindAllStringSubmatch(string(source), -1) {
+			names = append(names, match[1])
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
 }
 
 // underFault makes a call to a gateway with a fault, and returns whether the

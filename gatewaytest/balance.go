@@ -50,18 +50,18 @@ func (s *Server) balance(c *call) response {
 	found := slices.DeleteFunc(slices.Clone(s.balances), func(b BalanceEntry) bool {
 		return symbol != "" && b.CoinSymbol != symbol || network != "" && b.NetworkName != network
 	})
-	shape := s.shape("balance")
+	shape := s.shapes.balance
 	switch {
 	case len(found) == 0:
 		return failure(http.StatusNotFound, "no such balance")
 	case shape == BalanceBySymbol:
-		return s.inShape("balance", http.StatusOK, bySymbol(found))
+		return inShape(shape, http.StatusOK, bySymbol(found))
 	case shape == BalanceAsRecord && len(found) == 1:
-		return s.inShape("balance", http.StatusOK, found[0])
+		return inShape(shape, http.StatusOK, found[0])
 	case shape == BalanceBare && len(found) == 1:
-		return s.inShape("balance", http.StatusOK, found[0].Balance)
+		return inShape(shape, http.StatusOK, found[0].Balance)
 	}
-	return s.inShape("balance", http.StatusOK, found)
+	return inShape(shape, http.StatusOK, found)
 }
 
 // bySymbol returns the sum over the networks of each coin.

@@ -102,10 +102,10 @@ func (s *Server) coinNetworkBySymbol(args []string) response {
 	switch {
 	case len(found) == 0: // the catalog has been replaced since the request was routed
 		return noPair()
-	case s.shape("symbol") == SymbolAsRecord:
-		return s.inShape("symbol", http.StatusOK, found[0])
+	case s.shapes.symbol == SymbolAsRecord:
+		return inShape(s.shapes.symbol, http.StatusOK, found[0])
 	}
-	return s.inShape("symbol", http.StatusOK, found)
+	return inShape(s.shapes.symbol, http.StatusOK, found)
 }
 
 // pair responds with the first record that is wanted. The lock is held.
@@ -114,10 +114,10 @@ func (s *Server) pair(wanted func(CoinNetwork) bool) response {
 	switch {
 	case i < 0:
 		return noPair()
-	case s.shape("pair") == PairInArray:
-		return s.inShape("pair", http.StatusOK, s.catalog[i:i+1])
+	case s.shapes.pair == PairInArray:
+		return inShape(s.shapes.pair, http.StatusOK, s.catalog[i:i+1])
 	}
-	return s.inShape("pair", http.StatusOK, s.catalog[i])
+	return inShape(s.shapes.pair, http.StatusOK, s.catalog[i])
 }
 
 func noPair() response {

@@ -23,7 +23,7 @@ func (s *Server) Now() time.Time {
 // [time.Duration], about 292 years. Advance panics if d is negative.
 func (s *Server) Advance(d time.Duration) {
 	if d < 0 {
-		panic(fmt.Sprintf("gatewaytest: Advance by %v, want 0 or more", d))
+		panic(fmt.Sprintf("gatewaytest: Advance with %v, want 0 or more", d))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

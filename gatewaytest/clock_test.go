@@ -53,7 +53,7 @@ func TestServer_Advance_to_the_maximum(t *testing.T) {
 func TestServer_Advance_backwards(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	assert.PanicsWithValue(t, "gatewaytest: Advance by -1ns, want 0 or more", func() { s.Advance(-1) })
+	assert.PanicsWithValue(t, "gatewaytest: Advance with -1ns, want 0 or more", func() { s.Advance(-1) })
 	assert.WithinRange(t, s.Now(), s.Now().Add(-time.Hour), time.Now())
 }
 
@@ -156,6 +156,6 @@ func TestServer_SetStatusAfter_with_other_changes(t *testing.T) {
 	s.Advance(time.Hour)
 	assert.Equal(t, "PENDING", statusOf(t, s, id), "replaced, with its planned changes")
 
-	require.EqualError(t, s.SetStatusAfter(id, -1, "FAILED"), "gatewaytest: after -1ns")
+	require.EqualError(t, s.SetStatusAfter(id, -1, "FAILED"), "gatewaytest: SetStatusAfter with -1ns, want 0 or more")
 	require.EqualError(t, s.SetStatusAfter("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
 }

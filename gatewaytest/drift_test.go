@@ -99,12 +99,12 @@ func TestDriftFields(t *testing.T) {
 
 func TestDriftFields_of_an_invoice(t *testing.T) {
 	t.Parallel()
-	for shape, records := range map[gatewaytest.Shape]string{
+	for shape, records := range map[gatewaytest.InvoiceShape]string{
 		gatewaytest.InvoiceFlat:    `"result":{` + unknown + `"id":`,
 		gatewaytest.InvoiceNested:  `"result":{"invoice":{` + unknown + `"id":`,
 		gatewaytest.InvoicePayable: `"result":{` + unknown + `"id":`,
 	} {
-		t.Run(string(shape), func(t *testing.T) {
+		t.Run(shape.String(), func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			s.SetShape(shape)

@@ -180,8 +180,12 @@ type injection struct {
 // the number of requests; 0 is none, and a negative number is all of them until
 // [Server.ClearFaults]. Each request meets only the oldest fault that is queued
 // for it, so that several calls form a queue. A request counts for its operation
-// even if it would have been refused.
+// even if it would have been refused. InjectFault panics if the operation is none of
+// this package's constants.
 func (s *Server) InjectFault(op Operation, times int, f Fault) {
+	if !op.known() {
+		panic(fmt.Sprintf("gatewaytest: InjectFault for operation %q, want one of its constants", op))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, &injection{op: op, left: times, fault: f})

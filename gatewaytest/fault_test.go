@@ -284,8 +284,10 @@ func TestServer_InjectFault_queue(t *testing.T) {
 	assert.Equal(t, 418, mustTry(t, s, "DELETE", "/api/balance/", "").status, "so do wrong methods")
 }
 
-func TestFault_invalid_status(t *testing.T) {
+func TestFault_invalid(t *testing.T) {
 	t.Parallel()
+	s := start(t)
+	assert.PanicsWithValue(t, `gatewaytest: InjectFault for operation "other", want one of its constants`, func() { s.InjectFault("other", 1, gatewaytest.Fault{}) })
 	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 103, want 200 to 999", func() { gatewaytest.FaultRefuse(103, "") })
 	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 1000, want 200 to 999", func() { gatewaytest.FaultRefuse(1000, "") })
 	assert.PanicsWithValue(t, "gatewaytest: FaultRedirect with status 299, want 300 to 399", func() { gatewaytest.FaultRedirect(299, "") })

@@ -53,13 +53,13 @@ func (s *Server) createInvoice(c *call) response {
 	}
 	invoice.CreatedAt = s.now().UTC()
 	s.invoices = append(s.invoices, invoice)
-	switch s.shape("invoice") {
+	switch s.shapes.invoice {
 	case InvoiceNested:
-		return s.inShape("invoice", http.StatusCreated, map[string]Invoice{"invoice": invoice})
+		return inShape(s.shapes.invoice, http.StatusCreated, map[string]Invoice{"invoice": invoice})
 	case InvoicePayable:
-		return s.inShape("invoice", http.StatusCreated, invoice.payable())
+		return inShape(s.shapes.invoice, http.StatusCreated, invoice.payable())
 	}
-	return s.inShape("invoice", http.StatusCreated, invoice)
+	return inShape(s.shapes.invoice, http.StatusCreated, invoice)
 }
 
 // A payableInvoice is the result in the shape [InvoicePayable].

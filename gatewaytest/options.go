@@ -96,20 +96,4 @@ func markInvented(header http.Header, resp response, fault Fault) {
 	}
 }
 
-// shape returns the current shape of a result. The lock is held.
-func (s *Server) shape(group string) Shape {
-	if set, ok := s.shapes[group]; ok {
-		return set
-	}
-	i := slices.IndexFunc(shapes(), func(shape Shape) bool { return strings.HasPrefix(string(shape), group+"/") })
-	return shapes()[i]
-}
-
-// inShape is the response that carries a result whose form is invented.
-func (s *Server) inShape(group string, status int, result any) response {
-	resp := success(status, result)
-	resp.invented = string(s.shape(group))
-	return resp
-}
-
 func inventedError(status int) string { return fmt.Sprintf("error/%d", status) }

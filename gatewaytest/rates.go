@@ -40,7 +40,7 @@ func (s *Server) SetRate(symbol, usd, eur string) {
 // rateBody returns the result of the exchange rates in the current shape. The
 // lock is held.
 func (s *Server) rateBody() any {
-	switch s.shape("rates") {
+	switch s.shapes.rates {
 	case RatesAsNumbers:
 		return s.rateRecords("usd", "eur", number, func(r Rate) (string, any) { return "symbol", r.Symbol })
 	case RatesUpperCase:

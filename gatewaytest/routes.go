@@ -37,6 +37,16 @@ const (
 	AnyOperation Operation = "any"
 )
 
+// known reports whether an operation is one of the constants.
+func (op Operation) known() bool {
+	switch op {
+	case OpCoinNetworks, OpCoinNetwork, OpCoinNetworkBySymbol, OpCoinNetworksOf, OpExchangeRates, OpBalance, OpCreateInvoice,
+		OpWithdrawal, AnyOperation:
+		return true
+	}
+	return false
+}
+
 // maxBody is the largest request body that the server accepts, in bytes.
 const maxBody = 64 << 10
 
@@ -139,7 +149,7 @@ func (s *Server) carryOut(c *call) response {
 	case OpCoinNetworkBySymbol, OpCoinNetworksOf:
 		return s.coinNetworkBySymbol(c.args)
 	case OpExchangeRates:
-		return s.inShape("rates", http.StatusOK, s.rateBody())
+		return inShape(s.shapes.rates, http.StatusOK, s.rateBody())
 	case OpBalance:
 		return s.balance(c)
 	case OpCreateInvoice:

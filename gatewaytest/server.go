@@ -55,7 +55,7 @@ type state struct {
 	limit       limit
 	journal     []*Request
 	faults      []*injection
-	shapes      map[string]Shape
+	shapes      shapes
 	catalog     []CoinNetwork
 	rates       []Rate
 	balances    []BalanceEntry
@@ -89,7 +89,7 @@ func newServer(c config, origin string, listener net.Listener, dial func(context
 		dial:        dial,
 		closing:     make(chan struct{}),
 		served:      make(chan struct{}),
-		shapes:      map[string]Shape{},
+		shapes:      defaultShapes(),
 		catalog:     seedCatalog(),
 		rates:       seedRates(),
 		balances:    seedBalances(),

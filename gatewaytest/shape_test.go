@@ -55,7 +55,7 @@ func TestServer_SetShape(t *testing.T) {
 		{gatewaytest.BalanceBySymbol, "/api/balance/", `{"BTC":"0.48215003","ETH":"3.250000000000000001","USDT":"1831.25","TRX":"845.120000"}`},
 	}
 	for _, tt := range tests {
-		t.Run(string(tt.shape), func(t *testing.T) {
+		t.Run(tt.shape.String(), func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			s.SetCatalog([]gatewaytest.CoinNetwork{pair()})
@@ -84,7 +84,7 @@ func TestServer_SetShape_of_an_invoice(t *testing.T) {
 		{gatewaytest.InvoiceNested, `{"invoice":`, `}`},
 	}
 	for _, tt := range tests {
-		t.Run(string(tt.shape), func(t *testing.T) {
+		t.Run(tt.shape.String(), func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			s.SetShape(gatewaytest.InvoiceNested)
@@ -122,7 +122,17 @@ func TestServer_SetShape_of_a_payable_invoice(t *testing.T) {
 
 func TestServer_SetShape_unknown(t *testing.T) {
 	t.Parallel()
-	assert.PanicsWithValue(t, `gatewaytest: no shape "rates/none"`, func() { start(t).SetShape("rates/none") })
+	s := start(t)
+	for want, shape := range map[string]gatewaytest.Shape{
+		"gatewaytest.PairShape(none)":             gatewaytest.PairShape("none"),
+		"gatewaytest.SymbolShape()":               gatewaytest.SymbolShape(""),
+		"gatewaytest.RatesShape(balance/records)": gatewaytest.RatesShape(gatewaytest.BalanceAsRecords),
+		"gatewaytest.BalanceShape(none)":          gatewaytest.BalanceShape("none"),
+		"gatewaytest.InvoiceShape(none)":          gatewaytest.InvoiceShape("none"),
+		"<nil>(<nil>)":                            nil,
+	} {
+		assert.PanicsWithValue(t, "gatewaytest: SetShape with "+want+", want one of its constants", func() { s.SetShape(shape) })
+	}
 }
 
 // A coin's amounts add up exactly, and a text that is not a number is served.

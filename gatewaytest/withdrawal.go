@@ -94,7 +94,7 @@ func (s *Server) SetWithdrawalStatus(id, status string) error {
 // withdrawal with that identifier.
 func (s *Server) SetStatusAfterRequests(id string, inquiries int, status string) error {
 	if inquiries < 0 {
-		return fmt.Errorf("gatewaytest: %d inquiries", inquiries)
+		return fmt.Errorf("gatewaytest: SetStatusAfterRequests with %d inquiries, want 0 or more", inquiries)
 	}
 	return s.change(id, func(w *withdrawal) error {
 		w.counted = append(w.counted, countedChange{inquiries, status})
@@ -110,7 +110,7 @@ func (s *Server) SetStatusAfterRequests(id string, inquiries int, status string)
 // with that identifier.
 func (s *Server) SetStatusAfter(id string, after time.Duration, status string) error {
 	if after < 0 {
-		return fmt.Errorf("gatewaytest: after %v", after)
+		return fmt.Errorf("gatewaytest: SetStatusAfter with %v, want 0 or more", after)
 	}
 	return s.change(id, func(w *withdrawal) error {
 		w.timed = append(w.timed, timedChange{s.now().Add(after), status})

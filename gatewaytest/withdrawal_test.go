@@ -80,6 +80,6 @@ func TestServer_SetStatusAfterRequests(t *testing.T) {
 	}
 	assert.Equal(t, []string{"PENDING", "PROCESSING", "PROCESSING", "COMPLETED", "COMPLETED", "COMPLETED"}, statuses)
 
-	require.EqualError(t, s.SetStatusAfterRequests(id, -1, "FAILED"), "gatewaytest: -1 inquiries")
+	require.EqualError(t, s.SetStatusAfterRequests(id, -1, "FAILED"), "gatewaytest: SetStatusAfterRequests with -1 inquiries, want 0 or more")
 	require.EqualError(t, s.SetStatusAfterRequests("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
 }

@@ -60,8 +60,8 @@ func TestEngine_stoppedBeforeSending(t *testing.T) {
 	job := s.insert(request("A-17"), InsertOptions{Job: river.InsertOpts{MaxAttempts: 1}})
 	<-running
 	s.stop(engine)
-	if event := <-events; event.Kind != river.EventKindJobInterrupted || event.Job.Attempt != 0 || len(s.gw.Requests()) != 0 || len(s.told) != 0 {
-		t.Errorf("%s, attempt %d, %d sent, told %v", event.Kind, event.Job.Attempt, len(s.gw.Requests()), s.told)
+	if event := <-events; event.Kind != river.EventKindJobInterrupted || event.Job.Attempt != 0 || len(s.gw.Requests()) != 0 || len(s.results) != 0 {
+		t.Errorf("%s, attempt %d, %d sent, told %v", event.Kind, event.Job.Attempt, len(s.gw.Requests()), s.results)
 	}
 	s.checkOrder("A-17", sqlguard.StateFree)
 
@@ -90,8 +90,8 @@ func TestEngine_stoppedWhileSending(t *testing.T) {
 	if event := <-events; event.Kind != river.EventKindJobCancelled || event.Job.State != rivertype.JobStateCancelled {
 		t.Errorf("%s, %s", event.Kind, event.Job.State)
 	}
-	if told := s.committed("A-17"); len(told) != 1 || told[0] != "unknown" {
-		t.Errorf("told %v", told)
+	if results := s.committed("A-17"); len(results) != 1 || results[0] != "unknown" {
+		t.Errorf("told %v", results)
 	}
 	s.checkOrder("A-17", sqlguard.StateUnknown)
 }
@@ -118,8 +118,8 @@ func TestEngine_diesAfterTelling(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if len(s.gw.Requests()) != 1 || len(s.told) != 1 {
-		t.Errorf("%d sent, told %v", len(s.gw.Requests()), s.told)
+	if len(s.gw.Requests()) != 1 || len(s.results) != 1 {
+		t.Errorf("%d sent, told %v", len(s.gw.Requests()), s.results)
 	}
 }
 

@@ -73,51 +73,62 @@ func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.T
 
 // An InvoiceResult is what is known of an order when its job ends.
 type InvoiceResult struct {
-	JobID    int64           `json:"-"` // of River
-	OrderID  string          `json:"-"` // as it was inserted
-	Merchant string          `json:"-"` // as it was inserted; empty for the one that the client is for
-	Outcome  gateway.Outcome `json:"-"` // of the order: an invoice that exists is OutcomeSucceeded, whoever created it
+	JobID    int64           // of River
+	OrderID  string          // as it was inserted
+	Merchant string          // as it was inserted; empty for the one that the client is for
+	Outcome  gateway.Outcome // of the order: an invoice that exists is OutcomeSucceeded, whoever created it
 
 	// Invoice is the invoice that was created. It is nil for other outcomes, and if
 	// the response is lost: the order was created by a run that died, or by other code.
-	Invoice *gateway.Invoice `json:"-"`
+	Invoice *gateway.Invoice
 
-	Reason     string    `json:"reason,omitempty"`     // the error, in one line
-	StatusCode int       `json:"statusCode,omitempty"` // of the response, if the outcome is unknown and one came
-	Body       []byte    `json:"body,omitempty"`       // at most 8 KiB of that response
-	SentAt     time.Time `json:"sentAt,omitzero"`      // when the invoice with that unknown outcome was sent; zero if that is not known
+	Reason     string    // the error, in one line
+	StatusCode int       // of the response, if the outcome is unknown and one came
+	Body       []byte    // at most 8 KiB of that response
+	SentAt     time.Time // when the invoice with that unknown outcome was sent; zero if that is not known
+
+	// Delivered is true for a result of [InvoiceResultOf] if the transaction that ended
+	// the job, in which OnInvoice had it, has committed. Otherwise OnInvoice has failed so
+	// far. It is false in OnInvoice.
+	Delivered bool
 }
 
 // A storedInvoice is an InvoiceResult as the output of a job.
 type storedInvoice struct {
-	InvoiceResult
-	Run     string `json:"run"` // that stored it
-	Outcome string `json:"outcome"`
-	Invoice string `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
+	Run        string    `json:"run"` // that stored it
+	Outcome    string    `json:"outcome"`
+	Invoice    string    `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
+	Reason     string    `json:"reason,omitempty"`
+	StatusCode int       `json:"statusCode,omitempty"`
+	Body       []byte    `json:"body,omitempty"`
+	SentAt     time.Time `json:"sentAt,omitzero"`
 }
 
 func (r InvoiceResult) stored(job *rivertype.JobRow) storedInvoice {
-	s := storedInvoice{r, runOf(job), r.Outcome.String(), ""}
+	s := storedInvoice{
+		Run: runOf(job), Outcome: r.Outcome.String(), Reason: r.Reason, StatusCode: r.StatusCode, Body: r.Body, SentAt: r.SentAt,
+	}
 	if r.Invoice != nil {
 		s.Invoice = string(r.Invoice.Raw)
 	}
 	return s
 }
 
-// InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx]. It is
-// told if the transaction that ended the job, in which OnInvoice had it, has committed;
-// otherwise OnInvoice has failed so far. ok is false if the job has no result.
-func InvoiceResultOf(job *rivertype.JobRow) (r InvoiceResult, told, ok bool) {
+// InvoiceResultOf returns the result that is stored with a job of [InsertInvoiceTx], and
+// false if there is none.
+func InvoiceResultOf(job *rivertype.JobRow) (InvoiceResult, bool) {
 	var args invoiceArgs
 	var s storedInvoice
 	var metadata map[string]json.RawMessage
 	if json.Unmarshal(job.EncodedArgs, &args) != nil || json.Unmarshal(job.Output(), &s) != nil || json.Unmarshal(job.Metadata, &metadata) != nil {
-		return r, false, false
+		return InvoiceResult{}, false
 	}
 	var run string
-	told = json.Unmarshal(metadata[toldKey], &run) == nil && run == s.Run
-	r = s.InvoiceResult
-	r.JobID, r.OrderID, r.Merchant = job.ID, args.OrderID, args.Merchant
+	r := InvoiceResult{
+		JobID: job.ID, OrderID: args.OrderID, Merchant: args.Merchant,
+		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt,
+		Delivered: json.Unmarshal(metadata[deliveredKey], &run) == nil && run == s.Run,
+	}
 	for o := gateway.OutcomeUnknown; o <= gateway.OutcomeRejected; o++ {
 		if o.String() == s.Outcome {
 			r.Outcome = o
@@ -126,7 +137,7 @@ func InvoiceResultOf(job *rivertype.JobRow) (r InvoiceResult, told, ok bool) {
 	if s.Invoice != "" {
 		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Raw: []byte(s.Invoice)}
 	}
-	return r, told, true
+	return r, true
 }
 
 // resultOf returns what is known of the order after a CreateInvoice, and whether the job is
@@ -156,8 +167,8 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 }
 
 func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) error {
-	before, told, stored := InvoiceResultOf(job.JobRow)
-	if stored && !told {
+	before, stored := InvoiceResultOf(job.JobRow)
+	if stored && !before.Delivered {
 		return w.end(ctx, job, before, errors.New(before.Reason))
 	}
 	invoice, err := w.create(ctx, job.Args)
@@ -176,6 +187,7 @@ func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) e
 		result.StatusCode, result.Body, result.SentAt = unknown.StatusCode, unknown.Body, unknown.SentAt
 	} else if stored && before.Outcome == outcome && w.isOfLastInvoice(ctx, job.Args, err) {
 		result = before // the job had ended and was run again: this run knows less
+		result.Delivered = false
 	}
 	return w.end(ctx, job, result, err)
 }
@@ -187,7 +199,7 @@ func (w *invoiceWorker) isOfLastInvoice(ctx context.Context, args invoiceArgs, r
 	if !errors.Is(refusal, gateway.ErrOrderOutcomeUnknown) {
 		return errors.Is(refusal, gateway.ErrOrderCreated)
 	}
-	order, err := w.cfg.Guard.OrderOf(ctx, args.Merchant, args.OrderID)
+	order, err := w.cfg.Guard.Order(ctx, args.Merchant, args.OrderID)
 	return err == nil && order.Attempts == 1
 }
 

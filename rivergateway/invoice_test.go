@@ -29,23 +29,23 @@ var invoiceTests = map[string]struct {
 	last    bool // the engine makes no further attempt
 	event   river.EventKind
 	state   rivertype.JobState
-	told    string // "" if the merchant is not told
+	outcome string // "" if the merchant is not told
 	order   sqlguard.State
 	sent    int
 }{
 	"created": {
 		event: river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
-		told: "succeeded", order: sqlguard.StateCreated, sent: 1,
+		outcome: "succeeded", order: sqlguard.StateCreated, sent: 1,
 	},
 	"unknown": {
 		prepare: inject(gatewaytest.FaultCommitThenDrop()),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		told: "unknown", order: sqlguard.StateUnknown, sent: 1,
+		outcome: "unknown", order: sqlguard.StateUnknown, sent: 1,
 	},
 	"rejected": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusUnprocessableEntity, "No")),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		told: "rejected", order: sqlguard.StateFree, sent: 1,
+		outcome: "rejected", order: sqlguard.StateFree, sent: 1,
 	},
 	"rejected for now": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")),
@@ -55,7 +55,7 @@ var invoiceTests = map[string]struct {
 	"rejected for now, for the last time": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")), last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		told: "rejected", order: sqlguard.StateFree, sent: 1,
+		outcome: "rejected", order: sqlguard.StateFree, sent: 1,
 	},
 	"not sent": {
 		prepare: (*shop).cannotConnect,
@@ -65,7 +65,7 @@ var invoiceTests = map[string]struct {
 	"not sent, for the last time": {
 		prepare: (*shop).cannotConnect, last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		told: "not sent", order: sqlguard.StateFree,
+		outcome: "not sent", order: sqlguard.StateFree,
 	},
 	"in flight elsewhere": {
 		prepare: (*shop).begin, last: true,
@@ -75,12 +75,12 @@ var invoiceTests = map[string]struct {
 	"created elsewhere": {
 		prepare: func(s *shop) { s.begin(); check(s.t, s.guard.End(s.t.Context(), "A-17", gateway.OutcomeSucceeded)) },
 		event:   river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
-		told: "succeeded", order: sqlguard.StateCreated,
+		outcome: "succeeded", order: sqlguard.StateCreated,
 	},
 	"unknown from before": {
 		prepare: func(s *shop) { s.begin(); check(s.t, s.guard.End(s.t.Context(), "A-17", gateway.OutcomeUnknown)) },
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		told: "unknown", order: sqlguard.StateUnknown,
+		outcome: "unknown", order: sqlguard.StateUnknown,
 	},
 	"the guard has no database": {
 		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders`) },
@@ -89,7 +89,7 @@ var invoiceTests = map[string]struct {
 	"no options for the merchant": {
 		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) }, last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		told: "not sent", order: sqlguard.StateFree,
+		outcome: "not sent", order: sqlguard.StateFree,
 	},
 }
 
@@ -109,15 +109,15 @@ func TestInvoice(t *testing.T) {
 			if event != test.event || job.State != test.state {
 				t.Errorf("the job is %s (%s), want %s (%s): %v", job.State, event, test.state, test.event, err)
 			}
-			if told := strings.Join(s.committed("A-17"), ", "); told != test.told {
-				t.Errorf("told %q, want %q", told, test.told)
+			if results := strings.Join(s.committed("A-17"), ", "); results != test.outcome {
+				t.Errorf("told %q, want %q", results, test.outcome)
 			}
 			s.checkOrder("A-17", test.order)
 			if sent := len(s.gw.Requests()); sent != test.sent {
 				t.Errorf("%d were sent, want %d", sent, test.sent)
 			}
-			stored, _, ok := InvoiceResultOf(job)
-			if ok != (test.told != "") || ok && stored.Outcome.String() != test.told {
+			stored, ok := InvoiceResultOf(job)
+			if ok != (test.outcome != "") || ok && stored.Outcome.String() != test.outcome {
 				t.Errorf("the job has %+v, %v", stored, ok)
 			}
 		})
@@ -144,7 +144,7 @@ func (s *shop) checkOrder(id string, want sqlguard.State) {
 	if want == "" {
 		return
 	}
-	order, err := s.guard.Order(s.t.Context(), id)
+	order, err := s.guard.Order(s.t.Context(), "", id)
 	check(s.t, err)
 	if order.State != want {
 		s.t.Errorf("the order is %s, want %s", order.State, want)
@@ -158,21 +158,21 @@ func TestInvoice_result(t *testing.T) {
 	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
 	for _, id := range []string{"A-17", "A-18"} {
 		job, _, _ := s.runInvoice(s.insert(request(id), InsertOptions{}))
-		stored, committed, ok := InvoiceResultOf(job)
-		told := s.told[len(s.told)-1]
-		if !ok || !committed || stored.JobID != job.ID || stored.OrderID != id || told.OrderID != id || stored.Outcome != told.Outcome {
-			t.Errorf("stored %+v, told %+v", stored, told)
+		stored, ok := InvoiceResultOf(job)
+		result := s.results[len(s.results)-1]
+		if !ok || !stored.Delivered || stored.JobID != job.ID || stored.OrderID != id || result.OrderID != id || stored.Outcome != result.Outcome {
+			t.Errorf("stored %+v, told %+v", stored, result)
 		}
 		switch id {
 		case "A-17":
-			if told.StatusCode != http.StatusBadGateway || stored.StatusCode != told.StatusCode || told.SentAt.IsZero() ||
-				!stored.SentAt.Equal(told.SentAt) || len(told.Body) == 0 || string(stored.Body) != string(told.Body) ||
-				!strings.Contains(told.Reason, "outcome unknown") || stored.Reason != told.Reason {
-				t.Errorf("stored %+v, told %+v", stored, told)
+			if result.StatusCode != http.StatusBadGateway || stored.StatusCode != result.StatusCode || result.SentAt.IsZero() ||
+				!stored.SentAt.Equal(result.SentAt) || len(result.Body) == 0 || string(stored.Body) != string(result.Body) ||
+				!strings.Contains(result.Reason, "outcome unknown") || stored.Reason != result.Reason {
+				t.Errorf("stored %+v, told %+v", stored, result)
 			}
 		case "A-18":
-			if told.Invoice == nil || stored.Invoice == nil || string(stored.Invoice.Raw) != string(told.Invoice.Raw) {
-				t.Errorf("stored %+v, told %+v", stored, told)
+			if result.Invoice == nil || stored.Invoice == nil || string(stored.Invoice.Raw) != string(result.Invoice.Raw) {
+				t.Errorf("stored %+v, told %+v", stored, result)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestInvoice_anyResponse(t *testing.T) {
 	const raw = `{"b":"\u0000","a":1e99999,"z":1.500}`
 	s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(raw)}))
 	job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	stored, _, ok := InvoiceResultOf(job)
+	stored, ok := InvoiceResultOf(job)
 	if !ok || stored.Invoice == nil || string(stored.Invoice.Raw) != raw {
 		t.Errorf("stored %+v, %v", stored, err)
 	}
@@ -210,15 +210,15 @@ func TestInvoice_hookFails(t *testing.T) {
 					return errors.Join(works(ctx, tx, r), fail())
 				}
 				job, event, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-				if _, told, ok := InvoiceResultOf(job); event != river.EventKindJobFailed || len(s.committed("A-17")) != 0 || told || !ok {
+				if r, ok := InvoiceResultOf(job); event != river.EventKindJobFailed || len(s.committed("A-17")) != 0 || r.Delivered || !ok {
 					t.Errorf("%s, told %v", event, s.committed("A-17"))
 				}
 				s.cfg.OnInvoice = works
 				job, _, _ = s.runInvoice(job)
-				if told := s.committed("A-17"); len(told) != 1 || told[0] != outcome || job.FinalizedAt == nil {
-					t.Errorf("%s, told %v", job.State, told)
+				if results := s.committed("A-17"); len(results) != 1 || results[0] != outcome || job.FinalizedAt == nil {
+					t.Errorf("%s, told %v", job.State, results)
 				}
-				first, second := s.told[0], s.told[1]
+				first, second := s.results[0], s.results[1]
 				if len(s.gw.Requests()) != 1 || first.Outcome != second.Outcome || first.Reason != second.Reason ||
 					outcome == "succeeded" && string(first.Invoice.Raw) != string(second.Invoice.Raw) {
 					t.Errorf("told %+v, then %+v; %d were sent", first, second, len(s.gw.Requests()))
@@ -292,7 +292,7 @@ func (s *shop) runNewInvoice() (*rivertype.JobRow, river.EventKind, error) {
 func TestInvoice_commitLost(t *testing.T) {
 	for name, test := range map[string]struct {
 		lost  func(net.Conn, []byte) (int, error)
-		told  int
+		calls int
 		fault func(*shop)
 		state rivertype.JobState
 	}{
@@ -306,21 +306,21 @@ func TestInvoice_commitLost(t *testing.T) {
 			works := s.cfg.Pool
 			s.cfg.Pool = s.losesCommit(test.lost)
 			job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-			_, told, ok := InvoiceResultOf(job)
-			if _, cancelled := errors.AsType[*river.JobCancelError](err); err == nil || cancelled || len(s.told) != 1 {
-				t.Fatalf("%v, %d calls: nothing was lost", err, len(s.told))
+			r, ok := InvoiceResultOf(job)
+			if _, cancelled := errors.AsType[*river.JobCancelError](err); err == nil || cancelled || len(s.results) != 1 {
+				t.Fatalf("%v, %d calls: nothing was lost", err, len(s.results))
 			}
-			if committed := len(s.committed("A-17")); job.State != test.state || committed != test.told || told != (test.told == 1) || !ok {
-				t.Errorf("%s; told %d times, stored: %v, %v", job.State, committed, told, ok)
+			if committed := len(s.committed("A-17")); job.State != test.state || committed != test.calls || r.Delivered != (test.calls == 1) || !ok {
+				t.Errorf("%s; told %d times, stored: %v, %v", job.State, committed, r.Delivered, ok)
 			}
-			if test.told == 1 {
+			if test.calls == 1 {
 				return
 			}
 			s.cfg.Pool = works
 			job, _, _ = s.runInvoice(job)
-			r, told, _ := InvoiceResultOf(job)
-			if committed := len(s.committed("A-17")); committed != 1 || !told || r.Invoice == nil || len(s.gw.Requests()) != 1 {
-				t.Errorf("told %d times, stored: %v, %+v", committed, told, r)
+			r, _ = InvoiceResultOf(job)
+			if committed := len(s.committed("A-17")); committed != 1 || !r.Delivered || r.Invoice == nil || len(s.gw.Requests()) != 1 {
+				t.Errorf("told %d times, stored: %+v", committed, r)
 			}
 		})
 	}
@@ -361,14 +361,14 @@ func responseLost(conn net.Conn, p []byte) (int, error) {
 func statementLost(conn net.Conn, _ []byte) (int, error) { return 0, conn.Close() }
 
 // The tables of River can be in a schema of their own.
-func TestMarkTold_schema(t *testing.T) {
+func TestMarkDelivered_schema(t *testing.T) {
 	s := newShop(t)
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 	s.exec(`CREATE SCHEMA "Jobs"; CREATE TABLE "Jobs".river_job AS SELECT id, jsonb_build_object('a', 1) AS metadata FROM river_job`)
-	check(t, s.inTx(func(tx pgx.Tx) error { return markTold(t.Context(), tx, "Jobs", job) }))
+	check(t, s.inTx(func(tx pgx.Tx) error { return markDelivered(t.Context(), tx, "Jobs", job) }))
 	var metadata string
 	check(t, s.pool.QueryRow(t.Context(), `SELECT metadata FROM "Jobs".river_job`).Scan(&metadata))
-	if want := fmt.Sprintf(`{"a": 1, "gateway_told": %q}`, runOf(job)); metadata != want {
+	if want := fmt.Sprintf(`{"a": 1, "gateway_delivered": %q}`, runOf(job)); metadata != want {
 		t.Errorf("%s, want %s", metadata, want)
 	}
 }
@@ -387,9 +387,9 @@ func TestInvoice_takenOver(t *testing.T) {
 				return http.DefaultTransport.RoundTrip(req)
 			})}))
 			job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-			stored, told, ok := InvoiceResultOf(job)
-			if len(s.told) != 0 || !ok || told || stored.Outcome != gateway.OutcomeSucceeded {
-				t.Errorf("told %v, stored %+v", s.told, stored)
+			stored, ok := InvoiceResultOf(job)
+			if len(s.results) != 0 || !ok || stored.Delivered || stored.Outcome != gateway.OutcomeSucceeded {
+				t.Errorf("told %v, stored %+v", s.results, stored)
 			}
 			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		})
@@ -428,18 +428,18 @@ func TestInvoice_resolved(t *testing.T) {
 			job, err := s.river.JobRetry(t.Context(), job.ID) // too early
 			check(t, err)
 			job, _, _ = s.runInvoice(job)
-			if told := s.committed("A-17"); len(told) != 2 || told[1] != "unknown" || s.told[1].SentAt.IsZero() {
-				t.Errorf("told %v: %+v", told, s.told)
+			if results := s.committed("A-17"); len(results) != 2 || results[1] != "unknown" || s.results[1].SentAt.IsZero() {
+				t.Errorf("told %v: %+v", results, s.results)
 			}
 
-			pending, err := s.guard.Pending(t.Context())
+			pending, err := s.guard.Pending(t.Context(), 0)
 			check(t, err)
 			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example"}))
 			job, err = s.river.JobRetry(t.Context(), job.ID)
 			check(t, err)
 			job, _, _ = s.runInvoice(job)
-			if told := s.committed("A-17"); job.State != rivertype.JobStateCompleted || len(told) != 3 || told[2] != "succeeded" {
-				t.Errorf("%s, told %v", job.State, told)
+			if results := s.committed("A-17"); job.State != rivertype.JobStateCompleted || len(results) != 3 || results[2] != "succeeded" {
+				t.Errorf("%s, told %v", job.State, results)
 			}
 			if len(s.gw.Requests()) != test.sent {
 				t.Errorf("%d were sent, want %d", len(s.gw.Requests()), test.sent)
@@ -454,7 +454,7 @@ func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	s := newShop(t)
 	inject(gatewaytest.FaultBadGateway())(s)
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	pending, err := s.guard.Pending(t.Context())
+	pending, err := s.guard.Pending(t.Context(), 0)
 	check(t, err)
 	check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{By: "anna@shop.example"}))
 	s.begin()
@@ -462,10 +462,10 @@ func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	job, err = s.river.JobRetry(t.Context(), job.ID)
 	check(t, err)
 	_, _, _ = s.runInvoice(job)
-	if len(s.told) != 2 || s.told[0].SentAt.IsZero() || s.told[0].StatusCode != http.StatusBadGateway {
-		t.Fatalf("told %+v", s.told)
+	if len(s.results) != 2 || s.results[0].SentAt.IsZero() || s.results[0].StatusCode != http.StatusBadGateway {
+		t.Fatalf("told %+v", s.results)
 	}
-	if r := s.told[1]; r.Outcome != gateway.OutcomeUnknown || !r.SentAt.IsZero() || r.StatusCode != 0 || len(r.Body) > 0 {
+	if r := s.results[1]; r.Outcome != gateway.OutcomeUnknown || !r.SentAt.IsZero() || r.StatusCode != 0 || len(r.Body) > 0 {
 		t.Errorf("told %+v", r)
 	}
 }
@@ -477,7 +477,7 @@ func TestInvoice_rejectedAgain(t *testing.T) {
 	for _, reason := range []string{"No coins", "No orders"} {
 		inject(gatewaytest.FaultRefuse(http.StatusBadRequest, reason))(s)
 		job, _, _ = s.runInvoice(job)
-		if r := s.told[len(s.told)-1]; !strings.Contains(r.Reason, reason) {
+		if r := s.results[len(s.results)-1]; !strings.Contains(r.Reason, reason) {
 			t.Errorf("told %q, want %q", r.Reason, reason)
 		}
 		_, err := s.river.JobRetry(t.Context(), job.ID)
@@ -577,13 +577,13 @@ func TestInvoice_merchants(t *testing.T) {
 		return shared, nil
 	}
 	job, _, err := s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-b"}))
-	if job.State != rivertype.JobStateCompleted || s.told[0].Merchant != "shop-b" {
-		t.Errorf("%s, told %+v: %v", job.State, s.told, err)
+	if job.State != rivertype.JobStateCompleted || s.results[0].Merchant != "shop-b" {
+		t.Errorf("%s, told %+v: %v", job.State, s.results, err)
 	}
 	if shared[:2][1] != nil {
 		t.Error("an array of the merchant's was written to")
 	}
-	if order, err := s.guard.OrderOf(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
+	if order, err := s.guard.Order(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
 		t.Errorf("%+v, %v", order, err)
 	}
 	job, _, err = s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-c"}))

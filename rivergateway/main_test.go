@@ -44,7 +44,7 @@ type shop struct {
 	river *river.Client[pgx.Tx] // inserts only
 	cfg   Config
 
-	told []InvoiceResult // in all runs of OnInvoice, committed or not
+	results []InvoiceResult // in all runs of OnInvoice, committed or not
 }
 
 func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
@@ -84,15 +84,15 @@ func check(t testing.TB, err error) {
 
 // onInvoice is the merchant's function. It records in its own table what it is told.
 func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
-	s.told = append(s.told, r)
-	_, err := tx.Exec(ctx, `INSERT INTO told VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
+	s.results = append(s.results, r)
+	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
 	return err
 }
 
 // committed returns what the merchant's table has of an order, in texts.
 func (s *shop) committed(orderID string) []string {
 	s.t.Helper()
-	rows, err := s.pool.Query(s.t.Context(), `SELECT outcome FROM told WHERE order_id = $1`, orderID)
+	rows, err := s.pool.Query(s.t.Context(), `SELECT outcome FROM results WHERE order_id = $1`, orderID)
 	check(s.t, err)
 	outcomes, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	check(s.t, err)
@@ -114,11 +114,17 @@ func request(orderID string) gateway.InvoiceRequest {
 // insert inserts the job of an order, as a merchant does.
 func (s *shop) insert(r gateway.InvoiceRequest, o InsertOptions) *rivertype.JobRow {
 	s.t.Helper()
-	var job *rivertype.JobRow
+	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
+		return InsertInvoiceTx(s.t.Context(), s.river, tx, r, o)
+	})
+}
+
+func (s *shop) inserted(insert func(tx pgx.Tx) (*rivertype.JobInsertResult, error)) (job *rivertype.JobRow) {
+	s.t.Helper()
 	check(s.t, s.inTx(func(tx pgx.Tx) error {
-		inserted, err := InsertInvoiceTx(s.t.Context(), s.river, tx, r, o)
+		result, err := insert(tx)
 		if err == nil {
-			job = inserted.Job
+			job = result.Job
 		}
 		return err
 	}))

@@ -11,10 +11,17 @@ import (
 
 // A PendingReport is about the orders that a person must look up, for an alarm.
 type PendingReport struct {
-	Count  int              `json:"count"`           // how many there are
-	Oldest time.Time        `json:"oldest,omitzero"` // since when the first of them is unknown
-	Age    time.Duration    `json:"age"`             // of Oldest, in nanoseconds; 0 without one
-	Orders []sqlguard.Order `json:"-"`               // the first 100 at most, see [sqlguard.Guard.FirstPending]
+	Count  int              // how many there are
+	Oldest time.Time        // since when the first of them is unknown
+	Age    time.Duration    // of Oldest; 0 without one
+	Orders []sqlguard.Order // the first 100 at most, see [sqlguard.Guard.Pending]
+}
+
+// A storedReport is a PendingReport as the output of a job.
+type storedReport struct {
+	Count  int           `json:"count"`
+	Oldest time.Time     `json:"oldest,omitzero"`
+	Age    time.Duration `json:"age"` // in nanoseconds
 }
 
 const mostOrders = 100 // of a report: after a long failure of the service there may be very many
@@ -53,10 +60,10 @@ func (w *pendingWorker) work(ctx context.Context, _ *river.Job[pendingArgs]) err
 	if !report.Oldest.IsZero() {
 		report.Age = max(0, time.Since(report.Oldest))
 	}
-	if report.Orders, err = w.cfg.Guard.FirstPending(ctx, mostOrders); err != nil {
+	if report.Orders, err = w.cfg.Guard.Pending(ctx, mostOrders); err != nil {
 		return err
 	}
-	if err := river.RecordOutput(ctx, report); err != nil || w.cfg.OnPending == nil {
+	if err := river.RecordOutput(ctx, storedReport{report.Count, report.Oldest, report.Age}); err != nil || w.cfg.OnPending == nil {
 		return err
 	}
 	return w.cfg.OnPending(ctx, report)

@@ -95,6 +95,6 @@ func migrate(server *postgrestest.Server, database string) error {
 	if err != nil {
 		return err
 	}
-	_, err = pool.Exec(ctx, `CREATE TABLE told (order_id text NOT NULL, outcome text NOT NULL, response boolean NOT NULL)`)
+	_, err = pool.Exec(ctx, `CREATE TABLE results (order_id text NOT NULL, outcome text NOT NULL, response boolean NOT NULL)`)
 	return errors.Join(err, guard.CreateTable(ctx))
 }

@@ -350,10 +350,10 @@ func (p *proof) killAt(point string, req *http.Request) (n int) {
 
 // An orderState is what each party has of an order.
 type orderState struct {
-	id    string
-	told  []string
-	state sqlguard.State
-	sent  int // how many invoices exist
+	id      string
+	results []string
+	state   sqlguard.State
+	sent    int // how many invoices exist
 }
 
 // read returns what each party has of the orders, when no lease is left.
@@ -361,21 +361,21 @@ func (p *proof) read() (orders []orderState, pending map[string]sqlguard.Order) 
 	ctx := p.t.Context()
 	_, err := p.pool.Exec(ctx, `UPDATE gateway_orders SET lease_until = begun_at WHERE token IS NOT NULL`)
 	check(p.t, err)
-	list, err := p.guard.Pending(ctx)
+	list, err := p.guard.Pending(ctx, 0)
 	check(p.t, err)
 	pending = map[string]sqlguard.Order{}
 	for _, order := range list {
 		pending[order.ID] = order
 	}
-	rows, err := p.pool.Query(ctx, `SELECT id, array_remove(array_agg(outcome), NULL) FROM orders LEFT JOIN told ON id = order_id GROUP BY id ORDER BY id`)
+	rows, err := p.pool.Query(ctx, `SELECT id, array_remove(array_agg(outcome), NULL) FROM orders LEFT JOIN results ON id = order_id GROUP BY id ORDER BY id`)
 	check(p.t, err)
 	orders, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o orderState, err error) {
-		return o, row.Scan(&o.id, &o.told)
+		return o, row.Scan(&o.id, &o.results)
 	})
 	check(p.t, err)
 	for i := range orders {
 		o := &orders[i]
-		order, err := p.guard.Order(ctx, o.id)
+		order, err := p.guard.Order(ctx, "", o.id)
 		check(p.t, err)
 		o.state, o.sent = order.State, p.commits[o.id]
 	}
@@ -389,17 +389,17 @@ func (p *proof) read() (orders []orderState, pending map[string]sqlguard.Order) 
 // what the gateway did.
 func (p *proof) check() {
 	orders, pending := p.read()
-	told, states := map[string]int{}, map[string]int{}
+	results, states := map[string]int{}, map[string]int{}
 	for _, o := range orders {
 		_, listed := pending[o.id]
-		if len(o.told) != 1 || o.sent > 1 || listed != (o.state == sqlguard.StateUnknown) {
+		if len(o.results) != 1 || o.sent > 1 || listed != (o.state == sqlguard.StateUnknown) {
 			p.t.Errorf("doubled, forgotten or told twice: %+v", o)
 			continue
 		}
-		told[o.told[0]]++
+		results[o.results[0]]++
 		states[string(o.state)]++
 		right := false
-		switch o.told[0] {
+		switch o.results[0] {
 		case "succeeded": // the guard may not have been told before the database stopped
 			right = o.sent == 1 && (listed || o.state == sqlguard.StateCreated)
 		case "unknown":
@@ -411,9 +411,9 @@ func (p *proof) check() {
 			p.t.Errorf("%+v, pending: %v", o, listed)
 		}
 	}
-	p.logf("%d orders: told %v; the guard has %v; %d are pending", len(orders), told, states, len(pending))
-	if told["unknown"] == 0 || told["rejected"] == 0 || len(p.kills) != 5 || p.deploys == 0 || p.restarts == 0 {
-		p.t.Errorf("not every kind of end was reached: told %v, killed %v, %d deploys, %d restarts", told, p.kills, p.deploys, p.restarts)
+	p.logf("%d orders: told %v; the guard has %v; %d are pending", len(orders), results, states, len(pending))
+	if results["unknown"] == 0 || results["rejected"] == 0 || len(p.kills) != 5 || p.deploys == 0 || p.restarts == 0 {
+		p.t.Errorf("not every kind of end was reached: told %v, killed %v, %d deploys, %d restarts", results, p.kills, p.deploys, p.restarts)
 	}
 }
 

@@ -127,7 +127,7 @@ func (retrySoon) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(
 
 // onInvoice is the merchant's function.
 func (p process) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
-	_, err := tx.Exec(ctx, `INSERT INTO told VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
+	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
 	if err == nil {
 		p.report(telling)
 	}

@@ -211,7 +211,7 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 	if _, err := client.JobUpdateTx(ctx, tx, job.ID, &river.JobUpdateParams{Output: storable(e.output)}); err != nil {
 		return err
 	}
-	if err := markTold(ctx, tx, client.Schema(), job.JobRow); err != nil {
+	if err := markDelivered(ctx, tx, client.Schema(), job.JobRow); err != nil {
 		return err
 	}
 	if e.cancel != nil {
@@ -222,18 +222,18 @@ func endTx[T river.JobArgs](ctx context.Context, tx pgx.Tx, job *river.Job[T], e
 	return err
 }
 
-// toldKey is the key in the metadata of a job of the run whose result the merchant's
+// deliveredKey is the key in the metadata of a job of the run whose result the merchant's
 // function had. Only the transaction that ends a job writes it: if the response to its
 // COMMIT is lost, the engine overwrites the output, but not this.
-const toldKey = "gateway_told"
+const deliveredKey = "gateway_delivered"
 
-func markTold(ctx context.Context, tx pgx.Tx, schema string, job *rivertype.JobRow) error {
+func markDelivered(ctx context.Context, tx pgx.Tx, schema string, job *rivertype.JobRow) error {
 	table := pgx.Identifier{"river_job"}
 	if schema != "" {
 		table = pgx.Identifier{schema, "river_job"}
 	}
 	_, err := tx.Exec(ctx, `UPDATE `+table.Sanitize()+` SET metadata = metadata || jsonb_build_object($2::text, $3::text) WHERE id = $1`,
-		job.ID, toldKey, runOf(job))
+		job.ID, deliveredKey, runOf(job))
 	return err
 }
 

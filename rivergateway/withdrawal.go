@@ -35,19 +35,26 @@ func InsertWithdrawalTx(ctx context.Context, client *river.Client[pgx.Tx], tx pg
 	return client.InsertTx(ctx, tx, withdrawalArgs{withdrawRequestID, o.Merchant}, &o.Job)
 }
 
-// A WithdrawalResult is how the wait for a withdrawal ends. It is the output of its job.
+// A WithdrawalResult is how the wait for a withdrawal ends.
 type WithdrawalResult struct {
-	JobID             int64  `json:"-"` // of River
-	WithdrawRequestID string `json:"-"` // as it was inserted
-	Merchant          string `json:"-"` // as it was inserted; empty for the one that the client is for
+	JobID             int64  // of River
+	WithdrawRequestID string // as it was inserted
+	Merchant          string // as it was inserted; empty for the one that the client is for
 
 	// Status is COMPLETED or FAILED. Another one, which may be empty, is the one read
 	// last: the engine has made its last attempt, or the identifier is invalid, and the
 	// end is not known.
-	Status gateway.WithdrawalStatus `json:"status"`
+	Status gateway.WithdrawalStatus
 
-	Withdrawal *gateway.Withdrawal `json:"withdrawal"`       // nil if a part of it could not be read
-	Reason     string              `json:"reason,omitempty"` // then: the error, in one line
+	Withdrawal *gateway.Withdrawal // nil if a part of it could not be read
+	Reason     string              // then: the error, in one line
+}
+
+// A storedWithdrawal is a WithdrawalResult as the output of a job.
+type storedWithdrawal struct {
+	Status     gateway.WithdrawalStatus `json:"status"`
+	Withdrawal *gateway.Withdrawal      `json:"withdrawal"`
+	Reason     string                   `json:"reason,omitempty"`
 }
 
 type withdrawalWorker struct {
@@ -75,7 +82,7 @@ func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalAr
 	} else {
 		result.Reason, result.Status = err.Error(), gateway.WithdrawalStatusOf(err)
 	}
-	e := jobEnd{output: result}
+	e := jobEnd{output: storedWithdrawal{result.Status, result.Withdrawal, result.Reason}}
 	if w.cfg.OnWithdrawal != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
 	}

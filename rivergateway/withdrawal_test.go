@@ -1,6 +1,7 @@
 package rivergateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,15 +22,9 @@ import (
 // insertWithdrawal inserts the job that waits for the first withdrawal of the gateway.
 func (s *shop) insertWithdrawal(o InsertOptions) *rivertype.JobRow {
 	s.t.Helper()
-	var job *rivertype.JobRow
-	check(s.t, s.inTx(func(tx pgx.Tx) error {
-		inserted, err := InsertWithdrawalTx(s.t.Context(), s.river, tx, s.withdrawal(), o)
-		if err == nil {
-			job = inserted.Job
-		}
-		return err
-	}))
-	return job
+	return s.inserted(func(tx pgx.Tx) (*rivertype.JobInsertResult, error) {
+		return InsertWithdrawalTx(s.t.Context(), s.river, tx, s.withdrawal(), o)
+	})
 }
 
 func (s *shop) withdrawal() string { return s.gw.Withdrawals()[0].WithdrawRequestID }
@@ -47,15 +42,16 @@ var withdrawalTests = map[string]struct {
 	prepare func(s *shop)
 	last    bool // the engine makes no further attempt
 	event   river.EventKind
-	told    gateway.WithdrawalStatus
+	id      string // of the withdrawal, if it is not that of the gateway
+	status  gateway.WithdrawalStatus
 	reason  bool
 	calls   int
 	stored  []string
 }{
 	"pending":                    {prepare: withdrawalStatus("PENDING"), last: true, event: river.EventKindJobSnoozed},
 	"a status that is not known": {prepare: withdrawalStatus("SENDING"), last: true, event: river.EventKindJobSnoozed},
-	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, told: "COMPLETED", calls: 1},
-	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, told: "FAILED", calls: 1},
+	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1},
+	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, status: "FAILED", calls: 1},
 	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultBadGateway()), last: true, event: river.EventKindJobSnoozed},
 	"refused":                    {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
 	"refused, for the last time": {
@@ -65,14 +61,18 @@ var withdrawalTests = map[string]struct {
 		prepare: func(s *shop) {
 			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(`{"status":"COMPLETED"}`)}))
 		},
-		event: river.EventKindJobCompleted, told: "COMPLETED", reason: true, calls: 1,
+		event: river.EventKindJobCompleted, status: "COMPLETED", reason: true, calls: 1,
 	},
 	"an end with a NUL in a text": {
 		prepare: func(s *shop) {
 			s.cfg.Options = append(s.cfg.Options, gateway.WithHTTPClient(&http.Client{Transport: respondWith(fmt.Sprintf(
 				`{"status":"COMPLETED","destination":"T\u0000","amount":"1","fee":"1","coin":"A\\u0000","network":"","withdrawRequestId":%q}`, s.withdrawal()))}))
 		},
-		event: river.EventKindJobCompleted, told: "COMPLETED", calls: 1, stored: []string{"\"T\ufffd\"", `"A\\u0000"`},
+		event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1, stored: []string{"\"T\ufffd\"", `"A\\u0000"`},
+	},
+	"an identifier that no inquiry can have": {
+		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"withdrawRequestId": ".."}'`) },
+		event:   river.EventKindJobCancelled, id: "..", reason: true, calls: 1,
 	},
 	"no options for the merchant": {
 		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) },
@@ -84,9 +84,9 @@ func TestWithdrawal(t *testing.T) {
 	for name, test := range withdrawalTests {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
-			var told []WithdrawalResult
+			var results []WithdrawalResult
 			s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
-				told = append(told, r)
+				results = append(results, r)
 				return nil
 			}
 			o := InsertOptions{}
@@ -96,16 +96,16 @@ func TestWithdrawal(t *testing.T) {
 			job := s.insertWithdrawal(o)
 			test.prepare(s)
 			job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
-			if event != test.event || len(told) != test.calls {
-				t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, told, err)
+			if event != test.event || len(results) != test.calls {
+				t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, results, err)
 			}
-			for _, r := range told {
-				if r.Status != test.told || (r.Reason != "") != test.reason || (r.Withdrawal == nil) != test.reason ||
-					r.JobID != job.ID || r.WithdrawRequestID != s.withdrawal() {
+			for _, r := range results {
+				if r.Status != test.status || (r.Reason != "") != test.reason || (r.Withdrawal == nil) != test.reason ||
+					r.JobID != job.ID || r.WithdrawRequestID != cmp.Or(test.id, s.withdrawal()) {
 					t.Errorf("told %+v", r)
 				}
 			}
-			if len(told) > 0 && len(job.Output()) == 0 {
+			if len(results) > 0 && len(job.Output()) == 0 {
 				t.Error("nothing is stored with the job")
 			}
 			for _, text := range test.stored {
@@ -117,22 +117,6 @@ func TestWithdrawal(t *testing.T) {
 	}
 }
 
-// An identifier that no inquiry can have ends the wait at once.
-func TestWithdrawal_invalid(t *testing.T) {
-	s := newShop(t)
-	var told []WithdrawalResult
-	s.cfg.OnWithdrawal = func(_ context.Context, _ pgx.Tx, r WithdrawalResult) error {
-		told = append(told, r)
-		return nil
-	}
-	job := s.insertWithdrawal(InsertOptions{})
-	s.exec(`UPDATE river_job SET args = args || '{"withdrawRequestId": ".."}'`)
-	job, event, err := run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
-	if event != river.EventKindJobCancelled || len(told) != 1 || told[0].WithdrawRequestID != ".." || told[0].Reason == "" {
-		t.Errorf("the job is %s (%s), told %+v: %v", job.State, event, told, err)
-	}
-}
-
 // A wait is told once: if OnWithdrawal fails, nothing of it is committed, and the next run
 // calls it again.
 func TestWithdrawal_hookFails(t *testing.T) {
@@ -141,7 +125,7 @@ func TestWithdrawal_hookFails(t *testing.T) {
 	calls := 0
 	s.cfg.OnWithdrawal = func(ctx context.Context, tx pgx.Tx, r WithdrawalResult) error {
 		calls++
-		_, err := tx.Exec(ctx, `INSERT INTO told VALUES ($1, $2, true)`, r.WithdrawRequestID, r.Status)
+		_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, true)`, r.WithdrawRequestID, r.Status)
 		if calls == 1 {
 			return errors.Join(err, errors.New("no such table"))
 		}
@@ -151,8 +135,8 @@ func TestWithdrawal_hookFails(t *testing.T) {
 	for range 2 {
 		job, _, _ = run[withdrawalArgs](s, &withdrawalWorker{Jobs: s.jobs()}, job)
 	}
-	if told := s.committed(s.withdrawal()); calls != 2 || len(told) != 1 || job.State != rivertype.JobStateCompleted {
-		t.Errorf("%d calls, told %v, %s", calls, told, job.State)
+	if results := s.committed(s.withdrawal()); calls != 2 || len(results) != 1 || job.State != rivertype.JobStateCompleted {
+		t.Errorf("%d calls, told %v, %s", calls, results, job.State)
 	}
 	if again := s.insertWithdrawal(InsertOptions{}); again.ID != job.ID {
 		t.Error("a withdrawal has two jobs")

@@ -71,8 +71,7 @@ const (
 )
 
 // CreateTable creates the table and its indexes if they do not exist. Any number of
-// processes may call it at once. In PostgreSQL no order can be begun while it creates
-// an index of a table that exists; the README describes how to create it before.
+// processes may call it at once.
 func (g *Guard) CreateTable(ctx context.Context) error {
 	create := g.createInSQLite
 	if g.cfg.dialect == PostgreSQL {
@@ -151,7 +150,7 @@ func (d Dialect) schema(table string) []string {
 
 // statements are the SQL statements of a guard.
 type statements struct {
-	begin, end, resolve, order, pending, firstPending, pendingSummary, cutoff, prune string
+	begin, end, resolve, order, pending, pendingSummary, cutoff, prune string
 }
 
 // begun is the verdict of the statement begin when it has stored the token. Any
@@ -211,8 +210,9 @@ FROM {table} `
 
 const whereUnknown = `WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'`
 
+// Parameter of pending: how many at most.
 const pendingText = orderText + whereUnknown + `
-ORDER BY coalesce(unknown_since, begun_at), merchant, order_id`
+ORDER BY coalesce(unknown_since, begun_at), merchant, order_id LIMIT $1`
 
 const pendingSummaryText = `SELECT count(*), {text}min(coalesce(unknown_since, begun_at)){/text} FROM {table} ` + whereUnknown
 
@@ -247,10 +247,10 @@ RETURNING {text}{changed}{/text}`
 
 func (d Dialect) statements(table string) statements {
 	texts := d.fill(table, beginText, endText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
-		pendingText, pendingText+` LIMIT $1`, pendingSummaryText, cutoffText, d.pruneText())
+		pendingText, pendingSummaryText, cutoffText, d.pruneText())
 	return statements{
 		begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3],
-		pending: texts[4], firstPending: texts[5], pendingSummary: texts[6], cutoff: texts[7], prune: texts[8],
+		pending: texts[4], pendingSummary: texts[5], cutoff: texts[6], prune: texts[7],
 	}
 }
 

@@ -27,9 +27,7 @@ func TestTwoCalls(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		table := twoCallsTable(t, w)
 		text, err := os.ReadFile(moneyPage)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		before, rest, begun := strings.Cut(string(text), tableBegin)
 		old, after, ended := strings.Cut(rest, tableEnd)
 		if !begun || !ended {
@@ -38,9 +36,7 @@ func TestTwoCalls(t *testing.T) {
 		switch {
 		case *update:
 			page := before + tableBegin + table + tableEnd + after
-			if err := os.WriteFile(moneyPage, []byte(page), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(moneyPage, []byte(page), 0o644))
 		case old != table:
 			t.Errorf("the table in %s is another; -update writes it:\n%s", moneyPage, table)
 		}
@@ -161,9 +157,7 @@ func (p pair) second(opts ...gateway.CallOption) string {
 	}
 	_, _ = s.client(p.t, guard).CreateInvoice(p.t.Context(), invoice)
 	if first.expired {
-		if err := p.w.guard(p.t).endLeases(p.t.Context()); err != nil {
-			p.t.Fatal(err)
-		}
+		check(p.t, p.w.guard(p.t).endLeases(p.t.Context()))
 	}
 	if s.respond = nil; result == "" {
 		result = s.result(p.t, second, opts)

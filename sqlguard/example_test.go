@@ -42,7 +42,7 @@ func Example() {
 	_, err = client.CreateInvoice(ctx, invoice)
 	fmt.Println("refused:", errors.Is(err, gateway.ErrOrderOutcomeUnknown))
 
-	pending, err := guard.Pending(ctx)
+	pending, err := guard.Pending(ctx, 0)
 	check(err)
 	for _, o := range pending {
 		fmt.Printf("%s is %s after %d attempt\n", o.ID, o.State, o.Attempts)
@@ -50,7 +50,7 @@ func Example() {
 		check(guard.Resolve(ctx, o, sqlguard.Resolution{Exists: exists, By: "anna@shop.example"}))
 	}
 	_, err = client.CreateInvoice(ctx, invoice)
-	fmt.Println("already created:", errors.Is(err, sqlguard.ErrOrderCreated))
+	fmt.Println("already created:", errors.Is(err, gateway.ErrOrderCreated))
 	// Output:
 	// outcome: unknown
 	// refused: true

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cryptogw/gateway"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
@@ -72,9 +74,7 @@ func newSQLiteWith(t *testing.T, settings string) testDB {
 func (w testDB) open(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(w.driver, w.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	db.SetMaxOpenConns(4)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -85,12 +85,8 @@ func (w testDB) open(t *testing.T) *sql.DB {
 func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
 	t.Helper()
 	g, err := New(w.open(t), append([]Option{WithTable(w.table)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, g.CreateTable(t.Context()))
 	return g
 }
 
@@ -98,4 +94,42 @@ func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
 func (g *Guard) endLeases(ctx context.Context) error {
 	_, err := g.db.ExecContext(ctx, fmt.Sprintf(`UPDATE %q SET lease_until = begun_at WHERE token IS NOT NULL`, g.cfg.table))
 	return err
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(t *testing.T, db interface {
+	Exec(text string, args ...any) (sql.Result, error)
+}, text string,
+) {
+	t.Helper()
+	_, err := db.Exec(text)
+	check(t, err)
+}
+
+// once begins an order and ends it.
+func (g *Guard) once(t *testing.T, id string, outcome gateway.Outcome) {
+	t.Helper()
+	check(t, errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, outcome)))
+}
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%v, want %v", err, want)
+	}
+}
+
+// wantState compares the state of the order that most tests have, and how often it was begun.
+func (g *Guard) wantState(t *testing.T, want State, attempts ...int) {
+	t.Helper()
+	o, err := g.Order(t.Context(), "", order)
+	if err != nil || o.State != want || len(attempts) > 0 && o.Attempts != attempts[0] {
+		t.Errorf("%+v, %v, want it %s, begun %v times", o, err, want, attempts)
+	}
 }

@@ -39,9 +39,7 @@ func (s *service) status(req *http.Request, status int) (*http.Response, error) 
 func (s *service) client(t *testing.T, guard gateway.OrderGuard) *gateway.Client {
 	t.Helper()
 	c, err := gateway.New("https://gateway.example", "a-key-for-tests", gateway.WithOrderGuard(guard), gateway.WithHTTPClient(&http.Client{Transport: s}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return c
 }
 
@@ -89,7 +87,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 		s.respond = nil
 		plain := w.guard(t) // lists the orders of every merchant
 		for _, lister := range []*Guard{g, plain} {
-			pending, err := lister.Pending(t.Context())
+			pending, err := lister.Pending(t.Context(), 0)
 			if err != nil || len(pending) != 1 || pending[0].Merchant != "shop-b" || pending[0].ID != order {
 				t.Fatalf("%+v, %v", pending, err)
 			}
@@ -101,7 +99,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 		if !errors.Is(err, gateway.ErrOrderOutcomeUnknown) || !strings.Contains(err.Error(), "unknown outcome") {
 			t.Error(err)
 		}
-		listed, err := g.OrderOf(t.Context(), "shop-b", order)
+		listed, err := g.Order(t.Context(), "shop-b", order)
 		if err != nil || listed.State != StateUnknown {
 			t.Fatalf("%+v, %v", listed, err)
 		}
@@ -109,7 +107,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 			t.Error(err)
 		}
 		for merchant, want := range map[string]State{"": StateCreated, "shop-b": StateFree, "shop-c": StateFree} {
-			if o, err := g.OrderOf(t.Context(), merchant, order); err != nil || o.State != want || o.Merchant != merchant {
+			if o, err := g.Order(t.Context(), merchant, order); err != nil || o.State != want || o.Merchant != merchant {
 				t.Errorf("%q: %+v, %v", merchant, o, err)
 			}
 		}
@@ -128,9 +126,7 @@ func TestWithMerchants_missing(t *testing.T) {
 		client := s.client(t, g)
 		for _, own := range []State{StateFree, StateInFlight} {
 			if own == StateInFlight {
-				if err := g.Begin(t.Context(), order, false); err != nil {
-					t.Fatal(err)
-				}
+				check(t, g.Begin(t.Context(), order, false))
 			}
 			for _, opt := range []gateway.CallOption{gateway.WithMerchant("shop-b"), gateway.WithAPIKey("the-key-of-shop-c")} {
 				_, err := client.CreateInvoice(t.Context(), invoice, opt)
@@ -141,52 +137,18 @@ func TestWithMerchants_missing(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if o, err := g.Order(t.Context(), order); err != nil || o.State != own {
-				t.Errorf("%+v, %v", o, err)
-			}
+			g.wantState(t, own)
 		}
 		if s.sent > 0 || len(g.tokens) != 1 {
 			t.Errorf("%d were sent, held: %v", s.sent, g.tokens)
 		}
+		var ctx context.Context // of a call for a merchant
+		s.respond = func(req *http.Request) (*http.Response, error) {
+			ctx = context.WithoutCancel(req.Context())
+			return s.status(req, http.StatusCreated)
+		}
+		_, err := s.client(t, nil).CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-b"))
+		check(t, err)
+		wantError(t, g.End(ctx, order, gateway.OutcomeSucceeded), gateway.ErrInvalidArgument)
 	})
-}
-
-// A guard around this one asks for the order of the call's merchant.
-func TestGuard_Order_of_the_call(t *testing.T) {
-	w := newSQLite(t)
-	asking := &askingGuard{Guard: w.guard(t, WithMerchants())}
-	client := (&service{}).client(t, asking)
-	if _, err := client.CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-b")); err != nil {
-		t.Fatal(err)
-	}
-	if o := asking.ended; o.Merchant != "shop-b" || o.State != StateCreated {
-		t.Errorf("%+v", o)
-	}
-	misled := &askingGuard{Guard: w.guard(t)} // without the option it names no order as another's
-	misled.Guard.cfg.merchants = true
-	_, err := (&service{}).client(t, misled).CreateInvoice(t.Context(), invoice, gateway.WithMerchant("shop-d"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	misled.Guard.cfg.merchants = false
-	if _, err := misled.Order(misled.ctx, order); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
-	if err := misled.Guard.End(misled.ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
-}
-
-// An askingGuard reads the order after it has ended.
-type askingGuard struct {
-	*Guard
-	ctx   context.Context
-	ended Order
-}
-
-func (g *askingGuard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
-	err1 := g.Guard.End(ctx, orderID, outcome)
-	o, err2 := g.Order(ctx, orderID)
-	g.ctx, g.ended = context.WithoutCancel(ctx), o
-	return errors.Join(err1, err2)
 }

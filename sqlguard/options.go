@@ -85,7 +85,7 @@ func WithLease(d time.Duration) Option {
 
 // WithRepeats permits another invoice for an order for which one was created, one
 // at a time, as Repeats of [gateway.MemoryGuardOptions] does. Without it such an order is
-// refused with [ErrOrderCreated]: of two processes that race for an order, the
+// refused with [gateway.ErrOrderCreated]: of two processes that race for an order, the
 // second may call Begin when the first has already succeeded.
 func WithRepeats() Option {
 	return func(cfg *config) error {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -52,24 +53,12 @@ const (
 	doesNotExist = "does not exist"
 )
 
-// Order returns the record of an order of the merchant that the client is for. With
-// the context of a call, as in a guard around this one, it is that of the call's
-// merchant. An order that was never begun is free, with no attempts.
-func (g *Guard) Order(ctx context.Context, orderID string) (Order, error) {
-	k, err := g.keyOf(ctx, orderID)
-	if err != nil {
-		return Order{}, err
-	}
-	return g.order(ctx, k)
-}
-
-// OrderOf is like [Guard.Order] for an order of the merchant with that name, as
-// [gateway.WithMerchant] sets it and [Guard.Pending] returns it.
-func (g *Guard) OrderOf(ctx context.Context, merchant, orderID string) (Order, error) {
-	return g.order(ctx, key{merchant, orderID})
-}
-
-func (g *Guard) order(ctx context.Context, k key) (Order, error) {
+// Order returns the record of an order. The merchant is as [gateway.WithMerchant] sets
+// it and [Guard.Pending] returns it; empty for the one that the client is for. In a guard
+// around this one it is that of [gateway.MerchantFromContext]. An order that was never
+// begun is free, with no attempts.
+func (g *Guard) Order(ctx context.Context, merchant, orderID string) (Order, error) {
+	k := key{merchant, orderID}
 	orders, err := g.read(ctx, g.stmts.order, k.merchant, k.order)
 	if err != nil {
 		return Order{}, k.error(err)
@@ -80,25 +69,19 @@ func (g *Guard) order(ctx context.Context, k key) (Order, error) {
 	return orders[0], nil
 }
 
-// Pending returns the orders that a person must look up at the service: all that
+// Pending returns the orders that a person must look up at the service: those that
 // are unknown, of every merchant, including those of crashed processes whose lease
-// has expired. The order that has been unknown longest comes first.
-func (g *Guard) Pending(ctx context.Context) ([]Order, error) {
-	orders, err := g.read(ctx, g.stmts.pending)
-	if err != nil {
-		return nil, fmt.Errorf("sqlguard: pending orders: %w", err)
+// has expired. The order that has been unknown longest comes first. If n is above 0, at
+// most n are returned: after a long failure of the service there may be very many. 0
+// means all; the error for an n below 0 is a [*gateway.ArgumentError].
+func (g *Guard) Pending(ctx context.Context, n int) ([]Order, error) {
+	switch {
+	case n < 0:
+		return nil, badArgument("n", "must not be negative")
+	case n == 0:
+		n = math.MaxInt
 	}
-	return orders, nil
-}
-
-// FirstPending is like [Guard.Pending], but returns at most n orders: those that have
-// been unknown longest. After a long failure of the service there may be very many.
-// The error for an n below 1 is a [*gateway.ArgumentError].
-func (g *Guard) FirstPending(ctx context.Context, n int) ([]Order, error) {
-	if n < 1 {
-		return nil, badArgument("n", "must be at least 1")
-	}
-	orders, err := g.read(ctx, g.stmts.firstPending, n)
+	orders, err := g.read(ctx, g.stmts.pending, n)
 	if err != nil {
 		return nil, fmt.Errorf("sqlguard: pending orders: %w", err)
 	}
@@ -113,7 +96,7 @@ type PendingSummary struct {
 
 // PendingSummary returns how many orders are pending, and since when, without reading
 // them into memory: for an alarm. Orders may change between a call and one of
-// [Guard.FirstPending].
+// [Guard.Pending].
 func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 	var s PendingSummary
 	if err := g.db.QueryRowContext(ctx, g.stmts.pendingSummary).Scan(&s.Count, stamp{&s.Oldest}); err != nil {
@@ -152,7 +135,7 @@ func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 
 // unresolved returns why an order could not be resolved.
 func (g *Guard) unresolved(ctx context.Context, k key) error {
-	now, err := g.order(ctx, k)
+	now, err := g.Order(ctx, k.merchant, k.order)
 	switch {
 	case err != nil:
 		return errors.Join(ErrNotUnknown, err)

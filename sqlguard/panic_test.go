@@ -2,7 +2,6 @@ package sqlguard
 
 import (
 	"database/sql/driver"
-	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -28,9 +27,7 @@ func TestGuard_driver_panics(t *testing.T) {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				g, connector := lossyGuard(t)
 				if tt.in == end {
-					if err := g.Begin(t.Context(), order, false); err != nil {
-						t.Fatal(err)
-					}
+					check(t, g.Begin(t.Context(), order, false))
 				}
 				connector.before = escape
 				if tt.late {
@@ -44,7 +41,7 @@ func TestGuard_driver_panics(t *testing.T) {
 				if returned || (how == "panic") != (recovered == "driver") {
 					t.Errorf("returned: %v, recovered %v", returned, recovered)
 				}
-				if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.state || len(g.tokens) > 0 {
+				if o, err := g.Order(t.Context(), "", order); err != nil || o.State != tt.state || len(g.tokens) > 0 {
 					t.Errorf("%+v, %v, held: %v", o, err, g.tokens)
 				}
 			})
@@ -65,9 +62,7 @@ func TestGuard_driver_panics_twice(t *testing.T) {
 	if err := g.endLeases(t.Context()); err != nil || len(g.tokens) > 0 {
 		t.Error(err, g.tokens)
 	}
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-		t.Error(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
 }
 
 // afterwards ends the statement, and then calls escape.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -31,8 +32,8 @@ func plannedStatements(g *Guard) []planned {
 		{"End", g.stmts.end, []any{"", key.order, "token", gateway.OutcomeSucceeded.String()}, []string{table}},
 		{"Order", g.stmts.order, []any{"", key.order}, []string{table}},
 		{"Resolve", g.stmts.resolve, []any{"", key.order, 1, exists, "anna", ""}, []string{table}},
-		{"Pending", g.stmts.pending, nil, []string{open}},
-		{"FirstPending", g.stmts.firstPending, []any{10}, []string{open}},
+		{"Pending", g.stmts.pending, []any{math.MaxInt}, []string{open}},
+		{"Pending, the first", g.stmts.pending, []any{10}, []string{open}},
 		{"PendingSummary", g.stmts.pendingSummary, nil, []string{open}},
 		{"Prune, first of many", g.stmts.prune, []any{at(100 * year), at(24 * time.Hour)}, []string{done, "ctid"}},
 		{"Prune, in the middle", g.stmts.prune, []any{at(25 * time.Hour), at(24 * time.Hour)}, []string{done, "ctid"}},
@@ -52,9 +53,7 @@ func TestPlans(t *testing.T) {
 		`VACUUM ANALYZE ` + w.table,
 	}
 	for _, text := range statements {
-		if _, err := g.db.Exec(text); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, g.db, text)
 	}
 	for _, p := range plannedStatements(g) {
 		t.Run(p.name, func(t *testing.T) {
@@ -67,9 +66,7 @@ func TestPlans(t *testing.T) {
 // plan returns the plan for the arguments.
 func (p planned) plan(t *testing.T, db *sql.DB) (text string) {
 	t.Helper()
-	if err := db.QueryRow(`EXPLAIN (FORMAT JSON) `+p.text, p.args...).Scan(&text); err != nil {
-		t.Fatal(err)
-	}
+	check(t, db.QueryRow(`EXPLAIN (FORMAT JSON) `+p.text, p.args...).Scan(&text))
 	return text
 }
 
@@ -77,9 +74,7 @@ func (p planned) plan(t *testing.T, db *sql.DB) (text string) {
 func (p planned) genericPlan(t *testing.T, db *sql.DB) (text string) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() {
 		_, _ = conn.ExecContext(context.Background(), `RESET plan_cache_mode; DEALLOCATE planned`)
 		_ = conn.Close()
@@ -91,9 +86,7 @@ func (p planned) genericPlan(t *testing.T, db *sql.DB) (text string) {
 	if _, err := conn.ExecContext(t.Context(), `SET plan_cache_mode = force_generic_plan; PREPARE planned AS `+p.text); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.QueryRowContext(t.Context(), execute).Scan(&text); err != nil {
-		t.Fatal(err)
-	}
+	check(t, conn.QueryRowContext(t.Context(), execute).Scan(&text))
 	return text
 }
 
@@ -142,15 +135,13 @@ func TestPlans_SQLite(t *testing.T) {
 	w := newSQLite(t)
 	g := w.guard(t)
 	w.fill(t, g.db, 1000, time.Minute)
-	if _, err := g.db.Exec(`ANALYZE`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, g.db, `ANALYZE`)
 	wants := map[string]string{
 		"End":                  "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
 		"Order":                "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
 		"Resolve":              "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
 		"Pending":              "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
-		"FirstPending":         "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"Pending, the first":   "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
 		"PendingSummary":       "SCAN {t} USING INDEX {t}_open",
 		"Prune, first of many": "SEARCH {t} USING INTEGER PRIMARY KEY (rowid=?); LIST; SEARCH {t} USING INDEX {t}_done (<expr>>? AND <expr><?)",
 	}
@@ -169,40 +160,17 @@ func TestPlans_SQLite(t *testing.T) {
 func sqlitePlan(t *testing.T, db *sql.DB, p planned) (texts []string) {
 	t.Helper()
 	rows, err := db.Query(`EXPLAIN QUERY PLAN `+p.text, p.args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var id, parent, unused int
 		var text string
-		if err := rows.Scan(&id, &parent, &unused, &text); err != nil {
-			t.Fatal(err)
-		}
+		check(t, rows.Scan(&id, &parent, &unused, &text))
 		text, _, _ = strings.Cut(text, " SUBQUERY ")
 		texts = append(texts, text)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, rows.Err())
 	return texts
-}
-
-// A table that lacks the index of Prune gets it when CreateTable is called.
-func TestGuard_CreateTable_adds_index(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
-		g := w.guard(t)
-		w.fill(t, g.db, 10, 10*day)
-		if _, err := g.db.Exec(`DROP INDEX ` + w.table + doneIndex); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.CreateTable(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := g.db.Exec(`DROP INDEX ` + w.table + doneIndex); err != nil { // fails if it was not made
-			t.Fatal(err)
-		}
-	})
 }
 
 // CreateTable of a table that is complete takes no lock: otherwise every Begin would wait until
@@ -210,11 +178,9 @@ func TestGuard_CreateTable_adds_index(t *testing.T) {
 func TestGuard_CreateTable_beside_VACUUM(t *testing.T) {
 	w := newPostgres(t)
 	impatient := w.guard(t)
-	lockWith(t, w.open(t), `LOCK TABLE `+w.table+` IN SHARE UPDATE EXCLUSIVE MODE`) // is what VACUUM takes
+	w.lockWith(t, `LOCK TABLE `+w.table+` IN SHARE UPDATE EXCLUSIVE MODE`) // is what VACUUM takes
 	impatient.db.SetMaxOpenConns(1)
-	if _, err := impatient.db.Exec(`SET lock_timeout = 1`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, impatient.db, `SET lock_timeout = 1`)
 	if err := impatient.CreateTable(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -17,7 +17,7 @@ const leastAge = mostLease
 // least 24 hours; the error for a shorter one is a [*gateway.ArgumentError].
 //
 // What is deleted is forgotten: an order that was created is no longer refused with
-// [ErrOrderCreated], and if it is sent again, it has a second invoice. Who resolved it
+// [gateway.ErrOrderCreated], and if it is sent again, it has a second invoice. Who resolved it
 // is forgotten too. Choose an age after which no order is sent again. An [Order] that
 // was read longer ago than that must be read again before [Guard.Resolve].
 //

@@ -52,17 +52,33 @@ func (w testDB) fill(t *testing.T, db *sql.DB, n int, ago time.Duration) {
 		INSERT INTO %[1]s (order_id, attempts, begun_at, lease_until, ended_at, outcome, created_at)
 		SELECT 'old-' || i, 1, at, at, at, 'succeeded', at FROM made`
 	}
-	if _, err := db.Exec(fmt.Sprintf(text, w.table, n, int(ago.Seconds()))); err != nil {
-		t.Fatal(err)
+	execute(t, db, fmt.Sprintf(text, w.table, n, int(ago.Seconds())))
+}
+
+// wantCount compares the number of orders that the table has.
+func (w testDB) wantCount(t *testing.T, db *sql.DB, want int) {
+	t.Helper()
+	var n int
+	check(t, db.QueryRow(`SELECT count(*) FROM `+w.table).Scan(&n))
+	if n != want {
+		t.Errorf("%d orders are left, want %d", n, want)
 	}
 }
 
-func (w testDB) count(t *testing.T, db *sql.DB) (n int) {
+func (g *Guard) wantPruned(t *testing.T, age time.Duration, want int) {
 	t.Helper()
-	if err := db.QueryRow(`SELECT count(*) FROM ` + w.table).Scan(&n); err != nil {
-		t.Fatal(err)
+	if n, err := g.Prune(t.Context(), age); err != nil || n != want {
+		t.Errorf("pruned %d, %v, want %d", n, err, want)
 	}
-	return n
+}
+
+// begin begins a transaction, which ends with the test at the latest.
+func (w testDB) begin(t *testing.T) *sql.Tx {
+	t.Helper()
+	tx, err := w.open(t).BeginTx(context.Background(), nil)
+	check(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
 }
 
 // pruned are histories of an order, and whether it may be deleted when all of it is old.
@@ -95,15 +111,8 @@ func TestGuard_Prune(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		for name, tt := range pruned {
 			t.Run(name, func(t *testing.T) {
-				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
-				if _, err := p.a.db.Exec(`DELETE FROM ` + w.table); err != nil {
-					t.Fatal(err)
-				}
-				for action := range strings.SplitSeq(tt.actions, ", ") {
-					if err := p.do(t.Context(), action); err != nil {
-						t.Fatal(action, err)
-					}
-				}
+				p := newScenario(t, w)
+				p.doAll(t, tt.actions)
 				w.growOld(t, p.a.db, 29*day)
 				p.prunes(t, 30*day, false)
 				w.growOld(t, p.a.db, 2*day)
@@ -118,10 +127,8 @@ func TestGuard_Prune(t *testing.T) {
 // prunes compares what a Prune does to the order.
 func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
 	t.Helper()
-	before, err := p.b.Order(t.Context(), order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before, err := p.b.Order(t.Context(), "", order)
+	check(t, err)
 	want := 0
 	if deleted {
 		want, before = 1, Order{ID: order, State: StateFree}
@@ -130,7 +137,7 @@ func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
 	if err != nil || n != want {
 		t.Fatalf("pruned %d, %v, want %d", n, err, want)
 	}
-	if after, err := p.b.Order(t.Context(), order); err != nil || after != before {
+	if after, err := p.b.Order(t.Context(), "", order); err != nil || after != before {
 		t.Fatalf("%+v, %v, want %+v", after, err, before)
 	}
 }
@@ -139,26 +146,16 @@ func (p *scenario) prunes(t *testing.T, age time.Duration, deleted bool) {
 // reported, is as young as that, whenever it was begun.
 func TestGuard_Prune_last_change(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
-		for name, last := range map[string]string{"resolved": "anna finds one", "late success": "a succeeds", "ended again": "b is rejected"} {
-			t.Run(name, func(t *testing.T) {
-				p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
-				if _, err := p.a.db.Exec(`DELETE FROM ` + w.table); err != nil {
-					t.Fatal(err)
-				}
-				first := map[string][]string{
-					"resolved":     {"a begins", "a learns nothing", "anna looks it up"},
-					"late success": {"a begins", "time ends", "anna looks it up", "anna finds none"},
-					"ended again":  {"a begins", "a succeeds", "b begins"},
-				}[name]
-				for _, action := range first {
-					if err := p.do(t.Context(), action); err != nil {
-						t.Fatal(action, err)
-					}
-				}
+		for first, last := range map[string]string{
+			"a begins, a learns nothing, anna looks it up":           "anna finds one",
+			"a begins, time ends, anna looks it up, anna finds none": "a succeeds",
+			"a begins, a succeeds, b begins":                         "b is rejected",
+		} {
+			t.Run(last, func(t *testing.T) {
+				p := newScenario(t, w)
+				p.doAll(t, first)
 				w.growOld(t, p.a.db, 90*day)
-				if err := p.do(t.Context(), last); err != nil {
-					t.Fatal(err)
-				}
+				p.doAll(t, last)
 				p.prunes(t, 30*day, false)
 				w.growOld(t, p.a.db, 31*day)
 				p.prunes(t, 30*day, true)
@@ -173,19 +170,17 @@ func TestGuard_Prune_forgets(t *testing.T) {
 		g := w.guard(t, WithMerchants())
 		client := (&service{}).client(t, g)
 		opts := [][]gateway.CallOption{{}, {gateway.WithMerchant("shop-a")}, {gateway.WithMerchant("shop-b")}}
-		for i := range 2 {
+		for range 2 {
 			for _, opt := range opts {
 				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); !errors.Is(err, ErrOrderCreated) {
+				if _, err := client.CreateInvoice(t.Context(), invoice, opt...); !errors.Is(err, gateway.ErrOrderCreated) {
 					t.Fatal(err)
 				}
 			}
 			w.growOld(t, g.db, 400*day)
-			if n, err := g.Prune(t.Context(), 365*day); err != nil || n != len(opts) {
-				t.Fatalf("round %d: pruned %d, %v", i, n, err)
-			}
+			g.wantPruned(t, 365*day, len(opts))
 		}
 	})
 }
@@ -203,15 +198,9 @@ func TestGuard_Prune_age(t *testing.T) {
 				t.Errorf("%v: %d, %v", age, n, err)
 			}
 		}
-		if n, err := g.Prune(t.Context(), math.MaxInt64); err != nil || n != 0 {
-			t.Errorf("%d, %v", n, err)
-		}
-		if n := w.count(t, g.db); n != 3 {
-			t.Fatalf("%d orders are left", n)
-		}
-		if n, err := g.Prune(t.Context(), day); err != nil || n != 3 {
-			t.Errorf("%d, %v", n, err)
-		}
+		g.wantPruned(t, math.MaxInt64, 0)
+		w.wantCount(t, g.db, 3)
+		g.wantPruned(t, day, 3)
 	})
 }
 
@@ -220,27 +209,19 @@ func TestGuard_Prune_batches(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g, connector := lossyGuardOf(t, w)
 		w.fill(t, g.db, 1500, 10*day)
-		if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeSucceeded)); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, order, gateway.OutcomeSucceeded)
 		var begins []string // of the batches, each where the last one ended
 		connector.observe = func(query string, args []driver.NamedValue) {
 			if strings.HasPrefix(query, "DELETE") {
 				begins = append(begins, args[0].Value.(string))
 			}
 		}
-		if n, err := g.Prune(t.Context(), 9*day); err != nil || n != 1500 {
-			t.Fatalf("%d, %v", n, err)
-		}
-		if n := w.count(t, g.db); n != 1 {
-			t.Errorf("%d orders are left", n)
-		}
+		g.wantPruned(t, 9*day, 1500)
+		w.wantCount(t, g.db, 1)
 		if len(begins) != 3 || !slices.IsSorted(begins) || len(slices.Compact(begins)) != 3 { // the last deletes none
 			t.Errorf("the batches begin at %q", begins)
 		}
-		if o, err := g.Order(t.Context(), order); err != nil || o.State != StateCreated {
-			t.Errorf("%+v, %v", o, err)
-		}
+		g.wantState(t, StateCreated)
 	})
 }
 
@@ -249,57 +230,51 @@ func TestGuard_Prune_at_one_time(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		w.fill(t, g.db, 1500, 10*day)
-		if _, err := g.db.Exec(`UPDATE ` + w.table + ` SET ended_at = (SELECT min(ended_at) FROM ` + w.table + `), begun_at = (SELECT min(begun_at) FROM ` + w.table + `)`); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := g.Prune(t.Context(), 9*day); err != nil || n != 1500 {
-			t.Errorf("%d, %v", n, err)
-		}
+		execute(t, g.db, `UPDATE `+w.table+` SET ended_at = (SELECT min(ended_at) FROM `+w.table+`), begun_at = (SELECT min(begun_at) FROM `+w.table+`)`)
+		g.wantPruned(t, 9*day, 1500)
 	})
 }
 
-// Prune stops when its context ends, and returns how many it had deleted by then.
-func TestGuard_Prune_context(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
-		g, connector := lossyGuardOf(t, w)
-		w.fill(t, g.db, 1500, 10*day)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		batches := 0
-		connector.observe = func(query string, _ []driver.NamedValue) {
-			if strings.HasPrefix(query, "DELETE") {
-				batches++
-			}
-			if batches == 2 {
-				cancel()
-			}
-		}
-		n, err := g.Prune(ctx, day)
-		if n != 1000 || !errors.Is(err, context.Canceled) {
-			t.Errorf("%d, %v", n, err)
-		}
-		if left := w.count(t, g.db); left != 500 {
-			t.Errorf("%d are left", left)
-		}
-		if n, err := g.Prune(ctx, day); n != 0 || !errors.Is(err, context.Canceled) {
-			t.Errorf("%d, %v", n, err)
-		}
-	})
-}
-
-// The error of the database is returned, with the number of those that were deleted before.
-func TestGuard_Prune_fails(t *testing.T) {
-	g, connector := lossyGuard(t)
-	newTable := testDB{dialect: SQLite, table: g.cfg.table}
-	newTable.fill(t, g.db, 1500, 10*day)
+// Prune stops when its context ends or the database fails, and returns how many it had
+// deleted by then.
+func TestGuard_Prune_stopped(t *testing.T) {
 	lost := errors.New("connection reset")
-	connector.refuse(3, lost)
-	if n, err := g.Prune(t.Context(), day); n != 1000 || !errors.Is(err, lost) {
-		t.Errorf("%d, %v", n, err)
-	}
-	connector.refuse(1, lost)
-	if n, err := g.Prune(t.Context(), day); n != 0 || !errors.Is(err, lost) {
-		t.Errorf("%d, %v", n, err)
+	inBoth(t, func(t *testing.T, w testDB) {
+		for name, tt := range map[string]struct {
+			stop    func(c *lossyConnector, cancel func())
+			deleted int
+			want    error
+		}{
+			"its context ends":        {endAtDelete, 1000, context.Canceled},
+			"the database fails":      {func(c *lossyConnector, _ func()) { c.refuse(3, lost) }, 1000, lost},
+			"it fails from the start": {func(c *lossyConnector, _ func()) { c.refuse(1, lost) }, 0, lost},
+		} {
+			t.Run(name, func(t *testing.T) {
+				g, connector := lossyGuardOf(t, w)
+				execute(t, g.db, `DELETE FROM `+w.table)
+				w.fill(t, g.db, 1500, 10*day)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				tt.stop(connector, cancel)
+				if n, err := g.Prune(ctx, day); n != tt.deleted || !errors.Is(err, tt.want) {
+					t.Errorf("%d, %v", n, err)
+				}
+				w.wantCount(t, g.db, 1500-tt.deleted)
+			})
+		}
+	})
+}
+
+// endAtDelete ends a context as the second batch is sent.
+func endAtDelete(c *lossyConnector, cancel func()) {
+	batches := 0
+	c.observe = func(query string, _ []driver.NamedValue) {
+		if strings.HasPrefix(query, "DELETE") {
+			batches++
+		}
+		if batches == 2 {
+			cancel()
+		}
 	}
 }
 
@@ -321,8 +296,9 @@ func TestGuard_Prune_at_once(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if left := w.count(t, guards[0].db); total.Load() != orders || left != 0 {
-			t.Errorf("%d were deleted, and %d are left", total.Load(), left)
+		w.wantCount(t, guards[0].db, 0)
+		if total.Load() != orders {
+			t.Errorf("%d were deleted", total.Load())
 		}
 	})
 }
@@ -333,24 +309,14 @@ func TestGuard_Prune_skips_locked(t *testing.T) {
 	w := newPostgres(t)
 	g := w.guard(t)
 	w.fill(t, g.db, 1500, 10*day)
-	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
+	tx := w.begin(t)
 	others, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
 	if err != nil || len(others) != 1000 {
 		t.Fatal(len(others), err)
 	}
-	if n, err := g.Prune(t.Context(), day); err != nil || n != 500 {
-		t.Errorf("%d, %v", n, err)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := g.Prune(t.Context(), day); err != nil || n != 1000 {
-		t.Errorf("%d, %v", n, err)
-	}
+	g.wantPruned(t, day, 500)
+	check(t, tx.Rollback())
+	g.wantPruned(t, day, 1000)
 }
 
 // An order that a Begin has changed before a Prune locks it stays: in PostgreSQL the
@@ -358,28 +324,18 @@ func TestGuard_Prune_skips_locked(t *testing.T) {
 func TestGuard_Prune_after_Begin(t *testing.T) {
 	w := newPostgres(t)
 	g := w.guard(t)
-	if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected)); err != nil {
-		t.Fatal(err)
-	}
+	g.once(t, order, gateway.OutcomeRejected)
 	w.growOld(t, g.db, 10*day)
-	tx, err := w.open(t).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
+	tx := w.begin(t)
 	verdict, err := readTexts(tx.Query(g.stmts.begin, g.beginArgs(key{order: order}, "token", false)...))
 	if err != nil || !slices.Equal(verdict, []string{begun}) {
 		t.Fatal(verdict, err)
 	}
 	for range 2 { // while the Begin is about to commit, and after it
-		if n, err := g.Prune(t.Context(), day); err != nil || n != 0 {
-			t.Errorf("%d, %v", n, err)
-		}
+		g.wantPruned(t, day, 0)
 		_ = tx.Commit()
 	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
-		t.Errorf("%+v, %v", o, err)
-	}
+	g.wantState(t, StateInFlight, 2)
 }
 
 // A Begin that comes while a Prune deletes the order waits for it, and holds the order
@@ -392,17 +348,13 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 	}
 	for name, tt := range map[string]ending{
 		"committed":   {(*sql.Tx).Commit, nil, StateInFlight},
-		"rolled back": {(*sql.Tx).Rollback, ErrOrderCreated, StateCreated},
+		"rolled back": {(*sql.Tx).Rollback, gateway.ErrOrderCreated, StateCreated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPostgres(t)
 			g := w.guard(t)
 			w.fill(t, g.db, 1, 10*day)
-			tx, err := w.open(t).BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = tx.Rollback() }()
+			tx := w.begin(t)
 			deleted, err := readTexts(tx.Query(g.stmts.prune, "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"))
 			if err != nil || len(deleted) != 1 {
 				t.Fatal(deleted, err)
@@ -410,13 +362,9 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 			result := make(chan error)
 			go func() { result <- g.Begin(context.Background(), "old-1", false) }()
 			w.awaitWaiting(t, 1)
-			if err := tt.end(tx); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-result; !errors.Is(err, tt.want) {
-				t.Fatal(err)
-			}
-			o, err := g.Order(t.Context(), "old-1")
+			check(t, tt.end(tx))
+			wantError(t, <-result, tt.want)
+			o, err := g.Order(t.Context(), "", "old-1")
 			if err != nil || o.State != tt.state || o.Attempts != 1 {
 				t.Errorf("%+v, %v", o, err)
 			}
@@ -471,7 +419,7 @@ func (w testDB) beginOld(t *testing.T, g *Guard, id string) {
 		} else if err != nil {
 			t.Error(err)
 		}
-		if o, err := g.Order(t.Context(), id); err != nil || o.State != StateInFlight {
+		if o, err := g.Order(t.Context(), "", id); err != nil || o.State != StateInFlight {
 			t.Errorf("%+v, %v", o, err)
 		}
 		w.growOld(t, g.db, 2*day, id)
@@ -487,14 +435,10 @@ func (w testDB) beginOld(t *testing.T, g *Guard, id string) {
 func TestGuard_Prune_partitioned(t *testing.T) {
 	w := newPostgres(t)
 	db, created := w.open(t), PostgreSQL.schema(w.table)[0]
-	if _, err := db.Exec(created + ` PARTITION BY HASH (merchant, order_id)`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, created+` PARTITION BY HASH (merchant, order_id)`)
 	for i := range 4 {
 		text := fmt.Sprintf(`CREATE TABLE %s_%d PARTITION OF %[1]s FOR VALUES WITH (MODULUS 4, REMAINDER %[2]d)`, w.table, i)
-		if _, err := db.Exec(text); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, db, text)
 	}
 	g := w.guard(t)
 	for i := range 100 {
@@ -502,61 +446,45 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 		if i%2 == 0 {
 			outcome = gateway.OutcomeSucceeded
 		}
-		if err := errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, outcome)); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, id, outcome)
 	}
 	w.growOld(t, g.db, 10*day)
-	if n, err := g.Prune(t.Context(), day); err != nil || n != 50 {
-		t.Errorf("%d, %v", n, err)
-	}
-	if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 50 {
+	g.wantPruned(t, day, 50)
+	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 50 {
 		t.Errorf("%d are pending, %v", len(pending), err)
 	}
-	if left := w.count(t, g.db); left != 50 {
-		t.Errorf("%d are left", left)
-	}
+	w.wantCount(t, g.db, 50)
 }
 
-// FirstPending returns the orders that have been unknown longest, Pending all, and
+// Pending returns the orders that have been unknown longest, the oldest first, or all, and
 // PendingSummary how many there are.
-func TestGuard_FirstPending(t *testing.T) {
+func TestGuard_Pending(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
-		for _, id := range []string{"created", "held"} {
-			if err := g.Begin(t.Context(), id, false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := g.End(t.Context(), "created", gateway.OutcomeSucceeded); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, "created", gateway.OutcomeSucceeded)
+		check(t, g.Begin(t.Context(), "held", false))
 		if s, err := g.PendingSummary(t.Context()); err != nil || s != (PendingSummary{}) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for _, id := range []string{"c", "a", "b"} {
-			if err := errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, gateway.OutcomeUnknown)); err != nil {
-				t.Fatal(err)
-			}
+			g.once(t, id, gateway.OutcomeUnknown)
 			w.growOld(t, g.db, time.Minute)
 		}
-		all, err := g.Pending(t.Context())
-		if err != nil || len(all) != 3 || all[0].ID != "c" {
+		all, err := g.Pending(t.Context(), 0)
+		if err != nil || len(all) != 3 || all[0].ID != "c" || all[1].ID != "a" {
 			t.Fatalf("%+v, %v", all, err)
 		}
 		if s, err := g.PendingSummary(t.Context()); err != nil || s != (PendingSummary{3, all[0].Since}) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for n, want := range map[int]int{1: 1, 2: 2, 3: 3, math.MaxInt: 3} {
-			if first, err := g.FirstPending(t.Context(), n); err != nil || !slices.Equal(first, all[:want]) {
+			if first, err := g.Pending(t.Context(), n); err != nil || !slices.Equal(first, all[:want]) {
 				t.Errorf("%d: %+v, %v", n, first, err)
 			}
 		}
-		for _, n := range []int{0, -1} {
-			first, err := g.FirstPending(t.Context(), n)
-			if len(first) > 0 || !errors.Is(err, gateway.ErrInvalidArgument) {
-				t.Errorf("%d: %+v, %v", n, first, err)
-			}
+		none, err := g.Pending(t.Context(), -1)
+		if refusal, ok := errors.AsType[*gateway.ArgumentError](err); len(none) > 0 || !ok || refusal.Name != "n" {
+			t.Errorf("%+v, %v", none, err)
 		}
 	})
 }

@@ -27,13 +27,13 @@ type stall func(t *testing.T, w testDB) (end func())
 
 func lockTable(t *testing.T, w testDB) func() {
 	if w.dialect == SQLite {
-		return lockWith(t, w.open(t), `UPDATE `+w.table+` SET note = note`)
+		return w.lockWith(t, `UPDATE `+w.table+` SET note = note`)
 	}
-	return lockWith(t, w.open(t), `LOCK TABLE `+w.table+` IN EXCLUSIVE MODE`)
+	return w.lockWith(t, `LOCK TABLE `+w.table+` IN EXCLUSIVE MODE`)
 }
 
 func lockRows(t *testing.T, w testDB) func() {
-	return lockWith(t, w.open(t), `UPDATE `+w.table+` SET note = note`)
+	return w.lockWith(t, `UPDATE `+w.table+` SET note = note`)
 }
 
 func suspend(t *testing.T, w testDB) func() {
@@ -209,12 +209,6 @@ func (r *stalledRace) stall(ctx context.Context) {
 	}
 }
 
-func (r *race) set(f func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f()
-}
-
 // merchant looks up orders that are unknown, and sends them if they do not exist. The
 // others remain unknown.
 func (r *stalledRace) merchant(ctx context.Context) {
@@ -231,7 +225,7 @@ func (r *stalledRace) merchant(ctx context.Context) {
 			tick.Stop()
 			return
 		}
-		pending, _ := g.Pending(ctx) // fails while the database stalls
+		pending, _ := g.Pending(ctx, 0) // fails while the database stalls
 		for _, o := range pending {
 			var n int
 			if _, err := fmt.Sscanf(o.ID, "order-%d", &n); err == nil && n%r.every == 0 {

@@ -104,7 +104,11 @@ func (r *race) racer(n int) {
 			r.t.Errorf("%s: %v\n%s", name, err, errs)
 			return
 		}
-		r.add(results)
+		r.set(func() {
+			for word, n := range results {
+				r.results[word] += n
+			}
+		})
 		return
 	}
 }
@@ -129,18 +133,16 @@ func (r *race) start(name string, seed uint64, out, errs *bytes.Buffer) (*exec.C
 	return cmd, nil
 }
 
-func (r *race) wasKilled(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.killed[name]
+func (r *race) wasKilled(name string) (killed bool) {
+	r.set(func() { killed = r.killed[name] })
+	return killed
 }
 
-func (r *race) add(results map[string]int) {
+// set reads or changes what the lock is for.
+func (r *race) set(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for word, n := range results {
-		r.results[word] += n
-	}
+	f()
 }
 
 func (r *race) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -178,9 +180,11 @@ func (r *race) createInvoice(w http.ResponseWriter, req *http.Request) {
 		r.t.Errorf("%s %s: %v", req.Method, req.URL, err)
 	}
 	n := r.killAt(received, req)
-	if r.noFaults() {
-		n = 0
-	}
+	r.set(func() {
+		if r.faultsOff {
+			n = 0
+		}
+	})
 	switch n % 10 {
 	case 2: // cut before
 		panic(http.ErrAbortHandler)
@@ -191,9 +195,7 @@ func (r *race) createInvoice(w http.ResponseWriter, req *http.Request) {
 		respond(w, http.StatusServiceUnavailable, "Try later")
 		return
 	}
-	r.mu.Lock()
-	r.commits[body.OrderID]++
-	r.mu.Unlock()
+	r.set(func() { r.commits[body.OrderID]++ })
 	if n == 0 {
 		respond(w, http.StatusCreated, "Operation was successful.")
 		return
@@ -215,25 +217,14 @@ func respond(w http.ResponseWriter, status int, message string) {
 	_, _ = fmt.Fprintf(w, `{"message":%q,"result":{},"meta":{}}`, message)
 }
 
-// reach counts how often a point has been reached.
-func (r *race) reach(point string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts[point]++
-	return r.counts[point]
-}
-
-func (r *race) noFaults() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.faultsOff
-}
-
 // killAt counts how often a point has been reached, and kills the process that
 // reached it at certain counts.
 func (r *race) killAt(point string, req *http.Request) (n int) {
 	turn, kills := map[string]int{beginning: 5, taken: 10, received: 20, committed: 30, ending: 40, ended: 50}[point]
-	n = r.reach(point)
+	r.set(func() {
+		r.counts[point]++
+		n = r.counts[point]
+	})
 	if kills && n%70 == turn && r.kill(req.UserAgent(), point) {
 		r.hang(req)
 	}
@@ -280,10 +271,8 @@ func (r *race) states(g *Guard) map[State][]string {
 	r.t.Helper()
 	states := map[State][]string{}
 	for n := range r.job.Orders {
-		o, err := g.Order(r.t.Context(), orderName(n))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		o, err := g.Order(r.t.Context(), "", orderName(n))
+		check(r.t, err)
 		states[o.State] = append(states[o.State], o.ID)
 		created := r.commits[o.ID]
 		switch {
@@ -317,15 +306,11 @@ func (r *race) checkInFlight(g *Guard) {
 // checkPending ends the leases, and verifies that Pending returns the orders that
 // killed processes held.
 func (r *race) checkPending(g *Guard) {
-	if err := g.endLeases(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	check(r.t, g.endLeases(r.t.Context()))
 	states := r.states(g)
 	r.t.Logf("after the leases have ended: %s", sizes(states))
-	pending, err := g.Pending(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	pending, err := g.Pending(r.t.Context(), 0)
+	check(r.t, err)
 	listed := map[string]bool{}
 	existing := 0
 	for _, o := range pending {
@@ -346,29 +331,23 @@ func (r *race) checkPending(g *Guard) {
 
 // finish resolves the pending orders, and creates those that do not exist.
 func (r *race) finish(g *Guard) {
-	pending, err := g.Pending(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	pending, err := g.Pending(r.t.Context(), 0)
+	check(r.t, err)
 	for _, o := range pending {
 		found := Resolution{Exists: r.commits[o.ID] == 1, By: "the test"}
 		if err := g.Resolve(r.t.Context(), o, found); err != nil {
 			r.t.Error(err)
 		}
 	}
-	r.mu.Lock()
-	r.faultsOff = true
-	r.mu.Unlock()
+	r.set(func() { r.faultsOff = true })
 	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	check(r.t, err)
 	late := 0
 	for n := range r.job.Orders {
 		switch _, err := client.CreateInvoice(r.t.Context(), request(n)); {
 		case err == nil:
 			late++
-		case !errors.Is(err, ErrOrderCreated):
+		case !errors.Is(err, gateway.ErrOrderCreated):
 			r.t.Error(err)
 		}
 	}

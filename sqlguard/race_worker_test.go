@@ -131,7 +131,7 @@ func classify(err error) (word string, done bool) {
 	switch {
 	case err == nil:
 		return "created", true
-	case errors.Is(err, ErrOrderCreated):
+	case errors.Is(err, gateway.ErrOrderCreated):
 		return "refused: created", true
 	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
 		return "refused: unknown", true

@@ -78,9 +78,7 @@ func scaleDB(t *testing.T) (w testDB, server *postgrestest.Server, rows []int) {
 	}
 	if os.Getenv("SQLGUARD_POSTGRES") == "" {
 		server, err := postgrestest.Start("fsync=" + *scaleFsync)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(server.Stop)
 		return testDB{PostgreSQL, "pgx", server.DSN("postgres"), DefaultTable}, server, rows
 	}
@@ -141,9 +139,7 @@ func (m *measurement) pooled(connections, idle int) (g *Guard, end func()) {
 	m.t.Helper()
 	db := m.pool(m.t, connections, idle)
 	g, err := New(db, WithTable(m.table))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	check(m.t, err)
 	return g, func() { _ = db.Close() }
 }
 
@@ -151,13 +147,9 @@ func (m *measurement) pooled(connections, idle int) (g *Guard, end func()) {
 func (m *measurement) create() (took time.Duration) {
 	m.t.Helper()
 	g, err := New(m.handle, WithTable(m.table))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	check(m.t, err)
 	start := time.Now()
-	if err := g.CreateTable(m.t.Context()); err != nil {
-		m.t.Fatal(err)
-	}
+	check(m.t, g.CreateTable(m.t.Context()))
 	return time.Since(start)
 }
 
@@ -320,7 +312,7 @@ func (m *measurement) orders(workers, idle int) {
 // refused begins an order that was created, chosen at random.
 func (m *measurement) refused(ctx context.Context, g *Guard) error {
 	id := fmt.Sprintf("%x", md5.Sum([]byte(strconv.Itoa(m.filled-mathrand.IntN(m.filled/2)))))
-	if err := g.Begin(ctx, id, false); !errors.Is(err, ErrOrderCreated) && !errors.Is(err, gateway.ErrOrderInFlight) { // of another worker
+	if err := g.Begin(ctx, id, false); !errors.Is(err, gateway.ErrOrderCreated) && !errors.Is(err, gateway.ErrOrderInFlight) { // of another worker
 		return fmt.Errorf("order %s: %w", id, errors.Join(errors.New("was not refused"), err))
 	}
 	return nil
@@ -342,15 +334,11 @@ func (m *measurement) pending() {
 	m.exec(`UPDATE ` + m.table + ` SET token = NULL, unknown_since = CASE WHEN order_id IN (` + names(100) + `) THEN now() END` + of)
 	listed := func() (orders int, took string) {
 		start := time.Now()
-		found, err := g.Pending(m.t.Context())
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		found, err := g.Pending(m.t.Context(), 0)
+		check(m.t, err)
 		return len(found), milliseconds(time.Since(start))
 	}
-	if err := g.db.Ping(); err != nil {
-		m.t.Fatal(err)
-	}
+	check(m.t, g.db.Ping())
 	orders, first := listed()
 	_, second := listed()
 	dead := m.dead()
@@ -384,9 +372,7 @@ func (m *measurement) processor() (total time.Duration) {
 		return 0
 	}
 	processes, err := m.server.Processes()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	check(m.t, err)
 	for _, pid := range processes {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // "pid (name) state ppid …"
 		_, rest, _ := strings.Cut(string(text), ") ")

@@ -20,8 +20,8 @@
 //   - unknown: an invoice was sent and may exist. No other is sent until a person
 //     has looked the order up at the service: [Guard.Pending] lists these orders,
 //     and [Guard.Resolve] or [gateway.AllowResubmit] ends the state.
-//   - created: an invoice exists. No other is sent, see [ErrOrderCreated] and
-//     [WithRepeats].
+//   - created: an invoice exists. No other is sent, see [gateway.ErrOrderCreated]
+//     and [WithRepeats].
 //
 // The table grows by a row for each order. [Guard.Prune] deletes those that are created
 // or free and old; they are forgotten then.
@@ -64,14 +64,9 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Errors that the methods of [Guard] match, besides [gateway.ErrOrderInFlight]
-// and [gateway.ErrOrderOutcomeUnknown].
+// Errors that the methods of [Guard] match, besides [gateway.ErrOrderInFlight],
+// [gateway.ErrOrderOutcomeUnknown] and [gateway.ErrOrderCreated].
 var (
-	// ErrOrderCreated is [gateway.ErrOrderCreated]: it matches the error of
-	// [Guard.Begin] for an order for which an invoice was created, in this or
-	// another process. [WithRepeats] disables it.
-	ErrOrderCreated = gateway.ErrOrderCreated
-
 	// ErrNotHeld matches the error of [Guard.End] for an order that this guard
 	// does not hold: it never began it, or its lease expired and the order has
 	// been resolved or resubmitted since. The order is not changed.
@@ -169,8 +164,8 @@ func (k key) error(err error) error {
 // Begin acquires the order for a lease. Its error matches
 // [gateway.ErrOrderInFlight] while another invoice for the order is being sent,
 // [gateway.ErrOrderOutcomeUnknown] after an unknown outcome or a crash unless
-// resubmit is set, and [ErrOrderCreated] after a success. It is a
-// [*gateway.ArgumentError] for a call that names a merchant without [WithMerchants].
+// resubmit is set, and [gateway.ErrOrderCreated] after a success unless [WithRepeats] is
+// set. It is a [*gateway.ArgumentError] for a call that names a merchant without [WithMerchants].
 //
 // Any other error means that the database failed, or took longer than a quarter of
 // the lease or 10 seconds, and the invoice must not be sent. Begin then tries for up
@@ -249,7 +244,7 @@ func refusals(verdict string) (refusal error, known bool) {
 	case string(StateUnknown):
 		return gateway.ErrOrderOutcomeUnknown, true
 	case string(StateCreated):
-		return ErrOrderCreated, true
+		return gateway.ErrOrderCreated, true
 	default:
 		return nil, false
 	}

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/shopspring/decimal"
 )
 
 const order = "A-17"
@@ -25,6 +23,21 @@ const order = "A-17"
 type scenario struct {
 	a, b *Guard
 	seen Order // as the person read it
+}
+
+// newScenario returns one in an empty table.
+func newScenario(t *testing.T, w testDB) *scenario {
+	t.Helper()
+	p := &scenario{a: w.guard(t, WithRepeats()), b: w.guard(t, WithRepeats())}
+	execute(t, p.a.db, `DELETE FROM `+w.table)
+	return p
+}
+
+func (p *scenario) doAll(t *testing.T, actions string) {
+	t.Helper()
+	for action := range strings.SplitSeq(actions, ", ") {
+		check(t, p.do(t.Context(), action))
+	}
 }
 
 // A step is one action: what it must return, and the state that must follow.
@@ -57,7 +70,7 @@ func (p *scenario) do(ctx context.Context, action string) error {
 		return p.a.endLeases(ctx)
 	case "looks it up":
 		var err error
-		p.seen, err = p.a.Order(ctx, order)
+		p.seen, err = p.a.Order(ctx, "", order)
 		return err
 	case "finds one", "finds none":
 		return p.a.Resolve(ctx, p.seen, Resolution{Exists: what == "finds one", By: "anna", Note: "by phone"})
@@ -74,9 +87,9 @@ var scenarios = map[string][]step{
 		{"b resubmits", gateway.ErrOrderInFlight, StateInFlight},
 		{"a begins", gateway.ErrOrderInFlight, StateInFlight},
 		{"a succeeds", nil, StateCreated},
-		{"b begins", ErrOrderCreated, StateCreated},
-		{"b resubmits", ErrOrderCreated, StateCreated},
-		{"a begins", ErrOrderCreated, StateCreated},
+		{"b begins", gateway.ErrOrderCreated, StateCreated},
+		{"b resubmits", gateway.ErrOrderCreated, StateCreated},
+		{"a begins", gateway.ErrOrderCreated, StateCreated},
 	},
 	"rejection": {
 		{"a begins", nil, StateInFlight},
@@ -139,7 +152,7 @@ var scenarios = map[string][]step{
 		{"anna looks it up", nil, StateUnknown},
 		{"anna finds one", nil, StateCreated},
 		{"anna finds none", ErrNotUnknown, StateCreated},
-		{"b begins", ErrOrderCreated, StateCreated},
+		{"b begins", gateway.ErrOrderCreated, StateCreated},
 	},
 	"slow, but before any other": {
 		{"a begins", nil, StateInFlight},
@@ -172,7 +185,7 @@ var scenarios = map[string][]step{
 		{"anna looks it up", nil, StateUnknown},
 		{"anna finds none", nil, StateFree},
 		{"a succeeds", nil, StateCreated},
-		{"b begins", ErrOrderCreated, StateCreated},
+		{"b begins", gateway.ErrOrderCreated, StateCreated},
 	},
 	"late success during the next one": {
 		{"a begins", nil, StateInFlight},
@@ -269,21 +282,17 @@ func TestGuard_transitions(t *testing.T) {
 func runScenario(t *testing.T, p *scenario, steps []step) {
 	clear(p.a.tokens)
 	clear(p.b.tokens)
-	if _, err := p.a.db.Exec(`DELETE FROM ` + p.a.cfg.table); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, p.a.db, `DELETE FROM `+p.a.cfg.table)
 	for i, s := range steps {
 		if err := p.do(t.Context(), s.action); !errors.Is(err, s.want) {
 			t.Fatalf("step %d, %s: %v, want %v", i, s.action, err, s.want)
 		}
-		now, err := p.b.Order(t.Context(), order)
+		now, err := p.b.Order(t.Context(), "", order)
 		if err != nil || now.ID != order || now.State != s.state {
 			t.Fatalf("step %d, after %s: %+v, %v, want it %s", i, s.action, now, err, s.state)
 		}
-		pending, err := p.a.Pending(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pending, err := p.a.Pending(t.Context(), 0)
+		check(t, err)
 		if s.state != StateUnknown && len(pending) > 0 || s.state == StateUnknown && !slices.Equal(pending, []Order{now}) {
 			t.Fatalf("step %d, after %s: pending are %+v, the order is %+v", i, s.action, pending, now)
 		}
@@ -296,13 +305,9 @@ func runScenario(t *testing.T, p *scenario, steps []step) {
 // The record has who resolved an order, how and when.
 func TestGuard_record(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
-		p := &scenario{a: w.guard(t, WithLease(90*time.Second+7*time.Millisecond)), b: w.guard(t)}
-		for _, action := range []string{"a begins", "a learns nothing", "b resubmits", "b is rejected"} {
-			if err := p.do(t.Context(), action); err != nil {
-				t.Fatal(action, err)
-			}
-		}
-		listed, err := p.a.Pending(t.Context())
+		p := newScenario(t, w)
+		p.doAll(t, "a begins, a learns nothing, b resubmits, b is rejected")
+		listed, err := p.a.Pending(t.Context(), 0)
 		if err != nil || len(listed) != 1 {
 			t.Fatal(listed, err)
 		}
@@ -315,10 +320,8 @@ func TestGuard_record(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 		found := Resolution{Exists: true, By: "anna", Note: "it's invoice 4711; DROP TABLE"}
-		if err := p.b.Resolve(t.Context(), o, found); err != nil {
-			t.Fatal(err)
-		}
-		after, err := p.a.Order(t.Context(), order)
+		check(t, p.b.Resolve(t.Context(), o, found))
+		after, err := p.a.Order(t.Context(), "", order)
 		want.State, want.Since = StateCreated, time.Time{}
 		want.Created, want.Resolved, want.Resolution = after.Created, after.Resolved, found
 		if err != nil || after != want || after.Created != after.Resolved || after.Resolved.Before(after.Ended) {
@@ -331,18 +334,14 @@ func TestGuard_record(t *testing.T) {
 func TestGuard_lease(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t, WithLease(90*time.Second+7*time.Millisecond))
-		if err := g.Begin(t.Context(), order, false); err != nil {
-			t.Fatal(err)
-		}
+		check(t, g.Begin(t.Context(), order, false))
 		query := `SELECT begun_at || '', lease_until || '' FROM ` + w.table
 		if w.dialect == PostgreSQL {
 			query = `SELECT to_char(begun_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
 				to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') FROM ` + w.table
 		}
 		var begun, until time.Time
-		if err := g.db.QueryRow(query).Scan(stamp{&begun}, stamp{&until}); err != nil {
-			t.Fatal(err)
-		}
+		check(t, g.db.QueryRow(query).Scan(stamp{&begun}, stamp{&until}))
 		if lease := until.Sub(begun); lease != 90*time.Second+7*time.Millisecond {
 			t.Errorf("from %v to %v: %v", begun, until, lease)
 		}
@@ -358,17 +357,11 @@ func TestGuard_identifiers(t *testing.T) {
 		g := w.guard(t)
 		ids := []string{"a", "A", "000123", "123", "0e5", "null", `o'"; --`, "é", "e\u0301", "訂單", "%", "$1", "?1", strings.Repeat("x", 1024)}
 		for _, id := range ids {
-			if err := g.Begin(t.Context(), id, false); err != nil {
-				t.Fatal(id, err)
-			}
-			if err := g.End(t.Context(), id, gateway.OutcomeUnknown); err != nil {
-				t.Fatal(id, err)
-			}
+			check(t, g.Begin(t.Context(), id, false))
+			check(t, g.End(t.Context(), id, gateway.OutcomeUnknown))
 		}
-		pending, err := g.Pending(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pending, err := g.Pending(t.Context(), 0)
+		check(t, err)
 		var listed []string
 		for _, o := range pending {
 			listed = append(listed, o.ID)
@@ -415,9 +408,7 @@ func TestGuard_CreateTable_at_once(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			g, err := New(w.open(t), WithTable(w.table))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			all.Go(func() {
 				if err := g.CreateTable(t.Context()); err != nil {
 					t.Error(err)
@@ -433,9 +424,7 @@ func TestSchema(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		w.table = "user" // a reserved word
 		text, err := Schema(w.dialect, w.table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		db := w.open(t)
 		t.Cleanup(func() { _, _ = db.Exec(`DROP TABLE "user"`) })
 		for range 2 {
@@ -444,12 +433,8 @@ func TestSchema(t *testing.T) {
 			}
 		}
 		g, err := New(db, WithTable(w.table))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeSucceeded)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
+		g.once(t, order, gateway.OutcomeSucceeded)
 	})
 	for _, bad := range []struct {
 		dialect Dialect
@@ -465,11 +450,9 @@ func TestSchema(t *testing.T) {
 func TestGuard_no_table(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g, err := New(w.open(t), WithTable(w.table))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err1 := g.Order(t.Context(), order)
-		_, err2 := g.Pending(t.Context())
+		check(t, err)
+		_, err1 := g.Order(t.Context(), "", order)
+		_, err2 := g.Pending(t.Context(), 0)
 		_, err3 := g.PendingSummary(t.Context())
 		g.retryEnd = 0
 		for i, err := range []error{
@@ -495,9 +478,7 @@ func TestGuard_Begin_not_committed(t *testing.T) {
 			CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$;
 			CREATE CONSTRAINT TRIGGER late AFTER INSERT ON %[2]s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %[1]s()`,
 			refuse, g.cfg.table))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() { _, _ = g.db.Exec(`DROP FUNCTION ` + refuse + ` CASCADE`) })
 		notBegun(t, g, "not today")
 	})
@@ -505,9 +486,7 @@ func TestGuard_Begin_not_committed(t *testing.T) {
 		w := newSQLiteWith(t, "_pragma=journal_mode(DELETE)&_pragma=busy_timeout(10)")
 		g := w.guard(t)
 		reader, err := w.open(t).Query(`SELECT 1 FROM sqlite_schema`) // keeps its lock, so that no other connection can commit
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		defer func() { _ = reader.Close() }()
 		notBegun(t, g, "SQLITE_BUSY")
 	})
@@ -518,7 +497,7 @@ func notBegun(t *testing.T, g *Guard, reason string) {
 	if err := g.Begin(t.Context(), order, false); err == nil || !strings.Contains(err.Error(), reason) {
 		t.Fatalf("began: %v", err)
 	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.Attempts != 0 {
+	if o, err := g.Order(t.Context(), "", order); err != nil || o.Attempts != 0 {
 		t.Fatalf("%+v, %v", o, err)
 	}
 }
@@ -528,13 +507,9 @@ func TestGuard_Begin_ended_context(t *testing.T) {
 	g := newSQLite(t).guard(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.Begin(ctx, order, false); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := g.End(ctx, order, gateway.OutcomeSucceeded); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.Attempts != 0 {
+	wantError(t, g.Begin(ctx, order, false), context.Canceled)
+	wantError(t, g.End(ctx, order, gateway.OutcomeSucceeded), context.Canceled)
+	if o, err := g.Order(t.Context(), "", order); err != nil || o.Attempts != 0 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
@@ -544,16 +519,12 @@ func TestGuard_Begin_response_lost(t *testing.T) {
 	g, connector := lossyGuard(t)
 	lost := errors.New("connection reset")
 	connector.lose(lost)
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
-	o, err := g.Order(t.Context(), order)
+	wantError(t, g.Begin(t.Context(), order, false), lost)
+	o, err := g.Order(t.Context(), "", order)
 	if err != nil || o.State != StateFree || o.Attempts != 1 || o.Outcome != gateway.OutcomeNotSent {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if err := g.Begin(t.Context(), order, false); err != nil {
-		t.Fatal(err)
-	}
+	check(t, g.Begin(t.Context(), order, false))
 }
 
 // If that response is lost too, the order is unknown after its lease, never free.
@@ -562,18 +533,10 @@ func TestGuard_Begin_all_responses_lost(t *testing.T) {
 	lost := errors.New("connection reset")
 	connector.refuse(2, lost) // the statement that undoes it does not arrive
 	connector.lose(lost)
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
-	if err := g.Begin(t.Context(), order, true); !errors.Is(err, gateway.ErrOrderInFlight) {
-		t.Fatal(err)
-	}
-	if err := g.endLeases(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-		t.Fatal(err)
-	}
+	wantError(t, g.Begin(t.Context(), order, false), lost)
+	wantError(t, g.Begin(t.Context(), order, true), gateway.ErrOrderInFlight)
+	check(t, g.endLeases(t.Context()))
+	wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
 }
 
 // database/sql sends a statement again after a broken connection. That is one
@@ -581,12 +544,8 @@ func TestGuard_Begin_all_responses_lost(t *testing.T) {
 func TestGuard_Begin_sent_again(t *testing.T) {
 	g, connector := lossyGuardOf(t, newPostgres(t))
 	connector.lose(driver.ErrBadConn)
-	if err := g.Begin(t.Context(), order, false); err != nil {
-		t.Fatal(err)
-	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 1 {
-		t.Fatalf("%+v, %v", o, err)
-	}
+	check(t, g.Begin(t.Context(), order, false))
+	g.wantState(t, StateInFlight, 1)
 }
 
 // An outcome that cannot be recorded leaves the order unknown, until End is called again.
@@ -602,16 +561,14 @@ func TestGuard_End_not_recorded(t *testing.T) {
 	} {
 		t.Run(tt.outcome.String(), func(t *testing.T) {
 			g := unendedGuard(t, tt.outcome)
-			if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 1 {
+			if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 1 {
 				t.Fatal(pending, err)
 			}
-			if err := g.Begin(t.Context(), order, false); !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-				t.Error(err)
-			}
+			wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
 			if err := g.End(t.Context(), order, tt.outcome); err != nil {
 				t.Error(err)
 			}
-			if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.want || o.Outcome != tt.outcome {
+			if o, err := g.Order(t.Context(), "", order); err != nil || o.State != tt.want || o.Outcome != tt.outcome {
 				t.Errorf("%+v, %v", o, err)
 			}
 			if len(g.tokens)+len(g.unended) > 0 {
@@ -626,35 +583,21 @@ func unendedGuard(t *testing.T, outcome gateway.Outcome) *Guard {
 	t.Helper()
 	g, connector := lossyGuard(t)
 	g.retryEnd = 0
-	if err := g.Begin(t.Context(), order, false); err != nil {
-		t.Fatal(err)
-	}
+	check(t, g.Begin(t.Context(), order, false))
 	lost := errors.New("connection refused")
 	connector.refuse(1, lost)
-	if err := g.End(t.Context(), order, outcome); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
-	if err := g.endLeases(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, g.End(t.Context(), order, outcome), lost)
+	check(t, g.endLeases(t.Context()))
 	return g
 }
 
 // An End is that of the last Begin: one that has failed before does not end it.
 func TestGuard_End_not_recorded_and_begun_again(t *testing.T) {
 	g := unendedGuard(t, gateway.OutcomeRejected)
-	if err := g.Begin(t.Context(), order, true); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.End(t.Context(), order, gateway.OutcomeSucceeded); err != nil {
-		t.Fatal(err)
-	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateCreated || o.Attempts != 2 {
-		t.Errorf("%+v, %v", o, err)
-	}
-	if err := g.End(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) {
-		t.Error(err)
-	}
+	check(t, g.Begin(t.Context(), order, true))
+	check(t, g.End(t.Context(), order, gateway.OutcomeSucceeded))
+	g.wantState(t, StateCreated, 2)
+	wantError(t, g.End(t.Context(), order, gateway.OutcomeRejected), ErrNotHeld)
 }
 
 // While the database fails for a moment, End tries again.
@@ -666,17 +609,13 @@ func TestGuard_End_tried_again(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, connector := lossyGuard(t)
-			if err := g.Begin(t.Context(), order, false); err != nil {
-				t.Fatal(err)
-			}
+			check(t, g.Begin(t.Context(), order, false))
 			fail(connector)
 			if err := g.End(t.Context(), order, gateway.OutcomeSucceeded); err != nil {
 				t.Error(err)
 			}
-			if err := g.endLeases(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if o, err := g.Order(t.Context(), order); err != nil || o.State != StateCreated || len(g.tokens)+len(g.unended) > 0 {
+			check(t, g.endLeases(t.Context()))
+			if o, err := g.Order(t.Context(), "", order); err != nil || o.State != StateCreated || len(g.tokens)+len(g.unended) > 0 {
 				t.Errorf("%+v, %v, held: %v, %v", o, err, g.tokens, g.unended)
 			}
 		})
@@ -689,9 +628,7 @@ func TestGuard_End_tried_again_after_another_Begin(t *testing.T) {
 	w := newSQLite(t)
 	g, connector := lossyGuardOf(t, w)
 	other := w.guard(t)
-	if err := g.Begin(t.Context(), order, false); err != nil {
-		t.Fatal(err)
-	}
+	check(t, g.Begin(t.Context(), order, false))
 	connector.lose(errors.New("connection reset"))
 	sent := 0
 	connector.observe = func(string, []driver.NamedValue) {
@@ -704,9 +641,7 @@ func TestGuard_End_tried_again_after_another_Begin(t *testing.T) {
 	if err := g.End(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) || sent != 2 {
 		t.Error(err, sent)
 	}
-	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateInFlight || o.Attempts != 2 {
-		t.Errorf("%+v, %v", o, err)
-	}
+	g.wantState(t, StateInFlight, 2)
 }
 
 // What End could not record takes little memory, however often the database fails.
@@ -719,39 +654,6 @@ func TestGuard_End_not_recorded_many(t *testing.T) {
 	}
 	if len(g.unended) != mostUnended || len(g.tokens) > 0 {
 		t.Errorf("%d orders, %d in flight", len(g.unended), len(g.tokens))
-	}
-}
-
-// After a success the order is not pending, and a second request is not sent.
-func TestGuard_client(t *testing.T) {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	g := newSQLite(t).guard(t)
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(g))
-	if err != nil {
-		t.Fatal(err)
-	}
-	amount := decimal.RequireFromString("10.50")
-	request := gateway.InvoiceRequest{OrderID: order, Price: amount, Amount: amount}
-	if _, err := client.CreateInvoice(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
-		_, err := client.CreateInvoice(t.Context(), request, opts...)
-		if !errors.Is(err, gateway.ErrOrderCreated) || gateway.OutcomeOf(err) != gateway.OutcomeNotSent || gateway.SafeToRetry(err) {
-			t.Error(err)
-		}
-	}
-	if n := len(gw.InvoicesFor(order)); n != 1 {
-		t.Errorf("%d invoices", n)
-	}
-}
-
-// A shop that matches the error of the client matches that of this package too, and
-// the other way.
-func TestErrOrderCreated(t *testing.T) {
-	if ErrOrderCreated != gateway.ErrOrderCreated {
-		t.Errorf("%v is another value than %v", ErrOrderCreated, gateway.ErrOrderCreated)
 	}
 }
 
@@ -786,9 +688,7 @@ func TestNew(t *testing.T) {
 func TestNew_dialect(t *testing.T) {
 	for name, want := range map[string]Dialect{"pgx": PostgreSQL, "sqlite": SQLite} {
 		db, err := sql.Open(name, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if g, err := New(db); err != nil || g.cfg.dialect != want {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -811,9 +711,7 @@ func TestNew_dialect(t *testing.T) {
 
 func TestGuard_Resolve_without_name(t *testing.T) {
 	g := newSQLite(t).guard(t)
-	if err := g.Resolve(t.Context(), Order{ID: order}, Resolution{By: " "}); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
+	wantError(t, g.Resolve(t.Context(), Order{ID: order}, Resolution{By: " "}), gateway.ErrInvalidArgument)
 }
 
 // lossyGuard returns a guard over connections that lose statements and responses
@@ -830,9 +728,7 @@ func lossyGuardOf(t *testing.T, w testDB, opts ...Option) (*Guard, *lossyConnect
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	g, err := New(db, append([]Option{WithDialect(w.dialect), WithTable(w.table)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return g, connector
 }
 

@@ -2,7 +2,6 @@ package sqlguard
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -35,16 +34,14 @@ func TestGuard_Begin_late(t *testing.T) {
 		"in time":                        {took: 2*time.Second - 1, state: StateInFlight},
 		"a quarter of the lease":         {took: 2 * time.Second, refused: "lease of 8s may be over", state: StateFree},
 		"longer than the lease":          {took: time.Minute, refused: "the database took 1m0s", state: StateFree},
-		"late, and refused for a reason": {before: gateway.OutcomeSucceeded, took: time.Minute, refused: "already created", want: ErrOrderCreated, state: StateCreated},
+		"late, and refused for a reason": {before: gateway.OutcomeSucceeded, took: time.Minute, refused: "already created", want: gateway.ErrOrderCreated, state: StateCreated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, connector := lossyGuard(t, WithLease(lease))
 			c := &clock{at: time.Now()}
 			g.now = c.now
 			if tt.before != gateway.OutcomeUnknown {
-				if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, tt.before)); err != nil {
-					t.Fatal(err)
-				}
+				g.once(t, order, tt.before)
 			}
 			connector.after = func(driver.Rows) { c.advance(tt.took) }
 			err := g.Begin(t.Context(), order, false)
@@ -54,9 +51,7 @@ func TestGuard_Begin_late(t *testing.T) {
 			if errors.Is(err, gateway.ErrOrderInFlight) || errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
 				t.Error(err)
 			}
-			if o, err := g.Order(t.Context(), order); err != nil || o.State != tt.state {
-				t.Errorf("%+v, %v", o, err)
-			}
+			g.wantState(t, tt.state)
 			if len(g.tokens) > 0 != (tt.state == StateInFlight) {
 				t.Errorf("held: %v", g.tokens)
 			}
@@ -74,13 +69,9 @@ func TestGuard_Begin_late_not_withdrawn(t *testing.T) {
 	if err := g.Begin(t.Context(), order, false); err == nil || !strings.Contains(err.Error(), "may be over") {
 		t.Fatal(err)
 	}
-	if err := g.Begin(t.Context(), order, true); !errors.Is(err, gateway.ErrOrderInFlight) {
-		t.Fatal(err)
-	}
-	if err := g.endLeases(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if pending, err := g.Pending(t.Context()); err != nil || len(pending) != 1 || pending[0].ID != order {
+	wantError(t, g.Begin(t.Context(), order, true), gateway.ErrOrderInFlight)
+	check(t, g.endLeases(t.Context()))
+	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 1 || pending[0].ID != order {
 		t.Fatal(pending, err)
 	}
 }
@@ -117,23 +108,15 @@ func blockades(table string) []blockade {
 func (b blockade) lock(t *testing.T, w testDB, g *Guard) (end func()) {
 	t.Helper()
 	if b.free {
-		if err := errors.Join(g.Begin(t.Context(), order, false), g.End(t.Context(), order, gateway.OutcomeRejected)); err != nil {
-			t.Fatal(err)
-		}
+		g.once(t, order, gateway.OutcomeRejected)
 	}
-	return lockWith(t, w.open(t), b.text)
+	return w.lockWith(t, b.text)
 }
 
-func lockWith(t *testing.T, db *sql.DB, text string) (end func()) {
+func (w testDB) lockWith(t *testing.T, text string) (end func()) {
 	t.Helper()
-	tx, err := db.BeginTx(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.Exec(text); err != nil {
-		t.Fatal(err)
-	}
+	tx := w.begin(t)
+	execute(t, tx, text)
 	return func() { _ = tx.Rollback() }
 }
 
@@ -144,9 +127,7 @@ func TestGuard_Begin_locked(t *testing.T) {
 	for _, b := range blockades(w.table) {
 		t.Run(b.name, func(t *testing.T) {
 			g := w.guard(t, WithLease(8*time.Second))
-			if _, err := g.db.Exec(`DELETE FROM ` + w.table); err != nil {
-				t.Fatal(err)
-			}
+			execute(t, g.db, `DELETE FROM `+w.table)
 			patient := w.guard(t)
 			end := b.lock(t, w, patient)
 			err := g.Begin(t.Context(), order, false)
@@ -155,7 +136,7 @@ func TestGuard_Begin_locked(t *testing.T) {
 			}
 			w.awaitWaiting(t, 0) // the server has ended the statements as well
 			end()
-			o, err := g.Order(t.Context(), order)
+			o, err := g.Order(t.Context(), "", order)
 			if err != nil || o.State != StateFree {
 				t.Errorf("%+v, %v", o, err)
 			}
@@ -175,22 +156,16 @@ func TestGuard_Begin_lease_after_the_lock(t *testing.T) {
 		}
 		t.Run(b.name, func(t *testing.T) {
 			g := w.guard(t)
-			if _, err := g.db.Exec(`DELETE FROM ` + w.table); err != nil {
-				t.Fatal(err)
-			}
+			execute(t, g.db, `DELETE FROM `+w.table)
 			end := b.lock(t, w, g)
 			result := make(chan error)
 			go func() { result <- g.Begin(context.Background(), order, false) }()
 			w.awaitWaiting(t, 1)
 			var released time.Time
-			if err := g.db.QueryRow(`SELECT clock_timestamp()`).Scan(&released); err != nil {
-				t.Fatal(err)
-			}
+			check(t, g.db.QueryRow(`SELECT clock_timestamp()`).Scan(&released))
 			end()
-			if err := <-result; err != nil {
-				t.Fatal(err)
-			}
-			if o, err := g.Order(t.Context(), order); err != nil || o.Begun.Before(released) {
+			check(t, <-result)
+			if o, err := g.Order(t.Context(), "", order); err != nil || o.Begun.Before(released) {
 				t.Errorf("released at %v: %+v, %v", released, o, err)
 			}
 		})
@@ -203,9 +178,7 @@ func (w testDB) awaitWaiting(t *testing.T, want int) {
 	db := w.open(t)
 	const query = `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`
 	for got := -1; got != want; {
-		if err := db.QueryRowContext(t.Context(), query, w.table).Scan(&got); err != nil {
-			t.Fatal(err)
-		}
+		check(t, db.QueryRowContext(t.Context(), query, w.table).Scan(&got))
 		runtime.Gosched()
 	}
 }
@@ -217,7 +190,7 @@ func TestGuard_Begin_busy(t *testing.T) {
 	w := newSQLiteWith(t, fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", hour))
 	g := w.guard(t, WithLease(time.Second))
 	g.db.SetMaxOpenConns(1)
-	end := lockWith(t, w.open(t), `DELETE FROM `+w.table)
+	end := w.lockWith(t, `DELETE FROM `+w.table)
 	err := g.Begin(t.Context(), order, false)
 	if err == nil || len(g.tokens) > 0 {
 		t.Fatal(err)
@@ -227,9 +200,7 @@ func TestGuard_Begin_busy(t *testing.T) {
 		t.Errorf("busy_timeout is %d, %v", timeout, err)
 	}
 	end()
-	if o, err := g.Order(t.Context(), order); err != nil || o.State != StateFree {
-		t.Errorf("%+v, %v", o, err)
-	}
+	g.wantState(t, StateFree)
 	if err := w.guard(t).Begin(t.Context(), order, false); err != nil {
 		t.Error(err)
 	}

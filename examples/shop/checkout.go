@@ -206,7 +206,7 @@ func (s *shop) stateOf(ctx context.Context, o order) (state, error) {
 	if o.State.isMarked() || o.State == stateCreated && o.Invoice != "" {
 		return o.State, nil
 	}
-	known, err := s.guard.Order(ctx, o.ID)
+	known, err := s.guard.Order(ctx, "", o.ID)
 	switch {
 	case err != nil:
 		return "", err

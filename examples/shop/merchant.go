@@ -93,7 +93,7 @@ func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 // pending returns the orders to look up, oldest first. An order whose process died is
 // recorded as unknown here; one whose invoice is recorded needs no look-up.
 func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
-	unknown, err := s.guard.Pending(ctx)
+	unknown, err := s.guard.Pending(ctx, 0)
 	for _, u := range unknown {
 		o, err := s.db.order(ctx, u.ID)
 		switch {
@@ -187,7 +187,7 @@ func (s *shop) forMerchant(h func(http.ResponseWriter, *http.Request, recordPage
 		if err != nil {
 			return err
 		}
-		known, err1 := s.guard.Order(r.Context(), o.ID)
+		known, err1 := s.guard.Order(r.Context(), "", o.ID)
 		history, err2 := s.db.history(r.Context(), o.ID)
 		now, err3 := s.stateOf(r.Context(), o)
 		if err := errors.Join(err1, err2, err3); err != nil {

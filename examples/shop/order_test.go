@@ -86,7 +86,7 @@ func TestOrder_otherBuyer(t *testing.T) {
 	}
 	assert.Empty(t, h.readOrder(s, at).Contact)
 	assert.Equal(t, 1, h.sent())
-	known, err := s.guard.Order(t.Context(), path.Base(at))
+	known, err := s.guard.Order(t.Context(), "", path.Base(at))
 	require.NoError(t, err)
 	assert.Equal(t, sqlguard.StateCreated, known.State)
 }

@@ -204,7 +204,7 @@ func TestPurchase_cancelledMeanwhile(t *testing.T) {
 	h.updateOrders(s, `state = 'cancelled'`)
 	require.NoError(t, s.createInvoice(t.Context(), o))
 	assert.Zero(t, h.sent())
-	known, err := s.guard.Order(t.Context(), o.ID)
+	known, err := s.guard.Order(t.Context(), "", o.ID)
 	require.NoError(t, err)
 	assert.Equal(t, sqlguard.StateFree, known.State)
 }

@@ -86,11 +86,11 @@ func TestRun_everyCombinationOfShapes(t *testing.T) {
 	gw := standIn(t)
 	gw.SetCatalog(gw.Catalog()[:2]) // both of one coin
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	words, groups := shapeTexts(), shapes()
-	for _, pair := range groups[0] {
-		for _, symbol := range groups[1] {
-			for _, rates := range groups[2] {
-				for _, balance := range groups[3] {
+	words := shapeTexts()
+	for _, pair := range shapes[gatewaytest.PairShape]() {
+		for _, symbol := range shapes[gatewaytest.SymbolShape]() {
+			for _, rates := range shapes[gatewaytest.RatesShape]() {
+				for _, balance := range shapes[gatewaytest.BalanceShape]() {
 					name := fmt.Sprint(pair, symbol, rates, balance)
 					for _, shape := range []gatewaytest.Shape{pair, symbol, rates, balance} {
 						gw.SetShape(shape)
@@ -133,15 +133,12 @@ func TestRun_furtherShapes(t *testing.T) {
 	}
 }
 
-// shapes returns the shapes that a stand-in can give to each result.
-func shapes() [][]gatewaytest.Shape {
-	return [][]gatewaytest.Shape{
-		{gatewaytest.PairAsRecord, gatewaytest.PairInArray},
-		{gatewaytest.SymbolAsArray, gatewaytest.SymbolAsRecord},
-		{
-			gatewaytest.RatesAsRecords, gatewaytest.RatesAsNumbers, gatewaytest.RatesUpperCase,
-			gatewaytest.RatesWithCoin, gatewaytest.RatesBySymbol, gatewaytest.RatesByFiat,
-		},
-		{gatewaytest.BalanceAsRecords, gatewaytest.BalanceAsRecord, gatewaytest.BalanceBare, gatewaytest.BalanceBySymbol},
+// shapes returns the shapes of one type.
+func shapes[S gatewaytest.Shape]() (all []gatewaytest.Shape) {
+	for _, shape := range gatewaytest.Shapes() {
+		if _, ok := shape.(S); ok {
+			all = append(all, shape)
+		}
 	}
+	return all
 }
