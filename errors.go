@@ -48,7 +48,7 @@ var (
 	ErrOutcomeUnknown = errors.New("gateway: outcome unknown")
 
 	// ErrRedirect matches a [*TransportError] for a response of 3xx. The client
-	// follows none: it would send the key to another host.
+	// follows none.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
 	// ErrResponseTooLarge matches a [*TransportError] for a body over the

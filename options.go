@@ -184,8 +184,8 @@ func WithUserAgent(agent string) Option {
 	}
 }
 
-// WithInvoiceFormat chooses how an invoice is written on the wire, which is documented
-// in two ways: docs/interface.md, I-33 and I-113. The default is [InvoiceFormatSample].
+// WithInvoiceFormat chooses how an invoice is written on the wire. The default is
+// [InvoiceFormatSample].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
 		if format != InvoiceFormatSample && format != InvoiceFormatTable {

@@ -121,8 +121,8 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 
 // WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its fields
 // has changed, up to and including a terminal status. Failures that may pass are not
-// yielded. An error, as of [Client.WaitWithdrawal], is yielded last, with a nil
-// withdrawal. The options are those of each inquiry.
+// yielded. A [*WaitError] or [*ArgumentError], as of [Client.WaitWithdrawal], is yielded
+// last, with a nil withdrawal. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
