@@ -53,12 +53,11 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 }
 
 // Balance returns the account's balances. The response is not documented
-// (docs/interface.md, I-105). These shapes are accepted: an amount, which is of the
-// coin and network of the query; a record, or an array of records, with an amount under
+// (docs/interface.md, I-105). These shapes are accepted: an amount, which is of the coin
+// and network of the query; a record, or an array of records, with an amount under
 // balance, amount or available; amounts or records by symbol. Anything else is a
-// [*DecodeError] with the beginning of the response, and so are a record that names two
-// coins, one that names none and has amounts by symbol too, and more than 100,000 members
-// and elements.
+// [*DecodeError], and so are a record that names two coins, one that names none and has
+// amounts by symbol too, and more than 100,000 members and elements.
 //
 // Among amounts by symbol, a member with a lower-case letter in its name that holds no
 // amount, such as a time in text, is no coin, and is reported as drift. A number under

@@ -108,15 +108,12 @@ func badCache(name, reason string) *ArgumentError {
 // or an allocation, even when ctx has ended. Otherwise it is loaded: callers that come
 // meanwhile share the load.
 //
-// When the load fails, an old value is returned with a nil error as long as it is not
-// older than MaxStale; [Cache.Age] returns its age. It is then returned at once,
-// without a load, for as long as the failed load took: with a service that hangs, at
-// most half of the time is spent waiting. A load that is abandoned because the deadlines
-// of its callers have passed counts as failed, too.
-//
-// The error behind an old value is not returned: [Cache.Refresh] returns it. A load
-// that its 30 seconds have ended fails with an error that matches
-// [context.DeadlineExceeded], as the deadline of ctx does: ctx.Err distinguishes the two.
+// When the load fails, or is abandoned because the deadlines of its callers have passed,
+// an old value is returned with a nil error as long as it is not older than MaxStale, and
+// is then returned at once, without a load, for as long as the failed load took.
+// [Cache.Age] returns its age, and [Cache.Refresh] the error behind it. A load that its 30
+// seconds have ended fails with an error that matches [context.DeadlineExceeded], as the
+// deadline of ctx does: ctx.Err distinguishes the two.
 //
 // Without such a value, the error is that of the call that loads: [Client.CoinNetworks] or
 // [Client.ExchangeRates]. When ctx ends, the error is a

@@ -138,10 +138,10 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 	}, readPair, opts)
 }
 
-// CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given: 1
-// to 256 bytes without any of / \ % ? #. The name of the network is documented as not
-// required, and the response is not documented (docs/interface.md, I-16 and I-51): an
-// array is accepted, or one record, which is returned as an array of one.
+// CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given: 1 to 256
+// bytes without any of / \ % ? #. The name of the network is documented as not required,
+// and the response is not documented (docs/interface.md, I-16 and I-51): an array is
+// accepted, or one record, which is returned as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {

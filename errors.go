@@ -48,7 +48,7 @@ var (
 	ErrOutcomeUnknown = errors.New("gateway: outcome unknown")
 
 	// ErrRedirect matches a [*TransportError] for a response of 3xx. The client
-	// follows none: it would send the key to another host.
+	// follows none.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
 	// ErrResponseTooLarge matches a [*TransportError] for a body over the
@@ -103,7 +103,7 @@ const (
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
 // It matches [ErrInvalidArgument] and [ErrNotSent].
 type ArgumentError struct {
-	Operation string // the operation, such as "create_invoice"; else "new", "cache" or the computation, such as "to_coin"
+	Operation string // the operation, such as "create_invoice"; else "new", "cache", "memory_guard" or the computation, such as "to_coin"
 	Name      string // the argument, option or field, as docs/interface.md names it where it does, such as "orderId"
 	Reason    string // what is wrong with it; of its value at most the name of a coin or a currency
 
@@ -280,11 +280,10 @@ func (e *TransportError) isRetryable() bool {
 // Look the order up at the service before sending it again.
 //
 // It matches [ErrOutcomeUnknown] and nothing else, and as a [net.Error] it is neither
-// a timeout nor temporary: no generic helper may repeat the call, and no handler of
-// cancelled requests may drop the error.
+// a timeout nor temporary, so that no generic helper repeats the call.
 //
-// The name of the type is part of the API: Temporal recognises an error by it, see
-// docs/engines.md. [Client.CreateInvoice] returns the error itself, not wrapped.
+// [Client.CreateInvoice] returns the error itself, not wrapped, and its type keeps its
+// name: docs/engines.md.
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
@@ -306,10 +305,10 @@ func (e *OutcomeUnknownError) Error() string {
 // Is reports whether target is [ErrOutcomeUnknown].
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 
-// Timeout is false: helpers that retry would repeat the call after a timeout.
+// Timeout is false.
 func (e *OutcomeUnknownError) Timeout() bool { return false }
 
-// Temporary is false: helpers that retry would repeat the call.
+// Temporary is false.
 func (e *OutcomeUnknownError) Temporary() bool { return false }
 
 func (e *OutcomeUnknownError) outcome() Outcome  { return OutcomeUnknown }

@@ -43,11 +43,11 @@ type merchantKey struct{}
 const keyMerchant = "key:"
 
 // MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard],
-// and of Attempt and Drift of an [Observer]: the name of [WithMerchant], or for a call with [WithAPIKey] a name
-// that is derived from the key. That name is stable and has 36 characters; the key
-// cannot be computed from it, but a key of little entropy could be guessed. It is false
-// for a call with the client's own key, and for a key of [WithAPIKey] beside
-// [WithAPIKeySource]: that may be the key of the same merchant.
+// and of Attempt and Drift of an [Observer]: the name of [WithMerchant], or for a call
+// with [WithAPIKey] a name that is derived from the key. That name is stable and has 36
+// characters; the key cannot be computed from it, but a key of little entropy could be
+// guessed. It is false for a call with the client's own key, and for a key of [WithAPIKey]
+// beside [WithAPIKeySource]: that may be the key of the same merchant.
 func MerchantFromContext(ctx context.Context) (string, bool) {
 	name, ok := ctx.Value(merchantKey{}).(string)
 	return name, ok
@@ -114,7 +114,7 @@ type MemoryGuard struct {
 // [*ArgumentError].
 func NewMemoryGuard(o MemoryGuardOptions) (*MemoryGuard, error) {
 	if o.Remember < 0 {
-		return nil, badOption("MemoryGuardOptions.Remember", "must not be negative")
+		return nil, &ArgumentError{Operation: "memory_guard", Name: "o", Reason: "Remember must not be negative"}
 	}
 	return &MemoryGuard{repeats: o.Repeats, remember: o.Remember}, nil
 }

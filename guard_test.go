@@ -416,7 +416,7 @@ func TestNewMemoryGuard_negativeRemember(t *testing.T) {
 	t.Parallel()
 	g, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: -1})
 	assert.Nil(t, g)
-	assertRefused(t, err, "new", "MemoryGuardOptions.Remember", "must not be negative")
+	assertRefused(t, err, "memory_guard", "o", "Remember must not be negative")
 	_, err = gateway.New("https://gateway.example", "", gateway.WithOrderGuard(g))
 	assertRefused(t, err, "new", "WithOrderGuard", "must not be a nil *MemoryGuard")
 }

@@ -64,20 +64,19 @@ func amountText(amount decimal.Decimal) string {
 	return money.Format(amount.Normalize())
 }
 
-// CheckWithdrawal returns nil when the record allows an amount, in units of the coin,
-// to be withdrawn. Otherwise it returns a [*LimitError] for the first of these that is
-// not met: withdrawable, coin.isActive and
-// network.isActive are true; the amount has no more decimal places than
-// coin.precision, not counting zeros at the end; it is at least minWithdraw; it
-// is at most maxWithdraw. The bounds are used as they are: a maxWithdraw of zero allows
-// nothing.
+// CheckWithdrawal returns nil when the record allows an amount, in units of the coin, to
+// be withdrawn. Otherwise it returns a [*LimitError] for the first of these that is not
+// met: withdrawable, coin.isActive and network.isActive are true; the amount has no more
+// decimal places than coin.precision, not counting zeros at the end; it is at least
+// minWithdraw; it is at most maxWithdraw. The bounds are used as they are: a maxWithdraw
+// of zero allows nothing.
 //
 // An amount that is not above zero or has more than 64 digits or 30 decimal
 // places is an [*ArgumentError], and so are a nil record, a negative precision
 // and a bound beyond what a response can hold.
 //
-// It sends nothing, and the service may apply more limits than the record has. It is
-// safe for concurrent use while nobody changes the record.
+// The service may apply more limits than the record has. It is safe for concurrent use
+// while nobody changes the record.
 func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
 	const op = "check_withdrawal"
 	if p == nil {

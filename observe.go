@@ -71,8 +71,7 @@ type Call struct {
 	Duration   time.Duration // of the whole call, waits included
 }
 
-// An Attempt is one attempt of a call and its result. It has no key, no URL and no
-// body.
+// An Attempt is one attempt of a call and its result. It has no key, no URL and no body.
 type Attempt struct {
 	Operation  string        // as [OperationFromContext] names it
 	Route      string        // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
@@ -110,12 +109,12 @@ const (
 	// is not the one asked for, which fails with [ErrResponseMismatch]. It is also an
 	// identifier or a pair that a [Catalog] finds listed twice.
 	DriftMismatch DriftKind = "mismatch"
-	// DriftUnexpectedValue is a value that is documented otherwise and was accepted
-	// all the same: a success message that is not the documented one, a meta that is
-	// not empty, a number where text is documented, a time that cannot be read.
-	// docs/interface.md, I-44, I-53 and I-54. Where nothing is documented, it is an
-	// exchange rate that is missing, cannot be read or differs from another, and an
-	// amount under a name that is hardly a symbol.
+	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
+	// success message that is not the documented one, a meta that is not empty, a number
+	// where text is documented, a time that cannot be read. docs/interface.md, I-44, I-53
+	// and I-54. Where nothing is documented, it is an exchange rate that is missing,
+	// cannot be read or differs from another, and an amount under a name that is hardly a
+	// symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 
@@ -147,11 +146,9 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// OperationFromContext returns the operation that a request is made for, so that a
-// RoundTripper can count or trace it: "coin_networks",
-// "coin_network", "coin_network_by_symbol", "coin_networks_of", "exchange_rates", "balance",
-// "create_invoice" or "withdrawal". It is also in the context of an [Observer],
-// an [OrderGuard] and a key's source.
+// OperationFromContext returns the operation that a request is made for, such as
+// [OpBalance], so that a RoundTripper can count or trace it. It is also in the context of
+// an [Observer], an [OrderGuard] and a key's source.
 func OperationFromContext(ctx context.Context) (string, bool) {
 	op, ok := ctx.Value(operationKey{}).(string)
 	return op, ok

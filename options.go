@@ -188,8 +188,8 @@ func WithUserAgent(agent string) Option {
 	}
 }
 
-// WithInvoiceFormat chooses how an invoice is written on the wire, which is documented
-// in two ways: docs/interface.md, I-33 and I-113. The default is [InvoiceFormatSample].
+// WithInvoiceFormat chooses how an invoice is written on the wire. The default is
+// [InvoiceFormatSample].
 func WithInvoiceFormat(format InvoiceFormat) Option {
 	return func(cfg *config) error {
 		if format != InvoiceFormatSample && format != InvoiceFormatTable {
@@ -210,19 +210,15 @@ func WithAPIKeyOnPublicCalls() Option {
 	}
 }
 
-// WithAPIKeySource calls source for the key, once for each call that sends one, with
-// the context of the call; the apiKey of [New] must then be empty. The key may
-// change from call to call. An error of source ends the call with a
-// [*TransportError] that matches it, before anything is sent; an empty key counts as
-// missing. [WithAPIKey] takes precedence: source is then not called.
+// WithAPIKeySource calls source for the key, once for each call that sends one, with the
+// context of the call; the apiKey of [New] must then be empty. An error of source ends the
+// call with a [*TransportError] that matches it, before anything is sent; an empty key
+// counts as missing. [WithAPIKey] takes precedence: source is then not called.
 //
-// A key that [New] would refuse is an [*ArgumentError]. Source must return when the
-// context ends; a retry does not call it again. It is meant for the changing keys of
-// one merchant: for many merchants use [WithAPIKey], by which the default
-// [OrderGuard] tells their orders apart. The key of the call and the last 4 keys of
-// source are removed from responses.
-//
-// Source must be safe for concurrent use.
+// A key that [New] would refuse is an [*ArgumentError]. Source must be safe for concurrent
+// use and return when the context ends. It is meant for the changing keys of one merchant:
+// for many use [WithAPIKey], by which an [OrderGuard] tells their orders apart. The key of
+// the call and the last 4 keys of source are removed from responses.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	return func(cfg *config) error {
 		if source == nil {
@@ -269,7 +265,8 @@ func WithPlainHTTP() Option {
 	}
 }
 
-// A CallOption changes one call.
+// A CallOption changes one call. If an option is repeated, the last one wins; only
+// [WithHeader] adds.
 type CallOption func(*callConfig) *ArgumentError
 
 // callConfig holds what the options of one call set.

@@ -79,9 +79,7 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 }
 
 // ToFiat converts an amount of a coin to a fiat currency, rounded half to even to two
-// decimal places. The fiat currency is "usd" or "eur", in any case. A negative
-// amount, an unknown coin or currency, a coin without a rate in the currency and a rate
-// that is not above zero are an [*ArgumentError].
+// decimal places. The arguments and errors are as those of [ExchangeRates.ToCoin].
 func (r *ExchangeRates) ToFiat(amount decimal.Decimal, fiat, coinSymbol string) (decimal.Decimal, error) {
 	const op = "to_fiat"
 	rate, err := r.rateIn(op, fiat, coinSymbol)
@@ -123,11 +121,11 @@ func (r *ExchangeRates) rateIn(op, fiat, coinSymbol string) (decimal.Decimal, er
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The
 // response is not documented (docs/interface.md, I-95). These shapes are accepted: an
-// array of records with a symbol and both rates; such records by symbol; rates by
-// currency and symbol. Anything else is a [*DecodeError] with the beginning of the
-// response, and so are a record that names two coins, more than 100,000 members and
-// elements, a response whose usd and eur can be currencies or coins, and one with coins of
-// which none has a rate that can be read. An empty response has no rates.
+// array of records with a symbol and both rates; such records by symbol; rates by currency
+// and symbol. Anything else is a [*DecodeError], and so are a record that names two coins,
+// more than 100,000 members and elements, a response whose usd and eur can be currencies
+// or coins, and one with coins of which none has a rate that can be read. An empty
+// response has no rates.
 //
 // A coin of which a rate is missing or malformed, or listed twice with different values,
 // has no rate in that currency, which is reported as drift. A member of records by symbol

@@ -119,11 +119,10 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 	panic("gateway: a watch ended without a terminal status or an error")
 }
 
-// WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its
-// fields has changed, up to and including a terminal status. Failures that may pass
-// are not yielded. When the context ends, or the service refuses the inquiry, it
-// yields a nil withdrawal and a [*WaitError], and ends; with a bad argument, an
-// [*ArgumentError]. The options are those of each inquiry.
+// WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its fields
+// has changed, up to and including a terminal status. Failures that may pass are not
+// yielded. A [*WaitError] or [*ArgumentError], as of [Client.WaitWithdrawal], is yielded
+// last, with a nil withdrawal. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
@@ -152,10 +151,10 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 
 // WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
 // [Client.WaitWithdrawal] returns it: with a nil error only for COMPLETED, with a
-// [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names
-// it where the service refuses the inquiry. When the context ends, it yields a
-// [*WaitError] for each that is left. The identifiers must differ; an [*ArgumentError]
-// is the last value. The options are those of each inquiry.
+// [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names it
+// where the service refuses the inquiry. When the context ends, it yields a [*WaitError]
+// for each that is left. The identifiers must differ; an [*ArgumentError] is the last
+// value. The options are those of each inquiry.
 //
 // Further identifiers come through more, until it is closed; the wait then ends with the
 // last withdrawal. One that is being waited for is ignored; one that cannot be sent is a
