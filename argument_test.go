@@ -42,11 +42,11 @@ func TestNew_baseURL(t *testing.T) {
 	t.Parallel()
 	const insecure = "plain http is for this machine only"
 	for _, tt := range []struct{ name, url, reason string }{
-		{"row 1: an empty URL", "", "is required"},
-		{"row 2: an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL"},
-		{"row 4: plain http to another machine", "http://api.example", insecure},
-		{"row 4: a host that only looks local", "http://localhost.example", insecure},
-		{"row 6: a user and a password", "https://user:s3cret@h", "must not hold a user or password"},
+		{"row A1: an empty URL", "", "is required"},
+		{"row A1: an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL"},
+		{"row A2: plain http to another machine", "http://api.example", insecure},
+		{"row A2: a host that only looks local", "http://localhost.example", insecure},
+		{"row A3: a user and a password", "https://user:s3cret@h", "must not hold a user or password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,9 +65,9 @@ func TestNew_baseURLAccepted(t *testing.T) {
 		name, url string
 		opts      []gateway.Option
 	}{
-		{"row 4: plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
-		{"row 5: this machine", "http://localhost", nil},
-		{"row 9: a prefix", "https://gateway.example/merchant", nil},
+		{"row A2: plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
+		{"row A2: this machine", "http://localhost", nil},
+		{"row A5: a prefix", "https://gateway.example/merchant", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,10 +80,10 @@ func TestNew_baseURLAccepted(t *testing.T) {
 
 // badKeys are some API keys that cannot be sent. Package validate tests all rules.
 var badKeys = []struct{ name, key, reason string }{
-	{"row 10: spaces", "   ", "is blank"},
-	{"row 11: a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
-	{"row 11: a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
-	{"row 12: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
+	{"row A6: spaces", "   ", "is blank"},
+	{"row A7: a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
+	{"row A7: a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
+	{"row A7: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
 }
 
 // I-29
@@ -97,7 +97,7 @@ func TestNew_apiKey(t *testing.T) {
 			assertRefused(t, err, "new", "apiKey", tt.reason)
 		})
 	}
-	t.Run("row 12: 4,096 bytes are sent whole", func(t *testing.T) {
+	t.Run("row A7: 4,096 bytes are sent whole", func(t *testing.T) {
 		t.Parallel()
 		key := strings.Repeat("k", 4096)
 		w := serve(t, respond(200, enveloped(`"1"`)))
@@ -116,7 +116,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 	t.Parallel()
 	needKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
 	for _, s := range subjects() {
-		t.Run("row 10: an empty key, "+s.name, func(t *testing.T) {
+		t.Run("row A6: an empty key, "+s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(s.status, s.body()))
 			c, err := gateway.New(w.URL, "")
@@ -148,26 +148,26 @@ func badOptions() []struct {
 		opt              gateway.Option
 		argument, reason string
 	}{
-		{"row 13: a nil option", nil, "opts", "holds a nil option"},
-		{"row 14: a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
-		{"row 15: MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"row 15: MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"row 15: MaxAttempts 1,000,000", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1_000_000}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"row 16: a negative attempt timeout", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", "must not be negative"},
-		{"row 16: a negative invoice timeout", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", "must not be negative"},
-		{"row 16: a negative base delay", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", "must not be negative"},
-		{"row 16: a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
-		{"row 16: a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
-		{"row 16: the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
-		{"row 16: an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
-		{"row 17: a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row 17: a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row 17: a limit over 1 GiB", gateway.WithMaxResponseBytes(1<<30 + 1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row 17: the largest number", gateway.WithMaxResponseBytes(math.MaxInt64), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row 19: a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
-		{"row 19: an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
-		{"row 19: a user agent beyond ASCII", gateway.WithUserAgent("é"), "WithUserAgent", "printable ASCII"},
-		{"row 19: a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
+		{"row A8: a nil option", nil, "opts", "holds a nil option"},
+		{"row A8: a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
+		{"row A9: MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"row A9: MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"row A9: MaxAttempts 1,000,000", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1_000_000}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"row A9: a negative attempt timeout", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", "must not be negative"},
+		{"row A9: a negative invoice timeout", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", "must not be negative"},
+		{"row A9: a negative base delay", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", "must not be negative"},
+		{"row A9: a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
+		{"row A9: a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
+		{"row A9: the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
+		{"row A9: an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
+		{"row A9: a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row A9: a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row A9: a limit over 1 GiB", gateway.WithMaxResponseBytes(1<<30 + 1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row A9: the largest number", gateway.WithMaxResponseBytes(math.MaxInt64), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"row A10: a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
+		{"row A10: an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
+		{"row A10: a user agent beyond ASCII", gateway.WithUserAgent("é"), "WithUserAgent", "printable ASCII"},
+		{"row A10: a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
 		{"an invoice format that there is not", gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
 		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
 		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
@@ -195,16 +195,16 @@ func TestNew_optionsAccepted(t *testing.T) {
 		name string
 		opt  gateway.Option
 	}{
-		{"row 15: an empty policy is the default one", gateway.WithRetry(gateway.RetryPolicy{})},
-		{"row 15: MaxAttempts 1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
-		{"row 15: MaxAttempts 10", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10})},
-		{"row 16: a zero field takes its default", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second})},
-		{"row 16: the default of the greatest delay gives way to the least", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Hour})},
-		{"row 16: the default of the least delay gives way to the greatest", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: 1})},
-		{"row 16: equal delays", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second})},
-		{"row 17: a limit of one byte", gateway.WithMaxResponseBytes(1)},
-		{"row 17: a limit of 1 GiB", gateway.WithMaxResponseBytes(1 << 30)},
-		{"row 19: 256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
+		{"row A9: an empty policy is the default one", gateway.WithRetry(gateway.RetryPolicy{})},
+		{"row A9: MaxAttempts 1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
+		{"row A9: MaxAttempts 10", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10})},
+		{"row A9: a zero field takes its default", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second})},
+		{"row A9: the default of the greatest delay gives way to the least", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Hour})},
+		{"row A9: the default of the least delay gives way to the greatest", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: 1})},
+		{"row A9: equal delays", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second})},
+		{"row A9: a limit of one byte", gateway.WithMaxResponseBytes(1)},
+		{"row A9: a limit of 1 GiB", gateway.WithMaxResponseBytes(1 << 30)},
+		{"row A10: 256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
 		{"an http.Client of zero fields", gateway.WithHTTPClient(&http.Client{})},
 		{"no order guard", gateway.WithOrderGuard(nil)},
 	} {
@@ -229,20 +229,20 @@ func badCallOptions() []struct {
 		argument, reason string
 	}
 	rows := []row{
-		{"row 13: a nil option", nil, "opts", "holds a nil option"},
-		{"row 18: no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
-		{"row 18: a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
-		{"row 18: a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
-		{"row 18: a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
+		{"row A8: a nil option", nil, "opts", "holds a nil option"},
+		{"row A10: no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
+		{"row A10: a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
+		{"row A10: a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
+		{"row A10: a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
 		{"a nil response", gateway.WithResponse(nil), "WithResponse", "must not be nil"},
-		{"row 10: an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
+		{"row A6: an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
 	}
 	for _, name := range []string{
 		"X-Api-Key", "x-api-key", "X-API-KEY", "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
 		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Upgrade", "Expect", "Range",
 		"Accept", "Accept-Encoding", "User-Agent", "Idempotency-Key", "X-Idempotency-Key", "idempotency-key",
 	} {
-		rows = append(rows, row{"row 18: the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
+		rows = append(rows, row{"row A10: the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
 	}
 	for _, bad := range badKeys {
 		rows = append(rows, row{bad.name + ", for the call", gateway.WithAPIKey(bad.key), "WithAPIKey", bad.reason})
@@ -274,18 +274,18 @@ func TestClient_badReceiverOrContext(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(s.status, s.body()))
-			t.Run("row 20: a nil context", func(t *testing.T) {
+			t.Run("row A11: a nil context", func(t *testing.T) {
 				var none context.Context
 				got, err := s.call(none, newClient(t, w.URL))
 				assertRefused(t, err, s.op, "ctx", "must not be nil")
 				assertInvariants(t, got, err)
 			})
-			t.Run("row 21: a nil client", func(t *testing.T) {
+			t.Run("row A11: a nil client", func(t *testing.T) {
 				got, err := s.call(t.Context(), nil)
 				assertRefused(t, err, s.op, "client", "was not made by New")
 				assertInvariants(t, got, err)
 			})
-			t.Run("row 21: a zero client", func(t *testing.T) {
+			t.Run("row A11: a zero client", func(t *testing.T) {
 				got, err := s.call(t.Context(), &gateway.Client{})
 				assertRefused(t, err, s.op, "client", "was not made by New")
 				assertInvariants(t, got, err)
@@ -309,13 +309,13 @@ func TestClient_WaitWithdrawal_refuses(t *testing.T) {
 		options  gateway.WaitOptions
 		argument string
 	}{
-		{"row 20: a nil context", none, good, requestID, gateway.WaitOptions{}, "ctx"},
-		{"row 21: a nil client", t.Context(), nil, requestID, gateway.WaitOptions{}, "client"},
-		{"row 21: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, "client"},
-		{"row 22: an empty identifier", t.Context(), good, "", gateway.WaitOptions{}, "withdrawRequestId"},
-		{"row 16: a negative interval", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: -1}, "w"},
-		{"row 16: a negative greatest interval", t.Context(), good, requestID, gateway.WaitOptions{MaxInterval: -1}, "w"},
-		{"row 16: the least above the greatest", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, "w"},
+		{"row A11: a nil context", none, good, requestID, gateway.WaitOptions{}, "ctx"},
+		{"row A11: a nil client", t.Context(), nil, requestID, gateway.WaitOptions{}, "client"},
+		{"row A11: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, "client"},
+		{"row A12: an empty identifier", t.Context(), good, "", gateway.WaitOptions{}, "withdrawRequestId"},
+		{"row A9: a negative interval", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: -1}, "w"},
+		{"row A9: a negative greatest interval", t.Context(), good, requestID, gateway.WaitOptions{MaxInterval: -1}, "w"},
+		{"row A9: the least above the greatest", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, "w"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -337,12 +337,12 @@ func TestClient_WaitWithdrawal_refuses(t *testing.T) {
 // badPathTexts are some texts that are not one segment of a path. Package validate
 // tests all rules.
 var badPathTexts = []struct{ name, text, reason string }{
-	{"row 22: nothing", "", "is required"},
-	{"row 23: two dots", "..", "must not be a dot segment"},
-	{"row 24: a path that climbs", "../balance", "must not contain any of"},
-	{"row 25: a query", "a?x=1", "must not contain any of"},
-	{"row 27: a line end", "a\r\nb", "control characters"},
-	{"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+	{"row A12: nothing", "", "is required"},
+	{"row A12: two dots", "..", "must not be a dot segment"},
+	{"row A12: a path that climbs", "../balance", "must not contain any of"},
+	{"row A12: a query", "a?x=1", "must not contain any of"},
+	{"row A12: a line end", "a\r\nb", "control characters"},
+	{"row A12: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
 }
 
 // pathCalls are the methods with an argument in the path, one for each such
@@ -388,7 +388,7 @@ func TestClient_pathTexts(t *testing.T) {
 			assert.Empty(t, w.Requests())
 		})
 	}
-	t.Run("row 32: an empty network name on a lookup by symbol and network", func(t *testing.T) { // I-16
+	t.Run("row A14: an empty network name on a lookup by symbol and network", func(t *testing.T) { // I-16
 		t.Parallel()
 		w := serve(t, respond(200, enveloped(pairJSON)))
 		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "USDT", "")
@@ -403,10 +403,10 @@ func TestClient_Balance_refuses(t *testing.T) {
 	w := serve(t, respond(200, enveloped(balanceJSON)))
 	c := newClient(t, w.URL)
 	for _, tt := range []struct{ name, text, reason string }{
-		{"row 27: a NUL", "a\x00b", "control characters"},
-		{"row 28: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
-		{"row 29: a space at the end", "a ", "a space"},
-		{"row 30: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+		{"row A12: a NUL", "a\x00b", "control characters"},
+		{"row A12: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
+		{"row A12: a space at the end", "a ", "a space"},
+		{"row A12: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: tt.text})
@@ -450,17 +450,17 @@ var invoiceTexts = map[string]func(r *gateway.InvoiceRequest, text string){
 func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, field, text, reason string }{
-		{"row 42: no order", "orderId", "", "is required"},
-		{"row 44: a line end in an order", "orderId", "a\nb", "control characters"},
-		{"row 43: half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
-		{"row 29: a space in front of an order", "orderId", " a", "a space"},
-		{"row 30: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
-		{"row 47: a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
-		{"row 47: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
-		{"row 28: an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
-		{"row 30: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
-		{"row 27: a NUL in a network", "networkName", "a\x00b", "control characters"},
-		{"row 30: 1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row A22: no order", "orderId", "", "is required"},
+		{"row A22: a line end in an order", "orderId", "a\nb", "control characters"},
+		{"row A22: half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
+		{"row A12: a space in front of an order", "orderId", " a", "a space"},
+		{"row A12: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row A23: a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
+		{"row A23: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
+		{"row A12: an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
+		{"row A12: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row A12: a NUL in a network", "networkName", "a\x00b", "control characters"},
+		{"row A12: 1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -480,11 +480,11 @@ func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
 		amount decimal.Decimal
 		reason string
 	}{
-		{"row 36: a zero amount is required", decimal.Decimal{}, "is required"},
-		{"row 37: minus five", decimal.NewFromInt(-5), "must be greater than zero"},
-		{"row 38: 1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
-		{"row 40: 65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
-		{"row 40: 31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
+		{"row A18: a zero amount is required", decimal.Decimal{}, "is required"},
+		{"row A18: minus five", decimal.NewFromInt(-5), "must be greater than zero"},
+		{"row A19: 1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
+		{"row A19: 65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
+		{"row A19: 31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -517,7 +517,7 @@ func TestClient_CreateInvoice_orderInFlight(t *testing.T) {
 	case err := <-first:
 		require.FailNow(t, "the first invoice did not arrive", "%v", err)
 	}
-	t.Run("row 49: an order in flight", func(t *testing.T) {
+	t.Run("row A24: an order in flight", func(t *testing.T) {
 		for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
 			got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
 			assertRefused(t, err, "create_invoice", "orderId", "is being created")
@@ -532,7 +532,7 @@ func TestClient_CreateInvoice_orderInFlight(t *testing.T) {
 
 func TestClient_CreateInvoice_orderUnknown(t *testing.T) {
 	t.Parallel()
-	t.Run("row 50: an order whose outcome is unknown", func(t *testing.T) {
+	t.Run("row A25: an order whose outcome is unknown", func(t *testing.T) {
 		t.Parallel()
 		w := serve(t, respond(500, refused("oops")))
 		c := newClient(t, w.URL)
@@ -565,9 +565,9 @@ func TestClient_endedContext(t *testing.T) {
 			ctx  context.Context
 			want error
 		}{
-			{"row 51: a cancelled context", cancelled, context.Canceled},
-			{"row 51: a deadline in the past", late, context.DeadlineExceeded},
-			{"row 51: a deadline in the past, with a value", context.WithValue(late, contextKey{}, 1), context.DeadlineExceeded},
+			{"row A26: a cancelled context", cancelled, context.Canceled},
+			{"row A26: a deadline in the past", late, context.DeadlineExceeded},
+			{"row A26: a deadline in the past, with a value", context.WithValue(late, contextKey{}, 1), context.DeadlineExceeded},
 		} {
 			t.Run(tt.name+", "+s.name, func(t *testing.T) {
 				t.Parallel()

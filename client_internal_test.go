@@ -62,7 +62,7 @@ func TestInvoiceTransport_settings(t *testing.T) {
 	assert.Negative(t, posts.FieldByName("MaxIdleConnsPerHost").Int(), "a connection carries one invoice")
 }
 
-// H18: a key file that never ends, such as a named pipe without a writer, is an error
+// row H16: a key file that never ends, such as a named pipe without a writer, is an error
 // after 5 seconds.
 func TestInTime(t *testing.T) {
 	t.Parallel()

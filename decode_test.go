@@ -119,7 +119,7 @@ func subjectNamed(name string) subject {
 // A response that is cut anywhere is never a success, whatever was read of it.
 func TestDecode_truncated(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row 57: cut at every byte", func(t *testing.T, s subject) {
+	forEach(t, "row R4: cut at every byte", func(t *testing.T, s subject) {
 		body := s.body()
 		for n := range len(body) {
 			result, err := s.call(t.Context(), cannedClient(t, s.status, body[:n]))
@@ -136,7 +136,7 @@ func TestDecode_truncated(t *testing.T) {
 // The same with a connection whose response has a Content-Length.
 func TestDecode_truncatedConnection(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row 57: a connection cut at some bytes", func(t *testing.T, s subject) {
+	forEach(t, "row R4: a connection cut at some bytes", func(t *testing.T, s subject) {
 		body := s.body()
 		for n := 0; n < len(body); n += len(body) / 7 {
 			w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -384,7 +384,7 @@ func TestDecode_listing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"CoinNetworks", "CoinNetworksOf"} {
 		s := subjectNamed(name)
-		t.Run("row 81: one bad element of 500, "+name, func(t *testing.T) {
+		t.Run("row R21: one bad element of 500, "+name, func(t *testing.T) {
 			t.Parallel()
 			bad := written(pairFields, "withdrawalFee", `"abc"`)
 			body := enveloped("[" + strings.Repeat(pairJSON+",", 417) + bad + strings.Repeat(","+pairJSON, 82) + "]")
@@ -405,7 +405,7 @@ func TestDecode_listing(t *testing.T) {
 			assert.Equal(t, []string{"b", "a"}, []string{pairs[0].ID, pairs[1].ID})
 		})
 	}
-	t.Run("row 61: an object where an array is expected", func(t *testing.T) {
+	t.Run("row R7: an object where an array is expected", func(t *testing.T) {
 		t.Parallel()
 		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("{}"), "/result", "is an object, not an array")
 		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped(pairJSON), "/result", "is an object, not an array")
@@ -441,7 +441,7 @@ func TestDecode_depthIsCheap(t *testing.T) {
 		if s.name == "Withdrawal" {
 			most *= 2 // its status is looked for again
 		}
-		assert.Less(t, got, most, "row 78: %s allocates %d bytes", s.name, got)
+		assert.Less(t, got, most, "row R19: %s allocates %d bytes", s.name, got)
 	}
 }
 
@@ -460,13 +460,13 @@ func allocated(t *testing.T, s subject, body string) uint64 {
 func TestDecode_status(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 201, 202, 203, 206, 226, 299} {
-		forEach(t, fmt.Sprintf("row 84: status %d", status), func(t *testing.T, s subject) {
+		forEach(t, fmt.Sprintf("row R24: status %d", status), func(t *testing.T, s subject) {
 			got, err := s.call(t.Context(), cannedClient(t, status, s.body()))
 			require.NoError(t, err)
 			assertInvariants(t, got, err)
 		})
 	}
-	forEach(t, "row 84: status 204 has no body", func(t *testing.T, s subject) {
+	forEach(t, "row R24: status 204 has no body", func(t *testing.T, s subject) {
 		got, err := s.call(t.Context(), cannedClient(t, 204, ""))
 		assertInvariants(t, got, err)
 		assert.ErrorContains(t, decodeErrorOf(t, s, err), "the body is empty")
@@ -475,7 +475,7 @@ func TestDecode_status(t *testing.T) {
 
 func TestDecode_contentType(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row 83: a page that is labelled as one", func(t *testing.T, s subject) {
+	forEach(t, "row R23: a page that is labelled as one", func(t *testing.T, s subject) {
 		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 			rw.WriteHeader(200)
@@ -498,7 +498,7 @@ func TestDecode_contentType(t *testing.T) {
 		_, err := s.call(t.Context(), newClient(t, w.URL))
 		require.NoError(t, err)
 	})
-	forEach(t, "row 85: a Retry-After on a success is ignored", func(t *testing.T, s subject) {
+	forEach(t, "row R25: a Retry-After on a success is ignored", func(t *testing.T, s subject) {
 		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Retry-After", "3600")
 			rw.WriteHeader(s.status)
@@ -535,9 +535,9 @@ func TestDecode_tooLarge(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
 	for _, tt := range []struct{ name, start, more string }{
-		{"row 79: a text without an end", `{"message":"`, "x"},
-		{"row 79: spaces without an end", "", " "},
-		{"row 79: records without an end", `{"result":[` + pairJSON, "," + pairJSON},
+		{"row R19: a text without an end", `{"message":"`, "x"},
+		{"row R19: spaces without an end", "", " "},
+		{"row R19: records without an end", `{"result":[` + pairJSON, "," + pairJSON},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			source := &unending{start: tt.start, more: tt.more}
@@ -575,7 +575,7 @@ func assertTooLarge(t *testing.T, s subject, err error) {
 // I-162
 func TestDecode_limit(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row 79: the limit is exact", func(t *testing.T, s subject) {
+	forEach(t, "row R19: the limit is exact", func(t *testing.T, s subject) {
 		body := s.body()
 		_, err := s.call(t.Context(), cannedClient(t, s.status, body, gateway.WithMaxResponseBytes(int64(len(body)))))
 		require.NoError(t, err)
@@ -583,7 +583,7 @@ func TestDecode_limit(t *testing.T) {
 		require.Error(t, err)
 		assertTooLarge(t, s, err)
 	})
-	forEach(t, "row 54: a byte-order mark is over no limit, however small", func(t *testing.T, s subject) {
+	forEach(t, "row R2: a byte-order mark is over no limit, however small", func(t *testing.T, s subject) {
 		for limit := int64(1); limit <= 4; limit++ {
 			_, err := s.call(t.Context(), cannedClient(t, s.status, "\ufeff"+s.body(), gateway.WithMaxResponseBytes(limit)))
 			require.Error(t, err)
@@ -597,14 +597,14 @@ func TestDecode_notAnEnvelope(t *testing.T) {
 	t.Parallel()
 	const success = `"message":"Operation was successful."`
 	for _, tt := range []struct{ name, body, pointer, reason string }{
-		{"row 52: no body", "", "", "the body is empty"},
-		{"row 52: a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
-		{"row 53: null", "null", "", "is null, not an object"},
-		{"row 53: an array of an envelope", `[{"result":[]}]`, "", "is an array, not an object"},
-		{"row 55: an empty object", "{}", "/result", "is missing"},
-		{"row 55: an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
-		{"row 55: a result by another name", "{" + success + `,"Result":[],"data":[]}`, "/result", "is missing"},
-		{"row 83: a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
+		{"row R1: no body", "", "", "the body is empty"},
+		{"row R1: a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
+		{"row R1: null", "null", "", "is null, not an object"},
+		{"row R1: an array of an envelope", `[{"result":[]}]`, "", "is an array, not an object"},
+		{"row R3: an empty object", "{}", "/result", "is missing"},
+		{"row R3: an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
+		{"row R3: a result by another name", "{" + success + `,"Result":[],"data":[]}`, "/result", "is missing"},
+		{"row R23: a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
 		{"a second byte-order mark", "\ufeff\ufeff{}", "", "invalid character"},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
@@ -620,23 +620,23 @@ func TestDecode_brokenEnvelope(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	for _, tt := range []struct{ name, before, after, pointer, reason string }{
-		{"row 56: a brace at the end", "", "}}", "", "there is more after the end"},
-		{"row 56: a second document", "", "}\n{}", "", "there is more after the end"},
-		{"row 58: a result twice", "", `,"result":[]}`, "/result", "duplicate"},
-		{"row 58: a result twice, first as null", `"result":null,`, "}", "/result", ""},
-		{"row 58: a result twice, once in escapes", "", `,"\u0072esult":[]}`, "/result", "duplicate"},
-		{"row 58: a message twice", "", `,"message":"a","message":"b"}`, "/message", "duplicate"},
-		{"row 58: an unknown name twice", "", `,"x":1,"x":2}`, "/x", "duplicate"},
-		{"row 58: a name twice in meta", "", `,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
-		{"row 58: a name twice in an unknown member", "", `,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
-		{"row 78: meta of depth 10,001", "", `,"meta":` + deep + "}", "/meta", "depth"},
-		{"row 78: an unknown member of depth 10,001", "", `,"x":` + deep + "}", "/x", "depth"},
-		{"row 78: a message of depth 10,001", `"message":` + deep + ",", "}", "/message", "depth"},
-		{"row 80: a broken byte in the message", "\"message\":\"a\xff\",", "}", "/message", "UTF-8"},
-		{"row 80: a lone surrogate in the message", `"message":"a\ud800",`, "}", "/message", "surrogate"},
-		{"row 80: a broken byte in meta", "", ",\"meta\":{\"a\":\"\xff\"}}", "/meta/a", "UTF-8"},
-		{"row 80: a broken byte in a name", "", ",\"\xff\":1}", "", "UTF-8"},
-		{"row 80: a broken byte in an unknown member", "", ",\"x\":\"\xff\"}", "/x", "UTF-8"},
+		{"row R3: a brace at the end", "", "}}", "", "there is more after the end"},
+		{"row R3: a second document", "", "}\n{}", "", "there is more after the end"},
+		{"row R5: a result twice", "", `,"result":[]}`, "/result", "duplicate"},
+		{"row R5: a result twice, first as null", `"result":null,`, "}", "/result", ""},
+		{"row R5: a result twice, once in escapes", "", `,"\u0072esult":[]}`, "/result", "duplicate"},
+		{"row R5: a message twice", "", `,"message":"a","message":"b"}`, "/message", "duplicate"},
+		{"row R5: an unknown name twice", "", `,"x":1,"x":2}`, "/x", "duplicate"},
+		{"row R5: a name twice in meta", "", `,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
+		{"row R5: a name twice in an unknown member", "", `,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
+		{"row R19: meta of depth 10,001", "", `,"meta":` + deep + "}", "/meta", "depth"},
+		{"row R19: an unknown member of depth 10,001", "", `,"x":` + deep + "}", "/x", "depth"},
+		{"row R19: a message of depth 10,001", `"message":` + deep + ",", "}", "/message", "depth"},
+		{"row R20: a broken byte in the message", "\"message\":\"a\xff\",", "}", "/message", "UTF-8"},
+		{"row R20: a lone surrogate in the message", `"message":"a\ud800",`, "}", "/message", "surrogate"},
+		{"row R20: a broken byte in meta", "", ",\"meta\":{\"a\":\"\xff\"}}", "/meta/a", "UTF-8"},
+		{"row R20: a broken byte in a name", "", ",\"\xff\":1}", "", "UTF-8"},
+		{"row R20: a broken byte in an unknown member", "", ",\"x\":\"\xff\"}", "/x", "UTF-8"},
 		{"a comma at the end", "", ",}", "", "invalid character"},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
@@ -665,13 +665,13 @@ func assertBroken(t testing.TB, s subject, body, pointer, reason string) {
 func TestDecode_brokenResult(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
-		{"row 60: null", "null"},
-		{"row 78: a depth of 1,000,000 arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)},
-		{"row 78: a depth of 1,000,000 objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000)},
-		{"row 80: a broken byte", "\"\xff\""},
-		{"row 80: a broken byte in a member", "{\"a\":\"\xff\"}"},
-		{"row 58: a name twice", `{"a":1,"a":1}`},
-		{"row 58: a name twice in a record", `[{"a":1,"a":1}]`},
+		{"row R3: null", "null"},
+		{"row R19: a depth of 1,000,000 arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)},
+		{"row R19: a depth of 1,000,000 objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000)},
+		{"row R20: a broken byte", "\"\xff\""},
+		{"row R20: a broken byte in a member", "{\"a\":\"\xff\"}"},
+		{"row R5: a name twice", `{"a":1,"a":1}`},
+		{"row R5: a name twice in a record", `[{"a":1,"a":1}]`},
 		{"nothing", ""},
 		{"a word", "undefined"},
 	} {
@@ -686,24 +686,24 @@ func TestDecode_brokenResult(t *testing.T) {
 func TestDecode_lenientEnvelope(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, before, after, message, meta string }{
-		{"row 54: a byte-order mark", "\ufeff{", "}", "", ""},
-		{"row 54: a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", ""},
-		{"row 59: unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""}, // I-6
-		{"row 59: members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", ""},
-		{"row 62: meta is an array", `{"meta":[],`, "}", "", "[]"},
-		{"row 62: meta is null", `{"meta":null,`, "}", "", "null"},
-		{"row 62: meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
-		{"row 62: meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
-		{"row 62: meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
-		{"row 62: meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`},
-		{"row 62: meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", ""},
-		{"row 63: the message is a number", `{"message":1,`, "}", "", ""},
-		{"row 63: the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
-		{"row 63: the message is null", `{"message":null,`, "}", "", ""},
+		{"row R2: a byte-order mark", "\ufeff{", "}", "", ""},
+		{"row R2: a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", ""},
+		{"row R6: unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""}, // I-6
+		{"row R6: members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", ""},
+		{"row R8: meta is an array", `{"meta":[],`, "}", "", "[]"},
+		{"row R8: meta is null", `{"meta":null,`, "}", "", "null"},
+		{"row R8: meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
+		{"row R8: meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
+		{"row R8: meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
+		{"row R8: meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`},
+		{"row R8: meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", ""},
+		{"row R8: the message is a number", `{"message":1,`, "}", "", ""},
+		{"row R8: the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
+		{"row R8: the message is null", `{"message":null,`, "}", "", ""},
 		// I-39
-		{"row 63: the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), ""},
-		{"row 63: the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), ""},
-		{"row 63: the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), ""},
+		{"row R8: the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), ""},
+		{"row R8: the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), ""},
+		{"row R8: the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), ""},
 		{"the message comes last", "{", `,"message":"a\u0062c"}`, "abc", ""},
 		{"names in escapes", `{"\u006dessage":"x","\u006deta":{"a":1},`, "}", "x", `{"a":1}`},
 		{"spaces everywhere", "\t{\r\n", "\n}\n", "", ""},

@@ -447,7 +447,7 @@ func leaves() []leaf {
 	}
 }
 
-// H11: in a tree of errors unknown wins, then rejected, then not sent, in any order,
+// row H11: in a tree of errors unknown wins, then rejected, then not sent, in any order,
 // and only what may be made again by each error may be made again.
 func TestOutcomeOf_trees(t *testing.T) {
 	t.Parallel()

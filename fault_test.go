@@ -70,7 +70,7 @@ func runFaults(t *testing.T, cases []faultCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			require.Regexp(t, `^row \d+: `, c.name)
+			require.Regexp(t, `^row N\d+: `, c.name)
 			c.run(t, "read", c.read, false)
 			c.run(t, "create-invoice", c.write, true)
 		})
@@ -375,31 +375,31 @@ func TestFaults_BeforeAConnection(t *testing.T) {
 	t.Parallel()
 	runFaults(t, []faultCase{
 		{
-			name:  "row 1: the host does not exist",
+			name:  "row N1: the host does not exist",
 			setup: failDials(always, &net.DNSError{Err: "no such host", Name: "localhost", IsNotFound: true}),
 			read:  expectation{kind: transportError, phase: gateway.PhaseDial, attempts: 1, dials: 1},
 			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 1, dials: 1},
 		},
 		{
-			name:  "row 2: looking up the host fails once",
+			name:  "row N2: looking up the host fails once",
 			setup: failDials(1, &net.DNSError{Err: "server misbehaving", Name: "localhost", IsTemporary: true}),
 			read:  expectation{kind: success, requests: 1, dials: 2},
 			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
 		},
 		{
-			name:  "row 4: connecting never ends",
+			name:  "row N4: connecting never ends",
 			setup: hangDials(func(*harness) {}),
 			read:  expectation{kind: transportError, phase: gateway.PhaseDial, attempts: 3, is: []error{gateway.ErrTimeout}},
 			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, is: []error{gateway.ErrTimeout}},
 		},
 		{
-			name:  "row 5: the caller cancels while it connects",
+			name:  "row N5: the caller cancels while it connects",
 			setup: hangDials(func(h *harness) { h.cancel() }),
 			read:  expectation{kind: transportError, attempts: 1, dials: 1, is: []error{context.Canceled}},
 			write: expectation{kind: notSent, attempts: 1, dials: 1, is: []error{context.Canceled}},
 		},
 		{
-			name: "row 6: the caller has cancelled before",
+			name: "row N6: the caller has cancelled before",
 			setup: func(h *harness) {
 				h.cancel()
 				h.Cleanup(func() { assert.Empty(h, h.server.Dialed()) })
@@ -408,7 +408,7 @@ func TestFaults_BeforeAConnection(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseStart, is: []error{context.Canceled}},
 		},
 		{
-			name: "row 7: the caller cancels between two attempts to connect",
+			name: "row N7: the caller cancels between two attempts to connect",
 			setup: func(h *harness) {
 				h.policy = gateway.RetryPolicy{BaseDelay: time.Hour, MaxDelay: time.Hour}
 				h.server.OnDial = func(context.Context, int) error {
@@ -420,7 +420,7 @@ func TestFaults_BeforeAConnection(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseBackoff, attempts: 1, dials: 1, is: []error{context.Canceled}},
 		},
 		{
-			name: "row 7: the caller cancels after a response of 503",
+			name: "row N7: the caller cancels after a response of 503",
 			setup: func(h *harness) {
 				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
 					c.Send(faultserver.Response(503, refused("down"), "Retry-After: 20"))
@@ -434,25 +434,25 @@ func TestFaults_BeforeAConnection(t *testing.T) {
 			write: expectation{kind: unknown, status: 503, requests: 1},
 		},
 		{
-			name:  "row 8: the proxy requires a password",
+			name:  "row N8: the proxy requires a password",
 			setup: throughProxy("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"),
 			read:  expectation{kind: transportError, phase: gateway.PhaseProxy, attempts: 1, dials: 1},
 			write: expectation{kind: notSent, phase: gateway.PhaseProxy, attempts: 1, dials: 1},
 		},
 		{
-			name:  "row 8: the proxy cannot connect",
+			name:  "row N8: the proxy cannot connect",
 			setup: throughProxy("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"),
 			read:  expectation{kind: transportError, phase: gateway.PhaseProxy, attempts: 3},
 			write: expectation{kind: notSent, phase: gateway.PhaseProxy, attempts: 3},
 		},
 		{
-			name:  "row 8: the proxy refuses with a reason of its own",
+			name:  "row N8: the proxy refuses with a reason of its own",
 			setup: throughProxy("HTTP/1.1 503 Out Of Lines\r\nContent-Length: 0\r\n\r\n"),
 			read:  expectation{kind: transportError, attempts: 3},
 			write: expectation{kind: notSent, attempts: 3},
 		},
 		{
-			name: "row 9: the proxy cannot be reached",
+			name: "row N9: the proxy cannot be reached",
 			setup: func(h *harness) {
 				throughProxy("")(h)
 				failDials(always, refusedConnection("connect"))(h)
@@ -461,7 +461,7 @@ func TestFaults_BeforeAConnection(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseProxy, attempts: 3, is: []error{syscall.ECONNREFUSED}},
 		},
 		{
-			name: "row 16: there are no descriptors left",
+			name: "row N15: there are no descriptors left",
 			setup: failDials(always, &net.OpError{
 				Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE),
 			}),
@@ -475,25 +475,25 @@ func TestFaults_TLS(t *testing.T) {
 	t.Parallel()
 	runFaults(t, []faultCase{
 		{
-			name:  "row 10: the certificate is of an unknown authority",
+			name:  "row N10: the certificate is of an unknown authority",
 			setup: behindTLS(func(h *harness, _ *tls.Config) { h.transport.TLSClientConfig.RootCAs = x509.NewCertPool() }),
 			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 		},
 		{
-			name:  "row 11: the certificate is of another host",
+			name:  "row N10: the certificate is of another host",
 			setup: behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().OtherHost} }),
 			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 		},
 		{
-			name:  "row 11: the certificate has expired",
+			name:  "row N10: the certificate has expired",
 			setup: behindTLS(func(_ *harness, c *tls.Config) { c.Certificates = []tls.Certificate{certificates().Expired} }),
 			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 		},
 		{
-			name: "row 12: the TLS handshake gets no response",
+			name: "row N11: the TLS handshake gets no response",
 			setup: func(h *harness) {
 				h.url = "https://" + faultserver.Host
 				h.server.Handler = (*faultserver.Conn).Hold
@@ -502,7 +502,7 @@ func TestFaults_TLS(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
 		},
 		{
-			name: "row 12: the TLS handshake exceeds its own timeout",
+			name: "row N11: the TLS handshake exceeds its own timeout",
 			setup: func(h *harness) {
 				h.url = "https://" + faultserver.Host
 				h.transport.TLSHandshakeTimeout = time.Second
@@ -512,7 +512,7 @@ func TestFaults_TLS(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
 		},
 		{
-			name: "row 14: the server speaks plain HTTP",
+			name: "row N13: the server speaks plain HTTP",
 			setup: func(h *harness) {
 				h.url = "https://" + faultserver.Host
 				h.server.Handler = func(c *faultserver.Conn) {
@@ -524,7 +524,7 @@ func TestFaults_TLS(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1, is: []error{http.ErrSchemeMismatch}},
 		},
 		{
-			name:  "row 15: the server knows TLS 1.1 only",
+			name:  "row N14: the server knows TLS 1.1 only",
 			setup: behindTLS(func(_ *harness, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
 			read:  expectation{kind: transportError, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 1, dials: 1},
@@ -594,7 +594,7 @@ func TestFaults_ConnectionReuse(t *testing.T) {
 	t.Parallel()
 	runFaults(t, []faultCase{
 		{
-			name: "row 17: the server has closed the idle connection",
+			name: "row N16: the server has closed the idle connection",
 			setup: func(h *harness) {
 				h.server.Handler = faultserver.OneRequest(h.respondAfterWarming)
 				h.warm()
@@ -604,7 +604,7 @@ func TestFaults_ConnectionReuse(t *testing.T) {
 			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
 		},
 		{
-			name: "row 18: the header cannot be written to the idle connection",
+			name: "row N16: the header cannot be written to the idle connection",
 			setup: func(h *harness) {
 				h.transport.WriteBufferSize = 16 // the header leaves before the body is read
 				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
@@ -626,7 +626,7 @@ func TestFaults_ConnectionReuse(t *testing.T) {
 			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
 		},
 		{
-			name: "row 19: the reused connection is closed after the whole request",
+			name: "row N17: the reused connection is closed after the whole request",
 			setup: func(h *harness) {
 				closeReused(h)
 				h.warm()
@@ -661,14 +661,14 @@ func TestFaults_WhileWriting(t *testing.T) {
 		name  string
 		bytes int
 	}{{"in few pieces", 0}, {"in many pieces", 16}} {
-		t.Run("row 20: the connection is cut within the header, which leaves "+buffer.name, func(t *testing.T) {
+		t.Run("row N18: the connection is cut within the header, which leaves "+buffer.name, func(t *testing.T) {
 			t.Parallel()
 			for k := range header {
 				assertCut(t, k, buffer.bytes, false, success)
 				assertCut(t, k, buffer.bytes, true, success)
 			}
 		})
-		t.Run("row 21: the connection is cut within the body, which leaves "+buffer.name, func(t *testing.T) {
+		t.Run("row N19: the connection is cut within the body, which leaves "+buffer.name, func(t *testing.T) {
 			t.Parallel()
 			for k := range body {
 				assertCut(t, header+k, buffer.bytes, true, unknown)
@@ -677,7 +677,7 @@ func TestFaults_WhileWriting(t *testing.T) {
 	}
 	runFaults(t, []faultCase{
 		{
-			name: "row 20: every connection is cut within the header",
+			name: "row N18: every connection is cut within the header",
 			setup: func(h *harness) {
 				h.server.Handler = (*faultserver.Conn).Hold
 				h.server.WrapClient = func(conn net.Conn, _ int) net.Conn { return faultserver.BreakFirst(cutUp(20))(conn, 1) }
@@ -686,13 +686,13 @@ func TestFaults_WhileWriting(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseWrite, attempts: 3, dials: 3},
 		},
 		{
-			name:  "row 22: the server does not even read the header",
+			name:  "row N20: the server does not even read the header",
 			setup: func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop },
 			read:  expectation{kind: transportError, attempts: 3, is: []error{gateway.ErrTimeout}},
 			write: expectation{kind: notSent, phase: gateway.PhaseWrite, attempts: 3, is: []error{gateway.ErrTimeout}},
 		},
 		{
-			name: "row 22: the server does not read the body",
+			name: "row N20: the server does not read the body",
 			setup: func(h *harness) {
 				h.server.Handler = func(c *faultserver.Conn) {
 					_, _ = io.CopyN(io.Discard, c, int64(header))

@@ -24,7 +24,7 @@ import (
 // I-122
 func TestOrderGuard_SameOrderAtOnce(t *testing.T) {
 	t.Parallel()
-	t.Run("row 60: 1,000 for one order", func(t *testing.T) {
+	t.Run("row N51: 1,000 for one order", func(t *testing.T) {
 		t.Parallel()
 		const callers = 1000
 		returned := make(chan struct{}, callers)
@@ -512,7 +512,7 @@ func TestMerchantFromContext(t *testing.T) {
 	}
 }
 
-// H8: merchants that share a guard have orders of their own.
+// row H8: merchants that share a guard have orders of their own.
 func TestNewMemoryGuard_merchants(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard

@@ -157,7 +157,7 @@ func shortName(i int) string {
 	return string(name) + shortName(i/len(letters)-1)
 }
 
-// H6: what a result of an undocumented shape costs is bounded by its text and by how
+// row H6: what a result of an undocumented shape costs is bounded by its text and by how
 // many entries it has. This test is not parallel, because it measures.
 func TestHostile_Cost(t *testing.T) {
 	const mostTimes, mostEach = 14, 320 // SECURITY.md has these figures
@@ -233,7 +233,7 @@ func (c *endingContext) Err() error {
 	return nil
 }
 
-// H6: the end of the context is noticed while a result is read that has already come,
+// row H6: the end of the context is noticed while a result is read that has already come,
 // and while it is converted.
 func TestHostile_ContextEndsInAResult(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestHostile_ContextEndsInAResult(t *testing.T) {
 	}
 }
 
-// H17: a result that holds nothing, at any depth, is no invoice unless the message is
+// row H15: a result that holds nothing, at any depth, is no invoice unless the message is
 // that of a success.
 func TestHostile_InvoiceThatHoldsNothing(t *testing.T) {
 	t.Parallel()
@@ -300,7 +300,7 @@ func TestHostile_DriftPointer(t *testing.T) {
 	}
 }
 
-// H20: what the first attempt differed in is not reported with the second.
+// row H18: what the first attempt differed in is not reported with the second.
 func TestHostile_DriftOfEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -681,7 +681,7 @@ type heldBody chan struct{}
 func (b heldBody) Read([]byte) (int, error) { <-b; return 0, io.EOF }
 func (heldBody) Close() error               { return nil }
 
-// H2: of a response whose body is never read the status is still reported. The attempt ends,
+// row H2: of a response whose body is never read the status is still reported. The attempt ends,
 // and a success is attempted again unless the caller's context has ended.
 func TestHostile_HeldBody(t *testing.T) {
 	t.Parallel()

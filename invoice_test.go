@@ -58,11 +58,11 @@ func TestClient_CreateInvoice_raw(t *testing.T) {
 func TestClient_CreateInvoice_unreadable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body string }{
-		{"row 52: no body", ""},
-		{"row 55: no result", "{}"},
-		{"row 57: half a body", `{"message":"Operation was successful.","result":{"inv`},
-		{"row 60: null for a result", enveloped("null")},
-		{"row 83: a page", "<html></html>"},
+		{"row R1: no body", ""},
+		{"row R3: no result", "{}"},
+		{"row R4: half a body", `{"message":"Operation was successful.","result":{"inv`},
+		{"row R3: null for a result", enveloped("null")},
+		{"row R23: a page", "<html></html>"},
 		{"an empty result, and another message", `{"message":"Order exists","result":{}}`},
 		{"a result that is no record, and another message", `{"message":"Order exists","result":false}`},
 		{"an error envelope", refused("Price is too small")},

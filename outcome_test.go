@@ -354,7 +354,7 @@ func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
 	})
 }
 
-// H2, H3: a transport that heeds no context is left half a second after the
+// rows H2, H3: a transport that heeds no context is left half a second after the
 // attempt, whatever the caller's context reports of itself. An invoice that it has read is
 // unknown, and one that it has not read is never sent.
 func TestClient_TransportIgnoresTheContext(t *testing.T) {
@@ -988,7 +988,7 @@ func assertTimedOut(t *testing.T, s subject, err error) {
 	assert.True(t, failure.Timeout())
 }
 
-// H10: a transport that reads an invoice after its response gets nothing of it. One
+// row H10: a transport that reads an invoice after its response gets nothing of it. One
 // that was read before stays what its response makes of it.
 func TestClient_TransportReadsAfterTheResponse(t *testing.T) {
 	t.Parallel()

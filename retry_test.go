@@ -134,17 +134,17 @@ func TestRetry_RetryAfter(t *testing.T) {
 		floor   time.Duration // the RetryAfter of the error, too
 		sent    int
 	}{
-		{"row 38: 1 s", []string{"Retry-After", "1"}, time.Second, 3},
-		{"row 38: 30 s, the longest that is waited for", []string{"Retry-After", "30"}, 30 * time.Second, 3},
-		{"row 39: 31 s", []string{"Retry-After", "31"}, 31 * time.Second, 1},
-		{"row 39: a day", []string{"Retry-After", "86400"}, 24 * time.Hour, 1},
-		{"row 40: none", nil, 0, 3},
-		{"row 40: −1", []string{"Retry-After", "-1"}, 0, 3},
-		{"row 40: 2⁶³−1", []string{"Retry-After", "9223372036854775807"}, math.MaxInt64, 1},
-		{"row 40: a date in the past", []string{"Retry-After", date(-time.Hour)}, 0, 3},
-		{"row 40: two headers, of which the first counts", []string{"Retry-After", "2", "Retry-After", "86400"}, 2 * time.Second, 3},
+		{"row N34: 1 s", []string{"Retry-After", "1"}, time.Second, 3},
+		{"row N34: 30 s, the longest that is waited for", []string{"Retry-After", "30"}, 30 * time.Second, 3},
+		{"row N35: 31 s", []string{"Retry-After", "31"}, 31 * time.Second, 1},
+		{"row N35: a day", []string{"Retry-After", "86400"}, 24 * time.Hour, 1},
+		{"row N36: none", nil, 0, 3},
+		{"row N36: −1", []string{"Retry-After", "-1"}, 0, 3},
+		{"row N36: 2⁶³−1", []string{"Retry-After", "9223372036854775807"}, math.MaxInt64, 1},
+		{"row N36: a date in the past", []string{"Retry-After", date(-time.Hour)}, 0, 3},
+		{"row N36: two headers, of which the first counts", []string{"Retry-After", "2", "Retry-After", "86400"}, 2 * time.Second, 3},
 		{
-			"row 61: this clock is an hour behind the service's",
+			"row N52: this clock is an hour behind the service's",
 			[]string{"Date", date(time.Hour), "Retry-After", date(time.Hour + 5*time.Second)},
 			5 * time.Second, 3,
 		},
@@ -395,8 +395,8 @@ func TestRetry_budget(t *testing.T) {
 		status  int
 		retries int
 	}{
-		{"row 59: 80 calls fail with 500", 500, 35},
-		{"row 59: 80 calls are throttled", 503, 100},
+		{"row N50: 80 calls fail with 500", 500, 35},
+		{"row N50: 80 calls are throttled", 503, 100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -421,7 +421,7 @@ func TestRetry_budget(t *testing.T) {
 // The budget holds for the retries of an invoice that was not sent.
 func TestRetry_budgetOfInvoices(t *testing.T) {
 	t.Parallel()
-	t.Run("row 59: invoices that cannot be sent", func(t *testing.T) {
+	t.Run("row N50: invoices that cannot be sent", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0

@@ -274,7 +274,7 @@ func echoingHeaders(status int) http.HandlerFunc {
 func TestSecret_echoed(t *testing.T) {
 	t.Parallel()
 	for name, handler := range echoes() {
-		t.Run("row 82: "+name, func(t *testing.T) {
+		t.Run("row R22: "+name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, handler)
 			for _, s := range subjects() {

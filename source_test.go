@@ -483,3 +483,23 @@ func TestSource_terms(t *testing.T) {
 		}
 	}
 }
+
+// A row of docs/faults.md has a number of its own, and a test cites no other.
+func TestSource_faultRows(t *testing.T) {
+	t.Parallel()
+	rows, next := map[string]bool{}, map[string]int{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z]?)(\d\S*) \|`).FindAllStringSubmatch(fileText(t, "docs/faults.md"), -1) {
+		next[row[1]]++
+		assert.Equal(t, strconv.Itoa(next[row[1]]), row[2], "the number of a row in section %s", row[1])
+		rows[row[1]+row[2]] = true
+	}
+	require.Greater(t, len(rows), 100)
+	citation, number := regexp.MustCompile(`\brows? ([NARH]?\d+, )*[NARH]?\d+:`), regexp.MustCompile(`[NARH]?\d+`)
+	for _, path := range tracked(t, ".go") {
+		for _, cited := range citation.FindAllString(fileText(t, path), -1) {
+			for _, row := range number.FindAllString(cited, -1) {
+				assert.True(t, rows[row], "%s cites row %s, which is not in docs/faults.md", path, row)
+			}
+		}
+	}
+}

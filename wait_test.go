@@ -633,7 +633,7 @@ func TestClient_WaitWithdrawals_none(t *testing.T) {
 	}
 }
 
-// H16: the status of a withdrawal is not lost with another field.
+// row H14: the status of a withdrawal is not lost with another field.
 func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 	t.Parallel()
 	completed := strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)

@@ -131,14 +131,14 @@ func TestClient_Wire_keyNotInTarget(t *testing.T) {
 func TestClient_Wire_baseURL(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, suffix, balance, listing string }{
-		{"row 9: no path", "", "/api/balance/", "/api/networks-coins"},
-		{"row 9: a final slash is dropped", "/", "/api/balance/", "/api/networks-coins"},
-		{"row 9: a prefix is kept", "/a/b", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"row 9: a prefix loses its final slash", "/a/b/", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"row 9: a prefix loses all its final slashes", "/a/b///", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"row 9: slashes within a prefix are kept", "/a//b", "/a//b/api/balance/", "/a//b/api/networks-coins"},
-		{"row 9: escapes in a prefix are kept", "/a%20b%3F", "/a%20b%3F/api/balance/", "/a%20b%3F/api/networks-coins"},
-		{"row 9: letters beyond ASCII are escaped", "/é", "/%C3%A9/api/balance/", "/%C3%A9/api/networks-coins"},
+		{"row A5: no path", "", "/api/balance/", "/api/networks-coins"},
+		{"row A5: a final slash is dropped", "/", "/api/balance/", "/api/networks-coins"},
+		{"row A5: a prefix is kept", "/a/b", "/a/b/api/balance/", "/a/b/api/networks-coins"},
+		{"row A5: a prefix loses its final slash", "/a/b/", "/a/b/api/balance/", "/a/b/api/networks-coins"},
+		{"row A5: a prefix loses all its final slashes", "/a/b///", "/a/b/api/balance/", "/a/b/api/networks-coins"},
+		{"row A5: slashes within a prefix are kept", "/a//b", "/a//b/api/balance/", "/a//b/api/networks-coins"},
+		{"row A5: escapes in a prefix are kept", "/a%20b%3F", "/a%20b%3F/api/balance/", "/a%20b%3F/api/networks-coins"},
+		{"row A5: letters beyond ASCII are escaped", "/é", "/%C3%A9/api/balance/", "/%C3%A9/api/networks-coins"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +167,7 @@ func TestClient_Balance_query(t *testing.T) {
 		{"no query: no question mark", gateway.BalanceQuery{}, ""},
 		{"a coin", gateway.BalanceQuery{CoinSymbol: "USDT"}, "?coinSymbol=USDT"},
 		{
-			"row 33: a network without a coin is sent as given", // I-104
+			"row A15: a network without a coin is sent as given", // I-104
 			gateway.BalanceQuery{NetworkName: "Tron"},
 			"?networkName=Tron",
 		},
@@ -177,16 +177,16 @@ func TestClient_Balance_query(t *testing.T) {
 			"?coinSymbol=USDT&networkName=Tron%20%28TRC20%29",
 		},
 		{
-			"row 34: an ampersand does not begin another value",
+			"row A16: an ampersand does not begin another value",
 			gateway.BalanceQuery{CoinSymbol: "a&apiKey=x"},
 			"?coinSymbol=a%26apiKey%3Dx",
 		},
-		{"row 34: a plus is no space", gateway.BalanceQuery{CoinSymbol: "a+b"}, "?coinSymbol=a%2Bb"},
-		{"row 34: a percent sign is data", gateway.BalanceQuery{CoinSymbol: "100%"}, "?coinSymbol=100%25"},
-		{"row 34: an equals sign is data", gateway.BalanceQuery{CoinSymbol: "a=b"}, "?coinSymbol=a%3Db"},
-		{"row 34: a hash does not end the query", gateway.BalanceQuery{CoinSymbol: "a#b;c"}, "?coinSymbol=a%23b%3Bc"},
-		{"row 34: a slash and a question mark are data", gateway.BalanceQuery{CoinSymbol: "a/?b"}, "?coinSymbol=a%2F%3Fb"},
-		{"row 35: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
+		{"row A16: a plus is no space", gateway.BalanceQuery{CoinSymbol: "a+b"}, "?coinSymbol=a%2Bb"},
+		{"row A16: a percent sign is data", gateway.BalanceQuery{CoinSymbol: "100%"}, "?coinSymbol=100%25"},
+		{"row A16: an equals sign is data", gateway.BalanceQuery{CoinSymbol: "a=b"}, "?coinSymbol=a%3Db"},
+		{"row A16: a hash does not end the query", gateway.BalanceQuery{CoinSymbol: "a#b;c"}, "?coinSymbol=a%23b%3Bc"},
+		{"row A16: a slash and a question mark are data", gateway.BalanceQuery{CoinSymbol: "a/?b"}, "?coinSymbol=a%2F%3Fb"},
+		{"row A17: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
 		{"letters beyond ASCII", gateway.BalanceQuery{NetworkName: "é"}, "?networkName=%C3%A9"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,11 +208,11 @@ func TestClient_Balance_query(t *testing.T) {
 func TestClient_Wire_pathArguments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, argument, segment string }{
-		{"row 23: three dots are a name", "...", "..."},
-		{"row 25: an ampersand is escaped", "a&b", "a%26b"},
-		{"row 26: a semicolon is escaped", "a;v=1", "a%3Bv%3D1"},
-		{"row 31: spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
-		{"row 35: a lower-case symbol stays so", "usdt", "usdt"}, // I-25
+		{"row A12: three dots are a name", "...", "..."},
+		{"row A12: an ampersand is escaped", "a&b", "a%26b"},
+		{"row A12: a semicolon is escaped", "a;v=1", "a%3Bv%3D1"},
+		{"row A13: spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
+		{"row A17: a lower-case symbol stays so", "usdt", "usdt"}, // I-25
 		{"a plus", "a+b", "a%2Bb"},
 		{"a colon and an at sign", "a:b@c", "a%3Ab%40c"},
 		{"unreserved characters", "aZ0-_.~", "aZ0-_.~"},
@@ -256,9 +256,9 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 		request gateway.InvoiceRequest
 		want    string
 	}{
-		{"row 46: empty optional fields are left out", gateway.InvoiceFormatSample, order("A-17"), sampleBody}, // I-119
+		{"row A23: empty optional fields are left out", gateway.InvoiceFormatSample, order("A-17"), sampleBody}, // I-119
 		{"every field", gateway.InvoiceFormatSample, full, fullBody},
-		{"row 46: empty optional fields are left out of the table's spelling", gateway.InvoiceFormatTable, order("A-17"), tableBody},
+		{"row A23: empty optional fields are left out of the table's spelling", gateway.InvoiceFormatTable, order("A-17"), tableBody},
 		{"every field in the table's spelling", gateway.InvoiceFormatTable, full, fullTable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestClient_CreateInvoice_optionalFields(t *testing.T) {
 	}{
 		{"the currency", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, `"baseCurrency":"usd",`}, // I-114
 		{
-			"row 48: an unknown currency is sent as given", // I-117
+			"row A23: an unknown currency is sent as given", // I-117
 			func(r *gateway.InvoiceRequest) { r.BaseCurrency = "XYZ" }, `"baseCurrency":"XYZ",`,
 		},
 		{"the coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, `"coinSymbol":"usdt",`},      // I-115
@@ -312,11 +312,11 @@ func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Op
 func TestClient_CreateInvoice_orderID(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, id, want string }{
-		{"row 45: leading zeros", "000123", `"000123"`},
-		{"row 45: a number with an exponent", "0e5", `"0e5"`},
-		{"row 45: the word null", "null", `"null"`},
-		{"row 45: the word true", "true", `"true"`},
-		{"row 45: a JSON document", `{"a":1}`, `"{\"a\":1}"`},
+		{"row A22: leading zeros", "000123", `"000123"`},
+		{"row A22: a number with an exponent", "0e5", `"0e5"`},
+		{"row A22: the word null", "null", `"null"`},
+		{"row A22: the word true", "true", `"true"`},
+		{"row A22: a JSON document", `{"a":1}`, `"{\"a\":1}"`},
 		{"a quote and a backslash", `a"b\c`, `"a\"b\\c"`},
 		{"markup is not escaped", "<a&b>", `"<a&b>"`},
 		{"an order that tries to be two members", `x","price":"1`, `"x\",\"price\":\"1"`},
@@ -349,15 +349,15 @@ var moneyOnTheWire = []struct {
 	amount decimal.Decimal
 	want   string
 }{
-	{"row 41: zeros at the end stay", decimal.RequireFromString("10.50"), "10.50"},
-	{"row 41: all of them", decimal.RequireFromString("1.000000000000000000"), "1.000000000000000000"},
-	{"row 39: an exponent is written out", decimal.New(1, 5), "100000"},
-	{"row 39: a large exponent is written out", decimal.New(1, 63), "1" + strings.Repeat("0", 63)},
-	{"row 39: a small amount has no exponent", decimal.New(1, -8), "0.00000001"},
-	{"row 40: the most decimal places", decimal.New(1, -30), "0." + strings.Repeat("0", 29) + "1"},
-	{"row 40: the most digits", decimal.RequireFromString(strings.Repeat("9", 64)), strings.Repeat("9", 64)},
+	{"row A21: zeros at the end stay", decimal.RequireFromString("10.50"), "10.50"},
+	{"row A21: all of them", decimal.RequireFromString("1.000000000000000000"), "1.000000000000000000"},
+	{"row A20: an exponent is written out", decimal.New(1, 5), "100000"},
+	{"row A20: a large exponent is written out", decimal.New(1, 63), "1" + strings.Repeat("0", 63)},
+	{"row A20: a small amount has no exponent", decimal.New(1, -8), "0.00000001"},
+	{"row A19: the most decimal places", decimal.New(1, -30), "0." + strings.Repeat("0", 29) + "1"},
+	{"row A19: the most digits", decimal.RequireFromString(strings.Repeat("9", 64)), strings.Repeat("9", 64)},
 	{
-		"row 40: the most of both",
+		"row A19: the most of both",
 		decimal.RequireFromString(strings.Repeat("9", 34) + "." + strings.Repeat("9", 30)),
 		strings.Repeat("9", 34) + "." + strings.Repeat("9", 30),
 	},
@@ -402,10 +402,10 @@ func TestDecimalSwitches(t *testing.T) {
 			request.Price, request.Amount = tt.amount, tt.amount
 			assert.Equal(t,
 				`{"apiKey":"`+canary+`","price":"`+tt.want+`","orderId":"A-17","amount":"`+tt.want+`"}`,
-				postedBody(t, request), "row 39: %s", tt.name)
+				postedBody(t, request), "row A20: %s", tt.name)
 			assert.Equal(t,
 				`{"apikey":"`+canary+`","price":`+tt.want+`,"orderId":"A-17","amount":`+tt.want+`}`,
-				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), "row 39: %s", tt.name)
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), "row A20: %s", tt.name)
 		}
 		assertReadsExactly(t, &rates)
 	}

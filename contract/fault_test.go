@@ -63,7 +63,7 @@ func runFaults(t *testing.T, cases []faultCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			require.Regexp(t, `^row \d+: `, c.name)
+			require.Regexp(t, `^row N\d+: `, c.name)
 			for name, want := range map[string]expectation{"read": c.read, "create-invoice": c.write, "create-invoice, prepared": c.write} {
 				if want.kind == "" {
 					continue
@@ -273,7 +273,7 @@ func assertUnknown(t *harness, want expectation, lost *gateway.OutcomeUnknownErr
 func TestFaults_Sockets(t *testing.T) {
 	runFaults(t, []faultCase{
 		{
-			name: "row 3: the connection is refused",
+			name: "row N3: the connection is refused",
 			setup: func(h *harness) {
 				h.server.OnDial = func(ctx context.Context, _ int) error {
 					conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:1") // nothing listens on tcpmux
@@ -287,43 +287,43 @@ func TestFaults_Sockets(t *testing.T) {
 			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, dials: 3, is: []error{syscall.ECONNREFUSED}},
 		},
 		{
-			name:  "row 13: every TLS handshake is reset",
+			name:  "row N12: every TLS handshake is reset",
 			setup: resetHandshakes(1 << 20),
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseTLS, attempts: 3},
 			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3},
 		},
 		{
-			name:  "row 13: one TLS handshake is reset",
+			name:  "row N12: one TLS handshake is reset",
 			setup: resetHandshakes(1),
 			read:  expectation{kind: success, requests: 1, dials: 2},
 			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
 		},
 		{
-			name:  "row 18: the idle connection was reset",
+			name:  "row N16: the idle connection was reset",
 			setup: resetIdle,
 			read:  expectation{kind: success, requests: 1, dials: 2},
 			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
 		},
 		{
-			name:  "row 23: read all, then FIN",
+			name:  "row N21: read all, then FIN",
 			setup: afterRequest(func(*harness, *faultserver.Conn) {}),
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{io.EOF}},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, is: []error{io.EOF}},
 		},
 		{
-			name:  "row 24: read all, then RST",
+			name:  "row N21: read all, then RST",
 			setup: afterRequest(func(_ *harness, c *faultserver.Conn) { c.Reset() }),
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1},
 		},
 		{
-			name:  "row 25: read all, commit, then FIN",
+			name:  "row N22: read all, commit, then FIN",
 			setup: afterRequest(func(h *harness, _ *faultserver.Conn) { h.commit() }),
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, commits: 1},
 		},
 		{
-			name: "row 25: read all, commit, then FIN in the middle of the response's header",
+			name: "row N22: read all, commit, then FIN in the middle of the response's header",
 			setup: afterRequest(func(h *harness, c *faultserver.Conn) {
 				h.commit()
 				c.Send("HTTP/1.1 200 OK\r\nContent-Ty")
@@ -332,7 +332,7 @@ func TestFaults_Sockets(t *testing.T) {
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, commits: 1},
 		},
 		{
-			name:  "row 29: the handler panics",
+			name:  "row N25: the handler panics",
 			setup: panicInHandler,
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1},
@@ -413,19 +413,19 @@ func TestFaults_HTTP2(t *testing.T) {
 	refused := h2server.Reset(http2.ErrCodeRefusedStream)
 	runFaults(t, []faultCase{
 		{
-			name:  "row 30: a success over HTTP/2, to compare with",
+			name:  "row N26: a success over HTTP/2, to compare with",
 			setup: overHTTP2(func(*h2server.Server) {}),
 			read:  expectation{kind: success, requests: 1},
 			write: expectation{kind: success, requests: 1, commits: 1},
 		},
 		{
-			name:  "row 30: the stream is refused once, after the whole request",
+			name:  "row N26: the stream is refused once, after the whole request",
 			setup: faultOnce(h2server.RequestWhole, refused),
 			read:  expectation{kind: success, requests: 2, dials: 1}, // net/http repeats a read by itself
 			write: expectation{kind: unknown, attempts: 1, requests: 1},
 		},
 		{
-			name: "row 30: the stream is refused as soon as its header is there",
+			name: "row N26: the stream is refused as soon as its header is there",
 			setup: func(h *harness) {
 				h.policy.AttemptTimeout = 4 * short // net/http repeats a read by itself, ever slower
 				faultEachTime(h2server.RequestHeader, refused)(h)
@@ -435,13 +435,13 @@ func TestFaults_HTTP2(t *testing.T) {
 			write: expectation{kind: unknown, attempts: 1, requests: anyNumber, dials: 1}, // the body was read, though it may not have left
 		},
 		{
-			name:  "row 31: the server goes away without the stream, after the whole request",
+			name:  "row N27: the server goes away without the stream, after the whole request",
 			setup: faultOnce(h2server.RequestWhole, h2server.GoAway(-2, http2.ErrCodeNo)),
 			read:  expectation{kind: success, requests: 2, dials: 2}, // net/http repeats a read by itself
 			write: expectation{kind: unknown, attempts: 1, requests: 1, dials: 1},
 		},
 		{
-			name: "row 31: the server commits and goes away with the stream",
+			name: "row N27: the server commits and goes away with the stream",
 			setup: faultEachTime(h2server.Committed, func(c *h2server.Conn, stream uint32) bool {
 				_ = c.WriteGoAway(stream, http2.ErrCodeNo, nil)
 				return false
@@ -450,7 +450,7 @@ func TestFaults_HTTP2(t *testing.T) {
 			write: expectation{kind: unknown, attempts: 1, requests: 1, commits: 1, dials: 1},
 		},
 		{
-			name: "row 32: the server went away before the request",
+			name: "row N28: the server went away before the request",
 			setup: func(h *harness) {
 				// Within the response to the read, so that the client has seen it when the read is over.
 				faultOnce(h2server.ResponseHeader, h2server.GoAway(0, http2.ErrCodeNo))(h)
@@ -460,25 +460,25 @@ func TestFaults_HTTP2(t *testing.T) {
 			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
 		},
 		{
-			name:  "row 33: the stream ends in an internal error",
+			name:  "row N29: the stream ends in an internal error",
 			setup: faultEachTime(h2server.RequestWhole, h2server.Reset(http2.ErrCodeInternal)),
 			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, attempts: 1, requests: 1},
 		},
 		{
-			name:  "row 33: the stream is cancelled",
+			name:  "row N29: the stream is cancelled",
 			setup: faultEachTime(h2server.RequestWhole, h2server.Reset(http2.ErrCodeCancel)),
 			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, attempts: 1, requests: 1},
 		},
 		{
-			name:  "row 33: the stream is cancelled after the response's header",
+			name:  "row N29: the stream is cancelled after the response's header",
 			setup: faultEachTime(h2server.ResponseHeader, h2server.Reset(http2.ErrCodeCancel)),
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 201, attempts: 3, requests: 3},
 			write: expectation{kind: unknown, phase: gateway.PhaseRead, status: 201, attempts: 1, requests: 1, commits: 1},
 		},
 		{
-			name:  "row 34: packets are dropped on a connection that was good",
+			name:  "row N30: packets are dropped on a connection that was good",
 			setup: dropPackets,
 			read:  expectation{kind: success, requests: 1, dials: 2},
 			write: expectation{kind: unknown, attempts: 1, dials: 1},

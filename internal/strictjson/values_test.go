@@ -20,19 +20,19 @@ func TestDecoder_Amount(t *testing.T) {
 		name, text, coefficient string
 		exponent                int32
 	}{
-		{"row 64: a number", `1.10`, "110", -2},
-		{"row 64: a number that float64 cannot hold", `0.1000000000000000055511151231257827`, "1000000000000000055511151231257827", -34},
-		{"row 64: a large number", `123456789012345678901234567890.12345678`, "12345678901234567890123456789012345678", -8},
-		{"row 64: a text", `"1.10"`, "110", -2},
-		{"row 65: a small exponent", `1e-7`, "1", -7},
-		{"row 65: an exponent in upper case", `1E-7`, "1", -7},
-		{"row 65: an exponent in a text", `"1E-7"`, "1", -7},
-		{"row 65: an exponent with a plus", `"1.5e+3"`, "15", 2},
-		{"row 65: the largest exponent", `1e64`, "1", 64},
-		{"row 65: the smallest exponent", `1e-64`, "1", -64},
-		{"row 69: 128 digits", `"` + strings.Repeat("9", 128) + `"`, strings.Repeat("9", 128), 0},
-		{"row 70: a negative amount", `"-1.50"`, "-150", -2},
-		{"row 70: a negative number", `-1.50`, "-150", -2},
+		{"row R9: a number", `1.10`, "110", -2},
+		{"row R9: a number that float64 cannot hold", `0.1000000000000000055511151231257827`, "1000000000000000055511151231257827", -34},
+		{"row R9: a large number", `123456789012345678901234567890.12345678`, "12345678901234567890123456789012345678", -8},
+		{"row R9: a text", `"1.10"`, "110", -2},
+		{"row R9: a small exponent", `1e-7`, "1", -7},
+		{"row R9: an exponent in upper case", `1E-7`, "1", -7},
+		{"row R9: an exponent in a text", `"1E-7"`, "1", -7},
+		{"row R9: an exponent with a plus", `"1.5e+3"`, "15", 2},
+		{"row R9: the largest exponent", `1e64`, "1", 64},
+		{"row R9: the smallest exponent", `1e-64`, "1", -64},
+		{"row R10: 128 digits", `"` + strings.Repeat("9", 128) + `"`, strings.Repeat("9", 128), 0},
+		{"row R13: a negative amount", `"-1.50"`, "-150", -2},
+		{"row R13: a negative number", `-1.50`, "-150", -2},
 		{"zero", `"0"`, "0", 0},
 		{"zero with decimal places", `0.00`, "0", -2},
 		{"minus zero", `-0`, "0", 0},
@@ -63,43 +63,43 @@ const (
 
 // badAmounts are no amounts, as JSON.
 var badAmounts = []struct{ name, text, reason string }{
-	{"row 66: a huge exponent in a text", `"1e1000000000"`, notMoney},
-	{"row 66: a tiny exponent in a text", `"1e-1000000000"`, notMoney},
-	{"row 66: a huge exponent", `1e99999`, notMoney},
-	{"row 66: an exponent that overflows every integer", `"1e99999999999999999999999"`, notMoney},
-	{"row 66: an exponent of 65", `1e65`, notMoney},
-	{"row 66: an exponent of -65", `"1e-65"`, notMoney},
-	{"row 67: NaN", `"NaN"`, notDecimal},
-	{"row 67: infinity", `"Infinity"`, notDecimal},
-	{"row 67: a minus", `"-"`, notDecimal},
-	{"row 67: a plus", `"+1"`, notDecimal},
-	{"row 67: nothing", `""`, "is empty"},
-	{"row 67: spaces around", `" 1 "`, notDecimal},
-	{"row 67: a space", `" "`, notDecimal},
-	{"row 67: a comma for the point", `"1,5"`, notDecimal},
-	{"row 67: thousands", `"1,000.5"`, notDecimal},
-	{"row 67: an underscore", `"1_000"`, notDecimal},
-	{"row 67: hexadecimal", `"0x1"`, notDecimal},
-	{"row 67: another script's digit", `"१"`, notDecimal},
-	{"row 67: a currency", `"1 USDT"`, notDecimal},
-	{"row 67: two points", `"1.2.3"`, notDecimal},
-	{"row 67: a point at the end", `"1."`, notDecimal},
-	{"row 67: a point in front", `".5"`, notDecimal},
-	{"row 67: a leading zero", `"01"`, notDecimal},
-	{"row 67: an exponent without digits", `"1e"`, notDecimal},
-	{"row 67: an exponent of a sign", `"1e-"`, notDecimal},
-	{"row 67: an exponent with a point", `"1e1.5"`, notDecimal},
-	{"row 67: two exponents", `"1e1e1"`, notDecimal},
-	{"row 67: an exponent of nothing", `"e5"`, notDecimal},
-	{"row 67: a NUL at the end", `"1\u0000"`, notDecimal},
-	{"row 68: null", `null`, "is null, not an amount"},
-	{"row 68: a boolean", `false`, "is a boolean, not an amount"},
-	{"row 68: an object", `{}`, "is an object, not an amount"},
-	{"row 68: an array", `[]`, "is an array, not an amount"},
-	{"row 69: 400 digits", `"` + strings.Repeat("9", 400) + `"`, notMoney},
-	{"row 69: 129 digits", strings.Repeat("9", 129), notMoney},
-	{"row 69: 400 zeros", `"` + strings.Repeat("0", 400) + `"`, notMoney},
-	{"row 69: 400 decimal places", `0.` + strings.Repeat("0", 400), notMoney},
+	{"row R10: a huge exponent in a text", `"1e1000000000"`, notMoney},
+	{"row R10: a tiny exponent in a text", `"1e-1000000000"`, notMoney},
+	{"row R10: a huge exponent", `1e99999`, notMoney},
+	{"row R10: an exponent that overflows every integer", `"1e99999999999999999999999"`, notMoney},
+	{"row R10: an exponent of 65", `1e65`, notMoney},
+	{"row R10: an exponent of -65", `"1e-65"`, notMoney},
+	{"row R11: NaN", `"NaN"`, notDecimal},
+	{"row R11: infinity", `"Infinity"`, notDecimal},
+	{"row R11: a minus", `"-"`, notDecimal},
+	{"row R11: a plus", `"+1"`, notDecimal},
+	{"row R11: nothing", `""`, "is empty"},
+	{"row R11: spaces around", `" 1 "`, notDecimal},
+	{"row R11: a space", `" "`, notDecimal},
+	{"row R11: a comma for the point", `"1,5"`, notDecimal},
+	{"row R11: thousands", `"1,000.5"`, notDecimal},
+	{"row R11: an underscore", `"1_000"`, notDecimal},
+	{"row R11: hexadecimal", `"0x1"`, notDecimal},
+	{"row R11: another script's digit", `"१"`, notDecimal},
+	{"row R11: a currency", `"1 USDT"`, notDecimal},
+	{"row R11: two points", `"1.2.3"`, notDecimal},
+	{"row R11: a point at the end", `"1."`, notDecimal},
+	{"row R11: a point in front", `".5"`, notDecimal},
+	{"row R11: a leading zero", `"01"`, notDecimal},
+	{"row R11: an exponent without digits", `"1e"`, notDecimal},
+	{"row R11: an exponent of a sign", `"1e-"`, notDecimal},
+	{"row R11: an exponent with a point", `"1e1.5"`, notDecimal},
+	{"row R11: two exponents", `"1e1e1"`, notDecimal},
+	{"row R11: an exponent of nothing", `"e5"`, notDecimal},
+	{"row R11: a NUL at the end", `"1\u0000"`, notDecimal},
+	{"row R12: null", `null`, "is null, not an amount"},
+	{"row R12: a boolean", `false`, "is a boolean, not an amount"},
+	{"row R12: an object", `{}`, "is an object, not an amount"},
+	{"row R12: an array", `[]`, "is an array, not an amount"},
+	{"row R10: 400 digits", `"` + strings.Repeat("9", 400) + `"`, notMoney},
+	{"row R10: 129 digits", strings.Repeat("9", 129), notMoney},
+	{"row R10: 400 zeros", `"` + strings.Repeat("0", 400) + `"`, notMoney},
+	{"row R10: 400 decimal places", `0.` + strings.Repeat("0", 400), notMoney},
 }
 
 // I-55
@@ -141,11 +141,11 @@ func TestDecoder_Int(t *testing.T) {
 		name, text string
 		want       int
 	}{
-		{"row 72: a point and a zero", `1.0`, 1},
-		{"row 72: an exponent", `1e3`, 1000},
-		{"row 72: an exponent that makes it an integer", `1.5e1`, 15},
-		{"row 72: many zeros", `20.000000`, 20},
-		{"row 73: minus one is data", `-1`, -1},
+		{"row R15: a point and a zero", `1.0`, 1},
+		{"row R15: an exponent", `1e3`, 1000},
+		{"row R15: an exponent that makes it an integer", `1.5e1`, 15},
+		{"row R15: many zeros", `20.000000`, 20},
+		{"row R15: minus one is data", `-1`, -1},
 		{"zero", `0`, 0},
 		{"minus zero", `-0`, 0},
 		{"the largest", `9223372036854775807`, 1<<63 - 1},
@@ -159,15 +159,15 @@ func TestDecoder_Int(t *testing.T) {
 	}
 	const outOfRange = "is not an integer in range"
 	for _, tt := range []struct{ name, text, reason string }{
-		{"row 72: a fraction", `1.5`, outOfRange},
-		{"row 72: a fraction by an exponent", `15e-1`, outOfRange},
-		{"row 73: more than 64 bits", `9999999999999999999`, outOfRange},
-		{"row 73: one above the largest", `9223372036854775808`, outOfRange},
-		{"row 73: one below the smallest", `-9223372036854775809`, outOfRange},
-		{"row 73: more than 64 bits by an exponent", `1e19`, outOfRange},
-		{"row 73: a huge exponent", `1e1000000000`, outOfRange},
-		{"row 73: a text", `"12"`, "is text, not a number"},
-		{"row 73: null", `null`, "is null, not a number"},
+		{"row R15: a fraction", `1.5`, outOfRange},
+		{"row R15: a fraction by an exponent", `15e-1`, outOfRange},
+		{"row R15: more than 64 bits", `9999999999999999999`, outOfRange},
+		{"row R15: one above the largest", `9223372036854775808`, outOfRange},
+		{"row R15: one below the smallest", `-9223372036854775809`, outOfRange},
+		{"row R15: more than 64 bits by an exponent", `1e19`, outOfRange},
+		{"row R15: a huge exponent", `1e1000000000`, outOfRange},
+		{"row R15: a text", `"12"`, "is text, not a number"},
+		{"row R15: null", `null`, "is null, not a number"},
 		{"a boolean", `true`, "is a boolean, not a number"},
 		{"an object", `{}`, "is an object, not a number"},
 		{"an array", `[1]`, "is an array, not a number"},
@@ -184,11 +184,11 @@ func TestDecoder_Bool(t *testing.T) {
 	assertReads(t, (*strictjson.Decoder).Bool, `true`, true)
 	assertReads(t, (*strictjson.Decoder).Bool, `false`, false)
 	for _, tt := range []struct{ name, text, reason string }{
-		{"row 71: true as text", `"true"`, "is text, not a boolean"},
-		{"row 71: one", `1`, "is a number, not a boolean"},
-		{"row 71: zero", `0`, "is a number, not a boolean"},
-		{"row 71: null", `null`, "is null, not a boolean"},
-		{"row 71: an object", `{}`, "is an object, not a boolean"},
+		{"row R14: true as text", `"true"`, "is text, not a boolean"},
+		{"row R14: one", `1`, "is a number, not a boolean"},
+		{"row R14: zero", `0`, "is a number, not a boolean"},
+		{"row R14: null", `null`, "is null, not a boolean"},
+		{"row R14: an object", `{}`, "is an object, not a boolean"},
 		{"an array", `[true]`, "is an array, not a boolean"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,32 +205,32 @@ func TestDecoder_Time(t *testing.T) {
 		name, text string
 		want       time.Time
 	}{
-		{"row 76: seconds", `"2024-01-02T03:04:05Z"`, second},
-		{"row 76: milliseconds", `"2024-01-02T03:04:05.678Z"`, second.Add(678 * time.Millisecond)},
-		{"row 76: microseconds", `"2024-01-02T03:04:05.000000Z"`, second},
-		{"row 76: an offset of zero", `"2024-01-02T03:04:05+00:00"`, second},
-		{"row 76: another offset", `"2024-01-02T06:34:05+03:30"`, second},
-		{"row 76: an offset without a colon", `"2024-01-02T06:34:05+0330"`, second},
-		{"row 76: nanoseconds", `"2024-01-02T03:04:05.123456789Z"`, second.Add(123456789)},
-		{"row 76: twelve digits of a second", `"2024-01-02T03:04:05.123456789012Z"`, second.Add(123456789)},
-		{"row 76: no zone", `"2024-01-02T03:04:05"`, second},
-		{"row 76: no zone, milliseconds", `"2024-01-02T03:04:05.5"`, second.Add(500 * time.Millisecond)},
-		{"row 76: a space for the T", `"2024-01-02 03:04:05"`, second},
-		{"row 76: a space for the T, and a zone", `"2024-01-02 03:04:05Z"`, second},
-		{"row 76: a space for the T, and an offset", `"2024-01-02 06:34:05+03:30"`, second},
-		{"row 76: a letter in escapes", `"2024-01-02\u005403:04:05Z"`, second},
-		{"row 77: all zeros", `"0000-00-00 00:00:00"`, time.Time{}},
-		{"row 77: nothing", `""`, time.Time{}},
-		{"row 77: seconds since 1970", `1704164645`, time.Time{}},
-		{"row 77: seconds since 1970 as text", `"1704164645"`, time.Time{}},
-		{"row 77: a leap second", `"2016-12-31T23:59:60Z"`, time.Time{}},
-		{"row 77: the year 99999", `"99999-01-02T03:04:05Z"`, time.Time{}},
-		{"row 77: the 31st of February", `"2024-02-31T03:04:05Z"`, time.Time{}},
-		{"row 77: words", `"yesterday"`, time.Time{}},
-		{"row 77: null", `null`, time.Time{}},
-		{"row 77: a boolean", `true`, time.Time{}},
-		{"row 77: an object", `{"a":1}`, time.Time{}},
-		{"row 77: an array", `[{"a":1}]`, time.Time{}},
+		{"row R18: seconds", `"2024-01-02T03:04:05Z"`, second},
+		{"row R18: milliseconds", `"2024-01-02T03:04:05.678Z"`, second.Add(678 * time.Millisecond)},
+		{"row R18: microseconds", `"2024-01-02T03:04:05.000000Z"`, second},
+		{"row R18: an offset of zero", `"2024-01-02T03:04:05+00:00"`, second},
+		{"row R18: another offset", `"2024-01-02T06:34:05+03:30"`, second},
+		{"row R18: an offset without a colon", `"2024-01-02T06:34:05+0330"`, second},
+		{"row R18: nanoseconds", `"2024-01-02T03:04:05.123456789Z"`, second.Add(123456789)},
+		{"row R18: twelve digits of a second", `"2024-01-02T03:04:05.123456789012Z"`, second.Add(123456789)},
+		{"row R18: no zone", `"2024-01-02T03:04:05"`, second},
+		{"row R18: no zone, milliseconds", `"2024-01-02T03:04:05.5"`, second.Add(500 * time.Millisecond)},
+		{"row R18: a space for the T", `"2024-01-02 03:04:05"`, second},
+		{"row R18: a space for the T, and a zone", `"2024-01-02 03:04:05Z"`, second},
+		{"row R18: a space for the T, and an offset", `"2024-01-02 06:34:05+03:30"`, second},
+		{"row R18: a letter in escapes", `"2024-01-02\u005403:04:05Z"`, second},
+		{"row R18: all zeros", `"0000-00-00 00:00:00"`, time.Time{}},
+		{"row R18: nothing", `""`, time.Time{}},
+		{"row R18: seconds since 1970", `1704164645`, time.Time{}},
+		{"row R18: seconds since 1970 as text", `"1704164645"`, time.Time{}},
+		{"row R18: a leap second", `"2016-12-31T23:59:60Z"`, time.Time{}},
+		{"row R18: the year 99999", `"99999-01-02T03:04:05Z"`, time.Time{}},
+		{"row R18: the 31st of February", `"2024-02-31T03:04:05Z"`, time.Time{}},
+		{"row R18: words", `"yesterday"`, time.Time{}},
+		{"row R18: null", `null`, time.Time{}},
+		{"row R18: a boolean", `true`, time.Time{}},
+		{"row R18: an object", `{"a":1}`, time.Time{}},
+		{"row R18: an array", `[{"a":1}]`, time.Time{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -322,7 +322,7 @@ func TestDecoder_ID(t *testing.T) {
 			assert.Equal(t, "w-1", got)
 		}
 	})
-	t.Run("row 75: another one", func(t *testing.T) {
+	t.Run("row R17: another one", func(t *testing.T) {
 		t.Parallel()
 		for _, text := range []string{`"w-2"`, `"W-1"`, `"w-1 "`, `"w-"`} {
 			_, d := read(text, "w-1")
@@ -356,9 +356,9 @@ func TestEnum(t *testing.T) {
 		{"the first", `"NEW"`, "NEW", true},
 		{"the last", `"DONE"`, "DONE", true},
 		{"in escapes", `"\u0044ONE"`, "DONE", true},
-		{"row 74: another text is kept", `"HELD"`, "HELD", false},
-		{"row 74: in lower case it is another text", `"done"`, "done", false},
-		{"row 74: with a space it is another text", `"DONE "`, "DONE ", false},
+		{"row R16: another text is kept", `"HELD"`, "HELD", false},
+		{"row R16: in lower case it is another text", `"done"`, "done", false},
+		{"row R16: with a space it is another text", `"DONE "`, "DONE ", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -377,7 +377,7 @@ func TestEnum(t *testing.T) {
 			assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnknownValue, Pointer: "/0"}}, notes.All())
 		})
 	}
-	t.Run("row 74: nothing and null are no text", func(t *testing.T) {
+	t.Run("row R16: nothing and null are no text", func(t *testing.T) {
 		t.Parallel()
 		_, d := readWhole(`""`, strictjson.Options{}, read)
 		assertError(t, d, "", "is empty")
