@@ -182,19 +182,6 @@ func bytesPerRun(t *testing.T, runs int, call func()) float64 {
 	return float64(result.AllocedBytesPerOp())
 }
 
-// slack is by how much more is allocated where a pool does not keep all that it
-// is given, as under the race detector.
-func slack() float64 {
-	for range 100 {
-		var pool sync.Pool
-		pool.Put(new(int))
-		if pool.Get() == nil {
-			return 2
-		}
-	}
-	return 1
-}
-
 // While a call waits for its response, no other call waits for it.
 func TestClient_waitsWithoutALock(t *testing.T) {
 	t.Parallel()

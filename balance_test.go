@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"math"
 	"math/big"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -209,6 +210,76 @@ func TestBalance_Total_madeByHand(t *testing.T) {
 			got, err = b.Total("ETH")
 			require.NoError(t, err)
 			assert.Equal(t, "7", got.String())
+		})
+	}
+}
+
+// I-24
+func TestClient_Balance_refuses(t *testing.T) {
+	t.Parallel()
+	w := serve(t, respond(200, enveloped(balanceJSON)))
+	c := newClient(t, w.URL)
+	for _, tt := range []struct{ name, text, reason string }{
+		{"row A12: a NUL", "a\x00b", "control characters"},
+		{"row A12: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
+		{"row A12: a space at the end", "a ", "a space"},
+		{"row A12: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: tt.text})
+			assertRefused(t, err, "balance", "coinSymbol", tt.reason)
+			assertInvariants(t, got, err)
+			got, err = c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT", NetworkName: tt.text})
+			assertRefused(t, err, "balance", "networkName", tt.reason)
+			assertInvariants(t, got, err)
+		})
+	}
+	assert.Empty(t, w.Requests())
+}
+
+// I-23, I-102, I-103
+func TestClient_Balance_query(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		query gateway.BalanceQuery
+		want  string
+	}{
+		{"no query: no question mark", gateway.BalanceQuery{}, ""},
+		{"a coin", gateway.BalanceQuery{CoinSymbol: "USDT"}, "?coinSymbol=USDT"},
+		{
+			"row A15: a network without a coin is sent as given", // I-104
+			gateway.BalanceQuery{NetworkName: "Tron"},
+			"?networkName=Tron",
+		},
+		{
+			"both, in the order of the interface",
+			gateway.BalanceQuery{CoinSymbol: "USDT", NetworkName: "Tron (TRC20)"},
+			"?coinSymbol=USDT&networkName=Tron%20%28TRC20%29",
+		},
+		{
+			"row A16: an ampersand does not begin another value",
+			gateway.BalanceQuery{CoinSymbol: "a&apiKey=x"},
+			"?coinSymbol=a%26apiKey%3Dx",
+		},
+		{"row A16: a plus is no space", gateway.BalanceQuery{CoinSymbol: "a+b"}, "?coinSymbol=a%2Bb"},
+		{"row A16: a percent sign is data", gateway.BalanceQuery{CoinSymbol: "100%"}, "?coinSymbol=100%25"},
+		{"row A16: an equals sign is data", gateway.BalanceQuery{CoinSymbol: "a=b"}, "?coinSymbol=a%3Db"},
+		{"row A16: a hash does not end the query", gateway.BalanceQuery{CoinSymbol: "a#b;c"}, "?coinSymbol=a%23b%3Bc"},
+		{"row A16: a slash and a question mark are data", gateway.BalanceQuery{CoinSymbol: "a/?b"}, "?coinSymbol=a%2F%3Fb"},
+		{"row A17: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
+		{"letters beyond ASCII", gateway.BalanceQuery{NetworkName: "é"}, "?networkName=%C3%A9"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, tt.query.CoinSymbol, r.URL.Query().Get("coinSymbol"))
+				assert.Equal(t, tt.query.NetworkName, r.URL.Query().Get("networkName"))
+				respond(200, enveloped(`"1"`))(rw, r)
+			})
+			_, err := newClient(t, w.URL).Balance(t.Context(), tt.query)
+			require.NoError(t, err)
+			assert.Equal(t, prefix+"/api/balance/"+tt.want, only(t, w).Target)
 		})
 	}
 }

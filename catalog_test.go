@@ -64,28 +64,6 @@ func TestCatalog_oneRequestForAll(t *testing.T) {
 	assert.Positive(t, catalog.Age())
 }
 
-// A coin on two networks, and a network of two coins, are a record for each
-// pair.
-// I-45, I-46
-func TestClient_CoinNetworks_pairings(t *testing.T) {
-	t.Parallel()
-	c := cannedClient(t, 200, listing(pairOf("1", "USDT", "Tron"), pairOf("2", "USDT", "Ethereum"), pairOf("3", "ETH", "Ethereum")))
-	pairs, err := c.CoinNetworks(t.Context())
-	require.NoError(t, err)
-	var seen []string
-	for _, p := range pairs {
-		seen = append(seen, p.ID+" "+p.Coin.Symbol+" "+p.Network.Name)
-	}
-	assert.Equal(t, []string{"1 USDT Tron", "2 USDT Ethereum", "3 ETH Ethereum"}, seen)
-
-	listing, err := catalogOf(t, c, gateway.CacheOptions{}).Get(t.Context())
-	require.NoError(t, err)
-	assert.Len(t, listing.Networks("USDT"), 2)
-	found, ok := listing.Find("USDT", "Ethereum")
-	require.True(t, ok)
-	assert.Equal(t, "2", found.ID)
-}
-
 // A snapshot finds every pair that the listing has, and no other.
 func TestCatalog(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,9 @@ package gateway
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"os"
 	"reflect"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -60,24 +57,6 @@ func TestInvoiceTransport_settings(t *testing.T) {
 	assert.Equal(t, 90*time.Second, own.Shared.IdleConnTimeout)
 	assert.Equal(t, int64(2*time.Second), posts.FieldByName("IdleConnTimeout").Int())
 	assert.Negative(t, posts.FieldByName("MaxIdleConnsPerHost").Int(), "a connection carries one invoice")
-}
-
-// row H16: a key file that never ends, such as a named pipe without a writer, is an error
-// after 5 seconds.
-func TestInTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		begun, release := time.Now(), make(chan struct{})
-		text, err := inTime(func() ([]byte, error) { <-release; return []byte("late"), nil })
-		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		assert.Empty(t, text)
-		assert.Equal(t, 5*time.Second, time.Since(begun))
-		close(release)
-
-		text, err = inTime(func() ([]byte, error) { return []byte("in time"), io.EOF })
-		assert.Equal(t, "in time", string(text))
-		assert.Equal(t, io.EOF, err)
-	})
 }
 
 // NewTestCache returns a cache of anything, for the tests of [Cache].

@@ -2,10 +2,10 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"reflect"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -201,40 +202,6 @@ func invoiceCall(ctx context.Context, c *gateway.Client) (any, error) {
 	return c.CreateInvoice(ctx, order("A-17"))
 }
 
-func statusTrip(status int, body string, headers ...string) tripper {
-	return func(req *http.Request) (*http.Response, error) {
-		drain(req)
-		return reply(status, body, headers...), nil
-	}
-}
-
-func errorTrip(err error) tripper {
-	return func(*http.Request) (*http.Response, error) { return nil, err }
-}
-
-func readThen(err error) tripper {
-	return func(req *http.Request) (*http.Response, error) {
-		drain(req)
-		return nil, err
-	}
-}
-
-func hangTrip(req *http.Request) (*http.Response, error) {
-	<-req.Context().Done()
-	return nil, req.Context().Err()
-}
-
-func hangAfterReading(req *http.Request) (*http.Response, error) {
-	drain(req)
-	return hangTrip(req)
-}
-
-func cancelledContext() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx, cancel
-}
-
 // I-156
 func TestErrors(t *testing.T) {
 	t.Parallel()
@@ -292,56 +259,6 @@ func assertMatches(t *testing.T, err error, want []error) {
 			wanted = wanted || w == target //nolint:errorlint // the sentinel itself
 		}
 		assert.Equal(t, wanted, errors.Is(err, target), "%q of %v", target, err)
-	}
-}
-
-func TestOutcomeOf(t *testing.T) {
-	t.Parallel()
-	unknown := &gateway.OutcomeUnknownError{Cause: io.EOF}
-	argument := &gateway.ArgumentError{}
-	refusal := &gateway.APIError{Operation: "create_invoice", StatusCode: 400}
-	for _, tt := range []struct {
-		name string
-		err  error
-		want gateway.Outcome
-		safe bool
-	}{
-		{"nil", nil, gateway.OutcomeSucceeded, false},
-		{"an error of another package", io.EOF, gateway.OutcomeUnknown, false},
-		{"a context's", context.Canceled, gateway.OutcomeUnknown, false},
-		{"a zero APIError", &gateway.APIError{}, gateway.OutcomeUnknown, false},
-		{"a zero TransportError", &gateway.TransportError{Err: io.EOF}, gateway.OutcomeUnknown, false},
-		{"a zero DecodeError", &gateway.DecodeError{Err: io.EOF}, gateway.OutcomeUnknown, false},
-		{"an ArgumentError", argument, gateway.OutcomeNotSent, false},
-		{"a refusal", refusal, gateway.OutcomeRejected, false},
-		{"a temporary refusal", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}, gateway.OutcomeRejected, true},
-		{"an unknown outcome", unknown, gateway.OutcomeUnknown, false},
-		{"an unknown outcome that is wrapped", fmt.Errorf("%w", unknown), gateway.OutcomeUnknown, false},
-		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), gateway.OutcomeRejected, false},
-		{"a refusal joined with an unknown outcome", errors.Join(refusal, unknown), gateway.OutcomeUnknown, false},
-		{"a bad argument joined with an unknown outcome", errors.Join(argument, unknown), gateway.OutcomeUnknown, false},
-		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
-		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
-		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
-		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeNotSent, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			assert.Equal(t, tt.want, gateway.OutcomeOf(tt.err))
-			assert.Equal(t, tt.safe, gateway.SafeToRetry(tt.err))
-		})
-	}
-}
-
-func TestOutcome_String(t *testing.T) {
-	t.Parallel()
-	var zero gateway.Outcome
-	assert.Equal(t, gateway.OutcomeUnknown, zero, "the zero value is the safe one")
-	for outcome, want := range map[gateway.Outcome]string{
-		gateway.OutcomeUnknown: "unknown", gateway.OutcomeSucceeded: "succeeded",
-		gateway.OutcomeNotSent: "not sent", gateway.OutcomeRejected: "rejected", 9: "Outcome(9)", -1: "Outcome(-1)",
-	} {
-		assert.Equal(t, want, outcome.String())
 	}
 }
 
@@ -419,89 +336,119 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// A leaf is an error with what it means alone.
-type leaf struct {
-	err     error
-	ours    bool
-	outcome gateway.Outcome
-	safe    bool
-}
-
-func leaves() []leaf {
-	const op = "create_invoice"
-	return []leaf{
-		{io.EOF, false, gateway.OutcomeUnknown, false},
-		{errors.New("gateway: of another package"), false, gateway.OutcomeUnknown, false},
-		{&gateway.ArgumentError{Operation: op}, true, gateway.OutcomeNotSent, false},
-		{&gateway.APIError{Operation: op, StatusCode: 400}, true, gateway.OutcomeRejected, false},
-		{&gateway.APIError{Operation: op, StatusCode: 429}, true, gateway.OutcomeRejected, true},
-		{&gateway.APIError{Operation: op, StatusCode: 500}, true, gateway.OutcomeUnknown, false},
-		{&gateway.APIError{Operation: "balance", StatusCode: 500}, true, gateway.OutcomeNotSent, true},
-		{&gateway.DecodeError{Operation: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
-		{&gateway.DecodeError{Operation: "balance", Err: io.EOF}, true, gateway.OutcomeNotSent, false},
-		{&gateway.TransportError{Operation: op, Err: io.EOF}, true, gateway.OutcomeUnknown, false},
-		{&gateway.OutcomeUnknownError{Operation: op, Cause: io.EOF}, true, gateway.OutcomeUnknown, false},
-		{&gateway.WaitError{Err: &gateway.APIError{Operation: "withdrawal", StatusCode: 503}}, true, gateway.OutcomeNotSent, true},
-		{&gateway.WithdrawalFailedError{}, true, gateway.OutcomeNotSent, false},
-		{&gateway.LimitError{}, true, gateway.OutcomeNotSent, false},
-	}
-}
-
-// row H11: in a tree of errors unknown wins, then rejected, then not sent, in any order,
-// and only what may be made again by each error may be made again.
-func TestOutcomeOf_trees(t *testing.T) {
+// No name of a member forges a line of a log.
+func TestErrors_namesOfMembers(t *testing.T) {
 	t.Parallel()
-	all := leaves()
-	for _, a := range all {
-		for _, b := range all {
-			for _, tree := range []error{errors.Join(a.err, b.err), errors.Join(b.err, a.err), fmt.Errorf("%w, %w", a.err, b.err)} {
-				assertTree(t, tree, a, b)
+	for name, member := range map[string]string{
+		"a line end":              "a\nlevel=INFO msg=paid",
+		"a terminal's escape":     "a\x1b[2Jb",
+		"both":                    "a\r\n\x1b]0;title\a",
+		"a line end of Unicode":   "a\u2028b\u0085c",
+		"another writing order":   "a\u202eb",
+		"a character without use": "a\x00b\x7fc",
+	} {
+		for where, result := range map[string]string{
+			"of a bad value":        `{` + quotedJSON(member) + `:nope}`,
+			"of bad amounts":        `{` + quotedJSON(member) + `:{"usd":"x","eur":"1","balance":"x"}}`,
+			"above a bad value":     `{` + quotedJSON(member) + `:{"deep":nope}}`,
+			"as a coin of an array": `[{"symbol":` + quotedJSON(member) + `,"usd":"x","eur":"1","balance":"x"}]`,
+		} {
+			forEach(t, name+" in the name "+where, func(t *testing.T, s subject) {
+				got, err := s.call(t.Context(), cannedClient(t, s.status, enveloped(result)))
+				if err == nil {
+					return // an invoice may be anything
+				}
+				assertInvariants(t, got, err)
+				for _, e := range []error{err, decodeErrorOf(t, s, err)} {
+					for _, char := range e.Error() {
+						assert.True(t, unicode.IsPrint(char), "%q in %q", char, e.Error())
+					}
+				}
+			})
+		}
+	}
+}
+
+// A timeout whose text is redacted is a timeout.
+func TestTransportError_RedactedTimeout(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]error{
+		"with the key":           timeoutError{canary},
+		"with a password":        timeoutError{"http://user:" + password + "@proxy"},
+		"with neither":           timeoutError{"of the wire"},
+		"of many lines":          timeoutError{"a\nb"},
+		"too long":               timeoutError{strings.Repeat("p", 8<<10)},
+		"wrapped, with the key":  fmt.Errorf("%s: %w", canary, timeoutError{}),
+		"of a context, with it":  fmt.Errorf("%s: %w", canary, context.DeadlineExceeded),
+		"with an error of ours":  errors.Join(gateway.ErrNotSent, timeoutError{canary}),
+		"with a refusal of ours": errors.Join(&gateway.APIError{StatusCode: 400}, timeoutError{canary}),
+	} {
+		forEach(t, name, func(t *testing.T, s subject) {
+			for _, trip := range []tripper{readThen(cause), func(req *http.Request) (*http.Response, error) {
+				drain(req)
+				got := reply(s.status, "")
+				got.Body = io.NopCloser(brokenReader{cause})
+				return got, nil
+			}} {
+				c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(nil), gateway.WithHTTPClient(&http.Client{Transport: trip}))
+				got, err := s.call(t.Context(), c)
+				assertInvariants(t, got, err)
+				assertSilent(t, err, canary)
+				assertSilent(t, err, password)
+				assertTimedOut(t, s, err)
 			}
-		}
-	}
-	random := rand.New(rand.NewPCG(17, 80))
-	for range 5000 {
-		var chosen []leaf
-		tree := randomTree(random, all, 4, &chosen)
-		assertTree(t, tree, chosen...)
+		})
 	}
 }
 
-// randomTree wraps and joins some leaves at random.
-func randomTree(random *rand.Rand, all []leaf, depth int, chosen *[]leaf) error {
-	branch := func() error { return randomTree(random, all, depth-1, chosen) }
-	kind := random.IntN(5)
-	switch {
-	case depth == 0 || kind == 0:
-		l := all[random.IntN(len(all))]
-		*chosen = append(*chosen, l)
-		return l.err
-	case kind == 1:
-		return fmt.Errorf("wrapped: %w", branch())
-	case kind == 2:
-		return errors.Join(branch(), nil, branch(), branch())
-	default:
-		return fmt.Errorf("%w and %w", branch(), branch())
-	}
-}
-
-func assertTree(t *testing.T, tree error, of ...leaf) {
+// assertTimedOut asserts that a read timed out, and that of an invoice this is
+// the cause of its unknown outcome only.
+func assertTimedOut(t *testing.T, s subject, err error) {
 	t.Helper()
-	found, safe := map[gateway.Outcome]bool{}, true
-	for _, l := range of {
-		if l.ours {
-			found[l.outcome] = true
-			safe = safe && l.safe
-		}
+	if s.write {
+		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
+		lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+		require.True(t, ok)
+		err = lost.Cause
 	}
-	want := gateway.OutcomeUnknown
-	switch {
-	case found[gateway.OutcomeUnknown]:
-	case found[gateway.OutcomeRejected]:
-		want = gateway.OutcomeRejected
-	case found[gateway.OutcomeNotSent]:
-		want = gateway.OutcomeNotSent
+	assertSentinels(t, err, gateway.ErrTimeout)
+	failure, ok := errors.AsType[*gateway.TransportError](err)
+	require.True(t, ok)
+	assert.True(t, failure.Timeout())
+}
+
+// Values made by hand do no harm.
+func TestErrors_valuesMadeByHand(t *testing.T) {
+	t.Parallel()
+	for name, raw := range map[string]string{
+		"half a character":              `{"a":"\ud800"}`,
+		"half a character in the name":  `{"\ud800":"x","a":"b"}`,
+		"no UTF-8":                      "{\"a\":\"\x80\"}",
+		"a number that is none":         `{"a":-}`,
+		"a text that does not end":      `{"a":"x`,
+		"a value that is not there":     `{"a"`,
+		"nothing":                       "",
+		"a text":                        `"a"`,
+		"a name that is no text":        `{1:2}`,
+		"an end without a beginning":    `}`,
+		"an escape that does not exist": `{"a":"\x"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, ok := (&gateway.Invoice{Raw: json.RawMessage(raw)}).Text("a")
+			assert.False(t, ok)
+			assert.Empty(t, text)
+		})
 	}
-	assert.Equal(t, want, gateway.OutcomeOf(tree), "%v", tree)
-	assert.Equal(t, safe && len(found) > 0, gateway.SafeToRetry(tree), "%v", tree)
+	for _, err := range []error{
+		&gateway.ArgumentError{}, &gateway.APIError{}, &gateway.DecodeError{}, &gateway.TransportError{},
+		&gateway.OutcomeUnknownError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{}, &gateway.LimitError{},
+	} {
+		t.Run(fmt.Sprintf("a zero %T", err), func(t *testing.T) {
+			t.Parallel()
+			assertInvariants(t, nil, err)
+			assert.False(t, gateway.SafeToRetry(err))
+			assert.NotEqual(t, gateway.OutcomeSucceeded, gateway.OutcomeOf(err))
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
@@ -542,4 +543,226 @@ func TestWithMerchant_refuses(t *testing.T) {
 	}
 	_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(strings.Repeat("x", 256)))
 	assert.NoError(t, err)
+}
+
+func TestClient_CreateInvoice_orderInFlight(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		respond(200, enveloped(invoiceJSON))(rw, r)
+	})
+	c := newClient(t, w.URL)
+	first := make(chan error, 1)
+	go func() {
+		_, err := c.CreateInvoice(context.Background(), order("A-17"))
+		first <- err
+	}()
+	select {
+	case <-arrived:
+	case err := <-first:
+		require.FailNow(t, "the first invoice did not arrive", "%v", err)
+	}
+	t.Run("row A24: an order in flight", func(t *testing.T) {
+		for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
+			got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+			assertRefused(t, err, "create_invoice", "orderId", "is being created")
+			assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
+			assertInvariants(t, got, err)
+		}
+	})
+	close(release)
+	require.NoError(t, <-first)
+	assert.Len(t, w.Requests(), 1)
+}
+
+func TestClient_CreateInvoice_orderUnknown(t *testing.T) {
+	t.Parallel()
+	t.Run("row A25: an order whose outcome is unknown", func(t *testing.T) {
+		t.Parallel()
+		w := serve(t, respond(500, refused("oops")))
+		c := newClient(t, w.URL)
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		got, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assertRefused(t, err, "create_invoice", "orderId", "AllowResubmit")
+		assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+		assertInvariants(t, got, err)
+		assert.Len(t, w.Requests(), 1, "nothing more was sent")
+		_, err = c.CreateInvoice(t.Context(), order("A-18"))
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "another order is another order")
+		_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
+		require.ErrorIs(t, err, gateway.ErrOutcomeUnknown, "by choice it is sent")
+		assert.Len(t, w.Requests(), 3)
+	})
+}
+
+const (
+	merchantA = "MERCHANT-A-0c1d2e3f4a5b"
+	merchantB = "MERCHANT-B-9a8b7c6d5e4f"
+)
+
+// Two merchants may number their orders alike, and their invoices have nothing
+// to do with each other.
+func TestOrderGuard_TwoMerchants(t *testing.T) {
+	t.Parallel()
+	const cut, good, held, created = "cut", "good", "held", "created"
+	type step struct{ key, what string }
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"a success of one does not free the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantA, held}}},
+		{"an unknown outcome of one does not hold the order of the other", []step{{merchantA, cut}, {merchantB, good}, {merchantB, created}}},
+		{"the client's own key is a third", []step{{"", cut}, {merchantA, good}, {merchantB, good}, {"", held}}},
+		{"an unknown outcome of another does not hold the client's own order", []step{{merchantA, cut}, {"", good}, {merchantA, held}}},
+		{"each holds its own", []step{{merchantA, cut}, {merchantB, cut}, {"", cut}, {merchantA, held}, {merchantB, held}, {"", held}}},
+		{"the client's own key, given for a call, is the client's own", []step{{"", cut}, {canary, held}}},
+		{"and the other way round", []step{{canary, cut}, {"", held}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			what := ""
+			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+				if what == good {
+					return reply(200, enveloped(invoiceJSON)), nil
+				}
+				assert.NotEqual(t, held, what, "this invoice must not be sent")
+				return nil, errors.New(cut)
+			}))
+			wants := map[string]error{cut: gateway.ErrOutcomeUnknown, held: gateway.ErrOrderOutcomeUnknown, created: gateway.ErrOrderCreated}
+			for i, s := range tt.steps {
+				what = s.what
+				_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(s.key)...)
+				if what == good {
+					assert.NoError(t, err, "step %d", i)
+					continue
+				}
+				assert.ErrorIs(t, err, wants[what], "step %d", i)
+			}
+		})
+	}
+}
+
+func keyOption(key string) []gateway.CallOption {
+	if key == "" {
+		return nil
+	}
+	return []gateway.CallOption{gateway.WithAPIKey(key)}
+}
+
+// Nor does an invoice of one merchant wait for that of another.
+func TestOrderGuard_TwoMerchantsAtOnce(t *testing.T) {
+	t.Parallel()
+	var c *gateway.Client
+	keys := []string{merchantB, ""}
+	c = newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		if len(keys) > 0 {
+			key := keys[0]
+			keys = keys[1:]
+			_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(key)...)
+			assert.NoError(t, err)
+			_, err = c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
+			assert.ErrorIs(t, err, gateway.ErrOrderInFlight, "its own is under way")
+		}
+		return reply(200, enveloped(invoiceJSON)), nil
+	}))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"), keyOption(merchantA)...)
+	assert.NoError(t, err)
+	assert.Empty(t, keys)
+}
+
+var errOfTheGuard = errors.New("of the guard")
+
+// Whatever a guard refuses with, this call sent nothing, and matches nothing
+// that is true of another call only.
+func TestOrderGuard_Errors(t *testing.T) {
+	t.Parallel()
+	address := "postgres://shop:" + password + "@db:5432/orders: refused"
+	previous := &gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Cause: io.EOF}
+	refusal := []error{gateway.ErrInvalidArgument, gateway.ErrNotSent}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want []error
+	}{
+		{"an unknown outcome", gateway.ErrOutcomeUnknown, nil},
+		{"a limit", gateway.ErrRateLimited, nil},
+		{"a timeout", gateway.ErrTimeout, nil},
+		{"every sentinel but those of orders", errors.Join(sentinels[:14]...), nil},
+		{"a refusal of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}, nil},
+		{"a failure of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 500}, nil},
+		{"a previous call's unknown outcome", previous, nil},
+		{"a database's address", errors.New(address), nil},
+		{"an order that is in flight", fmt.Errorf("%w: %s", gateway.ErrOrderInFlight, address), append(refusal, gateway.ErrOrderInFlight)},
+		{
+			"an order that is unknown, and the previous error",
+			fmt.Errorf("%w: %w: %s", gateway.ErrOrderOutcomeUnknown, previous, address),
+			append(refusal, gateway.ErrOrderOutcomeUnknown),
+		},
+		{
+			"an order that is in flight, and a limit",
+			errors.Join(gateway.ErrRateLimited, gateway.ErrOrderInFlight, previous),
+			append(refusal, gateway.ErrOrderInFlight),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			sent := 0
+			accept := through(func(*http.Request) (*http.Response, error) {
+				sent++
+				return reply(200, enveloped(invoiceJSON)), nil
+			})
+			n := &recordingGuard{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
+			got, err := newClient(t, "http://localhost", accept, gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assertSentinels(t, err, append([]error{gateway.ErrNotSent}, tt.want...)...)
+			assertGuardRefused(t, err)
+			assert.Empty(t, n.ended)
+			assert.Zero(t, sent)
+		})
+	}
+}
+
+func assertGuardRefused(t *testing.T, err error) {
+	t.Helper()
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+	assert.False(t, gateway.SafeToRetry(err))
+	assert.ErrorIs(t, err, errOfTheGuard)
+	_, isDatabase := errors.AsType[*databaseError](err)
+	assert.True(t, isDatabase, "the error of the guard is kept")
+	_, isRefusal := errors.AsType[*gateway.APIError](err)
+	assert.False(t, isRefusal)
+	_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+	assert.False(t, isUnknown)
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		assert.NotContains(t, inner.Error(), password)
+	}
+	assertSilent(t, err, password)
+}
+
+// An order is guarded whether its key came from the source or with the call.
+func TestWithAPIKeySource_GuardAndCallKey(t *testing.T) {
+	t.Parallel()
+	c := clientWithKeySource(t, "http://localhost", sameKey,
+		through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey(canary))
+	require.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+}
+
+// The same order with a key that has changed is the same order.
+func TestWithAPIKeySource_Guard(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
+		calls++
+		return fmt.Sprintf("key-number-%d", calls), nil
+	}, through(func(*http.Request) (*http.Response, error) { return reply(500, refused("No.")), nil }))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"))
+	require.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
 }

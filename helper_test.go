@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -8,12 +9,16 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -338,4 +343,394 @@ func assertPassedOn(t *testing.T, value any, call func()) {
 		assert.Equal(t, value, passed.Value)
 		assert.Contains(t, passed.Stack, "gateway_test.")
 	}
+}
+
+// canned is a transport that returns every request the same response, without a
+// network.
+type canned struct {
+	status int
+	header http.Header
+	body   func() io.Reader
+}
+
+func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+	}
+	header := c.header
+	if header == nil {
+		header = http.Header{"Content-Type": {"application/json"}}
+	}
+	return &http.Response{
+		StatusCode: c.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header.Clone(), Body: io.NopCloser(c.body()), ContentLength: -1, Request: r,
+	}, nil
+}
+
+// cannedClient is a client without a network and without an order guard, that gets
+// one response.
+func cannedClient(t testing.TB, status int, body string, opts ...gateway.Option) *gateway.Client {
+	t.Helper()
+	transport := canned{status: status, body: func() io.Reader { return strings.NewReader(body) }}
+	opts = append([]gateway.Option{
+		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), once(),
+	}, opts...)
+	return newClient(t, "https://gateway.example"+prefix, opts...)
+}
+
+// decodeErrorOf returns the DecodeError that err is, or for a write the one
+// that is the cause of its unknown outcome.
+func decodeErrorOf(t testing.TB, s subject, err error) *gateway.DecodeError {
+	t.Helper()
+	if s.write {
+		var unknown *gateway.OutcomeUnknownError
+		require.ErrorAs(t, err, &unknown)
+		err = unknown.Cause
+	}
+	var wrong *gateway.DecodeError
+	require.ErrorAs(t, err, &wrong)
+	return wrong
+}
+
+// assertNotUnderstood asserts that a method cannot decode a response, reports the
+// place, and keeps the beginning of what it got.
+func assertNotUnderstood(t testing.TB, s subject, body, pointer, reason string) {
+	t.Helper()
+	result, err := s.call(t.Context(), cannedClient(t, s.status, body))
+	assertInvariants(t, result, err)
+	require.Error(t, err)
+	wrong := decodeErrorOf(t, s, err)
+	assert.Equal(t, s.op, wrong.Operation)
+	assert.Equal(t, s.status, wrong.StatusCode)
+	assert.Equal(t, "application/json", wrong.ContentType)
+	assert.Equal(t, pointer, wrong.Pointer)
+	assert.ErrorContains(t, wrong.Err, reason)
+	kept := strings.TrimPrefix(body, "\ufeff")
+	assert.Equal(t, kept[:min(len(kept), 8<<10)], string(wrong.Body), "the first 8 KiB are kept")
+	assert.LessOrEqual(t, len(err.Error()), 4<<10, "the text is bounded")
+	assert.False(t, gateway.SafeToRetry(err))
+	assert.Equal(t, outcomeWithoutProof(s), gateway.OutcomeOf(err))
+}
+
+// outcomeWithoutProof is the outcome of an error that proves nothing: a read sends no
+// invoice.
+func outcomeWithoutProof(s subject) gateway.Outcome {
+	if s.write {
+		return gateway.OutcomeUnknown
+	}
+	return gateway.OutcomeNotSent
+}
+
+// forEach runs a test for every method.
+func forEach(t *testing.T, name string, test func(t *testing.T, s subject)) {
+	t.Helper()
+	for _, s := range subjects() {
+		t.Run(name+", "+s.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+// subjectNamed is one of the methods.
+func subjectNamed(name string) subject {
+	for _, s := range subjects() {
+		if s.name == name {
+			return s
+		}
+	}
+	panic("no method " + name)
+}
+
+// The statuses of the matrix, with what each means: whether a read is tried
+// again, and whether it proves that there is no invoice. It is written out
+// once more, apart from the client's own lists.
+var statuses = []statusCase{
+	{400, false, true, nil},
+	{401, false, true, gateway.ErrUnauthorized},
+	{402, false, true, nil},
+	{403, false, true, gateway.ErrForbidden},
+	{404, false, true, gateway.ErrNotFound},
+	{405, false, true, nil},
+	{406, false, true, nil},
+	{407, false, true, nil},
+	{408, true, false, nil},
+	{409, false, true, gateway.ErrConflict},
+	{410, false, true, nil},
+	{413, false, true, nil},
+	{415, false, true, nil},
+	{417, false, true, nil},
+	{418, false, false, nil},
+	{421, false, true, nil},
+	{422, false, true, nil},
+	{423, false, false, nil},
+	{425, true, true, nil},
+	{426, false, true, nil},
+	{428, false, true, nil},
+	{429, true, true, gateway.ErrRateLimited},
+	{431, false, true, nil},
+	{451, false, true, nil},
+	{460, false, false, nil},
+	{499, false, false, nil},
+	{500, true, false, gateway.ErrServer},
+	{501, false, false, gateway.ErrServer},
+	{502, true, false, gateway.ErrServer},
+	{503, true, false, gateway.ErrServer},
+	{504, true, false, gateway.ErrServer},
+	{505, false, false, gateway.ErrServer},
+	{511, false, false, gateway.ErrServer},
+	{520, true, false, gateway.ErrServer},
+	{521, true, false, gateway.ErrServer},
+	{522, true, false, gateway.ErrServer},
+	{523, true, false, gateway.ErrServer},
+	{524, true, false, gateway.ErrServer},
+	{529, true, false, gateway.ErrServer},
+	{600, false, false, gateway.ErrServer},
+	{999, false, false, gateway.ErrServer},
+}
+
+type statusCase struct {
+	status           int
+	retried, rejects bool
+	sentinel         error // nil for none
+}
+
+var sentinels = []error{
+	gateway.ErrInvalidArgument, gateway.ErrMissingAPIKey, gateway.ErrUnauthorized, gateway.ErrForbidden,
+	gateway.ErrNotFound, gateway.ErrConflict, gateway.ErrRateLimited, gateway.ErrServer, gateway.ErrTimeout,
+	gateway.ErrNotSent, gateway.ErrOutcomeUnknown, gateway.ErrRedirect, gateway.ErrResponseTooLarge,
+	gateway.ErrResponseMismatch, gateway.ErrOrderInFlight, gateway.ErrOrderCreated, gateway.ErrOrderOutcomeUnknown,
+}
+
+// assertSentinels asserts that an error matches these and no others.
+func assertSentinels(t testing.TB, err error, want ...error) {
+	t.Helper()
+	for _, sentinel := range sentinels {
+		assert.Equal(t, slices.Contains(want, sentinel), errors.Is(err, sentinel), "%q of %v", sentinel, err)
+	}
+}
+
+// through sends requests through one function.
+func through(trip tripper) gateway.Option {
+	return gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+		if req.Body != nil {
+			if _, err := io.Copy(io.Discard, req.Body); err != nil {
+				return nil, err
+			}
+			_ = req.Body.Close()
+		}
+		return trip(req)
+	})})
+}
+
+// reply is a response as a RoundTripper returns it. Headers are in pairs.
+func reply(status int, body string, headers ...string) *http.Response {
+	header := http.Header{"Content-Type": {"application/json"}}
+	for i := 0; i < len(headers); i += 2 {
+		header.Add(headers[i], headers[i+1])
+	}
+	return &http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+func drain(req *http.Request) {
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+}
+
+type temporaryError struct{}
+
+func (temporaryError) Error() string { return "try again" }
+
+func (temporaryError) Temporary() bool { return true }
+
+type closer struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (c closer) Close() error {
+	c.closed()
+	return c.ReadCloser.Close()
+}
+
+type brokenReader struct{ err error }
+
+func (f brokenReader) Read([]byte) (int, error) { return 0, f.err }
+
+type timeoutError struct{ text string }
+
+func (e timeoutError) Error() string { return "no response: " + e.text }
+
+func (timeoutError) Timeout() bool { return true }
+
+func statusTrip(status int, body string, headers ...string) tripper {
+	return func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		return reply(status, body, headers...), nil
+	}
+}
+
+func errorTrip(err error) tripper {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+func readThen(err error) tripper {
+	return func(req *http.Request) (*http.Response, error) {
+		drain(req)
+		return nil, err
+	}
+}
+
+func hangTrip(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+func hangAfterReading(req *http.Request) (*http.Response, error) {
+	drain(req)
+	return hangTrip(req)
+}
+
+func cancelledContext() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx, cancel
+}
+
+// A tripper is a RoundTripper in one function.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestMain fails when the tests leave a goroutine of the client behind: one
+// that runs its code, or one that keeps a connection for it.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	left := leftBehind()
+	for ; len(left) > 0 && ctx.Err() == nil; left = leftBehind() {
+		runtime.Gosched()
+	}
+	cancel()
+	if len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "goroutines left behind:\n\n%s\n", bytes.Join(left, []byte("\n\n")))
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func leftBehind() [][]byte {
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	var left [][]byte
+	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+		ours := bytes.Contains(stack, []byte("cryptogw/gateway.")) || bytes.Contains(stack, []byte("net/http.(*persistConn)")) ||
+			bytes.Contains(stack, []byte("net/http.(*http2")) || bytes.Contains(stack, []byte("net/http/internal/http2"))
+		if ours && !bytes.Contains(stack, []byte("TestMain")) {
+			left = append(left, bytes.Clone(stack))
+		}
+	}
+	return left
+}
+
+func refusedConnection(call string) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(call, syscall.ECONNREFUSED)}
+}
+
+const password = "hunter2-and-more"
+
+// causeOf is the cause of an unknown outcome, or any other error itself.
+func causeOf(err error) error {
+	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		return unknown.Cause
+	}
+	return err
+}
+
+// only returns the one request that has arrived.
+func only(t testing.TB, w *wire) received {
+	t.Helper()
+	requests := w.Requests()
+	require.Len(t, requests, 1)
+	return requests[0]
+}
+
+// badKeys are some API keys that cannot be sent. Package validate tests all rules.
+var badKeys = []struct{ name, key, reason string }{
+	{"row A6: spaces", "   ", "is blank"},
+	{"row A7: a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
+	{"row A7: a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
+	{"row A7: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
+}
+
+// assertRefused asserts that err is the refusal of one argument by the client
+// itself.
+func assertRefused(t testing.TB, err error, op, name, reason string) {
+	t.Helper()
+	var refusal *gateway.ArgumentError
+	require.ErrorAs(t, err, &refusal)
+	assert.Equal(t, op, refusal.Operation)
+	assert.Equal(t, name, refusal.Name)
+	assert.Contains(t, refusal.Reason, reason)
+	assert.NotEmpty(t, refusal.Reason)
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.Equal(t, "gateway: "+op+": "+name+": "+refusal.Reason, err.Error())
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+	assert.False(t, gateway.SafeToRetry(err), "the same argument is refused again")
+	assertInvariants(t, nil, err)
+}
+
+type driftObserver struct {
+	gateway.NopObserver
+	all []gateway.Drift
+}
+
+func (o *driftObserver) Drift(_ context.Context, d gateway.Drift) { o.all = append(o.all, d) }
+
+// drifted makes a call and returns what an observer is told of drift.
+func drifted(t *testing.T, body string, call func(c *gateway.Client) error) (all []gateway.Drift) {
+	t.Helper()
+	seen := &driftObserver{}
+	require.NoError(t, call(cannedClient(t, 200, body, gateway.WithObserver(seen))))
+	return seen.all
+}
+
+func sameKey(context.Context) (string, error) { return canary, nil }
+
+// clientWithKeySource makes a client whose key comes from source.
+func clientWithKeySource(t *testing.T, url string, source func(context.Context) (string, error), opts ...gateway.Option) *gateway.Client {
+	t.Helper()
+	c, err := gateway.New(url, "", append(opts, gateway.WithAPIKeySource(source))...)
+	require.NoError(t, err)
+	return c
+}
+
+// slack is by how much more is allocated where a pool does not keep all that it
+// is given, as under the race detector.
+func slack() float64 {
+	for range 100 {
+		var pool sync.Pool
+		pool.Put(new(int))
+		if pool.Get() == nil {
+			return 2
+		}
+	}
+	return 1
+}
+
+// allocated is how many bytes a call allocates: the least of three times.
+func allocated(t *testing.T, s subject, body string) uint64 {
+	t.Helper()
+	c := cannedClient(t, s.status, body)
+	least := ^uint64(0)
+	for range 3 {
+		least = min(least, bytesAllocated(func() { _, _ = s.call(t.Context(), c) }))
+	}
+	return least
 }

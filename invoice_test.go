@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -293,4 +294,301 @@ func TestClient_PrepareInvoice_errors(t *testing.T) {
 			assertInvariants(t, nil, err)
 		})
 	}
+}
+
+// assertInvoiceRefused asserts that an invoice is refused in both formats, and that
+// the order is free afterwards.
+func assertInvoiceRefused(t *testing.T, request gateway.InvoiceRequest, argument, reason string) {
+	t.Helper()
+	for _, format := range []gateway.InvoiceFormat{gateway.InvoiceFormatSample, gateway.InvoiceFormatTable} {
+		w := serve(t, respond(200, enveloped(invoiceJSON)))
+		c := newClient(t, w.URL, gateway.WithInvoiceFormat(format))
+		got, err := c.CreateInvoice(t.Context(), request)
+		assertRefused(t, err, "create_invoice", argument, reason)
+		assertInvariants(t, got, err)
+		assert.Equal(t, err, request.Validate(), "it is refused before it is sent, too")
+		assert.Empty(t, w.Requests())
+		require.NoError(t, order("A-17").Validate())
+		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err, "a refusal leaves the order free")
+	}
+}
+
+// invoiceTexts set a text of an invoice by the name that an error has for it.
+var invoiceTexts = map[string]func(r *gateway.InvoiceRequest, text string){
+	"orderId":      func(r *gateway.InvoiceRequest, text string) { r.OrderID = text },
+	"baseCurrency": func(r *gateway.InvoiceRequest, text string) { r.BaseCurrency = text },
+	"coinSymbol":   func(r *gateway.InvoiceRequest, text string) { r.CoinSymbol = text },
+	"networkName":  func(r *gateway.InvoiceRequest, text string) { r.NetworkName = text },
+}
+
+// I-110, I-121
+func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, field, text, reason string }{
+		{"row A22: no order", "orderId", "", "is required"},
+		{"row A22: a line end in an order", "orderId", "a\nb", "control characters"},
+		{"row A22: half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
+		{"row A12: a space in front of an order", "orderId", " a", "a space"},
+		{"row A12: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row A23: a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
+		{"row A23: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
+		{"row A12: an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
+		{"row A12: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"row A12: a NUL in a network", "networkName", "a\x00b", "control characters"},
+		{"row A12: 1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			invoiceTexts[tt.field](&request, tt.text)
+			assertInvoiceRefused(t, request, tt.field, tt.reason)
+		})
+	}
+}
+
+// Package money tests all limits of an amount.
+// I-111, I-112, I-120
+func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		amount decimal.Decimal
+		reason string
+	}{
+		{"row A18: a zero amount is required", decimal.Decimal{}, "is required"},
+		{"row A18: minus five", decimal.NewFromInt(-5), "must be greater than zero"},
+		{"row A19: 1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
+		{"row A19: 65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
+		{"row A19: 31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			request.Price = tt.amount
+			assertInvoiceRefused(t, request, "price", tt.reason)
+			request = order("A-17")
+			request.Amount = tt.amount
+			assertInvoiceRefused(t, request, "amount", tt.reason)
+		})
+	}
+}
+
+// I-7, I-33, I-111, I-112, I-113, I-118
+func TestClient_CreateInvoice_body(t *testing.T) {
+	t.Parallel()
+	full := order("A-17")
+	full.BaseCurrency, full.CoinSymbol, full.NetworkName = "usd", "USDT", "Tron (TRC20)"
+	for _, tt := range []struct {
+		name    string
+		format  gateway.InvoiceFormat
+		request gateway.InvoiceRequest
+		want    string
+	}{
+		{"row A23: empty optional fields are left out", gateway.InvoiceFormatSample, order("A-17"), sampleBody}, // I-119
+		{"every field", gateway.InvoiceFormatSample, full, fullBody},
+		{"row A23: empty optional fields are left out of the table's spelling", gateway.InvoiceFormatTable, order("A-17"), tableBody},
+		{"every field in the table's spelling", gateway.InvoiceFormatTable, full, fullTable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, respond(200, enveloped(invoiceJSON)))
+			c := newClient(t, w.URL, gateway.WithInvoiceFormat(tt.format))
+			_, err := c.CreateInvoice(t.Context(), tt.request)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, only(t, w).Body)
+		})
+	}
+}
+
+// Each optional field is sent when it is set, alone.
+func TestClient_CreateInvoice_optionalFields(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		set  func(*gateway.InvoiceRequest)
+		want string
+	}{
+		{"the currency", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, `"baseCurrency":"usd",`}, // I-114
+		{
+			"row A23: an unknown currency is sent as given", // I-117
+			func(r *gateway.InvoiceRequest) { r.BaseCurrency = "XYZ" }, `"baseCurrency":"XYZ",`,
+		},
+		{"the coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, `"coinSymbol":"usdt",`},      // I-115
+		{"the network", func(r *gateway.InvoiceRequest) { r.NetworkName = "Tron" }, `"networkName":"Tron",`}, // I-116
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			tt.set(&request)
+			want := `{"apiKey":"` + canary + `","price":"10.50","orderId":"A-17",` + tt.want + `"amount":"10.4895"}`
+			assert.Equal(t, want, postedBody(t, request))
+		})
+	}
+}
+
+// postedBody is what the client posts for a request.
+func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Option) string {
+	t.Helper()
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
+	_, err := newClient(t, w.URL, opts...).CreateInvoice(t.Context(), request)
+	require.NoError(t, err)
+	return only(t, w).Body
+}
+
+// An order's identifier is a JSON string, whatever it contains.
+// I-110
+func TestClient_CreateInvoice_orderID(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, id, want string }{
+		{"row A22: leading zeros", "000123", `"000123"`},
+		{"row A22: a number with an exponent", "0e5", `"0e5"`},
+		{"row A22: the word null", "null", `"null"`},
+		{"row A22: the word true", "true", `"true"`},
+		{"row A22: a JSON document", `{"a":1}`, `"{\"a\":1}"`},
+		{"a quote and a backslash", `a"b\c`, `"a\"b\\c"`},
+		{"markup is not escaped", "<a&b>", `"<a&b>"`},
+		{"an order that tries to be two members", `x","price":"1`, `"x\",\"price\":\"1"`},
+		{"letters beyond ASCII", "é世🙂", `"é世🙂"`},
+		{"spaces within", "a  b", `"a  b"`},
+		{"1,024 bytes", strings.Repeat("o", 1024), `"` + strings.Repeat("o", 1024) + `"`}, // I-121
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			want := `{"apiKey":"` + canary + `","price":"10.50","orderId":` + tt.want + `,"amount":"10.4895"}`
+			assert.Equal(t, want, postedBody(t, order(tt.id)))
+		})
+	}
+}
+
+// A key is a JSON string in the body, whatever is in it.
+func TestClient_CreateInvoice_keyIsQuoted(t *testing.T) {
+	t.Parallel()
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
+	c, err := gateway.New(w.URL, `k"e\y,"price":"0`)
+	require.NoError(t, err)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"))
+	require.NoError(t, err)
+	assert.Equal(t, `{"apiKey":"k\"e\\y,\"price\":\"0","price":"10.50","orderId":"A-17","amount":"10.4895"}`, only(t, w).Body)
+}
+
+// moneyOnTheWire are decimals and the digits they are sent as.
+var moneyOnTheWire = []struct {
+	name   string
+	amount decimal.Decimal
+	want   string
+}{
+	{"row A21: zeros at the end stay", decimal.RequireFromString("10.50"), "10.50"},
+	{"row A21: all of them", decimal.RequireFromString("1.000000000000000000"), "1.000000000000000000"},
+	{"row A20: an exponent is written out", decimal.New(1, 5), "100000"},
+	{"row A20: a large exponent is written out", decimal.New(1, 63), "1" + strings.Repeat("0", 63)},
+	{"row A20: a small amount has no exponent", decimal.New(1, -8), "0.00000001"},
+	{"row A19: the most decimal places", decimal.New(1, -30), "0." + strings.Repeat("0", 29) + "1"},
+	{"row A19: the most digits", decimal.RequireFromString(strings.Repeat("9", 64)), strings.Repeat("9", 64)},
+	{
+		"row A19: the most of both",
+		decimal.RequireFromString(strings.Repeat("9", 34) + "." + strings.Repeat("9", 30)),
+		strings.Repeat("9", 34) + "." + strings.Repeat("9", 30),
+	},
+	{"more digits than an int64", decimal.RequireFromString("18446744073709551616.5"), "18446744073709551616.5"},
+	{"a whole number", decimal.NewFromInt(7), "7"},
+	{"as many places as digits", decimal.New(1234, -4), "0.1234"},
+	{"what float64 cannot represent", decimal.RequireFromString("0.1000000000000000055511151231257827"[:32]), "0.100000000000000005551115123125"},
+}
+
+// I-113, I-120
+func TestClient_CreateInvoice_amounts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range moneyOnTheWire {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			request := order("A-17")
+			request.Price, request.Amount = tt.amount, tt.amount
+			assert.Equal(t,
+				`{"apiKey":"`+canary+`","price":"`+tt.want+`","orderId":"A-17","amount":"`+tt.want+`"}`,
+				postedBody(t, request))
+			assert.Equal(t,
+				`{"apikey":"`+canary+`","price":`+tt.want+`,"orderId":"A-17","amount":`+tt.want+`}`,
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)))
+		})
+	}
+}
+
+// row H15: a result that holds nothing, at any depth, is no invoice unless the message is
+// that of a success.
+func TestClient_CreateInvoice_resultThatHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]gateway.Outcome{
+		`{}`: gateway.OutcomeUnknown, `[]`: gateway.OutcomeUnknown, `[null]`: gateway.OutcomeUnknown, `[[]]`: gateway.OutcomeUnknown,
+		`[{}]`: gateway.OutcomeUnknown, `[[],{},null,""]`: gateway.OutcomeUnknown, `{"invoice":null}`: gateway.OutcomeUnknown,
+		`{"data":[{"id":""}]}`: gateway.OutcomeUnknown, strings.Repeat("[", 1_000) + strings.Repeat("]", 1_000): gateway.OutcomeUnknown,
+		`[0]`: gateway.OutcomeSucceeded, `[false]`: gateway.OutcomeSucceeded, `[[],[{}],[{"id":1}]]`: gateway.OutcomeSucceeded,
+		`{"a":{"b":[null,"x"]}}`: gateway.OutcomeSucceeded,
+	} {
+		got, err := cannedClient(t, 200, `{"message":"Order exists","result":`+result+`,"meta":{}}`).CreateInvoice(t.Context(), order("A-17"))
+		assertInvariants(t, got, err)
+		assert.Equal(t, want, gateway.OutcomeOf(err), "%.40s", result)
+		got, err = cannedClient(t, 200, enveloped(result)).CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err, "%.40s", result)
+		assert.Equal(t, result, string(got.Raw))
+	}
+}
+
+// The switches of the decimal package are the whole program's. None of them
+// changes what is sent or read. This test is not parallel, nor is any of its
+// subtests: nothing else may run while the switches are changed.
+func TestDecimalSwitches(t *testing.T) {
+	request := order("A-17")
+	rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(decimal.NewFromInt(3))}}}
+	defer restoreDecimal()()
+	decimal.UseScientificNotation = true
+	decimal.MarshalJSONWithoutQuotes = true
+	decimal.MaxDecodeExponent = 1
+	decimal.DivisionPrecision = 0
+	for _, trim := range []bool{true, false} {
+		decimal.TrimTrailingZeros = trim
+		for _, tt := range moneyOnTheWire {
+			request.Price, request.Amount = tt.amount, tt.amount
+			assert.Equal(t,
+				`{"apiKey":"`+canary+`","price":"`+tt.want+`","orderId":"A-17","amount":"`+tt.want+`"}`,
+				postedBody(t, request), "row A20: %s", tt.name)
+			assert.Equal(t,
+				`{"apikey":"`+canary+`","price":`+tt.want+`,"orderId":"A-17","amount":`+tt.want+`}`,
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), "row A20: %s", tt.name)
+		}
+		assertReadsExactly(t, &rates)
+	}
+}
+
+// assertReadsExactly asserts that what is read and what is converted has the
+// digits that it should.
+func assertReadsExactly(t *testing.T, rates *gateway.ExchangeRates) {
+	t.Helper()
+	w := serve(t, respond(200, enveloped(`[{"coin":"USDT","balance":"1.50"},{"coin":"USDT","balance":1e-7}]`)))
+	balance, err := newClient(t, w.URL).Balance(t.Context(), gateway.BalanceQuery{})
+	require.NoError(t, err)
+	assertDecimal(t, 150, -2, balance.Amounts[0].Amount)
+	assertDecimal(t, 1, -7, balance.Amounts[1].Amount)
+	coins, err := rates.ToCoin(decimal.NewFromInt(1), "usd", "BTC", 4)
+	require.NoError(t, err)
+	assertDecimal(t, 3334, -4, coins)
+}
+
+// restoreDecimal notes the switches of the decimal package and returns what
+// puts them back.
+func restoreDecimal() func() {
+	scientific, unquoted, trimmed := decimal.UseScientificNotation, decimal.MarshalJSONWithoutQuotes, decimal.TrimTrailingZeros
+	exponent, precision := decimal.MaxDecodeExponent, decimal.DivisionPrecision
+	return func() {
+		decimal.UseScientificNotation, decimal.MarshalJSONWithoutQuotes, decimal.TrimTrailingZeros = scientific, unquoted, trimmed
+		decimal.MaxDecodeExponent, decimal.DivisionPrecision = exponent, precision
+	}
+}
+
+// assertDecimal compares a coefficient and an exponent, so that 1.50 is not
+// 1.5, without the methods that the switches of the package change.
+func assertDecimal(t testing.TB, value int64, exponent int32, got decimal.Decimal) {
+	t.Helper()
+	assert.Equal(t, value, got.CoefficientInt64(), "the coefficient")
+	assert.Equal(t, exponent, got.Exponent(), "the exponent")
 }

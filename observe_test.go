@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -439,6 +440,7 @@ func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
 	p.at("start")
 	return ctx
 }
+
 func (p panicking) Attempt(context.Context, gateway.Attempt) { p.at("attempt") }
 func (p panicking) End(context.Context, gateway.Call)        { p.at("end") }
 
@@ -538,6 +540,56 @@ func TestWithLogger_driftOnce(t *testing.T) {
 			}
 			assert.Equal(t, hours, strings.Count(out.String(), `kind="unexpected value"`), out.String())
 			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// The pointer of a drift is bounded, however long the names in the response are.
+func TestObserver_driftPointer(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100_000)
+	for method, body := range map[string]string{
+		"Withdrawal":    enveloped(strings.Replace(withdrawalJSON, `{`, `{"`+long+`":1,`, 1)),
+		"Balance":       enveloped(`{"BTC":1,"` + long + `":null}`),
+		"ExchangeRates": enveloped(`{"BTC":{"usd":1,"eur":1},"` + long + `":null}`),
+	} {
+		drift := drifted(t, body, func(c *gateway.Client) error {
+			_, err := subjectNamed(method).call(t.Context(), c)
+			return err
+		})
+		require.Len(t, drift, 1, method)
+		assert.Regexp(t, `^/result/x+`, drift[0].Pointer)
+		assert.LessOrEqual(t, len(drift[0].Pointer), 1<<10, method)
+		assert.Greater(t, len(drift[0].Pointer), 1_000, method)
+	}
+}
+
+// row H18: what the first attempt differed in is not reported with the second.
+func TestObserver_driftOfACutAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		truncated := `{"extra":1,"message":"Operation was successful.","result":{"withdraw`
+		for name, last := range map[string]func() (*http.Response, error){
+			"a refusal":                   func() (*http.Response, error) { return reply(404, refused("No.")), nil },
+			"a status to try again after": func() (*http.Response, error) { return reply(503, ""), nil },
+			"no response":                 func() (*http.Response, error) { return nil, errors.New("no route") },
+			"a redirect":                  func() (*http.Response, error) { return reply(302, ""), nil },
+		} {
+			attempts, seen := 0, &driftObserver{}
+			c := newClient(t, "http://localhost", gateway.WithObserver(seen), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 3}),
+				through(func(*http.Request) (*http.Response, error) {
+					if attempts++; attempts > 1 {
+						return last()
+					}
+					response := reply(200, "")
+					response.Body = io.NopCloser(io.MultiReader(strings.NewReader(truncated), iotest.ErrReader(io.ErrUnexpectedEOF)))
+					response.ContentLength = 1_000
+					return response, nil
+				}))
+			_, err := c.Withdrawal(t.Context(), requestID)
+			require.Error(t, err, name)
+			assert.GreaterOrEqual(t, attempts, 2, name)
+			assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/extra", Kind: gateway.DriftUnknownField}}, seen.all, name)
 		}
 	})
 }

@@ -2,7 +2,7 @@ package gateway_test
 
 import (
 	"cmp"
-	"context"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -151,21 +151,6 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		})
 	}
 }
-
-// drifted makes a call and returns what an observer is told of drift.
-func drifted(t *testing.T, body string, call func(c *gateway.Client) error) (all []gateway.Drift) {
-	t.Helper()
-	seen := &driftObserver{}
-	require.NoError(t, call(cannedClient(t, 200, body, gateway.WithObserver(seen))))
-	return seen.all
-}
-
-type driftObserver struct {
-	gateway.NopObserver
-	all []gateway.Drift
-}
-
-func (o *driftObserver) Drift(_ context.Context, d gateway.Drift) { o.all = append(o.all, d) }
 
 // A coin that lacks a rate does not take the others down, nor its other rate, and no rate
 // is ever zero because it is missing.
@@ -427,4 +412,32 @@ func TestExchangeRates_thereAndBack(t *testing.T) {
 		require.False(t, places <= 2 && back.LessThan(price), "%s at %s is %s coins, which are worth %s", price, rate, coins, back)
 	}
 	assert.Less(t, refused, 1_500)
+}
+
+// A rate that is made by hand can be of any size. One that would take too long
+// to write out is refused by its exponent.
+func TestExchangeRates_madeByHand(t *testing.T) {
+	t.Parallel()
+	one := decimal.RequireFromString("1")
+	for name, rate := range map[string]decimal.Decimal{
+		"a huge exponent":         decimal.New(1, 2_000_000_000),
+		"a huge scale":            decimal.New(1, -2_000_000_000),
+		"the largest exponent":    decimal.New(1, math.MaxInt32),
+		"the largest scale":       decimal.New(1, math.MinInt32),
+		"a huge negative":         decimal.New(-1, 2_000_000_000),
+		"zero of a huge exponent": decimal.New(0, 2_000_000_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(rate), EUR: decimal.NewNullDecimal(rate)}}}
+			for _, fiat := range []string{"usd", "eur"} {
+				got, err := rates.ToCoin(one, fiat, "BTC", 8)
+				assert.True(t, got.IsZero())
+				assertRefused(t, err, "to_coin", "rate", "")
+				got, err = rates.ToFiat(one, fiat, "BTC")
+				assert.True(t, got.IsZero())
+				assertRefused(t, err, "to_fiat", "rate", "")
+			}
+		})
+	}
 }

@@ -425,13 +425,20 @@ func TestSource_comments(t *testing.T) {
 	assert.LessOrEqual(t, share, 35, "per cent")
 }
 
-// The listing of the root reads as a table of contents.
-func TestSource_filesOfTheRoot(t *testing.T) {
+// A test of the root is beside what it tests: in client_test.go or client_subject_test.go
+// for client.go. The others are about the package as a whole.
+func TestSource_homesOfTests(t *testing.T) {
 	t.Parallel()
+	whole := []string{"allocs", "bench", "example", "example_toolkit", "helper", "readme", "source"}
 	tests, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
-	assert.LessOrEqual(t, len(tests), 30)
-	assert.LessOrEqual(t, len(code(t, ".")), 24)
+	for _, path := range tests {
+		name := strings.TrimSuffix(path, "_test.go")
+		home, _, _ := strings.Cut(name, "_")
+		if !slices.Contains(whole, name) {
+			assert.FileExists(t, home+".go", "of which %s is the test", path)
+		}
+	}
 }
 
 // Every function and method that a merchant calls has an example whose output is

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"path"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -704,4 +706,95 @@ func TestClient_WaitWithdrawals_moreContextEnds(t *testing.T) {
 		}
 		assert.Error(t, ctx.Err())
 	})
+}
+
+// Waiting for a withdrawal refuses the same things.
+func TestClient_WaitWithdrawal_refuses(t *testing.T) {
+	t.Parallel()
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	good := newClient(t, w.URL)
+	var none context.Context
+	for _, tt := range []struct {
+		name     string
+		ctx      context.Context
+		client   *gateway.Client
+		id       string
+		options  gateway.WaitOptions
+		argument string
+	}{
+		{"row A11: a nil context", none, good, requestID, gateway.WaitOptions{}, "ctx"},
+		{"row A11: a nil client", t.Context(), nil, requestID, gateway.WaitOptions{}, "client"},
+		{"row A11: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, "client"},
+		{"row A12: an empty identifier", t.Context(), good, "", gateway.WaitOptions{}, "withdrawRequestId"},
+		{"row A9: a negative interval", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: -1}, "w"},
+		{"row A9: a negative greatest interval", t.Context(), good, requestID, gateway.WaitOptions{MaxInterval: -1}, "w"},
+		{"row A9: the least above the greatest", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, "w"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, tt.options)
+			assertRefused(t, err, "withdrawal", tt.argument, "")
+			assertInvariants(t, got, err)
+			yielded := 0
+			for got, err := range tt.client.WatchWithdrawal(tt.ctx, tt.id, tt.options) {
+				yielded++
+				assertRefused(t, err, "withdrawal", tt.argument, "")
+				assert.Nil(t, got)
+			}
+			assert.Equal(t, 1, yielded)
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// A panic of the caller's transport comes out where the caller can recover from
+// it, and so does the end of its goroutine.
+func TestClient_WaitWithdrawals_Panics(t *testing.T) {
+	t.Parallel()
+	for value, end := range map[any]func(){
+		"the transport's": func() { panic("the transport's") },
+		nil:               runtime.Goexit,
+	} {
+		t.Run(fmt.Sprint(value), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) { end(); return nil, nil }))
+				assertPassedOn(t, value, func() {
+					for range c.WaitWithdrawals(t.Context(), []string{"a", "b", "c"}, nil, gateway.WaitOptions{}) {
+						assert.Fail(t, "nothing has ended")
+					}
+				})
+			})
+		})
+	}
+}
+
+// Intervals whose sum overflows are refused.
+func TestClient_WaitWithdrawal_longIntervals(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]gateway.WaitOptions{
+		"the longest least interval":       {MinInterval: math.MaxInt64},
+		"the longest interval":             {MaxInterval: math.MaxInt64},
+		"both":                             {MinInterval: math.MaxInt64, MaxInterval: math.MaxInt64},
+		"from the shortest to the longest": {MinInterval: 1, MaxInterval: math.MaxInt64},
+		"one that overflows by a half":     {MinInterval: math.MaxInt64 / 3 * 2, MaxInterval: math.MaxInt64},
+		"a little over a day":              {MaxInterval: 24*time.Hour + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+					if sent++; sent > 2 {
+						return withdrawalIn("COMPLETED")()
+					}
+					return withdrawalIn("PENDING")()
+				}))
+				got, err := c.WaitWithdrawal(t.Context(), requestID, w)
+				assertInvariants(t, got, err)
+				assertRefused(t, err, "withdrawal", "w", "")
+				assert.Zero(t, sent)
+			})
+		})
+	}
 }

@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,49 +13,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/faultserver"
 )
-
-func TestFaults_WaitingForTheResponse(t *testing.T) {
-	t.Parallel()
-	runFaults(t, []faultCase{
-		{
-			name:  "row N23: the server never responds",
-			setup: func(h *harness) { h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold) },
-			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
-			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{gateway.ErrTimeout}},
-		},
-		{
-			name: "row N24: the caller cancels while waiting",
-			setup: func(h *harness) {
-				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
-					h.cancel()
-					c.Hold()
-				})
-			},
-			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
-			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
-		},
-		{
-			name: "row N24: the caller's deadline passes while waiting",
-			setup: func(h *harness) {
-				h.ctx, h.cancel = context.WithTimeout(h.ctx, 5*time.Second)
-				h.Cleanup(h.cancel)
-				h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold)
-			},
-			read: expectation{
-				kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1,
-				is: []error{context.DeadlineExceeded, gateway.ErrTimeout},
-			},
-			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.DeadlineExceeded}},
-		},
-	})
-}
 
 func TestFaults_StatusCodes(t *testing.T) {
 	t.Parallel()
@@ -89,27 +51,6 @@ func TestFaults_StatusCodes(t *testing.T) {
 		write: expectation{kind: unknown, status: 503, attempts: 1, requests: 1},
 	})
 	runFaults(t, cases)
-}
-
-// sendEach sends the same bytes in response to each request, and commits
-// nothing.
-func sendEach(response string) func(*harness) {
-	return func(h *harness) { h.server.Handler = faultserver.Respond(response) }
-}
-
-// sendInTurn sends one status after the other; 200 is a success.
-func sendInTurn(statuses ...int) func(*harness) {
-	return func(h *harness) {
-		next := 0
-		h.server.Handler = faultserver.EachRequest(func(c *faultserver.Conn) bool {
-			status := statuses[next]
-			next++
-			if status == 200 {
-				return h.respond(c)
-			}
-			return c.Send(faultserver.Response(status, refused("Not now.")))
-		})
-	}
 }
 
 func TestFaults_Redirects(t *testing.T) {

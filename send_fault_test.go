@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -558,10 +556,6 @@ func hangDials(meanwhile func(*harness)) func(*harness) {
 	}
 }
 
-func refusedConnection(call string) error {
-	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(call, syscall.ECONNREFUSED)}
-}
-
 // throughProxy puts a proxy with a password in between, which responds to
 // CONNECT. The password must not be in the text of any error.
 func throughProxy(response string) func(*harness) {
@@ -767,38 +761,59 @@ func (c *countingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A tripper is a RoundTripper in one function.
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// TestMain fails when the tests leave a goroutine of the client behind: one
-// that runs its code, or one that keeps a connection for it.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	left := leftBehind()
-	for ; len(left) > 0 && ctx.Err() == nil; left = leftBehind() {
-		runtime.Gosched()
-	}
-	cancel()
-	if len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n\n%s\n", bytes.Join(left, []byte("\n\n")))
-		code = max(code, 1)
-	}
-	os.Exit(code)
+func TestFaults_WaitingForTheResponse(t *testing.T) {
+	t.Parallel()
+	runFaults(t, []faultCase{
+		{
+			name:  "row N23: the server never responds",
+			setup: func(h *harness) { h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold) },
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{gateway.ErrTimeout}},
+		},
+		{
+			name: "row N24: the caller cancels while waiting",
+			setup: func(h *harness) {
+				h.server.Handler = faultserver.OneRequest(func(c *faultserver.Conn) {
+					h.cancel()
+					c.Hold()
+				})
+			},
+			read:  expectation{kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
+		},
+		{
+			name: "row N24: the caller's deadline passes while waiting",
+			setup: func(h *harness) {
+				h.ctx, h.cancel = context.WithTimeout(h.ctx, 5*time.Second)
+				h.Cleanup(h.cancel)
+				h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold)
+			},
+			read: expectation{
+				kind: transportError, phase: gateway.PhaseWait, attempts: 1, requests: 1,
+				is: []error{context.DeadlineExceeded, gateway.ErrTimeout},
+			},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.DeadlineExceeded}},
+		},
+	})
 }
 
-func leftBehind() [][]byte {
-	stacks := make([]byte, 16<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	var left [][]byte
-	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
-		ours := bytes.Contains(stack, []byte("cryptogw/gateway.")) || bytes.Contains(stack, []byte("net/http.(*persistConn)")) ||
-			bytes.Contains(stack, []byte("net/http.(*http2")) || bytes.Contains(stack, []byte("net/http/internal/http2"))
-		if ours && !bytes.Contains(stack, []byte("TestMain")) {
-			left = append(left, bytes.Clone(stack))
-		}
+// sendEach sends the same bytes in response to each request, and commits
+// nothing.
+func sendEach(response string) func(*harness) {
+	return func(h *harness) { h.server.Handler = faultserver.Respond(response) }
+}
+
+// sendInTurn sends one status after the other; 200 is a success.
+func sendInTurn(statuses ...int) func(*harness) {
+	return func(h *harness) {
+		next := 0
+		h.server.Handler = faultserver.EachRequest(func(c *faultserver.Conn) bool {
+			status := statuses[next]
+			next++
+			if status == 200 {
+				return h.respond(c)
+			}
+			return c.Send(faultserver.Response(status, refused("Not now.")))
+		})
 	}
-	return left
 }

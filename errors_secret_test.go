@@ -24,6 +24,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -633,5 +634,228 @@ func TestRedaction_waitError(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.NotContains(t, err.Error(), key)
 		assert.Contains(t, err.Error(), "[REDACTED]")
+	})
+}
+
+// Wherever a password is in the text of a transport's error, it is not shown.
+func TestRedaction_passwordsOfTransports(t *testing.T) {
+	t.Parallel()
+	account := "http://user:" + password + "@proxy:3128"
+	for name, text := range map[string]string{
+		"in a proxy's address that is bad": `invalid proxy address "http://user:` + password[:2] + "/" + password + `%zz@proxy:3128"`,
+		"in a proxy's address that is bad, wrapped": `proxyconnect: invalid proxy address "` + password +
+			`://u:p@h": parse "` + password + `": bad`,
+		"in a URL":                    "cannot reach " + account,
+		"in the last of many URLs":    strings.Repeat("http://host/ ", 40) + account,
+		"in each of many URLs":        strings.Repeat(account+" ", 5000),
+		"with an @ in it":             "http://user:@" + password + "@" + password + "@proxy:3128",
+		"after many empty URLs":       strings.Repeat("://", 80_000) + account,
+		"after a few empty URLs":      strings.Repeat("://", 8) + account,
+		"across the cut of the text":  strings.Repeat("p", 1024-len("http://user:")-len(password)+4) + account,
+		"just before the cut":         strings.Repeat("p", 1024-len("http://user:")-len(password)) + account,
+		"with the @ just at the cut":  strings.Repeat("p", 1024-len("http://user:")-len(password)-1) + account,
+		"with the cut at its user":    strings.Repeat("p", 1024-len("http://user:")) + account,
+		"in a bad address at the cut": strings.Repeat("p", 1024-30) + `invalid proxy address "` + account + `"`,
+	} {
+		forEach(t, name, func(t *testing.T, s subject) {
+			c := newClient(t, "https://gateway.example", once(), through(func(*http.Request) (*http.Response, error) {
+				return nil, errors.New(text)
+			}))
+			got, err := s.call(t.Context(), c)
+			assertInvariants(t, got, err)
+			assert.Less(t, len(err.Error()), 4<<10)
+			assertSilent(t, err, password[:6])
+		})
+	}
+}
+
+// With another key for a call both keys are removed from the response.
+func TestRedaction_bothKeys(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]string{
+		"two keys that share nothing":                  merchantA,
+		"a key that begins with the client's":          canary + "-and-more",
+		"a key that the client's begins with":          canary[:12],
+		"a key that ends with the client's":            "and-" + canary,
+		"a key with the characters that JSON escapes ": `a/b"c\d/e"f\g`,
+	} {
+		for _, status := range []int{200, 400, 500} {
+			forEach(t, fmt.Sprintf("%s, %d", name, status), func(t *testing.T, s subject) {
+				w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+					rw.Header().Set("X-Request-Id", canary+" "+other)
+					rw.Header().Set("Server", other+" "+canary)
+					quoted := quotedJSON(canary + " and " + other)
+					rw.Header().Set("Content-Type", "application/json")
+					rw.WriteHeader(status)
+					_, _ = io.WriteString(rw, `{"message":`+quoted+`,"result":[`+quoted+`],"meta":{"a":`+quoted+`}}`)
+				})
+				var response gateway.Response
+				c := newClient(t, w.URL, once(), gateway.WithOrderGuard(nil))
+				got, err := s.call(t.Context(), c, gateway.WithAPIKey(other), gateway.WithResponse(&response))
+				assertInvariants(t, got, err)
+				for _, key := range []string{canary, other} {
+					for _, v := range []any{got, err, response, response.Meta, response.Result} {
+						assertSilent(t, v, key)
+						assert.NotContains(t, unescaped(dumped(v)), unescaped(key))
+					}
+				}
+				assert.Equal(t, "[REDACTED] and [REDACTED]", response.Message)
+				assert.Equal(t, "[REDACTED] [REDACTED]", response.Header.Get("X-Request-Id"))
+				assertBothGone(t, err)
+			})
+		}
+	}
+}
+
+// assertBothGone asserts what a refusal holds in place of two keys.
+func assertBothGone(t *testing.T, err error) {
+	t.Helper()
+	lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+	if ok {
+		err = lost.Cause
+	}
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+		assert.Equal(t, "[REDACTED] and [REDACTED]", refusal.Message)
+		assert.Equal(t, "[REDACTED] [REDACTED]", refusal.Header.Get("Server"))
+		assert.Equal(t, 6, strings.Count(string(refusal.Body), "[REDACTED]"), "%s", refusal.Body)
+	}
+}
+
+// unescaped is a text without the backslashes that escapes add.
+func unescaped(text string) string { return strings.ReplaceAll(text, `\`, "") }
+
+func quotedJSON(text string) string {
+	quoted, _ := jsontext.AppendQuote(nil, text)
+	return string(quoted)
+}
+
+// slashed is a key that JSON may escape.
+const slashed = `ab/cdef+GH/ijkl"mn\opq/rs==`
+
+// A service that echoes its requests may send them as JSON in a string of JSON,
+// so that the key is escaped more than once.
+func TestRedaction_keysThatAreEscapedTwice(t *testing.T) {
+	t.Parallel()
+	slashes := func(text string) string { return strings.ReplaceAll(text, "/", `\/`) }
+	unicodes := func(text string) string { return strings.ReplaceAll(text, "/", `\u002f`) }
+	plain := func(text string) string { return text }
+	for name, escape := range map[string]func(string) string{
+		"plain slashes": plain, "escaped slashes": slashes, "slashes by their code": unicodes,
+	} {
+		echoed := `"bad: ` + slashed + `"`
+		for level := range 4 {
+			if level > 0 {
+				echoed = quotedJSON(`{"apiKey":` + echoed + `}`)
+			} else {
+				echoed = quotedJSON(slashed)
+			}
+			echoed = escape(echoed)
+			for _, status := range []int{200, 400, 500} {
+				assertNoSlashedKey(t, fmt.Sprintf("%s, level %d, %d", name, level, status), echoed, status)
+			}
+		}
+	}
+}
+
+func assertNoSlashedKey(t *testing.T, name, echoed string, status int) {
+	t.Helper()
+	forEach(t, name, func(t *testing.T, s subject) {
+		for _, body := range []string{
+			`{"message":` + echoed + `,"result":[],"meta":{}}`,
+			`{"message":"m","result":[],"meta":{"request":` + echoed + `}}`,
+			`{"message":"m","result":{"request":` + echoed + `},"meta":{}}`,
+			`{"message":"m","result":{` + echoed + `:1},"meta":{}}`,
+			`<html>` + echoed,
+		} {
+			var response gateway.Response
+			c, err := gateway.New("http://localhost", slashed, once(), gateway.WithOrderGuard(nil),
+				through(func(*http.Request) (*http.Response, error) {
+					return reply(status, body, "X-Request-Id", echoed), nil
+				}))
+			require.NoError(t, err)
+			got, err := s.call(t.Context(), c, gateway.WithResponse(&response))
+			for _, v := range []any{got, err, response} {
+				for _, text := range []string{dumped(v), fmt.Sprintf("%+v", v)} {
+					text = strings.ReplaceAll(text, "u002f", "/")
+					assert.NotContains(t, unescaped(text), unescaped(slashed), body)
+				}
+			}
+		}
+	})
+}
+
+// A requestError is an error that holds the request, as some transports
+// return.
+type requestError struct {
+	Request *http.Request
+	Header  http.Header
+	Text    string
+}
+
+func (e *requestError) Error() string { return "cannot send " + e.Text }
+
+// A transport's error may hold the request. It is found, and not shown.
+func TestRedaction_errorsThatHoldTheRequest(t *testing.T) {
+	t.Parallel()
+	for name, wrap := range map[string]func(error) error{
+		"as it is":       func(err error) error { return err },
+		"wrapped":        func(err error) error { return fmt.Errorf("pool: %w", err) },
+		"joined":         func(err error) error { return errors.Join(io.ErrUnexpectedEOF, err) },
+		"with the key":   func(err error) error { return fmt.Errorf("%s: %w", canary, err) },
+		"with a timeout": func(err error) error { return errors.Join(timeoutError{canary}, err) },
+	} {
+		forEach(t, name, func(t *testing.T, s subject) {
+			c := newClient(t, "https://gateway.example", once(), gateway.WithAPIKeyOnPublicCalls(),
+				gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					body := ""
+					if req.Body != nil {
+						read, _ := io.ReadAll(req.Body)
+						body = string(read)
+					}
+					return nil, wrap(&requestError{req, http.Header{"X-Api-Key": {canary}}, body})
+				})}))
+			got, err := s.call(t.Context(), c)
+			assertInvariants(t, got, err)
+			assertSilent(t, err, canary)
+			found := err
+			if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+				assert.True(t, s.write)
+				found = lost.Cause
+			}
+			for inner := found; inner != nil; inner = errors.Unwrap(inner) {
+				assertSilent(t, inner, canary)
+			}
+			held, ok := errors.AsType[*requestError](found)
+			require.Equal(t, !s.write, ok, "the transport's error is found, unless its text has the key")
+			if ok {
+				assert.Equal(t, canary, held.Header.Get("X-Api-Key"), "it is the transport's own")
+			}
+			_, err = json.Marshal(found)
+			assert.NoError(t, err, "it can be logged as JSON")
+		})
+	}
+}
+
+// An erringContext ends with an error of its own.
+type erringContext struct {
+	context.Context
+	text string
+}
+
+func (c erringContext) Err() error {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	return errors.New(c.text)
+}
+
+func TestRedaction_errorOfAContext(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	forEach(t, "its text is redacted", func(t *testing.T, s subject) {
+		result, err := s.call(erringContext{ended, "my key is " + canary}, newClient(t, "http://localhost"))
+		assertInvariants(t, result, err)
+		assert.ErrorContains(t, err, "my key is [REDACTED]")
 	})
 }

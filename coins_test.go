@@ -1,0 +1,318 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A wireField is a member of a record as docs/interface.md lists it.
+type wireField struct {
+	name string
+	kind string // what is accepted in its place: a row of wrongValues
+	good string
+}
+
+// wrongValues are what a field of a kind does not accept: what tells the kinds from
+// each other. That nothing else is accepted is tested in internal/strictjson.
+var wrongValues = map[string][]string{
+	"identifier": {`null`, `""`, `1`, `"other-than-asked"`},
+	"text":       {`null`, `1`, `[]`},
+	"nonEmpty":   {`null`, `""`, `1`, `["x"]`},
+	"amount":     {`null`, `""`, `"x"`, `true`, `"1e65"`},
+	"flag":       {`null`, `"true"`, `1`},
+	"integer":    {`null`, `"12"`, `1.5`},
+	"record":     {`null`, `"x"`, `[{}]`},
+}
+
+// rightValues are what a field of a kind accepts, beside the value of the record.
+var rightValues = map[string][]string{
+	"text":    {`""`},
+	"amount":  {`1e-7`, `"-1.50"`, `0`}, // I-54
+	"flag":    {`true`, `false`},
+	"integer": {`-1`, `1.0`},
+	"time":    {"", `null`, `""`, `"x"`, `1684056103`, `true`, `[{"a":1}]`}, // I-53
+}
+
+var (
+	networkFields = []wireField{
+		{"id", "nonEmpty", `"n-1"`},                          // I-79
+		{"name", "text", `"Tron (TRC20)"`},                   // I-80
+		{"isActive", "flag", `true`},                         // I-81
+		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`}, // I-82
+		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`}, // I-83
+	}
+	coinFields = []wireField{
+		{"id", "nonEmpty", `"c-1"`},                          // I-84
+		{"name", "text", `"Tether"`},                         // I-85
+		{"symbol", "nonEmpty", `"USDT"`},                     // I-86
+		{"precision", "integer", `6`},                        // I-87
+		{"minAmount", "amount", `"0.00000100"`},              // I-88
+		{"isActive", "flag", `true`},                         // I-89
+		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`}, // I-90
+		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`}, // I-91
+	}
+	pairFields = []wireField{
+		{"id", "identifier", `"` + pairID + `"`},              // I-57
+		{"withdrawalFee", "amount", `"1.5"`},                  // I-58
+		{"swapFee", "amount", `"0.1"`},                        // I-59
+		{"minWithdraw", "amount", `"10"`},                     // I-60
+		{"maxWithdraw", "amount", `"1000"`},                   // I-61
+		{"depositable", "flag", `true`},                       // I-62
+		{"withdrawable", "flag", `false`},                     // I-63
+		{"confirmation", "integer", `20`},                     // I-64
+		{"arrivalTime", "integer", `5`},                       // I-65
+		{"expirationTime", "integer", `60`},                   // I-66
+		{"networkId", "nonEmpty", `"n-1"`},                    // I-68
+		{"coinId", "nonEmpty", `"c-1"`},                       // I-69
+		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`},  // I-70
+		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`},  // I-71
+		{"network", "record", written(networkFields, "", "")}, // I-72
+		{"coin", "record", written(coinFields, "", "")},       // I-73
+	}
+	withdrawalFields = []wireField{
+		{"status", "nonEmpty", `"PENDING"`},                        // I-132
+		{"destination", "text", `"TXYZ"`},                          // I-133
+		{"amount", "amount", `"25.000001"`},                        // I-134
+		{"fee", "amount", `"1.5"`},                                 // I-135
+		{"coin", "text", `"USDT"`},                                 // I-136
+		{"network", "text", `"Tron (TRC20)"`},                      // I-137
+		{"withdrawRequestId", "identifier", `"` + requestID + `"`}, // I-138
+	}
+)
+
+// written writes a record, with another value for one of its members, or
+// without it when the value is empty. No name changes nothing.
+func written(fields []wireField, name, value string) string {
+	var members []string
+	for _, f := range fields {
+		if f.name == name {
+			f.good = value
+		}
+		if f.good != "" {
+			members = append(members, strconv.Quote(f.name)+":"+f.good)
+		}
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// A recordCase is a record inside a response to a method.
+type recordCase struct {
+	subject string
+	place   string // the pointer to the record
+	fields  []wireField
+	wrap    func(record string) string // the result that holds it
+	anyID   bool                       // the method did not ask for an identifier
+}
+
+func recordCases() []recordCase {
+	same := func(record string) string { return record }
+	second := func(record string) string { return "[" + pairJSON + "," + record + "]" }
+	inPair := func(name string) func(string) string {
+		return func(record string) string { return written(pairFields, name, record) }
+	}
+	return []recordCase{
+		{"CoinNetwork", "/result", pairFields, same, false},
+		{"CoinNetwork", "/result/network", networkFields, inPair("network"), false},
+		{"CoinNetwork", "/result/coin", coinFields, inPair("coin"), false},
+		{"CoinNetwork", "/result/0", pairFields, func(r string) string { return "[" + r + "]" }, false},
+		{"CoinNetworkBySymbol", "/result", pairFields, same, true},
+		{"CoinNetworksOf", "/result", pairFields, same, true},
+		{"CoinNetworksOf", "/result/1", pairFields, second, true},
+		{"CoinNetworks", "/result/1", pairFields, second, true},
+		{"CoinNetworks", "/result/1/network", networkFields, func(r string) string { return second(inPair("network")(r)) }, true},
+		{"CoinNetworks", "/result/1/coin", coinFields, func(r string) string { return second(inPair("coin")(r)) }, true},
+		{"Withdrawal", "/result", withdrawalFields, same, false},
+		{"Withdrawal", "/result/0", withdrawalFields, func(r string) string { return "[" + r + "]" }, false},
+	}
+}
+
+// Each field of each record is required and of its kind; only a time is lenient.
+// I-52, I-145
+func TestRecords_fields(t *testing.T) {
+	t.Parallel()
+	for _, record := range recordCases() {
+		for _, field := range record.fields {
+			t.Run(fmt.Sprintf("%s %s/%s", record.subject, record.place, field.name), func(t *testing.T) {
+				t.Parallel()
+				assertField(t, record, field)
+			})
+		}
+	}
+}
+
+func assertField(t *testing.T, record recordCase, field wireField) {
+	t.Helper()
+	s, pointer := subjectNamed(record.subject), record.place+"/"+field.name
+	body := func(value string) string {
+		return enveloped(record.wrap(written(record.fields, field.name, value)))
+	}
+	for _, value := range rightValues[field.kind] {
+		result, err := s.call(t.Context(), cannedClient(t, s.status, body(value)))
+		require.NoError(t, err, "%s: %s", field.name, value)
+		assertInvariants(t, result, err)
+	}
+	if field.kind == "time" {
+		return
+	}
+	assertNotUnderstood(t, s, body(""), pointer, "is missing")
+	for _, value := range wrongValues[field.kind] {
+		if value != `"other-than-asked"` || !record.anyID {
+			assertNotUnderstood(t, s, body(value), pointer, "")
+		}
+	}
+}
+
+// Every field goes where it belongs, with exactly its value, and none is unknown.
+// I-41, I-49, I-57, I-58, I-59, I-60, I-61, I-62, I-63, I-64, I-65, I-66, I-67, I-68, I-69, I-70,
+// I-71, I-72, I-73, I-77, I-79, I-80, I-81, I-82, I-83, I-84, I-85, I-86, I-87, I-88, I-89, I-90,
+// I-91, I-131, I-132, I-133, I-134, I-135, I-136, I-137, I-138, I-146, I-147
+func TestRecords_values(t *testing.T) {
+	t.Parallel()
+	created, updated := time.Date(2023, 5, 14, 9, 21, 43, 0, time.UTC), time.Date(2023, 6, 1, 0, 0, 0, 0, time.UTC)
+	pair := gateway.CoinNetwork{
+		ID:            pairID,
+		WithdrawalFee: decimal.RequireFromString("1.5"),
+		SwapFee:       decimal.RequireFromString("0.000000010000000001"),
+		MinWithdraw:   decimal.RequireFromString("10"),
+		MaxWithdraw:   decimal.RequireFromString("123456789012345678901234.12345678"),
+		Depositable:   true, Withdrawable: false,
+		Confirmations: 20, ArrivalTime: 5, ExpirationTime: 60,
+		NetworkID: "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", CoinID: "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44",
+		CreatedAt: created, UpdatedAt: updated,
+		Network: gateway.Network{
+			ID: "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", Name: "Tron (TRC20)", IsActive: true,
+			CreatedAt: created, UpdatedAt: updated,
+		},
+		Coin: gateway.Coin{
+			ID: "5e3f7a90-1c2b-4d3e-8f4a-9b0c1d2e3f44", Name: "Tether", Symbol: "USDT", Precision: 6,
+			MinAmount: decimal.RequireFromString("0.00000100"), IsActive: true,
+			CreatedAt: created, UpdatedAt: updated,
+		},
+	}
+	withdrawal := &gateway.Withdrawal{
+		Status: gateway.WithdrawalPending, Destination: "TXYZ",
+		Amount: decimal.RequireFromString("25.000001"), Fee: decimal.RequireFromString("1.5"),
+		Coin: "USDT", Network: "Tron (TRC20)", WithdrawRequestID: requestID,
+	}
+	for name, want := range map[string]any{
+		"CoinNetworks":        []gateway.CoinNetwork{pair},
+		"CoinNetwork":         &pair,
+		"CoinNetworkBySymbol": &pair,
+		"CoinNetworksOf":      []gateway.CoinNetwork{pair},
+		"Withdrawal":          withdrawal,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := subjectNamed(name)
+			var w recorder
+			got, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), gateway.WithObserver(&w)))
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+			assert.Empty(t, w.drifts)
+		})
+	}
+}
+
+// No two fields of a record are mixed up: each flag, number and text differs
+// from its neighbours in one of two records.
+func TestRecords_valuesOfNeighbours(t *testing.T) {
+	t.Parallel()
+	result := strings.NewReplacer(
+		`"depositable":true`, `"depositable":false`, `"withdrawable":false`, `"withdrawable":true`,
+		`"updated_at":"2023-06-01T00:00:00.000Z","network"`, `"updated_at":"2024-01-01T00:00:00.000Z","network"`,
+		`"Tron (TRC20)","isActive":true`, `"Tron (TRC20)","isActive":false`,
+	).Replace(pairJSON)
+	got, err := cannedClient(t, 200, enveloped(result)).CoinNetwork(t.Context(), pairID)
+	require.NoError(t, err)
+	assert.False(t, got.Depositable)
+	assert.True(t, got.Withdrawable)
+	assert.Equal(t, 2024, got.UpdatedAt.Year())
+	assert.Equal(t, 2023, got.Network.UpdatedAt.Year())
+	assert.False(t, got.Network.IsActive)
+	assert.True(t, got.Coin.IsActive)
+}
+
+// Which results each method accepts: a list, a record, or either.
+// I-45, I-51
+func TestRecords_listing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"CoinNetworks", "CoinNetworksOf"} {
+		s := subjectNamed(name)
+		t.Run("row R21: one bad element of 500, "+name, func(t *testing.T) {
+			t.Parallel()
+			bad := written(pairFields, "withdrawalFee", `"abc"`)
+			body := enveloped("[" + strings.Repeat(pairJSON+",", 417) + bad + strings.Repeat(","+pairJSON, 82) + "]")
+			assertNotUnderstood(t, s, body, "/result/417/withdrawalFee", "is not a decimal number")
+		})
+		t.Run("a listing of none is empty, not nil, "+name, func(t *testing.T) {
+			t.Parallel()
+			got, err := s.call(t.Context(), cannedClient(t, 200, enveloped("[]")))
+			require.NoError(t, err)
+			assert.Equal(t, []gateway.CoinNetwork{}, got)
+		})
+		t.Run("the order of the response stays, "+name, func(t *testing.T) { // I-47
+			t.Parallel()
+			body := enveloped("[" + written(pairFields, "id", `"b"`) + "," + written(pairFields, "id", `"a"`) + "]")
+			got, err := s.call(t.Context(), cannedClient(t, 200, body))
+			require.NoError(t, err)
+			pairs := got.([]gateway.CoinNetwork)
+			assert.Equal(t, []string{"b", "a"}, []string{pairs[0].ID, pairs[1].ID})
+		})
+	}
+	t.Run("row R7: an object where an array is expected", func(t *testing.T) {
+		t.Parallel()
+		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("{}"), "/result", "is an object, not an array")
+		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped(pairJSON), "/result", "is an object, not an array")
+	})
+	t.Run("one record is an array of one by symbol", func(t *testing.T) { // I-51
+		t.Parallel()
+		got, err := cannedClient(t, 200, enveloped(pairJSON)).CoinNetworksOf(t.Context(), "USDT")
+		require.NoError(t, err)
+		require.Len(t, got, 1)
+		assert.Equal(t, pairID, got[0].ID)
+	})
+	for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "Withdrawal"} {
+		s := subjectNamed(name)
+		t.Run("an array of one record is the record, "+name, func(t *testing.T) { // I-50
+			t.Parallel()
+			got, err := s.call(t.Context(), cannedClient(t, s.status, enveloped("["+s.result+"]")))
+			require.NoError(t, err)
+			assertInvariants(t, got, err)
+		})
+		t.Run("an array of two records is not, "+name, func(t *testing.T) { // I-50
+			t.Parallel()
+			assertNotUnderstood(t, s, enveloped("["+s.result+","+s.result+"]"), "/result/0", "several records")
+		})
+	}
+}
+
+// A coin on two networks, and a network of two coins, are a record for each
+// pair.
+// I-45, I-46
+func TestClient_CoinNetworks_pairings(t *testing.T) {
+	t.Parallel()
+	c := cannedClient(t, 200, listing(pairOf("1", "USDT", "Tron"), pairOf("2", "USDT", "Ethereum"), pairOf("3", "ETH", "Ethereum")))
+	pairs, err := c.CoinNetworks(t.Context())
+	require.NoError(t, err)
+	var seen []string
+	for _, p := range pairs {
+		seen = append(seen, p.ID+" "+p.Coin.Symbol+" "+p.Network.Name)
+	}
+	assert.Equal(t, []string{"1 USDT Tron", "2 USDT Ethereum", "3 ETH Ethereum"}, seen)
+
+	listing, err := catalogOf(t, c, gateway.CacheOptions{}).Get(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, listing.Networks("USDT"), 2)
+	found, ok := listing.Find("USDT", "Ethereum")
+	require.True(t, ok)
+	assert.Equal(t, "2", found.ID)
+}

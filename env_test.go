@@ -1,0 +1,121 @@
+package gateway_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// setenv sets the variables of FromEnv, and no others of them.
+func setenv(t *testing.T, baseURL, key, file string) {
+	t.Helper()
+	t.Setenv("GATEWAY_BASE_URL", baseURL)
+	t.Setenv("GATEWAY_API_KEY", key)
+	t.Setenv("GATEWAY_API_KEY_FILE", file)
+}
+
+func keyFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func TestFromEnv(t *testing.T) {
+	for _, tt := range []struct{ name, key, file string }{
+		{"the key in a variable", canary, ""},
+		{"the key in a file", "", canary},
+		{"a file that ends in a line end", "", canary + "\n"},
+		{"a file from Windows", "", canary + "\r\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := serve(t, respond(201, enveloped(withdrawalJSON)))
+			file := ""
+			if tt.file != "" {
+				file = keyFile(t, tt.file)
+			}
+			setenv(t, w.URL, tt.key, file)
+			c, err := gateway.FromEnv(once())
+			require.NoError(t, err)
+			assertNoKey(t, c)
+			_, err = c.Withdrawal(t.Context(), requestID)
+			require.NoError(t, err)
+			assert.Equal(t, canary, w.Requests()[0].Header.Get("x-api-key"))
+		})
+	}
+}
+
+// Without a key there are the public calls.
+func TestFromEnv_WithoutAKey(t *testing.T) {
+	w := serve(t, respond(200, enveloped(ratesJSON)))
+	setenv(t, w.URL, "", "")
+	c, err := gateway.FromEnv()
+	require.NoError(t, err)
+	_, err = c.ExchangeRates(t.Context())
+	require.NoError(t, err)
+	_, err = c.Withdrawal(t.Context(), requestID)
+	assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+}
+
+func TestFromEnv_refuses(t *testing.T) {
+	const url = "https://gateway.example"
+	for _, tt := range []struct{ name, url, key, file, want string }{
+		{"no base URL", "", canary, "", "gateway: new: GATEWAY_BASE_URL: is required"},
+		{"a bad base URL", "ftp://gateway.example", canary, "", "gateway: new: GATEWAY_BASE_URL: must begin with https://"},
+		{"a bad key", url, " " + canary, "", "gateway: new: GATEWAY_API_KEY: must not begin or end with a space"},
+		{"both ways of a key", url, canary, "/etc/key", "gateway: new: GATEWAY_API_KEY_FILE: must not be set together with GATEWAY_API_KEY"},
+		{"a file that is not there", url, "", filepath.Join(t.TempDir(), canary), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: no such file or directory"},
+		{"a directory", url, "", t.TempDir(), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: is a directory"},
+		{"an empty file", url, "", keyFile(t, ""), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is required"},
+		{"a file of a line end", url, "", keyFile(t, "\n"), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is required"},
+		{"a file of two lines", url, "", keyFile(t, canary+"\n"+canary+"\n"), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file must be printable ASCII: no line end, tab or other control character"},
+		{"a file that never ends", url, "", "/dev/zero", "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is longer than 4,096 bytes"},
+		{"a large file", url, "", keyFile(t, strings.Repeat("k", 1<<20)), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is longer than 4,096 bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			setenv(t, tt.url, tt.key, tt.file)
+			c, err := gateway.FromEnv()
+			assert.Nil(t, c)
+			require.EqualError(t, err, tt.want)
+			assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+			assertNoKey(t, err)
+		})
+	}
+}
+
+// The longest key there is may stand in a file from Windows.
+func TestFromEnv_theLongestKey(t *testing.T) {
+	setenv(t, "https://gateway.example", "", keyFile(t, strings.Repeat("k", 4096)+"\r\n"))
+	_, err := gateway.FromEnv()
+	assert.NoError(t, err)
+}
+
+// A key's source and a key's variable are two sources.
+func TestFromEnv_options(t *testing.T) {
+	setenv(t, "https://gateway.example", canary, "")
+	_, err := gateway.FromEnv(gateway.WithAPIKeySource(nil))
+	assert.EqualError(t, err, "gateway: new: WithAPIKeySource: must not be nil")
+	_, err = gateway.FromEnv(gateway.WithAPIKeySource(sameKey))
+	assert.EqualError(t, err, "gateway: new: GATEWAY_API_KEY: must be empty with WithAPIKeySource")
+	setenv(t, "https://gateway.example", "", keyFile(t, canary))
+	_, err = gateway.FromEnv(gateway.WithAPIKeySource(sameKey))
+	assert.EqualError(t, err, "gateway: new: GATEWAY_API_KEY_FILE: must be empty with WithAPIKeySource")
+}
+
+func TestFromEnv_plainHTTP(t *testing.T) {
+	for value, want := range map[string]bool{"1": true, "0": false, "": false, "true": false} {
+		setenv(t, "http://gateway.example", canary, "")
+		t.Setenv("GATEWAY_PLAIN_HTTP", value)
+		_, err := gateway.FromEnv()
+		assert.Equal(t, want, err == nil, "%q", value)
+		if value == "true" {
+			assert.ErrorContains(t, err, "GATEWAY_PLAIN_HTTP")
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package gateway_test
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A response that is cut anywhere is never a success, whatever was read of it.
+func TestEnvelope_truncated(t *testing.T) {
+	t.Parallel()
+	forEach(t, "row R4: cut at every byte", func(t *testing.T, s subject) {
+		body := s.body()
+		for n := range len(body) {
+			result, err := s.call(t.Context(), cannedClient(t, s.status, body[:n]))
+			require.Error(t, err, "cut after %d bytes", n)
+			require.True(t, isZero(result), "cut after %d bytes", n)
+			wrong := decodeErrorOf(t, s, err)
+			require.Equal(t, body[:n], string(wrong.Body))
+		}
+		_, err := s.call(t.Context(), cannedClient(t, s.status, body))
+		require.NoError(t, err)
+	})
+}
+
+// The same with a connection whose response has a Content-Length.
+func TestEnvelope_truncatedConnection(t *testing.T) {
+	t.Parallel()
+	forEach(t, "row R4: a connection cut at some bytes", func(t *testing.T, s subject) {
+		body := s.body()
+		for n := 0; n < len(body); n += len(body) / 7 {
+			w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Length", strconv.Itoa(len(body)))
+				rw.WriteHeader(s.status)
+				_, _ = io.WriteString(rw, body[:n])
+			})
+			result, err := s.call(t.Context(), newClient(t, w.URL, once()))
+			assertInvariants(t, result, err)
+			require.Error(t, err, "cut after %d bytes", n)
+		}
+	})
+}
+
+// I-38, I-43
+func TestEnvelope_none(t *testing.T) {
+	t.Parallel()
+	const success = `"message":"Operation was successful."`
+	for _, tt := range []struct{ name, body, pointer, reason string }{
+		{"row R1: no body", "", "", "the body is empty"},
+		{"row R1: a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
+		{"row R1: null", "null", "", "is null, not an object"},
+		{"row R1: an array of an envelope", `[{"result":[]}]`, "", "is an array, not an object"},
+		{"row R3: an empty object", "{}", "/result", "is missing"},
+		{"row R3: an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
+		{"row R3: a result by another name", "{" + success + `,"Result":[],"data":[]}`, "/result", "is missing"},
+		{"row R23: a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
+		{"a second byte-order mark", "\ufeff\ufeff{}", "", "invalid character"},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			assertNotUnderstood(t, s, tt.body, tt.pointer, tt.reason)
+		})
+	}
+}
+
+// Whatever is around a good result must be whole and well formed, each member of the
+// envelope and those that it does not have.
+// I-8
+func TestEnvelope_broken(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
+	for _, tt := range []struct{ name, before, after, pointer, reason string }{
+		{"row R3: a brace at the end", "", "}}", "", "there is more after the end"},
+		{"row R3: a second document", "", "}\n{}", "", "there is more after the end"},
+		{"row R5: a result twice", "", `,"result":[]}`, "/result", "duplicate"},
+		{"row R5: a result twice, first as null", `"result":null,`, "}", "/result", ""},
+		{"row R5: a result twice, once in escapes", "", `,"\u0072esult":[]}`, "/result", "duplicate"},
+		{"row R5: a message twice", "", `,"message":"a","message":"b"}`, "/message", "duplicate"},
+		{"row R5: an unknown name twice", "", `,"x":1,"x":2}`, "/x", "duplicate"},
+		{"row R5: a name twice in meta", "", `,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
+		{"row R5: a name twice in an unknown member", "", `,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
+		{"row R19: meta of depth 10,001", "", `,"meta":` + deep + "}", "/meta", "depth"},
+		{"row R19: an unknown member of depth 10,001", "", `,"x":` + deep + "}", "/x", "depth"},
+		{"row R19: a message of depth 10,001", `"message":` + deep + ",", "}", "/message", "depth"},
+		{"row R20: a broken byte in the message", "\"message\":\"a\xff\",", "}", "/message", "UTF-8"},
+		{"row R20: a lone surrogate in the message", `"message":"a\ud800",`, "}", "/message", "surrogate"},
+		{"row R20: a broken byte in meta", "", ",\"meta\":{\"a\":\"\xff\"}}", "/meta/a", "UTF-8"},
+		{"row R20: a broken byte in a name", "", ",\"\xff\":1}", "", "UTF-8"},
+		{"row R20: a broken byte in an unknown member", "", ",\"x\":\"\xff\"}", "/x", "UTF-8"},
+		{"a comma at the end", "", ",}", "", "invalid character"},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			assertBroken(t, s, "{"+tt.before+`"result":`+s.result+tt.after, tt.pointer, tt.reason)
+		})
+	}
+}
+
+// assertBroken is assertNotUnderstood for an error of syntax, whose place is that of
+// the parser: at pointer or below it.
+func assertBroken(t testing.TB, s subject, body, pointer, reason string) {
+	t.Helper()
+	result, err := s.call(t.Context(), cannedClient(t, s.status, body))
+	assertInvariants(t, result, err)
+	require.Error(t, err)
+	wrong := decodeErrorOf(t, s, err)
+	assert.True(t, strings.HasPrefix(wrong.Pointer, pointer), "%.100s is not below %s", wrong.Pointer, pointer)
+	assert.ErrorContains(t, wrong.Err, reason)
+	assert.LessOrEqual(t, len(err.Error()), 4<<10, "the text is bounded")
+	assert.Equal(t, strings.ToValidUTF8(body[:min(len(body), 8<<10)], "?"), strings.ToValidUTF8(string(wrong.Body), "?"))
+	assert.Equal(t, outcomeWithoutProof(s), gateway.OutcomeOf(err))
+}
+
+// Nothing in the result itself may be malformed either, whatever its shape.
+// I-8
+func TestEnvelope_brokenResult(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, result string }{
+		{"row R3: null", "null"},
+		{"row R19: a depth of 1,000,000 arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)},
+		{"row R19: a depth of 1,000,000 objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000)},
+		{"row R20: a broken byte", "\"\xff\""},
+		{"row R20: a broken byte in a member", "{\"a\":\"\xff\"}"},
+		{"row R5: a name twice", `{"a":1,"a":1}`},
+		{"row R5: a name twice in a record", `[{"a":1,"a":1}]`},
+		{"nothing", ""},
+		{"a word", "undefined"},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			assertBroken(t, s, enveloped(tt.result), "/result", "")
+		})
+	}
+}
+
+// What the envelope may be.
+// I-44
+func TestEnvelope_lenient(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, before, after, message, meta string }{
+		{"row R2: a byte-order mark", "\ufeff{", "}", "", ""},
+		{"row R2: a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", ""},
+		{"row R6: unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""}, // I-6
+		{"row R6: members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", ""},
+		{"row R8: meta is an array", `{"meta":[],`, "}", "", "[]"},
+		{"row R8: meta is null", `{"meta":null,`, "}", "", "null"},
+		{"row R8: meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
+		{"row R8: meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
+		{"row R8: meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
+		{"row R8: meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`},
+		{"row R8: meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", ""},
+		{"row R8: the message is a number", `{"message":1,`, "}", "", ""},
+		{"row R8: the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
+		{"row R8: the message is null", `{"message":null,`, "}", "", ""},
+		// I-39
+		{"row R8: the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), ""},
+		{"row R8: the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), ""},
+		{"row R8: the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), ""},
+		{"the message comes last", "{", `,"message":"a\u0062c"}`, "abc", ""},
+		{"names in escapes", `{"\u006dessage":"x","\u006deta":{"a":1},`, "}", "x", `{"a":1}`},
+		{"spaces everywhere", "\t{\r\n", "\n}\n", "", ""},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			body := tt.before + `"result" : ` + s.result + tt.after
+			var response gateway.Response
+			result, err := s.call(t.Context(), cannedClient(t, s.status, body), gateway.WithResponse(&response))
+			require.NoError(t, err)
+			assertInvariants(t, result, err)
+			assert.Equal(t, tt.message, response.Message)
+			assert.Equal(t, tt.meta, string(response.Meta))
+			assert.Equal(t, s.result, string(response.Result))
+		})
+	}
+}
+
+// A result of which not all is there is nothing.
+func TestEnvelope_resultOfAnError(t *testing.T) {
+	t.Parallel()
+	const kept = 8 << 10
+	padded := func(before, result int) string {
+		return `{"x":"` + strings.Repeat("x", before-len(`{"x":"","result":`)) + `","result":"` + strings.Repeat("r", result-2) + `"}`
+	}
+	for _, tt := range []struct{ name, body, want string }{
+		{"a result", `{"result": [1] }`, "[1]"},
+		{"spaces around it", "{\"result\" :\r\n\t{\"a\": 1} , \"x\":1}", `{"a": 1}`},
+		{"a number to the last byte", `{"result":12}`, "12"},
+		{"an envelope that is cut after it", `{"result":[1]`, "[1]"},
+		{"a result that is cut", `{"result":[1,`, ""},
+		{"a result that is broken", `{"result":[1,}],"meta":{}}`, ""},
+		{"a result without a byte", `{"result":`, ""},
+		{"a result without a value", `{"result":}`, ""},
+		{"no result", `{"message":"m"}`, ""},
+		{"a page", `<html>"result":[1]`, ""},
+		{"beyond what is kept", padded(kept+1<<10, 8), ""},
+		{"partly beyond what is kept", padded(kept-8, 2<<10), ""},
+		{"within what is kept", padded(kept-16, 8), `"rrrrrr"`},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			var response gateway.Response
+			_, err := s.call(t.Context(), cannedClient(t, 404, tt.body), gateway.WithResponse(&response))
+			var refusal *gateway.APIError
+			require.ErrorAs(t, err, &refusal)
+			assert.Equal(t, tt.want, string(response.Result))
+			if tt.want == "" {
+				assert.Nil(t, response.Result)
+			}
+		})
+	}
+}
+
+// The message is truncated after the key is removed, so that no part of it is left.
+func TestEnvelope_key(t *testing.T) {
+	t.Parallel()
+	for before := 1<<10 - len(canary) - 2; before <= 1<<10+2; before++ {
+		message := strings.Repeat("x", before) + canary + "y"
+		var response gateway.Response
+		_, err := cannedClient(t, 404, `{"message":"`+message+`","result":[],"meta":{"`+canary+`":"`+canary+`"}}`).
+			Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
+		var refusal *gateway.APIError
+		require.ErrorAs(t, err, &refusal)
+		for _, text := range []string{refusal.Message, response.Message} {
+			require.LessOrEqual(t, len(text), 1<<10)
+			require.True(t, utf8.ValidString(text))
+			require.NotContains(t, text, canary[:2], "%d bytes before the key", before)
+		}
+		assert.JSONEq(t, `{"[REDACTED]":"[REDACTED]"}`, string(response.Meta))
+		assertNoKey(t, err)
+	}
+}
+
+// An error envelope that comes with a 2xx is an APIError.
+// I-154, I-155, I-157
+func TestEnvelope_refusedWithSuccess(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"CoinNetwork", "CoinNetworkBySymbol", "Withdrawal"} {
+		s := subjectNamed(name)
+		t.Run("an empty array where a record is expected, whatever the message, "+name, func(t *testing.T) {
+			t.Parallel()
+			got, err := s.call(t.Context(), cannedClient(t, s.status, enveloped("[]")))
+			assertRefusedWithSuccess(t, s, got, err, "Operation was successful.")
+		})
+	}
+	forEach(t, "an empty array with another message", func(t *testing.T, s subject) {
+		got, err := s.call(t.Context(), cannedClient(t, s.status, refused("Coin is not supported")))
+		if s.write {
+			var unknown *gateway.OutcomeUnknownError
+			require.ErrorAs(t, err, &unknown)
+			assert.Equal(t, s.status, unknown.StatusCode)
+			err = unknown.Cause
+		}
+		assertRefusedWithSuccess(t, s, got, err, "Coin is not supported")
+	})
+	t.Run("a meta that is larger than what is kept of a body is whole", func(t *testing.T) {
+		t.Parallel()
+		meta := `{"why":"` + strings.Repeat("x", 9<<10) + `"}`
+		got, err := cannedClient(t, 200, `{"message":"no","result":[],"meta":`+meta+`}`).Withdrawal(t.Context(), requestID)
+		assertInvariants(t, got, err)
+		var refusal *gateway.APIError
+		require.ErrorAs(t, err, &refusal)
+		assert.Equal(t, meta, string(refusal.Meta))
+	})
+	t.Run("the documented text for a missing key is one with a 2xx too", func(t *testing.T) { // I-36
+		t.Parallel()
+		got, err := cannedClient(t, 200, refused("x-api-key header is required")).Balance(t.Context(), gateway.BalanceQuery{})
+		assertInvariants(t, got, err)
+		assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
+	})
+}
+
+func assertRefusedWithSuccess(t *testing.T, s subject, got any, err error, message string) {
+	t.Helper()
+	assertInvariants(t, got, err)
+	var refusal *gateway.APIError
+	require.ErrorAs(t, err, &refusal)
+	assert.Equal(t, s.op, refusal.Operation)
+	assert.Equal(t, s.status, refusal.StatusCode)
+	assert.Equal(t, message, refusal.Message)
+	assert.Equal(t, "{}", string(refusal.Meta))
+	assert.NotEmpty(t, refusal.Body)
+}

@@ -1,0 +1,226 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/strictjson"
+)
+
+// A result of which the shape is not documented costs memory in proportion to
+// its size. This test is not parallel, because it measures.
+func TestCost_memoryIsLinear(t *testing.T) {
+	members := make([]string, 1000)
+	for i := range members {
+		members[i] = fmt.Sprintf(`"%d":1`, i)
+	}
+	record := "{" + strings.Join(members, ",") + "}"
+	name := strings.Repeat("n", 256<<10)
+	ones := "[" + strings.Repeat("1,", 512<<10) + "1]"
+	for _, tt := range []struct {
+		name, result, pointer string
+	}{
+		{"a long name with many members under it", `{"` + name + `":` + record + `}`, ""},
+		{"a long name with many elements under it", `{"` + name + `":` + ones + `}`, ""},
+		{"many numbers where records are expected", ones, "/result"},
+		{"rates by long names", `{"usd":{"` + name + `":` + record + `},"eur":{}}`, ""},
+		{"many records without an amount", "[" + strings.Repeat("{},", 256<<10) + "{}]", "/result"},
+	} {
+		for _, s := range []subject{subjectNamed("ExchangeRates"), subjectNamed("Balance")} {
+			got := allocated(t, s, enveloped(tt.result))
+			assert.Less(t, got, uint64(40<<20), "%s: %s allocates %d bytes", tt.name, s.name, got)
+			result, err := s.call(t.Context(), cannedClient(t, 200, enveloped(tt.result)))
+			assertInvariants(t, result, err)
+			require.Error(t, err, tt.name)
+			assert.Less(t, len(err.Error()), 4<<10, tt.name)
+			if tt.pointer != "" {
+				assert.Equal(t, tt.pointer, decodeErrorOf(t, s, err).Pointer, tt.name)
+			}
+		}
+	}
+}
+
+// wide returns results of so many members or elements, at all depths together, in the
+// shapes that are accepted. The amount of coin i is amount(i), its name name(i).
+func wide(entries int, name, amount func(i int) string) map[string][]string {
+	list := func(begin, format, end string, each int) string {
+		var all strings.Builder
+		for i := range entries / each {
+			all.WriteByte(',')
+			for _, b := range []byte(format) {
+				switch b {
+				case '1':
+					all.WriteString(amount(i))
+				case '2':
+					all.WriteString(amount(i + 1))
+				case 'N':
+					all.WriteString(name(i))
+				default:
+					all.WriteByte(b)
+				}
+			}
+		}
+		return begin + strings.TrimPrefix(all.String(), ",") + end
+	}
+	half := list(`{`, `"N":1`, `}`, 2)
+	return map[string][]string{
+		"Balance": {
+			list(`{`, `"N":1`, `}`, 1), list(`{`, `"N":{"amount":1}`, `}`, 2),
+			list(`[`, `{"amount":1}`, `]`, 2), list(`[`, `{"coin":"N","amount":1}`, `]`, 3),
+		},
+		"ExchangeRates": {
+			list(`{`, `"N":{"usd":1,"eur":2}`, `}`, 3), list(`[`, `{"coin":"N","usd":1,"eur":2}`, `]`, 4),
+			list(`[`, `{"coin":"N","usd":1}`, `]`, 3), list(`[{"coin":"A","usd":1},`, `{"coin":"N"}`, `]`, 2),
+			`{"usd":` + half + `,"eur":` + half + `}`, `{"usd":` + list(`{`, `"N":1`, `}`, 1) + `,"eur":{}}`,
+		},
+		"CreateInvoice": {list(`{`, `"N":1`, `}`, 1), list(`[`, `1`, `]`, 1), list(`[`, `{"N":1}`, `]`, 2)},
+	}
+}
+
+// shortName returns one of the shortest names for an index.
+func shortName(i int) string {
+	const letters = "ABCDEFGHIJKLMOPQRSTUVWXYZ03456789!#$%&'()*+-./;<=>?@^_`|~abcdefghijklmnopqrstuvwxyz"
+	name := letters[i%len(letters)]
+	if i < len(letters) {
+		return string(name)
+	}
+	return string(name) + shortName(i/len(letters)-1)
+}
+
+// row H6: what a result of an undocumented shape costs is bounded by its text and by how
+// many entries it has. This test is not parallel, because it measures.
+func TestCost_entries(t *testing.T) {
+	const mostTimes, mostEach = 14, 320 // SECURITY.md has these figures
+	for _, tt := range []struct {
+		name         string
+		entries      int
+		coin, amount func(int) string
+	}{
+		{"the shortest", 99_990, shortName, func(int) string { return "1" }},
+		{"names with escapes", 99_990, func(i int) string { return `\u0041` + shortName(i) }, strconv.Itoa},
+		{"without an amount", 99_990, shortName, func(int) string { return "{}" }},
+		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }, func(int) string { return "1" }},
+	} {
+		if slack() > 1 && tt.entries < strictjson.MaxEntries {
+			tt.entries /= 10 // the race detector is slow
+		}
+		for method, results := range wide(tt.entries, tt.coin, tt.amount) {
+			for _, result := range results {
+				s, body := subjectNamed(method), enveloped(result)
+				c := cannedClient(t, s.status, body, gateway.WithOrderGuard(nil), gateway.WithObserver(gateway.NopObserver{}), once())
+				var err error
+				cost := bytesAllocated(func() { _, err = s.call(t.Context(), c) })
+				most := mostTimes*len(body) + mostEach*min(tt.entries, strictjson.MaxEntries)
+				assert.Less(t, cost, uint64(slack())*uint64(most), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
+				if tt.entries > strictjson.MaxEntries {
+					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
+				}
+			}
+		}
+	}
+}
+
+// A text in escapes, and one with the key, cost more than others. This test is not
+// parallel, because it measures.
+func TestCost_texts(t *testing.T) {
+	const size = 2 << 20
+	for name, tt := range map[string]struct {
+		text      string
+		mostTimes int // SECURITY.md has these figures
+	}{
+		"in escapes":   {strings.Repeat(`\u0041`, size/len(`\u0041`)), 14},
+		"with the key": {canary + strings.Repeat("a", size), 3 * 14},
+	} {
+		body := enveloped(`["` + tt.text + `"]`)
+		for _, method := range []string{"Balance", "ExchangeRates", "CreateInvoice"} {
+			s := subjectNamed(method)
+			c := cannedClient(t, s.status, body, gateway.WithOrderGuard(nil), once())
+			cost := bytesAllocated(func() { _, _ = s.call(t.Context(), c) })
+			assert.Less(t, cost, uint64(slack())*uint64(tt.mostTimes*len(body)), "%s: a text %s", method, name)
+		}
+	}
+}
+
+// What depth costs is bounded, though the place of the error is deep. This test is
+// not parallel, because it measures.
+func TestCost_depth(t *testing.T) {
+	deep := strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)
+	for _, s := range subjects() {
+		got, most := allocated(t, s, enveloped(deep)), uint64(slack())*(1<<20+64<<10)
+		if s.name == "Withdrawal" {
+			most *= 2 // its status is looked for again
+		}
+		assert.Less(t, got, most, "row R19: %s allocates %d bytes", s.name, got)
+	}
+}
+
+// To find the key in a message or meta costs no more, however large these are. This test
+// is not parallel, because it measures.
+func TestCost_envelope(t *testing.T) {
+	encoded := strings.Repeat("%"+canary[:len(canary)-1], 2<<20/len(canary))
+	for name, envelope := range map[string]string{
+		"a message": `{"message":"` + encoded + canary + `","result":[],"meta":{}}`,
+		"a meta":    `{"message":"no","result":[],"meta":["` + encoded + canary + `"]}`,
+	} {
+		c := cannedClient(t, 200, envelope)
+		var err error
+		cost := bytesAllocated(func() { _, err = c.Withdrawal(t.Context(), requestID) })
+		assertInvariants(t, nil, err)
+		assert.Less(t, cost, uint64(8*len(envelope)), "%s: %.100v", name, err)
+	}
+}
+
+// net/http quotes a response that is not HTTP as a whole. Cleaning that text
+// costs memory in proportion to its size. This test is not parallel, because it
+// measures.
+func TestCost_quotedResponses(t *testing.T) {
+	many := strings.Repeat("://", 80_000)
+	account := "http://user:" + password + "@host/ "
+	for name, response := range map[string]string{
+		"many URLs for a length":              "HTTP/1.1 200 OK\r\nContent-Length: " + many + "\r\n\r\n",
+		"many URLs for a status":              "HTTP/1.1 " + many + "\r\n\r\n",
+		"many URLs for a protocol":            many + " 200 OK\r\n\r\n",
+		"a password and many URLs":            "HTTP/1.1 200 OK\r\nContent-Length: " + account + many + "\r\n\r\n",
+		"a password and many URLs, as status": "HTTP/1.1 " + account + many + "\r\n\r\n",
+		"many passwords":                      "HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n",
+	} {
+		for _, s := range []subject{subjectNamed("Withdrawal"), subjectNamed("CreateInvoice")} {
+			server := faultserver.New(faultserver.Respond(response))
+			transport := &http.Transport{DialContext: server.DialContext}
+			c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: transport}))
+			var err error
+			got := bytesAllocated(func() { _, err = s.call(t.Context(), c) })
+			transport.CloseIdleConnections()
+			server.Close()
+			assert.Less(t, got, uint64(8<<20), "%s: %s allocates %d bytes", name, s.name, got)
+			assertInvariants(t, nil, err)
+			require.Error(t, err, name)
+			assert.Less(t, len(err.Error()), 4<<10, name)
+			assertSilent(t, err, password)
+		}
+	}
+}
+
+// A long run of backslashes, in which a key could be escaped, is looked through
+// in one pass: this test would not end otherwise.
+func TestCost_runsOfBackslashes(t *testing.T) {
+	t.Parallel()
+	run := strings.Repeat(`\\`, 1<<19)
+	c := cannedClient(t, 200, enveloped(`{"address":"`+run+canary+`"}`))
+	invoice, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assertInvariants(t, invoice, err)
+	require.NoError(t, err)
+	assert.NotContains(t, string(invoice.Raw), canary)
+
+	c = cannedClient(t, 400, refused(run))
+	_, err = c.Withdrawal(t.Context(), requestID)
+	require.Error(t, err)
+}

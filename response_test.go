@@ -1,0 +1,435 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// Every method meets every status with every form of body.
+// I-37, I-128, I-156, I-159
+func TestClient_EveryStatus(t *testing.T) {
+	t.Parallel()
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for _, status := range statuses {
+				for _, form := range refusals {
+					synctest.Test(t, func(t *testing.T) { assertStatus(t, s, status, form) })
+				}
+			}
+		})
+	}
+}
+
+func assertStatus(t *testing.T, s subject, status statusCase, form refusalCase) {
+	t.Helper()
+	sent := 0
+	c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		sent++
+		return reply(status.status, form.body), nil
+	}))
+	var seen gateway.Response
+	got, err := s.call(t.Context(), c, gateway.WithResponse(&seen))
+	at := fmt.Sprintf("%d with %s", status.status, form.name)
+	assertInvariants(t, got, err)
+	attempts := 1
+	if status.retried && !s.write {
+		attempts = 3
+	}
+	assert.Equal(t, attempts, sent, at)
+	assert.Equal(t, attempts, seen.Attempts, at)
+	assert.Equal(t, status.status, seen.StatusCode, at)
+	assert.Equal(t, form.message, seen.Message, at)
+	refusal := assertRefusal(t, s, status.rejects, err)
+	assert.Equal(t, s.op, refusal.Operation)
+	assert.Equal(t, status.status, refusal.StatusCode, at)
+	assert.Equal(t, attempts, refusal.Attempts, at)
+	assert.Equal(t, form.message, refusal.Message, at)
+	assert.Equal(t, form.body, string(refusal.Body), at)
+	assertSentinels(t, refusal, status.sentinel)
+	assert.Equal(t, status.retried && (!s.write || status.rejects), gateway.SafeToRetry(refusal), at)
+	assert.Equal(t, status.retried && (!s.write || status.rejects), gateway.SafeToRetry(err), at)
+}
+
+// assertRefusal returns the refusal in an error: an invoice of which a status
+// does not prove that it was refused is unknown, with the refusal as the cause.
+func assertRefusal(t *testing.T, s subject, rejects bool, err error) *gateway.APIError {
+	t.Helper()
+	if s.write && rejects {
+		assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+	}
+	if s.write && !rejects {
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		var lost *gateway.OutcomeUnknownError
+		require.ErrorAs(t, err, &lost)
+		assertSentinels(t, err, gateway.ErrOutcomeUnknown)
+		var inner *gateway.APIError
+		assert.False(t, errors.As(err, &inner), "the refusal is a field only")
+		require.ErrorAs(t, lost.Cause, &inner)
+		assert.Equal(t, inner.StatusCode, lost.StatusCode)
+		assert.Equal(t, string(inner.Body), string(lost.Body))
+		return inner
+	}
+	refusal, ok := err.(*gateway.APIError) //nolint:errorlint // the error itself, not one in it
+	require.True(t, ok, "%T: %v", err, err)
+	return refusal
+}
+
+// The forms of the body of a refusal, with the message that is read from it.
+var refusals = []refusalCase{
+	{"the documented envelope", refused("Order is not acceptable"), "Order is not acceptable"}, // I-152
+	{"a web page", "<html><body>Bad Gateway</body></html>", ""},                                // I-158
+	{"nothing", "", ""},
+	{"cut JSON", `{"message":"Order is not acc`, ""},
+	{"JSON that is cut after its message", `{"message":"Order is not acceptable","result":[`, "Order is not acceptable"},
+	{"JSON of another shape", `["Order is not acceptable"]`, ""},
+}
+
+type refusalCase struct{ name, body, message string }
+
+// I-26
+func TestResponse_status(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 201, 202, 203, 206, 226, 299} {
+		forEach(t, fmt.Sprintf("row R24: status %d", status), func(t *testing.T, s subject) {
+			got, err := s.call(t.Context(), cannedClient(t, status, s.body()))
+			require.NoError(t, err)
+			assertInvariants(t, got, err)
+		})
+	}
+	forEach(t, "row R24: status 204 has no body", func(t *testing.T, s subject) {
+		got, err := s.call(t.Context(), cannedClient(t, 204, ""))
+		assertInvariants(t, got, err)
+		assert.ErrorContains(t, decodeErrorOf(t, s, err), "the body is empty")
+	})
+}
+
+func TestResponse_contentType(t *testing.T) {
+	t.Parallel()
+	forEach(t, "row R23: a page that is labelled as one", func(t *testing.T, s subject) {
+		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+			rw.WriteHeader(200)
+			_, _ = io.WriteString(rw, "<html>captive portal</html>")
+		})
+		got, err := s.call(t.Context(), newClient(t, w.URL))
+		assertInvariants(t, got, err)
+		wrong := decodeErrorOf(t, s, err)
+		assert.Equal(t, "text/html; charset=utf-8", wrong.ContentType)
+		assert.Equal(t, "<html>captive portal</html>", string(wrong.Body))
+		assert.ErrorContains(t, err, "captive portal")
+		assert.Len(t, w.Requests(), 1, "a retry would not help")
+	})
+	forEach(t, "JSON is read whatever it is labelled as", func(t *testing.T, s subject) { // I-9
+		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "text/plain")
+			rw.WriteHeader(s.status)
+			_, _ = io.WriteString(rw, s.body())
+		})
+		_, err := s.call(t.Context(), newClient(t, w.URL))
+		require.NoError(t, err)
+	})
+	forEach(t, "row R25: a Retry-After on a success is ignored", func(t *testing.T, s subject) {
+		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Retry-After", "3600")
+			rw.WriteHeader(s.status)
+			_, _ = io.WriteString(rw, s.body())
+		})
+		_, err := s.call(t.Context(), newClient(t, w.URL))
+		require.NoError(t, err)
+		assert.Len(t, w.Requests(), 1)
+	})
+}
+
+// unending is a response without an end that counts what is taken of it.
+type unending struct {
+	start, more string
+	at, taken   int
+}
+
+func (e *unending) Read(p []byte) (int, error) {
+	for i := range p {
+		if e.at < len(e.start) {
+			p[i] = e.start[e.at]
+		} else {
+			p[i] = e.more[(e.at-len(e.start))%len(e.more)]
+		}
+		e.at++
+	}
+	e.taken += len(p)
+	return len(p), nil
+}
+
+// Of a response over the limit no more is taken than the limit and a byte.
+// I-162
+func TestResponse_tooLarge(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 20
+	for _, tt := range []struct{ name, start, more string }{
+		{"row R19: a text without an end", `{"message":"`, "x"},
+		{"row R19: spaces without an end", "", " "},
+		{"row R19: records without an end", `{"result":[` + pairJSON, "," + pairJSON},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			source := &unending{start: tt.start, more: tt.more}
+			transport := canned{status: s.status, body: func() io.Reader { return source }}
+			got, err := s.call(t.Context(), cannedClient(t, 0, "",
+				gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithMaxResponseBytes(limit)))
+			assertInvariants(t, got, err)
+			assert.LessOrEqual(t, source.taken, limit+1)
+			assertTooLarge(t, s, err)
+		})
+	}
+}
+
+func assertTooLarge(t *testing.T, s subject, err error) {
+	t.Helper()
+	var unknown *gateway.OutcomeUnknownError
+	if s.write {
+		require.ErrorAs(t, err, &unknown)
+		err = unknown.Cause
+	}
+	var wrong *gateway.DecodeError
+	if errors.As(err, &wrong) {
+		// A reader that knows already that the response is wrong stops there.
+		assert.NotEmpty(t, wrong.Body)
+		return
+	}
+	var failure *gateway.TransportError
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, gateway.PhaseRead, failure.Phase)
+	assert.ErrorIs(t, err, gateway.ErrResponseTooLarge)
+	assert.False(t, gateway.SafeToRetry(err))
+}
+
+// The limit is exact: a response of as many bytes is read.
+// I-162
+func TestResponse_limit(t *testing.T) {
+	t.Parallel()
+	forEach(t, "row R19: the limit is exact", func(t *testing.T, s subject) {
+		body := s.body()
+		_, err := s.call(t.Context(), cannedClient(t, s.status, body, gateway.WithMaxResponseBytes(int64(len(body)))))
+		require.NoError(t, err)
+		_, err = s.call(t.Context(), cannedClient(t, s.status, body, gateway.WithMaxResponseBytes(int64(len(body)-1))))
+		require.Error(t, err)
+		assertTooLarge(t, s, err)
+	})
+	forEach(t, "row R2: a byte-order mark is over no limit, however small", func(t *testing.T, s subject) {
+		for limit := int64(1); limit <= 4; limit++ {
+			_, err := s.call(t.Context(), cannedClient(t, s.status, "\ufeff"+s.body(), gateway.WithMaxResponseBytes(limit)))
+			require.Error(t, err)
+			assertTooLarge(t, s, err)
+		}
+	})
+}
+
+// Header values need not be UTF-8, and are truncated all the same.
+func TestResponse_headersThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, header, value string
+		status              int
+		body                string
+	}{
+		{"an identifier of continuation bytes with a refusal", "X-Request-Id", strings.Repeat("\x80", 2000), 404, refused("No.")},
+		{"an identifier of the longest characters with a refusal", "X-Request-Id", "x" + strings.Repeat("\U0001F600", 500), 404, refused("No.")},
+		{"an identifier that is truncated inside of a character", "X-Request-Id", strings.Repeat("p", 1023) + "\u00e9", 404, refused("No.")},
+		{"a content type of continuation bytes with a page", "Content-Type", strings.Repeat("\x80", 300), 200, "<html>"},
+		{"a content type of first bytes with a page", "Content-Type", strings.Repeat("\xf0", 300), 200, "<html>"},
+		{"a content type of the longest characters with a page", "Content-Type", "x" + strings.Repeat("\U0001F600", 100), 200, "<html>"},
+	} {
+		forEach(t, tt.name, func(t *testing.T, s subject) {
+			w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set(tt.header, tt.value)
+				rw.WriteHeader(tt.status)
+				_, _ = io.WriteString(rw, tt.body)
+			})
+			got, err := s.call(t.Context(), newClient(t, w.URL, once()))
+			assertInvariants(t, got, err)
+			require.Error(t, err)
+			assertHeaderIsTruncated(t, s, tt.header, tt.value, err)
+		})
+	}
+}
+
+// assertHeaderIsTruncated asserts that an error keeps the beginning of a header.
+func assertHeaderIsTruncated(t *testing.T, s subject, header, value string, err error) {
+	t.Helper()
+	kept, most := "", 256
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+		kept, most = refusal.Header.Get(header), 1024
+	} else {
+		kept = decodeErrorOf(t, s, err).ContentType
+	}
+	assert.LessOrEqual(t, len(kept), most)
+	assert.Greater(t, len(kept), most-4)
+	assert.True(t, strings.HasPrefix(value, kept), "%q", kept)
+	next, _ := strings.CutPrefix(value, kept)
+	if strings.ToValidUTF8(value, "") == value {
+		assert.Equal(t, kept, strings.ToValidUTF8(kept, ""), "a character is not truncated: %.8q", next)
+	}
+}
+
+// A heldBody is one whose reads nothing ends until it is released.
+type heldBody chan struct{}
+
+func (b heldBody) Read([]byte) (int, error) { <-b; return 0, io.EOF }
+func (heldBody) Close() error               { return nil }
+
+// row H2: of a response whose body is never read the status is still reported. The attempt ends,
+// and a success is attempted again unless the caller's context has ended.
+func TestResponse_heldBody(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		status   int
+		limit    time.Duration // of the caller's context
+		attempts int
+	}{
+		{"a success", 200, time.Hour, 2},
+		{"a success, and the caller's context ends first", 200, time.Second, 1},
+		{"a refusal", 400, time.Hour, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				body, sent := make(heldBody), 0
+				defer close(body)
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+					sent++
+					return &http.Response{StatusCode: tt.status, Body: body}, nil
+				}), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2, AttemptTimeout: time.Minute}))
+				ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
+				defer cancel()
+				got, err := c.Withdrawal(ctx, requestID)
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.attempts, sent)
+				if tt.status == 200 {
+					failure, ok := errors.AsType[*gateway.TransportError](err)
+					require.True(t, ok, "%v", err)
+					assert.Equal(t, gateway.PhaseRead, failure.Phase)
+					assert.Equal(t, tt.attempts > 1, gateway.SafeToRetry(err))
+					return
+				}
+				refusal, ok := errors.AsType[*gateway.APIError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, tt.status, refusal.StatusCode)
+			})
+		})
+	}
+}
+
+// idle returns what it has, and then neither bytes nor an error.
+type idle struct{ left io.Reader }
+
+func (b idle) Read(p []byte) (int, error) {
+	n, _ := b.left.Read(p)
+	return n, nil
+}
+
+// A body that returns nothing again and again does not keep a core busy.
+func TestClient_BodiesWithoutProgress(t *testing.T) {
+	t.Parallel()
+	forEach(t, "the call ends", func(t *testing.T, s subject) {
+		for _, status := range []int{s.status, 404} {
+			for _, begun := range []string{"", "\xef", `{"message":`} {
+				c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(nil), through(func(*http.Request) (*http.Response, error) {
+					response := reply(status, "")
+					response.Body, response.ContentLength = io.NopCloser(idle{strings.NewReader(begun)}), -1
+					return response, nil
+				}))
+				result, err := s.call(t.Context(), c)
+				assertInvariants(t, result, err)
+				require.Error(t, err)
+				if status == s.status && !s.write {
+					assert.ErrorIs(t, err, io.ErrNoProgress)
+				}
+			}
+		}
+	})
+}
+
+// A body is closed once, whatever the response, and with it the attempt is over:
+// its context, and the timer in that, are not left behind.
+func TestClient_BodiesAreClosedOnce(t *testing.T) {
+	t.Parallel()
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for _, status := range []int{101, 200, 204, 302, 404, 503} {
+				synctest.Test(t, func(t *testing.T) {
+					sent, closed := 0, 0
+					var attempts []context.Context
+					c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
+						sent++
+						attempts = append(attempts, req.Context())
+						response := reply(status, s.body())
+						response.Body = closer{response.Body, func() { closed++ }}
+						return response, nil
+					}))
+					_, _ = s.call(t.Context(), c)
+					assert.Equal(t, sent, closed, "bodies closed after %d", status)
+					for _, attempt := range attempts {
+						assert.Error(t, attempt.Err(), "the attempt is over")
+					}
+				})
+			}
+		})
+	}
+}
+
+// An endingContext ends when it was asked so often, without telling anybody.
+type endingContext struct {
+	context.Context
+	asked atomic.Int64
+	last  int64
+}
+
+func (c *endingContext) Err() error {
+	if c.asked.Add(1) > c.last {
+		return context.Canceled
+	}
+	return nil
+}
+
+// row H6: the end of the context is noticed while a result is read that has already come,
+// and while it is converted.
+func TestResponse_contextEndsInAResult(t *testing.T) {
+	t.Parallel()
+	for method, results := range wide(50_000, shortName, strconv.Itoa) {
+		for _, result := range results {
+			s := subjectNamed(method)
+			call := func(last int64) (asked int64, got any, err error) {
+				ctx := &endingContext{Context: context.Background(), last: last}
+				got, err = s.call(ctx, cannedClient(t, s.status, enveloped(result), once()))
+				return ctx.asked.Load(), got, err
+			}
+			all, _, err := call(math.MaxInt64)
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, all, int64(50_000/1024), "asked once for each 1,024 entries: %.40s", result)
+			for _, last := range []int64{all / 3, all - all/10} {
+				asked, got, err := call(last)
+				assert.True(t, isZero(got))
+				require.ErrorIs(t, causeOf(err), context.Canceled)
+				_, isTransport := errors.AsType[*gateway.TransportError](causeOf(err))
+				assert.True(t, isTransport, "%T", causeOf(err))
+				assert.Less(t, asked, last+20, "nothing more is read: %.40s", result)
+			}
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A caller's transport may do what no correct one does.
+func TestClient_IncorrectTransports(t *testing.T) {
+	t.Parallel()
+	dialError := refusedConnection("connect")
+	for _, tt := range []struct {
+		name     string
+		trip     tripper
+		outcome  gateway.Outcome
+		attempts int // of a read
+		tries    int // of an invoice
+	}{
+		{
+			"it reads the body and then reports that it could not connect",
+			func(req *http.Request) (*http.Response, error) { drain(req); return nil, dialError },
+			gateway.OutcomeUnknown, 3, 1,
+		},
+		{
+			"it reads one byte of the body and then reports that it could not connect",
+			func(req *http.Request) (*http.Response, error) {
+				if req.Body != nil {
+					_, _ = req.Body.Read(make([]byte, 1))
+				}
+				return nil, dialError
+			},
+			gateway.OutcomeUnknown, 3, 1,
+		},
+		{
+			"it asks for nothing of the body, in no bytes, and reports that it could not connect",
+			func(req *http.Request) (*http.Response, error) {
+				if req.Body != nil {
+					_, _ = req.Body.Read(nil)
+				}
+				return nil, dialError
+			},
+			gateway.OutcomeUnknown, 3, 1,
+		},
+		{
+			"it closes the body unread and reports that it could not connect",
+			func(req *http.Request) (*http.Response, error) {
+				if req.Body != nil {
+					_ = req.Body.Close()
+				}
+				return nil, dialError
+			},
+			gateway.OutcomeNotSent, 3, 3,
+		},
+		{
+			"it returns neither a response nor an error",
+			func(*http.Request) (*http.Response, error) { return nil, nil },
+			gateway.OutcomeNotSent, 1, 1,
+		},
+		{
+			"it reads the body and returns neither a response nor an error",
+			func(req *http.Request) (*http.Response, error) { drain(req); return nil, nil },
+			gateway.OutcomeUnknown, 1, 1,
+		},
+		{
+			"it refuses by itself, as a circuit breaker does",
+			func(*http.Request) (*http.Response, error) { return nil, errors.New("circuit breaker is open") },
+			gateway.OutcomeNotSent, 1, 1,
+		},
+		{
+			"it refuses with an error that is temporary",
+			func(*http.Request) (*http.Response, error) {
+				return nil, fmt.Errorf("limiter: %w", temporaryError{})
+			},
+			gateway.OutcomeNotSent, 3, 3,
+		},
+		{
+			"it returns a refusal without a body",
+			func(req *http.Request) (*http.Response, error) {
+				drain(req)
+				return &http.Response{StatusCode: 400}, nil
+			},
+			gateway.OutcomeRejected, 1, 1,
+		},
+		{
+			"it returns a response without a status",
+			func(req *http.Request) (*http.Response, error) {
+				drain(req)
+				return &http.Response{}, nil
+			},
+			gateway.OutcomeUnknown, 1, 1,
+		},
+		{
+			"it returns a success without a body, without having read the invoice",
+			func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
+			gateway.OutcomeUnknown, 1, 1,
+		},
+		{
+			"it wraps a panic in an error of many lines",
+			func(req *http.Request) (*http.Response, error) {
+				drain(req)
+				return nil, errors.New("gateway: broke\n\tat once\n\twith key " + canary)
+			},
+			gateway.OutcomeUnknown, 1, 1,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range subjects() {
+				synctest.Test(t, func(t *testing.T) {
+					tries := 0
+					c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{
+						Transport: tripper(func(req *http.Request) (*http.Response, error) {
+							tries++
+							assert.Empty(t, req.Header["Idempotency-Key"])
+							assert.Nil(t, req.GetBody, "with GetBody net/http would replay an invoice")
+							return tt.trip(req)
+						}),
+					}))
+					got, err := s.call(t.Context(), c)
+					require.Error(t, err)
+					assertInvariants(t, got, err)
+					if !s.write {
+						assert.Equal(t, tt.attempts, tries)
+						return
+					}
+					assert.Equal(t, tt.tries, tries)
+					assert.Equal(t, tt.outcome, gateway.OutcomeOf(err), "%v", err)
+				})
+			}
+		})
+	}
+}
+
+// A RoundTripper that adds an idempotency header makes net/http believe that a
+// request may be replayed. The header alone must not send an invoice twice.
+// I-123
+func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, true)
+		closeReused(h)
+		h.tripper = tripper(func(req *http.Request) (*http.Response, error) {
+			req = req.Clone(req.Context())
+			req.Header.Set("Idempotency-Key", "of-the-transport")
+			return h.transport.RoundTrip(req)
+		})
+		h.warm()
+		h.assert(expectation{kind: unknown, requests: 1, commits: 1, dials: 1})
+	})
+}
+
+// rows H2, H3: a transport that heeds no context is left half a second after the
+// attempt, whatever the caller's context reports of itself. An invoice that it has read is
+// unknown, and one that it has not read is never sent.
+func TestClient_TransportIgnoresTheContext(t *testing.T) {
+	t.Parallel()
+	for _, s := range subjects() {
+		for _, reads := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, read: %t", s.name, reads), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					for _, ctx := range []context.Context{context.Background(), lyingContext{context.Background()}} {
+						assertLeaves(ctx, t, s, reads)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A lyingContext has a deadline in the past and never ends.
+type lyingContext struct{ context.Context }
+
+func (lyingContext) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+
+func assertLeaves(ctx context.Context, t *testing.T, s subject, reads bool) {
+	t.Helper()
+	release, late := make(chan struct{}), make(chan error, 1)
+	c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{
+		Transport: tripper(func(req *http.Request) (*http.Response, error) {
+			if reads {
+				drain(req)
+			}
+			<-release
+			if s.write && !reads {
+				_, err := io.ReadAll(req.Body)
+				late <- err
+			}
+			return reply(s.status, s.body()), nil
+		}),
+	}))
+	begun, timeout := time.Now(), 15*time.Second
+	if s.write {
+		timeout = time.Minute
+	}
+	got, err := s.call(ctx, c)
+	assert.Equal(t, timeout+time.Second/2, time.Since(begun))
+	assertInvariants(t, got, err)
+	close(release)
+	synctest.Wait()
+	switch {
+	case s.write && reads:
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		return
+	case s.write:
+		assert.ErrorIs(t, err, gateway.ErrNotSent)
+		assert.EqualError(t, <-late, "gateway: the attempt is over")
+	}
+	assert.ErrorIs(t, err, gateway.ErrTimeout)
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+}
+
+// net/http writes to the program's log about a transport that returns a
+// response together with an error. Not parallel: the log is of the program.
+func TestClient_TransportReturnsAResponseAndAnError(t *testing.T) {
+	var printed bytes.Buffer
+	log.SetOutput(&printed)
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	for _, s := range subjects() {
+		closed := 0
+		c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
+			response := reply(200, s.body())
+			response.Body = closer{response.Body, func() { closed++ }}
+			return response, errors.New("an error too")
+		}))
+		got, err := s.call(t.Context(), c)
+		require.Error(t, err, s.name)
+		assertInvariants(t, got, err)
+		assert.Equal(t, 1, closed, s.name)
+		if s.write {
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		}
+	}
+	assert.Empty(t, printed.String())
+}
+
+// A transport that panics takes its caller along, but not what is known of the
+// order.
+func TestClient_TransportPanics(t *testing.T) {
+	t.Parallel()
+	panics := true
+	c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		if panics {
+			panic("of the transport")
+		}
+		return reply(200, enveloped(invoiceJSON)), nil
+	}))
+	assertPassedOn(t, "of the transport", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+	panics = false
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
+	assert.NoError(t, err)
+}
+
+// A transport that has read a part of an invoice, and goes on after its attempt or its
+// response, gets no more of it.
+func TestClient_CreateInvoice_restIsNotRead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		respond bool
+		outcome gateway.Outcome
+	}{
+		{"after its attempt", false, gateway.OutcomeUnknown},
+		{"after its response", true, gateway.OutcomeSucceeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				type reading struct {
+					text string
+					err  error
+				}
+				late := make(chan reading, 1)
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					part := make([]byte, 10)
+					_, err := io.ReadFull(req.Body, part)
+					assert.NoError(t, err)
+					assert.Equal(t, `{"apiKey":`, string(part))
+					readOn := func() {
+						time.Sleep(2 * time.Minute) // of the bubble; it does not heed the end
+						rest, err := io.ReadAll(req.Body)
+						late <- reading{string(rest), err}
+					}
+					if tt.respond {
+						go readOn()
+						return reply(200, enveloped(invoiceJSON)), nil
+					}
+					readOn()
+					return nil, io.EOF
+				})}))
+				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
+				got := <-late
+				assert.Empty(t, got.text)
+				assert.EqualError(t, got.err, "gateway: the attempt is over")
+			})
+		})
+	}
+}
+
+// A call that its caller has ended is not to be made again, whatever the cause.
+func TestClient_CauseOfACancelledRead(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{&gateway.APIError{Operation: "balance", StatusCode: 503}, context.DeadlineExceeded} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+			return nil, errors.New("nothing must be sent")
+		}))
+		got, err := c.Withdrawal(ctx, requestID)
+		assertInvariants(t, got, err)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, cause)
+		assert.False(t, gateway.SafeToRetry(err), "of %v", err)
+		assert.NotErrorIs(t, err, gateway.ErrTimeout)
+	}
+}
+
+// A transport that keeps the body and reads it when the call is over gets
+// nothing of an invoice that was reported as not sent.
+func TestClient_TransportReadsLater(t *testing.T) {
+	t.Parallel()
+	var bodies []io.ReadCloser
+	c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}),
+		gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+			bodies = append(bodies, req.Body)
+			return nil, refusedConnection("connect")
+		})}))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.Len(t, bodies, 3)
+	for _, body := range bodies {
+		late, err := io.ReadAll(body)
+		assert.Error(t, err)
+		assert.Empty(t, late)
+	}
+}
+
+// row H10: a transport that reads an invoice after its response gets nothing of it. One
+// that was read before stays what its response makes of it.
+func TestClient_TransportReadsAfterTheResponse(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			late := make(chan error, 1)
+			c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{
+				Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					if before {
+						drain(req)
+					}
+					go func() {
+						time.Sleep(50 * time.Millisecond) // of the bubble
+						_, err := io.ReadAll(req.Body)
+						late <- err
+					}()
+					return reply(429, refused("Not now.")), nil
+				}),
+			}))
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+			assert.EqualError(t, <-late, "gateway: the attempt is over")
+		})
+	}
+}
