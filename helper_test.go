@@ -28,7 +28,7 @@ import (
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/caller"
-	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
 // canary is the key of every test client. No text may ever contain it.

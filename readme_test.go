@@ -23,7 +23,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
 func readme(t *testing.T) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
 	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A result of which the shape is not documented costs memory in proportion to

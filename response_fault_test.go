@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 func TestFaults_StatusCodes(t *testing.T) {

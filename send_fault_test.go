@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A faultCase is a row of the table of faults: how the fault is made, and the

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A side is where a connection is cut.

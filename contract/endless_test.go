@@ -17,7 +17,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/contract/internal/h2server"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // secureKinds are all kinds of transport, with the certificates of the tests where the

@@ -21,7 +21,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/contract/internal/h2server"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A faultCase is a row of the table of faults that needs sockets or HTTP/2: how

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // canary is the key of every client here. No text may show it.

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // newClient returns a client of server, and the end of its connections.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
 // The document allows every response of the stand-in, in every shape.

@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A behavior is what a scripted transport does with one attempt, within what

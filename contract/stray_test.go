@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // invoices is how many invoices each kind of stray response is tried with.

@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
-	"github.com/cryptogw/gateway/internal/postgrestest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 )
 
 // BenchmarkInsertInvoiceTx measures transactions with one InsertInvoiceTx, and for comparison

@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
-	"github.com/cryptogw/gateway/internal/postgrestest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 

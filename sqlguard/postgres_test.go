@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cryptogw/gateway/internal/postgrestest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 )
 
 // The server that all tests share. The first test that needs it starts it.

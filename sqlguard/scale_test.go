@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/postgrestest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
 // A server implements the generated interface with the results of everycall.

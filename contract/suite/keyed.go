@@ -8,7 +8,7 @@ import (
 	"net/url"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 const (

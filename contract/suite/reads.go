@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // listing are the cases of the listing and of the exchange rates.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cryptogw/gateway/contract/suite"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/everycall"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // maxFindings is the largest number of findings about one response.

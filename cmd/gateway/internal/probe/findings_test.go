@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // Each kind of finding at each place. A response that the client can read is not

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // callTimeout is how long a call may take, all its attempts together.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/everycall"
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // A question is a call to make.

@@ -1,6 +1,6 @@
 package probe
 
-import "github.com/cryptogw/gateway/internal/fields"
+import "github.com/cryptogw/gateway/internal/documented/fields"
 
 // I-42: meta has no members.
 var meta = &fields.Table{Documented: true, Statement: "I-42", Others: "I-42"}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // A place is the JSON pointer to a value, and the pattern of the pointers to the

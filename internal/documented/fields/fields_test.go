@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway/internal/fields"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // Every field is that of its statement in docs/interface.md, and no statement of a field is
 // without one.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../../docs/interface.md")
+	document, err := os.ReadFile("../../../docs/interface.md")
 	require.NoError(t, err)
 	statements := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?s)\*\*(I-\d+)\*\* \(\*documented\*; [^)]*\): (.*?)\n(?:- |\n)`).FindAllSubmatch(document, -1) {

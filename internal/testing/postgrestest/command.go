@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/cryptogw/gateway/internal/postgrestest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 )
 
 func main() {
