@@ -241,7 +241,7 @@ func (s *cutServer) breakOff(c *faultserver.Conn) (late []byte) {
 	}
 	late, err := io.ReadAll(c)
 	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
-		s.Record.Violation("I7: the client never closed a connection that had broken")
+		s.Record.Violation("the client never closed a connection that had broken")
 	}
 	return late
 }

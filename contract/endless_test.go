@@ -124,7 +124,7 @@ func TestDeafPeer(t *testing.T) {
 				}
 				client := k.connect(t, "https://"+s.Addr(), policy)
 				var err error
-				assert.True(t, returns(func() { _, err = client.Withdrawal(ctx, withdrawalID) }), "I10: a read returns")
+				assert.True(t, returns(func() { _, err = client.Withdrawal(ctx, withdrawalID) }), "a read returns")
 				assert.Error(t, err)
 				r := create(ctx, client, target, &s.Record)
 				assert.Contains(t, []gateway.Outcome{gateway.OutcomeUnknown, gateway.OutcomeNotSent}, r.outcome(), "%v", r.err)
@@ -152,7 +152,7 @@ func TestLyingContext(t *testing.T) {
 			client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: short, InvoiceTimeout: short})
 			ctx := lyingContext{t.Context()}
 			var err error
-			assert.True(t, returns(func() { _, err = client.Withdrawal(ctx, withdrawalID) }), "I10: a read returns")
+			assert.True(t, returns(func() { _, err = client.Withdrawal(ctx, withdrawalID) }), "a read returns")
 			assert.ErrorIs(t, err, gateway.ErrTimeout)
 			server.Record.Reset()
 			r := create(ctx, client, target, &server.Record)

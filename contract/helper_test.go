@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +23,11 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 // canary is the key of every client here. No text may show it.
-const canary = "canary-key-5f1d93b7c2e84a60"
+const canary = invariant.Key
 
 // TestMain sets how many schedules the property test draws, unless -rapid.checks
 // does, and fails when the tests leave a goroutine behind.
@@ -118,7 +120,7 @@ func create(ctx context.Context, client *gateway.Client, id string, record *faul
 	if !returns(func() {
 		r.invoice, r.err = client.CreateInvoice(ctx, order(id), append(opts, gateway.WithResponse(r.response))...)
 	}) {
-		record.Violation("I10: the call does not return")
+		record.Violation("the call does not return")
 		return result{order: id, record: record}
 	}
 	return r
@@ -154,31 +156,24 @@ func (r result) attempts() int {
 	return max(r.response.Attempts, 1)
 }
 
-// violations lists the invariants that do not hold for r. Those of what is left
-// behind, of the hosts contacted and of the time (I7, I8 and I10) are checked by
-// leftovers, by each server and by create; TestRapid measures the time of its bubble.
+// violations lists what is not true of r: the invariants of package invariant, and what
+// can be told because each order has a response of its own. What is left behind, the hosts
+// contacted and the time are checked by leftovers, by each server and by create; TestRapid
+// measures the time of its bubble.
 func (r result) violations() []string {
 	seen, outcome := r.record.Seen(), r.outcome()
-	wrong := seen.Violations
-	for _, invariant := range []struct {
+	wrong := slices.Concat(seen.Violations, invariant.Broken(r.invoice, r.err), invariant.BrokenInvoice(seen, r.err))
+	for _, rule := range []struct {
 		holds bool
 		text  string
 	}{
-		{seen.Commits <= 1, "I1: at most one commit"},
-		{seen.Bodies <= 1, "I1: at most one invoice on the wire"},
-		{r.err != nil || seen.Commits == 1, "I2: success means a commit"},
-		{r.err != nil || r.equal(), "I2, I9: success means the response to this request, with equal data"},
-		{!errors.Is(r.err, gateway.ErrNotSent) || seen.BodyBytes == 0, "I3: not sent means that no byte of the body arrived"},
-		{r.err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "I4: a commit with an error is unknown"},
-		{r.err == nil || r.invoice == nil, "I5: no result with an error"},
-		{!showsKey(r.everyText()), "I6: the key is shown nowhere"},
-		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "I9: the response of another request is taken for a refusal of this one"},
-		{seen.Conns <= maxConns*r.attempts(), "I11: at most 4 connections an attempt"},
-		{r.err == nil || r.typed(), "I8: the error is one of the documented types"},
-		{r.err == nil || isOneLine(r.err), "I8: the text of the error is one line that begins with the package"},
+		{r.err != nil || r.equal(), "a success is not the response to this request, with equal data"},
+		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "the response of another request is taken for a refusal of this one"},
+		{r.response == nil || !invariant.ShowsKey(*r.response), "the key is in the Response"},
+		{seen.Conns <= maxConns*r.attempts(), "more than 4 connections an attempt"},
 	} {
-		if !invariant.holds {
-			wrong = append(wrong, invariant.text)
+		if !rule.holds {
+			wrong = append(wrong, rule.text)
 		}
 	}
 	if len(wrong) > 0 {
@@ -189,64 +184,6 @@ func (r result) violations() []string {
 
 func (r result) equal() bool {
 	return r.invoice != nil && r.invoice.OrderID == r.order && string(r.invoice.Raw) == invoiceResult(r.order)
-}
-
-func (r result) typed() bool {
-	switch r.err.(type) {
-	case *gateway.ArgumentError, *gateway.APIError, *gateway.TransportError, *gateway.OutcomeUnknownError:
-		return true
-	default: // a *DecodeError of a create-invoice is in an *OutcomeUnknownError
-		return false
-	}
-}
-
-// everyText is all that a program could print of r.
-func (r result) everyText() string {
-	var b strings.Builder
-	b.WriteString(textOf(r.invoice))
-	if r.invoice != nil {
-		b.Write(r.invoice.Raw)
-	}
-	if r.response != nil {
-		b.WriteString(textOf(*r.response))
-		b.Write(r.response.Result)
-	}
-	b.WriteString(textOfError(r.err))
-	return b.String()
-}
-
-// textOf is a value in every format.
-func textOf(v any) string {
-	encoded, _ := json.Marshal(v)
-	return fmt.Sprintf("%v %+v %#v %q %d %x %s\n", v, v, v, v, v, v, encoded)
-}
-
-// textOfError is an error and everything in it in every format.
-func textOfError(err error) string {
-	var b strings.Builder
-	for err != nil {
-		b.WriteString(textOf(err))
-		var refusal *gateway.APIError
-		if errors.As(err, &refusal) {
-			b.Write(refusal.Body)
-		}
-		if unknown, ok := err.(*gateway.OutcomeUnknownError); ok {
-			b.Write(unknown.Body)
-			err = unknown.Cause
-			continue
-		}
-		err = errors.Unwrap(err)
-	}
-	return b.String()
-}
-
-// showsKey reports whether the key is in a text, also in hexadecimal.
-func showsKey(text string) bool {
-	return strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary))
-}
-
-func isOneLine(err error) bool {
-	return strings.HasPrefix(err.Error(), "gateway: ") && !strings.Contains(err.Error(), "\n")
 }
 
 // A summary counts how calls ended. It is safe for concurrent use.
@@ -309,7 +246,7 @@ func (s *summary) verify(t *testing.T) {
 func recordHosts(server *faultserver.Server) {
 	for _, addr := range server.Dialed() {
 		if addr != host {
-			server.Record.Violation("I8: another host was contacted: %s", addr)
+			server.Record.Violation("another host was contacted: %s", addr)
 		}
 	}
 }
@@ -351,8 +288,8 @@ func leftovers(t *testing.T) (check func()) {
 	goroutines, files := runtime.NumGoroutine(), descriptors()
 	return func() {
 		t.Helper()
-		until(t, "I7: no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
-		until(t, "I7: no descriptor is left", func() bool { return descriptors() <= files })
+		until(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= goroutines })
+		until(t, "no descriptor is left", func() bool { return descriptors() <= files })
 	}
 }
 

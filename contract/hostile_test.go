@@ -18,6 +18,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 // newClient returns a client of server, and the end of its connections.
@@ -169,7 +170,8 @@ func (c hostileCase) checkOrder(t *testing.T, ctx context.Context, server *fault
 	cost := allocated(func() { r = create(ctx, client, order, &faultserver.Record{}) })
 	assert.Equal(t, 1, server.Record.Seen().Requests-before, "an invoice is sent once")
 	assert.Equal(t, c.write, r.outcome(), "%v", r.err)
-	assert.False(t, showsKey(r.everyText()))
+	assert.Empty(t, invariant.Broken(r.invoice, r.err))
+	assert.False(t, invariant.ShowsKey(*r.response))
 	if c.write == gateway.OutcomeRejected {
 		assert.Less(t, cost, c.memory, "a create-invoice that is rejected")
 	} else {

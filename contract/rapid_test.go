@@ -151,7 +151,7 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	b := call.Attempts[min(call.sent, len(call.Attempts)-1)]
 	call.sent++
 	if req.URL.Host != host || req.Method != http.MethodPost {
-		call.record.Violation("I8: another request or host: %s %s", req.Method, req.URL.Host)
+		call.record.Violation("another request or host: %s %s", req.Method, req.URL.Host)
 		return nil, io.EOF
 	}
 	ctx := req.Context()
@@ -372,7 +372,7 @@ func (w *simulation) call(client *gateway.Client, s step) result {
 	begun := time.Now()
 	r := create(ctx, client, id, call.record, opts...)
 	if took, most := time.Since(begun), w.longest(s); took > most {
-		call.record.Violation("I10: the call took %v, and its timeouts %v", took, most)
+		call.record.Violation("the call took %v, and its timeouts %v", took, most)
 	}
 	w.Lock()
 	defer w.Unlock()

@@ -55,7 +55,7 @@ func fault(r *rand.Rand) gatewaytest.Fault {
 func TestSoak(t *testing.T) {
 	check := leftovers(t)
 	before := heap()
-	gw := gatewaytest.NewServer()
+	gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 256}
 	prepared := &http.Client{Transport: gateway.InvoiceTransport(transport)}
 	policy := gateway.WithRetry(gateway.RetryPolicy{

@@ -116,7 +116,7 @@ func TestToxi(t *testing.T) {
 
 // run makes every call through x. It returns how many reads succeeded and failed.
 func (x toxic) run(t *testing.T, stream string, all *summary) (succeeded, failed int) {
-	gw := gatewaytest.NewServer()
+	gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
 	defer gw.Close()
 	proxy := newProxy(t, strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway"), x, stream)
 	defer proxy.Stop()
@@ -193,12 +193,9 @@ func (r *result) readJournal(gw *gatewaytest.Server) {
 	for range gw.InvoicesFor(r.order) {
 		r.record.Committed()
 	}
-	if text := r.everyText(); strings.Contains(text, gw.APIKey) {
-		r.record.Violation("I6: the key is shown: %s", text)
-	}
 	if r.invoice != nil {
 		if order, _ := r.invoice.Text("orderId"); order != r.order {
-			r.record.Violation("I2: the response is for the order %q", order)
+			r.record.Violation("the response is for the order %q", order)
 		}
 		r.invoice.Raw = []byte(invoiceResult(r.order)) // which result.equal compares; the stand-in's own shape was just checked
 	}

@@ -1,0 +1,115 @@
+// Package invariant states what is true of every call, however it ends. The tests of the
+// client and those of contract ask it after each call.
+package invariant
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+)
+
+// Key is the API key of the clients of the tests. No text may contain it.
+const Key = "CANARY-5f1d8e0b7a64c932"
+
+// kept is the most that an error keeps of a response.
+const kept = 8 << 10
+
+// Broken returns what is not true of a call that returned a result and an error.
+func Broken(result any, err error) (broken []string) {
+	zero := result == nil || reflect.ValueOf(result).IsZero()
+	if ShowsKey(result) {
+		broken = append(broken, fmt.Sprintf("the key is in the result: %T", result))
+	}
+	if err == nil {
+		if zero {
+			broken = append(broken, "a success has no result")
+		}
+		return broken
+	}
+	if !zero {
+		broken = append(broken, fmt.Sprintf("an error comes with a result: %v", result))
+	}
+	if text := err.Error(); !strings.HasPrefix(text, "gateway: ") || strings.Contains(text, "\n") {
+		broken = append(broken, fmt.Sprintf("an error is not one line that begins with the package: %q", text))
+	}
+	for inner := err; inner != nil; inner = next(inner) {
+		if ShowsKey(inner) {
+			broken = append(broken, fmt.Sprintf("the key is in an error: %T", inner))
+		}
+		if n := len(bodyOf(inner)); n > kept {
+			broken = append(broken, fmt.Sprintf("an error keeps %d bytes of a response: %T", n, inner))
+		}
+	}
+	if !isDocumented(err) {
+		broken = append(broken, fmt.Sprintf("an error of another type than those documented: %T: %v", err, err))
+	}
+	return broken
+}
+
+// BrokenInvoice returns what else is not true of a create-invoice, of which a server has
+// seen this.
+func BrokenInvoice(seen faultserver.Seen, err error) (broken []string) {
+	outcome := gateway.OutcomeOf(err)
+	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right
+	for _, rule := range []struct {
+		holds bool
+		text  string
+	}{
+		{seen.Commits <= 1, "an invoice was created twice"},
+		{seen.Bodies <= 1, "an invoice was sent twice"},
+		{err != nil || seen.Commits == 1, "a success without one invoice"},
+		{outcome != gateway.OutcomeNotSent || seen.BodyBytes == 0, "a byte of the body arrived of an invoice that was not sent"},
+		{err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "an invoice exists, and the outcome is not unknown"},
+		{!isDecode, "a response that was not understood, and the outcome is not unknown"},
+	} {
+		if !rule.holds {
+			broken = append(broken, rule.text)
+		}
+	}
+	return broken
+}
+
+// next is the error in an error; the cause of an unknown outcome is not in its tree.
+func next(err error) error {
+	if unknown, ok := err.(*gateway.OutcomeUnknownError); ok { //nolint:errorlint // the tree is walked
+		return unknown.Cause
+	}
+	return errors.Unwrap(err)
+}
+
+func bodyOf(err error) []byte {
+	switch err := err.(type) { //nolint:errorlint // the tree is walked
+	case *gateway.APIError:
+		return err.Body
+	case *gateway.DecodeError:
+		return err.Body
+	case *gateway.OutcomeUnknownError:
+		return err.Body
+	default:
+		return nil
+	}
+}
+
+func isDocumented(err error) bool {
+	switch err.(type) { //nolint:errorlint // a call returns it as it is
+	case *gateway.ArgumentError, *gateway.APIError, *gateway.DecodeError, *gateway.TransportError, *gateway.OutcomeUnknownError,
+		*gateway.WithdrawalFailedError, *gateway.WaitError, *gateway.LimitError:
+		return true
+	default:
+		return false
+	}
+}
+
+// ShowsKey reports whether a way of printing a value shows the key, in plain, in
+// hexadecimal or as numbers.
+func ShowsKey(v any) bool {
+	encoded, _ := json.Marshal(v)
+	text := fmt.Sprintf("%v %+v %#v %s %q %d %x %s", v, v, v, v, v, v, v, encoded)
+	return strings.Contains(text, Key) || strings.Contains(text, fmt.Sprintf("%x", Key)) ||
+		strings.Contains(text, strings.Trim(fmt.Sprint([]byte(Key)), "[]"))
+}
