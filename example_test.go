@@ -120,33 +120,6 @@ func ExampleClient_ExchangeRates() {
 	// Output: 64250.18 USD 59310.72 EUR true
 }
 
-func ExampleRate_In() {
-	rate := gateway.Rate{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(decimal.RequireFromString("64250.18"))}
-
-	fmt.Println(rate.In("usd"))
-	fmt.Println(rate.In("eur")) // there is no such rate: it is not zero
-	// Output:
-	// 64250.18 true
-	// 0 false
-}
-
-func ExampleExchangeRates_Rate() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	rates, err := connect(gw).ExchangeRates(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	rate, ok := rates.Rate("BTC")
-	fmt.Println(rate.CoinSymbol, ok)
-	_, ok = rates.Rate("btc") // symbols match exactly
-	fmt.Println(ok)
-	// Output:
-	// BTC true
-	// false
-}
-
 func ExampleExchangeRates_ToCoin() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -203,18 +176,6 @@ func ExampleClient_Balance() {
 	// 310.5 USDT on Ethereum
 	// 0 USDT on BNB Smart Chain (BEP20)
 	// 1831.25 in all
-}
-
-func ExampleBalance_Total() {
-	balance := gateway.Balance{Amounts: []gateway.BalanceAmount{
-		{CoinSymbol: "USDT", NetworkName: "Tron", Amount: decimal.RequireFromString("1520.75")},
-		{CoinSymbol: "USDT", NetworkName: "Ethereum", Amount: decimal.RequireFromString("310.5")},
-	}}
-	fmt.Println(balance.Total("USDT"))
-	fmt.Println(balance.Total("BTC"))
-	// Output:
-	// 1831.25 <nil>
-	// 0 <nil>
 }
 
 func ExampleClient_CreateInvoice() {
@@ -339,13 +300,6 @@ func ExampleAllowResubmit() {
 	// true
 	// true
 	// <nil>
-}
-
-// An order that is sent later is checked where it is stored.
-func ExampleInvoiceRequest_Validate() {
-	err := gateway.InvoiceRequest{OrderID: "order-17", Price: decimal.RequireFromString("10.50")}.Validate()
-	fmt.Println(err)
-	// Output: gateway: create_invoice: amount: is required and must be greater than zero
 }
 
 func ExampleInvoice_Text() {
@@ -495,22 +449,6 @@ func ExampleClient_WatchWithdrawal() {
 	// FAILED true
 }
 
-// A status that this version does not know is neither an error nor the end.
-func ExampleWithdrawalStatus_Terminal() {
-	for _, status := range []gateway.WithdrawalStatus{gateway.WithdrawalPending, gateway.WithdrawalCompleted, "ON_HOLD"} {
-		fmt.Println(status, status.Terminal())
-	}
-	// Output:
-	// PENDING false
-	// COMPLETED true
-	// ON_HOLD false
-}
-
-func ExampleWithdrawalStatus_Known() {
-	fmt.Println(gateway.WithdrawalFailed.Known(), gateway.WithdrawalStatus("ON_HOLD").Known())
-	// Output: true false
-}
-
 func ExampleWithResponse() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
@@ -545,16 +483,6 @@ func ExampleWithAPIKey() {
 	// Output:
 	// true
 	// 0.48215003 <nil>
-}
-
-// A header for whatever is between the merchant and the service.
-func ExampleWithHeader() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-
-	_, err := connect(gw).ExchangeRates(context.Background(), gateway.WithHeader("X-Request-Id", "7c9e6679"))
-	fmt.Println(gw.Requests()[0].Header.Get("X-Request-Id"), err)
-	// Output: 7c9e6679 <nil>
 }
 
 // The order A-17 of one merchant is not that of another, whatever their keys are.

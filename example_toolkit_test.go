@@ -93,21 +93,6 @@ func ExampleCache_Refresh() {
 	// Output: requests: 1
 }
 
-func ExampleCache_Age() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	cache := newCatalog(connect(gw), gateway.CacheOptions{})
-	fmt.Println(cache.Age()) // there is no value yet
-
-	if err := cache.Refresh(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	if cache.Age() > 10*time.Minute {
-		fmt.Println("fees may have changed")
-	}
-	// Output: 0s
-}
-
 func newCatalog(client *gateway.Client, o gateway.CacheOptions) *gateway.Cache[*gateway.Catalog] {
 	cache, err := gateway.NewCatalog(client, o)
 	if err != nil {
@@ -123,16 +108,6 @@ func catalogOfServer(gw *gatewaytest.Server) *gateway.Catalog {
 		log.Fatal(err)
 	}
 	return catalog
-}
-
-func ExampleCatalog_ByID() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	catalog := catalogOfServer(gw)
-
-	pair, ok := catalog.ByID(gw.Catalog()[0].ID)
-	fmt.Println(pair.Coin.Symbol, pair.Network.Name, ok)
-	// Output: BTC Bitcoin true
 }
 
 func ExampleCatalog_Find() {
@@ -162,19 +137,6 @@ func ExampleCatalog_Networks() {
 	// Ethereum
 	// Arbitrum One
 	// BNB Smart Chain (BEP20)
-}
-
-func ExampleCatalog_All() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	catalog := catalogOfServer(gw)
-
-	for pair := range catalog.All() {
-		if !pair.Coin.IsActive {
-			fmt.Println(pair.Coin.Name, "on", pair.Network.Name, "is not active")
-		}
-	}
-	// Output: Monero on Monero is not active
 }
 
 func ExampleCoinNetwork_CheckWithdrawal() {
@@ -468,69 +430,6 @@ func ExampleFromEnv() {
 	// Output: 0.48215003 <nil>
 }
 
-// A host of the merchant's own network, where nobody else can read the key.
-func ExampleWithPlainHTTP() {
-	client, err := gateway.New("http://gateway.internal", "the key of the merchant", gateway.WithPlainHTTP())
-	fmt.Printf("%T %v\n", client, err)
-	// Output: *gateway.Client <nil>
-}
-
-// One attempt, for a caller that retries by itself.
-func ExampleWithRetry() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultBadGateway())
-
-	_, err := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})).ExchangeRates(context.Background())
-	fmt.Println(gateway.SafeToRetry(err), len(gw.Requests()))
-	// Output: true 1
-}
-
-func ExampleWithUserAgent() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-
-	_, err := connect(gw, gateway.WithUserAgent("shop/1.0")).ExchangeRates(context.Background())
-	fmt.Println(gw.Requests()[0].Header.Get("User-Agent"), err)
-	// Output: shop/1.0 <nil>
-}
-
-func ExampleWithAPIKeyOnPublicCalls() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-
-	_, _ = connect(gw).ExchangeRates(context.Background())
-	_, _ = connect(gw, gateway.WithAPIKeyOnPublicCalls()).ExchangeRates(context.Background())
-	for _, request := range gw.Requests() {
-		fmt.Printf("the key is in %q\n", request.KeyIn)
-	}
-	// Output:
-	// the key is in ""
-	// the key is in "header"
-}
-
-// For a service that takes numbers, as the table of the interface has them.
-func ExampleWithInvoiceFormat() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable))
-
-	if _, err := client.CreateInvoice(context.Background(), order("A-17")); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("in quotes:", gw.Invoices()[0].AmountQuoted)
-	// Output: in quotes: false
-}
-
-func ExampleWithMaxResponseBytes() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-
-	_, err := connect(gw, gateway.WithMaxResponseBytes(1024)).CoinNetworks(context.Background())
-	fmt.Println(errors.Is(err, gateway.ErrResponseTooLarge))
-	// Output: true
-}
-
 // Two clients of one program share what they know of the orders.
 func ExampleNewMemoryGuard() {
 	gw := gatewaytest.NewServer()
@@ -548,30 +447,6 @@ func ExampleNewMemoryGuard() {
 	// Output:
 	// succeeded false
 	// not sent true
-}
-
-// An auditor is an OrderGuard that prints what another one decides.
-type auditor struct{ gateway.OrderGuard }
-
-func (a auditor) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
-	merchant, _ := gateway.MerchantFromContext(ctx)
-	fmt.Printf("%s of %q: %s\n", orderID, merchant, outcome)
-	return a.OrderGuard.End(ctx, orderID, outcome)
-}
-
-// A guard of your own tells the merchants apart by the context. Package sqlguard has
-// one for several processes.
-func ExampleMerchantFromContext() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	guard := auditor{new(gateway.MemoryGuard)}
-	client := connect(gw, gateway.WithOrderGuard(guard))
-
-	_, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant("north"))
-	fmt.Println(err)
-	// Output:
-	// A-17 of "north": succeeded
-	// <nil>
 }
 
 // Without a guard, the merchant's own database must keep an order from being sent twice.

@@ -1,9 +1,7 @@
 package gateway_test
 
 import (
-	"fmt"
 	"go/ast"
-	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -231,159 +229,33 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	}
 }
 
-// There is no state outside of a client: a variable of a package has a value that is
-// made of constants, and is assigned once. There is no init.
+// There is no init, and a variable of a package is an error, a table of a record or an
+// array: a value that nothing has a reason to change.
 func TestSource_noGlobalState(t *testing.T) {
 	t.Parallel()
-	for _, dir := range rooms(t) {
-		variables := map[string]bool{}
-		files := code(t, dir)
-		for _, file := range files {
-			for _, decl := range file.Decls {
-				switch decl := decl.(type) {
-				case *ast.FuncDecl:
-					assert.False(t, decl.Recv == nil && decl.Name.Name == "init", "%s has an init", file.path)
-				case *ast.GenDecl:
-					for _, name := range variablesOf(t, file, decl) {
-						variables[name] = true
-					}
-				}
+	constant := regexp.MustCompile(`^(\w+ +)?= (errors\.New|strictjson\.(Fields|One|Many|OneOrMany)|\[(\d+|\.\.\.)\])\b`)
+	for _, file := range clientCode(t) {
+		text := fileText(t, file.path)
+		for function := range nodes[*ast.FuncDecl](file) {
+			assert.False(t, function.Recv == nil && function.Name.Name == "init", "%s has an init", file.path)
+		}
+		for _, decl := range file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range group.Specs {
+				from := file.fset.Position(spec.(*ast.ValueSpec).Names[0].End()).Offset
+				value := strings.TrimLeft(text[from:], " ")
+				assert.Regexp(t, constant, strings.SplitN(value, "\n", 2)[0], "a variable in %s", file.path)
 			}
 		}
-		for _, file := range files {
-			for name, line := range assignments(file) {
-				assert.False(t, variables[name], "%s:%d assigns to %s, a variable of the package", file.path, line, name)
-			}
-		}
-	}
-}
-
-// variablesOf are the names of the package's variables in a declaration, whose values
-// are errors, arrays and tables of fields.
-func variablesOf(t *testing.T, file goFile, decl *ast.GenDecl) []string {
-	t.Helper()
-	var names []string
-	for _, spec := range decl.Specs {
-		value, ok := spec.(*ast.ValueSpec)
-		if !ok || decl.Tok != token.VAR {
-			continue
-		}
-		for i, name := range value.Names {
-			names = append(names, name.Name)
-			if assert.Len(t, value.Values, len(value.Names), "%s: %s has no value", file.path, name) {
-				assert.True(t, isImmutable(value.Values[i]), "%s:%d: %s may change", file.path, file.line(name.Pos()), name)
-			}
-		}
-	}
-	return names
-}
-
-func isImmutable(value ast.Expr) bool {
-	switch value := value.(type) {
-	case *ast.CallExpr:
-		return slices.Contains([]string{"errors.New", "strictjson.One", "strictjson.Many", "strictjson.OneOrMany"}, selected(value.Fun))
-	case *ast.CompositeLit:
-		array, ok := value.Type.(*ast.ArrayType)
-		if ok {
-			return array.Len != nil
-		}
-		index, ok := value.Type.(*ast.IndexExpr)
-		return ok && selected(index.X) == "strictjson.Fields"
-	default:
-		return false
-	}
-}
-
-// selected is the text of a selector such as errors.New, or "".
-func selected(expr ast.Expr) string {
-	if selector, ok := expr.(*ast.SelectorExpr); ok {
-		if name, ok := selector.X.(*ast.Ident); ok {
-			return name.Name + "." + selector.Sel.Name
-		}
-	}
-	return ""
-}
-
-// assignments yields the names to which a file assigns, or of which it assigns an
-// element or takes the address, with the line.
-func assignments(file goFile) func(yield func(string, int) bool) {
-	return func(yield func(string, int) bool) {
-		for node := range ast.Preorder(file.File) {
-			var targets []ast.Expr
-			switch node := node.(type) {
-			case *ast.AssignStmt:
-				if node.Tok != token.DEFINE {
-					targets = node.Lhs
-				}
-			case *ast.IncDecStmt:
-				targets = []ast.Expr{node.X}
-			case *ast.UnaryExpr:
-				if node.Op == token.AND {
-					targets = []ast.Expr{node.X}
-				}
-			}
-			for _, target := range targets {
-				if index, ok := target.(*ast.IndexExpr); ok {
-					target = index.X
-				}
-				if name, ok := target.(*ast.Ident); ok && !yield(name.Name, file.line(name.Pos())) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Small structs: at most 15 fields and 20 methods. A record of the interface has the
-// fields that the interface gives it.
-func TestSource_structs(t *testing.T) {
-	t.Parallel()
-	fields, methods := map[string]int{}, map[string]int{}
-	for _, file := range code(t, ".") {
-		for spec := range nodes[*ast.TypeSpec](file) {
-			if structure, ok := spec.Type.(*ast.StructType); ok {
-				for _, field := range structure.Fields.List {
-					fields[spec.Name.Name] += max(1, len(field.Names))
-				}
-			}
-		}
-		for method := range nodes[*ast.FuncDecl](file) {
-			if method.Recv != nil {
-				methods[receiver(method)]++
-			}
-		}
-	}
-	require.Equal(t, 16, fields["CoinNetwork"], "as many as in the interface")
-	delete(fields, "CoinNetwork")
-	assertAtMost(t, 15, fields, "fields")
-	require.Contains(t, methods, "Client")
-	assertAtMost(t, 26, methods, "methods")
-}
-
-// receiver is the name of the type of a method.
-func receiver(method *ast.FuncDecl) string {
-	expr := method.Recv.List[0].Type
-	if star, ok := expr.(*ast.StarExpr); ok {
-		expr = star.X
-	}
-	if generic, ok := expr.(*ast.IndexExpr); ok {
-		expr = generic.X
-	}
-	return expr.(*ast.Ident).Name
-}
-
-func assertAtMost(t *testing.T, most int, counts map[string]int, of string) {
-	t.Helper()
-	require.NotEmpty(t, counts)
-	for name, n := range counts {
-		assert.LessOrEqual(t, n, most, "%s of %s", of, name)
 	}
 }
 
 // No function of any module, except tests, is longer than 40 lines.
 func TestSource_functions(t *testing.T) {
 	t.Parallel()
-	lengths := map[string]int{}
 	for _, path := range tracked(t, ".go") {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -391,33 +263,10 @@ func TestSource_functions(t *testing.T) {
 		file := parsed(t, path)
 		for function := range nodes[*ast.FuncDecl](file) {
 			if body := function.Body; body != nil {
-				lengths[fmt.Sprint(path, " ", function.Name)] = file.line(body.Rbrace) - file.line(body.Lbrace) - 1
+				assert.LessOrEqual(t, file.line(body.Rbrace)-file.line(body.Lbrace)-1, 40, "lines of %s in %s", function.Name, path)
 			}
 		}
 	}
-	assertAtMost(t, 40, lengths, "lines")
-}
-
-// The comments of the package are a part of its text that can be read: not a lack of
-// them, and no manual.
-func TestSource_comments(t *testing.T) {
-	t.Parallel()
-	comments, lines := 0, 0
-	for _, file := range code(t, ".") {
-		for line := range strings.Lines(fileText(t, file.path)) {
-			if strings.TrimSpace(line) != "" {
-				lines++
-			}
-		}
-		for _, group := range file.Comments {
-			for _, comment := range group.List {
-				comments += file.line(comment.End()) - file.line(comment.Pos()) + 1
-			}
-		}
-	}
-	share := 100 * comments / lines
-	assert.GreaterOrEqual(t, share, 20, "per cent")
-	assert.LessOrEqual(t, share, 35, "per cent")
 }
 
 // A test of the root is beside what it tests: in client_test.go or client_subject_test.go
@@ -432,56 +281,6 @@ func TestSource_homesOfTests(t *testing.T) {
 		home, _, _ := strings.Cut(name, "_")
 		if !slices.Contains(whole, name) {
 			assert.FileExists(t, home+".go", "of which %s is the test", path)
-		}
-	}
-}
-
-// Every function and method that a merchant calls has an example whose output is
-// compared.
-func TestSource_examples(t *testing.T) {
-	t.Parallel()
-	var tests []*ast.File
-	paths, err := filepath.Glob("example*_test.go")
-	require.NoError(t, err)
-	for _, path := range paths {
-		tests = append(tests, parsed(t, path).File)
-	}
-	shown := map[string]bool{}
-	for _, example := range doc.Examples(tests...) {
-		name, suffix, _ := strings.Cut(example.Name, "_")
-		if method, _, _ := strings.Cut(suffix, "_"); ast.IsExported(method) {
-			name += "_" + method
-		}
-		shown[name] = shown[name] || example.Output != ""
-	}
-	// What fmt, errors, net and the client call.
-	unseen := regexp.MustCompile(`_(Error|Is|Unwrap|Timeout|Temporary|String)$|^(NopObserver|MemoryGuard)_`)
-	for _, file := range code(t, ".") {
-		for function := range nodes[*ast.FuncDecl](file) {
-			name := function.Name.Name
-			if function.Recv != nil {
-				name = receiver(function) + "_" + name
-			}
-			if function.Name.IsExported() && ast.IsExported(name) && !unseen.MatchString(name) {
-				assert.True(t, shown[name], "func Example%s with an output is missing", name)
-			}
-		}
-	}
-}
-
-// The terms that an earlier version had of its own occur in no file, except where
-// Markdown quotes them as code.
-func TestSource_terms(t *testing.T) {
-	t.Parallel()
-	terms := strings.Split(strings.ReplaceAll("err-and|carr-ier|cr-owd|for-eign|can- not|dism-iss|rec-alled|the service- said", "-", ""), "|")
-	quoted := regexp.MustCompile("`[^`\n]*`")
-	for _, path := range tracked(t, ".go", ".md") {
-		text := strings.ToLower(fileText(t, path))
-		if filepath.Ext(path) == ".md" {
-			text = quoted.ReplaceAllString(text, "")
-		}
-		for _, term := range terms {
-			assert.Zero(t, strings.Count(text, term), "%q in %s", term, path)
 		}
 	}
 }
