@@ -262,13 +262,7 @@ func TestClient_Balance_query(t *testing.T) {
 			gateway.BalanceQuery{CoinSymbol: "a&apiKey=x"},
 			"?coinSymbol=a%26apiKey%3Dx",
 		},
-		{"row A16: a plus is no space", gateway.BalanceQuery{CoinSymbol: "a+b"}, "?coinSymbol=a%2Bb"},
-		{"row A16: a percent sign is data", gateway.BalanceQuery{CoinSymbol: "100%"}, "?coinSymbol=100%25"},
-		{"row A16: an equals sign is data", gateway.BalanceQuery{CoinSymbol: "a=b"}, "?coinSymbol=a%3Db"},
-		{"row A16: a hash does not end the query", gateway.BalanceQuery{CoinSymbol: "a#b;c"}, "?coinSymbol=a%23b%3Bc"},
-		{"row A16: a slash and a question mark are data", gateway.BalanceQuery{CoinSymbol: "a/?b"}, "?coinSymbol=a%2F%3Fb"},
 		{"row A17: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
-		{"letters beyond ASCII", gateway.BalanceQuery{NetworkName: "é"}, "?networkName=%C3%A9"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
 // A wireField is a member of a record as docs/interface.md lists it.
@@ -42,52 +45,40 @@ var rightValues = map[string][]string{
 	"time":    {"", `null`, `""`, `"x"`, `1684056103`, `true`, `[{"a":1}]`}, // I-53
 }
 
+// The fields of the records, as docs/interface.md has them.
 var (
-	networkFields = []wireField{
-		{"id", "nonEmpty", `"n-1"`},                          // I-79
-		{"name", "text", `"Tron (TRC20)"`},                   // I-80
-		{"isActive", "flag", `true`},                         // I-81
-		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`}, // I-82
-		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`}, // I-83
-	}
-	coinFields = []wireField{
-		{"id", "nonEmpty", `"c-1"`},                          // I-84
-		{"name", "text", `"Tether"`},                         // I-85
-		{"symbol", "nonEmpty", `"USDT"`},                     // I-86
-		{"precision", "integer", `6`},                        // I-87
-		{"minAmount", "amount", `"0.00000100"`},              // I-88
-		{"isActive", "flag", `true`},                         // I-89
-		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`}, // I-90
-		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`}, // I-91
-	}
-	pairFields = []wireField{
-		{"id", "identifier", `"` + pairID + `"`},              // I-57
-		{"withdrawalFee", "amount", `"1.5"`},                  // I-58
-		{"swapFee", "amount", `"0.1"`},                        // I-59
-		{"minWithdraw", "amount", `"10"`},                     // I-60
-		{"maxWithdraw", "amount", `"1000"`},                   // I-61
-		{"depositable", "flag", `true`},                       // I-62
-		{"withdrawable", "flag", `false`},                     // I-63
-		{"confirmation", "integer", `20`},                     // I-64
-		{"arrivalTime", "integer", `5`},                       // I-65
-		{"expirationTime", "integer", `60`},                   // I-66
-		{"networkId", "nonEmpty", `"n-1"`},                    // I-68
-		{"coinId", "nonEmpty", `"c-1"`},                       // I-69
-		{"created_at", "time", `"2023-05-14T09:21:43.000Z"`},  // I-70
-		{"updated_at", "time", `"2023-06-01T00:00:00.000Z"`},  // I-71
-		{"network", "record", written(networkFields, "", "")}, // I-72
-		{"coin", "record", written(coinFields, "", "")},       // I-73
-	}
-	withdrawalFields = []wireField{
-		{"status", "nonEmpty", `"PENDING"`},                        // I-132
-		{"destination", "text", `"TXYZ"`},                          // I-133
-		{"amount", "amount", `"25.000001"`},                        // I-134
-		{"fee", "amount", `"1.5"`},                                 // I-135
-		{"coin", "text", `"USDT"`},                                 // I-136
-		{"network", "text", `"Tron (TRC20)"`},                      // I-137
-		{"withdrawRequestId", "identifier", `"` + requestID + `"`}, // I-138
-	}
+	networkFields    = documentedFields(fields.Network, networkJSON)
+	coinFields       = documentedFields(fields.Coin, coinJSON)
+	pairFields       = documentedFields(fields.Pair, pairJSON)
+	withdrawalFields = documentedFields(fields.Withdrawal, withdrawalJSON)
 )
+
+// documentedFields are the fields of a record, with the values that a record of text has.
+func documentedFields(table *fields.Table, record string) (all []wireField) {
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(record), &members); err != nil {
+		panic(err)
+	}
+	kinds := map[string]string{"boolean": "flag", "integer": "integer", "object": "record"}
+	for _, f := range table.Fields {
+		kind := kinds[f.Kind]
+		switch value := string(members[f.Name]); {
+		case kind != "":
+		case value == strconv.Quote(pairID) || value == strconv.Quote(requestID):
+			kind = "identifier"
+		case strings.HasSuffix(f.Name, "_at"):
+			kind = "time"
+		case strings.Trim(value, `"0123456789.`) == "":
+			kind = "amount"
+		case slices.Contains([]string{"id", "symbol", "networkId", "coinId", "status"}, f.Name):
+			kind = "nonEmpty"
+		default:
+			kind = "text"
+		}
+		all = append(all, wireField{f.Name, kind, string(members[f.Name])})
+	}
+	return all
+}
 
 // written writes a record, with another value for one of its members, or
 // without it when the value is empty. No name changes nothing.

@@ -1,9 +1,6 @@
 package gateway_test
 
 import (
-	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -28,24 +25,6 @@ func TestEnvelope_truncated(t *testing.T) {
 		}
 		_, err := s.call(t.Context(), cannedClient(t, s.status, body))
 		require.NoError(t, err)
-	})
-}
-
-// The same with a connection whose response has a Content-Length.
-func TestEnvelope_truncatedConnection(t *testing.T) {
-	t.Parallel()
-	forEach(t, "row R4: a connection cut at some bytes", func(t *testing.T, s subject) {
-		body := s.body()
-		for n := 0; n < len(body); n += len(body) / 7 {
-			w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
-				rw.Header().Set("Content-Length", strconv.Itoa(len(body)))
-				rw.WriteHeader(s.status)
-				_, _ = io.WriteString(rw, body[:n])
-			})
-			result, err := s.call(t.Context(), newClient(t, w.URL, once()))
-			assertInvariants(t, result, err)
-			require.Error(t, err, "cut after %d bytes", n)
-		}
 	})
 }
 

@@ -124,14 +124,8 @@ func TestClient_Wire_keyNotInTarget(t *testing.T) {
 func TestClient_Wire_baseURL(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, suffix, balance, listing string }{
-		{"row A5: no path", "", "/api/balance/", "/api/networks-coins"},
-		{"row A5: a final slash is dropped", "/", "/api/balance/", "/api/networks-coins"},
-		{"row A5: a prefix is kept", "/a/b", "/a/b/api/balance/", "/a/b/api/networks-coins"},
 		{"row A5: a prefix loses its final slash", "/a/b/", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"row A5: a prefix loses all its final slashes", "/a/b///", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"row A5: slashes within a prefix are kept", "/a//b", "/a//b/api/balance/", "/a//b/api/networks-coins"},
 		{"row A5: escapes in a prefix are kept", "/a%20b%3F", "/a%20b%3F/api/balance/", "/a%20b%3F/api/networks-coins"},
-		{"row A5: letters beyond ASCII are escaped", "/é", "/%C3%A9/api/balance/", "/%C3%A9/api/networks-coins"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,16 +148,9 @@ func TestClient_Wire_baseURL(t *testing.T) {
 func TestClient_Wire_pathArguments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, argument, segment string }{
-		{"row A12: three dots are a name", "...", "..."},
-		{"row A12: an ampersand is escaped", "a&b", "a%26b"},
-		{"row A12: a semicolon is escaped", "a;v=1", "a%3Bv%3D1"},
 		{"row A13: spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
 		{"row A17: a lower-case symbol stays so", "usdt", "usdt"}, // I-25
-		{"a plus", "a+b", "a%2Bb"},
-		{"a colon and an at sign", "a:b@c", "a%3Ab%40c"},
-		{"unreserved characters", "aZ0-_.~", "aZ0-_.~"},
 		{"letters beyond ASCII", "é世", "%C3%A9%E4%B8%96"},
-		{"256 bytes", strings.Repeat("a", 256), strings.Repeat("a", 256)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

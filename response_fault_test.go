@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 
@@ -20,37 +19,15 @@ import (
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
-func TestFaults_StatusCodes(t *testing.T) {
+// What each status means is tested by TestClient_EveryStatus.
+func TestFaults_StatusesInTurn(t *testing.T) {
 	t.Parallel()
-	var cases []faultCase
-	add := func(row string, read, write expectation, statuses ...int) {
-		for _, status := range statuses {
-			read.status, write.status = status, status
-			cases = append(cases, faultCase{
-				name:  fmt.Sprintf("%s: %d", row, status),
-				setup: sendEach(faultserver.Response(status, refused("No, because of this."))),
-				read:  read, write: write,
-			})
-		}
-	}
-	final := expectation{kind: apiError, attempts: 1, requests: 1, text: "No, because of this."}
-	retried := expectation{kind: apiError, attempts: 3, requests: 3, text: "No, because of this."}
-	refusal := expectation{kind: rejected, attempts: 1, requests: 1, text: "No, because of this."}
-	unclear := expectation{kind: unknown, attempts: 1, requests: 1, text: "No, because of this."}
-	add("row N31", final, refusal, 400, 401, 403, 404, 405, 409, 413, 415, 422, 451)
-	add("row N32", retried, unclear, 408)
-	add("row N33", retried, refusal, 425)
-	add("row N37", retried, unclear, 500, 502, 503, 504)
-	add("row N39", final, unclear, 501, 505, 511)
-	add("row N40", retried, unclear, 520, 521, 522, 523, 524, 529)
-	add("row N41", final, unclear, 460, 499, 418, 600, 999)
-	cases = append(cases, faultCase{
+	runFaults(t, []faultCase{{
 		name:  "row N38: 503, 503, 200",
 		setup: sendInTurn(503, 503, 200),
 		read:  expectation{kind: success, requests: 3},
 		write: expectation{kind: unknown, status: 503, attempts: 1, requests: 1},
-	})
-	runFaults(t, cases)
+	}})
 }
 
 func TestFaults_Redirects(t *testing.T) {
@@ -177,6 +154,18 @@ func TestFaults_ResponseBody(t *testing.T) {
 			}),
 			read:  expectation{kind: decodeError, requests: anyNumber},
 			write: expectation{kind: unknown, status: 200, requests: 1, commits: 1},
+		},
+		{
+			name: "row N44: the body is cut short of its length",
+			setup: commitAndWrite(func(h *harness, w io.Writer) {
+				response := faultserver.Response(200, h.body())
+				_, _ = io.WriteString(w, response[:len(response)-1])
+			}),
+			read: cut,
+			write: expectation{
+				kind: unknown, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1, commits: 1,
+				body: enveloped(invoiceJSON)[:len(enveloped(invoiceJSON))-1],
+			},
 		},
 		{
 			name: "row N44: the body is cut within a chunk",
@@ -363,38 +352,6 @@ func limitBody(response func(w io.Writer)) func(*harness) {
 
 // flood writes start, and then more until nobody reads any longer.
 func flood(w io.Writer, start string) { faultserver.Flood(w, start, strings.Repeat("a", 4<<10)) }
-
-// The body is cut after every number of bytes.
-func TestFaults_BodyCut(t *testing.T) {
-	t.Parallel()
-	for _, write := range []bool{false, true} {
-		t.Run(fmt.Sprintf("row N44: the body is cut short of its length/invoice %t", write), func(t *testing.T) {
-			t.Parallel()
-			for k := range len((&harness{write: write}).body()) {
-				assertBodyCut(t, k, write)
-			}
-		})
-	}
-}
-
-func assertBodyCut(t *testing.T, k int, write bool) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		t.Helper()
-		h := newHarness(t, write)
-		commitAndWrite(func(h *harness, w io.Writer) {
-			response := faultserver.Response(201, h.body())
-			_, _ = io.WriteString(w, response[:len(response)-len(h.body())+k])
-		})(h)
-		want := expectation{kind: transportError, phase: gateway.PhaseRead, status: 201, attempts: 3, requests: 3}
-		if write {
-			want = expectation{
-				kind: unknown, phase: gateway.PhaseRead, status: 201, attempts: 1, requests: 1, commits: 1, body: h.body()[:k],
-			}
-		}
-		h.assert(want)
-	})
-}
 
 // A read of which a response is cut at a random place succeeds.
 func TestFaults_BodyCutThenWhole(t *testing.T) {

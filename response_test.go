@@ -20,7 +20,8 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Every method meets every status with every form of body.
+// rows N31, N32, N33, N37, N39, N40, N41: every method meets every status with every form
+// of body.
 // I-37, I-128, I-156, I-159
 func TestClient_EveryStatus(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ func TestClient_mismatch(t *testing.T) {
 		got, err := cannedClient(t, 200, body).CoinNetwork(t.Context(), pairID)
 		require.NoError(t, err)
 		assert.Equal(t, "another network", got.NetworkID)
-		assert.Equal(t, "n-1", got.Network.ID)
+		assert.Equal(t, "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", got.Network.ID)
 	})
 	t.Run("row R17: by symbol any identifier is accepted", func(t *testing.T) { // I-17
 		t.Parallel()
