@@ -76,25 +76,14 @@
 //
 // # Around the calls
 //
-//   - [MemoryGuard] is the guard of an order within one process, and the default;
-//     module sqlguard has one in PostgreSQL or SQLite, for many processes.
-//   - [NewCatalog] and [NewRatesCache] make a [Cache] of the listing and of the exchange
-//     rates: many callers share one load, and when it fails they get the old value.
-//   - [CoinNetwork.CheckPayment], [CoinNetwork.CheckWithdrawal] and
-//     [CoinNetwork.NetWithdrawal] check an amount against the catalog before anything
-//     is sent; a [*LimitError] has the nearest amount that is allowed.
-//   - [ExchangeRates.ToCoin] converts a price and rounds up, so that a merchant never
-//     asks for too little; [ExchangeRates.ToFiat] converts an amount and rounds half
-//     to even.
-//   - [Client.WaitWithdrawal], [Client.WatchWithdrawal] and, for many at once,
-//     [Client.WaitWithdrawals] poll until a withdrawal has ended.
-//   - An [Observer] is told of every call, every attempt and every [Drift]: a place
-//     where a response differs from docs/interface.md. [WithLogger] writes the same to
-//     a log, and module otelgateway makes traces and metrics of it.
-//     [OperationFromContext] names requests in a RoundTripper, which is the place for a
-//     rate limit or a circuit breaker.
-//   - [FromEnv] makes a client from environment variables, and [WithAPIKeySource]
-//     asks for the key when it is needed.
+// [NewCatalog] and [NewRatesCache] cache what many callers ask for. The methods of
+// [CoinNetwork] and [ExchangeRates] check and convert amounts by it, before anything is
+// sent. [Client.WaitWithdrawal] and its siblings poll until a withdrawal has ended.
+// [MemoryGuard] guards the orders of one process, and module sqlguard those of many. An
+// [Observer], [WithLogger] and module otelgateway report calls, attempts and each [Drift]
+// from docs/interface.md; [OperationFromContext] names requests in a RoundTripper, which is
+// the place for a rate limit or a circuit breaker. [FromEnv] and [WithAPIKeySource] are for
+// settings and for keys that change.
 //
 // # Testing
 //
