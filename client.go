@@ -189,12 +189,16 @@ func (cfg *config) senders() (reads, writes *attempt.Sender) {
 	if cfg.http != nil {
 		transport = cfg.http.Transport // nothing else of it is used
 	}
+	if t, ok := transport.(*http.Transport); ok {
+		transport = InvoiceTransport(t)
+	}
 	switch t := transport.(type) {
 	case nil:
 		own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
 		return attempt.NewReadSender(own.Shared, cfg.retry.AttemptTimeout), attempt.NewSender(own.Dedicated, cfg.retry.InvoiceTimeout)
-	case *http.Transport:
-		transport = InvoiceTransport(t)
+	case *attempt.Split:
+		return attempt.NewSender(t.Shared, cfg.retry.AttemptTimeout), attempt.NewSender(t.Dedicated, cfg.retry.InvoiceTimeout)
+	default:
+		return attempt.NewSender(t, cfg.retry.AttemptTimeout), attempt.NewSender(t, cfg.retry.InvoiceTimeout)
 	}
-	return attempt.NewSender(transport, cfg.retry.AttemptTimeout), attempt.NewSender(transport, cfg.retry.InvoiceTimeout)
 }

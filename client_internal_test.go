@@ -38,9 +38,8 @@ func TestNew_pools(t *testing.T) {
 	given := &http.Transport{MaxResponseHeaderBytes: 17}
 	c, err = New("https://gateway.test", "", WithHTTPClient(&http.Client{Transport: given}))
 	require.NoError(t, err)
-	split := pool(c.writes()).Elem()
-	assert.Equal(t, reflect.ValueOf(given).Pointer(), split.FieldByName("Shared").Pointer(), "a caller's transport is used as it is")
-	copied := split.FieldByName("Dedicated").Elem().FieldByName("transport")
+	assert.Equal(t, reflect.ValueOf(given).Pointer(), pool(c.reads()).Pointer(), "a caller's transport is used as it is")
+	copied := transportOf(c.writes())
 	assert.Equal(t, int64(17), copied.Elem().FieldByName("MaxResponseHeaderBytes").Int(), "and invoices go through a copy")
 	assert.Equal(t, 2*time.Second, idle(copied))
 	assert.Zero(t, given.MaxIdleConnsPerHost, "the caller's is not changed")

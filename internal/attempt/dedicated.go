@@ -39,21 +39,21 @@ type Dedicated struct {
 // NewDedicated returns a Dedicated over t, which is for its use alone from then on.
 func NewDedicated(t *http.Transport) *Dedicated {
 	t.MaxIdleConnsPerHost = -1
-	p := &Dedicated{transport: t, opener: t.Clone()}
-	p.opener.IdleConnTimeout = preparedLifetime
-	p.opener.MaxConnsPerHost = 0 // net/http does not count a connection of NewClientConn, but discounts it, and panics
-	if p.opener.TLSNextProto["h2"] != nil {
+	d := &Dedicated{transport: t, opener: t.Clone()}
+	d.opener.IdleConnTimeout = preparedLifetime
+	d.opener.MaxConnsPerHost = 0 // net/http does not count a connection of NewClientConn, but discounts it, and panics
+	if d.opener.TLSNextProto["h2"] != nil {
 		// NewClientConn supports the HTTP/2 of net/http only, and leaks a connection of another one.
-		p.opener.TLSNextProto, p.opener.ForceAttemptHTTP2 = nil, true
+		d.opener.TLSNextProto, d.opener.ForceAttemptHTTP2 = nil, true
 	}
 	if t.Proxy != nil {
 		// The URL that NewClientConn makes up lacks the port, by which a proxy may be chosen.
-		p.opener.Proxy = func(placeholder *http.Request) (*url.URL, error) {
+		d.opener.Proxy = func(placeholder *http.Request) (*url.URL, error) {
 			req, _ := placeholder.Context().Value(preparedKey{}).(*http.Request)
 			return t.Proxy(req)
 		}
 	}
-	return p
+	return d
 }
 
 // preparedKey is the context key of the request for which a connection is opened.
@@ -76,10 +76,10 @@ func (c *preparedConn) hasExpired() bool { return time.Since(c.opened.Round(0)) 
 func targetOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // RoundTrip implements [http.RoundTripper].
-func (p *Dedicated) RoundTrip(req *http.Request) (*http.Response, error) {
-	conn := p.acquire(targetOf(req.URL))
+func (d *Dedicated) RoundTrip(req *http.Request) (*http.Response, error) {
+	conn := d.acquire(targetOf(req.URL))
 	if conn == nil {
-		return p.transport.RoundTrip(req)
+		return d.transport.RoundTrip(req)
 	}
 	if a, ok := req.Context().Value(attemptKey{}).(*attempt); ok {
 		a.reach(Write) // net/http calls no hook when the connection is given
@@ -88,27 +88,27 @@ func (p *Dedicated) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections closes the idle connections, and those that were prepared.
-func (p *Dedicated) CloseIdleConnections() {
-	p.mu.Lock()
-	prepared := p.prepared
-	p.prepared = nil
-	p.mu.Unlock()
+func (d *Dedicated) CloseIdleConnections() {
+	d.mu.Lock()
+	prepared := d.prepared
+	d.prepared = nil
+	d.mu.Unlock()
 	for _, conn := range prepared {
 		conn.closeWhenIdle()
 	}
-	p.transport.CloseIdleConnections()
+	d.transport.CloseIdleConnections()
 }
 
 // acquire returns a prepared connection to a server, reserved for one request, or nil.
-func (p *Dedicated) acquire(target string) *http.ClientConn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, conn := range p.prepared {
+func (d *Dedicated) acquire(target string) *http.ClientConn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, conn := range d.prepared {
 		if conn.target != target || conn.hasExpired() || conn.Reserve() != nil {
 			continue
 		}
 		if !conn.shared {
-			p.prepared = slices.Delete(p.prepared, i, i+1)
+			d.prepared = slices.Delete(d.prepared, i, i+1)
 			conn.closeWhenIdle()
 		}
 		return conn.ClientConn
@@ -117,27 +117,27 @@ func (p *Dedicated) acquire(target string) *http.ClientConn {
 }
 
 // prepare opens a connection for a request, unless enough are open already.
-func (p *Dedicated) prepare(ctx context.Context, req *http.Request) error {
+func (d *Dedicated) prepare(ctx context.Context, req *http.Request) error {
 	target, host := targetOf(req.URL), req.URL.Hostname()
 	if strings.ContainsFunc(host, func(char rune) bool { return char > unicode.MaxASCII }) {
 		// NewClientConn would look it up as it is, which can be another host.
 		return &net.DNSError{Err: "only a name in Punycode can be prepared", Name: host, IsNotFound: true}
 	}
-	if !p.startOpening(target) {
+	if !d.startOpening(target) {
 		return nil
 	}
 	var conn *http.ClientConn
-	defer func() { p.add(conn, target) }()            // also when a dialer of the caller's panics
+	defer func() { d.add(conn, target) }()            // also when a dialer of the caller's panics
 	address := net.JoinHostPort(host, req.URL.Port()) // without a port, it is that of the scheme
-	conn, err := p.opener.NewClientConn(context.WithValue(ctx, preparedKey{}, req), req.URL.Scheme, address)
+	conn, err := d.opener.NewClientConn(context.WithValue(ctx, preparedKey{}, req), req.URL.Scheme, address)
 	return err
 }
 
 // startOpening reports whether a connection to a server is to be opened, and counts it.
-func (p *Dedicated) startOpening(target string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.prepared = slices.DeleteFunc(p.prepared, func(conn *preparedConn) bool {
+func (d *Dedicated) startOpening(target string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.prepared = slices.DeleteFunc(d.prepared, func(conn *preparedConn) bool {
 		// Closed, being closed, or full. One of HTTP/2 that was closed before its first request
 		// has requests available.
 		unusable := conn.hasExpired() || conn.Err() != nil || conn.Available() == 0
@@ -146,42 +146,42 @@ func (p *Dedicated) startOpening(target string) bool {
 		}
 		return unusable
 	})
-	if len(p.prepared)+p.opening >= maxPrepared || p.hasShared(target) {
+	if len(d.prepared)+d.opening >= maxPrepared || d.hasShared(target) {
 		return false
 	}
-	p.opening++
+	d.opening++
 	return true
 }
 
-func (p *Dedicated) hasShared(target string) bool {
-	return slices.ContainsFunc(p.prepared, func(conn *preparedConn) bool { return conn.shared && conn.target == target })
+func (d *Dedicated) hasShared(target string) bool {
+	return slices.ContainsFunc(d.prepared, func(conn *preparedConn) bool { return conn.shared && conn.target == target })
 }
 
 // add ends what startOpening began: it stores the connection until it is used or its
 // lifetime is over. conn is nil if it could not be opened.
-func (p *Dedicated) add(conn *http.ClientConn, target string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.opening--
+func (d *Dedicated) add(conn *http.ClientConn, target string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.opening--
 	if conn == nil {
 		return
 	}
 	// Without keep-alives net/http reserves a second request, and refuses to send it.
-	shared := conn.Available() > 1 && !p.opener.DisableKeepAlives
+	shared := conn.Available() > 1 && !d.opener.DisableKeepAlives
 	c := &preparedConn{ClientConn: conn, target: target, shared: shared, opened: time.Now()}
-	if c.shared && p.hasShared(target) {
+	if c.shared && d.hasShared(target) {
 		go conn.Close() // another call was faster; closing may take long, and the lock is held
 		return
 	}
-	c.timer = time.AfterFunc(preparedLifetime, func() { p.expire(c) })
-	p.prepared = append(p.prepared, c)
+	c.timer = time.AfterFunc(preparedLifetime, func() { d.expire(c) })
+	d.prepared = append(d.prepared, c)
 }
 
 // expire removes a connection whose lifetime is over.
-func (p *Dedicated) expire(c *preparedConn) {
-	p.mu.Lock()
-	p.prepared = slices.DeleteFunc(p.prepared, func(other *preparedConn) bool { return other == c })
-	p.mu.Unlock()
+func (d *Dedicated) expire(c *preparedConn) {
+	d.mu.Lock()
+	d.prepared = slices.DeleteFunc(d.prepared, func(other *preparedConn) bool { return other == c })
+	d.mu.Unlock()
 	c.closeWhenIdle()
 }
 
@@ -198,19 +198,10 @@ func (c *preparedConn) closeWhenIdle() {
 	closeIdle(c.ClientConn)
 }
 
-// CanPrepare reports whether [Sender.Prepare] can be called: the transport is a [Dedicated], or
-// a [Split].
-func (s *Sender) CanPrepare() bool { return s.dedicated() != nil }
-
-func (s *Sender) dedicated() *Dedicated {
-	switch next := s.next.(type) {
-	case *Dedicated:
-		return next
-	case *Split:
-		return next.Dedicated
-	default:
-		return nil
-	}
+// CanPrepare reports whether [Sender.Prepare] can be called: the transport is a [Dedicated].
+func (s *Sender) CanPrepare() bool {
+	_, ok := s.next.(*Dedicated)
+	return ok
 }
 
 // Prepare opens a connection for a request like req, which is not sent. The next request
@@ -223,7 +214,7 @@ func (s *Sender) Prepare(req *http.Request) error {
 	a.reach(Dial)
 	err := a.Err()
 	if err == nil {
-		err = s.dedicated().prepare(a.traced(), req)
+		err = s.next.(*Dedicated).prepare(a.traced(), req)
 	}
 	if err != nil {
 		return a.failure(err)

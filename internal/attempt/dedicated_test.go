@@ -521,16 +521,10 @@ func TestSender_Prepare_lost(t *testing.T) {
 	}
 }
 
-// Only a Dedicated can be prepared, also in a Split.
-func TestSender_Prepare_transports(t *testing.T) {
-	withPeer(t, func(p *peer) {
-		require.NoError(p, attempt.NewSender(&attempt.Split{Dedicated: p.dedicated}, time.Minute).Prepare(p.request(p.Context(), preparedHost)))
-		p.counts(1, 1)
-		for _, next := range []http.RoundTripper{p.dedicated, &attempt.Split{Dedicated: p.dedicated}} {
-			assert.True(p, attempt.NewSender(next, time.Minute).CanPrepare())
-		}
-		for _, next := range []http.RoundTripper{&http.Transport{}, tripper(nil)} {
-			assert.False(p, attempt.NewSender(next, time.Minute).CanPrepare())
-		}
-	})
+// Only a Dedicated can be prepared.
+func TestSender_CanPrepare(t *testing.T) {
+	t.Parallel()
+	for want, next := range map[bool]http.RoundTripper{true: attempt.NewDedicated(&http.Transport{}), false: &http.Transport{}} {
+		assert.Equal(t, want, attempt.NewSender(next, time.Minute).CanPrepare())
+	}
 }

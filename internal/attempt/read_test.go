@@ -386,12 +386,6 @@ func TestRead_readsDirectly(t *testing.T) {
 		{"an http.Transport of reads over HTTP/2", true, true, func(own *http.Transport) *attempt.Sender {
 			return attempt.NewReadSender(own, time.Minute)
 		}},
-		{"a Split over HTTP/1", false, true, func(own *http.Transport) *attempt.Sender {
-			return attempt.NewSender(&attempt.Split{Shared: own}, time.Minute)
-		}},
-		{"a Split over HTTP/2", true, false, func(own *http.Transport) *attempt.Sender {
-			return attempt.NewSender(&attempt.Split{Shared: own}, time.Minute)
-		}},
 		{"another RoundTripper over HTTP/1", false, false, func(own *http.Transport) *attempt.Sender {
 			return attempt.NewSender(tripper(own.RoundTrip), time.Minute)
 		}},

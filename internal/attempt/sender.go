@@ -36,12 +36,12 @@ type Sender struct {
 }
 
 // NewSender returns a sender over next, which need not honor the end of a context: it runs
-// in a goroutine that can be left. An [http.Transport], a [Dedicated] and a [Split] are relied
-// on to honor it, and need none.
+// in a goroutine that can be left. An [http.Transport] and a [Dedicated] are relied on to honor
+// it, and need none.
 func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
 	s := &Sender{next: next, timeout: timeout, expired: &timeoutError{timeout}}
 	switch next.(type) {
-	case *http.Transport, *Dedicated, *Split:
+	case *http.Transport, *Dedicated:
 		s.honorsContext = true
 	}
 	return s
@@ -68,7 +68,13 @@ func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Respo
 	if body != nil {
 		req.Body, req.ContentLength = body, body.Size()
 	}
-	resp, err := s.roundTrip(a, req)
+	var resp *http.Response
+	var err error
+	if s.honorsContext {
+		resp, err = s.next.RoundTrip(req)
+	} else {
+		resp, err = a.roundTrip(req)
+	}
 	if err == nil && resp == nil {
 		err = errNoResponse
 	}
@@ -86,13 +92,9 @@ func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Respo
 	return &a.response, nil
 }
 
-// roundTrip returns when the transport does, or soon after the attempt has ended, which a
-// transport that honors its context does by itself.
-func (s *Sender) roundTrip(a *attempt, req *http.Request) (*http.Response, error) {
-	if s.honorsContext {
-		return s.next.RoundTrip(req)
-	}
-	trip := &roundTrip{next: s.next, req: req}
+// roundTrip returns when the transport does, or soon after the attempt has ended.
+func (a *attempt) roundTrip(req *http.Request) (*http.Response, error) {
+	trip := &roundTrip{next: a.sender.next, req: req}
 	if !a.await(trip) {
 		return nil, a.cause()
 	}
