@@ -306,15 +306,21 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 		options gateway.WaitOptions
 		want    error
 	}{
-		{"a negative MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: -1}, gateway.ErrInvalidArgument},
-		{"a negative MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: -1}, gateway.ErrInvalidArgument},
-		{"a MinInterval above the MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, gateway.ErrInvalidArgument},
-		{"no identifier", t.Context(), c, "", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"a bad identifier", t.Context(), c, "../balance", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"no context", nil, c, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"no client", t.Context(), nil, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"row A9: a negative MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: -1}, gateway.ErrInvalidArgument},
+		{"row A9: a negative MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: -1}, gateway.ErrInvalidArgument},
+		{"row A9: a MinInterval above the MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, gateway.ErrInvalidArgument},
+		{"row A9: a little over a day", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: 24*time.Hour + 1}, gateway.ErrInvalidArgument},
+		{"row A9: the longest MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"row A9: the longest of both", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"row A9: intervals that overflow by a half", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64 / 3 * 2, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"row A9: from the shortest to the longest", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 1, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"row A12: no identifier", t.Context(), c, "", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"row A12: a bad identifier", t.Context(), c, "../balance", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"row A11: no context", nil, c, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"row A11: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"row A11: no client", t.Context(), nil, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
 		{"no key", t.Context(), keyless, requestID, gateway.WaitOptions{}, gateway.ErrMissingAPIKey},
-		{"a context that has ended", ended, c, requestID, gateway.WaitOptions{}, context.Canceled},
+		{"row A26: a context that has ended", ended, c, requestID, gateway.WaitOptions{}, context.Canceled},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, tt.options)
@@ -708,45 +714,6 @@ func TestClient_WaitWithdrawals_moreContextEnds(t *testing.T) {
 	})
 }
 
-// Waiting for a withdrawal refuses the same things.
-func TestClient_WaitWithdrawal_refuses(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(201, enveloped(withdrawalJSON)))
-	good := newClient(t, w.URL)
-	var none context.Context
-	for _, tt := range []struct {
-		name     string
-		ctx      context.Context
-		client   *gateway.Client
-		id       string
-		options  gateway.WaitOptions
-		argument string
-	}{
-		{"row A11: a nil context", none, good, requestID, gateway.WaitOptions{}, "ctx"},
-		{"row A11: a nil client", t.Context(), nil, requestID, gateway.WaitOptions{}, "client"},
-		{"row A11: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, "client"},
-		{"row A12: an empty identifier", t.Context(), good, "", gateway.WaitOptions{}, "withdrawRequestId"},
-		{"row A9: a negative interval", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: -1}, "w"},
-		{"row A9: a negative greatest interval", t.Context(), good, requestID, gateway.WaitOptions{MaxInterval: -1}, "w"},
-		{"row A9: the least above the greatest", t.Context(), good, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, "w"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, tt.options)
-			assertRefused(t, err, "withdrawal", tt.argument, "")
-			assertInvariants(t, got, err)
-			yielded := 0
-			for got, err := range tt.client.WatchWithdrawal(tt.ctx, tt.id, tt.options) {
-				yielded++
-				assertRefused(t, err, "withdrawal", tt.argument, "")
-				assert.Nil(t, got)
-			}
-			assert.Equal(t, 1, yielded)
-			assert.Empty(t, w.Requests())
-		})
-	}
-}
-
 // A panic of the caller's transport comes out where the caller can recover from
 // it, and so does the end of its goroutine.
 func TestClient_WaitWithdrawals_Panics(t *testing.T) {
@@ -764,36 +731,6 @@ func TestClient_WaitWithdrawals_Panics(t *testing.T) {
 						assert.Fail(t, "nothing has ended")
 					}
 				})
-			})
-		})
-	}
-}
-
-// Intervals whose sum overflows are refused.
-func TestClient_WaitWithdrawal_longIntervals(t *testing.T) {
-	t.Parallel()
-	for name, w := range map[string]gateway.WaitOptions{
-		"the longest least interval":       {MinInterval: math.MaxInt64},
-		"the longest interval":             {MaxInterval: math.MaxInt64},
-		"both":                             {MinInterval: math.MaxInt64, MaxInterval: math.MaxInt64},
-		"from the shortest to the longest": {MinInterval: 1, MaxInterval: math.MaxInt64},
-		"one that overflows by a half":     {MinInterval: math.MaxInt64 / 3 * 2, MaxInterval: math.MaxInt64},
-		"a little over a day":              {MaxInterval: 24*time.Hour + 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				sent := 0
-				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-					if sent++; sent > 2 {
-						return withdrawalIn("COMPLETED")()
-					}
-					return withdrawalIn("PENDING")()
-				}))
-				got, err := c.WaitWithdrawal(t.Context(), requestID, w)
-				assertInvariants(t, got, err)
-				assertRefused(t, err, "withdrawal", "w", "")
-				assert.Zero(t, sent)
 			})
 		})
 	}
