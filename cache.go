@@ -48,8 +48,8 @@ func (o CacheOptions) check() string {
 //
 // The context of a load has the values of the context of the caller that began it, but
 // not its end: it ends after 30 seconds, or when the last waiting caller has left. When a
-// load panics, in an [Observer] or a RoundTripper, every waiting caller panics with its
-// value and its stack.
+// load panics, in an [Observer] or a RoundTripper, every waiting caller panics with
+// an error whose text has the value and the stack, and which wraps the value if that is one.
 //
 // All callers get the same value, so none may change what it holds.
 type Cache[T any] struct {

@@ -79,7 +79,7 @@
 // [NewCatalog] and [NewRatesCache] cache what many callers ask for. The methods of
 // [CoinNetwork] and [ExchangeRates] check and convert amounts by it, before anything is
 // sent. [Client.WaitWithdrawal] and its siblings poll until a withdrawal has ended.
-// [MemoryGuard] guards the orders of one process, and module sqlguard those of many. An
+// [Client.PrepareInvoice] opens the connection of the next invoice. [MemoryGuard] guards the orders of one process, and module sqlguard those of many. An
 // [Observer], [WithLogger] and module otelgateway report calls, attempts and each [Drift]
 // from docs/interface.md; [OperationFromContext] names requests in a RoundTripper, which is
 // the place for a rate limit or a circuit breaker. [FromEnv] and [WithAPIKeySource] are for

@@ -134,7 +134,8 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // neither an [http.Transport] nor one of [InvoiceTransport], it is refused with an
 // [*ArgumentError].
 //
-// It prepares POST /api/invoice/create.
+// The options are those of a call; without a request, [WithHeader] has no effect, and
+// [WithResponse] has Attempts and Duration only. It prepares POST /api/invoice/create.
 func (c *Client) PrepareInvoice(ctx context.Context, opts ...CallOption) error {
 	_, err := do(ctx, c, operation{
 		name:     OpPrepareInvoice,

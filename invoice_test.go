@@ -231,23 +231,29 @@ func TestClient_PrepareInvoice(t *testing.T) {
 			server.Start()
 			t.Cleanup(server.Close)
 			c := newClient(t, server.URL, append(opts, gateway.WithObserver(countedCalls{calls: &made}))...)
-			require.NoError(t, c.PrepareInvoice(t.Context()))
-			assert.EqualValues(t, 1, made.Load())
+			var response gateway.Response
+			require.NoError(t, c.PrepareInvoice(t.Context(), gateway.WithResponse(&response)))
+			assert.Equal(t, 1, response.Attempts)
+			assert.ErrorIs(t, newClient(t, server.URL).PrepareInvoice(t.Context(), gateway.AllowResubmit()), gateway.ErrInvalidArgument)
+			assert.EqualValues(t, 3, made.Load(), "a start, an attempt and an end")
 			for n := range int32(2) {
 				_, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", n)))
 				require.NoError(t, err)
 				assert.Equal(t, n+1, opened.Load())
 			}
-			assert.EqualValues(t, 3, made.Load())
+			assert.EqualValues(t, 9, made.Load())
 		})
 	}
 }
 
-// countedCalls is an observer that counts calls and attempts, of which each call has one.
+// countedCalls is an observer that counts calls, each of which has one attempt.
 type countedCalls struct {
 	gateway.NopObserver
 	calls *atomic.Int32
 }
+
+func (c countedCalls) Attempt(context.Context, gateway.Attempt) { c.calls.Add(1) }
+func (c countedCalls) End(context.Context, gateway.Call)        { c.calls.Add(1) }
 
 func (c countedCalls) Start(ctx context.Context, _ gateway.Call) context.Context {
 	c.calls.Add(1)

@@ -172,10 +172,10 @@ func (c *Client) observe(ctx context.Context, what *operation) (context.Context,
 		_, end := c.observe(context.Background(), what)
 		return nil, end
 	}
-	begun, started := time.Now(), Call{Operation: what.name, Route: what.route}
+	begun, call := time.Now(), Call{Operation: what.name, Route: what.route}
 	contexts := make([]context.Context, 0, len(c.observers)) // of those whose Start has returned
 	end := func(err error, attempts, status int) {
-		ended := started
+		ended := call
 		ended.Attempts, ended.StatusCode, ended.Duration = attempts, status, time.Since(begun)
 		ended.Outcome, ended.Err = OutcomeOf(err), err
 		endAll(c.observers, contexts, ended)
@@ -187,7 +187,7 @@ func (c *Client) observe(ctx context.Context, what *operation) (context.Context,
 	}()
 	ctx = context.WithValue(ctx, operationKey{}, what.name)
 	for _, o := range c.observers {
-		if derived := o.Start(ctx, started); derived != nil {
+		if derived := o.Start(ctx, call); derived != nil {
 			ctx = derived
 		}
 		contexts = append(contexts, ctx)

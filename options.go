@@ -66,7 +66,8 @@ func badOption(name, reason string) error {
 // unless [WithRetry] sets that. The Jar and CheckRedirect are not used: the service
 // sets no cookies, and redirects are never followed.
 //
-// Where the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it.
+// Where the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it,
+// and so not through what is registered with RegisterProtocol.
 // Any other RoundTripper is used as it is: one that wraps a transport should wrap that of
 // InvoiceTransport, and must not send a request twice by itself.
 //

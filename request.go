@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -90,7 +89,6 @@ func (c *call) prepare(ctx context.Context, opts []CallOption) error {
 	if c.ctx.Err() != nil {
 		return c.transportError(fault{phase: PhaseStart, err: c.ctx.Err()})
 	}
-	c.started = time.Now()
 	return nil
 }
 

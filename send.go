@@ -15,6 +15,7 @@ import (
 // do makes a call: the only way from a method to the wire and back.
 func do[T any](ctx context.Context, client *Client, what operation, read func(*strictjson.Decoder) T, opts []CallOption) (result T, err error) {
 	c := &resultCall[T]{call: call{client: client, operation: what}, read: read}
+	c.started = time.Now()
 	ctx, end := client.observe(ctx, &c.operation)
 	err = errPanicked // until the call returns
 	defer func() { end(err, c.attempts, c.status) }()
@@ -41,7 +42,7 @@ var errPanicked = errors.New("gateway: a panic has ended the call")
 
 // progress is how far a call has come.
 type progress struct {
-	started  time.Time // when everything was checked
+	started  time.Time // when the call began
 	attempts int       // that were begun
 	begun    time.Time // when the last of them began
 	status   int       // of the last response of any attempt; 0 for none
@@ -138,22 +139,22 @@ func (c *call) finish(failure error, interrupted bool) error {
 // another one may follow. An invoice is attempted again only if it is proved that nothing of
 // it was sent; a connection that cannot be opened, never.
 func (c *call) judge(wrong error) retry.Failure {
-	switch failure := wrong.(type) {
+	switch known := wrong.(type) {
 	case nil:
-		return retry.Failure{}
+		return retry.Failure{Served: !c.operation.connects}
 	case fault:
-		wrong = c.transportError(failure)
+		wrong = c.transportError(known)
 	case *APIError:
-		failure.Attempts, failure.premature = c.attempts, c.premature
+		known.Attempts, known.premature = c.attempts, c.premature
 	}
-	failure := retry.Failure{Err: wrong, Retry: SafeToRetry(wrong) && !c.operation.connects}
+	verdict := retry.Failure{Err: wrong, Retry: SafeToRetry(wrong) && !c.operation.connects}
 	if c.operation.write != nil && OutcomeOf(wrong) != OutcomeNotSent {
-		failure.Retry = false
+		verdict.Retry = false
 	}
 	if refusal, ok := wrong.(*APIError); ok {
-		failure.Throttled, failure.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
+		verdict.Throttled, verdict.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
 	}
-	return failure
+	return verdict
 }
 
 // Ended implements [retry.Call].

@@ -1,6 +1,6 @@
 // Package gatewaytest provides a stand-in for the payment gateway, for use in
 // tests, as net/http/httptest does for web servers. A [Server] listens on a
-// loopback port, implements the seven operations of the service in memory,
+// loopback port, implements the operations of the service in memory,
 // records every request and every invoice, and injects faults. It has its own
 // clock, so that a test of what takes days takes no time.
 //

@@ -83,7 +83,7 @@ func (o *observer) End(ctx context.Context, c gateway.Call) {
 // Attempt implements [gateway.Observer]. The span of the attempt begins in the past.
 func (o *observer) Attempt(ctx context.Context, a gateway.Attempt) {
 	begun, method := time.Now().Add(-a.Duration), http.MethodGet
-	if a.Operation == gateway.OpCreateInvoice {
+	if a.Operation == gateway.OpCreateInvoice || a.Operation == gateway.OpPrepareInvoice {
 		method = http.MethodPost
 	}
 	attributes := append(o.attributes(a.Operation), semconv.HTTPRequestMethodKey.String(method), semconv.URLTemplate(a.Route))

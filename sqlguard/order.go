@@ -138,7 +138,7 @@ func (g *Guard) unresolved(ctx context.Context, k key) error {
 	now, err := g.Order(ctx, k.merchant, k.order)
 	switch {
 	case err != nil:
-		return errors.Join(ErrNotUnknown, err)
+		return err
 	case now.State == StateUnknown:
 		return ErrTriedAgain
 	default:

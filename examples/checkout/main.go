@@ -62,7 +62,7 @@ func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*ch
 func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
 	ctx := context.WithoutCancel(r.Context())
 	go func() { _ = c.client.PrepareInvoice(ctx) }() // an invoice needs no preparation
-	catalog, found := c.snapshot(w, r)
+	catalog, found := c.listing(w, r)
 	if !found {
 		return
 	}
@@ -76,8 +76,8 @@ func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(choices)
 }
 
-// snapshot returns the catalog. If there is none, it responds, and reports false.
-func (c *checkout) snapshot(w http.ResponseWriter, r *http.Request) (catalog *gateway.Catalog, found bool) {
+// listing returns the catalog. If there is none, it responds, and reports false.
+func (c *checkout) listing(w http.ResponseWriter, r *http.Request) (catalog *gateway.Catalog, found bool) {
 	catalog, err := c.catalog.Get(r.Context())
 	if err != nil {
 		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
@@ -111,7 +111,7 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 
 // setAmount converts the price to the coin. If it cannot, it responds, and reports false.
 func (c *checkout) setAmount(w http.ResponseWriter, r *http.Request, invoice *gateway.InvoiceRequest) bool {
-	catalog, found := c.snapshot(w, r)
+	catalog, found := c.listing(w, r)
 	if !found {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/cryptogw/gateway/internal/caller"
 )
 
-// grace is how much longer than its attempt an operation may take before its connection
+// grace is how much longer than its attempt a job may take before its connection
 // is closed or nobody waits for it any more.
 const grace = 500 * time.Millisecond
 

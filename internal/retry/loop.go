@@ -19,10 +19,11 @@ type Call interface {
 	Ended(failure error, next Next)
 }
 
-// A Failure is why an attempt has failed, and what that means for another one. The zero
-// Failure is a success.
+// A Failure is why an attempt has failed, and what that means for another one. Without an Err
+// it is a success.
 type Failure struct {
 	Err       error
+	Served    bool          // of a success: the service has served a request, which refills the budget
 	Retry     bool          // another attempt may do better, and cannot do harm
 	Throttled bool          // the service asks for fewer requests
 	After     time.Duration // what the service asks to wait; 0 for nothing
@@ -103,7 +104,9 @@ func (l *loop) RoundTrip(req *http.Request) (*http.Response, error) {
 // checkRetry is called after each attempt.
 func (l *loop) checkRetry(ctx context.Context, _ *http.Response, _ error) (bool, error) {
 	if l.failure.Err == nil {
-		l.retrier.budget.Refund(l.cost)
+		if l.failure.Served {
+			l.retrier.budget.Refund(l.cost)
+		}
 		l.call.Ended(nil, Next{})
 		return false, nil
 	}

@@ -22,9 +22,9 @@ import (
 // quick is a policy whose drawn waits are 1 ns.
 var quick = retry.Policy{MaxAttempts: 3, BaseDelay: 1, MaxDelay: 1, MaxRetryAfter: 30 * time.Second}
 
-// Failures that are often needed; the zero Failure is a success.
+// Failures that are often needed, and a success.
 var (
-	good        = retry.Failure{}
+	good        = retry.Failure{Served: true}
 	unavailable = retry.Failure{Err: errors.New("503"), Retry: true, Throttled: true}
 	broken      = retry.Failure{Err: errors.New("500"), Retry: true}
 	unknown     = retry.Failure{Err: errors.New("404")}
@@ -387,6 +387,18 @@ func TestRetrier_refunds(t *testing.T) {
 			assert.Equal(t, 35, retriesLeft(t, r), "the budget is full")
 		})
 	}
+}
+
+// A success that nothing was sent for refunds nothing.
+func TestRetrier_unservedRefundsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := retry.New(quick)
+		for range 30 {
+			require.NoError(t, failure(t, t.Context(), r, &script{steps: []retry.Failure{lost, {}}}))
+		}
+		assert.Equal(t, 5, retriesLeft(t, r))
+	})
 }
 
 // What was taken by a call that failed is not refunded.
