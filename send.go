@@ -89,7 +89,7 @@ func (c *resultCall[T]) Attempt(req *http.Request) retry.Failure {
 		return readResponse(&c.call, resp, c.read)
 	})
 	if err != nil {
-		got.failure = c.unreadable(resp.Response, err)
+		got = received[T]{failure: c.unreadable(resp.Response, err), response: c.newResponse(resp.Response, envelope{}, nil)}
 	}
 	if c.unsent && got.failure == nil {
 		got.failure = fault{phase: PhaseWait, err: errUnsentSuccess}

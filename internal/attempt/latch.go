@@ -50,6 +50,9 @@ func (b *Body) Seal() bool {
 	return b.state.CompareAndSwap(fresh, sealed) || b.state.Load() == sealed
 }
 
-// Stop ends the reading of a body that was read: a transport that outlives its attempt
-// gets nothing more of it.
-func (b *Body) Stop() { b.state.CompareAndSwap(read, stopped) }
+// Stop ends the reading: a transport that outlives its attempt gets nothing more of the body.
+func (b *Body) Stop() {
+	if !b.Seal() {
+		b.state.CompareAndSwap(read, stopped)
+	}
+}

@@ -36,14 +36,19 @@ func TestBody_sealBetweenReads(t *testing.T) {
 	assert.Equal(t, "body", string(part)+string(rest))
 }
 
-// Of a body that is stopped nothing more is read, and it stays one that was read.
+// Of a body that is stopped nothing more is read, and it stays one that was read, or not.
 func TestBody_Stop(t *testing.T) {
 	t.Parallel()
+	fresh := attempt.NewBody([]byte("body"))
+	fresh.Stop()
+	nothing, err := io.ReadAll(fresh)
+	assert.Empty(t, nothing)
+	assert.EqualError(t, err, sealedText)
+	assert.True(t, fresh.Seal())
+
 	b := attempt.NewBody([]byte("body"))
-	b.Stop()
-	part := make([]byte, 2)
-	_, err := io.ReadFull(b, part)
-	assert.NoError(t, err, "what is fresh is not stopped")
+	_, err = io.ReadFull(b, make([]byte, 2))
+	assert.NoError(t, err)
 	b.Stop()
 	rest, err := io.ReadAll(b)
 	assert.Empty(t, rest)

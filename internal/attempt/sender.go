@@ -62,7 +62,12 @@ var errNoResponse = errors.New("the RoundTripper returned neither a response nor
 // attempt, and with it the timeout, ends when the body of the response is closed or [Read]
 // returns. An error is an [*Error].
 func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Response, error) {
-	a := s.begin(req.Context())
+	a, sent := s.begin(req.Context()), false
+	defer func() {
+		if !sent { // also when the transport panics
+			a.end(nil)
+		}
+	}()
 	req = req.WithContext(a.traced())
 	req.Header = header
 	if body != nil {
@@ -80,7 +85,6 @@ func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Respo
 	}
 	if err != nil {
 		discard(resp)
-		a.end(nil)
 		return nil, a.failure(err)
 	}
 	a.body = resp.Body
@@ -88,7 +92,7 @@ func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Respo
 		a.body = http.NoBody
 	}
 	resp.Body = a
-	a.response = Response{resp, a}
+	a.response, sent = Response{resp, a}, true
 	return &a.response, nil
 }
 
@@ -109,7 +113,14 @@ type roundTrip struct {
 	err  error
 }
 
-func (t *roundTrip) run()  { t.resp, t.err = t.next.RoundTrip(t.req) }
+func (t *roundTrip) run() {
+	t.resp, t.err = t.next.RoundTrip(t.req)
+	if t.err != nil {
+		discard(t.resp) // here, because closing it may take long
+		t.resp = nil
+	}
+}
+
 func (t *roundTrip) drop() { discard(t.resp) }
 
 // discard closes a response that nobody reads.

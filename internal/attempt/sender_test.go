@@ -296,6 +296,42 @@ func TestSender_aResponseAndAnError(t *testing.T) {
 	assert.Equal(t, 1, body.closed)
 }
 
+// Closing a response that comes together with an error is not waited for.
+func TestSender_aResponseAndAnError_held(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun, release := time.Now(), make(chan struct{})
+		body := closerFunc(func() error { <-release; return nil })
+		got := send(t, tripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{Body: struct {
+				io.Reader
+				io.Closer
+			}{http.NoBody, body}}, io.EOF
+		}))
+		assert.True(t, attempt.IsTimeout(got))
+		assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
+		close(release)
+	})
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }
+
+// A panic inside of an http.Transport ends the attempt.
+func TestSender_panicOfAProxyFunction(t *testing.T) {
+	t.Parallel()
+	var ctx context.Context
+	transport := &http.Transport{Proxy: func(req *http.Request) (*url.URL, error) {
+		ctx = req.Context()
+		panic("a bug of the caller")
+	}}
+	assert.PanicsWithValue(t, "a bug of the caller", func() {
+		_, _ = attempt.NewSender(transport, time.Minute).Send(newRequest(t, t.Context()), http.Header{}, nil)
+	})
+	assert.ErrorIs(t, ctx.Err(), context.Canceled)
+}
+
 // A watchedBody counts how often it is closed.
 type watchedBody struct {
 	io.Reader
