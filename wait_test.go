@@ -292,7 +292,7 @@ func TestClient_WaitWithdrawal_ContextEndsInAPoll(t *testing.T) {
 
 func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 	t.Parallel()
-	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	w := serve(t, respond(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)))) // what is sent ends at once
 	c := newClient(t, w.URL)
 	keyless, err := gateway.New(w.URL, "")
 	require.NoError(t, err)
