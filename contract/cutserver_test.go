@@ -273,10 +273,10 @@ func (s *cutServer) transport() http.RoundTripper {
 		t.TLSClientConfig = certificates().Client()
 		t.TLSClientConfig.CurvePreferences = []tls.CurveID{tls.CurveP256} // a short handshake
 	}
-	if s.cut.used == prepared {
-		return gateway.InvoiceTransport(t)
+	if s.cut.used == afterRead || s.cut.used == afterOrder {
+		return wrapper{t} // over an http.Transport, an invoice has a connection of its own
 	}
-	return t
+	return gateway.InvoiceTransport(t)
 }
 
 func (s *cutServer) url() string {

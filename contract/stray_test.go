@@ -106,7 +106,7 @@ func kinds() []kind {
 }
 
 // A wrapper is a RoundTripper of a caller's around a transport.
-type wrapper struct{ http.RoundTripper }
+type wrapper struct{ *http.Transport }
 
 func wrapped() kind {
 	return kind{"a caller's RoundTripper", func() http.RoundTripper { return wrapper{&http.Transport{}} }, false}
