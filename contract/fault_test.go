@@ -110,6 +110,9 @@ func (h *harness) client() *gateway.Client {
 	if h.made == nil {
 		var err error
 		h.caller = &http.Client{Transport: h.transport}
+		if h.transport.ForceAttemptHTTP2 {
+			h.caller.Transport = sharing(h.transport)
+		}
 		if h.prepared {
 			h.caller.Transport = gateway.InvoiceTransport(h.transport)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/contract/internal/h2server"
+	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
@@ -46,6 +47,12 @@ func http2Transport(server *h2server.Server) *http.Transport {
 	}
 }
 
+// sharing lets reads and invoices share the connections of t, over HTTP/2: those of a client
+// are apart.
+func sharing(t *http.Transport) http.RoundTripper {
+	return &attempt.Split{Dedicated: attempt.NewDedicated(t), Shared: t}
+}
+
 // An http2Call is one call over HTTP/2.
 type http2Call struct {
 	write    bool
@@ -62,7 +69,7 @@ func (c http2Call) call(t require.TestingT) (*h2server.Server, result, *gateway.
 	if c.set != nil {
 		c.set(server)
 	}
-	caller := &http.Client{Transport: http2Transport(server)}
+	caller := &http.Client{Transport: sharing(http2Transport(server))}
 	if c.prepared {
 		caller.Transport = gateway.InvoiceTransport(http2Transport(server))
 	}
@@ -253,7 +260,7 @@ func full(t *testing.T, then h2server.Fault, strict bool, timeout time.Duration)
 	transport := http2Transport(s)
 	transport.HTTP2 = &http.HTTP2Config{StrictMaxConcurrentRequests: strict}
 	client, err := gateway.New("https://"+host+"/merchant", canary,
-		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout, BaseDelay: time.Millisecond}))
+		gateway.WithHTTPClient(&http.Client{Transport: sharing(transport)}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout, BaseDelay: time.Millisecond}))
 	require.NoError(t, err)
 	_, err = client.Withdrawal(t.Context(), withdrawalID)
 	require.NoError(t, err)
@@ -274,7 +281,7 @@ func TestHTTP2_BlackHole(t *testing.T) {
 	s := newHTTP2Server(t)
 	s.Where, s.Fault = h2server.RequestHeader, h2server.Break(faultserver.Stall)
 	transport := http2Transport(s)
-	client, err := gateway.New("https://"+host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: transport}))
+	client, err := gateway.New("https://"+host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: sharing(transport)}))
 	require.NoError(t, err)
 	_, err = client.Withdrawal(t.Context(), withdrawalID)
 	require.NoError(t, err)

@@ -88,7 +88,7 @@ func (d design) count(t *testing.T, end string, calls int) (unknown int) {
 		DialContext: s.dial, TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 	}
-	caller := &http.Client{Transport: transport}
+	caller := &http.Client{Transport: sharing(transport)}
 	if !d.shares {
 		invoices := transport.Clone()
 		invoices.IdleConnTimeout = 2 * time.Second // as the client's own
