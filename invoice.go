@@ -104,7 +104,7 @@ func isName(dec *jsontext.Decoder) bool {
 //
 // It returns soon after its context ends, if the caller's source of keys and
 // [OrderGuard].Begin do; [OrderGuard].End has 10 seconds more. A RoundTripper that does
-// not heed the end is left behind, unless it is an [http.Transport]: see
+// not honor the end is left behind, unless it is an [http.Transport]: see
 // [WithHTTPClient].
 //
 // POST /api/invoice/create
