@@ -195,14 +195,14 @@ func TestHostile_Connections(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		handler faultserver.Handler
-		want    int // connections after two calls
+		again   bool
 	}{
-		{"after a success it is", faultserver.Respond(good), 1},
-		{"after a refusal it is", faultserver.Respond(faultserver.Response(404, `{"message":"no","result":[],"meta":{}}`)), 1},
-		{"after a short response that is not understood it is", faultserver.Respond(faultserver.WithLength(okHead, `{"result":7}`)), 1},
-		{"after a response with a tail it is not", faultserver.Respond(good + "tail"), 2},
-		{"after a refusal with a body that never ends it is not", flood("HTTP/1.1 404 Not Found\r\n\r\n", "xxxxxxxx"), 2},
-		{"after a body that never ends it is not", flood(okHead+"\r\n"+`{"x":"`, strings.Repeat("x", 1000)), 2},
+		{"after a success it is", faultserver.Respond(good), true},
+		{"after a refusal it is", faultserver.Respond(faultserver.Response(404, `{"message":"no","result":[],"meta":{}}`)), true},
+		{"after a short response that is not understood it is", faultserver.Respond(faultserver.WithLength(okHead, `{"result":7}`)), true},
+		{"after a response with a tail it is not", faultserver.Respond(good + "tail"), false},
+		{"after a refusal with a body that never ends it is not", flood("HTTP/1.1 404 Not Found\r\n\r\n", "xxxxxxxx"), false},
+		{"after a body that never ends it is not", flood(okHead+"\r\n"+`{"x":"`, strings.Repeat("x", 1000)), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := listening(t, c.handler)
@@ -213,7 +213,11 @@ func TestHostile_Connections(t *testing.T) {
 				_, _ = client.Withdrawal(t.Context(), withdrawalID)
 			}
 			assert.Equal(t, 2, server.Record.Seen().Requests)
-			assert.Equal(t, c.want, server.Conns())
+			if c.again {
+				assert.Equal(t, 1, server.Conns())
+			} else { // net/http may dial once more than it needs
+				assert.Greater(t, server.Conns(), 1)
+			}
 		})
 	}
 }
