@@ -36,13 +36,13 @@ func TestAllocations_call(t *testing.T) {
 		{"a read", withdrawalJSON, func(c *gateway.Client) error {
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
-		}, 36, 3560},
+		}, 36, 3620},
 		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
 			orders++
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 48, 4400},
+		}, 53, 5000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

@@ -19,13 +19,14 @@
 // their own digits, never through a float. An amount that is missing, null or
 // malformed is an error that names its place, never zero.
 //
-// [Client.CreateInvoice] puts at most one invoice on the wire. When it fails,
-// [OutcomeOf] reports which of three things is true:
+// [Client.CreateInvoice] puts at most one invoice on the wire, and the client's [OrderGuard]
+// remembers the order: the same call again returns the same invoice. When it fails, [OutcomeOf]
+// reports which of three things is true:
 //
-//   - [OutcomeNotSent]: this call sent no byte of it.
-//   - [OutcomeRejected]: the service refused it. This call created no invoice.
-//   - [OutcomeUnknown]: it may exist. Look it up before anything else; until then the
-//     client's [OrderGuard] refuses to send the order again.
+//   - [OutcomeNotSent]: no invoice is known, and this call sent no byte of one.
+//   - [OutcomeRejected]: no invoice is known, and the service refused this one.
+//   - [OutcomeUnknown]: it may exist. Call again if [SafeToRetry] is true; otherwise look it up
+//     before anything else. Until then the guard does not let the order be sent again.
 //
 // # Retries
 //
@@ -47,14 +48,15 @@
 //
 // CreateInvoice makes up to 3 attempts of at most 60 seconds each. It retries only if it
 // is proved that nothing of the invoice was read for sending, and never after a
-// response.
+// response. Before, it waits as long for an equal call in flight.
 //
 // # Errors
 //
 // Errors have these types: [*ArgumentError] (refused here, nothing sent), [*APIError]
 // (an error response of the service), [*DecodeError] (a response that cannot be
 // decoded), [*TransportError] (no usable response), [*OutcomeUnknownError] (an
-// invoice that may exist), for waiting [*WithdrawalFailedError] and [*WaitError], and
+// invoice that may exist), [*OrderConflictError] (one that exists for another request), for
+// waiting [*WithdrawalFailedError] and [*WaitError], and
 // for amounts [*LimitError] (the catalog does not allow it, nothing sent). What
 // callers branch on has a sentinel, such as [ErrRateLimited]. [SafeToRetry] works for
 // all of them.

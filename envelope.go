@@ -30,21 +30,21 @@ type envelope struct {
 	message    string // at most maxMessage bytes, without the key; empty when absent or not text
 	meta       jsontext.Value
 	emptyMeta  bool // meta is the documented empty object, of which no copy is kept
-	success    bool // the message is the documented one
+	success    bool // the message is the documented one, or that of [WithSuccessMessage]
 	missingKey bool // the message is the documented one for a missing key
 
 	start, end int64 // where the result is in the body, as far as it was read
 }
 
 // readEnvelope reads a whole body: the envelope and, with read, the result in it. An
-// error is in d.
-func readEnvelope[T any](d *strictjson.Decoder, read func(*strictjson.Decoder) T) (result T, e envelope) {
+// error is in d. The message of a success is the documented one, or another.
+func readEnvelope[T any](d *strictjson.Decoder, another string, read func(*strictjson.Decoder) T) (result T, e envelope) {
 	found := false
 	d.BeginDocument()
 	for d.More() {
 		switch string(d.Name()) {
 		case "message":
-			e.readMessage(d)
+			e.readMessage(d, another)
 		case "meta":
 			e.readMeta(d)
 		case "result":
@@ -85,7 +85,7 @@ func (e *envelope) resultIn(body []byte) jsontext.Value {
 }
 
 // readMessage accepts anything, and keeps text.
-func (e *envelope) readMessage(d *strictjson.Decoder) {
+func (e *envelope) readMessage(d *strictjson.Decoder, another string) {
 	if d.Peek() != '"' {
 		d.Skip()
 		d.NoteUnexpected()
@@ -101,6 +101,7 @@ func (e *envelope) readMessage(d *strictjson.Decoder) {
 		return
 	}
 	d.NoteUnexpected()
+	e.success = another != "" && string(message) == another
 	e.missingKey = string(message) == missingKeyMessage
 	e.message = keptMessage(d.Redactor, message)
 }

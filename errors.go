@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
 )
@@ -41,7 +42,7 @@ var (
 
 	// ErrNotSent matches every [*ArgumentError], and a [*TransportError] of
 	// [Client.CreateInvoice] where it is proved that the call sent no byte of the
-	// invoice.
+	// invoice and the [OrderGuard] knows of none. It is [OutcomeNotSent].
 	ErrNotSent = errors.New("gateway: invoice was not sent")
 
 	// ErrOutcomeUnknown matches an [*OutcomeUnknownError].
@@ -59,17 +60,21 @@ var (
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrOrderInFlight matches the error of a [Client.CreateInvoice] for an order
-	// for which another call is in flight. Nothing was sent.
+	// ErrOrderInFlight is what [OrderGuard].Begin returns while another call for the order is
+	// in flight. It matches the [*TransportError] of a call that has waited for that one in
+	// vain, or that has another request, and has sent nothing.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
-	// ErrOrderCreated matches the error of a [Client.CreateInvoice] for an order that
-	// was created already, which the [OrderGuard] remembers. Nothing was sent.
+	// ErrOrderCreated is what [OrderGuard].Begin returns for an order that was created.
+	// [Client.CreateInvoice] returns the invoice then, or an [*OrderConflictError].
 	ErrOrderCreated = errors.New("gateway: the invoice for this order was already created")
 
-	// ErrOrderOutcomeUnknown matches the error of a [Client.CreateInvoice] for an
-	// order whose earlier outcome is unknown. Nothing was sent. [AllowResubmit]
-	// permits it, once it is known that there is no invoice.
+	// ErrOrderConflict matches an [*OrderConflictError].
+	ErrOrderConflict = errors.New("gateway: the order has an invoice for another request")
+
+	// ErrOrderOutcomeUnknown is what [OrderGuard].Begin returns for an order whose earlier
+	// outcome is unknown. It matches an [*OutcomeUnknownError] that is Replayed.
+	// [AllowResubmit] permits another invoice, once it is known that there is none.
 	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
 )
 
@@ -90,7 +95,8 @@ const (
 type Phase string
 
 const (
-	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source, the order guard or the caller's transport refused
+	PhaseOrder   Phase = "order"   // asking the [OrderGuard]: it failed, another call for the order is in flight, or the admission is over
+	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source or the caller's transport refused
 	PhaseDial    Phase = "dial"    // looking up or connecting to the host
 	PhaseProxy   Phase = "proxy"   // connecting through the proxy
 	PhaseTLS     Phase = "tls"     // the TLS handshake
@@ -120,8 +126,7 @@ func (e *ArgumentError) Is(target error) bool {
 	return target == ErrInvalidArgument || target == ErrNotSent
 }
 
-// Unwrap returns the reason: [ErrMissingAPIKey], or the refusal of the [OrderGuard];
-// or nil.
+// Unwrap returns the reason, [ErrMissingAPIKey], or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
 
 func (e *ArgumentError) outcome() Outcome  { return OutcomeNotSent }
@@ -138,8 +143,11 @@ type APIError struct {
 	Header     http.Header     // what helps to find the response in a log, such as Date and X-Request-Id
 	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
 	Attempts   int             // how many attempts were made, this one included
+	RequestID  string          // what the invoice sent as X-Request-Id; empty for none
 
 	missingKey bool
+	once       bool // the call is not to be made again
+	noEnvelope bool // the body is not the documented envelope: an intermediary may have written it
 	premature  bool // it may have come before the invoice was sent
 	note       string
 	keys       redact.Redactor // of the whole text: its parts can be a key together, or quoted
@@ -181,14 +189,14 @@ func (e *APIError) Is(target error) bool {
 }
 
 func (e *APIError) outcome() Outcome {
-	if refusesInvoice(e.StatusCode) && e.Operation == OpCreateInvoice && !e.premature {
+	if e.Operation == OpCreateInvoice && refusesInvoice(e.StatusCode, !e.noEnvelope) && !e.premature {
 		return OutcomeRejected
 	}
 	return outcomeWithoutProof(e.Operation)
 }
 
 func (e *APIError) isRetryable() bool {
-	return retry.IsRetryableStatus(e.StatusCode) && (e.Operation != OpCreateInvoice || e.outcome() == OutcomeRejected)
+	return retry.IsRetryableStatus(e.StatusCode) && !e.once && (e.Operation != OpCreateInvoice || e.outcome() == OutcomeRejected)
 }
 
 // A DecodeError is a response that the client cannot decode.
@@ -227,7 +235,8 @@ func (e *DecodeError) outcome() Outcome  { return outcomeWithoutProof(e.Operatio
 func (e *DecodeError) isRetryable() bool { return e.retryable && e.Operation != OpCreateInvoice }
 
 // A TransportError is a call without a usable response: none came, it was cut, it was
-// too large ([ErrResponseTooLarge]) or it was a redirect ([ErrRedirect]).
+// too large ([ErrResponseTooLarge]), it was a redirect ([ErrRedirect]), or the [OrderGuard]
+// did not let the invoice be sent ([PhaseOrder]).
 type TransportError struct {
 	Operation  string // the operation, such as "withdrawal"
 	Phase      Phase  // how far the last attempt came
@@ -273,14 +282,15 @@ func (e *TransportError) outcome() Outcome {
 }
 
 func (e *TransportError) isRetryable() bool {
-	return e.retryable && (e.Operation != OpCreateInvoice || e.notSent)
+	return e.retryable && (e.Operation != OpCreateInvoice || e.notSent || e.Phase == PhaseOrder)
 }
 
 // An OutcomeUnknownError reports that an invoice may or may not have been created.
 // Look the order up at the service before sending it again.
 //
-// It matches [ErrOutcomeUnknown] and nothing else, and as a [net.Error] it is neither
-// a timeout nor temporary, so that no generic helper repeats the call.
+// It matches [ErrOutcomeUnknown], and [ErrOrderOutcomeUnknown] if it is Replayed, and nothing
+// else. As a [net.Error] it is neither a timeout nor temporary, so that no generic helper
+// repeats the call.
 //
 // [Client.CreateInvoice] returns the error itself, not wrapped, and its type keeps its
 // name: docs/engines.md.
@@ -291,19 +301,33 @@ type OutcomeUnknownError struct {
 	OrderID    string    // the order of the invoice
 	StatusCode int       // the status of the response; 0 when none came
 	Body       []byte    // at most the first 8 KiB of the response, without the key
-	SentAt     time.Time // when the attempt that may have reached the service began
+	SentAt     time.Time // when the attempt that may have reached the service began; zero if that is not known
+	RequestID  string    // what that attempt sent as X-Request-Id; empty for none, or if it is not known
+	Replayed   bool      // whether the invoice is that of an earlier call, as the [OrderGuard] knows it: this one has sent nothing, or was refused
 	Cause      error     // why the outcome is unknown; deliberately not unwrapped
 }
 
 // Error returns one line: the order, what to do and the cause.
 func (e *OutcomeUnknownError) Error() string {
+	invoice, details := "an invoice", ""
+	if e.Replayed {
+		invoice = "an earlier invoice"
+		if !e.SentAt.IsZero() {
+			invoice = "an invoice of " + e.SentAt.UTC().Format(time.RFC3339)
+		}
+	}
+	if e.RequestID != "" {
+		details = "; X-Request-Id " + printable(e.RequestID)
+	}
 	cause := strings.TrimPrefix(oneLine(e.Cause), e.Operation+": ")
-	return fmt.Sprintf("gateway: %s: outcome unknown: an invoice for order %q may exist, look it up before sending it again: %s",
-		e.Operation, e.OrderID, cause)
+	return fmt.Sprintf("gateway: %s: outcome unknown: %s for order %q may exist, look it up before sending it again: %s%s",
+		e.Operation, invoice, e.OrderID, cause, details)
 }
 
-// Is reports whether target is [ErrOutcomeUnknown].
-func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
+// Is reports whether target is [ErrOutcomeUnknown], or [ErrOrderOutcomeUnknown] and true of e.
+func (e *OutcomeUnknownError) Is(target error) bool {
+	return target == ErrOutcomeUnknown || target == ErrOrderOutcomeUnknown && e.Replayed
+}
 
 // Timeout is false.
 func (e *OutcomeUnknownError) Timeout() bool { return false }
@@ -313,6 +337,27 @@ func (e *OutcomeUnknownError) Temporary() bool { return false }
 
 func (e *OutcomeUnknownError) outcome() Outcome  { return OutcomeUnknown }
 func (e *OutcomeUnknownError) isRetryable() bool { return false }
+
+// An OrderConflictError reports that the order has an invoice already, and that it was created
+// for another request: with another price, amount, currency, coin or network. Nothing was sent.
+// Show the buyer that invoice, or use another orderId. It matches [ErrOrderConflict].
+type OrderConflictError struct {
+	OrderID string         // of both requests
+	Request InvoiceRequest // of the invoice
+	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] has no response
+}
+
+// Error returns one line: the order, the earlier request and what to do.
+func (e *OrderConflictError) Error() string {
+	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, of price %s and amount %s: use that invoice, or another orderId",
+		OpCreateInvoice, e.OrderID, money.Format(e.Request.Price), money.Format(e.Request.Amount))
+}
+
+// Is reports whether target is [ErrOrderConflict].
+func (e *OrderConflictError) Is(target error) bool { return target == ErrOrderConflict }
+
+func (e *OrderConflictError) outcome() Outcome  { return OutcomeUnknown }
+func (e *OrderConflictError) isRetryable() bool { return false }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -407,7 +452,7 @@ func (e *sanitizedError) Is(target error) bool { return !isSentinel(target) && e
 func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
-		**WithdrawalFailedError, **WaitError, **LimitError, *callError:
+		**OrderConflictError, **WithdrawalFailedError, **WaitError, **LimitError, *callError:
 		return false
 	}
 	found := reflect.New(reflect.TypeOf(target).Elem())
@@ -464,7 +509,8 @@ func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrNotSent, ErrOutcomeUnknown, ErrRedirect,
-		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown,
+		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderCreated,
+		ErrOrderConflict, ErrOrderOutcomeUnknown,
 	}
 }
 

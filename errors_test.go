@@ -214,7 +214,7 @@ func TestErrors(t *testing.T) {
 					ctx, cancel = tt.ctx()
 				}
 				defer cancel()
-				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tt.trip}))
+				c := newClient(t, "http://localhost", gateway.WithoutRequestID(), gateway.WithHTTPClient(&http.Client{Transport: tt.trip}))
 				got, err := tt.call(ctx, c)
 				require.Error(t, err)
 				assertInvariants(t, got, err)

@@ -266,7 +266,7 @@ func ExampleOutcomeOf() {
 	case gateway.OutcomeSucceeded:
 		fmt.Printf("show the customer: %s\n", invoice.Raw)
 	case gateway.OutcomeNotSent:
-		fmt.Println("this call sent nothing:", err)
+		fmt.Println("there is no invoice:", err)
 	case gateway.OutcomeRejected:
 		fmt.Println("the service refused it:", err)
 	case gateway.OutcomeUnknown:
@@ -492,13 +492,16 @@ func ExampleWithMerchant() {
 	client := connect(gw)
 
 	for _, merchant := range []string{"north", "south", "north"} {
-		_, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant(merchant))
-		fmt.Println(merchant, gateway.OutcomeOf(err), errors.Is(err, gateway.ErrOrderCreated))
+		invoice, err := client.CreateInvoice(context.Background(), order("A-17"), gateway.WithMerchant(merchant))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(merchant, invoice.Replayed)
 	}
 	// Output:
-	// north succeeded false
-	// south succeeded false
-	// north not sent true
+	// north false
+	// south false
+	// north true
 }
 
 func ExampleSafeToRetry() {

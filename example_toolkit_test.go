@@ -441,12 +441,15 @@ func ExampleNewMemoryGuard() {
 
 	for range 2 {
 		client := connect(gw, gateway.WithOrderGuard(guard))
-		_, err := client.CreateInvoice(context.Background(), order("A-17"))
-		fmt.Println(gateway.OutcomeOf(err), errors.Is(err, gateway.ErrOrderCreated))
+		invoice, err := client.CreateInvoice(context.Background(), order("A-17"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(invoice.OrderID, invoice.Replayed)
 	}
 	// Output:
-	// succeeded false
-	// not sent true
+	// A-17 false
+	// A-17 true
 }
 
 // Without a guard, the merchant's own database must keep an order from being sent twice.

@@ -7,42 +7,16 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cryptogw/gateway/internal/validate"
 )
-
-// An OrderGuard keeps two invoices from being created for one order. It must be safe
-// for concurrent use. The default guard is a [MemoryGuard] with no options: it
-// knows no other client, no other process and nothing from before a restart.
-//
-// An order is identified by its orderId and, where the calls of several merchants share
-// a guard, by the merchant: see [MerchantFromContext]. The context of both methods has
-// the values of the caller's.
-type OrderGuard interface {
-	// Begin is called before an invoice is sent. It refuses with an error that
-	// matches [ErrOrderInFlight] while another call for the order is in flight, with
-	// one that matches [ErrOrderCreated] after a success, and with one that matches
-	// [ErrOrderOutcomeUnknown] after an unknown outcome unless resubmit is set.
-	Begin(ctx context.Context, orderID string, resubmit bool) error
-
-	// End records the outcome of a call that Begin accepted, once for each. Its
-	// context has the values of the caller's but not its end, which must not lose the
-	// outcome; it ends after 10 seconds. The error does not change what the call
-	// returns: a guard that cannot record an outcome must treat the order as unknown
-	// later.
-	End(ctx context.Context, orderID string, outcome Outcome) error
-}
-
-// guardTimeout bounds how long recording an outcome may take.
-const guardTimeout = 10 * time.Second
 
 type merchantKey struct{}
 
 // keyMerchant begins the name of a merchant that is known by a key only.
 const keyMerchant = "key:"
 
-// MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard],
+// MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard]
 // and of Attempt and Drift of an [Observer]: the name of [WithMerchant], or for a call
 // with [WithAPIKey] a name that is derived from the key. That name is stable and has 36
 // characters; the key cannot be computed from it, but a key of little entropy could be
@@ -66,6 +40,7 @@ func WithMerchant(name string) CallOption {
 			reason = `must not begin with "key:"`
 		}
 		if reason != "" {
+			cfg.nobody = true
 			return &ArgumentError{Name: "WithMerchant", Reason: reason}
 		}
 		cfg.merchant = name
@@ -75,7 +50,7 @@ func WithMerchant(name string) CallOption {
 
 // merchant returns the merchant of the call, or "" for the one that the client is for.
 func (c *call) merchant() string {
-	ownKey := c.cfg.key == nil || c.key.Reveal() == c.client.key.Reveal() || c.client.cfg.keySource != nil
+	ownKey := c.cfg.key == nil || c.cfg.key.Reveal() == c.client.key.Reveal() || c.client.cfg.keySource != nil
 	if c.cfg.merchant != "" || ownKey {
 		return c.cfg.merchant
 	}
@@ -85,29 +60,37 @@ func (c *call) merchant() string {
 
 // MemoryGuardOptions are the options of [NewMemoryGuard].
 type MemoryGuardOptions struct {
-	Repeats  bool // whether an order that was created may be created again; the orderId is documented as unique (docs/interface.md, I-110)
-	Remember int  // how many created orders are remembered, the last ones; default 65,536
+	Remember int // how many created orders are remembered, the last ones; default 65,536
 }
 
-const defaultRemember = 1 << 16
+const (
+	defaultRemember = 1 << 16
 
-// A MemoryGuard is an [OrderGuard] in memory. It refuses an order while another call for
-// it is in flight, after an unknown outcome, and after a success as long as it remembers
-// that one: 65,536 created orders take at most 8 MiB. Orders with an unknown outcome are
-// remembered for as long as the guard lives. It never waits.
+	maxKeptResponses = 16 << 20 // of created orders
+	maxKeptBodies    = 4 << 20  // of failures
+)
+
+// A MemoryGuard is an [OrderGuard] in memory. It remembers orders with an unknown outcome for as
+// long as it lives, and the created orders that it was told of last: 65,536 of them take at most
+// 8 MiB. Of these it keeps the requests and responses, of at most 16 MiB together, which is about
+// 20,000 small ones. An order whose record it had to drop, the oldest first, is still known to be
+// created: its invoice is returned without Raw, whatever the request. Of the
+// bodies of failures it keeps 4 MiB. It never waits.
 //
 // Clients that share a guard share their orders: give each of their merchants a name
 // with [WithMerchant], or their calls a key with [WithAPIKey].
 //
 // The zero guard is that of [NewMemoryGuard] without options. Do not copy it.
 type MemoryGuard struct {
-	repeats  bool
 	remember int // 0 for defaultRemember
 
-	mu      sync.Mutex
-	orders  map[orderKey]orderState
-	created []orderKey // a ring of those that were created
-	oldest  int        // in created, once it is full
+	mu        sync.Mutex
+	orders    map[orderKey]*memoryOrder
+	created   []*memoryOrder // a ring of those that were created
+	count     int            // how many were created
+	dropped   int            // of how many the record is dropped
+	responses int            // bytes that are kept of created orders
+	bodies    int            // bytes of bodies that are kept of failures
 }
 
 // NewMemoryGuard returns a guard that knows no order. A negative Remember is an
@@ -116,77 +99,130 @@ func NewMemoryGuard(o MemoryGuardOptions) (*MemoryGuard, error) {
 	if o.Remember < 0 {
 		return nil, &ArgumentError{Operation: "memory_guard", Name: "o", Reason: "Remember must not be negative"}
 	}
-	return &MemoryGuard{repeats: o.Repeats, remember: o.Remember}, nil
+	return &MemoryGuard{remember: o.Remember}, nil
 }
 
 // An orderKey identifies an order of a merchant in little memory: an orderId can have
 // 1,024 bytes.
 type orderKey [16]byte
 
-func orderKeyOf(ctx context.Context, orderID string) (key orderKey) {
-	merchant, _ := MerchantFromContext(ctx)
-	sum := sha256.Sum256([]byte(merchant + "\x00" + orderID)) // neither has a control character
+func orderKeyOf(o Order) (key orderKey) {
+	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Request.OrderID)) // neither has a control character
 	return orderKey(sum[:len(key)])
 }
 
-// An orderState is that of an order in the map; one that is not there is free.
-type orderState struct {
-	inFlight bool
-	unknown  bool // an earlier outcome is unknown
+// A memoryOrder is an order that is not free.
+type memoryOrder struct {
+	key      orderKey
+	inFlight *InvoiceRequest // of the call; nil for none
 	created  bool
+	unknown  bool
+	record   *OrderRecord // of the outcome; nil if it is dropped
 }
 
 // Begin implements [OrderGuard].
-func (g *MemoryGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
+func (g *MemoryGuard) Begin(_ context.Context, o Order) (Admission, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key := orderKeyOf(ctx, orderID)
-	state := g.orders[key]
+	known := g.order(orderKeyOf(o))
 	switch {
-	case state.inFlight:
-		return ErrOrderInFlight
-	case state.created:
-		return ErrOrderCreated
-	case state.unknown && !resubmit:
-		return ErrOrderOutcomeUnknown
+	case known.inFlight != nil:
+		return Admission{Known: &OrderRecord{Request: *known.inFlight}}, ErrOrderInFlight
+	case known.created:
+		return Admission{Known: known.record}, ErrOrderCreated
+	case known.unknown && !o.Resubmit:
+		return Admission{Known: known.record}, ErrOrderOutcomeUnknown
 	}
-	state.inFlight = true
-	g.set(key, state)
+	known.inFlight = &o.Request
+	return Admission{Known: known.record}, nil
+}
+
+// End implements [OrderGuard]. It frees the order, unless it was created, or its outcome or an
+// earlier one is unknown: that a second invoice was refused or not sent proves nothing about
+// the first.
+func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := g.order(orderKeyOf(o))
+	known.inFlight = nil
+	switch {
+	case known.created:
+	case r.Outcome == OutcomeSucceeded:
+		g.bodies -= known.bodySize()
+		r.Request, r.Body, r.Cause = r.Request.clone(), nil, ""
+		known.created, known.unknown, known.record = true, false, &r
+		g.rememberCreated(known)
+	case r.Outcome == OutcomeUnknown:
+		g.bodies -= known.bodySize()
+		if g.bodies+len(r.Body) > maxKeptBodies {
+			r.Body = nil
+		}
+		r.Request = r.Request.clone()
+		known.unknown, known.record = true, &r
+		g.bodies += known.bodySize()
+	case !known.unknown:
+		delete(g.orders, known.key)
+	}
 	return nil
 }
 
-// End implements [OrderGuard]. It frees the order, unless it was created, or its outcome or an earlier one is
-// unknown: that a second invoice was refused or not sent proves nothing about the first.
-func (g *MemoryGuard) End(ctx context.Context, orderID string, outcome Outcome) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	key := orderKeyOf(ctx, orderID)
-	switch {
-	case outcome == OutcomeSucceeded && !g.repeats:
-		g.set(key, orderState{created: true})
-		g.rememberCreated(key)
-	case outcome == OutcomeUnknown || g.orders[key].unknown && outcome != OutcomeSucceeded:
-		g.set(key, orderState{unknown: true})
-	default:
-		delete(g.orders, key)
+// order returns an order, which is in the map then.
+func (g *MemoryGuard) order(key orderKey) *memoryOrder {
+	if known := g.orders[key]; known != nil {
+		return known
 	}
-	return nil
-}
-
-func (g *MemoryGuard) set(key orderKey, state orderState) {
 	if g.orders == nil {
-		g.orders = map[orderKey]orderState{}
+		g.orders = map[orderKey]*memoryOrder{}
 	}
-	g.orders[key] = state
+	known := &memoryOrder{key: key}
+	g.orders[key] = known
+	return known
 }
 
-// rememberCreated forgets the oldest created order where there are too many.
-func (g *MemoryGuard) rememberCreated(key orderKey) {
-	if len(g.created) < cmp.Or(g.remember, defaultRemember) {
-		g.created = append(g.created, key)
-		return
+func (m *memoryOrder) bodySize() int {
+	if m.record == nil {
+		return 0
 	}
-	delete(g.orders, g.created[g.oldest])
-	g.created[g.oldest] = key
-	g.oldest = (g.oldest + 1) % len(g.created)
+	return len(m.record.Body)
+}
+
+// rememberCreated remembers an order that was created, forgets the oldest one where there
+// are too many, and drops the records of the oldest ones where they are too large.
+func (g *MemoryGuard) rememberCreated(m *memoryOrder) {
+	most := cmp.Or(g.remember, defaultRemember)
+	if len(g.created) < most {
+		g.created = append(g.created, m)
+	} else {
+		delete(g.orders, g.created[g.count%most].key)
+		if g.dropped == g.count-most {
+			g.dropRecord(most)
+		}
+		g.created[g.count%most] = m
+	}
+	g.count++
+	for g.responses += m.record.size(); g.responses > maxKeptResponses; {
+		g.dropRecord(most)
+	}
+}
+
+// dropRecord drops the oldest record of an order that was created.
+func (g *MemoryGuard) dropRecord(most int) {
+	oldest := g.created[g.dropped%most]
+	g.responses -= oldest.record.size()
+	oldest.record = nil
+	g.dropped++
+}
+
+// clone returns a request whose texts keep nothing else in memory.
+func (r InvoiceRequest) clone() InvoiceRequest {
+	for _, text := range []*string{&r.OrderID, &r.BaseCurrency, &r.CoinSymbol, &r.NetworkName} {
+		*text = strings.Clone(*text)
+	}
+	return r
+}
+
+// size is about how many bytes a record of a created order takes.
+func (r *OrderRecord) size() int {
+	const fixed = 512
+	return fixed + len(r.Invoice) + len(r.RequestID) + len(r.Request.OrderID) + len(r.Request.BaseCurrency) + len(r.Request.CoinSymbol) + len(r.Request.NetworkName)
 }

@@ -54,7 +54,11 @@ const (
 // (docs/interface.md, I-124), so it is kept as it came.
 type Invoice struct {
 	OrderID string          // the order of the request
-	Raw     json.RawMessage // the result of the response
+	Raw     json.RawMessage // the result of the response; nil if it is Replayed, and the [OrderGuard] has no response
+
+	// Replayed is true for the invoice of an earlier call, which the [OrderGuard] remembers:
+	// nothing was sent.
+	Replayed bool
 }
 
 // Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
@@ -98,23 +102,24 @@ func isName(dec *jsontext.Decoder) bool {
 	return kind == '{' && length%2 == 1
 }
 
-// CreateInvoice creates an invoice. It puts at most one on the wire, and [OutcomeOf]
-// reports of every error which is true: not sent, rejected by the service, or unknown.
-// After [OutcomeUnknown], look the order up at the service before anything else.
+// CreateInvoice creates the invoice of an order. It puts at most one on the wire, and
+// [OutcomeOf] reports of every error which is true: not sent, rejected by the service, or
+// unknown. After [OutcomeUnknown], call again if [SafeToRetry] is true; otherwise look the order
+// up at the service before anything else.
 //
-// It returns soon after its context ends, if the caller's source of keys and
-// [OrderGuard].Begin do; [OrderGuard].End has 10 seconds more. A RoundTripper that does
-// not honor the end is left behind, unless it is an [http.Transport]: see
-// [WithHTTPClient].
+// Of an order that the [OrderGuard] knows to be created it returns that invoice, Replayed; for
+// another request the error is an [*OrderConflictError]. While an equal call for the order is in
+// flight it waits for that one, for as long as one invoice may take by [RetryPolicy], and then
+// sends if there is still none.
+//
+// It returns soon after its context ends, if the caller's source of keys and the [OrderGuard]
+// honor the end of theirs; that of [OrderGuard].End ends 10 seconds later. A RoundTripper that
+// does not honor it is left behind, unless it is an [http.Transport]: see [WithHTTPClient].
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
-	return do(ctx, c, operation{
-		name:  OpCreateInvoice,
-		route: "/api/invoice/create",
-		key:   keyInBody,
-		write: &r,
-	}, r.read, opts)
+	what := operation{name: OpCreateInvoice, route: "/api/invoice/create", key: keyInBody, write: &r}
+	return run(ctx, &resultCall[*Invoice]{call: call{client: c, operation: what}, read: r.read}, sendOrder, opts)
 }
 
 // PrepareInvoice opens the connection on which the next invoice goes, so that the invoice
@@ -147,6 +152,9 @@ func (c *Client) PrepareInvoice(ctx context.Context, opts ...CallOption) error {
 
 func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
 	raw := strictjson.Raw(d)
+	if d.Err() == nil && namesAnotherOrder(raw, r.OrderID) {
+		d.Fail(strictjson.ErrMismatch)
+	}
 	switch raw.Kind() {
 	case '{', '[':
 	case 'n':
@@ -157,8 +165,6 @@ func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
 	return &Invoice{OrderID: r.OrderID, Raw: json.RawMessage(raw)}
 }
 
-func (r *InvoiceRequest) order() string { return r.OrderID }
-
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
 // before anything is sent, or nil: for programs that store an order and send it later.
 func (r InvoiceRequest) Validate() error {
@@ -168,6 +174,31 @@ func (r InvoiceRequest) Validate() error {
 	return nil
 }
 
+// namesAnotherOrder reports whether a result has a member orderId, at any depth, that is a
+// text or a number and not the order's.
+func namesAnotherOrder(raw jsontext.Value, order string) bool {
+	if !bytes.Contains(raw, []byte(`"orderId"`)) {
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return false
+		}
+		if !isName(dec) || token.String() != "orderId" {
+			continue
+		}
+		if kind := dec.PeekKind(); kind == '"' || kind == '0' {
+			if value, err := dec.ReadToken(); err == nil && value.String() != order {
+				return true
+			}
+		}
+	}
+}
+
+// check returns the first field that is not valid, the identifier of the order before others,
+// and what is wrong with it.
 func (r *InvoiceRequest) check() (name, reason string) {
 	if r.OrderID == "" {
 		return "orderId", "is required"

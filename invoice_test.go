@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -206,7 +207,7 @@ func TestInvoice_encodes(t *testing.T) {
 	t.Parallel()
 	encoded, err := json.Marshal(createdInvoice(t, invoiceJSON))
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"OrderID":"A-17","Raw":`+invoiceJSON+`}`, string(encoded))
+	assert.JSONEq(t, `{"OrderID":"A-17","Raw":`+invoiceJSON+`,"Replayed":false}`, string(encoded))
 }
 
 // A prepared connection has carried nothing, and then carries the invoice: through the
@@ -520,24 +521,53 @@ func TestClient_CreateInvoice_amounts(t *testing.T) {
 	}
 }
 
-// row H15: a result that holds nothing, at any depth, is no invoice unless the message is
-// that of a success.
-func TestClient_CreateInvoice_resultThatHoldsNothing(t *testing.T) {
+// An invoice was created by the message of a success, whatever the result has, and by no other.
+// I-40
+func TestClient_CreateInvoice_message(t *testing.T) {
 	t.Parallel()
-	for result, want := range map[string]gateway.Outcome{
-		`{}`: gateway.OutcomeUnknown, `[]`: gateway.OutcomeUnknown, `[null]`: gateway.OutcomeUnknown, `[[]]`: gateway.OutcomeUnknown,
-		`[{}]`: gateway.OutcomeUnknown, `[[],{},null,""]`: gateway.OutcomeUnknown, `{"invoice":null}`: gateway.OutcomeUnknown,
-		`{"data":[{"id":""}]}`: gateway.OutcomeUnknown, strings.Repeat("[", 1_000) + strings.Repeat("]", 1_000): gateway.OutcomeUnknown,
-		`[0]`: gateway.OutcomeSucceeded, `[false]`: gateway.OutcomeSucceeded, `[[],[{}],[{"id":1}]]`: gateway.OutcomeSucceeded,
-		`{"a":{"b":[null,"x"]}}`: gateway.OutcomeSucceeded,
+	const exists = "Order exists"
+	for _, result := range []string{
+		`{}`, `[]`, `[null]`, `[[],{},null,""]`, `{"invoice":null}`, strings.Repeat("[", 1_000) + strings.Repeat("]", 1_000),
+		`[0]`, `[[],[{}],[{"id":1}]]`, `{"a":{"b":[null,"x"]}}`, invoiceJSON,
 	} {
 		got, err := cannedClient(t, 200, `{"message":"Order exists","result":`+result+`,"meta":{}}`).CreateInvoice(t.Context(), order("A-17"))
 		assertInvariants(t, got, err)
-		assert.Equal(t, want, gateway.OutcomeOf(err), "%.40s", result)
-		got, err = cannedClient(t, 200, enveloped(result)).CreateInvoice(t.Context(), order("A-17"))
-		require.NoError(t, err, "%.40s", result)
-		assert.Equal(t, result, string(got.Raw))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), "%.40s", result)
+		for _, message := range []string{exists, "Operation was successful."} {
+			c := cannedClient(t, 200, `{"message":"`+message+`","result":`+result+`,"meta":{}}`, gateway.WithSuccessMessage(exists))
+			got, err = c.CreateInvoice(t.Context(), order("A-17"))
+			require.NoError(t, err, "%.40s", result)
+			assert.Equal(t, result, string(got.Raw))
+		}
 	}
+}
+
+// row R26: a result that names another order is not this one's, at any depth.
+func TestClient_CreateInvoice_otherOrder(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]gateway.Outcome{
+		`{"orderId":"A-17"}`:                               gateway.OutcomeSucceeded,
+		`{"orderid":"A-18"}`:                               gateway.OutcomeSucceeded, // another member
+		`{"orderId":{"a":1},"a":"orderId","b":["A-18"]}`:   gateway.OutcomeSucceeded,
+		`{"orderId":null}`:                                 gateway.OutcomeSucceeded,
+		`{"orderId":"A-18"}`:                               gateway.OutcomeUnknown,
+		`{"orderId":17}`:                                   gateway.OutcomeUnknown,
+		`{"a":[{"invoice":{"b":1,"orderId":"A-1"}}]}`:      gateway.OutcomeUnknown,
+		`[{"orderId":"A-17"},{"orderId":"A-18"}]`:          gateway.OutcomeUnknown,
+		`{"orderId":["A-17"],"order":{"orderId":"a-17"} }`: gateway.OutcomeUnknown,
+	} {
+		got, err := cannedClient(t, 201, enveloped(result)).CreateInvoice(t.Context(), order("A-17"))
+		assertInvariants(t, got, err)
+		assert.Equal(t, want, gateway.OutcomeOf(err), result)
+		if err != nil {
+			unknown, _ := errors.AsType[*gateway.OutcomeUnknownError](err)
+			assert.ErrorIs(t, unknown.Cause, gateway.ErrResponseMismatch)
+			assert.Contains(t, string(unknown.Body), result, "the response is the evidence")
+		}
+	}
+	got, err := cannedClient(t, 201, enveloped(`{"orderId":17}`)).CreateInvoice(t.Context(), order("17"))
+	require.NoError(t, err)
+	assert.Equal(t, `{"orderId":17}`, string(got.Raw))
 }
 
 // The switches of the decimal package are the whole program's. None of them

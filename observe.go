@@ -69,6 +69,10 @@ type Call struct {
 	Outcome    Outcome       // [OutcomeOf] Err
 	Err        error         // the error of the call; nil when it succeeded
 	Duration   time.Duration // of the whole call, waits included
+
+	RequestID string // what an invoice was to send as X-Request-Id; empty for none
+	Replayed  bool   // whether the invoice of an earlier call was returned: nothing was sent
+	GuardErr  error  // why the [OrderGuard] could not record the outcome; nil if it could, or had none to record
 }
 
 // An Attempt is one attempt of a call and its result. It has no key, no URL and no body.
@@ -133,8 +137,9 @@ func WithObserver(o Observer) Option {
 
 // WithLogger writes what an [Observer] is told to logger: attempts and the ends of calls
 // at level Debug, because the error of a call is the caller's to log; retried attempts
-// and drift at Warn, each of 1,024 places of drift once an hour. The keys are operation, route,
-// attempt, attempts, status, outcome, duration, wait, error, kind and pointer. Without
+// and drift at Warn, each of 1,024 places of drift once an hour; an outcome that the
+// [OrderGuard] could not record at Error. The keys are operation, route, attempt, attempts,
+// status, outcome, duration, wait, error, request_id, guard_error, kind and pointer. Without
 // this option the client writes nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
@@ -164,30 +169,31 @@ func (c *config) observers() []Observer {
 
 // observe tells the observers that a call has begun. What it returns tells them that
 // the call has ended.
-func (c *Client) observe(ctx context.Context, what *operation) (context.Context, func(err error, attempts, status int)) {
+func (c *Client) observe(ctx context.Context, what *operation) (context.Context, func(err error, of *call)) {
 	if c == nil || len(c.observers) == 0 {
-		return ctx, func(error, int, int) {}
+		return ctx, func(error, *call) {}
 	}
 	if ctx == nil { // the call will be refused
 		_, end := c.observe(context.Background(), what)
 		return nil, end
 	}
-	begun, call := time.Now(), Call{Operation: what.name, Route: what.route}
+	begun, started := time.Now(), Call{Operation: what.name, Route: what.route}
 	contexts := make([]context.Context, 0, len(c.observers)) // of those whose Start has returned
-	end := func(err error, attempts, status int) {
-		ended := call
-		ended.Attempts, ended.StatusCode, ended.Duration = attempts, status, time.Since(begun)
+	end := func(err error, of *call) {
+		ended := started
+		ended.Attempts, ended.StatusCode, ended.Duration = of.attempts, of.status, time.Since(begun)
 		ended.Outcome, ended.Err = OutcomeOf(err), err
+		ended.RequestID, ended.Replayed, ended.GuardErr = of.requestID, of.replayed, of.guardErr
 		endAll(c.observers, contexts, ended)
 	}
 	defer func() {
 		if len(contexts) < len(c.observers) {
-			end(errPanicked, 0, 0)
+			end(errPanicked, &call{})
 		}
 	}()
 	ctx = context.WithValue(ctx, operationKey{}, what.name)
 	for _, o := range c.observers {
-		if derived := o.Start(ctx, call); derived != nil {
+		if derived := o.Start(ctx, started); derived != nil {
 			ctx = derived
 		}
 		contexts = append(contexts, ctx)
@@ -262,7 +268,11 @@ type logObserver struct {
 
 // End implements [Observer].
 func (l *logObserver) End(ctx context.Context, c Call) {
-	if !l.logger.Enabled(ctx, slog.LevelDebug) {
+	level, text := slog.LevelDebug, "gateway: call"
+	if c.GuardErr != nil {
+		level, text = slog.LevelError, "gateway: the order guard could not record the outcome"
+	}
+	if !l.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -276,7 +286,13 @@ func (l *logObserver) End(ctx context.Context, c Call) {
 	if c.Err != nil {
 		attrs = append(attrs, slog.String("error", printable(c.Err.Error())))
 	}
-	l.logger.LogAttrs(ctx, slog.LevelDebug, "gateway: call", attrs...)
+	if c.RequestID != "" {
+		attrs = append(attrs, slog.String("request_id", printable(c.RequestID)))
+	}
+	if c.GuardErr != nil {
+		attrs = append(attrs, slog.String("guard_error", printable(c.GuardErr.Error())))
+	}
+	l.logger.LogAttrs(ctx, level, text, attrs...)
 }
 
 // Attempt implements [Observer].

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -33,10 +34,13 @@ type config struct {
 	keyOnPublic bool
 	plainHTTP   bool
 	guard       OrderGuard
-	maxBytes    int64
-	keySource   func(context.Context) (string, error)
-	added       []Observer // by WithObserver
-	logger      *slog.Logger
+	noRequestID bool
+
+	successMessage string // besides the documented one; empty for none
+	maxBytes       int64
+	keySource      func(context.Context) (string, error)
+	added          []Observer // by WithObserver
+	logger         *slog.Logger
 }
 
 func newConfig(opts []Option) (*config, error) {
@@ -165,6 +169,14 @@ func (p RetryPolicy) limits() retry.Policy {
 	return retry.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
 }
 
+// longestInvoice is how long a CreateInvoice may take, with all its attempts: none follows a
+// response, which could ask to wait.
+func (p RetryPolicy) longestInvoice() time.Duration {
+	const forever = math.MaxInt64 / (2 * maxAttempts)
+	timeout, delay := min(p.InvoiceTimeout, forever), min(p.MaxDelay, forever)
+	return time.Duration(p.MaxAttempts)*timeout + time.Duration(p.MaxAttempts-1)*delay
+}
+
 func (p RetryPolicy) withDefaults() RetryPolicy {
 	maxDelay := cmp.Or(p.MaxDelay, max(defaultMaxDelay, p.BaseDelay))
 	return RetryPolicy{
@@ -216,7 +228,8 @@ func WithAPIKeyOnPublicCalls() Option {
 // call with a [*TransportError] that matches it, before anything is sent; an empty key
 // counts as missing. [WithAPIKey] takes precedence: source is then not called.
 //
-// A key that [New] would refuse is an [*ArgumentError]. Source must be safe for concurrent
+// A key that [New] would refuse is an [*ArgumentError], and so is an invoice with [WithAPIKey] and
+// without [WithMerchant] where there is an [OrderGuard]. Source must be safe for concurrent
 // use and return when the context ends. It is meant for the changing keys of one merchant:
 // for many use [WithAPIKey], by which an [OrderGuard] tells their orders apart. The key of
 // the call and the last 4 keys of source are removed from responses.
@@ -239,6 +252,30 @@ func WithOrderGuard(guard OrderGuard) Option {
 			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard")
 		}
 		cfg.guard = guard
+		return nil
+	}
+}
+
+// WithSuccessMessage names the message of a success, 1 to 1,024 bytes, for a gateway whose
+// message is not the documented one (docs/interface.md, I-40), which counts too. It is still
+// reported as drift. An invoice whose response has neither message has an unknown outcome.
+func WithSuccessMessage(text string) Option {
+	return func(cfg *config) error {
+		if text == "" || len(text) > maxMessage {
+			return badOption("WithSuccessMessage", "must be 1 to 1,024 bytes")
+		}
+		cfg.successMessage = text
+		return nil
+	}
+}
+
+// WithoutRequestID turns off the header X-Request-Id of an invoice: a random text for each
+// call, by which the operator of the gateway can find the request in a log. Without this option
+// it is sent, and is in [Call], [APIError], [OutcomeUnknownError] and [OrderRecord]; one that the caller sets with
+// [WithHeader] takes its place, also with this option.
+func WithoutRequestID() Option {
+	return func(cfg *config) error {
+		cfg.noRequestID = true
 		return nil
 	}
 }
@@ -277,6 +314,7 @@ type callConfig struct {
 	key      *redact.Secret
 	resubmit bool
 	merchant string
+	nobody   bool // whose order it is cannot be said: an option that names the merchant was refused
 }
 
 // apply applies all options, also after one that is refused: a Response among them
@@ -300,7 +338,8 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 }
 
 // A Response is what came with a result. [WithResponse] fills it, on failure too, as
-// far as there was a response. It does not contain the key.
+// far as there was a response. It is zero where nothing was sent because of what the
+// [OrderGuard] knows. It does not contain the key.
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
 	Header     http.Header     // of the last response that was read
@@ -362,6 +401,7 @@ func isReserved(name string) bool {
 func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if reason := validate.APIKey(key); reason != "" {
+			cfg.nobody = true
 			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
 		}
 		secret := redact.NewSecret(key)
@@ -371,8 +411,10 @@ func WithAPIKey(key string) CallOption {
 }
 
 // AllowResubmit lets [Client.CreateInvoice] send an order whose earlier outcome is
-// unknown. Pass it once it is known that no invoice exists. An order that was created
-// stays refused. Other calls refuse the option.
+// unknown. Pass it once it is known that no invoice exists. An order that was created is not
+// sent again; nor is one that was in flight when the call began, and has become unknown since.
+// No error of the call is [SafeToRetry]: repeated, it would send what has become unknown since.
+// Other calls refuse the option.
 func AllowResubmit() CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		cfg.resubmit = true

@@ -248,6 +248,8 @@ func badOptions() []struct {
 		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
 		{"no observer", gateway.WithObserver(nil), "WithObserver", "must not be nil"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
+		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
+		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},
 	}
 }
 
@@ -281,6 +283,7 @@ func TestNew_optionsAccepted(t *testing.T) {
 		{"row A10: 256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
 		{"an http.Client of zero fields", gateway.WithHTTPClient(&http.Client{})},
 		{"no order guard", gateway.WithOrderGuard(nil)},
+		{"1,024 bytes of a message", gateway.WithSuccessMessage(strings.Repeat("a", 1024))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

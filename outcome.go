@@ -6,22 +6,22 @@ import (
 	"iter"
 )
 
-// Outcome is what is known of the invoice of one call. The zero value is
+// Outcome is what is known of the invoice of an order, after a call for it. The zero value is
 // [OutcomeUnknown], the safe one.
 type Outcome int8
 
 const (
-	// OutcomeUnknown: the invoice may or may not exist. Look it up before sending it
-	// again.
+	// OutcomeUnknown: the invoice may exist, or exists for another request
+	// ([OrderConflictError]), or the [OrderGuard] cannot say. If [SafeToRetry] is true, call
+	// again; otherwise look the order up before anything else.
 	OutcomeUnknown Outcome = iota
-	// OutcomeSucceeded: the invoice was created.
+	// OutcomeSucceeded: the invoice was created, by this call or by an earlier one.
 	OutcomeSucceeded
-	// OutcomeNotSent: this call sent no byte of the invoice. It implies nothing about
-	// an earlier call for the order: an error that matches [ErrOrderOutcomeUnknown]
-	// has this outcome too.
+	// OutcomeNotSent: this call sent no byte of the invoice, and the guard knows of no
+	// invoice of the order.
 	OutcomeNotSent
-	// OutcomeRejected: the service refused the request. This call created no
-	// invoice.
+	// OutcomeRejected: the service refused the request. This call created no invoice, and
+	// the guard knows of none.
 	OutcomeRejected
 )
 
@@ -50,8 +50,7 @@ type callError interface {
 	isRetryable() bool // the same call may be made again
 }
 
-// OutcomeOf returns what an error means for the invoice of a [Client.CreateInvoice]. It
-// is [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
+// OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
 // package, and [OutcomeUnknown] for an error of another package. Of several errors of
 // this package that are joined or wrapped together, the least certain counts:
 // [OutcomeUnknown], then [OutcomeRejected], then [OutcomeNotSent].
@@ -100,24 +99,27 @@ func walkCallErrors(err error, yield func(callError) bool) bool {
 	return true
 }
 
-// refusesInvoice reports whether status proves that no invoice was created. A code
-// that is not listed proves nothing.
-func refusesInvoice(status int) bool {
-	switch {
-	case status >= 400 && status <= 407, status >= 409 && status <= 417:
-		return true
-	}
+// refusesInvoice reports whether a status proves that no invoice was created, in the documented
+// envelope or in another body. Most that do are decided before a service looks at the body. Of
+// 400, 403 and 422 an intermediary may have made the response, on the way back from a service
+// that has created an invoice. A status that is not listed proves nothing: 409 may be the
+// response to the second delivery of a request that an intermediary has repeated.
+func refusesInvoice(status int, enveloped bool) bool {
 	switch status {
-	case 421, 422, 425, 426, 428, 429, 431, 451:
+	case 400, 403, 422:
+		return enveloped
+	case 401, 402, 404, 405, 407, 410, 411, 413, 414, 415, 421, 425, 426, 429, 431, 451:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an
 // invoice, and it may succeed. It is false for nil, for an error of another package
-// and for a call without a response whose context has ended. Of several errors of this
-// package that are joined or wrapped together, it must be true of each.
+// and for a call without a response whose context has ended, unless it was asking the
+// [OrderGuard]. Of several errors of this package that are joined or wrapped together, it must be
+// true of each.
 func SafeToRetry(err error) bool {
 	found := false
 	for own := range callErrors(err) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,20 +23,13 @@ type operation struct {
 	query            []endpoint.Param
 	expectID         string // the identifier that the record in the response must have; empty for any
 	key              keyPlace
-	sendsContentType bool    // also for a read
-	write            payload // what is posted; nil for a read
-	connects         bool    // a connection for the route is opened, and nothing is sent
+	sendsContentType bool            // also for a read
+	write            *InvoiceRequest // what is posted; nil for a read
+	connects         bool            // a connection for the route is opened, and nothing is sent
 
 	// statusIn finds the status in the body of a record that cannot be decoded; nil for
 	// a record without one.
 	statusIn func(body []byte) string
-}
-
-// A payload is the body of a write.
-type payload interface {
-	check() (name, reason string)
-	order() string
-	encode(key string, format InvoiceFormat) []byte
 }
 
 // A keyPlace is where the key goes: docs/interface.md, I-30 to I-34.
@@ -57,14 +51,19 @@ type call struct {
 	key       redact.Secret
 	redactor  redact.Redactor // removes every key that a response may repeat
 	url       url.URL
-	values    [4]string // of the header of the first attempt
+	values    [5]string // of the header of the first attempt
+	requestID string    // of an invoice; empty for none
+	invalid   error     // what is wrong with an invoice, its options or its key; nil for nothing
+
+	requestInvalid bool // it is the request that is wrong
 
 	progress
 }
 
-// prepare checks everything that a caller can get wrong, and completes the inputs.
+// prepare checks the arguments of a call, and completes its inputs.
 func (c *call) prepare(ctx context.Context, opts []CallOption) error {
-	if refusal := c.cfg.apply(c.operation.name, opts); refusal != nil {
+	refusal := c.cfg.apply(c.operation.name, opts)
+	if refusal != nil && (c.operation.write == nil || c.cfg.nobody) {
 		return refusal
 	}
 	if name, reason := c.client.check(ctx); reason != "" {
@@ -76,20 +75,63 @@ func (c *call) prepare(ctx context.Context, opts []CallOption) error {
 	if c.operation.connects && !c.client.writes().CanPrepare() {
 		return c.refuse("WithHTTPClient", "has a RoundTripper that opens no connection before a request: an http.Transport does, and one of InvoiceTransport")
 	}
-	if c.operation.write != nil {
-		if name, reason := c.operation.write.check(); reason != "" {
-			return c.refuse(name, reason)
-		}
-	}
 	c.ctx, c.redactor = callContext{ctx, c}, c.client.keyring.Redactor()
-	c.unsent = c.operation.write != nil
-	if err := c.resolveKey(); err != nil {
-		return err
+	if c.operation.write != nil {
+		return c.prepareInvoice(refusal)
+	}
+	return c.resolveKey()
+}
+
+// prepareInvoice keeps what is wrong until the guard has admitted the order: it says nothing about
+// an earlier call. What leaves unsaid which order it is, is an error at once.
+func (c *call) prepareInvoice(refusal *ArgumentError) error {
+	c.unsent = true
+	if c.client.cfg.guard != nil && c.client.cfg.keySource != nil && c.cfg.key != nil && c.cfg.merchant == "" {
+		return c.refuse("WithMerchant", "is required with a key of WithAPIKey beside WithAPIKeySource: the key does not say whose order it is")
+	}
+	name, reason := c.operation.write.check()
+	if name == "orderId" {
+		return c.refuse(name, reason)
+	}
+	switch {
+	case reason != "":
+		c.requestInvalid, c.invalid = true, c.refuse(name, reason)
+	case refusal != nil:
+		c.invalid = refusal
+	default:
+		c.invalid = c.resolveKey()
+	}
+	if c.invalid == nil {
+		c.requestID = c.newRequestID()
+	}
+	return nil
+}
+
+// ready checks what is checked last, for an invoice when the guard has admitted the order.
+func (c *call) ready() error {
+	if c.invalid != nil {
+		return c.invalid
 	}
 	if c.ctx.Err() != nil {
 		return c.transportError(fault{phase: PhaseStart, err: c.ctx.Err()})
 	}
 	return nil
+}
+
+// requestIDHeader names the header of an invoice by which the operator of the gateway can find
+// its request in a log. The interface does not document it, so that a gateway ignores it.
+const requestIDHeader = "X-Request-Id"
+
+// newRequestID returns the identifier of a call that creates an invoice, or "".
+func (c *call) newRequestID() string {
+	switch set := c.cfg.header.Get(requestIDHeader); {
+	case set != "":
+		return c.redactor.Text(set)
+	case c.client.cfg.noRequestID:
+		return ""
+	default:
+		return rand.Text()
+	}
 }
 
 // check returns what is wrong with the client or the context of a call.
@@ -153,12 +195,15 @@ func (c *call) keyFromSource() error {
 func (c *call) newHeader() http.Header {
 	values := &c.values
 	if c.attempts > 1 {
-		values = new([4]string)
+		values = new([5]string)
 	}
-	*values = [...]string{"application/json", "application/json", c.client.cfg.userAgent, ""}
-	accept, contentType, userAgent, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:]
-	header := make(http.Header, 4)
+	*values = [...]string{"application/json", "application/json", c.client.cfg.userAgent, c.requestID, ""}
+	accept, contentType, userAgent, requestID, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:4:4], values[4:]
+	header := make(http.Header, 5)
 	header["Accept"], header["User-Agent"] = accept, userAgent
+	if c.requestID != "" {
+		header[requestIDHeader] = requestID
+	}
 	for name, values := range c.cfg.header {
 		header[name] = slices.Clone(values)
 	}
@@ -174,7 +219,7 @@ func (c *call) newHeader() http.Header {
 
 // newBody returns the body of one attempt of a write.
 func (c *call) newBody() *attempt.Body {
-	return attempt.NewBody(c.operation.write.encode(c.key.Reveal(), c.client.cfg.format))
+	return attempt.NewBody(c.operation.write.encode(c.key.Reveal(), c.client.cfg.format), c.until)
 }
 
 // newHTTPRequest returns what the requests of all attempts share: each is sent with a header

@@ -70,7 +70,10 @@ func TestClient_Wire(t *testing.T) {
 			assertInvariants(t, got, err)
 			expected := want[s.name]
 			expected.Target = prefix + expected.Target
-			assert.Equal(t, expected, only(t, w))
+			sent := only(t, w)
+			assert.Equal(t, s.write, sent.Header.Get("X-Request-Id") != "", "it is in no read")
+			sent.Header.Del("X-Request-Id")
+			assert.Equal(t, expected, sent)
 		})
 	}
 }

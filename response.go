@@ -55,7 +55,9 @@ func readResponse[T any](c *call, resp *http.Response, read func(*strictjson.Dec
 	switch {
 	case resp.StatusCode >= 400:
 		e = rr.readErrorBody(c, resp)
-		all.failure = c.apiError(resp, e, rr.text.Kept())
+		refusal := c.apiError(resp, e, rr.text.Kept())
+		refusal.noEnvelope = rr.decoder.Err() != nil || e.message == ""
+		all.failure = refusal
 	case resp.StatusCode >= 300:
 		all.failure = fault{phase: PhaseWait, err: ErrRedirect}
 	case resp.StatusCode < 200:
@@ -77,7 +79,9 @@ func readResponse[T any](c *call, resp *http.Response, read func(*strictjson.Dec
 // unreadable is a response of which only the header came in time.
 func (c *call) unreadable(resp *http.Response, err error) error {
 	if resp.StatusCode >= 400 {
-		return c.apiError(resp, envelope{}, nil)
+		refusal := c.apiError(resp, envelope{}, nil)
+		refusal.noEnvelope = true
+		return refusal
 	}
 	return fault{PhaseRead, sanitize(err, c.redactor), true}
 }
@@ -99,7 +103,7 @@ func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 func (rr *responseReader) readErrorBody(c *call, resp *http.Response) envelope {
 	rr.text.Reset(resp.Body, int64(c.maxKept()), c.maxKept())
 	rr.decoder.Reset(&rr.text, strictjson.Options{Redactor: c.redactor})
-	_, e := readEnvelope(&rr.decoder, skipResult)
+	_, e := readEnvelope(&rr.decoder, "", skipResult)
 	rr.text.Fill()
 	return e
 }
@@ -116,7 +120,7 @@ func readResult[T any](rr *responseReader, c *call, resp *http.Response, read fu
 		Redactor: c.redactor, ExpectID: c.operation.expectID, Size: min(resp.ContentLength, limit), Notes: c.client.newNotes(),
 		Context: &c.ctx,
 	})
-	result, e := readEnvelope(&rr.decoder, read)
+	result, e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, read)
 	rr.decoder.NoteError()
 	failure := rr.failure(c, resp, e)
 	if rr.decoder.Err() != nil && c.cfg.response != nil {
@@ -144,17 +148,23 @@ func (rr *responseReader) failure(c *call, resp *http.Response, e envelope) erro
 		return c.decodeError(resp, decodeErr, rr.text.Kept())
 	case e.isError(rr.decoder.Content()):
 		return c.apiError(resp, e, rr.text.Kept())
+	case c.operation.write != nil && (!e.success || resp.StatusCode > http.StatusCreated):
+		return c.decodeError(resp, &strictjson.Error{Err: errNoSuccess}, rr.text.Kept())
 	default:
 		return nil
 	}
 }
+
+// errNoSuccess is a response of 2xx to an invoice that may be to something else, or be about
+// something that has not been done yet.
+var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201, with the documented message or that of WithSuccessMessage")
 
 // reread finds the message, meta and result of a body whose result was not read to
 // its end.
 func reread(c *call, body []byte) envelope {
 	var d strictjson.Decoder
 	d.Reset(bytes.NewReader(body), strictjson.Options{Redactor: c.redactor})
-	_, e := readEnvelope(&d, skipResult)
+	_, e := readEnvelope(&d, c.client.cfg.successMessage, skipResult)
 	return e
 }
 
@@ -167,12 +177,12 @@ func (c *call) newResponse(resp *http.Response, e envelope, body []byte) Respons
 	return response
 }
 
-func (c *call) apiError(resp *http.Response, e envelope, body []byte) error {
+func (c *call) apiError(resp *http.Response, e envelope, body []byte) *APIError {
 	return &APIError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
-		RetryAfter: retry.After(resp.Header), keys: c.redactor,
+		RetryAfter: retry.After(resp.Header), RequestID: c.requestID, keys: c.redactor,
 	}
 }
 

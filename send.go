@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -12,24 +11,29 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// do makes a call: the only way from a method to the wire and back.
-func do[T any](ctx context.Context, client *Client, what operation, read func(*strictjson.Decoder) T, opts []CallOption) (result T, err error) {
-	c := &resultCall[T]{call: call{client: client, operation: what}, read: read}
-	c.started = time.Now()
-	ctx, end := client.observe(ctx, &c.operation)
-	err = errPanicked // until the call returns
-	defer func() { end(err, c.attempts, c.status) }()
+// do makes a call of an operation that needs no order.
+func do[T any](ctx context.Context, client *Client, what operation, read func(*strictjson.Decoder) T, opts []CallOption) (T, error) {
+	return run(ctx, &resultCall[T]{call: call{client: client, operation: what}, read: read}, (*resultCall[T]).send, opts)
+}
 
+// run makes a call: the only way from a method to the wire and back.
+func run[T any](ctx context.Context, c *resultCall[T], send func(*resultCall[T]) (T, error), opts []CallOption) (result T, err error) {
+	c.started = time.Now()
+	ctx, end := c.client.observe(ctx, &c.operation)
+	err = errPanicked // until the call returns
+	defer func() { end(err, &c.call) }()
 	if err := c.prepare(ctx, opts); err != nil {
 		return result, err
 	}
-	release, refusal := c.acquireOrder()
-	if refusal != nil {
-		return result, refusal
-	}
-	defer func() { release(OutcomeOf(err)) }()
+	return send(c)
+}
 
-	failure, interrupted := client.retrier().Do(c.newHTTPRequest(), c)
+// send makes the attempts of a call.
+func (c *resultCall[T]) send() (result T, err error) {
+	if err := c.ready(); err != nil {
+		return result, err
+	}
+	failure, interrupted := c.client.retrier().Do(c.newHTTPRequest(), c)
 	if err := c.finish(failure, interrupted); err != nil {
 		return result, err
 	}
@@ -50,6 +54,10 @@ type progress struct {
 
 	unsent    bool // of an invoice nothing was read for sending
 	premature bool // the response may have come before the invoice was sent
+
+	until    time.Time // nothing of an invoice is sent after it; zero for never
+	replayed bool      // the invoice is that of an earlier call
+	guardErr error     // why the guard could not record the outcome
 }
 
 // A resultCall is a call and its result.
@@ -69,6 +77,9 @@ func (c *resultCall[T]) Attempt(req *http.Request) retry.Failure {
 	c.begin()
 	if c.operation.connects {
 		return c.judge(c.connect(req))
+	}
+	if attempt.HasPassed(c.until) {
+		return c.judge(fault{phase: PhaseOrder, err: errAdmissionOver})
 	}
 	sender, body := c.client.reads(), (*attempt.Body)(nil)
 	if c.operation.write != nil {
@@ -128,7 +139,7 @@ func (c *call) finish(failure error, interrupted bool) error {
 	}
 	if failure != nil && c.operation.write != nil && OutcomeOf(failure) == OutcomeUnknown {
 		return &OutcomeUnknownError{
-			Operation: c.operation.name, OrderID: c.operation.write.order(),
+			Operation: c.operation.name, OrderID: c.operation.write.OrderID, RequestID: c.requestID,
 			StatusCode: c.status, Body: c.last.body, SentAt: c.begun, Cause: failure,
 		}
 	}
@@ -202,39 +213,4 @@ func (c *call) transportError(f fault) *TransportError {
 		failure.timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}
 	return failure
-}
-
-// acquireOrder asks the guard for the order of an invoice. The outcome of the call
-// is passed to release. A read, and a client without a guard, acquire nothing.
-func (c *call) acquireOrder() (release func(Outcome), err error) {
-	guard := c.client.cfg.guard
-	if c.operation.write == nil || guard == nil {
-		return func(Outcome) {}, nil
-	}
-	order, ctx := c.operation.write.order(), context.Context(&c.ctx)
-	if err := guard.Begin(ctx, order, c.cfg.resubmit); err != nil {
-		return nil, c.guardError(err)
-	}
-	if _, inMemory := guard.(*MemoryGuard); inMemory {
-		return func(outcome Outcome) { _ = guard.End(ctx, order, outcome) }, nil
-	}
-	return func(outcome Outcome) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guardTimeout)
-		defer cancel()
-		_ = guard.End(ctx, order, outcome)
-	}, nil
-}
-
-// guardError is the refusal of the guard. Nothing was sent.
-func (c *call) guardError(err error) error {
-	sanitized := sanitize(err, c.redactor)
-	sanitized.ofGuard = true
-	for _, known := range []error{ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown} {
-		if errors.Is(err, known) {
-			refusal := c.refuse("orderId", oneLine(known))
-			refusal.err = errors.Join(known, sanitized)
-			return refusal
-		}
-	}
-	return c.transportError(fault{phase: PhaseStart, err: fmt.Errorf("the order guard: %w", sanitized)})
 }

@@ -91,7 +91,7 @@ func TestClient_IncorrectTransports(t *testing.T) {
 			"it returns a refusal without a body",
 			func(req *http.Request) (*http.Response, error) {
 				drain(req)
-				return &http.Response{StatusCode: 400}, nil
+				return &http.Response{StatusCode: 401}, nil
 			},
 			gateway.OutcomeRejected, 1, 1,
 		},

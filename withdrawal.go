@@ -83,7 +83,7 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 func withdrawalStatusIn(body []byte) (status string) {
 	var d strictjson.Decoder
 	d.Reset(bytes.NewReader(body), strictjson.Options{})
-	readEnvelope(&d, func(d *strictjson.Decoder) struct{} {
+	readEnvelope(&d, "", func(d *strictjson.Decoder) struct{} {
 		record := strictjson.NodeOf(d, strictjson.Raw(d))
 		for element := range record.Elements() {
 			record = element

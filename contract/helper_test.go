@@ -148,6 +148,9 @@ func returns(call func()) bool {
 // last when it ends.
 const maxConns = 4
 
+// replayed reports whether the invoice is that of an earlier call.
+func (r result) replayed() bool { return r.invoice != nil && r.invoice.Replayed }
+
 // attempts is how many attempts the call made, at least one.
 func (r result) attempts() int {
 	if r.response == nil {
@@ -162,6 +165,9 @@ func (r result) attempts() int {
 // measures the time of its bubble.
 func (r result) violations() []string {
 	seen, outcome := r.record.Seen(), r.outcome()
+	if r.replayed() {
+		seen.Commits++ // by an earlier call
+	}
 	wrong := slices.Concat(seen.Violations, invariant.Broken(r.invoice, r.err), invariant.BrokenInvoice(seen, r.err))
 	for _, rule := range []struct {
 		holds bool

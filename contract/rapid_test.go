@@ -124,11 +124,11 @@ func tripErrors() []error {
 // A simulation is a scripted gateway, and the transport to it.
 type simulation struct {
 	sync.Mutex
-	inFlight map[string]int  // attempts under way, by order
-	calls    map[string]int  // calls under way, by order
-	unknown  map[string]bool // orders of which an outcome is unknown
-	ever     map[string]bool // orders of which one ever was
-	held     []string        // orders that were refused because one is
+	inFlight map[string]int       // attempts under way, by order
+	calls    map[string]int       // calls under way, by order
+	unknown  map[string]time.Time // orders of which an outcome is unknown, and since when
+	ever     map[string]bool      // orders of which one ever was
+	held     []string             // orders that were refused because one is
 	wrong    []string
 	late     sync.WaitGroup
 	attempts int
@@ -140,6 +140,7 @@ type callState struct {
 	step
 	record *faultserver.Record
 	sent   int // attempts
+	begun  time.Time
 }
 
 type callStateKey struct{}
@@ -241,8 +242,9 @@ func (w *simulation) enter(order string, call *callState) {
 		w.wrong = append(w.wrong, "two invoices for "+order+" in flight")
 	}
 	// What another call of the order is about to learn is not known here yet.
-	if w.unknown[order] && !call.Resubmit && w.calls[order] == 1 {
-		w.wrong = append(w.wrong, order+" was sent after an unknown outcome, without AllowResubmit")
+	since, unknown := w.unknown[order]
+	if unknown && w.calls[order] == 1 && (!call.Resubmit || since.After(call.begun)) {
+		w.wrong = append(w.wrong, order+" was sent after an unknown outcome, without AllowResubmit for that one")
 	}
 }
 
@@ -317,7 +319,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // run makes the calls of the schedule. It returns how they ended and what was
 // wrong.
 func (s schedule) run() (results []result, wrong []string) {
-	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]bool{}, ever: map[string]bool{}, attempts: s.Attempts, timeout: s.Timeout}
+	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, attempts: s.Attempts, timeout: s.Timeout}
 	client, err := gateway.New("http://"+host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
@@ -347,7 +349,7 @@ func (s schedule) run() (results []result, wrong []string) {
 
 // call makes one call, and records what the guard must know afterwards.
 func (w *simulation) call(client *gateway.Client, s step) result {
-	call := &callState{step: s, record: &faultserver.Record{}}
+	call := &callState{step: s, record: &faultserver.Record{}, begun: time.Now()}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), callStateKey{}, call))
 	defer cancel()
 	if s.Cancel > 0 {
@@ -369,32 +371,36 @@ func (w *simulation) call(client *gateway.Client, s step) result {
 	w.Lock()
 	w.calls[id]++
 	w.Unlock()
-	begun := time.Now()
 	r := create(ctx, client, id, call.record, opts...)
-	if took, most := time.Since(begun), w.longest(s); took > most {
+	if took, most := time.Since(call.begun), w.longest(s); took > most {
 		call.record.Violation("the call took %v, and its timeouts %v", took, most)
 	}
 	w.Lock()
 	defer w.Unlock()
 	w.calls[id]--
 	switch {
-	case r.outcome() == gateway.OutcomeUnknown:
-		w.unknown[id], w.ever[id] = true, true
 	case r.err == nil:
 		delete(w.unknown, id)
 	case errors.Is(r.err, gateway.ErrOrderOutcomeUnknown):
 		w.held = append(w.held, id)
+	case errors.Is(r.err, gateway.ErrOutcomeUnknown):
+		w.unknown[id], w.ever[id] = time.Now(), true
 	}
-	if refused := errors.Is(r.err, gateway.ErrOrderInFlight) || errors.Is(r.err, gateway.ErrOrderCreated) || errors.Is(r.err, gateway.ErrOrderOutcomeUnknown); refused && call.sent > 0 {
-		call.record.Violation("refused by the guard after it was sent")
+	if since, unknown := w.unknown[id]; unknown && since.Before(call.begun) && r.outcome() != gateway.OutcomeUnknown {
+		call.record.Violation("the outcome of the order was unknown before, and is %v", r.outcome())
+	}
+	held := errors.Is(r.err, gateway.ErrOrderInFlight) || errors.Is(r.err, gateway.ErrOrderOutcomeUnknown) && !s.Resubmit
+	if (held || r.replayed()) && call.sent > 0 {
+		call.record.Violation("held back by the guard after it was sent")
 	}
 	return r
 }
 
-// longest is how long a call may take: a second more than its timeouts.
+// longest is how long a call may take: a second more than the timeouts of another call for
+// the order, for which it waits, and its own.
 func (w *simulation) longest(s step) time.Duration {
 	const backoff = 10 * time.Second // more than the default policy waits
-	most := time.Duration(w.attempts) * (w.timeout + backoff)
+	most := 2 * time.Duration(w.attempts) * (w.timeout + backoff)
 	for _, end := range []time.Duration{s.Cancel, s.Deadline} {
 		if end > 0 && !s.Lies {
 			most = min(most, end)

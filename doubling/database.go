@@ -65,7 +65,7 @@ func (db *database) createTables(ctx context.Context) error {
 		g, _ := sqlguard.New(handle) // as above
 		return g
 	}
-	return db.first.CreateTable(ctx)
+	return db.first.Migrate(ctx)
 }
 
 // pending returns which orders sqlguard lists as unknown.

@@ -64,13 +64,15 @@ func TestNew_errorType(t *testing.T) {
 	}
 }
 
-// A second call for an order that is being created is refused as such.
+// Another request for an order that is being created is refused as such.
 func TestNew_orderInFlight(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		var client *gateway.Client
 		base := f.gw.Transport()
 		client = f.connect(t, roundTrip(func(req *http.Request) (*http.Response, error) {
-			_, err := client.CreateInvoice(context.Background(), order())
+			other := order()
+			other.CoinSymbol = "BTC"
+			_, err := client.CreateInvoice(context.Background(), other)
 			assert.ErrorIs(t, err, gateway.ErrOrderInFlight)
 			return base.RoundTrip(req)
 		}), f.options())

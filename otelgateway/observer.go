@@ -77,6 +77,15 @@ func (o *observer) End(ctx context.Context, c gateway.Call) {
 	if c.StatusCode != 0 {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(c.StatusCode))
 	}
+	if c.RequestID != "" {
+		span.SetAttributes(attribute.String("gateway.request_id", c.RequestID))
+	}
+	if c.Replayed {
+		span.SetAttributes(attribute.Bool("gateway.replayed", true))
+	}
+	if c.GuardErr != nil {
+		span.SetAttributes(attribute.Bool("gateway.unrecorded", true))
+	}
 	end(span, c.Err)
 }
 
@@ -140,7 +149,12 @@ func failureOf(err error) []attribute.KeyValue {
 func errorType(err error) string {
 	switch e := err.(type) {
 	case *gateway.OutcomeUnknownError:
+		if e.Replayed {
+			return "order_outcome_unknown"
+		}
 		return errorType(e.Cause)
+	case *gateway.OrderConflictError:
+		return "order_conflict"
 	case *gateway.APIError:
 		if e.StatusCode < 400 {
 			return "error_envelope"
@@ -169,8 +183,6 @@ func reasonOf(err error, other string) string {
 		{gateway.ErrResponseMismatch, "response_mismatch"},
 		{gateway.ErrMissingAPIKey, "missing_api_key"},
 		{gateway.ErrOrderInFlight, "order_in_flight"},
-		{gateway.ErrOrderCreated, "order_created"},
-		{gateway.ErrOrderOutcomeUnknown, "order_outcome_unknown"},
 	} {
 		if errors.Is(err, known.sentinel) {
 			return known.word

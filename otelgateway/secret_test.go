@@ -139,8 +139,10 @@ func TestNew_recordsNothingSecretUnsent(t *testing.T) {
 
 type refusingGuard struct{}
 
-func (refusingGuard) Begin(context.Context, string, bool) error          { return errors.New(canary) }
-func (refusingGuard) End(context.Context, string, gateway.Outcome) error { return nil }
+func (refusingGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
+	return gateway.Admission{}, errors.New(canary)
+}
+func (refusingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }
 
 func checkNothingSecret(t *testing.T, o *telemetry) {
 	t.Helper()

@@ -38,10 +38,12 @@ func TestNew_spans(t *testing.T) {
 				"gateway.operation": c.Operation, "http.request.method": c.Method, "url.template": c.Route,
 				"http.response.status_code": status,
 			}, attributesOf(attempt))
+			attributes := attributesOf(call)
+			delete(attributes, "gateway.request_id")
 			assert.Equal(t, map[string]string{
 				"gateway.operation": c.Operation, "gateway.outcome": "succeeded", "gateway.attempts": "1",
 				"http.response.status_code": status,
-			}, attributesOf(call))
+			}, attributes)
 			assert.Equal(t, trace.SpanKindClient, attempt.SpanKind)
 			assert.Equal(t, trace.SpanKindInternal, call.SpanKind)
 			assert.Equal(t, call.SpanContext.SpanID(), attempt.Parent.SpanID())
@@ -148,41 +150,44 @@ func TestNew_withoutAttempt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail    func(context.Context, fixture) error
 		failure string
+		unknown bool
 	}{
 		"argument": {func(ctx context.Context, f fixture) error {
 			_, err := f.client.Withdrawal(ctx, "..")
 			return err
-		}, "argument"},
+		}, "argument", false},
 		"no key": {func(ctx context.Context, f fixture) error {
 			client, err := gateway.New(f.gw.URL, "", otelgateway.New(f.options()))
 			require.NoError(t, err)
 			_, err = client.Balance(ctx, gateway.BalanceQuery{})
 			return err
-		}, "missing_api_key"},
+		}, "missing_api_key", false},
 		"canceled": {func(ctx context.Context, f fixture) error {
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
 			_, err := f.client.ExchangeRates(ctx)
 			return err
-		}, "canceled"},
-		"order already created": {func(ctx context.Context, f fixture) error {
+		}, "canceled", false},
+		"order with an invoice for another request": {func(ctx context.Context, f fixture) error {
 			_, _ = f.client.CreateInvoice(ctx, order())
 			f.exporter.Reset()
-			_, err := f.client.CreateInvoice(ctx, order())
+			other := order()
+			other.CoinSymbol = "BTC"
+			_, err := f.client.CreateInvoice(ctx, other)
 			return err
-		}, "order_created"},
+		}, "order_conflict", true},
 		"order unknown": {func(ctx context.Context, f fixture) error {
 			f.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 			_, _ = f.client.CreateInvoice(ctx, order())
 			f.exporter.Reset()
 			_, err := f.client.CreateInvoice(ctx, order())
 			return err
-		}, "order_outcome_unknown"},
+		}, "order_outcome_unknown", true},
 		"no context": {func(_ context.Context, f fixture) error {
 			var none context.Context
 			_, err := f.client.ExchangeRates(none)
 			return err
-		}, "argument"},
+		}, "argument", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, f fixture) {
@@ -190,13 +195,29 @@ func TestNew_withoutAttempt(t *testing.T) {
 				require.Len(t, f.names(), 1)
 				attributes := attributesOf(f.spans()[0])
 				assert.Equal(t, tt.failure, attributes["error.type"])
-				assert.Equal(t, "not_sent", attributes["gateway.outcome"])
+				assert.Equal(t, tt.unknown, attributes["gateway.outcome"] == "unknown")
+				assert.Equal(t, !tt.unknown, attributes["gateway.outcome"] == "not_sent")
 				assert.Equal(t, "0", attributes["gateway.attempts"])
 				assert.NotContains(t, attributes, "http.response.status_code")
 				assert.Zero(t, f.inFlight(t))
 			})
 		})
 	}
+}
+
+// A span tells a replay from an invoice that was sent, and has what the gateway's log has.
+func TestNew_replay(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		for _, replayed := range []string{"", "true"} {
+			f.exporter.Reset()
+			_, err := f.client.CreateInvoice(t.Context(), order())
+			require.NoError(t, err)
+			spans := f.spans()
+			attributes := attributesOf(spans[len(spans)-1])
+			assert.Equal(t, replayed, attributes["gateway.replayed"])
+			assert.Len(t, attributes["gateway.request_id"], 26)
+		}
+	})
 }
 
 // BaseURL gives the host and the port, and nothing else.

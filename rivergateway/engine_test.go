@@ -135,8 +135,7 @@ func TestPeriodicPending(t *testing.T) {
 			return errors.New("two reports at the start")
 		}
 	}
-	check(t, s.guard.Begin(t.Context(), "A-17", false))
-	check(t, s.guard.End(t.Context(), "A-17", gateway.OutcomeUnknown))
+	s.ended("A-17", gateway.OutcomeUnknown)
 	s.start(PeriodicPending(time.Hour))
 	if report := <-reports; report.Count != 1 || report.Orders[0].ID != "A-17" {
 		t.Errorf("%+v", report)

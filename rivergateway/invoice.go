@@ -78,14 +78,15 @@ type InvoiceResult struct {
 	Merchant string          // as it was inserted; empty for the one that the client is for
 	Outcome  gateway.Outcome // of the order: an invoice that exists is OutcomeSucceeded, whoever created it
 
-	// Invoice is the invoice that was created. It is nil for other outcomes, and if
-	// the response is lost: the order was created by a run that died, or by other code.
+	// Invoice is the invoice that was created, also by a run that died or by other code. It
+	// is nil for other outcomes; its Raw is nil if the guard has no response.
 	Invoice *gateway.Invoice
 
 	Reason     string    // the error, in one line
 	StatusCode int       // of the response, if the outcome is unknown and one came
 	Body       []byte    // at most 8 KiB of that response
 	SentAt     time.Time // when the invoice with that unknown outcome was sent; zero if that is not known
+	RequestID  string    // what it sent as X-Request-Id; empty if that is not known
 
 	// Delivered is true for a result of [InvoiceResultOf] if the transaction that ended
 	// the job, in which OnInvoice had it, has committed. Otherwise OnInvoice has failed so
@@ -98,18 +99,21 @@ type storedInvoice struct {
 	Run        string    `json:"run"` // that stored it
 	Outcome    string    `json:"outcome"`
 	Invoice    string    `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
+	Replayed   bool      `json:"replayed,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	StatusCode int       `json:"statusCode,omitempty"`
 	Body       []byte    `json:"body,omitempty"`
 	SentAt     time.Time `json:"sentAt,omitzero"`
+	RequestID  string    `json:"requestId,omitempty"`
 }
 
 func (r InvoiceResult) stored(job *rivertype.JobRow) storedInvoice {
 	s := storedInvoice{
 		Run: runOf(job), Outcome: r.Outcome.String(), Reason: r.Reason, StatusCode: r.StatusCode, Body: r.Body, SentAt: r.SentAt,
+		RequestID: r.RequestID,
 	}
 	if r.Invoice != nil {
-		s.Invoice = string(r.Invoice.Raw)
+		s.Invoice, s.Replayed = string(r.Invoice.Raw), r.Invoice.Replayed
 	}
 	return s
 }
@@ -126,7 +130,7 @@ func InvoiceResultOf(job *rivertype.JobRow) (InvoiceResult, bool) {
 	var run string
 	r := InvoiceResult{
 		JobID: job.ID, OrderID: args.OrderID, Merchant: args.Merchant,
-		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt,
+		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt, RequestID: s.RequestID,
 		Delivered: json.Unmarshal(metadata[deliveredKey], &run) == nil && run == s.Run,
 	}
 	for o := gateway.OutcomeUnknown; o <= gateway.OutcomeRejected; o++ {
@@ -134,23 +138,18 @@ func InvoiceResultOf(job *rivertype.JobRow) (InvoiceResult, bool) {
 			r.Outcome = o
 		}
 	}
-	if s.Invoice != "" {
-		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Raw: []byte(s.Invoice)}
+	if r.Outcome == gateway.OutcomeSucceeded {
+		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Replayed: s.Replayed}
+		if s.Invoice != "" {
+			r.Invoice.Raw = []byte(s.Invoice)
+		}
 	}
 	return r, true
 }
 
-// resultOf returns what is known of the order after a CreateInvoice, and whether the job is
-// over. That is more than the outcome of the call: it sent nothing if the guard refused it.
-func resultOf(err error) (known gateway.Outcome, over bool) {
-	switch {
-	case errors.Is(err, gateway.ErrOrderCreated):
-		return gateway.OutcomeSucceeded, true
-	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
-		return gateway.OutcomeUnknown, true
-	}
-	known = gateway.OutcomeOf(err)
-	return known, known != gateway.OutcomeNotSent && (known != gateway.OutcomeRejected || !gateway.SafeToRetry(err))
+// isOver reports whether a job ends with this error of CreateInvoice, before its last attempt.
+func isOver(err error) bool {
+	return err == nil || gateway.OutcomeOf(err) != gateway.OutcomeNotSent && !gateway.SafeToRetry(err)
 }
 
 type invoiceWorker struct {
@@ -172,35 +171,21 @@ func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) e
 		return w.end(ctx, job, before, errors.New(before.Reason))
 	}
 	invoice, err := w.create(ctx, job.Args)
-	outcome, over := resultOf(err)
 	switch {
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return river.JobSnooze(w.inFlight)
-	case !over && !isLastAttempt(ctx, job.JobRow):
+	case !isOver(err) && !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)
 	}
-	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice}
+	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: gateway.OutcomeOf(err), Invoice: invoice}
 	if err != nil {
 		result.Reason = err.Error()
 	}
 	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		result.StatusCode, result.Body, result.SentAt = unknown.StatusCode, unknown.Body, unknown.SentAt
-	} else if stored && before.Outcome == outcome && w.isOfLastInvoice(ctx, job.Args, err) {
-		result = before // the job had ended and was run again: this run knows less
-		result.Delivered = false
+		result.StatusCode, result.Body = unknown.StatusCode, unknown.Body
+		result.SentAt, result.RequestID = unknown.SentAt, unknown.RequestID
 	}
 	return w.end(ctx, job, result, err)
-}
-
-// isOfLastInvoice reports whether a result of the same outcome, which an earlier run has
-// stored, is known to be that of the invoice because of which the guard has refused the
-// order. After a second attempt of it, by whichever process, it may be of the first.
-func (w *invoiceWorker) isOfLastInvoice(ctx context.Context, args invoiceArgs, refusal error) bool {
-	if !errors.Is(refusal, gateway.ErrOrderOutcomeUnknown) {
-		return errors.Is(refusal, gateway.ErrOrderCreated)
-	}
-	order, err := w.cfg.Guard.Order(ctx, args.Merchant, args.OrderID)
-	return err == nil && order.Attempts == 1
 }
 
 func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, error) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,23 +69,28 @@ var invoiceTests = map[string]struct {
 		outcome: "not sent", order: sqlguard.StateFree,
 	},
 	"in flight elsewhere": {
-		prepare: (*shop).begin, last: true,
+		prepare: func(s *shop) { s.doNotWait(); s.begin() }, last: true,
 		event: river.EventKindJobSnoozed, state: rivertype.JobStateScheduled,
 		order: sqlguard.StateInFlight,
 	},
 	"created elsewhere": {
-		prepare: func(s *shop) { s.begin(); check(s.t, s.guard.End(s.t.Context(), "A-17", gateway.OutcomeSucceeded)) },
+		prepare: func(s *shop) { s.ended("A-17", gateway.OutcomeSucceeded) },
 		event:   river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
 		outcome: "succeeded", order: sqlguard.StateCreated,
 	},
 	"unknown from before": {
-		prepare: func(s *shop) { s.begin(); check(s.t, s.guard.End(s.t.Context(), "A-17", gateway.OutcomeUnknown)) },
+		prepare: func(s *shop) { s.ended("A-17", gateway.OutcomeUnknown) },
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
 		outcome: "unknown", order: sqlguard.StateUnknown,
 	},
 	"the guard has no database": {
 		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders`) },
 		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
+	},
+	"the guard has no database, for the last time": {
+		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders`) }, last: true,
+		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		outcome: "unknown",
 	},
 	"no options for the merchant": {
 		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) }, last: true,
@@ -120,6 +126,9 @@ func TestInvoice(t *testing.T) {
 			if ok != (test.outcome != "") || ok && stored.Outcome.String() != test.outcome {
 				t.Errorf("the job has %+v, %v", stored, ok)
 			}
+			if created := stored.Invoice != nil && len(stored.Invoice.Raw) > 0; created != (test.outcome == "succeeded") {
+				t.Errorf("the job has %+v", stored)
+			}
 		})
 	}
 }
@@ -130,8 +139,32 @@ func inject(f gatewaytest.Fault) func(*shop) {
 
 func (s *shop) cannotConnect() { s.cfg.BaseURL = "http://127.0.0.1:1" }
 
-// begin begins the order in another process.
-func (s *shop) begin() { check(s.t, s.guard.Begin(s.t.Context(), "A-17", false)) }
+// order is an order, as another process sends it.
+func order(id string) gateway.Order {
+	return gateway.Order{Request: request(id), RequestID: "ELSEWHERE"}
+}
+
+// begin begins the order A-17 in another process.
+func (s *shop) begin() {
+	_, err := s.guard.Begin(s.t.Context(), order("A-17"))
+	check(s.t, err)
+}
+
+// ended has another process send and end an order.
+func (s *shop) ended(id string, outcome gateway.Outcome) {
+	_, err := s.guard.Begin(s.t.Context(), order(id))
+	check(s.t, err)
+	check(s.t, s.guard.End(s.t.Context(), order(id), gateway.OrderRecord{
+		Outcome: outcome, Request: request(id), RequestID: "ELSEWHERE", Invoice: []byte(elsewhere),
+	}))
+}
+
+const elsewhere = `{"from": "elsewhere"}`
+
+// doNotWait keeps a run from waiting for another call.
+func (s *shop) doNotWait() {
+	s.cfg.Options = append(s.cfg.Options, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: time.Millisecond}))
+}
 
 func (s *shop) exec(text string) {
 	s.t.Helper()
@@ -418,8 +451,9 @@ func respondWith(result string) roundTripper {
 func TestInvoice_resolved(t *testing.T) {
 	for name, test := range map[string]struct {
 		exists bool
+		found  []byte
 		sent   int
-	}{"an invoice exists": {true, 1}, "none exists": {false, 2}} {
+	}{"an invoice exists": {true, []byte(elsewhere), 1}, "none exists": {false, nil, 2}} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
 			inject(gatewaytest.FaultCommitThenDrop())(s)
@@ -434,7 +468,7 @@ func TestInvoice_resolved(t *testing.T) {
 
 			pending, err := s.guard.Pending(t.Context(), 0)
 			check(t, err)
-			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example"}))
+			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example", Invoice: test.found}))
 			job, err = s.river.JobRetry(t.Context(), job.ID)
 			check(t, err)
 			job, _, _ = s.runInvoice(job)
@@ -443,6 +477,9 @@ func TestInvoice_resolved(t *testing.T) {
 			}
 			if len(s.gw.Requests()) != test.sent {
 				t.Errorf("%d were sent, want %d", len(s.gw.Requests()), test.sent)
+			}
+			if r := s.results[2]; r.Invoice == nil || test.exists != (string(r.Invoice.Raw) == elsewhere) {
+				t.Errorf("told %+v", r)
 			}
 		})
 	}
@@ -457,15 +494,14 @@ func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	pending, err := s.guard.Pending(t.Context(), 0)
 	check(t, err)
 	check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{By: "anna@shop.example"}))
-	s.begin()
-	check(t, s.guard.End(t.Context(), "A-17", gateway.OutcomeUnknown))
+	s.ended("A-17", gateway.OutcomeUnknown)
 	job, err = s.river.JobRetry(t.Context(), job.ID)
 	check(t, err)
 	_, _, _ = s.runInvoice(job)
 	if len(s.results) != 2 || s.results[0].SentAt.IsZero() || s.results[0].StatusCode != http.StatusBadGateway {
 		t.Fatalf("told %+v", s.results)
 	}
-	if r := s.results[1]; r.Outcome != gateway.OutcomeUnknown || !r.SentAt.IsZero() || r.StatusCode != 0 || len(r.Body) > 0 {
+	if r := s.results[1]; r.Outcome != gateway.OutcomeUnknown || r.RequestID != "ELSEWHERE" || r.StatusCode != 0 || len(r.Body) > 0 {
 		t.Errorf("told %+v", r)
 	}
 }

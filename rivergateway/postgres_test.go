@@ -96,5 +96,5 @@ func migrate(server *postgrestest.Server, database string) error {
 		return err
 	}
 	_, err = pool.Exec(ctx, `CREATE TABLE results (order_id text NOT NULL, outcome text NOT NULL, response boolean NOT NULL)`)
-	return errors.Join(err, guard.CreateTable(ctx))
+	return errors.Join(err, guard.Migrate(ctx))
 }

@@ -127,7 +127,11 @@ func (retrySoon) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(
 
 // onInvoice is the merchant's function.
 func (p process) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
-	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
+	outcome := r.Outcome.String()
+	if r.Outcome == gateway.OutcomeSucceeded && len(r.Invoice.Raw) == 0 {
+		outcome += ", without the response" // never
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3)`, r.OrderID, outcome, r.Invoice != nil)
 	if err == nil {
 		p.report(telling)
 	}

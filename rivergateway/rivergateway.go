@@ -9,15 +9,15 @@
 // order. A worker creates the invoice, and OnInvoice of [Config] is called with the
 // result in the transaction that ends the job: what it writes is written once.
 //
-//   - Created: the job is completed.
+//   - Created, by this run or an earlier one: the job is completed.
 //   - Unknown: the job is cancelled, and [sqlguard.Guard.Pending] lists the order until a
 //     person has looked it up. It is not sent again before.
 //   - Rejected by the service, unless the same request may be accepted later: the job is
 //     cancelled.
-//   - Not sent, or rejected for now: the engine tries again. After its last attempt the
-//     job is cancelled.
-//   - Refused because another call for the order is in flight: the job is snoozed. Either
-//     that call records its outcome or its lease ends, so that a later run knows.
+//   - Not sent, rejected for now, or the guard's database fails: the engine tries again. After
+//     its last attempt the job is cancelled.
+//   - Another call for the order is in flight for longer than a run waits for it: the job is
+//     snoozed. Either that call records its outcome or its lease ends, so that a later run knows.
 //
 // A job whose context is cancelled before anything was sent, as by StopAndCancel, goes
 // back to the queue. One that was being sent has an unknown outcome.
@@ -88,7 +88,7 @@ type Jobs struct {
 }
 
 const (
-	runTimeout     = 4 * time.Minute  // more than a CreateInvoice takes with the client's defaults
+	runTimeout     = 7 * time.Minute  // more than a CreateInvoice waits for another call and then takes, with the client's defaults
 	endTimeout     = 10 * time.Second // of the transaction that ends a job
 	inFlightSnooze = 15 * time.Second
 )

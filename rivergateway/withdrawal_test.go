@@ -176,8 +176,7 @@ func TestPending(t *testing.T) {
 		func() {},
 		func() {
 			for _, id := range []string{"A-17", "A-18"} {
-				check(t, s.guard.Begin(t.Context(), id, false))
-				check(t, s.guard.End(t.Context(), id, gateway.OutcomeUnknown))
+				s.ended(id, gateway.OutcomeUnknown)
 			}
 			s.exec(`UPDATE gateway_orders SET unknown_since = now() - interval '1 hour' WHERE order_id = 'A-18'`)
 		},

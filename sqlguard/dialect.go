@@ -1,7 +1,6 @@
 package sqlguard
 
 import (
-	"context"
 	"database/sql/driver"
 	"fmt"
 	"reflect"
@@ -51,76 +50,11 @@ func dialectOf(d driver.Driver) Dialect {
 	}
 }
 
-// Schema returns the statements that create the table and its indexes if they do
-// not exist, for a merchant's own migrations. The table name is as for
-// [WithTable]. The error for an invalid argument is a [*gateway.ArgumentError].
-func Schema(d Dialect, table string) (string, error) {
-	if d != PostgreSQL && d != SQLite {
-		return "", badArgument("dialect", "must be PostgreSQL or SQLite")
-	}
-	if reason := checkTable(table); reason != "" {
-		return "", badArgument("table", reason)
-	}
-	return strings.Join(d.schema(table), ";\n\n") + ";\n", nil
-}
-
 // The names of the indexes are that of the table and one of these. See schema.
 const (
 	openIndex = "_open"
 	doneIndex = "_done"
 )
-
-// CreateTable creates the table and its indexes if they do not exist. Any number of
-// processes may call it at once.
-func (g *Guard) CreateTable(ctx context.Context) error {
-	create := g.createInSQLite
-	if g.cfg.dialect == PostgreSQL {
-		create = g.createInPostgres
-	}
-	if err := create(ctx, g.cfg.dialect.schema(g.cfg.table)); err != nil {
-		return fmt.Errorf("sqlguard: creating the table: %w", err)
-	}
-	return nil
-}
-
-// indexesText returns how many of the indexes a table in PostgreSQL has.
-const indexesText = `SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-WHERE indrelid = to_regclass(CAST($1 AS text)) AND relname IN ($2, $3)`
-
-// createInPostgres runs the statements under an advisory lock: of several
-// concurrent CREATE … IF NOT EXISTS, all but one can fail. It runs none if the indexes
-// exist: CREATE INDEX … IF NOT EXISTS waits for all writers and for a VACUUM even if
-// there is nothing to create, and every Begin waits behind it.
-func (g *Guard) createInPostgres(ctx context.Context, texts []string) error {
-	var indexes int
-	table := g.cfg.table
-	err := g.db.QueryRowContext(ctx, indexesText, `"`+table+`"`, table+openIndex, table+doneIndex).Scan(&indexes)
-	if err != nil || indexes == 2 {
-		return err
-	}
-	tx, err := g.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, text := range append([]string{"SELECT pg_advisory_xact_lock(hashtext('sqlguard'))"}, texts...) {
-		if _, err := tx.ExecContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
-}
-
-// createInSQLite runs the statements outside a transaction, in which the second
-// would fail if another process had written since the first.
-func (g *Guard) createInSQLite(ctx context.Context, texts []string) error {
-	for _, text := range texts {
-		if _, err := g.db.ExecContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // schema returns the statements for the table and its indexes. One has only the
 // orders that are in flight or unknown, so that the speed of Pending does not depend on
@@ -130,7 +64,7 @@ func (d Dialect) schema(table string) []string {
 	merchant      {key} NOT NULL DEFAULT '', -- empty: the one that the client is for
 	order_id      {key} NOT NULL,
 	attempts      integer NOT NULL, -- how often it was begun
-	token         text,             -- of the Begin without End; otherwise NULL
+	token         text,             -- of the Begin without End, otherwise NULL
 	begun_at      {time} NOT NULL,
 	lease_until   {time} NOT NULL,  -- from then on an order with a token is unknown
 	ended_at      {time},
@@ -141,6 +75,14 @@ func (d Dialect) schema(table string) []string {
 	resolved_by   text,
 	resolution    text,             -- "exists" or "does not exist"
 	note          text,
+	recorded      integer,          -- the attempt that the following are of, or another than the last: ignore them
+	request       text,             -- JSON, a line for each attempt without a known outcome, the latest first
+	request_id    text,             -- likewise
+	sent_at       {time},
+	status        integer,
+	body          {bytes},          -- the beginning of a response that is no success
+	cause         text,
+	invoice       {bytes},          -- as the service sent it
 	PRIMARY KEY (merchant, order_id)
 )`, `CREATE INDEX IF NOT EXISTS {open index} ON {table} (merchant, order_id)
 	WHERE token IS NOT NULL OR unknown_since IS NOT NULL`,
@@ -150,47 +92,111 @@ func (d Dialect) schema(table string) []string {
 
 // statements are the SQL statements of a guard.
 type statements struct {
-	begin, end, resolve, order, pending, pendingSummary, cutoff, prune string
+	look, begin, succeeded, notCreated, unknown, resolve, order, pending, pendingSummary, cutoff, prune string
 }
 
 // begun is the verdict of the statement begin when it has stored the token. Any
 // other verdict is the state of the order, which is then unchanged.
 const begun = "begun"
 
-// Parameters of begin: merchant, order, token, lease, the states besides free that
-// may be begun, and in PostgreSQL how long to wait for a lock. The row is written
-// even if the order is refused, because only then does one statement both decide and
-// return the reason. It is decided by the clock after the wait for the row, which
-// is read once. The token makes the statement idempotent: database/sql sends it again
-// after a broken connection.
-const beginText = `INSERT INTO {table} AS o (merchant, order_id, token, attempts, begun_at, lease_until)
-SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), 1, c.at, {lease} FROM {bounded clock}
-ON CONFLICT (merchant, order_id) DO UPDATE SET (token, attempts, begun_at, lease_until, unknown_since) = (
-	SELECT
-		CASE WHEN {open} THEN excluded.token ELSE o.token       END,
-		CASE WHEN {open} THEN o.attempts + 1 ELSE o.attempts    END,
-		CASE WHEN {open} THEN c.at           ELSE o.begun_at    END,
-		CASE WHEN {open} THEN {lease}        ELSE o.lease_until END,
-		CASE WHEN {open} AND o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END
-	FROM (SELECT {clock} AS at) AS c)
-RETURNING CASE WHEN token = $3 THEN 'begun' ELSE {state by clock} END`
+// Parameters of begin: merchant, order, token, lease, the state besides free that may be
+// begun, request, request id, and in PostgreSQL how long to wait for a lock. An order that was
+// refused when the statement began is neither written nor locked. One that may be begun is
+// decided by the clock after the wait for its row; if it may not be any more, there is no row to
+// return, or that of a state that may be begun. The token makes the statement idempotent:
+// database/sql sends it again after a broken connection.
+//
+// The record of an order that was unknown stays, and the request and the id that it had are kept
+// in a second line, until End says what became of this attempt.
+const beginText = `INSERT INTO {table} AS o (merchant, order_id, token, attempts, begun_at, lease_until, recorded, request, request_id)
+SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), 1, c.at, {lease}, 1, CAST($6 AS text), CAST($7 AS text) FROM {bounded clock}
+ON CONFLICT (merchant, order_id) DO UPDATE SET {before}
+	(token, attempts, begun_at, lease_until, unknown_since, recorded, request, request_id, sent_at, status, body, cause, invoice) = (
+	SELECT excluded.token, o.attempts + 1, c.at, {lease},
+		CASE WHEN o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END,
+		o.attempts + 1,
+		CASE WHEN c.known > 1 THEN coalesce(excluded.request, '') || coalesce({newline} || {few requests}, '') ELSE excluded.request END,
+		CASE WHEN c.known > 1 THEN coalesce(excluded.request_id, '') || coalesce({newline} || {first request_id}, '') ELSE excluded.request_id END,
+		CASE WHEN c.known > 0 THEN CASE c.known WHEN 2 THEN o.sent_at ELSE o.begun_at END END,
+		CASE WHEN c.known > 1 THEN o.status END,
+		CASE WHEN c.known > 1 THEN o.body END,
+		CASE WHEN c.known > 0 THEN {cause} END,
+		CASE WHEN c.known > 1 THEN o.invoice END
+	FROM (SELECT {clock} AS at, CASE WHEN o.token IS NULL AND o.unknown_since IS NULL THEN 0 ELSE {known} END AS known) AS c)
+WHERE {state} IN ('free', $5) {after}
+RETURNING 'begun' AS verdict, CASE WHEN unknown_since IS NULL THEN 0 ELSE 2 END AS known, {record}`
 
-// Parameters of end: merchant, order, token, outcome. An outcome that is reported after the
-// order was resolved or resubmitted does not end the current attempt; it only
-// records that an invoice exists or may exist.
-const endText = `UPDATE {table} SET
+// Parameters of look: merchant, order, token.
+const lookText = `SELECT CASE WHEN token = $3 THEN 'begun' ELSE {state} END AS verdict,
+	CASE WHEN token = $3 THEN CASE WHEN unknown_since IS NULL THEN 0 ELSE 2 END ELSE {known} END AS known, {record}
+FROM {table} WHERE merchant = $1 AND order_id = $2`
+
+// In PostgreSQL, to look and to begin is one statement. Its comment is what pg_stat_activity, which has
+// 1,024 bytes of a statement, shows of the table.
+const beginInPostgres = `/* sqlguard: Begin in {table} */ WITH known AS (
+{look}
+), begun AS (
+{begin}
+)
+SELECT * FROM begun UNION ALL SELECT * FROM known WHERE NOT EXISTS (SELECT FROM begun)`
+
+// Parameters of end: merchant, order, token, outcome, and what recordArgs returns. An outcome that is
+// reported after the order was resolved or resubmitted does not end the current attempt; it only
+// records that an invoice exists or may exist. What is known of an order that is created
+// does not change, unless its invoice is not known. What was not sent or was rejected after
+// an unknown outcome leaves the record of that one.
+//
+// There is a statement for each outcome, because their expressions cost time in each call.
+const (
+	endBegin = `UPDATE {table} SET
 	token         = CASE WHEN token = $3 THEN NULL ELSE token END,
-	unknown_since = CASE
-		WHEN $4 = 'unknown' THEN coalesce(unknown_since, begun_at)
-		WHEN $4 = 'succeeded' AND token = $3 THEN NULL
-		ELSE unknown_since END,
-	created_at    = CASE WHEN $4 = 'succeeded' THEN {now} ELSE created_at END,
 	ended_at      = {now},
-	outcome       = $4
-WHERE merchant = $1 AND order_id = $2 AND (token = $3 OR $4 IN ('succeeded', 'unknown'))
+	outcome       = $4,
+`
+	endAfter = `
+WHERE merchant = $1 AND order_id = $2`
+
+	succeededText = endBegin + `	unknown_since = NULL,
+	created_at    = {now},
+	sent_at       = CASE WHEN {settled} THEN sent_at ELSE {instant $5} END,
+	status        = CASE WHEN {settled} THEN status ELSE CAST($6 AS integer) END,
+	body          = CASE WHEN {settled} THEN body ELSE CAST($7 AS {bytes}) END,
+	cause         = CASE WHEN {settled} THEN cause ELSE CAST($8 AS text) END,
+	request       = CASE WHEN {settled} THEN request ELSE CAST($9 AS text) END,
+	request_id    = CASE WHEN {settled} THEN request_id ELSE CAST($10 AS text) END,
+	invoice       = CASE WHEN {settled} THEN invoice ELSE CAST($11 AS {bytes}) END,
+	recorded      = attempts` + endAfter + `
 RETURNING 'ended'`
 
-// Parameters of resolve: merchant, order, attempts, finding, by, note.
+	notCreatedText = endBegin + `	sent_at       = CASE WHEN {left} THEN sent_at ELSE {instant $5} END,
+	status        = CASE WHEN {left} THEN status ELSE CAST($6 AS integer) END,
+	body          = CASE WHEN {left} THEN body ELSE CAST($7 AS {bytes}) END,
+	cause         = CASE WHEN {left} THEN cause ELSE CAST($8 AS text) END,
+	request       = CASE WHEN unknown_since IS NOT NULL THEN {rest request} WHEN created_at IS NOT NULL THEN request ELSE CAST($9 AS text) END,
+	request_id    = CASE WHEN unknown_since IS NOT NULL THEN {rest request_id} WHEN created_at IS NOT NULL THEN request_id ELSE CAST($10 AS text) END` + endAfter + ` AND token = $3
+RETURNING 'ended'`
+
+	unknownText = endBegin + `	unknown_since = CASE WHEN created_at IS NULL THEN coalesce(unknown_since, begun_at) ELSE unknown_since END,
+	sent_at       = CASE WHEN {created} THEN sent_at ELSE {instant $5} END,
+	status        = CASE WHEN {created} THEN status ELSE CAST($6 AS integer) END,
+	body          = CASE WHEN {created} THEN body ELSE CAST($7 AS {bytes}) END,
+	cause         = CASE WHEN {created} THEN cause ELSE CAST($8 AS text) END,
+	request       = CASE
+		WHEN {created} THEN request
+		WHEN token <> $3 THEN {first request} || {newline} || coalesce(CAST($9 AS text), '')
+		WHEN unknown_since IS NULL OR {earlier} IS NULL THEN CAST($9 AS text)
+		WHEN {first of earlier} = CAST($9 AS text) THEN {earlier}
+		ELSE coalesce(CAST($9 AS text), '') || {newline} || {earlier} END,
+	request_id    = CASE
+		WHEN {created} THEN request_id
+		WHEN token <> $3 THEN {first request_id} || {newline} || coalesce(CAST($10 AS text), '')
+		ELSE CAST($10 AS text) END,
+	recorded      = CASE WHEN {created} OR token <> $3 THEN recorded ELSE attempts END` + endAfter + `
+RETURNING 'ended'`
+)
+
+// Parameters of resolve: merchant, order, attempts, finding, by, note, invoice. If the attempts
+// had several requests, it is not known whose invoice exists.
 const resolveText = `UPDATE {table} SET
 	token         = NULL,
 	unknown_since = NULL,
@@ -198,14 +204,23 @@ const resolveText = `UPDATE {table} SET
 	resolved_at   = {now},
 	resolved_by   = $5,
 	resolution    = $4,
-	note          = $6
+	note          = $6,
+	sent_at       = CASE {known} WHEN 2 THEN sent_at ELSE begun_at END,
+	status        = CASE WHEN {kept} THEN status END,
+	body          = CASE WHEN {kept} THEN body END,
+	cause         = {cause of known},
+	invoice       = CASE WHEN $4 = 'exists' AND CAST($7 AS {bytes}) IS NOT NULL THEN CAST($7 AS {bytes}) WHEN {kept} THEN invoice END,
+	request       = CASE WHEN {kept} AND replace(request || {newline}, {first request} || {newline}, '') = '' THEN {first request} END,
+	request_id    = CASE WHEN {kept} THEN {first request_id} END,
+	recorded      = attempts
 WHERE merchant = $1 AND order_id = $2 AND attempts = $3 AND {state} = 'unknown'
 RETURNING 'resolved'`
 
 // orderText selects what scan reads.
 const orderText = `SELECT merchant, order_id, {state}, attempts, {text}begun_at{/text}, {text}ended_at{/text}, coalesce(outcome, ''),
 	{text}coalesce(unknown_since, begun_at){/text}, {text}created_at{/text},
-	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, '')
+	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, ''),
+	{known}, {record}
 FROM {table} `
 
 const whereUnknown = `WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'`
@@ -246,42 +261,111 @@ AND token IS NULL AND unknown_since IS NULL AND {changed} < CAST(CAST($2 AS text
 RETURNING {text}{changed}{/text}`
 
 func (d Dialect) statements(table string) statements {
-	texts := d.fill(table, beginText, endText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
+	look, begin := strings.ReplaceAll(lookText, "{state}", byClock), beginningOf()
+	if d == PostgreSQL {
+		begin = strings.NewReplacer("{look}", look, "{begin}", begin).Replace(beginInPostgres)
+	}
+	texts := d.fill(table, look, begin, succeededText, notCreatedText, unknownText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
 		pendingText, pendingSummaryText, cutoffText, d.pruneText())
 	return statements{
-		begin: texts[0], end: texts[1], resolve: texts[2], order: texts[3],
-		pending: texts[4], pendingSummary: texts[5], cutoff: texts[6], prune: texts[7],
+		look: texts[0], begin: texts[1], succeeded: texts[2], notCreated: texts[3], unknown: texts[4], resolve: texts[5],
+		order: texts[6], pending: texts[7], pendingSummary: texts[8], cutoff: texts[9], prune: texts[10],
 	}
 }
+
+// recordText selects what storedRecord scans, after knownText.
+const recordText = `coalesce(request, '') AS requests, coalesce(request_id, '') AS ids, begun_at, sent_at,
+	coalesce(status, 0) AS status, body, coalesce(cause, '') AS cause, invoice`
+
+// keptText is whether the record is that of the last attempt.
+const keptText = `coalesce({row}recorded = {row}attempts, false)`
+
+// How much the columns of the record say.
+const (
+	keptNothing    = 0 // there is no record
+	keptByNone     = 1 // a process of version 1 has begun the order since
+	keptByEnd      = 2 // the columns are the record
+	keptByBegin    = 3 // the process has not recorded an outcome, yet
+	keptOfEarlier  = 4 // likewise, and the columns besides the first request and id are the record of an earlier attempt
+	noRecord       = "it was sent by a version of sqlguard that keeps no record"
+	noOutcome      = "the process did not record an outcome"
+	noOutcomeAgain = "the process that sent it again did not record an outcome; before: request "
+)
+
+// knownText is which of these it is, but for keptNothing.
+const knownText = `CASE WHEN NOT {kept} THEN 1 WHEN {row}token IS NULL THEN 2 WHEN {row}unknown_since IS NULL THEN 3 ELSE 4 END`
+
+// causeText is why the outcome is unknown.
+const causeText = `CASE {known as} WHEN 1 THEN '` + noRecord + `' WHEN 2 THEN {row}cause WHEN 3 THEN '` + noOutcome + `'
+			ELSE substr('` + noOutcomeAgain + `' || coalesce({rest request_id}, '') || ': ' || coalesce({row}cause, ''), 1, 2048) END`
 
 // stateText is the state of a row. {now} is constant during a statement, so that the
 // state is the same wherever it occurs in one. In PostgreSQL it is when the statement
 // arrived, before it waited for a lock: an order is then in flight for longer, and
-// never unknown too early. Only begin needs the time after the wait, {clock}.
-const stateText = `CASE
-		WHEN {row}token IS NOT NULL AND {row}lease_until > {now} THEN 'in flight'
+// never unknown too early. Only begin needs the time after the wait.
+const (
+	stateText  = stateUntil + `{now}` + stateAfter
+	byClock    = stateUntil + `{clock}` + stateAfter
+	stateUntil = `CASE
+		WHEN {row}token IS NOT NULL AND {row}lease_until > `
+	stateAfter = ` THEN 'in flight'
 		WHEN {row}token IS NOT NULL OR {row}unknown_since IS NOT NULL THEN 'unknown'
 		WHEN {row}created_at IS NOT NULL THEN 'created'
 		ELSE 'free' END`
+)
+
+// earlierText are the requests of the attempts before the one that ends, whose outcome is unknown.
+const earlierText = `CASE WHEN token = $3 THEN {rest request} WHEN {kept} THEN request END`
+
+// What is known of an order does not change any more: settledText with a success, createdText with an
+// unknown outcome, and leftText with one that proves nothing about an earlier attempt.
+const (
+	settledText = `created_at IS NOT NULL AND unknown_since IS NULL AND invoice IS NOT NULL AND recorded = attempts`
+	createdText = `created_at IS NOT NULL AND unknown_since IS NULL`
+	leftText    = `created_at IS NOT NULL OR unknown_since IS NOT NULL`
+)
+
+// firstLine is the first line of a text.
+func firstLine(text string) string {
+	return "substr(" + text + ", 1, {find}(" + text + " || {newline}, {newline}) - 1)"
+}
+
+// restLines are the others, or NULL.
+func restLines(text string) string {
+	return "CASE WHEN {find}(" + text + ", {newline}) > 0 THEN substr(" + text + ", {find}(" + text + ", {newline}) + 1) END"
+}
+
+// ofRow fills in our own expressions, about a row whose columns have a prefix.
+func ofRow(text, prefix string) string {
+	text = strings.NewReplacer(
+		"{state}", stateText, "{record}", recordText, "{settled}", settledText, "{created}", createdText, "{left}", leftText,
+		"{earlier}", earlierText, "{first of earlier}", firstLine("("+earlierText+")"),
+		"{cause}", strings.ReplaceAll(causeText, "{known as}", "c.known"), "{cause of known}", strings.ReplaceAll(causeText, "{known as}", "{known}"),
+	).Replace(text)
+	text = strings.ReplaceAll(text, "{known}", knownText)
+	text = strings.ReplaceAll(text, "{kept}", keptText)
+	return strings.NewReplacer(
+		"{row}", prefix, "{few requests}", "CASE WHEN length("+prefix+"request) < 8192 THEN "+prefix+"request ELSE "+firstLine(prefix+"request")+" END",
+		"{first request}", firstLine(prefix+"request"), "{first request_id}", firstLine(prefix+"request_id"),
+		"{rest request}", restLines(prefix+"request"), "{rest request_id}", restLines(prefix+"request_id"),
+	).Replace(text)
+}
+
+// beginningOf fills in the statement of an order that is begun: o is its row as it was.
+func beginningOf() string {
+	before, after, _ := strings.Cut(beginText, "{before}")
+	set, returning, _ := strings.Cut(after, "{after}")
+	return before + ofRow(strings.ReplaceAll(set, "{state}", byClock), "o.") + ofRow(returning, "")
+}
 
 // fill replaces the placeholders of SQL texts: first those of our own expressions,
 // then those of what differs between the databases. A time is a text in SQLite,
 // in a sortable form.
 func (d Dialect) fill(table string, texts ...string) []string {
-	state := func(row, now string) string {
-		return strings.NewReplacer("{row}", row, "{now}", now).Replace(stateText)
-	}
-	ours := strings.NewReplacer(
-		"{open}", state("o.", "c.at")+" IN ('free', $5, $6)",
-		"{state}", state("", "{now}"),
-		"{state by clock}", state("", "{clock}"),
-		"{table}", `"`+table+`"`,
-		"{open index}", `"`+table+openIndex+`"`,
-		"{done index}", `"`+table+doneIndex+`"`,
-	)
+	names := strings.NewReplacer("{table}", `"`+table+`"`, "{open index}", `"`+table+openIndex+`"`, "{done index}", `"`+table+doneIndex+`"`)
 	filled := make([]string, len(texts))
 	for i, text := range texts {
-		filled[i] = d.placeholders().Replace(ours.Replace(text))
+		filled[i] = d.placeholders().Replace(names.Replace(ofRow(text, "")))
 	}
 	return filled
 }
@@ -304,6 +388,10 @@ func sqlitePlaceholders() *strings.Replacer {
 		"{lease}", "strftime('%Y-%m-%dT%H:%M:%fZ', c.at, ?4)",
 		"{ago}", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', ?1)",
 		"{changed}", "max(begun_at, coalesce(ended_at, begun_at), coalesce(resolved_at, begun_at))",
+		"{bytes}", "blob",
+		"{newline}", "char(10)",
+		"{find}", "instr",
+		"{instant $5}", "?5",
 		"{text}", "coalesce(",
 		"{/text}", ", '')",
 		"$", "?",
@@ -316,11 +404,15 @@ func postgresPlaceholders() *strings.Replacer {
 		"{time}", "timestamptz",
 		"{now}", "now()",
 		"{clock}", "clock_timestamp()",
-		"{bounded clock}", `(SELECT clock_timestamp() AS at, set_config('lock_timeout', CAST($7 AS text), true) AS bound) AS c
-WHERE bound IS NOT NULL`, // for this statement, without another round trip
+		"{bounded clock}", `(SELECT clock_timestamp() AS at, set_config('lock_timeout', CAST($8 AS text), true) AS bound) AS c
+WHERE bound IS NOT NULL AND NOT EXISTS (SELECT FROM known WHERE verdict NOT IN ('free', $5))`, // for this statement, without another round trip
 		"{lease}", "c.at + CAST(CAST($4 AS text) AS interval)",
 		"{ago}", "(now() + CAST(CAST($1 AS text) AS interval))",
 		"{changed}", "greatest(begun_at, ended_at, resolved_at)",
+		"{bytes}", "bytea",
+		"{newline}", "chr(10)",
+		"{find}", "strpos",
+		"{instant $5}", "CAST(CAST($5 AS text) AS timestamptz)",
 		"{text}", "coalesce(to_char(",
 		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
 	)

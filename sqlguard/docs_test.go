@@ -102,7 +102,7 @@ func twoCallsTable(t *testing.T, w testDB) string {
 			}
 			text += fmt.Sprintf("| %s | %s |", name, place)
 			for k := range guards {
-				text += " " + cell(pair{t, w, i, place, k}) + " |"
+				text += " " + cell(pair{t: t, w: w, first: i, place: place, guard: k}) + " |"
 			}
 			text += "\n"
 		}
@@ -116,21 +116,27 @@ type pair struct {
 	w     testDB
 	first int // of firstCalls
 	place string
-	guard int // of guards
+	guard int  // of guards
+	other bool // the second call has another request
 }
 
-// cell is what the second call does without and with AllowResubmit.
+// cell is what the second call does without and with AllowResubmit, and with another request.
 func cell(p pair) string {
-	var plain, allowed string
+	var plain, allowed, other string
 	name := fmt.Sprintf("%s, %s, %s", firstCalls[p.first].name, p.place, guards[p.guard].name)
 	p.t.Run(name, func(t *testing.T) { // closes the handles
 		p.t = t
 		plain, allowed = p.second(), p.second(gateway.AllowResubmit())
+		p.other = true
+		other = p.second()
 	})
-	if plain == allowed {
-		return plain
+	if plain != other {
+		return plain + "; another request " + other
 	}
-	return plain + "; with `AllowResubmit` " + allowed
+	if plain != allowed {
+		return plain + "; with `AllowResubmit` " + allowed
+	}
+	return plain
 }
 
 // second makes both calls, and returns what the second did.
@@ -143,11 +149,14 @@ func (p pair) second(opts ...gateway.CallOption) string {
 	if p.place != sameProcess {
 		other = guards[p.guard].open(p.t, p.w)
 	}
+	if other != nil {
+		other = impatient{other}
+	}
 	second, result := s.client(p.t, other), ""
 	s.respond = func(req *http.Request) (*http.Response, error) {
 		if first.respond == nil { // in flight
 			s.respond = nil
-			result = s.result(p.t, second, opts)
+			result = s.result(p, second, opts)
 			return s.status(req, http.StatusCreated)
 		}
 		return first.respond(s, req)
@@ -160,31 +169,41 @@ func (p pair) second(opts ...gateway.CallOption) string {
 		check(p.t, p.w.guard(p.t).endLeases(p.t.Context()))
 	}
 	if s.respond = nil; result == "" {
-		result = s.result(p.t, second, opts)
+		result = s.result(p, second, opts)
 	}
 	return result
 }
 
 // result makes a call, and returns what it did.
-func (s *service) result(t *testing.T, c *gateway.Client, opts []gateway.CallOption) string {
-	sent := s.sent
-	_, err := c.CreateInvoice(t.Context(), invoice, opts...)
-	if err == nil && s.sent == sent+1 {
+func (s *service) result(p pair, c *gateway.Client, opts []gateway.CallOption) string {
+	sent, request := s.sent, invoice
+	if p.other {
+		request.CoinSymbol = "BTC"
+	}
+	ctx, cancel := withoutWait(p.t.Context())
+	defer cancel()
+	created, err := c.CreateInvoice(ctx, request, opts...)
+	switch {
+	case err == nil && created.Replayed && s.sent == sent && len(created.Raw) > 0:
+		return "its invoice"
+	case err == nil && s.sent == sent+1:
 		return "sent"
+	case errors.Is(err, gateway.ErrOrderInFlight) && p.other && s.sent == sent:
+		return "`ErrOrderInFlight`"
 	}
 	for name, refusal := range map[string]error{
-		"`ErrOrderInFlight`": gateway.ErrOrderInFlight, "`ErrOrderCreated`": gateway.ErrOrderCreated,
-		"`ErrOrderOutcomeUnknown`": gateway.ErrOrderOutcomeUnknown,
+		"waits for it": gateway.ErrOrderInFlight, "`ErrOrderOutcomeUnknown`": gateway.ErrOrderOutcomeUnknown,
+		"`ErrOrderConflict`": gateway.ErrOrderConflict,
 	} {
 		if errors.Is(err, refusal) && s.sent == sent {
 			return name
 		}
 	}
-	t.Errorf("%v, and %d were sent", err, s.sent-sent)
+	p.t.Errorf("%v, and %d were sent", err, s.sent-sent)
 	return "?"
 }
 
 // A dyingGuard is that of a process which dies before it records an outcome.
 type dyingGuard struct{ gateway.OrderGuard }
 
-func (dyingGuard) End(context.Context, string, gateway.Outcome) error { return nil }
+func (dyingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }

@@ -19,22 +19,21 @@ import (
 // chooses. Their number cannot change while orders are remembered.
 type byOrder []*sqlguard.Guard
 
-func (g byOrder) of(ctx context.Context, orderID string) *sqlguard.Guard {
-	merchant, _ := gateway.MerchantFromContext(ctx)
+func (g byOrder) of(o gateway.Order) *sqlguard.Guard {
 	hash := fnv.New32a()
-	_, _ = fmt.Fprintf(hash, "%q %q", merchant, orderID)
+	_, _ = fmt.Fprintf(hash, "%q %q", o.Merchant, o.Request.OrderID)
 	return g[hash.Sum32()%uint32(len(g))]
 }
 
-func (g byOrder) Begin(ctx context.Context, orderID string, resubmit bool) error {
-	return g.of(ctx, orderID).Begin(ctx, orderID, resubmit)
+func (g byOrder) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+	return g.of(o).Begin(ctx, o)
 }
 
-func (g byOrder) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
-	return g.of(ctx, orderID).End(ctx, orderID, outcome)
+func (g byOrder) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+	return g.of(o).End(ctx, o, r)
 }
 
-// Orders are spread over four databases. A second invoice for one is refused, because both
+// Orders are spread over four databases. A second call for one gets its invoice, because both
 // calls ask the same database.
 func Example_severalDatabases() {
 	ctx := context.Background()
@@ -49,7 +48,7 @@ func Example_severalDatabases() {
 		check(err)
 		defer db.Close()
 		guard, err := sqlguard.New(db, sqlguard.WithMerchants())
-		check(errors.Join(err, guard.CreateTable(ctx)))
+		check(errors.Join(err, guard.Migrate(ctx)))
 		guards = append(guards, guard)
 	}
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guards))
@@ -57,8 +56,9 @@ func Example_severalDatabases() {
 
 	price := decimal.RequireFromString("10.50")
 	for _, id := range []string{"A-17", "A-18", "A-19", "A-18"} {
-		_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: id, Price: price, Amount: price})
-		fmt.Println(id, "created before:", errors.Is(err, gateway.ErrOrderCreated))
+		invoice, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: id, Price: price, Amount: price})
+		check(err)
+		fmt.Println(id, "created before:", invoice.Replayed)
 	}
 	// Output:
 	// A-17 created before: false

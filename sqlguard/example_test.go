@@ -31,7 +31,7 @@ func Example() {
 	defer db.Close()
 
 	guard, err := sqlguard.New(db)
-	check(errors.Join(err, guard.CreateTable(ctx)))
+	check(errors.Join(err, guard.Migrate(ctx)))
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guard))
 	check(err)
 
@@ -49,8 +49,9 @@ func Example() {
 		exists := len(gw.InvoicesFor(o.ID)) > 0 // in production, a person looks it up
 		check(guard.Resolve(ctx, o, sqlguard.Resolution{Exists: exists, By: "anna@shop.example"}))
 	}
-	_, err = client.CreateInvoice(ctx, invoice)
-	fmt.Println("already created:", errors.Is(err, gateway.ErrOrderCreated))
+	created, err := client.CreateInvoice(ctx, invoice)
+	check(err)
+	fmt.Println("already created:", created.Replayed)
 	// Output:
 	// outcome: unknown
 	// refused: true

@@ -86,7 +86,7 @@ func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
 	t.Helper()
 	g, err := New(w.open(t), append([]Option{WithTable(w.table)}, opts...)...)
 	check(t, err)
-	check(t, g.CreateTable(t.Context()))
+	check(t, g.Migrate(t.Context()))
 	return g
 }
 
@@ -115,7 +115,33 @@ func execute(t *testing.T, db interface {
 // once begins an order and ends it.
 func (g *Guard) once(t *testing.T, id string, outcome gateway.Outcome) {
 	t.Helper()
-	check(t, errors.Join(g.Begin(t.Context(), id, false), g.End(t.Context(), id, outcome)))
+	check(t, errors.Join(g.begins(t.Context(), id), g.ends(t.Context(), id, outcome)))
+}
+
+// orderOf is what a call for an order asks.
+func orderOf(id string) gateway.Order {
+	r := invoice
+	r.OrderID = id
+	return gateway.Order{Request: r, RequestID: "request-" + id}
+}
+
+// begins and resubmits begin an order, and return why it was refused.
+func (g *Guard) begins(ctx context.Context, id string) error {
+	_, err := g.Begin(ctx, orderOf(id))
+	return err
+}
+
+func (g *Guard) resubmits(ctx context.Context, id string) error {
+	o := orderOf(id)
+	o.Resubmit = true
+	_, err := g.Begin(ctx, o)
+	return err
+}
+
+// ends ends an order.
+func (g *Guard) ends(ctx context.Context, id string, outcome gateway.Outcome) error {
+	o := orderOf(id)
+	return g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID})
 }
 
 func wantError(t testing.TB, err, want error) {

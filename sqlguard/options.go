@@ -25,7 +25,6 @@ type config struct {
 	dialect   Dialect
 	table     string
 	lease     time.Duration
-	repeats   bool
 	merchants bool
 }
 
@@ -68,34 +67,19 @@ func checkTable(name string) string {
 // unknown: from 1 second to 24 hours, truncated to milliseconds. The default is 5
 // minutes.
 //
-// The lease must be longer than a CreateInvoice can take: what [Guard.Begin] may
-// take, a quarter of the lease and 10 seconds at most, and MaxAttempts times the sum
-// of InvoiceTimeout and MaxDelay of [gateway.RetryPolicy], a little over 3 minutes with
-// the client's defaults. With a shorter lease, [Guard.Pending] lists orders that are
-// still being sent.
+// The client refuses a lease that is shorter than a call may last.
 func WithLease(d time.Duration) Option {
 	return func(cfg *config) error {
 		if d < leastLease || d > mostLease {
 			return badArgument("WithLease", "must be from 1 second to 24 hours")
 		}
-		cfg.lease = d
-		return nil
-	}
-}
-
-// WithRepeats permits another invoice for an order for which one was created, one
-// at a time, as Repeats of [gateway.MemoryGuardOptions] does. Without it such an order is
-// refused with [gateway.ErrOrderCreated]: of two processes that race for an order, the
-// second may call Begin when the first has already succeeded.
-func WithRepeats() Option {
-	return func(cfg *config) error {
-		cfg.repeats = true
+		cfg.lease = d.Truncate(time.Millisecond)
 		return nil
 	}
 }
 
 // WithMerchants tells the orders of several merchants apart: an order is identified
-// by [gateway.MerchantFromContext] and the orderId. Without it every order is that of
+// by the merchant, see [gateway.Order], and the orderId. Without it every order is that of
 // one merchant, and a call that names another, with [gateway.WithMerchant] or the key
 // of [gateway.WithAPIKey], is refused with a [*gateway.ArgumentError].
 //

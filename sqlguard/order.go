@@ -1,9 +1,10 @@
 package sqlguard
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -36,6 +37,8 @@ type Order struct {
 	Since    time.Time       // when the oldest attempt with an unknown outcome began; zero in other states
 	Created  time.Time       // when the existence of an invoice was last recorded
 
+	Record gateway.OrderRecord // what is known of the request and the response, see the package documentation
+
 	Resolved   time.Time  // when the order was last resolved
 	Resolution Resolution // the last resolution
 }
@@ -45,6 +48,8 @@ type Resolution struct {
 	Exists bool   // whether the service has an invoice for the order
 	By     string // required: the name of the person
 	Note   string // optional, for example the invoice's number
+
+	Invoice json.RawMessage // optional: the invoice as the service has it, which later calls return; only with Exists
 }
 
 // Texts of Resolution.Exists in the table.
@@ -83,7 +88,7 @@ func (g *Guard) Pending(ctx context.Context, n int) ([]Order, error) {
 	}
 	orders, err := g.read(ctx, g.stmts.pending, n)
 	if err != nil {
-		return nil, fmt.Errorf("sqlguard: pending orders: %w", err)
+		return nil, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
 	}
 	return orders, nil
 }
@@ -100,7 +105,7 @@ type PendingSummary struct {
 func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 	var s PendingSummary
 	if err := g.db.QueryRowContext(ctx, g.stmts.pendingSummary).Scan(&s.Count, stamp{&s.Oldest}); err != nil {
-		return PendingSummary{}, fmt.Errorf("sqlguard: pending orders: %w", err)
+		return PendingSummary{}, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
 	}
 	return s, nil
 }
@@ -112,18 +117,25 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 //
 // Pass the order as [Guard.Pending] or [Guard.Order] returned it before the
 // lookup. The error matches [ErrTriedAgain] if the order has been sent again
-// since, and [ErrNotUnknown] if there is nothing to resolve. The error for a
-// Resolution without By is a [*gateway.ArgumentError].
+// since, and [ErrNotUnknown] if there is nothing to resolve, or was not when the order was
+// read. The error for a Resolution without By, or with an Invoice that is not JSON of at most
+// 64 KiB, is a [*gateway.ArgumentError].
 func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 	if strings.TrimSpace(r.By) == "" {
 		return badArgument("Resolution.By", "is required")
+	}
+	k := key{o.Merchant, o.ID}
+	if len(r.Invoice) > 64<<10 || len(r.Invoice) > 0 && !json.Valid(r.Invoice) {
+		return badArgument("Resolution.Invoice", "must be JSON of at most 64 KiB")
+	}
+	if o.State != StateUnknown {
+		return k.error(fmt.Errorf("%w: it was %s when it was read", ErrNotUnknown, cmp.Or(o.State, "not read")))
 	}
 	finding := doesNotExist
 	if r.Exists {
 		finding = exists
 	}
-	k := key{o.Merchant, o.ID}
-	resolved, err := g.queryText(ctx, g.stmts.resolve, k.merchant, k.order, o.Attempts, finding, r.By, r.Note)
+	resolved, err := g.queryText(ctx, g.stmts.resolve, k.merchant, k.order, o.Attempts, finding, r.By, r.Note, bytesOrNull(r.Invoice))
 	if err == nil && resolved == "" {
 		err = g.unresolved(ctx, k)
 	}
@@ -149,25 +161,34 @@ func (g *Guard) unresolved(ctx context.Context, k key) error {
 // read returns the orders that a query selects.
 func (g *Guard) read(ctx context.Context, query string, args ...any) (orders []Order, err error) {
 	rows, err := g.db.QueryContext(ctx, query, args...)
+	err = readRows(rows, err, func() error {
+		o, err := scan(rows)
+		orders = append(orders, o)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		o, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		orders = append(orders, o)
-	}
-	return orders, rows.Err()
+	return orders, nil
 }
 
 // scan reads the columns that the dialect's statements select.
 func scan(rows *sql.Rows) (o Order, err error) {
 	var outcome, finding string
-	err = rows.Scan(&o.Merchant, &o.ID, &o.State, &o.Attempts, stamp{&o.Begun}, stamp{&o.Ended}, &outcome,
-		stamp{&o.Since}, stamp{&o.Created}, stamp{&o.Resolved}, &finding, &o.Resolution.By, &o.Resolution.Note)
+	var stored storedRecord
+	dest := []any{
+		&o.Merchant, &o.ID, &o.State, &o.Attempts,
+		stamp{&o.Begun},
+		stamp{&o.Ended},
+		&outcome,
+		stamp{&o.Since},
+		stamp{&o.Created},
+		stamp{&o.Resolved},
+		&finding, &o.Resolution.By, &o.Resolution.Note,
+	}
+	if err := rows.Scan(append(dest, stored.dest()...)...); err != nil {
+		return o, err
+	}
 	for _, known := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected} {
 		if outcome == known.String() {
 			o.Outcome = known
@@ -177,21 +198,9 @@ func scan(rows *sql.Rows) (o Order, err error) {
 	if o.State != StateUnknown {
 		o.Since = time.Time{}
 	}
+	o.Record, err = stored.latest(o.State)
+	if o.State == StateFree {
+		o.Record.Outcome = o.Outcome
+	}
 	return o, err
-}
-
-// A stamp scans a time from a text, and the zero time from an empty text.
-type stamp struct{ at *time.Time }
-
-// Scan implements [sql.Scanner].
-func (s stamp) Scan(value any) (err error) {
-	text, ok := value.(string)
-	if !ok {
-		return fmt.Errorf("a time has type %T, want string", value)
-	}
-	*s.at = time.Time{}
-	if text != "" {
-		*s.at, err = time.Parse(time.RFC3339Nano, text)
-	}
-	return err
 }

@@ -27,15 +27,15 @@ func TestGuard_driver_panics(t *testing.T) {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				g, connector := lossyGuard(t)
 				if tt.in == end {
-					check(t, g.Begin(t.Context(), order, false))
+					check(t, g.begins(t.Context(), order))
 				}
 				connector.before = escape
 				if tt.late {
 					connector.before, connector.after = nil, afterwards(escape)
 				}
-				call := func() { _ = g.Begin(t.Context(), order, false) }
+				call := func() { _ = g.begins(t.Context(), order) }
 				if tt.in == end {
-					call = func() { _ = g.End(t.Context(), order, gateway.OutcomeSucceeded) }
+					call = func() { _ = g.ends(t.Context(), order, gateway.OutcomeSucceeded) }
 				}
 				returned, recovered := escaping(call)
 				if returned || (how == "panic") != (recovered == "driver") {
@@ -56,13 +56,13 @@ func TestGuard_driver_panics_twice(t *testing.T) {
 		connector.before = func() { panic("again") }
 		panic("driver")
 	})
-	if returned, recovered := escaping(func() { _ = g.Begin(t.Context(), order, false) }); returned || recovered != "again" {
+	if returned, recovered := escaping(func() { _ = g.begins(t.Context(), order) }); returned || recovered != "again" {
 		t.Errorf("returned: %v, recovered %v", returned, recovered)
 	}
 	if err := g.endLeases(t.Context()); err != nil || len(g.tokens) > 0 {
 		t.Error(err, g.tokens)
 	}
-	wantError(t, g.Begin(t.Context(), order, false), gateway.ErrOrderOutcomeUnknown)
+	wantError(t, g.begins(t.Context(), order), gateway.ErrOrderOutcomeUnknown)
 }
 
 // afterwards ends the statement, and then calls escape.

@@ -28,10 +28,10 @@ func plannedStatements(g *Guard) []planned {
 	year := 365 * 24 * time.Hour
 	at := func(age time.Duration) string { return time.Now().Add(-age).UTC().Format(time.RFC3339) }
 	return []planned{
-		{"Begin", g.stmts.begin, g.beginArgs(key, "token", false), []string{table}},
-		{"End", g.stmts.end, []any{"", key.order, "token", gateway.OutcomeSucceeded.String()}, []string{table}},
+		{"Begin", g.stmts.begin, g.beginArgs(key, "token", orderOf(key.order)), []string{table, table}}, // to look, and to begin
+		{"End", g.stmts.succeeded, endArgs(key, "token", gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: orderOf(key.order).Request, Invoice: []byte("{}")}), []string{table}},
 		{"Order", g.stmts.order, []any{"", key.order}, []string{table}},
-		{"Resolve", g.stmts.resolve, []any{"", key.order, 1, exists, "anna", ""}, []string{table}},
+		{"Resolve", g.stmts.resolve, []any{"", key.order, 1, exists, "anna", "", nil}, []string{table}},
 		{"Pending", g.stmts.pending, []any{math.MaxInt}, []string{open}},
 		{"Pending, the first", g.stmts.pending, []any{10}, []string{open}},
 		{"PendingSummary", g.stmts.pendingSummary, nil, []string{open}},
@@ -173,15 +173,15 @@ func sqlitePlan(t *testing.T, db *sql.DB, p planned) (texts []string) {
 	return texts
 }
 
-// CreateTable of a table that is complete takes no lock: otherwise every Begin would wait until
+// Migrate of a table that is complete takes no lock: otherwise every Begin would wait until
 // it had waited for a VACUUM.
-func TestGuard_CreateTable_beside_VACUUM(t *testing.T) {
+func TestGuard_Migrate_beside_VACUUM(t *testing.T) {
 	w := newPostgres(t)
 	impatient := w.guard(t)
 	w.lockWith(t, `LOCK TABLE `+w.table+` IN SHARE UPDATE EXCLUSIVE MODE`) // is what VACUUM takes
 	impatient.db.SetMaxOpenConns(1)
 	execute(t, impatient.db, `SET lock_timeout = 1`)
-	if err := impatient.CreateTable(t.Context()); err != nil {
+	if err := impatient.Migrate(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,8 +16,8 @@ const leastAge = mostLease
 // deletes no order that is unknown or in flight, however old it is. The age is at
 // least 24 hours; the error for a shorter one is a [*gateway.ArgumentError].
 //
-// What is deleted is forgotten: an order that was created is no longer refused with
-// [gateway.ErrOrderCreated], and if it is sent again, it has a second invoice. Who resolved it
+// What is deleted is forgotten: an order that was created is no longer known to be, and if it
+// is sent again, it has a second invoice. Who resolved it
 // is forgotten too. Choose an age after which no order is sent again. An [Order] that
 // was read longer ago than that must be read again before [Guard.Resolve].
 //
@@ -32,7 +32,7 @@ func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 	}
 	pruned, err := g.prune(ctx, "-"+interval(age))
 	if err != nil {
-		return pruned, fmt.Errorf("sqlguard: pruning: %w", err)
+		return pruned, fmt.Errorf("sqlguard: pruning: %w", explained(err))
 	}
 	return pruned, nil
 }

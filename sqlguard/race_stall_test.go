@@ -2,7 +2,6 @@ package sqlguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -213,7 +212,8 @@ func (r *stalledRace) stall(ctx context.Context) {
 // others remain unknown.
 func (r *stalledRace) merchant(ctx context.Context) {
 	g := r.w.guard(r.t, WithLease(stalledLease))
-	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"))
+	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"),
+		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: stalledLease / 4}))
 	if err != nil {
 		r.t.Error(err)
 		return
@@ -240,8 +240,8 @@ func (r *stalledRace) resolve(ctx context.Context, g *Guard, client *gateway.Cli
 	if err := g.Resolve(ctx, o, found); err != nil || found.Exists {
 		return
 	}
-	_, err := client.CreateInvoice(ctx, request(n))
-	if word, _ := classify(err); word == "failed" && !errors.Is(err, gateway.ErrNotSent) {
+	invoice, err := createInvoice(ctx, client, n)
+	if word, _ := classify(invoice, err); word == failed && !gateway.SafeToRetry(err) {
 		r.t.Error(err)
 	}
 }

@@ -39,6 +39,9 @@ func TestGuard_race(t *testing.T) {
 		if r.results["refused: in flight"] == 0 || r.results["unknown"] == 0 || r.results["rejected"] == 0 {
 			t.Error("the race did not reach every kind of result")
 		}
+		if n := r.results[withoutInvoice]; n > 0 {
+			t.Errorf("%d calls got no invoice", n)
+		}
 		g := w.guard(t)
 		r.checkInFlight(g)
 		r.checkPending(g)
@@ -189,15 +192,15 @@ func (r *race) createInvoice(w http.ResponseWriter, req *http.Request) {
 	case 2: // cut before
 		panic(http.ErrAbortHandler)
 	case 4:
-		respond(w, http.StatusUnprocessableEntity, "Not now")
+		respond(w, http.StatusUnprocessableEntity, "Not now", "{}")
 		return
 	case 6:
-		respond(w, http.StatusServiceUnavailable, "Try later")
+		respond(w, http.StatusServiceUnavailable, "Try later", "{}")
 		return
 	}
 	r.set(func() { r.commits[body.OrderID]++ })
 	if n == 0 {
-		respond(w, http.StatusCreated, "Operation was successful.")
+		respond(w, http.StatusCreated, "Operation was successful.", resultOf(body.OrderID))
 		return
 	}
 	r.killAt(committed, req)
@@ -205,16 +208,19 @@ func (r *race) createInvoice(w http.ResponseWriter, req *http.Request) {
 	case 7: // cut after
 		panic(http.ErrAbortHandler)
 	case 9:
-		respond(w, http.StatusInternalServerError, "Internal Server Error")
+		respond(w, http.StatusInternalServerError, "Internal Server Error", "{}")
 	default:
-		respond(w, http.StatusCreated, "Operation was successful.")
+		respond(w, http.StatusCreated, "Operation was successful.", resultOf(body.OrderID))
 	}
 }
 
-func respond(w http.ResponseWriter, status int, message string) {
+// resultOf is the invoice of an order.
+func resultOf(id string) string { return `{ "of":"` + id + `", "n": 1.10 }` }
+
+func respond(w http.ResponseWriter, status int, message, result string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"message":%q,"result":{},"meta":{}}`, message)
+	_, _ = fmt.Fprintf(w, `{"message":%q,"result":%s,"meta":{}}`, message, result)
 }
 
 // killAt counts how often a point has been reached, and kills the process that
@@ -295,7 +301,7 @@ func (r *race) checkInFlight(g *Guard) {
 	states := r.states(g)
 	r.t.Logf("before the leases end: %s", sizes(states))
 	for _, id := range states[StateInFlight] {
-		if err := g.Begin(r.t.Context(), id, true); !errors.Is(err, gateway.ErrOrderInFlight) {
+		if err := g.resubmits(r.t.Context(), id); !errors.Is(err, gateway.ErrOrderInFlight) {
 			r.t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -324,7 +330,7 @@ func (r *race) checkPending(g *Guard) {
 		r.t.Errorf("pending are %v, unknown are %v", slices.Sorted(maps.Keys(listed)), unknown)
 	}
 	for _, id := range unknown {
-		if err := g.Begin(r.t.Context(), id, false); !listed[id] || !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
+		if err := g.begins(r.t.Context(), id); !listed[id] || !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
 			r.t.Errorf("%s: listed: %v, %v", id, listed[id], err)
 		}
 	}
@@ -345,11 +351,16 @@ func (r *race) finish(g *Guard) {
 	check(r.t, err)
 	late := 0
 	for n := range r.job.Orders {
-		switch _, err := client.CreateInvoice(r.t.Context(), request(n)); {
-		case err == nil:
-			late++
-		case !errors.Is(err, gateway.ErrOrderCreated):
+		switch invoice, err := client.CreateInvoice(r.t.Context(), request(n)); {
+		case err != nil:
 			r.t.Error(err)
+		case !invoice.Replayed:
+			late++
+		case string(invoice.Raw) != resultOf(invoice.OrderID):
+			o, err := g.Order(r.t.Context(), "", invoice.OrderID)
+			if err != nil || o.Resolved.IsZero() { // by a person who did not keep it
+				r.t.Errorf("%+v, %v: the invoice is %q", o, err, invoice.Raw)
+			}
 		}
 	}
 	states := r.states(g)

@@ -26,6 +26,7 @@ type job struct {
 	Name               string
 	Seed               uint64
 	Orders             int
+	Migrate            bool // whether it is the process of killMigration
 
 	// Of a race in which the database stalls, the lease; otherwise 0.
 	Lease   time.Duration
@@ -67,6 +68,9 @@ func (j job) run(ctx context.Context, results map[string]int) error {
 	}
 	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(2)
+	if j.Migrate {
+		return j.migrateHalf(ctx, db)
+	}
 	client, err := j.client(ctx, db)
 	if err != nil {
 		return err
@@ -78,9 +82,9 @@ func (j job) run(ctx context.Context, results map[string]int) error {
 			if finished[n] {
 				continue
 			}
-			_, err := client.CreateInvoice(ctx, request(n))
-			word, done := classify(err)
-			if word == failed && j.Lease > 0 && gateway.OutcomeOf(err) == gateway.OutcomeNotSent {
+			invoice, err := createInvoice(ctx, client, n)
+			word, done := classify(invoice, err)
+			if word == failed && j.Lease > 0 && gateway.SafeToRetry(err) {
 				word = "not begun" // the database stalls
 			}
 			results[word]++
@@ -99,13 +103,13 @@ func (j job) client(ctx context.Context, db *sql.DB) (*gateway.Client, error) {
 	retry := gateway.RetryPolicy{MaxAttempts: 3}
 	if j.Lease > 0 {
 		opts = append(opts, WithLease(j.Lease))
-		retry = gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: j.Lease / 4}
+		retry = gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: j.Lease / 4} // less than is left after a Begin that took a quarter
 	}
 	guard, err := New(db, opts...)
 	if err != nil {
 		return nil, err
 	}
-	if err := guard.CreateTable(ctx); err != nil {
+	if err := guard.Migrate(ctx); err != nil {
 		return nil, err
 	}
 	order := gateway.WithOrderGuard(reportingGuard{guard, j})
@@ -125,19 +129,45 @@ func request(n int) gateway.InvoiceRequest {
 	return gateway.InvoiceRequest{OrderID: orderName(n), Price: decimal.New(1050, -2), Amount: decimal.New(1050, -2)}
 }
 
+// withoutInvoice is an order that is created and whose invoice is not known.
+const withoutInvoice = "created, without the invoice"
+
+// A patience ends the wait of a call for an order in flight: that of a process that was
+// killed would last as long as an invoice may take.
+type patience struct {
+	asked int
+	end   context.CancelFunc
+}
+
+type patienceKey struct{}
+
+func (p *patience) ask() {
+	if p.asked++; p.asked == 20 {
+		p.end()
+	}
+}
+
+func createInvoice(ctx context.Context, client *gateway.Client, n int) (*gateway.Invoice, error) {
+	ctx, cancel := withoutWait(ctx)
+	defer cancel()
+	return client.CreateInvoice(ctx, request(n))
+}
+
 // classify returns the result of a request in a word, and whether the process is
 // done with the order.
-func classify(err error) (word string, done bool) {
+func classify(invoice *gateway.Invoice, err error) (word string, done bool) {
 	switch {
+	case err == nil && invoice.Replayed && !json.Valid(invoice.Raw):
+		return withoutInvoice, true
+	case err == nil && invoice.Replayed:
+		return "replayed", true
 	case err == nil:
 		return "created", true
-	case errors.Is(err, gateway.ErrOrderCreated):
-		return "refused: created", true
 	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
 		return "refused: unknown", true
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return "refused: in flight", false
-	case gateway.OutcomeOf(err) == gateway.OutcomeUnknown:
+	case errors.Is(err, gateway.ErrOutcomeUnknown):
 		return "unknown", true
 	case gateway.OutcomeOf(err) == gateway.OutcomeRejected:
 		return "rejected", false
@@ -164,22 +194,29 @@ type reportingGuard struct {
 	job
 }
 
-func (w reportingGuard) Begin(ctx context.Context, orderID string, resubmit bool) error {
+func (w reportingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
 	w.report(ctx, beginning)
-	err := w.Guard.Begin(ctx, orderID, resubmit)
+	admission, err := w.Guard.Begin(ctx, o)
+	if w.Grant == grantStale {
+		admission.Until = time.Time{}
+	}
 	switch {
 	case err == nil:
 		w.report(ctx, taken)
-	case errors.Is(err, gateway.ErrOrderInFlight), errors.Is(err, gateway.ErrOrderCreated), errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+	case errors.Is(err, gateway.ErrOrderInFlight):
+		if calls, ok := ctx.Value(patienceKey{}).(*patience); ok {
+			calls.ask()
+		}
+	case errors.Is(err, gateway.ErrOrderCreated), errors.Is(err, gateway.ErrOrderOutcomeUnknown):
 	default:
 		w.report(ctx, failed)
 	}
-	return err
+	return admission, err
 }
 
-func (w reportingGuard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
+func (w reportingGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
 	w.report(ctx, ending)
-	err := w.Guard.End(ctx, orderID, outcome)
+	err := w.Guard.End(ctx, o, r)
 	w.report(ctx, ended)
 	return err
 }

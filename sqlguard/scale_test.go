@@ -149,7 +149,7 @@ func (m *measurement) create() (took time.Duration) {
 	g, err := New(m.handle, WithTable(m.table))
 	check(m.t, err)
 	start := time.Now()
-	check(m.t, g.CreateTable(m.t.Context()))
+	check(m.t, g.Migrate(m.t.Context()))
 	return time.Since(start)
 }
 
@@ -265,10 +265,19 @@ func over(stop <-chan struct{}, deadline time.Time) bool {
 // newOrder begins and ends an order that is new.
 func newOrder(ctx context.Context, g *Guard, s sample) error {
 	id := rand.Text()
-	if err := s.time("Begin", func() error { return g.Begin(ctx, id, false) }); err != nil {
+	if err := s.time("Begin", func() error { return g.begins(ctx, id) }); err != nil {
 		return err
 	}
-	return s.time("End", func() error { return g.End(ctx, id, gateway.OutcomeSucceeded) })
+	return s.time("End", func() error { return g.End(ctx, orderOf(id), scaleRecord(id)) })
+}
+
+// scaleRecord is what a call records of a success.
+func scaleRecord(id string) gateway.OrderRecord {
+	o := orderOf(id)
+	return gateway.OrderRecord{
+		Outcome: gateway.OutcomeSucceeded, Request: o.Request, RequestID: o.RequestID, SentAt: time.Now(), StatusCode: 201,
+		Invoice: []byte(`{"id":4711,"orderId":"` + id + `","payment_url":"https:\/\/pay.example\/i\/4711","address":"bc1q9h5yx3kq0w2v6u7l8m","amount":"0.00012500"}`),
+	}
 }
 
 // inserts measures what the database itself does: one row, and one commit.
@@ -312,7 +321,7 @@ func (m *measurement) orders(workers, idle int) {
 // refused begins an order that was created, chosen at random.
 func (m *measurement) refused(ctx context.Context, g *Guard) error {
 	id := fmt.Sprintf("%x", md5.Sum([]byte(strconv.Itoa(m.filled-mathrand.IntN(m.filled/2)))))
-	if err := g.Begin(ctx, id, false); !errors.Is(err, gateway.ErrOrderCreated) && !errors.Is(err, gateway.ErrOrderInFlight) { // of another worker
+	if err := g.begins(ctx, id); !errors.Is(err, gateway.ErrOrderCreated) && !errors.Is(err, gateway.ErrOrderInFlight) { // of another worker
 		return fmt.Errorf("order %s: %w", id, errors.Join(errors.New("was not refused"), err))
 	}
 	return nil

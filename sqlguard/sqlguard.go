@@ -1,6 +1,6 @@
 // Package sqlguard implements [gateway.OrderGuard] in a database, so that the
-// processes of a merchant never send two invoices for one order, and no order is
-// lost in a crash or a restart. The default guard of the client is in memory: it
+// processes of a merchant never send two invoices for one order, each gets the invoice that
+// one of them has created, and no order is lost in a crash or a restart. The default guard of the client is in memory: it
 // is limited to one client and does not survive it.
 //
 //	guard, err := sqlguard.New(db) // a *sql.DB for PostgreSQL or SQLite
@@ -20,8 +20,20 @@
 //   - unknown: an invoice was sent and may exist. No other is sent until a person
 //     has looked the order up at the service: [Guard.Pending] lists these orders,
 //     and [Guard.Resolve] or [gateway.AllowResubmit] ends the state.
-//   - created: an invoice exists. No other is sent, see [gateway.ErrOrderCreated]
-//     and [WithRepeats].
+//   - created: an invoice exists. No other is sent, see [gateway.ErrOrderCreated].
+//
+// # Records
+//
+// The statement that admits an order records its request and the id of it, so that an order
+// whose process died has them; the one that ends it records the rest of [gateway.OrderRecord].
+// The invoice of an order that is created is kept byte for byte. Times have microseconds. In
+// Cause, what is not UTF-8 is replaced.
+//
+// While an unknown order is sent again, the record of the earlier attempt stays. If the new one is not
+// sent or is rejected, the order has that record as before; if its process dies, the order
+// has the request and the id of the new one, and those of the earlier one in Cause, beside its
+// status and body. If a person then finds that an invoice exists, and the attempts had different
+// requests, it is not known which of them it is for, and none is kept.
 //
 // The table grows by a row for each order. [Guard.Prune] deletes those that are created
 // or free and old; they are forgotten then.
@@ -33,14 +45,14 @@
 // unknown from then on. It never becomes free by itself. Leases are measured by
 // the clock of the database, so that the clocks of the processes need not agree.
 //
-// A lease that may be over is not granted: a Begin that takes longer than a quarter of
-// its lease or 10 seconds, by the clock of its process, fails and withdraws what it
-// recorded. Nothing is sent then.
+// For the process, the lease begins before the statement, by its own clock: it ends no later than
+// that of the database, and the client sends nothing afterwards. A Begin that takes longer than
+// a quarter of its lease or 10 seconds fails, and withdraws what it recorded.
 //
 // Each Begin has a random token, which End presents. A process that is slower
 // than its lease therefore cannot end what another process has begun since. Its
-// report is not lost either: a late success makes the order created, and a late
-// unknown outcome makes it unknown.
+// report is not lost either: a late success makes the order created, with its invoice, and a
+// late unknown outcome makes one that is free unknown.
 //
 // # Requirements
 //
@@ -67,9 +79,9 @@ import (
 // Errors that the methods of [Guard] match, besides [gateway.ErrOrderInFlight],
 // [gateway.ErrOrderOutcomeUnknown] and [gateway.ErrOrderCreated].
 var (
-	// ErrNotHeld matches the error of [Guard.End] for an order that this guard
-	// does not hold: it never began it, or its lease expired and the order has
-	// been resolved or resubmitted since. The order is not changed.
+	// ErrNotHeld matches the error of [Guard.End] that found nothing to record: there is no
+	// such order, or it is not held by this guard and the call was not sent or was rejected.
+	// The order is not changed. A success or an unknown outcome is recorded all the same.
 	ErrNotHeld = errors.New("sqlguard: the order is not held by this guard")
 
 	// ErrNotUnknown matches the error of [Guard.Resolve] for an order that is
@@ -97,13 +109,13 @@ type Guard struct {
 	now      func() time.Time // the clock of this process
 
 	mu      sync.Mutex
-	tokens  map[key]string // the token of each order between Begin and End in this process
+	tokens  map[key]holder // of each order between Begin and End in this process
 	unended map[key]string // the token of orders whose End has failed since
 }
 
 // New returns a guard that uses db, a handle for PostgreSQL or SQLite. The dialect
 // follows from the driver unless [WithDialect] sets it. New does not query the
-// database; [Guard.CreateTable] creates the table.
+// database; [Guard.Migrate] creates the table.
 //
 // The error for an invalid argument or option is a [*gateway.ArgumentError].
 func New(db *sql.DB, opts ...Option) (*Guard, error) {
@@ -133,7 +145,7 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 		patience: cfg.patience(),
 		retryEnd: mostRetryEnd,
 		now:      time.Now,
-		tokens:   map[key]string{},
+		tokens:   map[key]holder{},
 		unended:  map[key]string{},
 	}, nil
 }
@@ -146,119 +158,159 @@ func badArgument(name, reason string) error {
 type key struct{ merchant, order string }
 
 // keyOf returns the key of the order that a call is about.
-func (g *Guard) keyOf(ctx context.Context, orderID string) (key, error) {
-	merchant, named := gateway.MerchantFromContext(ctx)
-	if named && !g.cfg.merchants {
+func (g *Guard) keyOf(o gateway.Order) (key, error) {
+	if o.Merchant != "" && !g.cfg.merchants {
 		return key{}, badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant or WithAPIKey")
 	}
-	return key{merchant, orderID}, nil
+	return key{o.Merchant, o.Request.OrderID}, nil
 }
 
 func (k key) error(err error) error {
+	err = explained(err)
 	if k.merchant != "" {
 		return fmt.Errorf("sqlguard: order %q of merchant %q: %w", k.order, k.merchant, err)
 	}
 	return fmt.Errorf("sqlguard: order %q: %w", k.order, err)
 }
 
-// Begin acquires the order for a lease. Its error matches
+// Begin acquires the order for a lease, and records the request and its id. Its error matches
 // [gateway.ErrOrderInFlight] while another invoice for the order is being sent,
 // [gateway.ErrOrderOutcomeUnknown] after an unknown outcome or a crash unless
-// resubmit is set, and [gateway.ErrOrderCreated] after a success unless [WithRepeats] is
-// set. It is a [*gateway.ArgumentError] for a call that names a merchant without [WithMerchants].
+// o.Resubmit is set, and [gateway.ErrOrderCreated] after a success; the Admission has what is known of
+// the order then. It is a [*gateway.ArgumentError] for an order that names a merchant without
+// [WithMerchants]. A refusal writes nothing.
 //
 // Any other error means that the database failed, or took longer than a quarter of
 // the lease or 10 seconds, and the invoice must not be sent. Begin then tries for up
 // to a second to withdraw what the database may have recorded nonetheless. If that
 // fails too, the order is unknown after its lease.
-func (g *Guard) Begin(ctx context.Context, orderID string, resubmit bool) error {
-	k, err := g.keyOf(ctx, orderID)
+func (g *Guard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+	k, err := g.keyOf(o)
 	if err != nil {
-		return err
+		return gateway.Admission{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return k.error(err)
+		return gateway.Admission{}, k.error(err)
 	}
 	token := rand.Text()
-	if !g.acquire(k, token) {
-		return k.error(gateway.ErrOrderInFlight)
+	if holder, ok := g.acquire(k, token); !ok {
+		return gateway.Admission{Known: &gateway.OrderRecord{Request: holder.request}}, k.error(gateway.ErrOrderInFlight)
 	}
 	begun := false // stays so when the driver panics
-	defer func() { g.begun(k, token, begun) }()
-	if err := g.begin(ctx, k, token, resubmit); err != nil {
-		return k.error(err)
+	defer func() { g.begun(k, token, o.Request, begun) }()
+	admission, err := g.begin(ctx, k, token, o)
+	if err != nil {
+		return admission, k.error(err)
 	}
 	begun = true
-	return nil
+	return admission, nil
 }
 
 // begin returns why the order was refused, or the error of the database. What
 // the database may have recorded without a verdict in time is withdrawn.
-func (g *Guard) begin(ctx context.Context, k key, token string, resubmit bool) error {
+func (g *Guard) begin(ctx context.Context, k key, token string, o gateway.Order) (gateway.Admission, error) {
 	decided := false // stays so when the driver panics
 	defer func() {
 		if !decided {
 			g.withdraw(ctx, k, token)
 		}
 	}()
+	until := g.now().Add(g.cfg.lease) // the database reads its clock later
 	bounded, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
-	start := g.now()
-	verdict, err := g.queryText(bounded, g.stmts.begin, g.beginArgs(k, token, resubmit)...)
-	took := elapsed(start, g.now())
-	refusal, known := refusals(verdict)
+	v, err := g.ask(bounded, o, g.beginArgs(k, token, o))
+	if err != nil {
+		return gateway.Admission{}, err
+	}
+	admission, refusal, known := v.admission(o.Resubmit)
+	decided = known && v.err == nil
 	switch {
-	case took >= g.patience && (err != nil || refusal == nil):
-		return lateError(took, g.cfg.lease, err)
-	case err != nil:
-		return err
-	case !known:
-		return fmt.Errorf("the database returned %q", verdict)
+	case v.err != nil:
+		return gateway.Admission{}, v.err
+	case !known: // another process was faster, or this one whose statement was sent twice
+		return gateway.Admission{}, gateway.ErrOrderInFlight
 	}
-	decided = true
-	return refusal
+	if refusal == nil {
+		admission.Until = until
+	}
+	return admission, refusal
 }
 
-// elapsed is the time by the clock that advanced more: one stands still while the
-// machine is suspended, and the other can be set back.
-func elapsed(start, end time.Time) time.Duration {
-	return max(end.Sub(start), end.Round(0).Sub(start.Round(0)))
-}
-
-func lateError(took, lease time.Duration, cause error) error {
-	err := fmt.Errorf("the database took %v, and the lease of %v may be over", took.Round(time.Millisecond), lease)
-	if cause != nil {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+// A verdict is what the database says about an order that is to be begun.
+type verdict struct {
+	text   string // "" for none
+	record storedRecord
+	err    error // of the record
 }
 
 // refusals returns the refusal by a verdict of the statement begin, nil if it has
 // stored the token.
-func refusals(verdict string) (refusal error, known bool) {
-	switch verdict {
-	case begun:
+func refusals(verdict string, resubmit bool) (refusal error, known bool) {
+	switch {
+	case verdict == begun:
 		return nil, true
-	case string(StateInFlight):
+	case verdict == string(StateInFlight):
 		return gateway.ErrOrderInFlight, true
-	case string(StateUnknown):
+	case verdict == string(StateUnknown) && !resubmit:
 		return gateway.ErrOrderOutcomeUnknown, true
-	case string(StateCreated):
+	case verdict == string(StateCreated):
 		return gateway.ErrOrderCreated, true
 	default:
 		return nil, false
 	}
 }
 
-func (g *Guard) beginArgs(k key, token string, resubmit bool) []any {
-	resubmitted, repeated := StateFree, StateFree
-	if resubmit {
+// admission is what the verdict says to a call; known is false if it says that the call could have been
+// admitted, but was not.
+func (v *verdict) admission(resubmit bool) (a gateway.Admission, refusal error, known bool) {
+	refusal, known = refusals(v.text, resubmit)
+	switch {
+	case !known:
+	case refusal == nil:
+		a.Known, v.err = v.record.earlier()
+	default:
+		var latest gateway.OrderRecord
+		latest, v.err = v.record.latest(State(v.text))
+		a.Known = &latest
+	}
+	return a, refusal, known
+}
+
+// ask runs the statement begin. In SQLite, where it would take the write lock, it looks first.
+func (g *Guard) ask(ctx context.Context, o gateway.Order, args []any) (v verdict, err error) {
+	if g.cfg.dialect == PostgreSQL {
+		rows, err := g.db.QueryContext(ctx, g.stmts.begin, args...)
+		err = readVerdict(&v, rows, err)
+		return v, err
+	}
+	err = g.withBusyTimeout(ctx, func(q querier) error {
+		rows, err := q.QueryContext(ctx, g.stmts.look, args[:3]...)
+		if err = readVerdict(&v, rows, err); err != nil {
+			return err
+		}
+		if _, refused := refusals(v.text, o.Resubmit); refused {
+			return nil
+		}
+		v = verdict{}
+		rows, err = q.QueryContext(ctx, g.stmts.begin, args...)
+		return readVerdict(&v, rows, err)
+	})
+	return v, err
+}
+
+// readVerdict reads the one row of the statement, if there is one.
+func readVerdict(v *verdict, rows *sql.Rows, failure error) error {
+	return readRows(rows, failure, func() error {
+		return rows.Scan(append([]any{&v.text}, v.record.dest()...)...)
+	})
+}
+
+func (g *Guard) beginArgs(k key, token string, o gateway.Order) []any {
+	resubmitted := StateFree
+	if o.Resubmit {
 		resubmitted = StateUnknown
 	}
-	if g.cfg.repeats {
-		repeated = StateCreated
-	}
-	args := []any{k.merchant, k.order, token, interval(g.cfg.lease), string(resubmitted), string(repeated)}
+	args := []any{k.merchant, k.order, token, interval(g.cfg.lease), string(resubmitted), requestText(o.Request), textOrNull(o.RequestID)}
 	if g.cfg.dialect == PostgreSQL {
 		// Half: then the database itself ends the wait, before the context
 		// ends the connection.
@@ -274,7 +326,7 @@ const withdrawTimeout = time.Second
 func (g *Guard) withdraw(ctx context.Context, k key, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
-	_, _ = g.queryText(ctx, g.stmts.end, k.merchant, k.order, token, gateway.OutcomeNotSent.String())
+	_, _ = g.queryText(ctx, g.stmts.notCreated, endArgs(k, token, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})...)
 }
 
 const (
@@ -284,11 +336,11 @@ const (
 	mostUnended  = 1024 // a failure of the database leaves as many as were being sent
 )
 
-// End records the outcome of the invoice that Begin admitted. After a success
+// End records what became of the invoice that Begin admitted. After a success
 // the order is created, after an unknown outcome unknown. After a rejection, or
-// if the invoice was not sent, it is as before Begin: free, created or, if the
-// outcome of an earlier invoice is unknown, unknown. An outcome that is not one
-// of the constants counts as unknown.
+// if the invoice was not sent, it is as before Begin: free or, if the
+// outcome of an earlier invoice is unknown, unknown, with the record of that one. What is not one
+// of the constants counts as an unknown outcome. An order that is known to be created remains so.
 //
 // If the database fails, End tries again until ctx ends, for up to 10 seconds. If it
 // returns an error, the outcome may not have been recorded, and the order is then
@@ -296,20 +348,15 @@ const (
 // accepts the order again; the guard remembers up to 1,024 such orders. An error that
 // matches [ErrNotHeld] means that there was nothing to record, or that a statement whose
 // response was lost has recorded it.
-func (g *Guard) End(ctx context.Context, orderID string, outcome gateway.Outcome) error {
-	switch outcome {
-	case gateway.OutcomeSucceeded, gateway.OutcomeRejected, gateway.OutcomeNotSent:
-	default:
-		outcome = gateway.OutcomeUnknown
-	}
-	k, err := g.keyOf(ctx, orderID)
+func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+	k, err := g.keyOf(o)
 	if err != nil {
 		return err
 	}
 	token := g.token(k)
 	ended := false // stays so when the driver panics
 	defer func() { g.ended(k, token, ended) }()
-	found, err := g.end(ctx, k, token, outcome)
+	found, err := g.end(ctx, k, token, r)
 	ended = err == nil
 	if ended && !found {
 		err = ErrNotHeld
@@ -322,14 +369,33 @@ func (g *Guard) End(ctx context.Context, orderID string, outcome gateway.Outcome
 
 // end records an outcome, and reports whether there was one to record. To repeat the
 // statement is safe: a token ends one attempt only.
-func (g *Guard) end(ctx context.Context, k key, token string, outcome gateway.Outcome) (found bool, err error) {
+func (g *Guard) end(ctx context.Context, k key, token string, r gateway.OrderRecord) (found bool, err error) {
+	text := g.stmts.unknown
+	switch r.Outcome {
+	case gateway.OutcomeSucceeded:
+		text = g.stmts.succeeded
+	case gateway.OutcomeRejected, gateway.OutcomeNotSent:
+		text = g.stmts.notCreated
+	default:
+		r.Outcome = gateway.OutcomeUnknown
+	}
 	start := g.now()
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		text, err := g.queryText(ctx, g.stmts.end, k.merchant, k.order, token, outcome.String())
+		ended, err := g.queryText(ctx, text, endArgs(k, token, r)...)
 		if err == nil || elapsed(start, g.now()) >= g.retryEnd || wait(ctx, pause) != nil {
-			return text != "", err
+			return ended != "", err
 		}
 	}
+}
+
+func endArgs(k key, token string, r gateway.OrderRecord) []any {
+	return append([]any{k.merchant, k.order, token, r.Outcome.String()}, recordArgs(r)...)
+}
+
+// elapsed is the time by the clock that advanced more: one stands still while the
+// machine is suspended, and the other can be set back.
+func elapsed(start, end time.Time) time.Duration {
+	return max(end.Sub(start), end.Round(0).Sub(start.Round(0)))
 }
 
 // wait returns after a pause, or with the error of a context that has ended.
@@ -344,26 +410,33 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// acquire stores the token of an order. It returns false if there is one: the
+// A holder is the Begin of this process that has an order.
+type holder struct {
+	token   string
+	request gateway.InvoiceRequest // the zero request until the database has admitted it
+}
+
+// acquire stores the token of an order, or returns who has it: the
 // order is then in flight in this process, even if its lease has expired.
-func (g *Guard) acquire(k key, token string) bool {
+func (g *Guard) acquire(k key, token string) (taken holder, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, taken := g.tokens[k]; taken {
-		return false
+	if taken, held := g.tokens[k]; held {
+		return taken, false
 	}
-	g.tokens[k] = token
-	return true
+	g.tokens[k] = holder{token: token}
+	return holder{}, true
 }
 
 // begun keeps the token of a Begin that has accepted the order, and deletes that of another.
-func (g *Guard) begun(k key, token string, accepted bool) {
+func (g *Guard) begun(k key, token string, request gateway.InvoiceRequest, accepted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case accepted:
+		g.tokens[k] = holder{token, request}
 		delete(g.unended, k) // an End is that of this Begin from now on
-	case g.tokens[k] == token:
+	case g.tokens[k].token == token:
 		delete(g.tokens, k)
 	}
 }
@@ -376,7 +449,7 @@ func (g *Guard) token(k key) string {
 	if token, ok := g.unended[k]; ok {
 		return token
 	}
-	return g.tokens[k]
+	return g.tokens[k].token
 }
 
 // ended deletes the token of an attempt, or keeps it for another End if this one has failed.
@@ -384,7 +457,8 @@ func (g *Guard) token(k key) string {
 func (g *Guard) ended(k key, token string, recorded bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	held := g.tokens[k] == token
+	taken, held := g.tokens[k]
+	held = held && taken.token == token
 	if held {
 		delete(g.tokens, k)
 	}
@@ -413,31 +487,35 @@ func (g *Guard) queryText(ctx context.Context, query string, args ...any) (strin
 }
 
 // queryTexts runs a statement that returns one text for each row.
-func (g *Guard) queryTexts(ctx context.Context, query string, args ...any) ([]string, error) {
-	deadline, bounded := ctx.Deadline()
-	if g.cfg.dialect != SQLite || !bounded {
-		return readTexts(g.db.QueryContext(ctx, query, args...))
-	}
-	return g.queryBefore(ctx, deadline, query, args...)
+func (g *Guard) queryTexts(ctx context.Context, query string, args ...any) (texts []string, err error) {
+	err = g.withBusyTimeout(ctx, func(q querier) (err error) {
+		texts, err = readTexts(q.QueryContext(ctx, query, args...))
+		return err
+	})
+	return texts, err
 }
 
-// queryBefore is queryTexts for SQLite, whose wait for another writer does not end with
-// the context: it shortens the busy_timeout of the connection for one statement. If
+// withBusyTimeout calls f with the handle, or in SQLite with a connection whose wait for another
+// writer ends with the context, which it otherwise does not. If
 // the driver panics, the connection is lost, as it is with [sql.DB.QueryContext]: to
 // close it would wait for ever.
-func (g *Guard) queryBefore(ctx context.Context, deadline time.Time, query string, args ...any) ([]string, error) {
+func (g *Guard) withBusyTimeout(ctx context.Context, f func(querier) error) error {
+	deadline, bounded := ctx.Deadline()
+	if g.cfg.dialect != SQLite || !bounded {
+		return f(g.db)
+	}
 	conn, err := g.db.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	restore, err := shortenBusyTimeout(ctx, conn, deadline)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return errors.Join(err, conn.Close())
 	}
-	texts, err := readTexts(conn.QueryContext(ctx, query, args...))
+	err = f(conn)
 	restore()
 	_ = conn.Close() // returns it to the handle
-	return texts, err
+	return err
 }
 
 // shortenBusyTimeout makes the wait of a connection end at a deadline. If what was
@@ -463,19 +541,28 @@ func setBusyTimeout(ctx context.Context, conn *sql.Conn, milliseconds int64) err
 	return err
 }
 
-// readTexts reads to the end of the result, because a database may report only there
-// that it could not commit.
+// readTexts reads the one text of each row.
 func readTexts(rows *sql.Rows, failure error) (texts []string, err error) {
+	err = readRows(rows, failure, func() error {
+		var text string
+		err := rows.Scan(&text)
+		texts = append(texts, text)
+		return err
+	})
+	return texts, err
+}
+
+// readRows calls scan for each row. It reads to the end of the result, because a database may
+// report only there that it could not commit.
+func readRows(rows *sql.Rows, failure error, scan func() error) (err error) {
 	if failure != nil {
-		return nil, failure
+		return failure
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
+		if err := scan(); err != nil {
+			return err
 		}
-		texts = append(texts, text)
 	}
-	return texts, rows.Err()
+	return rows.Err()
 }

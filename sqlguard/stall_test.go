@@ -3,7 +3,6 @@ package sqlguard
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -20,60 +19,28 @@ func (c *clock) now() time.Time { return c.at }
 
 func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
 
-// A lease that may be over is not granted, whatever the database returns: not even
-// by a driver that ignores the end of its context.
-func TestGuard_Begin_late(t *testing.T) {
-	const lease = 8 * time.Second // of which Begin may take 2
-	for name, tt := range map[string]struct {
-		before  gateway.Outcome // of an earlier invoice
-		took    time.Duration
-		refused string
-		want    error
-		state   State
-	}{
-		"in time":                        {took: 2*time.Second - 1, state: StateInFlight},
-		"a quarter of the lease":         {took: 2 * time.Second, refused: "lease of 8s may be over", state: StateFree},
-		"longer than the lease":          {took: time.Minute, refused: "the database took 1m0s", state: StateFree},
-		"late, and refused for a reason": {before: gateway.OutcomeSucceeded, took: time.Minute, refused: "already created", want: gateway.ErrOrderCreated, state: StateCreated},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g, connector := lossyGuard(t, WithLease(lease))
-			c := &clock{at: time.Now()}
-			g.now = c.now
-			if tt.before != gateway.OutcomeUnknown {
-				g.once(t, order, tt.before)
-			}
-			connector.after = func(driver.Rows) { c.advance(tt.took) }
-			err := g.Begin(t.Context(), order, false)
-			if (err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) || !errors.Is(err, tt.want) && tt.want != nil {
-				t.Fatal(err)
-			}
-			if errors.Is(err, gateway.ErrOrderInFlight) || errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
-				t.Error(err)
-			}
-			g.wantState(t, tt.state)
-			if len(g.tokens) > 0 != (tt.state == StateInFlight) {
-				t.Errorf("held: %v", g.tokens)
-			}
-		})
-	}
-}
-
-// If a late Begin cannot be withdrawn, the order is listed after its lease.
-func TestGuard_Begin_late_not_withdrawn(t *testing.T) {
-	g, connector := lossyGuard(t)
+// An admission ends with the lease, from what the clock of the process said before the statement. The
+// client sends nothing of one that has ended, also if the driver ignored the end of its context.
+func TestGuard_Begin_until(t *testing.T) {
+	const lease = 8*time.Second + time.Microsecond // which is truncated
+	g, connector := lossyGuard(t, WithLease(lease))
 	c := &clock{at: time.Now()}
+	start := c.at
 	g.now = c.now
-	connector.after = func(driver.Rows) { c.advance(time.Hour) }
-	connector.refuse(2, errors.New("connection reset"))
-	if err := g.Begin(t.Context(), order, false); err == nil || !strings.Contains(err.Error(), "may be over") {
-		t.Fatal(err)
+	connector.after = func(driver.Rows) { c.advance(time.Minute) }
+	admission, err := g.Begin(t.Context(), orderOf(order))
+	if err != nil || admission.Until != start.Add(8*time.Second) || admission.Known != nil {
+		t.Errorf("%+v, %v", admission, err)
 	}
-	wantError(t, g.Begin(t.Context(), order, true), gateway.ErrOrderInFlight)
-	check(t, g.endLeases(t.Context()))
-	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 1 || pending[0].ID != order {
-		t.Fatal(pending, err)
+	check(t, g.ends(t.Context(), order, gateway.OutcomeNotSent))
+
+	g.now = func() time.Time { return time.Now().Add(-time.Minute) }
+	s := &service{}
+	_, err = s.client(t, g).CreateInvoice(t.Context(), invoice)
+	if s.sent > 0 || !gateway.SafeToRetry(err) || !strings.Contains(err.Error(), "admission of the order is over") {
+		t.Error(err, s.sent)
 	}
+	g.wantState(t, StateFree, 2)
 }
 
 // The longest time that a Begin may take is a quarter of the lease, and 10 seconds.
@@ -130,7 +97,7 @@ func TestGuard_Begin_locked(t *testing.T) {
 			execute(t, g.db, `DELETE FROM `+w.table)
 			patient := w.guard(t)
 			end := b.lock(t, w, patient)
-			err := g.Begin(t.Context(), order, false)
+			err := g.begins(t.Context(), order)
 			if err == nil || !strings.Contains(err.Error(), b.says) || len(g.tokens) > 0 {
 				t.Fatal(err)
 			}
@@ -140,7 +107,7 @@ func TestGuard_Begin_locked(t *testing.T) {
 			if err != nil || o.State != StateFree {
 				t.Errorf("%+v, %v", o, err)
 			}
-			if err := patient.Begin(t.Context(), order, false); err != nil {
+			if err := patient.begins(t.Context(), order); err != nil {
 				t.Error(err)
 			}
 		})
@@ -159,7 +126,7 @@ func TestGuard_Begin_lease_after_the_lock(t *testing.T) {
 			execute(t, g.db, `DELETE FROM `+w.table)
 			end := b.lock(t, w, g)
 			result := make(chan error)
-			go func() { result <- g.Begin(context.Background(), order, false) }()
+			go func() { result <- g.begins(context.Background(), order) }()
 			w.awaitWaiting(t, 1)
 			var released time.Time
 			check(t, g.db.QueryRow(`SELECT clock_timestamp()`).Scan(&released))
@@ -191,7 +158,7 @@ func TestGuard_Begin_busy(t *testing.T) {
 	g := w.guard(t, WithLease(time.Second))
 	g.db.SetMaxOpenConns(1)
 	end := w.lockWith(t, `DELETE FROM `+w.table)
-	err := g.Begin(t.Context(), order, false)
+	err := g.begins(t.Context(), order)
 	if err == nil || len(g.tokens) > 0 {
 		t.Fatal(err)
 	}
@@ -201,7 +168,7 @@ func TestGuard_Begin_busy(t *testing.T) {
 	}
 	end()
 	g.wantState(t, StateFree)
-	if err := w.guard(t).Begin(t.Context(), order, false); err != nil {
+	if err := w.guard(t).begins(t.Context(), order); err != nil {
 		t.Error(err)
 	}
 }

@@ -67,6 +67,7 @@ func TestProcess(t *testing.T) {
 	testSecondInterrupt(t, path)
 	testClosedStdout(t, path)
 	testCrash(t, path)
+	testKilled(t, path)
 }
 
 // testSecondInterrupt ends a process twice that nobody reads from, after its invoice was
@@ -74,7 +75,7 @@ func TestProcess(t *testing.T) {
 func testSecondInterrupt(t *testing.T, path string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"message":"The Operation was Successful","result":{"id":"`+strings.Repeat("x", 1<<20)+`"},"meta":{}}`)
+		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"`+strings.Repeat("x", 1<<20)+`"},"meta":{}}`)
 	}))
 	defer server.Close()
 	t.Setenv(envBaseURL, server.URL)
@@ -118,6 +119,30 @@ func testCrash(t *testing.T, path string) {
 	assert.False(t, status.CoreDump(), "the memory of the process has the key")
 }
 
+// testKilled kills a process whose invoice was received: the next run knows of it.
+func testKilled(t *testing.T, path string) {
+	t.Helper()
+	received := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		received <- r.Header.Get("X-Request-Id")
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	t.Setenv(envBaseURL, server.URL)
+	create := order("-orders", t.TempDir())
+	killed := exec.Command(path, create...)
+	require.NoError(t, killed.Start())
+	id := <-received
+	require.NoError(t, killed.Process.Kill())
+	_ = killed.Wait()
+	next := exec.Command(path, create...)
+	output, _ := next.CombinedOutput()
+	assert.Equal(t, exitUnknown, next.ProcessState.ExitCode())
+	assert.Regexp(t, `an invoice of 20\S+Z for order "A-17" may exist, .*its process has ended without recording the outcome; X-Request-Id `+id, string(output))
+	assert.Empty(t, received, "nothing was sent")
+}
+
 // testClosedStdout creates an invoice whose response nobody takes.
 func testClosedStdout(t *testing.T, path string) {
 	t.Helper()
@@ -146,6 +171,7 @@ func TestSyncDirectory(t *testing.T) {
 func TestOrderDirectory_pipe(t *testing.T) {
 	t.Parallel()
 	d := newOrderDirectory(t.TempDir())
-	require.NoError(t, syscall.Mkfifo(d.name("A-17"), 0o600))
-	require.ErrorContains(t, d.Begin(t.Context(), "A-17", true), "is not a regular file")
+	require.NoError(t, syscall.Mkfifo(d.name(orderA17()), 0o600))
+	_, err := d.Begin(t.Context(), orderA17())
+	require.ErrorContains(t, err, "is not a regular file")
 }

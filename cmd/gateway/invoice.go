@@ -23,8 +23,10 @@ func invoiceCommand() command {
 does not; 5 if that is unknown: look the order up before you run this again. See
 gateway help outcomes.
 
-With -orders, a directory remembers what became of each order. An order that was
-created is not sent again, and one whose outcome is unknown only with -resubmit.
+With -orders, a directory remembers what became of each order. Run again, the command
+prints the same invoice, also while another process is creating it; with another
+price, amount, currency, coin or network it is refused, and names the invoice. An order
+whose outcome is unknown is sent again only with -resubmit.
 
   gateway invoice create -order A-17 -price 10.50 -amount 10.50 -currency usd
   gateway invoice create -order A-17 -price 10.50 -amount 10.50 -coin USDT -network Tron -o json
@@ -77,8 +79,9 @@ func (i *invoiceFlags) create(ctx context.Context, s *session) error {
 		return usage(invoiceCommand(), wrong)
 	}
 	var opts []gateway.Option
+	orders := newOrderDirectory(i.orders)
 	if i.orders != "" {
-		opts = append(opts, gateway.WithOrderGuard(newOrderDirectory(i.orders)))
+		opts = append(opts, gateway.WithOrderGuard(orders))
 	}
 	client, err := s.client(opts...)
 	if err != nil {
@@ -90,12 +93,24 @@ func (i *invoiceFlags) create(ctx context.Context, s *session) error {
 	}
 	invoice, err := client.CreateInvoice(ctx, i.request, call...)
 	if err != nil {
-		return &invoiceError{err}
+		return &invoiceError{err, orders.failed}
 	}
-	if err := s.printInvoice(invoice); err != nil {
+	if err := s.printInvoice(invoice, i.note(invoice, orders.failed)); err != nil {
 		return fmt.Errorf("the invoice for order %q exists, but its response could not be written: %w: %s", invoice.OrderID, err, invoice.Raw)
 	}
 	return nil
+}
+
+// note returns what there is to say about an invoice that exists, or "".
+func (i *invoiceFlags) note(invoice *gateway.Invoice, notRecorded error) string {
+	switch {
+	case notRecorded != nil:
+		return fmt.Sprintf("The next run will not know that this invoice exists: %v could not keep it: %v", i.orders, notRecorded)
+	case invoice.Replayed:
+		return "This invoice exists since an earlier run. Nothing was sent."
+	default:
+		return ""
+	}
 }
 
 // into returns a function that parses a decimal number exactly into amount.
@@ -109,7 +124,10 @@ func into(amount *decimal.Decimal) func(string) error {
 }
 
 // An invoiceError is the failure of an invoice. Its text has the outcome.
-type invoiceError struct{ error }
+type invoiceError struct {
+	error
+	record error // why -orders does not have it; nil if it has
+}
 
 func (e *invoiceError) Unwrap() error { return e.error }
 
@@ -117,32 +135,46 @@ func (e *invoiceError) Error() string {
 	text := e.error.Error()
 	switch gateway.OutcomeOf(e.error) {
 	case gateway.OutcomeNotSent:
-		return "nothing was sent: " + strings.Replace(text, "; nothing was sent", "", 1)
+		text = "nothing was sent: " + strings.Replace(text, "; nothing was sent", "", 1)
 	case gateway.OutcomeRejected:
-		return "the service refused the invoice: " + text
-	default:
-		return text // which states that the outcome is unknown
+		text = "the service refused the invoice: " + text
+	} // any other states what it is
+	if earlier, ok := errors.AsType[*gateway.OrderConflictError](e.error); ok && earlier.Invoice != nil {
+		text += ". Its response: " + string(earlier.Invoice.Raw)
 	}
+	if e.record != nil {
+		text += "; the directory of -orders could not keep this: " + e.record.Error()
+	}
+	return text
 }
 
 // An invoiceRecord is a created invoice as JSON.
 type invoiceRecord struct {
 	OrderID  string          `json:"orderId"`
-	Response json.RawMessage `json:"response"` // as the service sent it; its form is not documented
+	Response json.RawMessage `json:"response"` // as the service sent it; its form is not documented; null if -orders does not have it
+	Replayed bool            `json:"replayed"` // whether it exists since an earlier run
+	Note     string          `json:"note,omitempty"`
 }
 
-// printInvoice prints an invoice with its response in one line. Indented, one that is
-// deeply nested could fill the memory.
-func (s *session) printInvoice(invoice *gateway.Invoice) error {
+// printInvoice prints an invoice with its response in one line, and a note about it on
+// stderr. Indented, a response that is deeply nested could fill the memory.
+func (s *session) printInvoice(invoice *gateway.Invoice, note string) error {
 	if s.format == formatJSON {
 		encoder := json.NewEncoder(s.out)
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(invoiceRecord{invoice.OrderID, json.RawMessage(invoice.Raw)})
+		return encoder.Encode(invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed, note})
 	}
-	var response bytes.Buffer
-	if err := json.Compact(&response, invoice.Raw); err != nil {
-		return err
+	text := "Its response was not kept."
+	if len(invoice.Raw) > 0 {
+		var response bytes.Buffer
+		if err := json.Compact(&response, invoice.Raw); err != nil {
+			return err
+		}
+		text = "Response:\n" + printable(response.String())
 	}
-	_, err := fmt.Fprintf(s.out, "The invoice for order %s exists. Response:\n%s\n", printable(invoice.OrderID), printable(response.String()))
+	_, err := fmt.Fprintf(s.out, "The invoice for order %s exists. %s\n", printable(invoice.OrderID), text)
+	if note != "" {
+		_, _ = fmt.Fprintln(s.err, printable(note))
+	}
 	return err
 }

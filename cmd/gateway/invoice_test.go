@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -50,7 +50,7 @@ func TestInvoice_json(t *testing.T) {
 func TestInvoice_response(t *testing.T) {
 	result := "{\n\t\"a\": [" + strings.Repeat("[", 5000) + "1" + strings.Repeat(",1", 5000) + strings.Repeat("]", 5000) + "]\n}"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"message":"The Operation was Successful","result":`+result+`,"meta":{}}`)
+		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":`+result+`,"meta":{}}`)
 	}))
 	defer server.Close()
 	for _, format := range []string{formatTable, formatJSON} {
@@ -108,101 +108,259 @@ func TestInvoice_orders(t *testing.T) {
 	assert.Equal(t, exitRefused, created().code, "a refusal resolves the order")
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
 	assert.Equal(t, exitUnknown, created().code)
-	sent := len(gw.Requests())
+	sent := gw.Requests()
 	again := created()
 	assert.Equal(t, exitUnknown, again.code)
-	assert.Contains(t, again.err, "an earlier invoice for this order has an unknown outcome")
-	assert.Len(t, gw.Requests(), sent, "nothing is sent")
+	first := sent[len(sent)-1].Header.Get("X-Request-Id")
+	assert.Regexp(t, `outcome unknown: an invoice of 20\d\d-\S+Z for order "A-17" may exist, .*502: .*; X-Request-Id `+first+
+		"\nLook the order up. If it has no invoice, run this again with -resubmit.\n$", again.err)
+	assert.Len(t, gw.Requests(), len(sent), "nothing is sent")
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
-	assert.Equal(t, exitRefused, created("-resubmit").code)
-	assert.Equal(t, exitUnknown, created().code, "a refusal proves nothing about the earlier one")
-	assert.Zero(t, created("-resubmit").code)
-	for _, more := range [][]string{nil, {"-resubmit"}} {
-		got := created(more...)
-		assert.Equal(t, exitFailed, got.code)
-		assert.Contains(t, got.err, "already created")
+	assert.Equal(t, exitUnknown, created("-resubmit").code, "a refusal proves nothing about the earlier one")
+	assert.Contains(t, created().err, "X-Request-Id "+first)
+	new := created("-resubmit")
+	assert.Zero(t, new.code, new.err)
+	for _, more := range [][]string{nil, {"-resubmit"}, {"-price", "10.5"}} {
+		assert.Equal(t, outcome{stdout: new.stdout, err: "This invoice exists since an earlier run. Nothing was sent.\n"}, created(more...))
 	}
 	assert.Len(t, gw.Invoices(), 1)
 	assert.Zero(t, created("-order", "A-18").code)
 }
 
-// An order whose process was killed while it was sent has an unknown outcome, also if it
-// was killed while it recorded one; not if it was killed before it was sent.
-func TestOrderDirectory_killed(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir()
-	begin := func(orderID string, resubmit bool) error {
-		d := newOrderDirectory(path)
-		err := d.Begin(t.Context(), orderID, resubmit)
-		if err == nil {
-			err = d.file.Close() // as the end of a process does
+// An order that has an invoice for another request gets no other one, and the message has it.
+func TestInvoice_conflict(t *testing.T) {
+	gw := standIn(t)
+	directory := t.TempDir()
+	require.Zero(t, call(t.Context(), t, gw, order("-orders", directory)...).code)
+	got := call(t.Context(), t, gw, order("-orders", directory, "-price", "11")...)
+	assert.Equal(t, exitUnknown, got.code)
+	assert.Contains(t, got.err, `order "A-17" has an invoice for another request, of price 10.5 and amount 10.49: `)
+	assert.Contains(t, got.err, gw.Invoices()[0].ID)
+	assert.Contains(t, got.err, "Use that invoice, or another -order.\n")
+	failed := decode[failure](t, call(t.Context(), t, gw, order("-orders", directory, "-coin", "BTC", "-o", "json")...).err)
+	assert.Equal(t, failure{ExitCode: exitUnknown, Meaning: "outcome unknown", Outcome: "unknown"}, failure{"", failed.ExitCode, failed.Meaning, failed.Outcome, failed.Status, failed.SafeToRetry})
+	assert.Len(t, gw.Invoices(), 1)
+}
+
+// The bytes of a response are those of the gateway in every run, and no file has the key.
+func TestInvoice_replayed(t *testing.T) {
+	const result = "{\n\t\"a\" : \"<\\u00e9\u2028é&\", \"b\": 1.50 , \"c\": \"key-of-the-test\"}"
+	large := `{"a":"` + strings.Repeat("x", 70_000) + `"}`
+	for _, test := range []struct{ result, replayed string }{{result, `"response":{"a":"`}, {large, `"response":null`}} {
+		sent := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			sent++
+			_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":`+test.result+`,"meta":{}}`)
+		}))
+		gw := &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}
+		directory := t.TempDir()
+		first := call(t.Context(), t, gw, order("-orders", directory, "-o", "json")...)
+		again := call(t.Context(), t, gw, order("-orders", directory, "-o", "json")...)
+		server.Close()
+		require.Zero(t, first.code, first.err)
+		require.Zero(t, again.code, again.err)
+		assert.Empty(t, again.err)
+		assert.Contains(t, again.stdout, test.replayed)
+		if test.result == result {
+			assert.Equal(t, decode[invoiceRecord](t, first.stdout).Response, decode[invoiceRecord](t, again.stdout).Response)
+		} else {
+			assert.Contains(t, call(t.Context(), t, gw, order("-orders", directory)...).stdout, "Its response was not kept.")
 		}
-		return err
-	}
-	require.NoError(t, begin("A-17", false))
-	require.ErrorIs(t, begin("A-17", false), gateway.ErrOrderOutcomeUnknown)
-	require.NoError(t, begin("A-17", true))
-	require.ErrorIs(t, begin("A-17", false), gateway.ErrOrderOutcomeUnknown)
-	for content, want := range map[string]error{
-		"": nil, "sent": gateway.ErrOrderOutcomeUnknown, "?": gateway.ErrOrderOutcomeUnknown,
-		orderCreated + orderSent[len(orderCreated):]: gateway.ErrOrderCreated,
-	} {
-		require.NoError(t, os.WriteFile(newOrderDirectory(path).name("A-18"), []byte(content), 0o600))
-		require.ErrorIs(t, begin("A-18", false), want, content)
+		assert.True(t, decode[invoiceRecord](t, again.stdout).Replayed)
+		assert.Equal(t, 1, sent)
+		content, err := os.ReadFile(newOrderDirectory(directory).name(orderA17()))
+		require.NoError(t, err)
+		assert.NotContains(t, string(content), gw.APIKey)
 	}
 }
 
-// While a process sends an order no other one does, whatever an earlier one left.
+// An outcome that the directory cannot keep is told.
+func TestInvoice_notKept(t *testing.T) {
+	gw := standIn(t)
+	invoice := &gateway.Invoice{OrderID: "A-17", Raw: []byte("{}")}
+	var stdout, stderr strings.Builder
+	s := &session{console: console{out: &stdout, err: &stderr}, format: formatTable}
+	full := errors.New("no space left on device")
+	require.NoError(t, s.printInvoice(invoice, (&invoiceFlags{orders: "orders"}).note(invoice, full)))
+	assert.Equal(t, "The next run will not know that this invoice exists: orders could not keep it: no space left on device\n", stderr.String())
+	assert.ErrorContains(t, &invoiceError{gateway.ErrOutcomeUnknown, full}, "no space left on device")
+	assert.Empty(t, gw.Requests())
+}
+
+// orderA17 is what the guard is asked about order().
+func orderA17() gateway.Order {
+	return gateway.Order{RequestID: "r-1", Request: gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.490000"),
+	}}
+}
+
+func resubmitted(o gateway.Order) gateway.Order {
+	o.Resubmit = true
+	return o
+}
+
+// A process that is killed leaves what it has written to the end: nothing before the order
+// was sent, an unknown outcome until that is recorded, and then the invoice, byte for byte.
+func TestOrderDirectory_killed(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	o := orderA17()
+	created := gateway.OrderRecord{
+		Outcome: gateway.OutcomeSucceeded, Request: o.Request, RequestID: "r-1", SentAt: time.Now().UTC(), StatusCode: 201,
+		Invoice: []byte("{ \"id\":\n\"<é>\" }"),
+	}
+	d := newOrderDirectory(path)
+	_, err := d.Begin(t.Context(), o)
+	require.NoError(t, err)
+	name := d.name(o)
+	begun, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, d.End(t.Context(), o, created))
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(whole), string(begun)))
+
+	for size := range len(whole) + 1 {
+		require.NoError(t, os.WriteFile(name, whole[:size], 0o600))
+		d := newOrderDirectory(path)
+		known, err := d.Begin(t.Context(), o)
+		switch {
+		case size < len(begun):
+			require.NoError(t, err)
+			require.Nil(t, known.Known)
+			require.NoError(t, d.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent}))
+			content, err := os.ReadFile(name)
+			require.NoError(t, err)
+			require.Empty(t, content)
+		case size < len(whole):
+			require.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
+			require.Equal(t, "r-1", known.Known.RequestID)
+			require.False(t, known.Known.SentAt.IsZero())
+			resubmits(t, path, whole[:len(begun)])
+		default:
+			require.ErrorIs(t, err, gateway.ErrOrderCreated)
+			require.True(t, created.Request.Price.Equal(known.Known.Request.Price))
+			known.Known.Request = created.Request
+			require.Equal(t, created, *known.Known)
+		}
+	}
+}
+
+// resubmits begins an order of unknown outcome again, which is refused, and asserts that
+// its file has what it had before.
+func resubmits(t *testing.T, path string, before []byte) {
+	t.Helper()
+	d := newOrderDirectory(path)
+	again := resubmitted(orderA17())
+	again.RequestID = "r-2"
+	known, err := d.Begin(t.Context(), again)
+	require.NoError(t, err)
+	require.Equal(t, "r-1", known.Known.RequestID)
+	sending, _, err := readOrder(d.file)
+	require.NoError(t, err)
+	require.Equal(t, "r-2", sending.RequestID)
+	require.NoError(t, d.End(t.Context(), again, gateway.OrderRecord{Outcome: gateway.OutcomeRejected}))
+	content, err := os.ReadFile(d.name(again))
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(content))
+}
+
+// The outcome of an order whose file is damaged is unknown; what is no file of an order ends
+// nothing, and the file of many calls is not read from its beginning.
+func TestOrderDirectory_content(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	d := newOrderDirectory(path)
+	o := orderA17()
+	write := func(content string) { require.NoError(t, os.WriteFile(d.name(o), []byte(content), 0o600)) }
+	line := `{"outcome":"succeeded","request":{"orderId":"A-17","price":"1e999","amount":"1"},"invoice":"{}"}` + "\n"
+	for content, want := range map[string]error{
+		"": nil, "?": nil, "?\n": gateway.ErrOrderOutcomeUnknown, line: gateway.ErrOrderCreated, line + "{}\n": gateway.ErrOrderOutcomeUnknown,
+		strings.Repeat("?", 2*maxLine) + "\n" + line: gateway.ErrOrderCreated,
+	} {
+		write(content)
+		d := newOrderDirectory(path)
+		known, err := d.Begin(t.Context(), o)
+		require.ErrorIs(t, err, want, "%.100q", content)
+		if want == nil {
+			require.NoError(t, d.file.Close())
+		}
+		require.False(t, want != nil && known.Known == nil)
+		require.True(t, want == nil || known.Known.Request == gateway.InvoiceRequest{})
+	}
+	write(strings.Repeat("?", 2*maxLine+1))
+	_, err := d.Begin(t.Context(), resubmitted(o))
+	require.ErrorContains(t, err, "is not the file of an order")
+}
+
+// While a process sends an order no other one does, whatever an earlier one left. Another one
+// waits for it, and prints the same invoice.
 func TestOrderDirectory_inFlight(t *testing.T) {
 	gw := standIn(t)
+	setenv(t, gw)
 	for _, earlier := range []bool{false, true} {
 		path := t.TempDir()
+		o := orderA17()
 		first := newOrderDirectory(path)
-		require.NoError(t, first.Begin(t.Context(), "A-17", false))
+		_, err := first.Begin(t.Context(), o)
+		require.NoError(t, err)
 		if earlier {
-			require.NoError(t, first.End(t.Context(), "A-17", gateway.OutcomeUnknown))
-			require.NoError(t, first.Begin(t.Context(), "A-17", true))
+			require.NoError(t, first.End(t.Context(), o, gateway.OrderRecord{Request: o.Request}))
+			_, err = first.Begin(t.Context(), resubmitted(o))
+			require.NoError(t, err)
 		}
-		for _, more := range [][]string{nil, {"-resubmit"}} {
+		for _, more := range [][]string{{"-price", "11"}, {"-price", "11", "-resubmit"}} {
 			got := call(t.Context(), t, gw, order(append(more, "-orders", path)...)...)
 			assert.Equal(t, exitUnknown, got.code, got.err)
 			assert.Contains(t, got.err, "an invoice for this order is being created")
+			assert.Contains(t, got.err, "This run has sent nothing. Run it again")
+			assert.Equal(t, len(more) == 3, strings.Contains(got.err, "without -resubmit"))
 		}
+		waited := make(chan outcome)
+		go func() {
+			var stdout, stderr strings.Builder
+			code := run(t.Context(), order("-orders", path), console{out: &stdout, err: &stderr})
+			waited <- outcome{code, stdout.String(), stderr.String()}
+		}()
+		require.NoError(t, first.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request, Invoice: []byte(`{"id": 7}`)}))
+		got := <-waited
+		assert.Zero(t, got.code, got.err)
+		assert.Contains(t, got.stdout, `{"id":7}`)
 		assert.Empty(t, gw.Requests())
-		require.NoError(t, first.End(t.Context(), "A-17", gateway.OutcomeSucceeded))
-		assert.ErrorIs(t, first.Begin(t.Context(), "A-17", true), gateway.ErrOrderCreated)
 	}
 }
 
 // The file of an order and the new directories on its way are on the disk before it is sent,
-// also if an earlier run has left them; if they cannot be, it counts as not sent.
+// also if an earlier run has left them; if they cannot be, nothing is sent.
 func TestOrderDirectory_synced(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	path := filepath.Join(parent, "new", "orders")
 	var synced []string
-	begin := func(resubmit bool, failure error) error {
+	begin := func(o gateway.Order, failure error) error {
 		synced = nil
 		d := newOrderDirectory(path + string(filepath.Separator))
 		d.sync = func(directory string) error {
-			synced = append(synced, filepath.Clean(directory))
-			if directory != d.path {
+			synced = append(synced, directory)
+			if directory != path {
 				return syncDirectory(directory)
 			}
-			assert.FileExists(t, d.name("A-17"))
+			assert.FileExists(t, d.name(o))
 			return failure
 		}
-		err := d.Begin(t.Context(), "A-17", resubmit)
+		_, err := d.Begin(t.Context(), o)
 		return errors.Join(err, d.file.Close())
 	}
 	full := errors.New("no space left on device")
-	require.ErrorIs(t, begin(false, full), full)
-	assert.Equal(t, []string{filepath.Dir(parent), parent, filepath.Dir(path), path}, synced)
-	require.NoError(t, begin(false, nil), "nothing was sent")
+	require.ErrorIs(t, begin(orderA17(), full), full)
+	assert.Equal(t, []string{filepath.Dir(parent), parent, filepath.Dir(path), filepath.Dir(path), path}, synced)
+	require.NoError(t, begin(orderA17(), nil), "nothing was sent")
 	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
-	require.ErrorIs(t, begin(true, full), full)
-	require.NoError(t, begin(true, nil))
+	require.ErrorIs(t, begin(orderA17(), full), gateway.ErrOrderOutcomeUnknown)
+	assert.Empty(t, synced, "nothing is written for an order that is not sent")
+	require.ErrorIs(t, begin(resubmitted(orderA17()), full), full)
+	require.NoError(t, begin(resubmitted(orderA17()), nil))
 	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
 
 	d := newOrderDirectory(filepath.Join(parent, "other"))
@@ -213,9 +371,9 @@ func TestOrderDirectory_synced(t *testing.T) {
 		return syncDirectory(directory)
 	}
 	for range 2 { // the second time, the directory is there
-		require.ErrorIs(t, d.Begin(t.Context(), "A-17", false), full)
+		_, err := d.Begin(t.Context(), orderA17())
+		require.ErrorIs(t, err, full)
 		assert.DirExists(t, d.path)
-		assert.NoFileExists(t, d.name("A-17"))
 	}
 }
 
@@ -229,8 +387,9 @@ func TestOrderDirectory_unreadableParent(t *testing.T) {
 		}
 		return &fs.PathError{Op: "open", Path: directory, Err: fs.ErrPermission}
 	}
-	require.NoError(t, d.Begin(t.Context(), "A-17", false))
-	require.NoError(t, d.End(t.Context(), "A-17", gateway.OutcomeUnknown))
+	_, err := d.Begin(t.Context(), orderA17())
+	require.NoError(t, err)
+	require.NoError(t, d.End(t.Context(), orderA17(), gateway.OrderRecord{}))
 }
 
 // Without the directory nothing is sent.
@@ -239,10 +398,11 @@ func TestOrderDirectory_unusable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	got := call(t.Context(), t, gw, order("-orders", file)...)
-	assert.Equal(t, exitNotSent, got.code, got.err)
-	assert.Contains(t, got.err, "nothing was sent: gateway: create_invoice: start: ")
+	assert.Equal(t, exitUnknown, got.code, got.err)
+	assert.Contains(t, got.err, `gateway: create_invoice: order: order "A-17": the order guard: open `)
+	assert.Contains(t, got.err, "This run has sent nothing.")
 	assert.Empty(t, gw.Requests())
-	assert.Error(t, (&orderDirectory{}).End(context.Background(), "A-17", gateway.OutcomeSucceeded), "it has not begun")
+	assert.Error(t, (&orderDirectory{}).End(t.Context(), orderA17(), gateway.OrderRecord{}), "it has not begun")
 }
 
 // The file of an order is not one that never ends, nor another file.
@@ -250,10 +410,12 @@ func TestOrderDirectory_irregular(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{os.DevNull, "/dev/zero", "absent"} {
 		d := newOrderDirectory(t.TempDir())
-		require.NoError(t, os.Symlink(target, d.name("A-17")))
-		require.Error(t, d.Begin(t.Context(), "A-17", true), target)
+		require.NoError(t, os.Symlink(target, d.name(orderA17())))
+		_, err := d.Begin(t.Context(), resubmitted(orderA17()))
+		require.Error(t, err, target)
 	}
 	d := newOrderDirectory(t.TempDir())
-	require.NoError(t, os.Mkdir(d.name("A-17"), 0o700))
-	require.Error(t, d.Begin(t.Context(), "A-17", true))
+	require.NoError(t, os.Mkdir(d.name(orderA17()), 0o700))
+	_, err := d.Begin(t.Context(), resubmitted(orderA17()))
+	require.Error(t, err)
 }

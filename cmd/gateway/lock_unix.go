@@ -11,17 +11,18 @@ import (
 )
 
 // openLocked opens the file of an order, which it creates if there is none, and locks it
-// until it is closed or the process ends. It does not follow a symbolic link.
+// until it is closed or the process ends. It does not follow a symbolic link. A file that
+// another process has locked is open too, to be read.
 func openLocked(name string) (*os.File, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600) // #nosec G304 -- the user chooses the directory
 	if err != nil {
 		return nil, err
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // #nosec G115 -- a descriptor is small
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = gateway.ErrOrderInFlight
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return file, gateway.ErrOrderInFlight
+	case err != nil:
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil

@@ -12,7 +12,8 @@ import (
 const errorSharingViolation = syscall.Errno(32)
 
 // openLocked opens the file of an order, which it creates if there is none, and shares it
-// with no other process until it is closed or the process ends.
+// with no other process until it is closed or the process ends. A file that another process
+// has open cannot be read.
 func openLocked(name string) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {

@@ -183,29 +183,30 @@ func TestRun_settings(t *testing.T) {
 	}
 }
 
+func invoiceFailure(err error) error { return &invoiceError{error: err} }
+
 func TestExitCode(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
 		want int
 	}{
-		"done":                        {nil, exitDone},
-		"another error":               {errors.New("no"), exitFailed},
-		"usage":                       {&usageError{text: "no"}, exitUsage},
-		"an argument":                 {&gateway.ArgumentError{}, exitUsage},
-		"a refusal":                   {fmt.Errorf("coins: %w", &gateway.APIError{Operation: "coin_networks", StatusCode: 404}), exitRefused},
-		"not understood":              {&gateway.DecodeError{Operation: "balance"}, exitFailed},
-		"Ctrl-C":                      {fmt.Errorf("wait: %w", context.Canceled), exitInterrupted},
-		"a deadline":                  {context.DeadlineExceeded, exitFailed},
-		"an unknown outcome":          {&gateway.OutcomeUnknownError{Cause: context.Canceled}, exitUnknown},
-		"an earlier unknown outcome":  {gateway.ErrOrderOutcomeUnknown, exitUnknown},
-		"an order that was created":   {gateway.ErrOrderCreated, exitFailed},
-		"no proxy, a read":            {&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseProxy}, exitNotSent},
-		"no response, a read":         {&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseRead}, exitFailed},
-		"no proof, an invoice":        {&gateway.TransportError{Operation: "create_invoice", Phase: gateway.PhaseTLS}, exitFailed},
-		"a wait that took too long":   {&gateway.WaitError{Err: &gateway.TransportError{Operation: "withdrawal", Err: context.DeadlineExceeded}}, exitFailed},
-		"a withdrawal that failed":    {&gateway.WithdrawalFailedError{}, exitWithdrawal},
-		"unknown, and one that ended": {errors.Join(&gateway.WithdrawalFailedError{}, &gateway.OutcomeUnknownError{}), exitUnknown},
+		"done":                       {nil, exitDone},
+		"another error":              {errors.New("no"), exitFailed},
+		"usage":                      {&usageError{text: "no"}, exitUsage},
+		"an argument":                {&gateway.ArgumentError{}, exitUsage},
+		"a refusal":                  {fmt.Errorf("coins: %w", &gateway.APIError{Operation: "coin_networks", StatusCode: 404}), exitRefused},
+		"not understood":             {&gateway.DecodeError{Operation: "balance"}, exitFailed},
+		"Ctrl-C":                     {fmt.Errorf("wait: %w", context.Canceled), exitInterrupted},
+		"a deadline":                 {context.DeadlineExceeded, exitFailed},
+		"an unknown outcome":         {invoiceFailure(&gateway.OutcomeUnknownError{Cause: context.Canceled}), exitUnknown},
+		"another request":            {invoiceFailure(&gateway.OrderConflictError{}), exitUnknown},
+		"an order that is in flight": {invoiceFailure(&gateway.TransportError{Operation: "create_invoice", Phase: gateway.PhaseOrder, Err: context.Canceled}), exitUnknown},
+		"no proxy, a read":           {&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseProxy}, exitNotSent},
+		"no response, a read":        {&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseRead}, exitFailed},
+		"no proof, an invoice":       {invoiceFailure(&gateway.TransportError{Operation: "create_invoice", Phase: gateway.PhaseTLS}), exitUnknown},
+		"a wait that took too long":  {&gateway.WaitError{Err: &gateway.TransportError{Operation: "withdrawal", Err: context.DeadlineExceeded}}, exitFailed},
+		"a withdrawal that failed":   {&gateway.WithdrawalFailedError{}, exitWithdrawal},
 	} {
 		assert.Equal(t, test.want, exitCode(test.err), name)
 		assert.NotEmpty(t, meaning(exitCode(test.err)), name)

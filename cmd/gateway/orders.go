@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
 )
@@ -22,37 +26,93 @@ import (
 // process sends the order meanwhile, also with -resubmit. It is never removed: another
 // process could have it open, and lock a file that no directory has.
 type orderDirectory struct {
-	path    string
-	sync    func(directory string) error // syncDirectory
-	file    *os.File                     // of the order, locked
-	earlier bool                         // whether an earlier run left the outcome of the order unknown
+	path   string
+	sync   func(directory string) error // syncDirectory
+	file   *os.File                     // of the order, locked
+	before int64                        // where the file ended before the call
+	failed error                        // of End
 }
 
 func newOrderDirectory(path string) *orderDirectory {
 	return &orderDirectory{path: path, sync: syncDirectory}
 }
 
-// Contents of the file of an order. An empty file is one of which nothing was sent, or
-// whose invoice was refused.
-const (
-	orderSent    = "sent, outcome unknown\n"
-	orderCreated = "created\n" // shorter than orderSent, which it overwrites
-)
-
 // Begin implements [gateway.OrderGuard].
-func (d *orderDirectory) Begin(_ context.Context, orderID string, resubmit bool) error {
-	if err := d.create(filepath.Clean(d.path)); err != nil {
-		return err
+func (d *orderDirectory) Begin(_ context.Context, o gateway.Order) (gateway.Admission, error) {
+	file, err := openLocked(d.name(o))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = d.create(filepath.Clean(d.path)); err == nil {
+			file, err = openLocked(d.name(o))
+		}
 	}
-	file, err := openLocked(d.name(orderID))
+	if errors.Is(err, gateway.ErrOrderInFlight) {
+		return inFlight(file), err
+	}
 	if err != nil {
-		return err
+		return gateway.Admission{}, err
 	}
-	if err := d.begin(file, resubmit); err != nil {
-		return errors.Join(err, file.Close())
+	known, err := d.begin(file, o)
+	if err != nil {
+		return gateway.Admission{Known: known}, errors.Join(err, file.Close())
 	}
 	d.file = file
-	return nil
+	return gateway.Admission{Known: known}, nil
+}
+
+// inFlight has the request that another process sends, if its file can be read, which it
+// closes. It is not that of an order which was created: the other process only looks at it.
+func inFlight(file *os.File) gateway.Admission {
+	if file == nil {
+		return gateway.Admission{}
+	}
+	known, _, err := readOrder(file)
+	err = errors.Join(err, file.Close())
+	if err != nil || known == nil || known.Outcome != gateway.OutcomeUnknown {
+		return gateway.Admission{}
+	}
+	return gateway.Admission{Known: known}
+}
+
+// begin records in the file of an order that it is sent, unless the file shows that it must
+// not be.
+func (d *orderDirectory) begin(file *os.File, o gateway.Order) (known *gateway.OrderRecord, err error) {
+	known, d.before, err = readOrder(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case known != nil && known.Outcome == gateway.OutcomeSucceeded:
+		return known, gateway.ErrOrderCreated
+	case known != nil && !o.Resubmit:
+		return known, gateway.ErrOrderOutcomeUnknown
+	}
+	// Always: the process that created the file may have ended before it did this.
+	if err := errors.Join(d.create(filepath.Clean(d.path)), d.sync(filepath.Clean(d.path))); err != nil {
+		return known, fmt.Errorf("the directory cannot be written to the disk: %w", err)
+	}
+	err = file.Truncate(d.before) // what follows was not written to its end
+	if err == nil {
+		err = appendOrder(file, gateway.OrderRecord{
+			Request: o.Request, RequestID: o.RequestID, SentAt: time.Now().UTC(), Cause: "its process has ended without recording the outcome",
+		})
+	}
+	if err != nil {
+		return known, errors.Join(err, file.Truncate(d.before)) // nothing is sent
+	}
+	return known, nil
+}
+
+// End implements [gateway.OrderGuard]. An order that was not sent, or was refused, is as it
+// was before.
+func (d *orderDirectory) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) error {
+	var err error
+	switch r.Outcome {
+	case gateway.OutcomeNotSent, gateway.OutcomeRejected:
+		err = d.file.Truncate(d.before)
+	default:
+		err = appendOrder(d.file, r)
+	}
+	d.failed = errors.Join(err, d.file.Close())
+	return d.failed
 }
 
 // create creates a directory with its parents, unless it exists, and syncs those that hold
@@ -79,55 +139,105 @@ func (d *orderDirectory) create(path string) error {
 	return d.sync(parent)
 }
 
-// begin records in the file of an order that it is sent, unless the file shows that it must
-// not be.
-func (d *orderDirectory) begin(file *os.File, resubmit bool) error {
-	switch info, err := os.Lstat(file.Name()); {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", file.Name())
-	}
-	content, err := io.ReadAll(io.LimitReader(file, int64(len(orderSent))))
-	switch {
-	case err != nil:
-		return err
-	case strings.HasPrefix(string(content), orderCreated): // not equal: the process may have been killed before it truncated the file
-		return gateway.ErrOrderCreated
-	case len(content) > 0 && !resubmit:
-		return gateway.ErrOrderOutcomeUnknown
-	}
-	// Always: the process that created the file may have ended before it did this.
-	if err := d.sync(d.path); err != nil {
-		return fmt.Errorf("the directory cannot be written to the disk: %w", err)
-	}
-	d.earlier = len(content) > 0
-	if d.earlier {
-		return file.Sync()
-	}
-	_, err = file.WriteAt([]byte(orderSent), 0)
-	if err = errors.Join(err, file.Sync()); err != nil {
-		return errors.Join(err, file.Truncate(0)) // nothing is sent
-	}
-	return nil
-}
-
-// End implements [gateway.OrderGuard]. What became of this run does not resolve the
-// unknown outcome of an earlier one, except that the invoice was created.
-func (d *orderDirectory) End(_ context.Context, _ string, outcome gateway.Outcome) (err error) {
-	switch {
-	case outcome == gateway.OutcomeSucceeded:
-		if _, err = d.file.WriteAt([]byte(orderCreated), 0); err == nil {
-			err = errors.Join(d.file.Truncate(int64(len(orderCreated))), d.file.Sync())
-		}
-	case outcome == gateway.OutcomeUnknown || d.earlier: // as the file has it
-	default:
-		err = d.file.Truncate(0)
-	}
-	return errors.Join(err, d.file.Close())
-}
-
-func (d *orderDirectory) name(orderID string) string {
-	sum := sha256.Sum256([]byte(orderID))
+func (d *orderDirectory) name(o gateway.Order) string {
+	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Request.OrderID))
 	return filepath.Join(d.path, fmt.Sprintf("order-%s", hex.EncodeToString(sum[:])))
+}
+
+// An orderLine is a line of the file of an order, which has one for each call that was begun
+// and one for each outcome. The last one that was written to its end counts. A file without
+// one is that of an order of which nothing was sent, or whose invoice was refused.
+type orderLine struct {
+	Outcome    string      `json:"outcome"` // as String of a [gateway.Outcome]
+	Request    requestLine `json:"request"`
+	Invoice    string      `json:"invoice,omitempty"` // the bytes of the response: as JSON it would lose its spaces
+	RequestID  string      `json:"requestId,omitempty"`
+	SentAt     time.Time   `json:"sentAt"` // until the outcome is known, when the call began
+	StatusCode int         `json:"statusCode,omitempty"`
+	Body       []byte      `json:"body,omitempty"`
+	Cause      string      `json:"cause,omitempty"`
+}
+
+// A requestLine is a [gateway.InvoiceRequest].
+type requestLine struct {
+	OrderID      string          `json:"orderId"`
+	Price        decimal.Decimal `json:"price"`
+	Amount       decimal.Decimal `json:"amount"`
+	BaseCurrency string          `json:"baseCurrency,omitempty"`
+	CoinSymbol   string          `json:"coinSymbol,omitempty"`
+	NetworkName  string          `json:"networkName,omitempty"`
+}
+
+// appendOrder writes a line at the end of the file of an order, to the disk.
+func appendOrder(file *os.File, r gateway.OrderRecord) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(orderLine{
+		Outcome: r.Outcome.String(), Request: requestLine(r.Request), Invoice: string(r.Invoice), RequestID: r.RequestID,
+		SentAt: r.SentAt, StatusCode: r.StatusCode, Body: r.Body, Cause: r.Cause,
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = file.Seek(0, io.SeekEnd); err == nil {
+		_, err = file.Write(line.Bytes())
+	}
+	return errors.Join(err, file.Sync())
+}
+
+// maxLine is more than a line can have: twice the 64 KiB of a response, which is all quotes
+// at worst, and what is small beside it.
+const maxLine = 256 << 10
+
+// readOrder reads the last line of the file of an order that was written to its end, which it
+// returns too. Without one nothing is known. Of a line that it does not understand, the
+// outcome is unknown.
+func readOrder(file *os.File) (known *gateway.OrderRecord, end int64, err error) {
+	info, err := os.Lstat(file.Name())
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case !info.Mode().IsRegular():
+		return nil, 0, fmt.Errorf("%s is not a regular file", file.Name())
+	}
+	start := max(0, info.Size()-2*maxLine)
+	text, err := io.ReadAll(io.NewSectionReader(file, start, 2*maxLine))
+	if err != nil {
+		return nil, 0, err
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	switch {
+	case len(text) == 0 && start > 0:
+		return nil, 0, fmt.Errorf("%s is not the file of an order", file.Name())
+	case len(text) == 0:
+		return nil, 0, nil
+	}
+	line := text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:]
+	return decodeOrder(line), start + int64(len(text)), nil
+}
+
+func decodeOrder(text []byte) *gateway.OrderRecord {
+	var line orderLine
+	err := json.Unmarshal(text, &line)
+	switch {
+	case err == nil && line.Outcome == gateway.OutcomeUnknown.String():
+	case err == nil && line.Outcome == gateway.OutcomeSucceeded.String():
+	default:
+		return &gateway.OrderRecord{Cause: "its file is damaged"}
+	}
+	r := &gateway.OrderRecord{
+		Request: gateway.InvoiceRequest(line.Request), RequestID: line.RequestID, SentAt: line.SentAt,
+		StatusCode: line.StatusCode, Body: line.Body, Cause: line.Cause,
+	}
+	if r.Request.Validate() != nil {
+		r.Request = gateway.InvoiceRequest{} // it was not sent
+	}
+	if line.Outcome == gateway.OutcomeSucceeded.String() {
+		r.Outcome = gateway.OutcomeSucceeded
+	}
+	if line.Invoice != "" {
+		r.Invoice = json.RawMessage(line.Invoice)
+	}
+	return r
 }

@@ -39,7 +39,7 @@ func exits() []exit {
 		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
 		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
 		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created."},
-		{exitUnknown, "outcome unknown", "The invoice may exist or not. LOOK THE ORDER UP before you run the command again."},
+		{exitUnknown, "outcome unknown", "The invoice may exist or not, or exists for another request. LOOK THE ORDER UP before you\nrun the command again, unless \"safeToRetry\" is true: another process is sending the\norder, or its record in -orders could not be read, and this one has sent nothing."},
 		{exitWithdrawal, "withdrawal failed", "A withdrawal that was waited for has the status FAILED."},
 		{exitDiffers, "differs from the interface", "Only of probe: the gateway differs from what is documented."},
 		{exitInterrupted, "interrupted", "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
@@ -57,14 +57,12 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*probe.DifferenceError](err); ok {
 		return exitDiffers
 	}
-	switch {
-	case errors.Is(err, gateway.ErrOutcomeUnknown), errors.Is(err, gateway.ErrOrderOutcomeUnknown),
-		errors.Is(err, gateway.ErrOrderInFlight):
+	if made, ok := errors.AsType[*invoiceError](err); ok && gateway.OutcomeOf(made.error) == gateway.OutcomeUnknown {
 		return exitUnknown
+	}
+	switch {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, gateway.ErrOrderCreated):
-		return exitFailed
 	case errors.Is(err, gateway.ErrInvalidArgument):
 		return exitUsage
 	}
@@ -143,9 +141,25 @@ func (s *session) reportError(err error) {
 		text += fmt.Sprintf("Set %s or %s; the key is never an argument.\n", envAPIKey, envAPIKeyFile)
 	}
 	if code == exitUnknown {
-		text += "Do not run this again before you have looked the order up.\n"
+		text += advice(err) + "\n"
 	}
 	_, _ = io.WriteString(s.err, text)
+}
+
+// advice returns what to do after an invoice whose outcome is unknown.
+func advice(err error) string {
+	switch {
+	case gateway.SafeToRetry(err):
+		return "This run has sent nothing. Run it again."
+	case errors.Is(err, gateway.ErrOrderInFlight):
+		return "This run has sent nothing. Run it again, without -resubmit."
+	case errors.Is(err, gateway.ErrOrderConflict):
+		return "This run has sent nothing. Use that invoice, or another -order."
+	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+		return "Look the order up. If it has no invoice, run this again with -resubmit."
+	default:
+		return "Do not run this again before you have looked the order up."
+	}
 }
 
 // meaning returns the meaning of an exit code.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -43,6 +44,15 @@ func errorClasses() []errorClass {
 		t.Setenv(envBaseURL, "https://"+strings.Repeat("x", 64)+".invalid") // no name has so long a label: no server is asked
 	}
 	noCertificate := func(t *testing.T, _ *gatewaytest.Server) { t.Setenv(envBaseURL, withoutCertificate(t)) }
+	earlier := func(faults ...gatewaytest.Fault) func(*testing.T, *gatewaytest.Server) {
+		return func(t *testing.T, gw *gatewaytest.Server) {
+			t.Chdir(t.TempDir())
+			for _, f := range faults {
+				gw.InjectFault(invoice, 1, f)
+			}
+			run(t.Context(), words(createOrder+" -orders o"), console{out: io.Discard, err: io.Discard})
+		}
+	}
 	failed := func(_ *testing.T, gw *gatewaytest.Server) { _ = gw.SetWithdrawalStatus(id, "FAILED") }
 	return []errorClass{
 		{"a result", "balance -coin BTC", false, nil},
@@ -59,6 +69,10 @@ func errorClasses() []errorClass {
 		{"a connection that breaks, a read", "balance", false, inject(balance, gatewaytest.FaultReset())},
 		{"a connection that breaks, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultReset())},
 		{"a response that is lost, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultCommitThenDrop())},
+		{"an order that an earlier run has created", createOrder + " -orders o", false, earlier()},
+		{"one that it has created for another price", createOrder + " -orders o -price 11", false, earlier()},
+		{"one whose response it has lost", createOrder + " -orders o", false, earlier(gatewaytest.FaultCommitThenDrop())},
+		{"a directory of -orders that cannot be used", createOrder + " -orders main.go", false, nil},
 		{"a refusal, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(403, "not you"))},
 		{"a refusal, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultRefuse(422, "no such coin"))},
 		{"a refusal for now, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(429, "slowly"))},
@@ -91,7 +105,7 @@ func withoutCertificate(t *testing.T) string {
 	return server.URL
 }
 
-var changing = regexp.MustCompile(`(dial|read|write) tcp:? [^;(]*[^;( ]|certificate: [^;(]*[^;( ]|127\.0\.0\.1:\d+(->127\.0\.0\.1:\d+)?|\d+(\.\d+)?[mµn]?s\b|test-key-[0-9a-f]+`)
+var changing = regexp.MustCompile(`(dial|read|write) tcp:? [^;(]*[^;( ]|certificate: [^;(]*[^;( ]|127\.0\.0\.1:\d+(->127\.0\.0\.1:\d+)?|\d+(\.\d+)?[mµn]?s\b|test-key-[0-9a-f]+|20\d\d-\S+Z|open main\.go.*`)
 
 // row runs the command and returns its row of the table.
 func (c errorClass) row(t *testing.T) string {

@@ -100,7 +100,11 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx := context.WithoutCancel(r.Context()) // a buyer who leaves must not cut off an invoice
 	created, err := c.client.CreateInvoice(ctx, invoice)
-	if err != nil {
+	var conflict *gateway.OrderConflictError
+	if errors.As(err, &conflict) {
+		created = conflict.Invoice // the order has this one, for another coin or at an earlier rate
+	}
+	if created == nil || len(created.Raw) == 0 {
 		respondTo(w, invoice.OrderID, err)
 		return
 	}
@@ -135,22 +139,22 @@ func (c *checkout) setAmount(w http.ResponseWriter, r *http.Request, invoice *ga
 	return true
 }
 
-// respondTo responds to a buyer whose invoice failed, and tells the merchant.
+// respondTo responds to a buyer who cannot be shown an invoice, and tells the merchant.
 func respondTo(w http.ResponseWriter, order string, err error) {
 	switch outcome := gateway.OutcomeOf(err); {
-	case errors.Is(err, gateway.ErrOrderCreated):
-		respond(w, http.StatusConflict, "This order has an invoice already.")
-	case errors.Is(err, gateway.ErrOrderInFlight):
-		respond(w, http.StatusConflict, "The invoice of this order is being created.")
-	case errors.Is(err, gateway.ErrOrderOutcomeUnknown), outcome == gateway.OutcomeUnknown:
-		slog.Error("look this order up at the gateway", "order", order, "error", err)
-		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
 	case outcome == gateway.OutcomeNotSent:
 		slog.Warn("no invoice was sent", "order", order, "error", err)
 		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Please try again.")
-	default: // gateway.OutcomeRejected
+	case outcome == gateway.OutcomeRejected:
 		slog.Error("the gateway refused an invoice", "order", order, "error", err)
 		respond(w, http.StatusBadGateway, "This order cannot be paid at the moment. We have been told.")
+	case gateway.SafeToRetry(err): // it is still being created, or the guard cannot say
+		slog.Warn("nothing is known of an order", "order", order, "error", err)
+		w.Header().Set("Retry-After", "5")
+		respond(w, http.StatusServiceUnavailable, "We are still working on your order. Please try again in a moment.")
+	default: // the invoice may exist, or exists and cannot be shown
+		slog.Error("look this order up at the gateway", "order", order, "error", err)
+		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
 	}
 }
 

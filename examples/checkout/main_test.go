@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -71,40 +72,82 @@ func TestCheckout(t *testing.T) {
 	}
 }
 
-// A second press of the button creates no second invoice, also after a lost response.
+// A second press of the button creates no second invoice, and shows the first one, also with
+// another coin; not after a lost response.
 func TestCheckout_twice(t *testing.T) {
 	t.Parallel()
-	for first, second := range map[int]int{http.StatusCreated: http.StatusConflict, http.StatusAccepted: http.StatusAccepted} {
+	for _, first := range []int{http.StatusCreated, http.StatusAccepted} {
 		gw := gatewaytest.NewServer()
 		t.Cleanup(gw.Close)
 		if first == http.StatusAccepted {
 			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 		}
 		c := shop(t, gw)
-		assert.Equal(t, first, post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron").Code)
-		assert.Equal(t, second, post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron").Code)
+		shown := post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron")
+		assert.Equal(t, first, shown.Code)
+		for _, coin := range []string{"coin=USDT&network=Tron", "coin=BTC&network=Bitcoin"} {
+			w := post(t.Context(), c, "/orders/A-17/invoice?"+coin)
+			assert.Equal(t, first, w.Code, w.Body)
+			assert.Equal(t, shown.Body.String(), w.Body.String())
+		}
 		assert.Len(t, gw.Invoices(), 1)
 	}
 }
 
-// A second press of the button while the invoice is on its way creates no second one.
+// A second press of the button while the invoice is on its way shows the same one.
 func TestCheckout_inFlight(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
 	const target = "/orders/A-17/invoice?coin=USDT&network=Tron"
 	var c *checkout
-	var second *httptest.ResponseRecorder
+	second := make(chan *httptest.ResponseRecorder)
 	c = shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodPost {
-			second = post(t.Context(), c, target)
+			go func() { second <- post(t.Context(), c, target) }()
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})}))
-	assert.Equal(t, http.StatusCreated, post(t.Context(), c, target).Code)
-	assert.Equal(t, http.StatusConflict, second.Code)
-	assert.Contains(t, second.Body.String(), "being created")
+	w := post(t.Context(), c, target)
+	assert.Equal(t, http.StatusCreated, w.Code)
+	assert.Equal(t, w.Body.String(), (<-second).Body.String())
 	assert.Len(t, gw.Invoices(), 1)
+}
+
+// A refuser is an order guard that admits nothing.
+type refuser struct {
+	known *gateway.OrderRecord
+	err   error
+}
+
+func (r refuser) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
+	return gateway.Admission{Known: r.known}, r.err
+}
+
+func (refuser) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }
+
+// What the guard refuses is never a failure of the order.
+func TestCheckout_guard(t *testing.T) {
+	t.Parallel()
+	other := &gateway.OrderRecord{Request: gateway.InvoiceRequest{OrderID: "A-17"}}
+	for _, tt := range []struct {
+		guard      refuser
+		status     int
+		retryAfter string
+	}{
+		{refuser{nil, errors.New("no database")}, http.StatusServiceUnavailable, "5"},
+		{refuser{other, gateway.ErrOrderInFlight}, http.StatusServiceUnavailable, "5"},
+		{refuser{nil, gateway.ErrOrderCreated}, http.StatusAccepted, ""},
+		{refuser{other, gateway.ErrOrderCreated}, http.StatusAccepted, ""},
+		{refuser{nil, gateway.ErrOrderOutcomeUnknown}, http.StatusAccepted, ""},
+	} {
+		gw := gatewaytest.NewServer()
+		t.Cleanup(gw.Close)
+		w := post(t.Context(), shop(t, gw, gateway.WithOrderGuard(tt.guard)), "/orders/A-17/invoice?coin=USDT&network=Tron")
+		assert.Equal(t, tt.status, w.Code, tt.guard.err)
+		assert.Equal(t, tt.retryAfter, w.Header().Get("Retry-After"), tt.guard.err)
+		assert.Empty(t, gw.Invoices())
+	}
 }
 
 // A gateway that cannot be reached gets no invoice.

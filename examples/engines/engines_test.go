@@ -37,7 +37,8 @@ func newClient(t *testing.T, gw *gatewaytest.Server, shared gateway.OrderGuard) 
 	return client
 }
 
-// A guard refuses an order as in flight for as many times, as if another worker sent it.
+// A guard refuses an order as in flight for as many times, as if another worker sent it
+// with another request.
 type guard struct {
 	gateway.OrderGuard
 	inFlight int
@@ -47,12 +48,12 @@ func newGuard() *guard {
 	return &guard{OrderGuard: new(gateway.MemoryGuard)}
 }
 
-func (g *guard) Begin(ctx context.Context, order string, resubmit bool) error {
+func (g *guard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
 	if g.inFlight > 0 {
 		g.inFlight--
-		return gateway.ErrOrderInFlight
+		return gateway.Admission{Known: &gateway.OrderRecord{Request: gateway.InvoiceRequest{OrderID: "A-17"}}}, gateway.ErrOrderInFlight
 	}
-	return g.OrderGuard.Begin(ctx, order, resubmit)
+	return g.OrderGuard.Begin(ctx, o)
 }
 
 // cases are the ends of one call, and what an engine does with each.
@@ -68,11 +69,19 @@ var cases = []struct {
 	{"lost", faults(1, gatewaytest.FaultCommitThenDrop()), true, "OutcomeUnknownError", 1, 1},
 	{"rejected", faults(-1, gatewaytest.FaultRefuse(422, "no such currency")), true, "InvoiceRefused", 1, 0},
 	{"busy", faults(1, gatewaytest.FaultRefuse(429, "too many requests")), false, "", 2, 1},
-	{"refused by the guard", func(_ *gatewaytest.Server, g *guard) {
-		_ = g.Begin(context.Background(), order.OrderID, false)
-		_ = g.End(context.Background(), order.OrderID, gateway.OutcomeUnknown)
-	}, true, "InvoiceRefused", 1, 0},
+	{"unknown from before", ended(order, gateway.OutcomeUnknown), true, "OutcomeUnknownError", 1, 0},
+	{"created before", ended(order, gateway.OutcomeSucceeded), false, "", 1, 0},
+	{"created before for another request", ended(gateway.InvoiceRequest{OrderID: "A-17"}, gateway.OutcomeSucceeded), true, "InvoiceRefused", 1, 0},
 	{"in flight in another worker, which sends nothing", func(_ *gatewaytest.Server, g *guard) { g.inFlight = 1 }, false, "", 2, 1},
+}
+
+// ended is an order that another worker has sent.
+func ended(r gateway.InvoiceRequest, outcome gateway.Outcome) func(*gatewaytest.Server, *guard) {
+	return func(_ *gatewaytest.Server, g *guard) {
+		o := gateway.Order{Request: r}
+		_, _ = g.Begin(context.Background(), o)
+		_ = g.End(context.Background(), o, gateway.OrderRecord{Outcome: outcome, Request: r, Invoice: []byte("{}")})
+	}
 }
 
 func faults(times int, f gatewaytest.Fault) func(*gatewaytest.Server, *guard) {
@@ -88,7 +97,7 @@ func TestOrderWorkflow(t *testing.T) {
 			defer gw.Close()
 			c.prepare(gw, guard)
 			attempts := 0
-			err := inTemporal(t, OrderWorkflow, func(ctx context.Context, order gateway.InvoiceRequest) error {
+			err := inTemporal(t, OrderWorkflow, func(ctx context.Context, order gateway.InvoiceRequest) (*gateway.Invoice, error) {
 				attempts++
 				a := Activities{newClient(t, gw, guard)} // each attempt in another worker
 				return a.CreateInvoice(ctx, order)
@@ -142,7 +151,7 @@ func TestOrderWorkflow_oneLine(t *testing.T) {
 
 // inTemporal runs a workflow, for the order, in Temporal's environment for tests, whose
 // clock skips the waits between attempts.
-func inTemporal(t *testing.T, flow func(workflow.Context, gateway.InvoiceRequest) error, createInvoice any) error {
+func inTemporal(t *testing.T, flow, createInvoice any) error {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
@@ -204,7 +213,7 @@ func TestFinal_notSent(t *testing.T) {
 	_, cancelled := newClient(t, gw, newGuard()).CreateInvoice(ctx, order)
 	_, guardFails := newClient(t, gw, brokenGuard{}).CreateInvoice(t.Context(), order)
 	for _, err := range []error{cancelled, guardFails} {
-		if gateway.OutcomeOf(err) != gateway.OutcomeNotSent || final(err) {
+		if errors.Is(err, gateway.ErrOutcomeUnknown) || final(err) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -215,6 +224,8 @@ func TestFinal_notSent(t *testing.T) {
 
 type brokenGuard struct{}
 
-func (brokenGuard) Begin(context.Context, string, bool) error { return errors.New("no connection") }
+func (brokenGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
+	return gateway.Admission{}, errors.New("no connection")
+}
 
-func (brokenGuard) End(context.Context, string, gateway.Outcome) error { return nil }
+func (brokenGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }

@@ -11,14 +11,12 @@ import (
 // final reports whether an engine must not, or need not, run a job again after this
 // error of CreateInvoice.
 func final(err error) bool {
-	switch gateway.OutcomeOf(err) {
-	case gateway.OutcomeUnknown: // the invoice may exist: look it up first
-		return true
-	case gateway.OutcomeRejected: // the service refuses it again, unless it was busy
-		return !gateway.SafeToRetry(err)
-	case gateway.OutcomeNotSent: // refused by the guard or by a check; anything else may pass
-		return errors.Is(err, gateway.ErrInvalidArgument) && !errors.Is(err, gateway.ErrOrderInFlight)
-	default:
+	switch {
+	case err == nil, gateway.SafeToRetry(err):
 		return false
+	case gateway.OutcomeOf(err) == gateway.OutcomeNotSent: // what is not an argument may pass
+		return errors.Is(err, gateway.ErrInvalidArgument)
+	default: // the invoice may exist, or the service refuses it again
+		return true
 	}
 }

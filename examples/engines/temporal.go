@@ -2,6 +2,7 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -16,18 +17,17 @@ type Activities struct {
 }
 
 // CreateInvoice returns an unknown outcome as it is: the policy of OrderWorkflow knows it
-// by its type, which an error that wraps it hides. Of a refusal the type is not enough:
-// the guard's may end when another call for the order does.
-func (a *Activities) CreateInvoice(ctx context.Context, order gateway.InvoiceRequest) error {
-	_, err := a.Client.CreateInvoice(ctx, order)
-	if final(err) && gateway.OutcomeOf(err) != gateway.OutcomeUnknown {
-		return temporal.NewNonRetryableApplicationError(err.Error(), "InvoiceRefused", err)
+// by its type, which an error that wraps it hides. Of others the type is not enough.
+func (a *Activities) CreateInvoice(ctx context.Context, order gateway.InvoiceRequest) (*gateway.Invoice, error) {
+	invoice, err := a.Client.CreateInvoice(ctx, order)
+	if final(err) && !errors.Is(err, gateway.ErrOutcomeUnknown) {
+		return nil, temporal.NewNonRetryableApplicationError(err.Error(), "InvoiceRefused", err)
 	}
-	return err
+	return invoice, err
 }
 
-// OrderWorkflow creates the invoice of an order.
-func OrderWorkflow(ctx workflow.Context, order gateway.InvoiceRequest) error {
+// OrderWorkflow creates the invoice of an order, and returns it.
+func OrderWorkflow(ctx workflow.Context, order gateway.InvoiceRequest) (invoice *gateway.Invoice, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 5 * time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
@@ -35,5 +35,6 @@ func OrderWorkflow(ctx workflow.Context, order gateway.InvoiceRequest) error {
 		},
 	})
 	var a *Activities
-	return workflow.ExecuteActivity(ctx, a.CreateInvoice, order).Get(ctx, nil)
+	err = workflow.ExecuteActivity(ctx, a.CreateInvoice, order).Get(ctx, &invoice)
+	return invoice, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -54,7 +55,7 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
 // pay handles the button that orders. It waits a second for the invoice; after that, the
 // page of the order shows that it is being made.
 func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
-	now, err := s.stateOf(r.Context(), o)
+	o, now, err := s.latest(r.Context(), o)
 	if err != nil {
 		return err
 	}
@@ -104,14 +105,10 @@ func (s *shop) choose(ctx context.Context, o order, form url.Values) (order, err
 
 // sendFor creates the invoice of an order in the background, and waits a while for the
 // result. The end of the request does not end it, because an invoice that is cut off is
-// unknown; the end of the guard's lease does, because others may decide after it.
+// unknown.
 func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) error {
 	result := make(chan error, 1)
-	s.sending.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease())
-		defer cancel()
-		result <- s.createInvoice(ctx, o)
-	})
+	s.sending.Go(func() { result <- s.createInvoice(context.WithoutCancel(ctx), o) })
 	select {
 	case err := <-result:
 		return err
@@ -121,42 +118,38 @@ func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) err
 }
 
 // A choiceGuard is the order guard of the shop. Of two tabs that choose differently, it
-// records the choice of the one that it admits, before the invoice is sent: so the
-// record has what was sent, also when the process dies.
+// records in the order what the one that it admits has chosen, before the invoice is sent.
+// An order that the merchant has cancelled meanwhile is not sent.
 type choiceGuard struct {
 	*sqlguard.Guard
 	db *database
 }
 
-type choiceKey struct{}
-
 // Begin implements [gateway.OrderGuard].
-func (g choiceGuard) Begin(ctx context.Context, id string, resubmit bool) error {
-	if err := g.Guard.Begin(ctx, id, resubmit); err != nil {
-		return err
+func (g choiceGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+	admission, err := g.Guard.Begin(ctx, o)
+	if err != nil {
+		return admission, err
 	}
-	o, _ := ctx.Value(choiceKey{}).(order)
-	chosen, err := g.db.choose(ctx, o)
+	chosen, err := g.db.choose(ctx, o.Request)
 	if err == nil && chosen {
-		return nil
+		return admission, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return errors.Join(errors.New("the order must not be sent any more"), err, g.End(ctx, id, gateway.OutcomeNotSent))
+	unsent := gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request, RequestID: o.RequestID}
+	return gateway.Admission{}, errors.Join(errors.New("the order must not be sent any more"), err, g.End(ctx, o, unsent))
 }
 
-// createInvoice sends the invoice of an order and records the result, unless the order
-// guard reports that it is sent already, or must not be sent.
+// createInvoice sends the invoice of an order, unless it has one, and records the result.
 func (s *shop) createInvoice(ctx context.Context, o order) error {
-	ctx = context.WithValue(ctx, choiceKey{}, o)
 	created, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
 		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
 		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
 	})
-	for _, earlier := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderOutcomeUnknown, gateway.ErrOrderCreated} {
-		if errors.Is(err, earlier) {
-			return nil // nothing was sent; the page of the order shows what the guard knows
-		}
+	if gateway.OutcomeOf(err) == gateway.OutcomeUnknown && !errors.Is(err, gateway.ErrOutcomeUnknown) {
+		s.logger.InfoContext(ctx, "no invoice was sent", "order", o.ID, "error", err)
+		return nil // the page of the order shows what the guard knows, such as the invoice for another choice
 	}
 	o = o.withResult(created, err)
 	s.logger.InfoContext(ctx, "invoice", "order", o.ID, "state", o.State, "error", err)
@@ -165,7 +158,7 @@ func (s *shop) createInvoice(ctx context.Context, o order) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if failed := s.db.record(ctx, o); failed != nil {
+	if failed := s.db.record(ctx, o); failed != nil { // the guard has it too, unless the database has failed it as well
 		s.logger.ErrorContext(ctx, "the result of an invoice is not recorded", "order", o.ID, "state", o.State,
 			"invoice", o.Invoice, "status", o.LastStatus, "body", o.LastBody, "error", failed)
 		return failed
@@ -199,29 +192,28 @@ func (o order) withResult(created *gateway.Invoice, err error) order {
 	return o
 }
 
-// stateOf returns the current state of an order. Until its invoice is recorded, the
-// order guard has precedence: it knows of other processes, of crashes and of what the
-// merchant has found.
-func (s *shop) stateOf(ctx context.Context, o order) (state, error) {
+// latest returns an order and its current state. Until its invoice is recorded, the order
+// guard has precedence: it knows of other processes, of crashes and of what the merchant
+// has found. It has the invoice too, of a process that died before it recorded that.
+func (s *shop) latest(ctx context.Context, o order) (order, state, error) {
 	if o.State.isMarked() || o.State == stateCreated && o.Invoice != "" {
-		return o.State, nil
+		return o, o.State, nil
 	}
 	known, err := s.guard.Order(ctx, "", o.ID)
 	switch {
 	case err != nil:
-		return "", err
+		return o, "", err
 	case known.State == sqlguard.StateInFlight:
-		return stateSending, nil
+		return o, stateSending, nil
 	case known.State == sqlguard.StateUnknown:
-		return stateUnknown, nil
-	case known.State == sqlguard.StateCreated && known.Resolved.IsZero() && time.Since(known.Created) < recordTimeout:
-		return stateSending, nil // the result is being recorded
+		return o, stateUnknown, nil
 	case known.State == sqlguard.StateCreated:
-		return stateCreated, nil
+		o.Invoice = cmp.Or(o.Invoice, string(known.Record.Invoice))
+		return o, stateCreated, nil
 	case o.State == stateUnknown:
-		return stateUnsent, nil // the merchant has found no invoice
+		return o, stateUnsent, nil // the merchant has found no invoice
 	}
-	return o.State, nil
+	return o, o.State, nil
 }
 
 // expired reports whether an order is too old to be invoiced or paid.

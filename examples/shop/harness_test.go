@@ -233,6 +233,17 @@ func (h *harness) sent() (n int) {
 	return n
 }
 
+// lastRequestID returns what the last request for an invoice had as X-Request-Id.
+func (h *harness) lastRequestID() (id string) {
+	for _, r := range h.gw.Requests() {
+		if r.Operation == gatewaytest.OpCreateInvoice {
+			id = r.Header.Get("X-Request-Id")
+		}
+	}
+	require.NotEmpty(h.t, id)
+	return id
+}
+
 // onBothDatabases runs a test over SQLite and over PostgreSQL.
 func onBothDatabases(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Helper()

@@ -159,7 +159,7 @@ func (h *harness) checkOrders(anna *visitor, server string) (counts map[state]in
 	}
 	counts = map[state]int{}
 	require.NoError(h.t, s.db.eachOrder(h.t.Context(), filter{To: utcNow()}, func(o order) error {
-		now, err := s.stateOf(h.t.Context(), o)
+		o, now, err := s.latest(h.t.Context(), o)
 		counts[now]++
 		own := invoices[o.ID]
 		delete(invoices, o.ID)
@@ -168,6 +168,7 @@ func (h *harness) checkOrders(anna *visitor, server string) (counts map[state]in
 		case len(own) > 1:
 			doubled++
 		case len(own) == 1 && now == stateCreated:
+			assert.Contains(h.t, o.Invoice, own[0].ID)
 			assert.Equal(h.t, o.Coin, own[0].CoinSymbol)
 			assert.True(h.t, o.Amount.Equal(decimal.RequireFromString(own[0].Amount)))
 		default:

@@ -102,7 +102,7 @@ func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 		case err != nil:
 			return nil, err
 		case o.Invoice != "":
-			if err := s.guard.Resolve(ctx, u, sqlguard.Resolution{Exists: true, By: "the shop", Note: "its invoice is recorded"}); err != nil && !changedSince(err) {
+			if err := s.guard.Resolve(ctx, u, sqlguard.Resolution{Exists: true, By: "the shop", Note: "its invoice is recorded", Invoice: []byte(o.Invoice)}); err != nil && !changedSince(err) {
 				return nil, err
 			}
 			continue
@@ -117,14 +117,15 @@ func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
 }
 
 // catchUpCreated records the invoices of the last days of which only the guard knows,
-// because the process died in between. Their payment details are lost.
+// because the process died in between.
 func (s *shop) catchUpCreated(ctx context.Context) error {
 	recent := filter{State: stateUnsent, From: utcNow().Add(-2 * orderLifetime), To: utcNow()}
 	unsent, err := s.db.orders(ctx, recent, 4*pageSize, 0)
 	for _, o := range unsent {
-		known, stateErr := s.stateOf(ctx, o)
-		if err = errors.Join(err, stateErr); known == stateCreated {
-			err = errors.Join(err, s.db.catchUp(ctx, o.ID, known))
+		o, now, stateErr := s.latest(ctx, o)
+		if err = errors.Join(err, stateErr); now == stateCreated {
+			o.State = now
+			err = errors.Join(err, s.db.record(ctx, o))
 		}
 	}
 	return err
@@ -189,7 +190,7 @@ func (s *shop) forMerchant(h func(http.ResponseWriter, *http.Request, recordPage
 		}
 		known, err1 := s.guard.Order(r.Context(), "", o.ID)
 		history, err2 := s.db.history(r.Context(), o.ID)
-		now, err3 := s.stateOf(r.Context(), o)
+		o, now, err3 := s.latest(r.Context(), o)
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
 		}

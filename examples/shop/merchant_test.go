@@ -44,6 +44,7 @@ func TestResolve(t *testing.T) {
 				at := h.orderWithFault(s, v, server.URL, test.fault)
 				record := server.URL + "/admin" + at
 				assert.Contains(t, anna.get(other.URL+"/admin").visibleText(), "1 to look up at the gateway")
+				assert.Contains(t, anna.get(record).visibleText(), "X-Request-Id of the last one "+h.lastRequestID())
 				resolve := func(attempts string) response {
 					return anna.post(record+"/resolve", "attempts", attempts, "found", found, "note", " number\n7 ")
 				}
@@ -70,24 +71,16 @@ func TestPending(t *testing.T) {
 	recorded := v.order(server.URL, "mug")
 	v.pay(server.URL, recorded, h.pair("BTC", "Bitcoin"))
 	died := v.order(server.URL, "lamp")
-	require.NoError(t, s.guard.Begin(t.Context(), path.Base(died), false))
+	h.begin(s, died, nil)
 	_, err := s.db.change(t.Context(), `UPDATE gateway_orders SET token = $1, lease_until = begun_at, ended_at = NULL, outcome = NULL, created_at = NULL`, "of who began it")
 	require.NoError(t, err)
 	h.updateOrders(s, `state = 'unsent'`)
-	created := v.order(server.URL, "print")
-	h.updateOrders(s, `state = 'unsent'`)
-	require.NoError(t, s.guard.Begin(t.Context(), path.Base(created), false))
-	require.NoError(t, s.guard.End(t.Context(), path.Base(created), gateway.OutcomeSucceeded))
-	_, err = s.db.change(t.Context(), `UPDATE gateway_orders SET created_at = '2020-01-01T00:00:00.000Z' WHERE order_id = $1`, path.Base(created))
-	require.NoError(t, err)
-	require.NoError(t, s.guard.Begin(t.Context(), "another program, 1", false))
-	require.NoError(t, s.guard.End(t.Context(), "another program, 1", gateway.OutcomeUnknown))
+	h.begin(s, "another program, 1", &gateway.OrderRecord{Outcome: gateway.OutcomeUnknown})
 	page := anna.get(server.URL + "/admin").visibleText()
 	assert.Contains(t, page, "2 to look up at the gateway")
 	assert.Contains(t, page, "another program, 1 (not of this shop)")
 	assert.Contains(t, page, "The process that sent it ended.")
 	assert.Equal(t, stateUnknown, h.readOrder(s, died).State)
-	assert.Equal(t, stateCreated, h.readOrder(s, created).State)
 	assert.Contains(t, v.get(server.URL+recorded).visibleText(), "Pay your order")
 }
 

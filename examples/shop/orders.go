@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptogw/gateway"
 	"github.com/georgysavva/scany/v2/sqlscan"
 	"github.com/shopspring/decimal"
 )
@@ -54,7 +55,7 @@ func (s state) isMarked() bool { return s == statePaid || s == stateShipped || s
 type order struct {
 	ID, Buyer, Product, Contact string
 	MadeAt                      time.Time
-	State                       state // as recorded last; see stateOf
+	State                       state // as recorded last; see latest
 	Price                       decimal.Decimal
 	Currency                    string
 	Amount                      decimal.Decimal // in units of the coin
@@ -74,10 +75,10 @@ func (d *database) insertOrder(ctx context.Context, o order) error {
 
 // choose records what is about to be sent. It reports false if the order must not be
 // sent any more.
-func (d *database) choose(ctx context.Context, o order) (bool, error) {
+func (d *database) choose(ctx context.Context, r gateway.InvoiceRequest) (bool, error) {
 	return d.change(ctx, `UPDATE shop_orders SET state = 'unsent', price = $2, currency = $3, amount = $4, coin = $5, network = $6, sent_at = $7
 		WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`,
-		o.ID, o.Price, o.Currency, o.Amount, o.Coin, o.Network, utcNow())
+		r.OrderID, r.Price, r.BaseCurrency, r.Amount, r.CoinSymbol, r.NetworkName, utcNow())
 }
 
 // record stores a result. A created invoice is always recorded, and does not undo what

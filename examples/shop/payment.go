@@ -49,7 +49,7 @@ func fieldsFromEnv(defaults paymentFields) (paymentFields, error) {
 // merchant: with one, the buyer is shown neither an address nor a link.
 func (f paymentFields) payment(o order) (payment, error) {
 	if o.Invoice == "" {
-		return payment{}, errors.New("the gateway's response was lost")
+		return payment{}, errors.New("the gateway's response is not known")
 	}
 	if f.address == "" && f.link == "" {
 		return payment{}, errors.New("SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set")
@@ -161,7 +161,7 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error 
 }
 
 func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
-	now, err := s.stateOf(r.Context(), o)
+	o, now, err := s.latest(r.Context(), o)
 	p := orderPage{Order: o, View: string(now)}
 	switch {
 	case err != nil:

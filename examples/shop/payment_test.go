@@ -30,7 +30,7 @@ func TestPayment(t *testing.T) {
 		"link":                 {link, `{"links":["https://pay.example/1"]}`, payment{Link: "https://pay.example/1"}, ""},
 		"echoes":               {link, `{"order":{"orderId":"A","coinSymbol":"BTC","networkName":"Bitcoin"},"links":["https://pay.example/1"]}`, payment{Link: "https://pay.example/1"}, ""},
 		"not set":              {paymentFields{}, `{"address":"bc1q"}`, payment{}, "SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set"},
-		"lost response":        {all, ``, payment{}, "response was lost"},
+		"no response":          {all, ``, payment{}, "response is not known"},
 		"no address":           {all, `{"pay":{"memo":"7","amount":"1.5"},` + at + `}`, payment{}, "no readable /pay/to"},
 		"address is null":      {all, `{"pay":{"to":null,"memo":"7","amount":"1.5"},` + at + `}`, payment{}, "address or the link is empty"},
 		"address is an object": {all, `{"pay":{"to":{},"memo":"7","amount":"1.5"},` + at + `}`, payment{}, "no readable /pay/to"},

@@ -145,29 +145,61 @@ func TestPurchase_slowGateway(t *testing.T) {
 // the record of the shop.
 func TestPurchase_guardHasPrecedence(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		outcome gateway.Outcome // -1 while the order is being sent
-		heading string
-	}{
-		"being sent": {-1, "Your order is being sent"},
-		"unknown":    {gateway.OutcomeUnknown, "We are checking your order"},
-		"created":    {gateway.OutcomeSucceeded, "Your order is being sent"}, // until the result is recorded
+	for heading, known := range map[string]*gateway.OrderRecord{
+		"Your order is being sent":   nil,
+		"We are checking your order": {Outcome: gateway.OutcomeUnknown},
+		"Your order is saved":        {Outcome: gateway.OutcomeSucceeded}, // without the response
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(heading, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
 			s, server := h.open()
 			v := newVisitor(t)
 			at := v.order(server.URL, "mug")
-			require.NoError(t, s.guard.Begin(t.Context(), path.Base(at), false))
-			if test.outcome >= 0 {
-				require.NoError(t, s.guard.End(t.Context(), path.Base(at), test.outcome))
-			}
+			h.begin(s, at, known)
 			v.post(server.URL+at+"/pay", "pair", h.pair("BTC", "Bitcoin"), "price", "$18.00")
-			assert.Contains(t, v.get(server.URL+at).visibleText(), test.heading)
+			assert.Contains(t, v.get(server.URL+at).visibleText(), heading)
 			assert.Zero(t, h.sent())
 		})
 	}
+}
+
+// begin begins an order in the guard, and ends it with a record unless that is nil.
+func (h *harness) begin(s *shop, at string, r *gateway.OrderRecord) {
+	h.t.Helper()
+	o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: path.Base(at)}}
+	_, err := s.guard.Begin(h.t.Context(), o)
+	require.NoError(h.t, err)
+	if r != nil {
+		r.Request = o.Request
+		require.NoError(h.t, s.guard.End(h.t.Context(), o, *r))
+	}
+}
+
+// A server that dies between the gateway's response and the shop's record of it loses
+// nothing: the guard has the response, and both pages show it.
+func TestPurchase_diedBeforeRecord(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		v := newVisitor(t)
+		at := v.order(server.URL, "mug")
+		require.Equal(t, at, v.pay(server.URL, at, h.pair("BTC", "Bitcoin")).location)
+		eventually(t, "the invoice is recorded", func() bool { return h.readOrder(s, at).State == stateCreated })
+		recorded := h.readOrder(s, at)
+		page := v.get(server.URL + at).text
+		require.Contains(t, page, `data-view="pay"`)
+		lost := func() { h.updateOrders(s, `state = 'unsent', invoice = ''`) }
+
+		lost()
+		assert.Equal(t, page, v.get(server.URL+at).text)
+		require.NoError(t, s.createInvoice(t.Context(), recorded), "a click in another tab")
+		assert.Equal(t, recorded, h.readOrder(s, at))
+		lost()
+		assert.Contains(t, newVisitor(t).logIn(server.URL).get(server.URL+"/admin").visibleText(), path.Base(at))
+		assert.Equal(t, recorded, h.readOrder(s, at), "the merchant's list records it")
+		assert.Equal(t, 1, h.sent())
+	})
 }
 
 // A server that was stopped for longer than any lease, after it had read the order and

@@ -54,7 +54,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.guard.CreateTable(ctx), db.createTables(ctx)); err != nil {
+	if err := errors.Join(s.guard.Migrate(ctx), db.createTables(ctx)); err != nil {
 		return nil, err
 	}
 	s.client, err = connect(gateway.WithOrderGuard(choiceGuard{s.guard, db}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))

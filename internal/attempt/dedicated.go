@@ -68,9 +68,9 @@ type preparedConn struct {
 	timer  *time.Timer
 }
 
-// hasExpired reports whether the lifetime is over by the wall clock: the timer stands still
-// while the machine is suspended.
-func (c *preparedConn) hasExpired() bool { return time.Since(c.opened.Round(0)) > preparedLifetime }
+// hasExpired reports whether the lifetime is over: the timer stands still while the machine is
+// suspended.
+func (c *preparedConn) hasExpired() bool { return HasPassed(c.opened.Add(preparedLifetime)) }
 
 // targetOf returns the server of a URL; a connection is used for no other server.
 func targetOf(u *url.URL) string { return u.Scheme + "://" + u.Host }

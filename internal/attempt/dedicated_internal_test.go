@@ -28,7 +28,7 @@ func TestPosts_suspended(t *testing.T) {
 			require.NoError(t, NewSender(p, time.Minute).Prepare(req))
 		}
 		for _, conn := range p.prepared {
-			conn.opened = conn.opened.Add(-preparedLifetime)
+			conn.opened = conn.opened.Add(1 - preparedLifetime)
 		}
 		first := p.acquire(target)
 		require.NotNil(t, first, "it is still within its time")

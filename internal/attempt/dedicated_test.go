@@ -121,7 +121,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *peer) request(ctx context.Context, rawURL string) *http.Request {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, rawURL, nil)
 	require.NoError(p, err)
-	req.Body, req.ContentLength = attempt.NewBody([]byte("body")), 4
+	req.Body, req.ContentLength = attempt.NewBody([]byte("body"), time.Time{}), 4
 	return req
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"sync/atomic"
+	"time"
 )
 
 // States of a Body. It leaves fresh once, for good, and read at most once, for stopped.
@@ -21,18 +22,22 @@ var errSealed = errors.New("gateway: the attempt is over")
 // sealed it never will be.
 type Body struct {
 	state atomic.Int32
+	until time.Time // when it can no longer be begun; zero for never
 	text  bytes.Reader
 }
 
-// NewBody returns a body that reads text.
-func NewBody(text []byte) *Body {
-	b := &Body{}
+// NewBody returns a body that reads text, and that can be begun until a time; zero for ever.
+func NewBody(text []byte, until time.Time) *Body {
+	b := &Body{until: until}
 	b.text.Reset(text)
 	return b
 }
 
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
 func (b *Body) Read(p []byte) (int, error) {
+	if HasPassed(b.until) {
+		b.state.CompareAndSwap(fresh, sealed)
+	}
 	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() != read {
 		return 0, errSealed
 	}
@@ -55,4 +60,14 @@ func (b *Body) Stop() {
 	if !b.Seal() {
 		b.state.CompareAndSwap(read, stopped)
 	}
+}
+
+// HasPassed reports whether a time has passed by either clock: one stands still while the
+// machine is suspended, and the other can be set back. The zero time never passes.
+func HasPassed(t time.Time) bool {
+	if t.IsZero() {
+		return false
+	}
+	now := time.Now()
+	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }

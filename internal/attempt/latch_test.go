@@ -5,8 +5,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 )
@@ -15,7 +18,7 @@ const sealedText = "gateway: the attempt is over"
 
 func TestBody_readBeforeSeal(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	got, err := io.ReadAll(b)
 	assert.NoError(t, err)
 	assert.Equal(t, "body", string(got))
@@ -26,7 +29,7 @@ func TestBody_readBeforeSeal(t *testing.T) {
 // A body of which a part was read can be read to its end.
 func TestBody_sealBetweenReads(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	part := make([]byte, 2)
 	_, err := io.ReadFull(b, part)
 	assert.NoError(t, err)
@@ -39,14 +42,14 @@ func TestBody_sealBetweenReads(t *testing.T) {
 // Of a body that is stopped nothing more is read, and it stays one that was read, or not.
 func TestBody_Stop(t *testing.T) {
 	t.Parallel()
-	fresh := attempt.NewBody([]byte("body"))
+	fresh := attempt.NewBody([]byte("body"), time.Time{})
 	fresh.Stop()
 	nothing, err := io.ReadAll(fresh)
 	assert.Empty(t, nothing)
 	assert.EqualError(t, err, sealedText)
 	assert.True(t, fresh.Seal())
 
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	_, err = io.ReadFull(b, make([]byte, 2))
 	assert.NoError(t, err)
 	b.Stop()
@@ -59,7 +62,7 @@ func TestBody_Stop(t *testing.T) {
 // A sealed body stays sealed.
 func TestBody_stopAfterSeal(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	assert.True(t, b.Seal())
 	b.Stop()
 	assert.True(t, b.Seal())
@@ -67,7 +70,7 @@ func TestBody_stopAfterSeal(t *testing.T) {
 
 func TestBody_sealBeforeRead(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	assert.True(t, b.Seal())
 	assert.True(t, b.Seal(), "a second Seal reports the same")
 	for range 3 {
@@ -80,7 +83,7 @@ func TestBody_sealBeforeRead(t *testing.T) {
 
 func TestBody_anEmptyReadCounts(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	n, err := b.Read(nil)
 	assert.Zero(t, n)
 	assert.NoError(t, err)
@@ -90,7 +93,7 @@ func TestBody_anEmptyReadCounts(t *testing.T) {
 // The HTTP libraries ask for the size, and close the body, before they send anything.
 func TestBody_sizeAndCloseDoNotCount(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	assert.EqualValues(t, 4, b.Size())
 	assert.NoError(t, b.Close())
 	assert.True(t, b.Seal())
@@ -98,7 +101,7 @@ func TestBody_sizeAndCloseDoNotCount(t *testing.T) {
 
 func TestBody_sizeOfAReadBody(t *testing.T) {
 	t.Parallel()
-	b := attempt.NewBody([]byte("body"))
+	b := attempt.NewBody([]byte("body"), time.Time{})
 	_, _ = io.ReadAll(b)
 	assert.EqualValues(t, 4, b.Size(), "of the whole body")
 }
@@ -106,7 +109,7 @@ func TestBody_sizeOfAReadBody(t *testing.T) {
 // No other method may give out the text without marking the body as read.
 func TestBody_readsInOneWayOnly(t *testing.T) {
 	t.Parallel()
-	var b any = attempt.NewBody([]byte("body"))
+	var b any = attempt.NewBody([]byte("body"), time.Time{})
 	_, writes := b.(io.WriterTo)
 	_, seeks := b.(io.Seeker)
 	_, at := b.(io.ReaderAt)
@@ -119,7 +122,7 @@ func TestBody_readsInOneWayOnly(t *testing.T) {
 func TestBody_race(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
-		b := attempt.NewBody([]byte("body"))
+		b := attempt.NewBody([]byte("body"), time.Time{})
 		var read strings.Builder
 		var failure error
 		var sealed bool
@@ -144,4 +147,38 @@ func TestBody_race(t *testing.T) {
 		}
 		assert.Equal(t, sealed, b.Seal(), "the first report stays true")
 	}
+}
+
+// After its time a body is not begun, and one that was begun is read to its end.
+func TestBody_until(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		late := attempt.NewBody([]byte("ab"), time.Now().Add(time.Second))
+		begun := attempt.NewBody([]byte("ab"), time.Now().Add(time.Second))
+		_, err := begun.Read(make([]byte, 1))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		_, err = late.Read(make([]byte, 1))
+		assert.Error(t, err)
+		assert.True(t, late.Seal(), "nothing of it was read")
+		rest, err := io.ReadAll(begun)
+		require.NoError(t, err)
+		assert.Equal(t, "b", string(rest))
+		assert.False(t, begun.Seal())
+	})
+}
+
+func TestHasPassed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		assert.False(t, attempt.HasPassed(time.Time{}), "never")
+		until := time.Now().Add(time.Second)
+		for _, at := range []time.Time{until, until.Round(0)} {
+			assert.False(t, attempt.HasPassed(at))
+		}
+		time.Sleep(time.Second)
+		for _, at := range []time.Time{until, until.Round(0)} {
+			assert.True(t, attempt.HasPassed(at))
+		}
+	})
 }

@@ -119,7 +119,7 @@ func TestSender_sendsTheRequestThatItIsHanded(t *testing.T) {
 // What is sent has the header and the body of the attempt, whatever those of the request are.
 func TestSender_Send(t *testing.T) {
 	t.Parallel()
-	body := attempt.NewBody([]byte("text"))
+	body := attempt.NewBody([]byte("text"), time.Time{})
 	req := newRequest(t, t.Context())
 	req.Header.Set("Accept", "b")
 	_, err := attempt.NewSender(tripper(func(got *http.Request) (*http.Response, error) {

@@ -19,11 +19,10 @@ func TestCheckout(t *testing.T) {
 	}
 	ten := decimal.NewFromInt(10)
 	order := gateway.InvoiceRequest{OrderID: "A-17", Price: ten, Amount: ten}
-	if _, err := client.CreateInvoice(context.Background(), order); err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.CreateInvoice(context.Background(), order)
-	if got := gateway.OutcomeOf(err); got != gateway.OutcomeNotSent || len(gw.InvoicesFor("A-17")) != 1 {
-		t.Errorf("the order again: %v, %d invoices", got, len(gw.Invoices()))
+	for _, replayed := range []bool{false, true} {
+		invoice, err := client.CreateInvoice(context.Background(), order)
+		if err != nil || invoice.Replayed != replayed || len(gw.InvoicesFor("A-17")) != 1 {
+			t.Errorf("%+v, %v, %d invoices", invoice, err, len(gw.Invoices()))
+		}
 	}
 }

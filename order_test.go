@@ -1,0 +1,874 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// Of a thousand equal calls at once one is sent, and all get its invoice.
+// I-122
+func TestOrder_sameAtOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("rows A24, N51: 1,000 for one order", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			sent := 0
+			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+				sent++
+				time.Sleep(3 * time.Second)
+				return reply(200, enveloped(invoiceJSON)), nil
+			}))
+			var first atomic.Int32
+			var all sync.WaitGroup
+			for i := range 1000 {
+				all.Go(func() {
+					var opts []gateway.CallOption
+					if i%2 == 0 {
+						opts = append(opts, gateway.AllowResubmit()) // which changes nothing
+					}
+					got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+					assertInvariants(t, got, err)
+					if assert.NoError(t, err) && !got.Replayed {
+						first.Add(1)
+					}
+					assert.JSONEq(t, invoiceJSON, string(got.Raw))
+				})
+			}
+			all.Wait()
+			assert.Equal(t, 1, sent)
+			assert.EqualValues(t, 1, first.Load())
+		})
+	})
+}
+
+// Other orders do not wait.
+func TestOrder_others(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 3 * time.Second
+		c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+			time.Sleep(takes)
+			return reply(200, enveloped(invoiceJSON)), nil
+		}))
+		var all sync.WaitGroup
+		begun := time.Now()
+		for i := range 50 {
+			all.Go(func() {
+				_, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, takes, time.Since(begun))
+	})
+}
+
+// An orderStep is a call for the order A-17, what the wire does to it and what its caller gets.
+type orderStep struct {
+	trip     func() (*http.Response, error) // nil for a call that must not be sent
+	request  func(*gateway.InvoiceRequest)  // changes it; nil for nothing
+	resubmit bool
+	want     gateway.Outcome
+	is       error // nil for none
+	replayed bool
+}
+
+func cutOff() (*http.Response, error) { return nil, errors.New("cut") }
+
+var errBreaker = errors.New("circuit breaker is open")
+
+func brokenOff() (*http.Response, error) { return nil, errBreaker }
+
+func otherPrice(r *gateway.InvoiceRequest) { r.Price = decimal.RequireFromString("99") }
+
+// What becomes of an order, call by call.
+// I-122
+func TestOrder_steps(t *testing.T) {
+	t.Parallel()
+	good, no, fails := respondWith(200, enveloped(invoiceJSON)), respondWith(422, refused("No.")), respondWith(500, refused("No."))
+	const (
+		unknown, succeeded = gateway.OutcomeUnknown, gateway.OutcomeSucceeded
+		notSent, rejected  = gateway.OutcomeNotSent, gateway.OutcomeRejected
+	)
+	again := orderStep{want: succeeded, replayed: true}
+	held := orderStep{want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true}
+	for _, tt := range []struct {
+		name  string
+		steps []orderStep
+	}{
+		{"a success is returned again", []orderStep{{trip: good, want: succeeded}, again, again}},
+		{"a resubmission does not override it", []orderStep{{trip: good, want: succeeded}, {resubmit: true, want: succeeded, replayed: true}}},
+		{"another request conflicts with it", []orderStep{
+			{trip: good, want: succeeded},
+			{request: otherPrice, want: unknown, is: gateway.ErrOrderConflict},
+			{request: otherPrice, resubmit: true, want: unknown, is: gateway.ErrOrderConflict},
+			again,
+		}},
+		{"an amount is compared by its value", []orderStep{
+			{trip: good, want: succeeded},
+			{request: func(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString(r.Amount.String() + "00") }, want: succeeded, replayed: true},
+		}},
+		{"a request that is not valid conflicts with it", []orderStep{
+			{trip: good, want: succeeded},
+			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, is: gateway.ErrOrderConflict},
+		}},
+		{"a refusal by the service frees it", []orderStep{{trip: no, want: rejected}, {trip: good, want: succeeded}}},
+		{"an invoice that was not sent frees it", []orderStep{{trip: brokenOff, want: notSent, is: gateway.ErrNotSent}, {trip: good, want: succeeded}}},
+		{"a request that is not valid frees it", []orderStep{
+			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: notSent, is: gateway.ErrInvalidArgument},
+			{trip: good, want: succeeded},
+		}},
+		{"row A25: an unknown outcome holds it", []orderStep{
+			{trip: cutOff, want: unknown, is: gateway.ErrOutcomeUnknown},
+			held,
+			{request: otherPrice, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true},
+			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true},
+		}},
+		{"row A25: a resubmission that succeeds ends it", []orderStep{{trip: cutOff, want: unknown}, {trip: good, resubmit: true, want: succeeded}, again}},
+		{"a resubmission may be of another request", []orderStep{
+			{trip: cutOff, want: unknown},
+			{trip: good, resubmit: true, request: otherPrice, want: succeeded},
+			{want: unknown, is: gateway.ErrOrderConflict},
+		}},
+		{"a resubmission that is refused leaves it unknown", []orderStep{
+			{trip: cutOff, want: unknown}, {trip: no, resubmit: true, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true}, held,
+		}},
+		{"a resubmission that is not sent leaves it unknown", []orderStep{
+			{trip: cutOff, want: unknown}, {trip: brokenOff, resubmit: true, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true}, held,
+		}},
+		{"a resubmission that is unknown too leaves it unknown", []orderStep{
+			{trip: fails, want: unknown}, {trip: respondWith(504, refused("No.")), resubmit: true, want: unknown, is: gateway.ErrOutcomeUnknown}, held,
+		}},
+		{"allowing a resubmission of a free order changes nothing", []orderStep{{trip: good, resubmit: true, want: succeeded}, again}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			runSteps(t, tt.steps)
+		})
+	}
+}
+
+func runSteps(t *testing.T, steps []orderStep) {
+	t.Helper()
+	var trip func() (*http.Response, error)
+	c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+		if !assert.NotNil(t, trip, "this invoice must not be sent") {
+			return nil, errBreaker
+		}
+		response, err := trip()
+		if !errors.Is(err, errBreaker) {
+			drain(req)
+		}
+		return response, err
+	})}))
+	for i, s := range steps {
+		trip = s.trip
+		var opts []gateway.CallOption
+		if s.resubmit {
+			opts = append(opts, gateway.AllowResubmit())
+		}
+		request := order("A-17")
+		if s.request != nil {
+			s.request(&request)
+		}
+		got, err := c.CreateInvoice(t.Context(), request, opts...)
+		assertInvariants(t, got, err)
+		assert.Equal(t, s.want, gateway.OutcomeOf(err), "step %d: %v", i, err)
+		assert.Equal(t, s.want == gateway.OutcomeNotSent, errors.Is(err, gateway.ErrNotSent), "step %d: %v", i, err)
+		if s.is != nil {
+			assert.ErrorIs(t, err, s.is, "step %d", i)
+		}
+		assert.Equal(t, s.replayed, isReplayed(got, err), "step %d: %v", i, err)
+		if s.replayed {
+			assert.False(t, gateway.SafeToRetry(err), "step %d", i)
+		}
+		if err == nil {
+			assert.JSONEq(t, invoiceJSON, string(got.Raw), "step %d", i)
+		}
+	}
+}
+
+func isReplayed(got *gateway.Invoice, err error) bool {
+	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		return unknown.Replayed
+	}
+	return err == nil && got.Replayed
+}
+
+// What a later call gets is that of the gateway, byte for byte, and no caller changes it for
+// another.
+func TestOrder_replaysBytes(t *testing.T) {
+	t.Parallel()
+	const odd = "{ \"a\":1.50,\t\"b\" : \"\\u0041\",\"c\":[ ] }"
+	c := inMemory(t, enveloped(odd))
+	var response gateway.Response
+	for i, opts := range [][]gateway.CallOption{nil, {gateway.WithResponse(&response)}, {gateway.WithHeader("x\n", "bad")}} {
+		got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+		require.NoError(t, err)
+		assert.Equal(t, odd, string(got.Raw))
+		assert.Equal(t, i > 0, got.Replayed)
+		clear(got.Raw)
+	}
+	assert.Zero(t, response)
+	other := order("A-17")
+	otherPrice(&other)
+	_, err := c.CreateInvoice(t.Context(), other)
+	var conflict *gateway.OrderConflictError
+	require.ErrorAs(t, err, &conflict)
+	assert.Equal(t, "A-17", conflict.OrderID)
+	assert.Equal(t, order("A-17"), conflict.Request)
+	require.NotNil(t, conflict.Invoice)
+	assert.Equal(t, odd, string(conflict.Invoice.Raw))
+	assert.True(t, conflict.Invoice.Replayed)
+	assert.False(t, gateway.SafeToRetry(err))
+	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, of price 10.50 and amount 10.4895: use that invoice, or another orderId`)
+}
+
+// A response that is larger than a record may be is not kept, and the order is created.
+func TestOrder_largeResponse(t *testing.T) {
+	t.Parallel()
+	for size, kept := range map[int]bool{64 << 10: true, 64<<10 + 1: false} {
+		c := inMemory(t, enveloped(`{"a":"`+strings.Repeat("x", size-len(`{"a":""}`))+`"}`))
+		for _, replayed := range []bool{false, true} {
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			require.NoError(t, err)
+			assert.Equal(t, replayed, got.Replayed)
+			assert.Equal(t, kept || !replayed, len(got.Raw) == size)
+		}
+	}
+}
+
+// Whoever waits for an equal call in flight gets what becomes of it.
+func TestOrder_waits(t *testing.T) {
+	t.Parallel()
+	const takes = 2 * time.Second
+	for _, tt := range []struct {
+		name   string
+		first  func() (*http.Response, error)
+		want   gateway.Outcome
+		second bool // is sent
+	}{
+		{"it succeeds", respondWith(201, enveloped(invoiceJSON)), gateway.OutcomeSucceeded, false},
+		{"its outcome is unknown", cutOff, gateway.OutcomeUnknown, false},
+		{"it is refused", respondWith(422, refused("No.")), gateway.OutcomeSucceeded, true},
+		{"it is not sent", brokenOff, gateway.OutcomeSucceeded, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					if sent++; sent > 1 {
+						drain(req)
+						return reply(201, enveloped(invoiceJSON)), nil
+					}
+					time.Sleep(takes)
+					response, err := tt.first()
+					if !errors.Is(err, errBreaker) {
+						drain(req)
+					}
+					return response, err
+				})}))
+				begun := time.Now()
+				go func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) }()
+				synctest.Wait()
+				got, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit()) // of what was unknown before
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+				assert.Equal(t, !tt.second, isReplayed(got, err))
+				assert.Equal(t, tt.second, sent == 2)
+				assert.Less(t, time.Since(begun), takes*5/4)
+			})
+		})
+	}
+}
+
+// The wait ends with the context, and when the other call should have ended long ago. Another
+// request for the order does not wait.
+func TestOrder_waitEnds(t *testing.T) {
+	t.Parallel()
+	policy := gateway.RetryPolicy{MaxAttempts: 2, InvoiceTimeout: 10 * time.Second, MaxDelay: time.Second}
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration // of the context
+		request func(*gateway.InvoiceRequest)
+		waits   time.Duration
+		is      []error
+	}{
+		{"with the context", 3 * time.Second, nil, 3 * time.Second, []error{context.DeadlineExceeded, gateway.ErrTimeout}},
+		{"after the time that an invoice may take", time.Hour, nil, 21 * time.Second, nil},
+		{"at once for another request", time.Hour, otherPrice, 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &recordingGuard{refuse: gateway.ErrOrderInFlight, admission: gateway.Admission{Known: &gateway.OrderRecord{Request: order("A-17")}}}
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
+					panic("is not sent")
+				}))
+				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+				defer cancel()
+				request, begun := order("A-17"), time.Now()
+				if tt.request != nil {
+					tt.request(&request)
+				}
+				got, err := c.CreateInvoice(ctx, request)
+				assertInvariants(t, got, err)
+				assert.InDelta(t, tt.waits, time.Since(begun), float64(500*time.Millisecond))
+				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				assert.True(t, gateway.SafeToRetry(err))
+				assertSentinels(t, err, append([]error{gateway.ErrOrderInFlight}, tt.is[min(1, len(tt.is)):]...)...)
+				for _, is := range tt.is {
+					assert.ErrorIs(t, err, is)
+				}
+				assert.Contains(t, err.Error(), `order "A-17"`)
+				assert.Less(t, len(n.begun), 100, "it asks at growing intervals")
+			})
+		})
+	}
+}
+
+// A recordingGuard is a guard that records its calls.
+type recordingGuard struct {
+	refuse    error
+	admission gateway.Admission
+
+	mu    sync.Mutex
+	begun []gateway.Order
+	ended []gateway.OrderRecord
+	state []error // of the contexts of End
+	left  []time.Duration
+	value []any
+}
+
+type guardContextKey struct{}
+
+func (n *recordingGuard) Begin(_ context.Context, o gateway.Order) (gateway.Admission, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.begun = append(n.begun, o)
+	return n.admission, n.refuse
+}
+
+func (n *recordingGuard) End(ctx context.Context, _ gateway.Order, r gateway.OrderRecord) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = append(n.ended, r)
+	n.state = append(n.state, ctx.Err())
+	n.value = append(n.value, ctx.Value(guardContextKey{}))
+	if deadline, ok := ctx.Deadline(); ok {
+		n.left = append(n.left, time.Until(deadline))
+	}
+	return errors.New("what End returns changes nothing")
+}
+
+// End is told once what became of the order, with a context that has not ended although
+// the caller's has.
+func TestOrderGuard_End(t *testing.T) {
+	t.Parallel()
+	before := &gateway.OrderRecord{
+		Request: order("A-17"), RequestID: "EARLIER", SentAt: time.Unix(17, 0), StatusCode: 502, Body: []byte("bad"), Cause: "a 502",
+	}
+	otherPrice(&before.Request)
+	for _, tt := range []struct {
+		name  string
+		trip  func(cancel func()) (*http.Response, error)
+		known *gateway.OrderRecord
+		want  gateway.OrderRecord
+	}{
+		{
+			"a success", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil }, nil,
+			gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, StatusCode: 200, Invoice: []byte(invoiceJSON)},
+		},
+		{
+			"a refusal", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil }, nil,
+			gateway.OrderRecord{Outcome: gateway.OutcomeRejected, StatusCode: 422, Body: []byte(refused("No.")), Cause: `create_invoice: 422: "No."`},
+		},
+		{
+			"a response of 500", func(func()) (*http.Response, error) { return reply(500, "oops"), nil }, nil,
+			gateway.OrderRecord{StatusCode: 500, Body: []byte("oops"), Cause: `create_invoice: 500: no message in the response: "oops"`},
+		},
+		{
+			"a response that cannot be decoded", func(func()) (*http.Response, error) { return reply(200, "<html>"), nil }, nil,
+			gateway.OrderRecord{StatusCode: 200, Body: []byte("<html>"), Cause: "create_invoice: 200: response not understood: invalid character '<' at start of value: \"<html>\""},
+		},
+		{
+			"the caller cancels while waiting", func(cancel func()) (*http.Response, error) { cancel(); return nil, context.Canceled }, nil,
+			gateway.OrderRecord{Cause: "create_invoice: start: context canceled"},
+		},
+		{
+			"a success after an unknown outcome", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil }, before,
+			gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, StatusCode: 200, Invoice: []byte(invoiceJSON)},
+		},
+		{
+			"a refusal after an unknown outcome", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil }, before,
+			gateway.OrderRecord{
+				RequestID: "EARLIER", SentAt: time.Unix(17, 0), StatusCode: 502, Body: []byte("bad"),
+				Cause: `sent again: create_invoice: 422: "No."; before: a 502`,
+			},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), guardContextKey{}, "the caller's"))
+				n, sentAt := &recordingGuard{admission: gateway.Admission{Known: tt.known}}, time.Now()
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
+					return tt.trip(cancel)
+				}))
+				got, err := c.CreateInvoice(ctx, order("A-17"), gateway.AllowResubmit())
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.want.Outcome, gateway.OutcomeOf(err))
+				require.Len(t, n.begun, 1)
+				require.Len(t, n.ended, 1)
+				id := n.begun[0].RequestID
+				assert.Len(t, id, 26)
+				assert.Equal(t, gateway.Order{Request: order("A-17"), RequestID: id, Resubmit: true}, n.begun[0])
+				if tt.want.Request = order("A-17"); tt.want.RequestID == "" {
+					tt.want.RequestID, tt.want.SentAt = id, sentAt
+				} else {
+					tt.want.Request = before.Request // what may exist is that of the earlier call
+				}
+				assert.Equal(t, tt.want, n.ended[0])
+				assert.Equal(t, []error{nil}, n.state, "the context of End has not ended")
+				assert.Equal(t, []time.Duration{10 * time.Second}, n.left, "and has a deadline")
+				assert.Equal(t, []any{"the caller's"}, n.value, "and has the caller's values")
+				cancel()
+			})
+		})
+	}
+}
+
+func TestOrderGuard_EndReceivesNotSent(t *testing.T) {
+	t.Parallel()
+	n := &recordingGuard{}
+	c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithHTTPClient(&http.Client{
+		Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errBreaker }),
+	}))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	require.Len(t, n.ended, 1)
+	assert.Equal(t, gateway.OutcomeNotSent, n.ended[0].Outcome)
+	assert.Zero(t, n.ended[0].SentAt)
+}
+
+// After a panic of the transport the outcome is unknown.
+func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
+	t.Parallel()
+	n := &recordingGuard{}
+	c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
+		panic("of the transport")
+	}))
+	assert.Panics(t, func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+	require.Len(t, n.ended, 1)
+	assert.Equal(t, gateway.OutcomeUnknown, n.ended[0].Outcome)
+	assert.Equal(t, n.begun[0].RequestID, n.ended[0].RequestID)
+}
+
+// A panickingGuard is a guard whose End panics.
+type panickingGuard struct{ recordingGuard }
+
+func (*panickingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error {
+	panic("of the guard")
+}
+
+// An observer is told of no success whose record was not kept.
+func TestOrderGuard_EndPanics(t *testing.T) {
+	t.Parallel()
+	var log []string
+	var ends []gateway.Call
+	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&panickingGuard{}), gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}))
+	assert.PanicsWithValue(t, "of the guard", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+	require.Len(t, ends, 1)
+	assert.Equal(t, gateway.OutcomeUnknown, ends[0].Outcome)
+}
+
+// The error of End is told to observers and to the log, and changes nothing for the caller.
+func TestOrderGuard_EndFails(t *testing.T) {
+	t.Parallel()
+	var log []string
+	var ends []gateway.Call
+	var out bytes.Buffer
+	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&recordingGuard{}),
+		gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}), gateway.WithLogger(slog.New(slog.NewJSONHandler(&out, nil))))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.NoError(t, err)
+	require.Len(t, ends, 1)
+	assert.EqualError(t, ends[0].GuardErr, "what End returns changes nothing")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
+	assert.Equal(t, "ERROR", line["level"])
+	assert.Equal(t, "what End returns changes nothing", line["guard_error"])
+	assert.Equal(t, ends[0].RequestID, line["request_id"])
+}
+
+// The guard is asked before an invoice is called not sent, and not for what is about no order.
+func TestOrderGuard_isAsked(t *testing.T) {
+	t.Parallel()
+	n := &recordingGuard{}
+	w := serve(t, respond(404, ""))
+	c := newClient(t, w.URL, gateway.WithOrderGuard(n))
+	for _, id := range []string{"", "a\nb"} {
+		_, err := c.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: id})
+		assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	}
+	for _, s := range subjects() {
+		if !s.write {
+			_, err := s.call(t.Context(), c)
+			assert.ErrorIs(t, err, gateway.ErrNotFound)
+		}
+	}
+	assert.Empty(t, n.begun)
+
+	_, err := c.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: "A-17", CoinSymbol: "a\nb"})
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	require.Len(t, n.begun, 1)
+	assert.Equal(t, gateway.InvoiceRequest{OrderID: "A-17"}, n.begun[0].Request, "what is not valid is kept from the guard")
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("x\n", ""))
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.Len(t, n.begun, 2)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("x\n", ""), gateway.WithMerchant(""))
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.Len(t, n.begun, 2, "it is nobody's order")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.CreateInvoice(ended, order("A-17"))
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.Len(t, n.ended, 3)
+}
+
+type databaseError struct{ table string }
+
+func (e *databaseError) Error() string { return "relation " + e.table + " is locked" }
+
+var errOfTheGuard = errors.New("of the guard")
+
+// A guard that cannot say is not believed about other calls, and asking it again does no harm.
+func TestOrderGuard_fails(t *testing.T) {
+	t.Parallel()
+	address := "postgres://shop:" + password + "@db:5432/orders: refused"
+	previous := &gateway.OutcomeUnknownError{Operation: "create_invoice", OrderID: "A-17", Cause: io.EOF}
+	for _, tt := range []struct {
+		name string
+		err  error
+	}{
+		{"a plain error", errors.New("disk full")},
+		{"an unknown outcome", gateway.ErrOutcomeUnknown},
+		{"a limit", gateway.ErrRateLimited},
+		{"a timeout", gateway.ErrTimeout},
+		{"every sentinel but those of orders", errors.Join(sentinels[:14]...)},
+		{"a refusal of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}},
+		{"a failure of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 500}},
+		{"a previous call's unknown outcome", previous},
+		{"a database's address", errors.New(address)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := &recordingGuard{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
+			got, err := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
+				panic("is not sent")
+			})).CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assertSentinels(t, err)
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+			assert.True(t, gateway.SafeToRetry(err))
+			failure, ok := errors.AsType[*gateway.TransportError](err)
+			require.True(t, ok)
+			assert.Equal(t, gateway.PhaseOrder, failure.Phase)
+			assert.Zero(t, failure.Attempts)
+			assert.Contains(t, err.Error(), `gateway: create_invoice: order: order "A-17": the order guard: `)
+			assertGuardErrorKept(t, err)
+			assert.Empty(t, n.ended, "End is not called without an admission")
+		})
+	}
+}
+
+func assertGuardErrorKept(t *testing.T, err error) {
+	t.Helper()
+	assert.ErrorIs(t, err, errOfTheGuard)
+	_, isDatabase := errors.AsType[*databaseError](err)
+	assert.True(t, isDatabase, "the error of the guard is kept")
+	_, isRefusal := errors.AsType[*gateway.APIError](err)
+	assert.False(t, isRefusal)
+	_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+	assert.False(t, isUnknown)
+	assertSilent(t, err, password)
+}
+
+// A guard that is not set up for the call refuses it again.
+func TestOrderGuard_refusesArgument(t *testing.T) {
+	t.Parallel()
+	n := &recordingGuard{refuse: fmt.Errorf("guard: %w", &gateway.ArgumentError{Operation: "sqlguard", Name: "WithMerchants", Reason: "is not set"})}
+	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
+	assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+	assert.False(t, gateway.SafeToRetry(err))
+	assertSentinels(t, err)
+	assert.ErrorContains(t, err, "WithMerchants: is not set")
+}
+
+// A guard may refuse with more than the sentinel, and know nothing of the order.
+func TestOrderGuard_refuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		sentinel error
+		want     gateway.Outcome
+		is       []error
+	}{
+		{gateway.ErrOrderInFlight, gateway.OutcomeUnknown, []error{gateway.ErrOrderInFlight}},
+		{gateway.ErrOrderCreated, gateway.OutcomeSucceeded, nil},
+		{gateway.ErrOrderOutcomeUnknown, gateway.OutcomeUnknown, []error{gateway.ErrOrderOutcomeUnknown, gateway.ErrOutcomeUnknown}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &recordingGuard{refuse: fmt.Errorf("%w: %w", tt.sentinel, &databaseError{"orders"})}
+			c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) { panic("is not sent") }))
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err))
+			assertSentinels(t, err, tt.is...)
+			if err == nil {
+				assert.Equal(t, &gateway.Invoice{OrderID: "A-17", Replayed: true}, got)
+			}
+			assert.Empty(t, n.ended)
+		})
+	}
+}
+
+// What a guard knows of an order of unknown outcome is what the error has.
+func TestOrderGuard_knowsUnknown(t *testing.T) {
+	t.Parallel()
+	known := &gateway.OrderRecord{
+		Request: order("A-17"), RequestID: "EARLIER", SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502",
+	}
+	n := &recordingGuard{refuse: gateway.ErrOrderOutcomeUnknown, admission: gateway.Admission{Known: known}}
+	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
+	unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+	require.True(t, ok)
+	assert.Equal(t, &gateway.OutcomeUnknownError{
+		Operation: "create_invoice", OrderID: "A-17", RequestID: "EARLIER", SentAt: known.SentAt, StatusCode: 502, Body: []byte("bad"),
+		Replayed: true, Cause: errors.New("create_invoice: a 502"),
+	}, unknown)
+	assert.EqualError(t, err, `gateway: create_invoice: outcome unknown: an invoice of 2023-11-14T22:13:20Z for order "A-17" may exist, `+
+		`look it up before sending it again: a 502; X-Request-Id EARLIER`)
+}
+
+// row H7: an admission that is shorter than the call may last is refused with both named.
+func TestOrderGuard_shortAdmission(t *testing.T) {
+	t.Parallel()
+	const forever = 24 * time.Hour // with the longest InvoiceTimeout
+	for _, tt := range []struct {
+		name     string
+		lasts    time.Duration // the admission
+		deadline time.Duration // of the context; 0 for none
+		want     string        // of the refusal; "" for a success
+	}{
+		{"it is as long as a call with all attempts", 125 * time.Second, 0, ""},
+		{"it is shorter", 124 * time.Second, 0, "the guard admits the order for 2m4s, and a call may last 2m5s by WithRetry"},
+		{"it is over", 0, 0, "the guard admits the order for 0s"},
+		{"attempts have no end", forever, 0, "the guard admits the order for"},
+		{"the context ends before it", time.Minute, time.Minute, ""},
+		{"the context ends after it", time.Minute, 61 * time.Second, "the guard admits the order for 1m0s, and a call may last 1m1s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				policy := gateway.RetryPolicy{MaxAttempts: 2, InvoiceTimeout: time.Minute, MaxDelay: 5 * time.Second}
+				if tt.lasts == forever {
+					policy.InvoiceTimeout = math.MaxInt64
+				}
+				n := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(tt.lasts)}}
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
+					return reply(201, enveloped(invoiceJSON)), nil
+				}))
+				ctx, cancel := t.Context(), func() {}
+				if tt.deadline > 0 {
+					ctx, cancel = context.WithTimeout(ctx, tt.deadline)
+				}
+				defer cancel()
+				got, err := c.CreateInvoice(ctx, order("A-17"))
+				assertInvariants(t, got, err)
+				require.Len(t, n.ended, 1)
+				assert.Equal(t, gateway.OutcomeOf(err) == gateway.OutcomeSucceeded, n.ended[0].Outcome == gateway.OutcomeSucceeded)
+				if tt.want == "" {
+					assert.NoError(t, err)
+				} else if tt.lasts > 0 {
+					assertRefused(t, err, "create_invoice", "WithOrderGuard", tt.want)
+				} else {
+					assert.ErrorContains(t, err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A slowObserver holds a call up after its first attempt.
+type slowObserver struct {
+	gateway.NopObserver
+	takes time.Duration
+}
+
+func (o slowObserver) Attempt(_ context.Context, a gateway.Attempt) {
+	if a.Number == 1 {
+		time.Sleep(o.takes)
+	}
+}
+
+// row H15: nothing is sent after an admission, and what others may have done since is not denied.
+func TestOrderGuard_admissionEnds(t *testing.T) {
+	t.Parallel()
+	const lasts = time.Hour
+	for _, tt := range []struct {
+		name string
+		trip func() (*http.Response, error)
+		want gateway.Outcome // that the guard is told
+	}{
+		{"before it sends again", brokenConnect, gateway.OutcomeNotSent},
+		{"after it was refused", respondWith(422, refused("No.")), gateway.OutcomeRejected},
+	} {
+		t.Run("the process stands still "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, sent := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(lasts)}}, 0
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithObserver(slowObserver{takes: lasts}), gateway.WithHTTPClient(&http.Client{
+					Transport: tripper(func(*http.Request) (*http.Response, error) { sent++; return tt.trip() }),
+				}))
+				got, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assertInvariants(t, got, err)
+				assert.Equal(t, 1, sent)
+				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				assert.True(t, gateway.SafeToRetry(err), "the guard knows more")
+				assertSentinels(t, err)
+				assert.ErrorContains(t, err, "the guard's admission of the order is over")
+				require.Len(t, n.ended, 1)
+				assert.Equal(t, tt.want, n.ended[0].Outcome)
+			})
+		})
+	}
+}
+
+func brokenConnect() (*http.Response, error) { return nil, refusedConnection("connect") }
+
+// Each call of an invoice has an identifier, which is the same in all that tells of it.
+func TestOrder_requestID(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		opts []gateway.Option
+		call []gateway.CallOption
+		want string // a pattern
+	}{
+		{"a random text", nil, nil, "^[A-Z2-7]{26}$"},
+		{"the caller's own", nil, []gateway.CallOption{gateway.WithHeader("x-request-id", "mine")}, "^mine$"},
+		{"none", []gateway.Option{gateway.WithoutRequestID()}, nil, "^$"},
+		{"the caller's own, without another", []gateway.Option{gateway.WithoutRequestID()}, []gateway.CallOption{gateway.WithHeader("X-Request-ID", "mine")}, "^mine$"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log []string
+			var ends []gateway.Call
+			status, sent, n := 500, []string{}, &recordingGuard{}
+			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(n), gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}),
+				through(func(req *http.Request) (*http.Response, error) {
+					sent = append(sent, strings.Join(req.Header.Values("X-Request-Id"), ", "))
+					return reply(status, refused("No.")), nil
+				}))...)
+			_, err := c.CreateInvoice(t.Context(), order("A-17"), tt.call...)
+			unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+			require.True(t, ok)
+			status = 422
+			_, err = c.CreateInvoice(t.Context(), order("A-17"), tt.call...)
+			rejected, ok := errors.AsType[*gateway.APIError](err)
+			require.True(t, ok)
+
+			assert.Regexp(t, tt.want, sent[0])
+			assert.Equal(t, tt.want[1] == '[', sent[0] != sent[1], "each call has its own")
+			assert.Equal(t, sent, []string{unknown.RequestID, rejected.RequestID})
+			assert.Equal(t, sent, []string{n.begun[0].RequestID, n.begun[1].RequestID})
+			assert.Equal(t, sent, []string{n.ended[0].RequestID, n.ended[1].RequestID})
+			assert.Equal(t, sent, []string{ends[0].RequestID, ends[1].RequestID})
+		})
+	}
+}
+
+// The attempts of a call are one request to whoever reads a log; a read has no identifier.
+func TestOrder_requestIDOfAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+			sent = append(sent, req.Header.Get("X-Request-Id"))
+			return nil, refusedConnection("connect")
+		})}))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.ErrorIs(t, err, gateway.ErrNotSent)
+		require.Len(t, sent, 3)
+		assert.NotEmpty(t, sent[0])
+		assert.Equal(t, []string{sent[0], sent[0], sent[0]}, sent)
+		require.Error(t, withdrawal(t.Context(), c))
+		assert.Equal(t, "", sent[3])
+	})
+}
+
+// A call that may send an order again is not to be repeated as it is: what has become unknown
+// since would be sent.
+func TestAllowResubmit_onceOnly(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		refuse error // of the guard
+		trip   func() (*http.Response, error)
+	}{
+		{"another call is in flight", gateway.ErrOrderInFlight, nil},
+		{"the guard fails", errors.New("disk full"), nil},
+		{"nothing was sent", nil, brokenConnect},
+		{"the service is busy", nil, respondWith(429, refused("Slow down."))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &recordingGuard{refuse: tt.refuse}
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithHTTPClient(&http.Client{
+					Transport: tripper(func(*http.Request) (*http.Response, error) { return tt.trip() }),
+				}))
+				for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
+					_, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+					require.Error(t, err)
+					assert.Equal(t, opts == nil, gateway.SafeToRetry(err), "%v", err)
+				}
+			})
+		})
+	}
+}
+
+// A key in the header is in no record.
+func TestOrder_recordHasNoKey(t *testing.T) {
+	t.Parallel()
+	n := &recordingGuard{}
+	c := clientWithKeySource(t, "http://localhost", sameKey, gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
+		return reply(500, "the key "+canary+" is wrong", "X-Request-Id", canary), nil
+	}))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("X-Request-Id", canary))
+	require.Error(t, err)
+	assertNoKey(t, n.begun)
+	assertNoKey(t, n.ended)
+	assertNoKey(t, err)
+}
