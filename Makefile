@@ -1,4 +1,4 @@
-.PHONY: api test lint cover bench fuzz mutants proof languages soak
+.PHONY: api test lint cover bench fuzz mutants proof literal languages soak
 
 # No target uses a gateway that the environment names.
 unexport $(filter GATEWAY_%,$(.VARIABLES))
@@ -24,6 +24,11 @@ mutants:
 proof:
 	bash contract/ci.sh
 	bash sqlguard/ci.sh
+
+# 100,000 schedules over every guard and both HTTP versions: about half an hour.
+literal:
+	go -C contract test -count=1 -timeout 2h -run '^TestLiteral$$' -v . -schedules 90000
+	go -C sqlguard test -count=1 -timeout 2h -run '^TestLiteral$$' -v . -schedules 10000
 
 api:
 	bash .ci/api -update
