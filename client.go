@@ -126,6 +126,7 @@ type Client struct {
 	keyring   *redact.Keyring
 	cfg       *config
 	observers []Observer
+	limit     *unknownLimit
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
@@ -177,6 +178,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		keyring:   redact.NewKeyring(key),
 		cfg:       cfg,
 		observers: cfg.observers(),
+		limit:     &unknownLimit{most: cfg.unknownLimit},
 
 		reads:   func() *attempt.Sender { return reads },
 		writes:  func() *attempt.Sender { return writes },

@@ -60,6 +60,11 @@ var (
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
+	// ErrTooManyUnknown matches the [*TransportError] of an invoice that was held back by
+	// [WithUnknownLimit]. It is [OutcomeNotSent], unless the order was unknown before, and the same
+	// call may be made again.
+	ErrTooManyUnknown = errors.New("gateway: too many invoices in a row have an unknown outcome")
+
 	// ErrOrderInFlight is what [OrderGuard].Begin returns while another call for the order is
 	// in flight. It matches the [*TransportError] of a call that has waited for that one in
 	// vain, or that has another request, and has sent nothing.
@@ -96,7 +101,7 @@ type Phase string
 
 const (
 	PhaseOrder   Phase = "order"   // asking the [OrderGuard]: it failed, another call for the order is in flight, or the admission is over
-	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source or the caller's transport refused
+	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source or the caller's transport refused, or [WithUnknownLimit] held the invoice back
 	PhaseDial    Phase = "dial"    // looking up or connecting to the host
 	PhaseProxy   Phase = "proxy"   // connecting through the proxy
 	PhaseTLS     Phase = "tls"     // the TLS handshake
@@ -286,7 +291,8 @@ func (e *TransportError) isRetryable() bool {
 }
 
 // An OutcomeUnknownError reports that an invoice may or may not have been created.
-// Look the order up at the service before sending it again.
+// Look the order up at the service before sending it again, unless [SafeToRetry] is true, which it is
+// only with [WithRepeatableOrders].
 //
 // It matches [ErrOutcomeUnknown], and [ErrOrderOutcomeUnknown] if it is Replayed, and nothing
 // else. As a [net.Error] it is neither a timeout nor temporary, so that no generic helper
@@ -305,6 +311,8 @@ type OutcomeUnknownError struct {
 	RequestID  string    // what that attempt sent as X-Request-Id; empty for none, or if it is not known
 	Replayed   bool      // whether the invoice is that of an earlier call, as the [OrderGuard] knows it: this one has sent nothing, or was refused
 	Cause      error     // why the outcome is unknown; deliberately not unwrapped
+
+	again bool // by WithRepeatableOrders the call may be made again
 }
 
 // Error returns one line: the order, what to do and the cause.
@@ -336,7 +344,7 @@ func (e *OutcomeUnknownError) Timeout() bool { return false }
 func (e *OutcomeUnknownError) Temporary() bool { return false }
 
 func (e *OutcomeUnknownError) outcome() Outcome  { return OutcomeUnknown }
-func (e *OutcomeUnknownError) isRetryable() bool { return false }
+func (e *OutcomeUnknownError) isRetryable() bool { return e.again }
 
 // An OrderConflictError reports that the order has an invoice already, and that it was created
 // for another request: with another price, amount, currency, coin or network. Nothing was sent.
@@ -510,7 +518,7 @@ func sentinels() []error {
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrNotSent, ErrOutcomeUnknown, ErrRedirect,
 		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderCreated,
-		ErrOrderConflict, ErrOrderOutcomeUnknown,
+		ErrOrderConflict, ErrOrderOutcomeUnknown, ErrTooManyUnknown,
 	}
 }
 

@@ -39,6 +39,10 @@ type Observer interface {
 	// Drift is called for a place where a response differs from docs/interface.md.
 	Drift(ctx context.Context, d Drift)
 
+	// UnknownLimit is called when invoices are held back by [WithUnknownLimit], and when they
+	// are sent again: in turn, with the context of a call that has ended then.
+	UnknownLimit(ctx context.Context, u UnknownLimit)
+
 	embedsNopObserver() // so that methods can be added
 }
 
@@ -58,6 +62,9 @@ func (NopObserver) Attempt(context.Context, Attempt) {}
 
 // Drift implements [Observer].
 func (NopObserver) Drift(context.Context, Drift) {}
+
+// UnknownLimit implements [Observer].
+func (NopObserver) UnknownLimit(context.Context, UnknownLimit) {}
 
 // A Call is one call of a method and, at its end, its result. It has no key, no URL, no
 // argument and no body.
@@ -137,10 +144,10 @@ func WithObserver(o Observer) Option {
 
 // WithLogger writes what an [Observer] is told to logger: attempts and the ends of calls
 // at level Debug, because the error of a call is the caller's to log; retried attempts
-// and drift at Warn, each of 1,024 places of drift once an hour; an outcome that the
-// [OrderGuard] could not record at Error. The keys are operation, route, attempt, attempts,
-// status, outcome, duration, wait, error, request_id, guard_error, kind and pointer. Without
-// this option the client writes nothing.
+// and drift at Warn, each of 1,024 places of drift once an hour, and when [WithUnknownLimit] holds
+// back invoices and no longer does; an outcome that the [OrderGuard] could not record at Error. The
+// keys are operation, route, attempt, attempts, status, outcome, duration, wait, error, request_id,
+// guard_error, kind, pointer and unknown. Without this option the client writes nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -328,6 +335,15 @@ func (l *logObserver) Drift(ctx context.Context, d Drift) {
 		slog.String("kind", string(d.Kind)),
 		slog.String("pointer", printable(d.Pointer)),
 	)
+}
+
+// UnknownLimit implements [Observer].
+func (l *logObserver) UnknownLimit(ctx context.Context, u UnknownLimit) {
+	text := "gateway: invoices are sent again"
+	if u.Reached {
+		text = "gateway: invoices are held back: too many in a row have an unknown outcome"
+	}
+	l.logger.LogAttrs(ctx, slog.LevelWarn, text, slog.Int("unknown", u.Unknown))
 }
 
 const (

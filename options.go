@@ -35,6 +35,9 @@ type config struct {
 	plainHTTP   bool
 	guard       OrderGuard
 	noRequestID bool
+	repeatable  bool
+
+	unknownLimit int // 0 for none
 
 	successMessage string // besides the documented one; empty for none
 	maxBytes       int64
@@ -48,6 +51,8 @@ func newConfig(opts []Option) (*config, error) {
 		userAgent: "cryptogw-gateway-go/" + Version,
 		guard:     new(MemoryGuard),
 		maxBytes:  defaultMaxResponseBytes,
+
+		unknownLimit: defaultUnknownLimit,
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -130,7 +135,7 @@ func WithRetry(policy RetryPolicy) Option {
 // its comment states. Durations must not be negative.
 //
 // A read is retried after a failure that may pass. An invoice is retried only while
-// it is proved that no byte of it was sent.
+// it is proved that no byte of it was sent, or with [WithRepeatableOrders].
 type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
 	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s
@@ -169,11 +174,15 @@ func (p RetryPolicy) limits() retry.Policy {
 	return retry.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
 }
 
-// longestInvoice is how long a CreateInvoice may take, with all its attempts: none follows a
-// response, which could ask to wait.
-func (p RetryPolicy) longestInvoice() time.Duration {
+// longestInvoice is how long a CreateInvoice may take, with all its attempts. Only with
+// [WithRepeatableOrders] does one follow a response, which can ask to wait.
+func (cfg *config) longestInvoice() time.Duration {
 	const forever = math.MaxInt64 / (2 * maxAttempts)
+	p := cfg.retry
 	timeout, delay := min(p.InvoiceTimeout, forever), min(p.MaxDelay, forever)
+	if cfg.repeatable {
+		delay = max(delay, min(p.MaxRetryAfter, forever))
+	}
 	return time.Duration(p.MaxAttempts)*timeout + time.Duration(p.MaxAttempts-1)*delay
 }
 

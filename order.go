@@ -78,12 +78,13 @@ const (
 // sendOrder sends the invoice of an order that the guard admits. Of any other order it returns
 // what the guard knows.
 func sendOrder(c *resultCall[*Invoice]) (*Invoice, error) {
+	defer c.reportLimit() // when the guard knows the outcome
 	guard := c.client.cfg.guard
 	if guard == nil {
-		return c.send()
+		return c.sendWithinLimit()
 	}
 	o := c.newOrder()
-	admission, refused := c.admit(guard, o)
+	admission, refused := c.admit(guard, &o)
 	if refused != nil {
 		return c.fromGuard(o, admission.Known, refused)
 	}
@@ -99,7 +100,7 @@ func sendOrder(c *resultCall[*Invoice]) (*Invoice, error) {
 	err = c.afterUnknown(admission.Known, err)
 	record := c.newRecord(o, admission.Known, invoice, err)
 	c.end(guard, o, record)
-	if o.Resubmit {
+	if c.cfg.resubmit {
 		neverAgain(err)
 	}
 	if outcome := record.Outcome; attempt.HasPassed(c.until) && (outcome == OutcomeNotSent || outcome == OutcomeRejected) {
@@ -133,6 +134,7 @@ type refusal struct {
 	sentinel error // of which it is; nil if the guard cannot say
 	detail   error // nil for none
 	argument bool  // the call or the guard is not set up for the other
+	heldBack bool  // it would be repeated, but for WithUnknownLimit
 }
 
 func (r *refusal) Error() string {
@@ -153,14 +155,22 @@ func (r *refusal) Unwrap() error { return r.detail }
 
 // admit asks the guard for the order. While an equal call for it is in flight, it waits for
 // that call: until the context ends, and for as long as one invoice may take.
-func (c *call) admit(guard OrderGuard, o Order) (Admission, *refusal) {
-	begun, longest := time.Now(), c.client.cfg.retry.longestInvoice()
+func (c *call) admit(guard OrderGuard, o *Order) (Admission, *refusal) {
+	begun, longest := time.Now(), c.client.cfg.longestInvoice()
 	for {
-		admission, err := guard.Begin(&c.ctx, o)
+		admission, err := guard.Begin(&c.ctx, *o)
 		if err == nil {
+			c.repeat(o, admission.Known)
 			return admission, nil
 		}
 		refused, waited := c.newRefusal(err), time.Since(begun)
+		if refused.sentinel == ErrOrderOutcomeUnknown && !o.Resubmit && c.isRepeatable(o.Request, admission.Known) {
+			if refused.heldBack = c.client.limit.whyHeldBack() != nil; refused.heldBack {
+				return admission, refused // the guard counts what it admits
+			}
+			o.Resubmit = true
+			continue
+		}
 		if refused.sentinel != ErrOrderInFlight || waited >= longest || o.Request.differsFrom(admission.Known) {
 			return admission, refused
 		}
@@ -215,9 +225,9 @@ var errAdmissionOver = errors.New("the guard's admission of the order is over")
 // never.
 func (c *resultCall[T]) sendUntil(until time.Time) (result T, err error) {
 	if c.until = until; until.IsZero() {
-		return c.send()
+		return c.sendWithinLimit()
 	}
-	longest := c.client.cfg.retry.longestInvoice()
+	longest := c.client.cfg.longestInvoice()
 	if deadline, bounded := c.ctx.Deadline(); bounded {
 		longest = min(longest, time.Until(deadline))
 	}
@@ -225,7 +235,7 @@ func (c *resultCall[T]) sendUntil(until time.Time) (result T, err error) {
 		return result, c.refuse("WithOrderGuard", fmt.Sprintf("the guard admits the order for %v, and a call may last %v by WithRetry: "+
 			"set a longer lease of the guard, or a shorter InvoiceTimeout", left.Round(time.Millisecond), longest.Round(time.Millisecond)))
 	}
-	return c.send()
+	return c.sendWithinLimit()
 }
 
 // differsFrom reports whether the request of a record is known, and not equal to r.
@@ -244,7 +254,9 @@ func (c *call) fromGuard(o Order, known *OrderRecord, refused *refusal) (*Invoic
 	switch refused.sentinel {
 	case ErrOrderCreated:
 	case ErrOrderOutcomeUnknown:
-		return nil, c.unknownBefore(known, refused)
+		before := c.unknownBefore(known, refused)
+		before.again = refused.heldBack
+		return nil, before
 	default:
 		failure := c.undecided(refused)
 		failure.retryable = failure.retryable && !refused.argument
@@ -295,6 +307,7 @@ func (c *call) afterUnknown(known *OrderRecord, err error) error {
 		return err
 	}
 	before := c.unknownBefore(known, ErrOrderOutcomeUnknown)
+	before.again = c.isRepeatable(*c.operation.write, known) && c.mayDoBetter(err)
 	before.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(err), oneLine(before.Cause))
 	return before
 }

@@ -50,7 +50,8 @@ type callError interface {
 	isRetryable() bool // the same call may be made again
 }
 
-// OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
+// OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is
+// [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
 // package, and [OutcomeUnknown] for an error of another package. Of several errors of
 // this package that are joined or wrapped together, the least certain counts:
 // [OutcomeUnknown], then [OutcomeRejected], then [OutcomeNotSent].
@@ -116,19 +117,20 @@ func refusesInvoice(status int, enveloped bool) bool {
 }
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an
-// invoice, and it may succeed. It is false for nil, for an error of another package
-// and for a call without a response whose context has ended, unless it was asking the
-// [OrderGuard]. Of several errors of this package that are joined or wrapped together, it must be
+// invoice, if what [WithRepeatableOrders] declares is true, and it may succeed. It is false for
+// nil, for an error of another package and for a call without a response whose context has ended,
+// unless it was asking the [OrderGuard], or by WithRepeatableOrders the order may be repeated. Of several errors of this package that are joined or wrapped together, it must be
 // true of each.
 func SafeToRetry(err error) bool {
-	found := false
+	found, repeatable := false, false
 	for own := range callErrors(err) {
 		if !own.isRetryable() {
 			return false
 		}
 		found = true
+		repeatable = repeatable || errors.Is(own, ErrOutcomeUnknown)
 	}
-	return found && !errors.Is(err, ErrOutcomeUnknown)
+	return found && (repeatable || !errors.Is(err, ErrOutcomeUnknown))
 }
 
 // outcomeWithoutProof is the outcome of an error that proves nothing: of a call that

@@ -57,7 +57,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add([]byte(seed), false)
 	}
 	transport := &settable{}
-	c := newClient(f, "https://gateway.example"+prefix, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), once())
+	c := newClient(f, "https://gateway.example"+prefix, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), gateway.WithUnknownLimit(0), once())
 	f.Fuzz(func(t *testing.T, body []byte, success bool) {
 		transport.body = body
 		for _, s := range subjects() {

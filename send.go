@@ -52,11 +52,13 @@ type progress struct {
 	status   int       // of the last response of any attempt; 0 for none
 	last     response  // to the last attempt
 
-	unsent    bool // of an invoice nothing was read for sending
+	unsent    bool // of an invoice nothing was read for sending, in the last attempt
 	premature bool // the response may have come before the invoice was sent
+	replayed  bool // the invoice is that of an earlier call
+
+	mayExist *time.Time // when the first attempt began whose outcome is unknown; nil for none
 
 	until    time.Time // nothing of an invoice is sent after it; zero for never
-	replayed bool      // the invoice is that of an earlier call
 	guardErr error     // why the guard could not record the outcome
 }
 
@@ -137,18 +139,18 @@ func (c *call) finish(failure error, interrupted bool) error {
 	if response := c.cfg.response; response != nil {
 		response.StatusCode, response.Attempts, response.Duration = c.status, c.attempts, time.Since(c.started)
 	}
-	if failure != nil && c.operation.write != nil && OutcomeOf(failure) == OutcomeUnknown {
+	if failure != nil && c.mayExist != nil {
 		return &OutcomeUnknownError{
 			Operation: c.operation.name, OrderID: c.operation.write.OrderID, RequestID: c.requestID,
-			StatusCode: c.status, Body: c.last.body, SentAt: c.begun, Cause: failure,
+			StatusCode: c.status, Body: c.last.body, SentAt: *c.mayExist, Cause: failure,
+			again: c.client.cfg.repeatable && c.mayDoBetter(failure),
 		}
 	}
 	return failure
 }
 
 // judge makes the failure of an attempt from what is wrong with it, and decides whether
-// another one may follow. An invoice is attempted again only if it is proved that nothing of
-// it was sent; a connection that cannot be opened, never.
+// another one may follow.
 func (c *call) judge(wrong error) retry.Failure {
 	switch known := wrong.(type) {
 	case nil:
@@ -158,14 +160,31 @@ func (c *call) judge(wrong error) retry.Failure {
 	case *APIError:
 		known.Attempts, known.premature = c.attempts, c.premature
 	}
-	verdict := retry.Failure{Err: wrong, Retry: SafeToRetry(wrong) && !c.operation.connects}
-	if c.operation.write != nil && OutcomeOf(wrong) != OutcomeNotSent {
-		verdict.Retry = false
+	if c.operation.write != nil && c.mayExist == nil && OutcomeOf(wrong) == OutcomeUnknown {
+		begun := c.begun
+		c.mayExist = &begun
 	}
+	verdict := retry.Failure{Err: wrong, Retry: c.mayFollow(wrong)}
 	if refusal, ok := wrong.(*APIError); ok {
 		verdict.Throttled, verdict.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
 	}
 	return verdict
+}
+
+// mayFollow reports whether another attempt may follow one that has failed. An invoice is attempted
+// again only if it is proved that nothing of it was sent, or with [WithRepeatableOrders]; a connection
+// that cannot be opened, never.
+func (c *call) mayFollow(wrong error) bool {
+	switch {
+	case c.operation.connects:
+		return false
+	case c.mayExist != nil:
+		return c.client.cfg.repeatable && c.mayDoBetter(wrong)
+	case c.operation.write != nil && OutcomeOf(wrong) != OutcomeNotSent:
+		return false
+	default:
+		return SafeToRetry(wrong)
+	}
 }
 
 // Ended implements [retry.Call].
@@ -206,7 +225,7 @@ func (c *call) noResponse(err error) error {
 func (c *call) transportError(f fault) *TransportError {
 	failure := &TransportError{
 		Operation: c.operation.name, Phase: f.phase, Attempts: c.attempts, LastStatus: c.status, Err: f.err,
-		notSent: c.unsent && c.status == 0, timeout: attempt.IsTimeout(f.err), retryable: f.again, keys: c.redactor,
+		notSent: c.unsent && c.status == 0 && c.mayExist == nil, timeout: attempt.IsTimeout(f.err), retryable: f.again, keys: c.redactor,
 	}
 	if c.ctx.Err() != nil {
 		failure.Err, failure.retryable = contextError(&c.ctx, c.redactor), false

@@ -320,7 +320,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // wrong.
 func (s schedule) run() (results []result, wrong []string) {
 	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, attempts: s.Attempts, timeout: s.Timeout}
-	client, err := gateway.New("http://"+host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
+	client, err := gateway.New("http://"+host+"/merchant", canary, gateway.WithUnknownLimit(0), gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
 		return nil, []string{err.Error()}

@@ -161,7 +161,7 @@ func (x toxic) run(t *testing.T, stream string, all *summary) (succeeded, failed
 }
 
 func newToxiClient(t *testing.T, url, key string, transport http.RoundTripper, timeout time.Duration) *gateway.Client {
-	c, err := gateway.New(url, key, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{
+	c, err := gateway.New(url, key, gateway.WithUnknownLimit(0), gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{
 		AttemptTimeout: timeout, InvoiceTimeout: timeout, BaseDelay: time.Millisecond, MaxDelay: time.Millisecond,
 	}))
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ func ours(variant string, options func(environment) []gateway.Option) client {
 		madeFor: "a service without keys, in which a second invoice is a loss",
 		success: `{"message":"Operation was successful.","result":{"id":1},"meta":{}}`,
 		open: func(e environment) (create, error) {
-			c, err := gateway.New(e.url, "key", append(options(e), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: e.timeout}))...)
+			c, err := gateway.New(e.url, "key", append(options(e), gateway.WithUnknownLimit(0), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: e.timeout}))...)
 			return func(ctx context.Context, order string) error {
 				_, err := c.CreateInvoice(ctx, gateway.InvoiceRequest{
 					OrderID: order, Price: decimal.NewFromInt(10), Amount: decimal.NewFromInt(10), BaseCurrency: "usd",
