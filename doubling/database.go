@@ -70,7 +70,7 @@ func (db *database) createTables(ctx context.Context) error {
 
 // pending returns which orders sqlguard lists as unknown.
 func (db *database) pending(ctx context.Context) (map[string]bool, error) {
-	orders, err := db.first.Pending(ctx, 0)
+	orders, err := db.first.Pending(ctx, sqlguard.PendingQuery{})
 	found := map[string]bool{}
 	for _, o := range orders {
 		found[o.ID] = true

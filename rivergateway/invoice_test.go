@@ -43,6 +43,16 @@ var invoiceTests = map[string]struct {
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
 		outcome: "unknown", order: sqlguard.StateUnknown, sent: 1,
 	},
+	"unknown, where an order may be repeated": {
+		prepare: (*shop).losesRepeatable,
+		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
+		order: sqlguard.StateUnknown, sent: 1,
+	},
+	"unknown, where an order may be repeated, for the last time": {
+		prepare: (*shop).losesRepeatable, last: true,
+		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
+		outcome: "unknown", order: sqlguard.StateUnknown, sent: 1,
+	},
 	"rejected": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusUnprocessableEntity, "No")),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
@@ -138,6 +148,12 @@ func inject(f gatewaytest.Fault) func(*shop) {
 }
 
 func (s *shop) cannotConnect() { s.cfg.BaseURL = "http://127.0.0.1:1" }
+
+// losesRepeatable loses a response of a gateway that returns the existing invoice.
+func (s *shop) losesRepeatable() {
+	inject(gatewaytest.FaultCommitThenDrop())(s)
+	s.cfg.Options = append(s.cfg.Options, gateway.WithRepeatableOrders())
+}
 
 // order is an order, as another process sends it.
 func order(id string) gateway.Order {
@@ -447,6 +463,17 @@ func respondWith(result string) roundTripper {
 	}
 }
 
+// Where an order may be repeated, the next run finds out what became of it.
+func TestInvoice_repeatable(t *testing.T) {
+	s := newShop(t)
+	s.losesRepeatable()
+	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+	job, _, _ = s.runInvoice(job)
+	if told := s.committed("A-17"); job.State != rivertype.JobStateCompleted || len(told) != 1 || told[0] != "succeeded" || len(s.gw.Requests()) != 2 {
+		t.Errorf("%s, told %v, %d were sent", job.State, told, len(s.gw.Requests()))
+	}
+}
+
 // A person looks up an order with an unknown outcome, and has its job run again.
 func TestInvoice_resolved(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -466,7 +493,7 @@ func TestInvoice_resolved(t *testing.T) {
 				t.Errorf("told %v: %+v", results, s.results)
 			}
 
-			pending, err := s.guard.Pending(t.Context(), 0)
+			pending, err := s.guard.Pending(t.Context(), sqlguard.PendingQuery{})
 			check(t, err)
 			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example", Invoice: test.found}))
 			job, err = s.river.JobRetry(t.Context(), job.ID)
@@ -491,7 +518,7 @@ func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	s := newShop(t)
 	inject(gatewaytest.FaultBadGateway())(s)
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	pending, err := s.guard.Pending(t.Context(), 0)
+	pending, err := s.guard.Pending(t.Context(), sqlguard.PendingQuery{})
 	check(t, err)
 	check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{By: "anna@shop.example"}))
 	s.ended("A-17", gateway.OutcomeUnknown)

@@ -2,6 +2,7 @@ package rivergateway
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -15,6 +16,9 @@ type PendingReport struct {
 	Oldest time.Time        // since when the first of them is unknown
 	Age    time.Duration    // of Oldest; 0 without one
 	Orders []sqlguard.Order // the first 100 at most, see [sqlguard.Guard.Pending]
+
+	Resolved    sqlguard.ResolveReport // what the Resolver of [Config] has found before; these orders are not counted above
+	ResolverErr error                  // why it has not found out more, or its report is not complete; nil without an error
 }
 
 // A storedReport is a PendingReport as the output of a job.
@@ -22,6 +26,9 @@ type storedReport struct {
 	Count  int           `json:"count"`
 	Oldest time.Time     `json:"oldest,omitzero"`
 	Age    time.Duration `json:"age"` // in nanoseconds
+
+	Resolved int `json:"resolved,omitempty"`
+	Refused  int `json:"refused,omitempty"` // findings
 }
 
 const mostOrders = 100 // of a report: after a long failure of the service there may be very many
@@ -31,9 +38,13 @@ type pendingArgs struct{}
 // Kind implements [river.JobArgs].
 func (pendingArgs) Kind() string { return "gateway_pending" }
 
-// PeriodicPending returns the periodic job that calls OnPending of [Config], for
-// PeriodicJobs of [river.Config]. It is also run when an elected client starts. The report
-// is the output of each job. The interval is at least a second.
+// PeriodicPending returns the periodic job that asks the Resolver of [Config] and then calls
+// OnPending, for PeriodicJobs of [river.Config]. It is also run when an elected client starts.
+// The report, without orders, is the output of each job. The interval is at least a second.
+//
+// A resolver that fails, panics or does not return keeps no report from being made: it is the
+// error of the job afterwards. It is asked for 5 minutes at most in one run, the oldest order first. Two
+// runs at once do no harm: of two findings about an order one is refused.
 func PeriodicPending(interval time.Duration) *river.PeriodicJob {
 	args := func() (river.JobArgs, *river.InsertOpts) {
 		return pendingArgs{}, &river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByPeriod: interval}}
@@ -46,25 +57,46 @@ type pendingWorker struct {
 	*Jobs
 }
 
+// Timeout implements [river.Worker].
+func (w *pendingWorker) Timeout(*river.Job[pendingArgs]) time.Duration {
+	if w.cfg.Resolver == nil {
+		return 0 // that of the engine
+	}
+	return w.timeout
+}
+
 // Work implements [river.Worker].
 func (w *pendingWorker) Work(ctx context.Context, job *river.Job[pendingArgs]) error {
 	return runStorable(ctx, job, w.work)
 }
 
-func (w *pendingWorker) work(ctx context.Context, _ *river.Job[pendingArgs]) error {
+func (w *pendingWorker) work(ctx context.Context, job *river.Job[pendingArgs]) error {
+	var report PendingReport
+	if w.cfg.Resolver != nil {
+		report.Resolved, report.ResolverErr = w.resolvePending(ctx, job.Queue)
+	}
+	if err := w.report(ctx, report); err != nil {
+		return tryAgain(ctx, errors.Join(err, report.ResolverErr))
+	}
+	return report.ResolverErr
+}
+
+// report completes the report with what is still pending, and makes it.
+func (w *pendingWorker) report(ctx context.Context, r PendingReport) error {
 	summary, err := w.cfg.Guard.PendingSummary(ctx)
 	if err != nil {
 		return err
 	}
-	report := PendingReport{Count: summary.Count, Oldest: summary.Oldest}
-	if !report.Oldest.IsZero() {
-		report.Age = max(0, time.Since(report.Oldest))
+	r.Count, r.Oldest = summary.Count, summary.Oldest
+	if !r.Oldest.IsZero() {
+		r.Age = max(0, time.Since(r.Oldest))
 	}
-	if report.Orders, err = w.cfg.Guard.Pending(ctx, mostOrders); err != nil {
+	if r.Orders, err = w.cfg.Guard.Pending(ctx, sqlguard.PendingQuery{Most: mostOrders}); err != nil {
 		return err
 	}
-	if err := river.RecordOutput(ctx, storedReport{report.Count, report.Oldest, report.Age}); err != nil || w.cfg.OnPending == nil {
+	output := storedReport{r.Count, r.Oldest, r.Age, len(r.Resolved.Resolved), len(r.Resolved.Refused)}
+	if err := river.RecordOutput(ctx, output); err != nil || w.cfg.OnPending == nil {
 		return err
 	}
-	return w.cfg.OnPending(ctx, report)
+	return w.cfg.OnPending(ctx, r)
 }

@@ -361,7 +361,7 @@ func (p *proof) read() (orders []orderState, pending map[string]sqlguard.Order) 
 	ctx := p.t.Context()
 	_, err := p.pool.Exec(ctx, `UPDATE gateway_orders SET lease_until = begun_at WHERE token IS NOT NULL`)
 	check(p.t, err)
-	list, err := p.guard.Pending(ctx, 0)
+	list, err := p.guard.Pending(ctx, sqlguard.PendingQuery{})
 	check(p.t, err)
 	pending = map[string]sqlguard.Order{}
 	for _, order := range list {

@@ -11,11 +11,13 @@
 //
 //   - Created, by this run or an earlier one: the job is completed.
 //   - Unknown: the job is cancelled, and [sqlguard.Guard.Pending] lists the order until a
-//     person has looked it up. It is not sent again before.
+//     person or the Resolver of [Config] has looked it up. It is not sent again before.
 //   - Rejected by the service, unless the same request may be accepted later: the job is
 //     cancelled.
 //   - Not sent, rejected for now, or the guard's database fails: the engine tries again. After
 //     its last attempt the job is cancelled.
+//   - Unknown, where the gateway returns the existing invoice ([gateway.WithRepeatableOrders]):
+//     the engine tries again.
 //   - Another call for the order is in flight for longer than a run waits for it: the job is
 //     snoozed. Either that call records its outcome or its lease ends, so that a later run knows.
 //
@@ -74,6 +76,12 @@ type Config struct {
 	// OnWithdrawal is called in the same way with the result of a wait for a withdrawal.
 	OnWithdrawal func(ctx context.Context, tx pgx.Tx, result WithdrawalResult) error
 
+	// Resolver finds out what became of the orders that are pending, in the jobs of
+	// [PeriodicPending], as [sqlguard.Guard.ResolvePending] asks it. OnInvoice is then told, as of
+	// a job: succeeded if an invoice exists, not sent if none does. Nothing is sent again. Nil
+	// resolves nothing.
+	Resolver sqlguard.Resolver
+
 	// OnPending is called by the jobs of [PeriodicPending]. An error of it is the error
 	// of the job, which does not run again. Nil calls nothing.
 	OnPending func(ctx context.Context, report PendingReport) error
@@ -85,12 +93,14 @@ type Jobs struct {
 	client   *gateway.Client
 	timeout  time.Duration // of a run
 	inFlight time.Duration // until the next run, while another call for the order is in flight
+	resolve  time.Duration // how long the resolver is asked in one run
 }
 
 const (
-	runTimeout     = 7 * time.Minute  // more than a CreateInvoice waits for another call and then takes, with the client's defaults
+	runTimeout     = 9 * time.Minute  // more than a CreateInvoice waits for another call and then takes, by default and with WithRepeatableOrders
 	endTimeout     = 10 * time.Second // of the transaction that ends a job
 	inFlightSnooze = 15 * time.Second
+	resolveTimeout = 5 * time.Minute // the rest of runTimeout is for the report
 )
 
 // New returns workers with a client whose order guard is that of the configuration.
@@ -111,7 +121,7 @@ func New(cfg Config) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Jobs{cfg: cfg, client: client, timeout: runTimeout, inFlight: inFlightSnooze}, nil
+	return &Jobs{cfg: cfg, client: client, timeout: runTimeout, inFlight: inFlightSnooze, resolve: resolveTimeout}, nil
 }
 
 func badArgument(name, reason string) error {
@@ -124,6 +134,7 @@ func (j *Jobs) AddWorkers(workers *river.Workers) error {
 		river.AddWorkerSafely(workers, &invoiceWorker{Jobs: j}),
 		river.AddWorkerSafely(workers, &withdrawalWorker{Jobs: j}),
 		river.AddWorkerSafely(workers, &pendingWorker{Jobs: j}),
+		river.AddWorkerSafely(workers, &resolvedWorker{Jobs: j}),
 	)
 }
 

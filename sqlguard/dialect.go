@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // A Dialect is the SQL of one database. The zero Dialect is not valid.
@@ -93,6 +94,7 @@ func (d Dialect) schema(table string) []string {
 // statements are the SQL statements of a guard.
 type statements struct {
 	look, begin, succeeded, notCreated, unknown, resolve, order, pending, pendingSummary, cutoff, prune string
+	unknownOf, createdOf, ordersOf                                                                      string
 }
 
 // begun is the verdict of the statement begin when it has stored the token. Any
@@ -220,16 +222,36 @@ RETURNING 'resolved'`
 const orderText = `SELECT merchant, order_id, {state}, attempts, {text}begun_at{/text}, {text}ended_at{/text}, coalesce(outcome, ''),
 	{text}coalesce(unknown_since, begun_at){/text}, {text}created_at{/text},
 	{text}resolved_at{/text}, coalesce(resolution, ''), coalesce(resolved_by, ''), coalesce(note, ''),
-	{known}, {record}
+	{known}, {record}, {text}{latest}{/text}
 FROM {table} `
+
+// latestText is when an unknown order can have been sent at the latest. Nothing is sent after a lease, nor
+// after the End of an attempt.
+const latestText = `CASE WHEN token IS NULL THEN coalesce(ended_at, lease_until) ELSE lease_until END`
 
 const whereUnknown = `WHERE (token IS NOT NULL OR unknown_since IS NOT NULL) AND {state} = 'unknown'`
 
-// Parameter of pending: how many at most.
+// Parameters of pending: how many at most, and after which since, merchant and order.
 const pendingText = orderText + whereUnknown + `
+	AND (coalesce(unknown_since, begun_at), merchant, order_id) > ({instant $2}, $3, $4)
 ORDER BY coalesce(unknown_since, begun_at), merchant, order_id LIMIT $1`
 
 const pendingSummaryText = `SELECT count(*), {text}min(coalesce(unknown_since, begun_at)){/text} FROM {table} ` + whereUnknown
+
+// Parameter of unknownOf: merchant.
+const unknownOfText = orderText + whereUnknown + ` AND merchant = $1`
+
+// fewText selects what scan reads, without responses.
+var fewText = strings.Replace(orderText, "{record}", `coalesce(request, '') AS requests, '' AS ids, begun_at, sent_at, 0 AS status, NULL AS body, '' AS cause, NULL AS invoice`, 1)
+
+// Parameters of createdOf: merchant, and after and before which the invoice was made. The last time is
+// after all times; without it PostgreSQL expects a third of the table and reads all.
+var createdOfText = fewText + `WHERE merchant = $1 AND token IS NULL AND unknown_since IS NULL
+	AND {changed} > {instant $2} AND {changed} < {instant $4} AND begun_at > {instant $2} AND created_at < {instant $3}
+ORDER BY {changed}`
+
+// Parameters of ordersOf: merchant, and the ids as a JSON array.
+var ordersOfText = fewText + `WHERE merchant = $1 AND order_id {among $2}`
 
 // Parameter of cutoff: the age, as a negative interval.
 const cutoffText = `SELECT {text}{ago}{/text}`
@@ -266,10 +288,11 @@ func (d Dialect) statements(table string) statements {
 		begin = strings.NewReplacer("{look}", look, "{begin}", begin).Replace(beginInPostgres)
 	}
 	texts := d.fill(table, look, begin, succeededText, notCreatedText, unknownText, resolveText, orderText+`WHERE merchant = $1 AND order_id = $2`,
-		pendingText, pendingSummaryText, cutoffText, d.pruneText())
+		pendingText, pendingSummaryText, cutoffText, d.pruneText(), unknownOfText, createdOfText, ordersOfText)
 	return statements{
 		look: texts[0], begin: texts[1], succeeded: texts[2], notCreated: texts[3], unknown: texts[4], resolve: texts[5],
 		order: texts[6], pending: texts[7], pendingSummary: texts[8], cutoff: texts[9], prune: texts[10],
+		unknownOf: texts[11], createdOf: texts[12], ordersOf: texts[13],
 	}
 }
 
@@ -338,7 +361,7 @@ func restLines(text string) string {
 // ofRow fills in our own expressions, about a row whose columns have a prefix.
 func ofRow(text, prefix string) string {
 	text = strings.NewReplacer(
-		"{state}", stateText, "{record}", recordText, "{settled}", settledText, "{created}", createdText, "{left}", leftText,
+		"{state}", stateText, "{latest}", latestText, "{record}", recordText, "{settled}", settledText, "{created}", createdText, "{left}", leftText,
 		"{earlier}", earlierText, "{first of earlier}", firstLine("("+earlierText+")"),
 		"{cause}", strings.ReplaceAll(causeText, "{known as}", "c.known"), "{cause of known}", strings.ReplaceAll(causeText, "{known as}", "{known}"),
 	).Replace(text)
@@ -391,6 +414,10 @@ func sqlitePlaceholders() *strings.Replacer {
 		"{bytes}", "blob",
 		"{newline}", "char(10)",
 		"{find}", "instr",
+		"{among $2}", "IN (SELECT value FROM json_each(?2))",
+		"{instant $2}", "?2",
+		"{instant $3}", "?3",
+		"{instant $4}", "?4",
 		"{instant $5}", "?5",
 		"{text}", "coalesce(",
 		"{/text}", ", '')",
@@ -412,8 +439,20 @@ WHERE bound IS NOT NULL AND NOT EXISTS (SELECT FROM known WHERE verdict NOT IN (
 		"{bytes}", "bytea",
 		"{newline}", "chr(10)",
 		"{find}", "strpos",
+		"{among $2}", "= ANY (ARRAY(SELECT jsonb_array_elements_text(CAST(CAST($2 AS text) AS jsonb))))",
+		"{instant $2}", "CAST(CAST($2 AS text) AS timestamptz)",
+		"{instant $3}", "CAST(CAST($3 AS text) AS timestamptz)",
+		"{instant $4}", "CAST(CAST($4 AS text) AS timestamptz)",
 		"{instant $5}", "CAST(CAST($5 AS text) AS timestamptz)",
 		"{text}", "coalesce(to_char(",
 		"{/text}", ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`,
 	)
+}
+
+// timeText is a time as the statements compare it: in SQLite as text, in the form that its clock writes.
+func (d Dialect) timeText(at time.Time) string {
+	if d == SQLite {
+		return at.UTC().Format("2006-01-02T15:04:05.000Z")
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000000Z")
 }

@@ -86,7 +86,7 @@ func TestWithMerchants_unknown(t *testing.T) {
 		s.respond = nil
 		plain := w.guard(t) // lists the orders of every merchant
 		for _, lister := range []*Guard{g, plain} {
-			pending, err := lister.Pending(t.Context(), 0)
+			pending, err := lister.Pending(t.Context(), PendingQuery{})
 			if err != nil || len(pending) != 1 || pending[0].Merchant != "shop-b" || pending[0].ID != order {
 				t.Fatalf("%+v, %v", pending, err)
 			}

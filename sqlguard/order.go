@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cryptogw/gateway"
 )
@@ -74,23 +75,34 @@ func (g *Guard) Order(ctx context.Context, merchant, orderID string) (Order, err
 	return orders[0], nil
 }
 
+// A PendingQuery selects what [Guard.Pending] returns. The zero query selects all.
+type PendingQuery struct {
+	Most  int   // how many at most; 0 for all
+	After Order // those after this one, as an earlier Pending returned it last; the zero order for the first ones
+}
+
 // Pending returns the orders that a person must look up at the service: those that
 // are unknown, of every merchant, including those of crashed processes whose lease
-// has expired. The order that has been unknown longest comes first. If n is above 0, at
-// most n are returned: after a long failure of the service there may be very many. 0
-// means all; the error for an n below 0 is a [*gateway.ArgumentError].
-func (g *Guard) Pending(ctx context.Context, n int) ([]Order, error) {
+// has expired. The order that has been unknown longest comes first. After a long failure of the
+// service there may be very many: read them in pages. The error for a negative Most, or an After
+// that no Pending has returned, is a [*gateway.ArgumentError].
+func (g *Guard) Pending(ctx context.Context, q PendingQuery) ([]Order, error) {
 	switch {
-	case n < 0:
-		return nil, badArgument("n", "must not be negative")
-	case n == 0:
-		n = math.MaxInt
+	case q.Most < 0:
+		return nil, badArgument("q.Most", "must not be negative")
+	case q.After.ID != "" && q.After.Since.IsZero():
+		return nil, badArgument("q.After", "has no Since: pass an order as Pending returned it, not one of Order or ParseToken")
 	}
-	orders, err := g.read(ctx, g.stmts.pending, n)
+	orders, err := g.read(ctx, g.stmts.pending, g.pendingArgs(q)...)
 	if err != nil {
 		return nil, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
 	}
 	return orders, nil
+}
+
+// pendingArgs are the arguments of the statement pending.
+func (g *Guard) pendingArgs(q PendingQuery) []any {
+	return []any{cmp.Or(q.Most, math.MaxInt), g.cfg.dialect.timeText(q.After.Since), q.After.Merchant, q.After.ID}
 }
 
 // A PendingSummary is about the orders that [Guard.Pending] returns.
@@ -118,15 +130,13 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 // Pass the order as [Guard.Pending] or [Guard.Order] returned it before the
 // lookup. The error matches [ErrTriedAgain] if the order has been sent again
 // since, and [ErrNotUnknown] if there is nothing to resolve, or was not when the order was
-// read. The error for a Resolution without By, or with an Invoice that is not JSON of at most
-// 64 KiB, is a [*gateway.ArgumentError].
+// read. The error for an invalid Resolution is a [*gateway.ArgumentError]: one without By, with an
+// Invoice that is not JSON of at most 64 KiB or without Exists, or with a text that is not valid
+// UTF-8 of at most 64 KiB, or has a NUL.
 func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
-	if strings.TrimSpace(r.By) == "" {
-		return badArgument("Resolution.By", "is required")
-	}
 	k := key{o.Merchant, o.ID}
-	if len(r.Invoice) > 64<<10 || len(r.Invoice) > 0 && !json.Valid(r.Invoice) {
-		return badArgument("Resolution.Invoice", "must be JSON of at most 64 KiB")
+	if err := r.validate("Resolution"); err != nil {
+		return k.error(err)
 	}
 	if o.State != StateUnknown {
 		return k.error(fmt.Errorf("%w: it was %s when it was read", ErrNotUnknown, cmp.Or(o.State, "not read")))
@@ -145,6 +155,31 @@ func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
 	return nil
 }
 
+// maxKept is how many bytes of an invoice, and of a text, a person may record.
+const maxKept = 64 << 10
+
+// validate returns what is wrong with a resolution of that name.
+func (r Resolution) validate(name string) error {
+	const storable = "must be valid UTF-8 of at most 64 KiB without NUL"
+	switch {
+	case !isStorable(r.By):
+		return badArgument(name+".By", storable)
+	case !isStorable(r.Note):
+		return badArgument(name+".Note", storable)
+	case strings.TrimSpace(r.By) == "":
+		return badArgument(name+".By", "is required")
+	case len(r.Invoice) > 0 && !r.Exists:
+		return badArgument(name+".Invoice", "must be empty without Exists: an order with an invoice exists")
+	case len(r.Invoice) > maxKept || len(r.Invoice) > 0 && !json.Valid(r.Invoice):
+		return badArgument(name+".Invoice", "must be JSON of at most 64 KiB")
+	}
+	return nil
+}
+
+func isStorable(text string) bool {
+	return len(text) <= maxKept && utf8.ValidString(text) && !strings.Contains(text, "\x00")
+}
+
 // unresolved returns why an order could not be resolved.
 func (g *Guard) unresolved(ctx context.Context, k key) error {
 	now, err := g.Order(ctx, k.merchant, k.order)
@@ -160,11 +195,9 @@ func (g *Guard) unresolved(ctx context.Context, k key) error {
 
 // read returns the orders that a query selects.
 func (g *Guard) read(ctx context.Context, query string, args ...any) (orders []Order, err error) {
-	rows, err := g.db.QueryContext(ctx, query, args...)
-	err = readRows(rows, err, func() error {
-		o, err := scan(rows)
+	err = g.each(ctx, query, args, func(o Order, _ time.Time) error {
 		orders = append(orders, o)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -172,8 +205,21 @@ func (g *Guard) read(ctx context.Context, query string, args ...any) (orders []O
 	return orders, nil
 }
 
+// each calls f with each of the orders that a query selects, and with when it can have been sent at the
+// latest if it is unknown, until f fails.
+func (g *Guard) each(ctx context.Context, query string, args []any, f func(o Order, latest time.Time) error) error {
+	rows, err := g.db.QueryContext(ctx, query, args...)
+	return readRows(rows, err, func() error {
+		o, latest, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		return f(o, latest)
+	})
+}
+
 // scan reads the columns that the dialect's statements select.
-func scan(rows *sql.Rows) (o Order, err error) {
+func scan(rows *sql.Rows) (o Order, latest time.Time, err error) {
 	var outcome, finding string
 	var stored storedRecord
 	dest := []any{
@@ -186,8 +232,9 @@ func scan(rows *sql.Rows) (o Order, err error) {
 		stamp{&o.Resolved},
 		&finding, &o.Resolution.By, &o.Resolution.Note,
 	}
-	if err := rows.Scan(append(dest, stored.dest()...)...); err != nil {
-		return o, err
+	dest = append(append(dest, stored.dest()...), stamp{&latest})
+	if err := rows.Scan(dest...); err != nil {
+		return o, latest, err
 	}
 	for _, known := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected} {
 		if outcome == known.String() {
@@ -202,5 +249,5 @@ func scan(rows *sql.Rows) (o Order, err error) {
 	if o.State == StateFree {
 		o.Record.Outcome = o.Outcome
 	}
-	return o, err
+	return o, latest, err
 }

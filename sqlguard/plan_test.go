@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,14 +26,19 @@ func plannedStatements(g *Guard) []planned {
 	table, open, done := g.cfg.table+"_pkey", g.cfg.table+openIndex, g.cfg.table+doneIndex
 	year := 365 * 24 * time.Hour
 	at := func(age time.Duration) string { return time.Now().Add(-age).UTC().Format(time.RFC3339) }
+	ofLastHour := newComparison(Statement{From: time.Now().Add(-time.Hour), Until: time.Now()}, time.Minute)
 	return []planned{
 		{"Begin", g.stmts.begin, g.beginArgs(key, "token", orderOf(key.order)), []string{table, table}}, // to look, and to begin
 		{"End", g.stmts.succeeded, endArgs(key, "token", gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: orderOf(key.order).Request, Invoice: []byte("{}")}), []string{table}},
 		{"Order", g.stmts.order, []any{"", key.order}, []string{table}},
 		{"Resolve", g.stmts.resolve, []any{"", key.order, 1, exists, "anna", "", nil}, []string{table}},
-		{"Pending", g.stmts.pending, []any{math.MaxInt}, []string{open}},
-		{"Pending, the first", g.stmts.pending, []any{10}, []string{open}},
+		{"Pending", g.stmts.pending, g.pendingArgs(PendingQuery{}), []string{open}},
+		{"Pending, the first", g.stmts.pending, g.pendingArgs(PendingQuery{Most: 10}), []string{open}},
+		{"Pending, the next", g.stmts.pending, g.pendingArgs(PendingQuery{Most: 10, After: Order{ID: key.order, Since: time.Now()}}), []string{open}},
 		{"PendingSummary", g.stmts.pendingSummary, nil, []string{open}},
+		{"Reconcile, unknown orders", g.stmts.unknownOf, []any{""}, []string{open}},
+		{"Reconcile, created orders", g.stmts.createdOf, g.createdArgs(ofLastHour), []string{done}},
+		{"Reconcile, orders of rows", g.stmts.ordersOf, []any{"", `["old-1","old-2","other"]`}, []string{table}},
 		{"Prune, first of many", g.stmts.prune, []any{at(100 * year), at(24 * time.Hour)}, []string{done, "ctid"}},
 		{"Prune, in the middle", g.stmts.prune, []any{at(25 * time.Hour), at(24 * time.Hour)}, []string{done, "ctid"}},
 		{"Prune, none", g.stmts.prune, []any{at(100 * year), at(99 * year)}, []string{done, "ctid"}},
@@ -137,13 +141,17 @@ func TestPlans_SQLite(t *testing.T) {
 	w.fill(t, g.db, 1000, time.Minute)
 	execute(t, g.db, `ANALYZE`)
 	wants := map[string]string{
-		"End":                  "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
-		"Order":                "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
-		"Resolve":              "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
-		"Pending":              "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
-		"Pending, the first":   "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
-		"PendingSummary":       "SCAN {t} USING INDEX {t}_open",
-		"Prune, first of many": "SEARCH {t} USING INTEGER PRIMARY KEY (rowid=?); LIST; SEARCH {t} USING INDEX {t}_done (<expr>>? AND <expr><?)",
+		"End":                       "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
+		"Order":                     "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
+		"Resolve":                   "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?)",
+		"Pending":                   "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"Pending, the next":         "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"Pending, the first":        "SCAN {t} USING INDEX {t}_open; USE TEMP B-TREE FOR ORDER BY",
+		"PendingSummary":            "SCAN {t} USING INDEX {t}_open",
+		"Reconcile, unknown orders": "SEARCH {t} USING INDEX {t}_open (merchant=?)",
+		"Reconcile, created orders": "SEARCH {t} USING INDEX {t}_done (<expr>>? AND <expr><?)",
+		"Reconcile, orders of rows": "SEARCH {t} USING INDEX sqlite_autoindex_{t}_1 (merchant=? AND order_id=?); LIST; SCAN json_each VIRTUAL TABLE INDEX 1:",
+		"Prune, first of many":      "SEARCH {t} USING INTEGER PRIMARY KEY (rowid=?); LIST; SEARCH {t} USING INDEX {t}_done (<expr>>? AND <expr><?)",
 	}
 	for _, p := range plannedStatements(g) {
 		want, ok := wants[p.name]

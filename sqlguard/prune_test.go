@@ -442,7 +442,7 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 	}
 	w.growOld(t, g.db, 10*day)
 	g.wantPruned(t, day, 50)
-	if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 50 {
+	if pending, err := g.Pending(t.Context(), PendingQuery{}); err != nil || len(pending) != 50 {
 		t.Errorf("%d are pending, %v", len(pending), err)
 	}
 	w.wantCount(t, g.db, 50)
@@ -462,7 +462,7 @@ func TestGuard_Pending(t *testing.T) {
 			g.once(t, id, gateway.OutcomeUnknown)
 			w.growOld(t, g.db, time.Minute)
 		}
-		all, err := g.Pending(t.Context(), 0)
+		all, err := g.Pending(t.Context(), PendingQuery{})
 		if err != nil || len(all) != 3 || all[0].ID != "c" || all[1].ID != "a" {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -470,13 +470,52 @@ func TestGuard_Pending(t *testing.T) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		for n, want := range map[int]int{1: 1, 2: 2, 3: 3, math.MaxInt: 3} {
-			if first, err := g.Pending(t.Context(), n); err != nil || !reflect.DeepEqual(first, all[:want]) {
+			if first, err := g.Pending(t.Context(), PendingQuery{Most: n}); err != nil || !reflect.DeepEqual(first, all[:want]) {
 				t.Errorf("%d: %+v, %v", n, first, err)
 			}
 		}
-		none, err := g.Pending(t.Context(), -1)
-		if refusal, ok := errors.AsType[*gateway.ArgumentError](err); len(none) > 0 || !ok || refusal.Name != "n" {
+		none, err := g.Pending(t.Context(), PendingQuery{Most: -1})
+		if refusal, ok := errors.AsType[*gateway.ArgumentError](err); len(none) > 0 || !ok || refusal.Name != "q.Most" {
 			t.Errorf("%+v, %v", none, err)
 		}
 	})
+}
+
+// Pages have every order once, in the order of Pending, also those that became unknown at the same moment.
+func TestGuard_Pending_pages(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		g := w.guard(t, WithMerchants())
+		for i := range 12 {
+			o := orderOf(fmt.Sprint("order-", i%4))
+			o.Merchant = []string{"", "b", "a"}[i/4]
+			_, err := g.Begin(t.Context(), o)
+			check(t, err)
+			check(t, g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown}))
+		}
+		execute(t, g.db, `UPDATE `+w.table+` SET unknown_since = '2026-01-02T03:04:05.678Z' WHERE order_id <> 'order-3'`)
+		all, err := g.Pending(t.Context(), PendingQuery{})
+		check(t, err)
+		for most := 1; most <= 13; most++ {
+			var paged []Order
+			for q := (PendingQuery{Most: most}); ; q.After = paged[len(paged)-1] {
+				page, err := g.Pending(t.Context(), q)
+				check(t, err)
+				if paged = append(paged, page...); len(page) < most {
+					break
+				}
+			}
+			if len(all) != 12 || !reflect.DeepEqual(paged, all) {
+				t.Errorf("%d at a time: %+v, want %+v", most, paged, all)
+			}
+		}
+	})
+}
+
+// An order that Pending did not return would be before all others.
+func TestGuard_Pending_after_an_order_that_it_did_not_return(t *testing.T) {
+	g := newSQLite(t).guard(t)
+	_, err := g.Pending(t.Context(), PendingQuery{After: Order{ID: "order-1"}})
+	if refusal, ok := errors.AsType[*gateway.ArgumentError](err); !ok || refusal.Name != "q.After" {
+		t.Error(err)
+	}
 }

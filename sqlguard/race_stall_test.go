@@ -212,7 +212,7 @@ func (r *stalledRace) stall(ctx context.Context) {
 // others remain unknown.
 func (r *stalledRace) merchant(ctx context.Context) {
 	g := r.w.guard(r.t, WithLease(stalledLease))
-	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"),
+	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"), gateway.WithUnknownLimit(0),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: stalledLease / 4}))
 	if err != nil {
 		r.t.Error(err)
@@ -225,7 +225,7 @@ func (r *stalledRace) merchant(ctx context.Context) {
 			tick.Stop()
 			return
 		}
-		pending, _ := g.Pending(ctx, 0) // fails while the database stalls
+		pending, _ := g.Pending(ctx, PendingQuery{}) // fails while the database stalls
 		for _, o := range pending {
 			var n int
 			if _, err := fmt.Sscanf(o.ID, "order-%d", &n); err == nil && n%r.every == 0 {

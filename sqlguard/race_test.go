@@ -316,7 +316,7 @@ func (r *race) checkPending(g *Guard) {
 	check(r.t, g.endLeases(r.t.Context()))
 	states := r.states(g)
 	r.t.Logf("after the leases have ended: %s", sizes(states))
-	pending, err := g.Pending(r.t.Context(), 0)
+	pending, err := g.Pending(r.t.Context(), PendingQuery{})
 	check(r.t, err)
 	listed := map[string]bool{}
 	existing := 0
@@ -338,7 +338,7 @@ func (r *race) checkPending(g *Guard) {
 
 // finish resolves the pending orders, and creates those that do not exist.
 func (r *race) finish(g *Guard) {
-	pending, err := g.Pending(r.t.Context(), 0)
+	pending, err := g.Pending(r.t.Context(), PendingQuery{})
 	check(r.t, err)
 	for _, o := range pending {
 		found := Resolution{Exists: r.commits[o.ID] == 1, By: "the test"}

@@ -27,6 +27,7 @@ type job struct {
 	Seed               uint64
 	Orders             int
 	Migrate            bool // whether it is the process of killMigration
+	Outage             bool // whether it is a process of TestGuard_outage
 
 	// Of a race in which the database stalls, the lease; otherwise 0.
 	Lease   time.Duration
@@ -75,6 +76,9 @@ func (j job) run(ctx context.Context, results map[string]int) error {
 	if err != nil {
 		return err
 	}
+	if j.Outage {
+		return j.sell(ctx, client, results)
+	}
 	finished := make([]bool, j.Orders)
 	random := rand.New(rand.NewPCG(j.Seed, 0))
 	for range 2 {
@@ -120,7 +124,11 @@ func (j job) client(ctx context.Context, db *sql.DB) (*gateway.Client, error) {
 	case grantAll:
 		order = gateway.WithOrderGuard(nil)
 	}
-	return gateway.New(j.URL, "a-key-for-tests", gateway.WithUserAgent(j.Name), gateway.WithRetry(retry), order)
+	options := []gateway.Option{gateway.WithUserAgent(j.Name), gateway.WithRetry(retry), order}
+	if !j.Outage {
+		options = append(options, gateway.WithUnknownLimit(0))
+	}
+	return gateway.New(j.URL, "a-key-for-tests", options...)
 }
 
 func orderName(n int) string { return fmt.Sprintf("order-%03d", n) }

@@ -136,7 +136,7 @@ func (p *till) lose(t *testing.T) *gateway.OutcomeUnknownError {
 
 func (p *till) resolve(t *testing.T, r Resolution) {
 	t.Helper()
-	pending, err := p.guard.Pending(t.Context(), 0)
+	pending, err := p.guard.Pending(t.Context(), PendingQuery{})
 	if err != nil || len(pending) != 1 {
 		t.Fatal(pending, err)
 	}

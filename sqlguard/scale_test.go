@@ -343,7 +343,7 @@ func (m *measurement) pending() {
 	m.exec(`UPDATE ` + m.table + ` SET token = NULL, unknown_since = CASE WHEN order_id IN (` + names(100) + `) THEN now() END` + of)
 	listed := func() (orders int, took string) {
 		start := time.Now()
-		found, err := g.Pending(m.t.Context(), 0)
+		found, err := g.Pending(m.t.Context(), PendingQuery{})
 		check(m.t, err)
 		return len(found), milliseconds(time.Since(start))
 	}

@@ -22,6 +22,16 @@
 //     and [Guard.Resolve] or [gateway.AllowResubmit] ends the state.
 //   - created: an invoice exists. No other is sent, see [gateway.ErrOrderCreated].
 //
+// # What ends an unknown order
+//
+// Nothing ends it by itself, nor by its age. These do:
+//
+//   - a person who has looked it up, with [Guard.Resolve];
+//   - a lookup that a merchant has, with [Guard.ResolvePending];
+//   - a file that the gateway's operator exports, with [Guard.Reconcile]: it ends an order as absent
+//     only if the file is shown to have it if it existed;
+//   - a late report of its process, or a resubmission that succeeds.
+//
 // # Records
 //
 // The statement that admits an order records its request and the id of it, so that an order

@@ -289,7 +289,7 @@ func runScenario(t *testing.T, p *scenario, steps []step) {
 		if err != nil || now.ID != order || now.State != s.state {
 			t.Fatalf("step %d, after %s: %+v, %v, want it %s", i, s.action, now, err, s.state)
 		}
-		pending, err := p.a.Pending(t.Context(), 0)
+		pending, err := p.a.Pending(t.Context(), PendingQuery{})
 		check(t, err)
 		if s.state != StateUnknown && len(pending) > 0 || s.state == StateUnknown && !reflect.DeepEqual(pending, []Order{now}) {
 			t.Fatalf("step %d, after %s: pending are %+v, the order is %+v", i, s.action, pending, now)
@@ -305,7 +305,7 @@ func TestGuard_record(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		p := newScenario(t, w)
 		p.doAll(t, "a begins, a learns nothing, b resubmits, b is rejected")
-		listed, err := p.a.Pending(t.Context(), 0)
+		listed, err := p.a.Pending(t.Context(), PendingQuery{})
 		if err != nil || len(listed) != 1 {
 			t.Fatal(listed, err)
 		}
@@ -359,7 +359,7 @@ func TestGuard_identifiers(t *testing.T) {
 			check(t, g.begins(t.Context(), id))
 			check(t, g.ends(t.Context(), id, gateway.OutcomeUnknown))
 		}
-		pending, err := g.Pending(t.Context(), 0)
+		pending, err := g.Pending(t.Context(), PendingQuery{})
 		check(t, err)
 		var listed []string
 		for _, o := range pending {
@@ -467,7 +467,7 @@ func TestGuard_no_table(t *testing.T) {
 		g, err := New(w.open(t), WithTable(w.table))
 		check(t, err)
 		_, err1 := g.Order(t.Context(), "", order)
-		_, err2 := g.Pending(t.Context(), 0)
+		_, err2 := g.Pending(t.Context(), PendingQuery{})
 		_, err3 := g.PendingSummary(t.Context())
 		g.retryEnd = 0
 		for i, err := range []error{
@@ -576,7 +576,7 @@ func TestGuard_End_not_recorded(t *testing.T) {
 	} {
 		t.Run(tt.outcome.String(), func(t *testing.T) {
 			g := unendedGuard(t, tt.outcome)
-			if pending, err := g.Pending(t.Context(), 0); err != nil || len(pending) != 1 {
+			if pending, err := g.Pending(t.Context(), PendingQuery{}); err != nil || len(pending) != 1 {
 				t.Fatal(pending, err)
 			}
 			wantError(t, g.begins(t.Context(), order), gateway.ErrOrderOutcomeUnknown)

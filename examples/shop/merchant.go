@@ -93,7 +93,7 @@ func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 // pending returns the orders to look up, oldest first. An order whose process died is
 // recorded as unknown here; one whose invoice is recorded needs no look-up.
 func (s *shop) pending(ctx context.Context) (all []pendingOrder, err error) {
-	unknown, err := s.guard.Pending(ctx, 0)
+	unknown, err := s.guard.Pending(ctx, sqlguard.PendingQuery{})
 	for _, u := range unknown {
 		o, err := s.db.order(ctx, u.ID)
 		switch {

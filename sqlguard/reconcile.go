@@ -1,0 +1,256 @@
+package sqlguard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/shopspring/decimal"
+)
+
+// A Statement is what the gateway says of one merchant's invoices, in every state. It is complete for
+// those that were created from From until Until. Without these times, or if a row has no CreatedAt, it
+// ends no order as absent.
+type Statement struct {
+	Merchant    string         // as [Order] has it; empty for the one that the client is for
+	From, Until time.Time      // by the clock of the gateway; both or neither
+	Rows        []StatementRow // at most 1,000,000
+}
+
+// A StatementRow is one invoice. Only Number and OrderID are required.
+type StatementRow struct {
+	Number    int                 // of the row where it was read, from 1, for reports
+	OrderID   string              // of the invoice
+	InvoiceID string              // the gateway's own identifier; empty if the statement has none
+	CreatedAt time.Time           // zero if the statement has no times, and then ends no order as absent
+	Price     decimal.NullDecimal // not valid if the statement has none
+	Amount    decimal.NullDecimal // likewise
+	Invoice   json.RawMessage     // the row as JSON of at most 64 KiB: kept with an order that it ends
+}
+
+// A Class is how a statement and the table differ about an order.
+type Class string
+
+const (
+	ClassExists        Class = "unknown: it exists"                    // ClassExists: the invoice of an unknown order is in the statement.
+	ClassAbsent        Class = "unknown: it does not exist"            // ClassAbsent: it would be in the statement, and is not.
+	ClassMissing       Class = "created: it is missing at the gateway" // ClassMissing: the invoice of a created order should be in the statement.
+	ClassTwice         Class = "twice at the gateway"                  // ClassTwice: there are several invoices for an order.
+	ClassAmount        Class = "another amount"                        // ClassAmount: the invoice has another price or amount than the request.
+	ClassOnlyAtGateway Class = "only at the gateway"                   // ClassOnlyAtGateway: the order is free, or the table does not have it.
+)
+
+// classes are in the order of a report.
+var classes = []Class{ClassExists, ClassAbsent, ClassMissing, ClassTwice, ClassAmount, ClassOnlyAtGateway}
+
+// A Difference is one order about which a statement and the table differ.
+type Difference struct {
+	Class   Class          // how they differ
+	OrderID string         // of the rows, or of the order that has none
+	Order   Order          // as it was read before, without responses unless it is unknown; free for one that the table does not have
+	Rows    []StatementRow // of the statement; none for what is absent or missing
+	Ended   bool           // whether the order was ended
+	Err     error          // why it was not although that was asked for
+}
+
+// ReconcileOptions are the options of [Guard.Reconcile].
+type ReconcileOptions struct {
+	Apply  bool          // end orders of the classes exists and absent
+	By     string        // who does it; required with Apply
+	Margin time.Duration // how far the clocks may differ, and a request may be on its way; default 15 minutes
+}
+
+const (
+	defaultMargin   = 15 * time.Minute
+	mostRows        = 1_000_000
+	mostDifferences = 10_000 // that are missing, or only at the gateway
+	ordersAtOnce    = 1000   // that are looked up
+)
+
+// A Reconciliation is the result of [Guard.Reconcile].
+type Reconciliation struct {
+	Differences []Difference // by class in the order of the constants, then by OrderID
+	Undecided   []Undecided  // unknown orders of the merchant that the statement does not decide, by ID
+}
+
+// An Undecided is an unknown order that stays so.
+type Undecided struct {
+	Order  Order  // as it was read
+	Reason string // what the statement lacks
+}
+
+// Reconcile compares a statement of the gateway with the orders of one merchant in the table. Without Apply it
+// writes nothing. With it, it ends the orders of [ClassExists], with the row as the invoice, and of
+// [ClassAbsent], as [Guard.Resolve] does: one that was sent again or ended meanwhile stays as it is, with the
+// error in the [Difference].
+//
+// An unknown order exists if one row has its id, with an equal price and amount, at about the time when it
+// was sent, as far as these are known, and the row cannot be of another unknown order that has none: one whose
+// id begins with this one, or the reverse, as a column may be cut. It is absent if no row has its id or one that
+// a spreadsheet may have made of it, and the statement is shown to have it if it existed:
+//
+//   - Every row has CreatedAt.
+//   - Every attempt lies between From and Until, with the margin at both ends, and Until is not in the future
+//     by the clock of the database.
+//   - No order that is known to be created in that time is missing from the statement. One that was created
+//     before and one that was created after the unknown order, by more than the margin, are in it, and the
+//     times of rows agree.
+//   - No row was created at about the time when it was sent, with whatever amount, unless that row is known to be of
+//     its own order. It is not if the table does not have that order, or has it as free or in flight, if the order
+//     has several rows, or if the amount or the time contradicts it.
+//
+// So a file that is cut, filtered, or of another time zone, merchant or day ends no order as absent. What
+// nothing shows is a filter that every known order passes: ask for all invoices, whatever their state,
+// also those that nobody has paid.
+//
+// Orders that are in flight are not reported. What [Guard.Prune] has deleted is only at the gateway. The
+// memory that is needed grows with the rows, the unknown orders and the differences, not with the table.
+//
+// The error is a [*gateway.ArgumentError] if an argument or a row is invalid, before anything is read, or
+// if more than 10,000 orders are missing or only at the gateway: then the statement is of another
+// merchant, or of too long a time. If applying fails, the Reconciliation beside the error says what was ended.
+func (g *Guard) Reconcile(ctx context.Context, s Statement, o ReconcileOptions) (Reconciliation, error) {
+	o.Margin = cmp.Or(o.Margin, defaultMargin)
+	if err := cmp.Or(o.validate(), s.validate()); err != nil {
+		return Reconciliation{}, err
+	}
+	c := newComparison(s, o.Margin)
+	if err := g.compare(ctx, c); err != nil {
+		return Reconciliation{}, fmt.Errorf("sqlguard: reconciling: %w", explained(err))
+	}
+	r := c.judged()
+	if !o.Apply {
+		return r, nil
+	}
+	return r, g.applyDifferences(ctx, s, r.Differences, o.By)
+}
+
+// applyDifferences ends the orders that exist or are absent. Its error is one of the database.
+func (g *Guard) applyDifferences(ctx context.Context, s Statement, differences []Difference, by string) error {
+	for i := range differences {
+		d := &differences[i]
+		found := Resolution{By: by}
+		switch d.Class {
+		case ClassExists:
+			found.Exists, found.Invoice = true, d.Rows[0].Invoice
+			found.Note = fmt.Sprintf("row %d of a statement, invoice %q", d.Rows[0].Number, d.Rows[0].InvoiceID)
+		case ClassAbsent:
+			found.Note = fmt.Sprintf("not in a statement from %s until %s", timeOf(s.From), timeOf(s.Until))
+		default:
+			continue
+		}
+		d.Err = g.Resolve(ctx, d.Order, found)
+		if d.Ended = d.Err == nil; !d.Ended && !isRefusal(d.Err) {
+			return d.Err
+		}
+	}
+	return nil
+}
+
+func (o ReconcileOptions) validate() error {
+	switch {
+	case o.Margin < 0:
+		return badArgument("o.Margin", "must not be negative")
+	case o.Apply:
+		return Resolution{By: o.By}.validate("o")
+	}
+	return nil
+}
+
+func (s Statement) validate() error {
+	switch {
+	case s.From.IsZero() != s.Until.IsZero():
+		return badArgument("s", "has one of From and Until: set both, or neither if it is not complete for any time")
+	case !s.From.IsZero() && !s.From.Before(s.Until):
+		return badArgument("s.Until", "must be after From")
+	case len(s.Rows) > mostRows:
+		return badArgument("s.Rows", "are more than 1,000,000: use statements of shorter times")
+	}
+	numbers, invoices := map[int]bool{}, map[string]int{}
+	for i, r := range s.Rows {
+		reason := r.fault()
+		switch earlier, twice := invoices[r.InvoiceID]; {
+		case reason != "":
+		case numbers[r.Number]:
+			reason = "another one has this Number"
+		case r.InvoiceID != "" && twice:
+			reason = fmt.Sprintf("has the InvoiceID of row %d: find out whether the invoice is there twice", earlier)
+		case !r.CreatedAt.IsZero() && !s.From.IsZero() && (r.CreatedAt.Before(s.From) || r.CreatedAt.After(s.Until)):
+			reason = fmt.Sprintf("was created at %s, which is not from %s until %s: the statement is of another time, zone or clock", timeOf(r.CreatedAt), timeOf(s.From), timeOf(s.Until))
+		}
+		if reason != "" {
+			return badArgument("s.Rows", fmt.Sprintf("row %d, at index %d: %s", r.Number, i, reason))
+		}
+		numbers[r.Number], invoices[r.InvoiceID] = true, r.Number
+	}
+	return nil
+}
+
+// fault returns what is wrong with a row, or "".
+func (r StatementRow) fault() string {
+	switch {
+	case r.Number < 1:
+		return "needs a Number above 0, for reports"
+	case r.OrderID == "":
+		return "needs an OrderID"
+	case !utf8.ValidString(r.OrderID) || strings.Contains(r.OrderID, "\x00") || len(r.OrderID) > 1024:
+		return "has an OrderID that is not valid UTF-8 of at most 1,024 bytes without NUL"
+	case len(r.Invoice) > maxKept || len(r.Invoice) > 0 && !json.Valid(r.Invoice):
+		return "has an Invoice that is not JSON of at most 64 KiB"
+	}
+	return ""
+}
+
+func timeOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// compare reads the orders that a statement is compared with, the unknown ones first: Resolve refuses
+// those that are sent again or end after that.
+func (g *Guard) compare(ctx context.Context, c *comparison) error {
+	var err error
+	if c.now, err = g.clock(ctx); err != nil {
+		return err
+	}
+	if err := g.each(ctx, g.stmts.unknownOf, []any{c.s.Merchant}, c.addUnknown); err != nil {
+		return err
+	}
+	if !c.s.From.IsZero() {
+		if err := g.each(ctx, g.stmts.createdOf, g.createdArgs(c), c.addOther); err != nil {
+			return err
+		}
+	}
+	for ids := range slices.Chunk(c.unseen(), ordersAtOnce) {
+		text, err := json.Marshal(ids)
+		if err != nil {
+			return err
+		}
+		if err := g.each(ctx, g.stmts.ordersOf, []any{c.s.Merchant, string(text)}, c.addOther); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.unseen() {
+		if err := c.addOther(Order{ID: id, Merchant: c.s.Merchant, State: StateFree}, time.Time{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clock returns the time of the database.
+func (g *Guard) clock(ctx context.Context) (now time.Time, err error) {
+	text, err := g.queryText(ctx, g.stmts.cutoff, interval(0))
+	if err != nil {
+		return now, err
+	}
+	return now, (stamp{&now}).Scan(text)
+}
+
+// createdArgs are the arguments of the statement createdOf.
+func (g *Guard) createdArgs(c *comparison) []any {
+	text := g.cfg.dialect.timeText
+	return []any{c.s.Merchant, text(c.s.From.Add(c.margin)), text(c.s.Until.Add(-c.margin)), text(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))}
+}
