@@ -1,6 +1,7 @@
 package otelgateway_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/otelgateway"
+	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // The first block of the README is code of the example, and its tables name everything
@@ -29,6 +32,10 @@ func TestREADME(t *testing.T) {
 		opts := f.options()
 		opts.BaseURL = "https://gateway.example"
 		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)
+		require.NoError(t, err)
+		_, err = otelgateway.RegisterPending(&guard{answer: func(context.Context) (sqlguard.PendingSummary, error) {
+			return sqlguard.PendingSummary{}, nil
+		}}, f.options())
 		require.NoError(t, err)
 		for name := range f.collect(t) {
 			assert.Contains(t, string(readme), "`"+name+"`")

@@ -86,7 +86,9 @@ func printOutcomes(reader sdkmetric.Reader) {
 		for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
 			operation, _ := point.Attributes.Value("gateway.operation")
 			outcome, _ := point.Attributes.Value("gateway.outcome")
-			lines = append(lines, fmt.Sprintln(point.Value, operation.AsString(), outcome.AsString()))
+			if point.Value > 0 { // there is a series of 0 for the others
+				lines = append(lines, fmt.Sprintln(point.Value, operation.AsString(), outcome.AsString()))
+			}
 		}
 	}
 	slices.Sort(lines)

@@ -1,6 +1,7 @@
 package otelgateway_test
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -128,6 +129,23 @@ func (o *telemetry) sums(t *testing.T, name string) map[string]int64 {
 		sums[point.Attributes.Encoded(attribute.DefaultEncoder())] = point.Value
 	}
 	return sums
+}
+
+// counted are the sums that are not 0.
+func (o *telemetry) counted(t *testing.T, name string) map[string]int64 {
+	t.Helper()
+	sums := o.sums(t, name)
+	maps.DeleteFunc(sums, func(_ string, value int64) bool { return value == 0 })
+	return sums
+}
+
+// held is how many clients hold invoices back.
+func (o *telemetry) held(t *testing.T) (sum int64) {
+	t.Helper()
+	data, ok := o.collect(t)["gateway.client.held_back"].Data.(metricdata.Sum[int64])
+	require.True(t, ok)
+	require.Len(t, data.DataPoints, 1)
+	return data.DataPoints[0].Value
 }
 
 // inFlight is the sum of all points of that metric.

@@ -2,8 +2,10 @@ package otelgateway_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/otelgateway"
 )
 
 // The metrics have these names, units and kinds.
@@ -26,16 +30,20 @@ func TestNew_metrics(t *testing.T) {
 		units := map[string]string{}
 		for name, metric := range f.collect(t) {
 			units[name] = metric.Unit
+			assert.Regexp(t, `^[A-Z].*\.$`, metric.Description, name)
 			if sum, ok := metric.Data.(metricdata.Sum[int64]); ok {
-				assert.Equal(t, name != "gateway.client.call.in_flight", sum.IsMonotonic, name)
+				assert.Equal(t, name != "gateway.client.call.in_flight" && name != "gateway.client.held_back", sum.IsMonotonic, name)
 			}
 		}
 		assert.Equal(t, map[string]string{
-			"gateway.client.call.duration":  "s",
-			"gateway.client.call.attempts":  "{attempt}",
-			"gateway.client.call.outcomes":  "{call}",
-			"gateway.client.call.in_flight": "{call}",
-			"gateway.client.call.drift":     "{place}",
+			"gateway.client.call.duration":   "s",
+			"gateway.client.call.attempts":   "{attempt}",
+			"gateway.client.call.outcomes":   "{call}",
+			"gateway.client.call.failures":   "{call}",
+			"gateway.client.call.unrecorded": "{call}",
+			"gateway.client.call.in_flight":  "{call}",
+			"gateway.client.call.drift":      "{place}",
+			"gateway.client.held_back":       "{client}",
 		}, units)
 	})
 }
@@ -62,8 +70,98 @@ func TestNew_counts(t *testing.T) {
 		assert.Equal(t, map[string]int64{
 			rates + ",gateway.outcome=succeeded":                    2,
 			"gateway.operation=withdrawal,gateway.outcome=not_sent": 1,
-		}, f.sums(t, "outcomes"))
-		assert.Empty(t, f.sums(t, "drift"))
+		}, f.counted(t, "outcomes"))
+		assert.Equal(t, map[string]int64{"error.type=404,gateway.operation=withdrawal": 1}, f.counted(t, "failures"))
+		assert.Empty(t, f.counted(t, "drift"))
+		assert.Empty(t, f.counted(t, "unrecorded"))
+	})
+}
+
+// Before the first call there is a series of 0 for what an alarm is for, so that the first
+// event of a process is an increase.
+func TestNew_beginsWithZero(t *testing.T) {
+	o := newTelemetry()
+	opts := o.options()
+	opts.BaseURL = "https://gateway.example"
+	otelgateway.New(opts)
+	const create, server = "gateway.operation=create_invoice", ",server.address=gateway.example,server.port=443"
+	for metric, series := range map[string][]string{
+		"outcomes": {
+			create + ",gateway.outcome=succeeded", create + ",gateway.outcome=not_sent", create + ",gateway.outcome=rejected",
+			create + ",gateway.outcome=unknown", "gateway.operation=balance,gateway.outcome=not_sent",
+		},
+		"failures": {
+			"error.type=401," + create, "error.type=429," + create, "error.type=missing_api_key," + create, "error.type=decode," + create,
+			"error.type=response_mismatch," + create, "error.type=response_too_large," + create,
+			"error.type=order_conflict," + create, "error.type=order," + create, "error.type=429,gateway.operation=exchange_rates",
+		},
+		"unrecorded": {create},
+		"drift":      {"gateway.drift.kind=unknown_field," + create, "gateway.drift.kind=unknown_status,gateway.operation=withdrawal"},
+	} {
+		sums := o.sums(t, metric)
+		for _, one := range series {
+			assert.Contains(t, sums, one+server, metric)
+		}
+		for one, value := range sums {
+			assert.Zero(t, value, one)
+		}
+	}
+	for name, count := range map[string]int{"outcomes": 20, "failures": 56, "unrecorded": 1, "drift": 45} {
+		assert.Len(t, o.sums(t, name), count, name)
+	}
+}
+
+// An outcome that the guard could not record is counted, whatever the outcome is.
+func TestNew_unrecorded(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithOrderGuard(forgetfulGuard{}))
+		_, err := client.CreateInvoice(t.Context(), order())
+		require.NoError(t, err)
+		assert.Equal(t, map[string]int64{"gateway.operation=create_invoice": 1}, f.counted(t, "unrecorded"))
+		assert.Empty(t, f.counted(t, "failures"))
+	})
+}
+
+// A forgetfulGuard admits every order and records none.
+type forgetfulGuard struct{}
+
+func (forgetfulGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
+	return gateway.Admission{}, nil
+}
+
+func (forgetfulGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error {
+	return errors.New("the disk is full")
+}
+
+// Clients that hold invoices back are counted, also those that share an observer.
+func TestNew_heldBack(t *testing.T) {
+	o := newTelemetry()
+	observer := otelgateway.Observer(o.options())
+	told := func(reached bool) {
+		observer.UnknownLimit(t.Context(), gateway.UnknownLimit{Reached: reached})
+	}
+	assert.EqualValues(t, 0, o.held(t), "at the start")
+	told(true)
+	told(true)
+	assert.EqualValues(t, 2, o.held(t), "two clients hold back")
+	told(false)
+	assert.EqualValues(t, 1, o.held(t), "one sends again")
+}
+
+// A client holds invoices back after five unknown outcomes, until one is created.
+func TestNew_heldBackByTheLimit(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, f fixture) {
+		f.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultBadGateway())
+		for i := range 6 {
+			_, err := f.client.CreateInvoice(t.Context(), everycall.Order(strconv.Itoa(i)))
+			assert.Equal(t, i == 5, errors.Is(err, gateway.ErrTooManyUnknown), i)
+		}
+		assert.EqualValues(t, 1, f.held(t))
+		assert.EqualValues(t, 1, f.counted(t, "failures")["error.type=too_many_unknown,gateway.operation=create_invoice"])
+		time.Sleep(time.Second)
+		_, err := f.client.CreateInvoice(t.Context(), order())
+		require.NoError(t, err)
+		assert.EqualValues(t, 0, f.held(t))
 	})
 }
 
@@ -105,7 +203,7 @@ func TestNew_drift(t *testing.T) {
 			_, err := f.client.Withdrawal(t.Context(), id)
 			require.NoError(t, err)
 		}
-		assert.Equal(t, map[string]int64{"gateway.drift.kind=unknown_status,gateway.operation=withdrawal": 1}, f.sums(t, "drift"))
+		assert.Equal(t, map[string]int64{"gateway.drift.kind=unknown_status,gateway.operation=withdrawal": 1}, f.counted(t, "drift"))
 		require.Len(t, f.names(), 4)
 		assert.Equal(t, "true", attributesOf(f.spans()[1])["gateway.drift"])
 		assert.NotContains(t, attributesOf(f.spans()[3]), "gateway.drift")
@@ -120,7 +218,7 @@ func TestNew_driftOfACatalog(t *testing.T) {
 		catalog, err := gateway.NewCatalog(f.client, gateway.CacheOptions{})
 		require.NoError(t, err)
 		require.NoError(t, catalog.Refresh(t.Context()))
-		assert.Equal(t, map[string]int64{"gateway.drift.kind=mismatch,gateway.operation=coin_networks": 1}, f.sums(t, "drift"))
+		assert.Equal(t, map[string]int64{"gateway.drift.kind=mismatch,gateway.operation=coin_networks": 1}, f.counted(t, "drift"))
 		assert.NotContains(t, attributesOf(f.spans()[1]), "gateway.drift")
 	})
 }

@@ -27,24 +27,66 @@ type observer struct {
 	tracer trace.Tracer
 	server []attribute.KeyValue
 
-	duration                  metric.Float64Histogram
-	attempts, outcomes, drift metric.Int64Counter
-	inFlight                  metric.Int64UpDownCounter
+	duration                                        metric.Float64Histogram
+	attempts, outcomes, failures, unrecorded, drift metric.Int64Counter
+	inFlight, heldBack                              metric.Int64UpDownCounter
 }
 
-func newObserver(o Options) *observer {
-	meter := o.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(gateway.Version), metric.WithSchemaURL(semconv.SchemaURL))
-	return &observer{
-		tracer: o.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(gateway.Version), trace.WithSchemaURL(semconv.SchemaURL)),
-		server: serverOf(o.BaseURL),
-		// The buckets of the HTTP conventions, and up to three attempts of an invoice.
-		duration: handled(meter.Float64Histogram("gateway.client.call.duration", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(
-			.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 15, 30, 60, 120, 180))),
-		attempts: handled(meter.Int64Counter("gateway.client.call.attempts", metric.WithUnit("{attempt}"))),
-		outcomes: handled(meter.Int64Counter("gateway.client.call.outcomes", metric.WithUnit("{call}"))),
-		drift:    handled(meter.Int64Counter("gateway.client.call.drift", metric.WithUnit("{place}"))),
-		inFlight: handled(meter.Int64UpDownCounter("gateway.client.call.in_flight", metric.WithUnit("{call}"))),
+func newObserver(opts Options) *observer {
+	meter := opts.meter()
+	counter := func(name, unit, description string) metric.Int64Counter {
+		return handled(meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description)))
 	}
+	upDown := func(name, unit, description string) metric.Int64UpDownCounter {
+		return handled(meter.Int64UpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description)))
+	}
+	o := &observer{
+		tracer: opts.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(gateway.Version), trace.WithSchemaURL(semconv.SchemaURL)),
+		server: serverOf(opts.BaseURL),
+		// The buckets of the HTTP conventions, and up to three attempts of an invoice.
+		duration: handled(meter.Float64Histogram("gateway.client.call.duration", metric.WithUnit("s"),
+			metric.WithDescription("Duration of calls, waits between attempts included."), metric.WithExplicitBucketBoundaries(
+				.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 15, 30, 60, 120, 180))),
+		attempts:   counter("gateway.client.call.attempts", "{attempt}", "Attempts that have ended, by their result."),
+		outcomes:   counter("gateway.client.call.outcomes", "{call}", "Calls that have ended, by what is known of their order."),
+		failures:   counter("gateway.client.call.failures", "{call}", "Calls that have ended with an error, by its type."),
+		unrecorded: counter("gateway.client.call.unrecorded", "{call}", "Calls whose outcome the order guard could not record."),
+		drift:      counter("gateway.client.call.drift", "{place}", "Places in responses that differ from the documented interface."),
+		inFlight:   upDown("gateway.client.call.in_flight", "{call}", "Calls that have begun and not ended."),
+		heldBack:   upDown("gateway.client.held_back", "{client}", "Clients that hold invoices back, because the outcome of too many in a row is unknown."),
+	}
+	o.begin()
+	return o
+}
+
+// begin makes the series that an alarm is for, with 0: for Prometheus a series that appears
+// with 1 has not increased.
+func (o *observer) begin() {
+	ctx := context.Background()
+	for _, operation := range []string{
+		gateway.OpCoinNetworks, gateway.OpCoinNetwork, gateway.OpCoinNetworkBySymbol, gateway.OpCoinNetworksOf, gateway.OpExchangeRates,
+		gateway.OpBalance, gateway.OpCreateInvoice, gateway.OpPrepareInvoice, gateway.OpWithdrawal,
+	} {
+		outcomes := []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent}
+		failures := []string{"401", "429", "missing_api_key", "decode", "response_mismatch", "response_too_large"}
+		if operation == gateway.OpCreateInvoice {
+			outcomes = append(outcomes, gateway.OutcomeRejected, gateway.OutcomeUnknown)
+			failures = append(failures, "order_conflict", "order")
+			o.unrecorded.Add(ctx, 0, o.with(operation))
+		}
+		for _, outcome := range outcomes {
+			o.outcomes.Add(ctx, 0, o.with(operation, outcomeOf(outcome)))
+		}
+		for _, failure := range failures {
+			o.failures.Add(ctx, 0, o.with(operation, semconv.ErrorTypeKey.String(failure)))
+		}
+		for _, kind := range []gateway.DriftKind{
+			gateway.DriftUnknownField, gateway.DriftUnknownStatus, gateway.DriftUnknownShape, gateway.DriftMismatch, gateway.DriftUnexpectedValue,
+		} {
+			o.drift.Add(ctx, 0, o.with(operation, kindOf(kind)))
+		}
+	}
+	o.heldBack.Add(ctx, 0, metric.WithAttributes(o.server...))
 }
 
 // handled reports an error and returns the instrument, which can be used all the same.
@@ -68,10 +110,13 @@ func (o *observer) Start(ctx context.Context, c gateway.Call) context.Context {
 // End implements [gateway.Observer]. The context is that of Start.
 func (o *observer) End(ctx context.Context, c gateway.Call) {
 	failure := failureOf(c.Err)
-	outcome := attribute.String("gateway.outcome", snakeCase(c.Outcome.String()))
+	outcome := outcomeOf(c.Outcome)
 	o.inFlight.Add(ctx, -1, o.with(c.Operation))
 	o.outcomes.Add(ctx, 1, o.with(c.Operation, outcome))
 	o.duration.Record(ctx, c.Duration.Seconds(), o.with(c.Operation, failure...))
+	if c.Err != nil {
+		o.failures.Add(ctx, 1, o.with(c.Operation, failure...))
+	}
 	span := trace.SpanFromContext(ctx)
 	span.SetAttributes(append(failure, outcome, attribute.Int("gateway.attempts", c.Attempts))...)
 	if c.StatusCode != 0 {
@@ -84,6 +129,7 @@ func (o *observer) End(ctx context.Context, c gateway.Call) {
 		span.SetAttributes(attribute.Bool("gateway.replayed", true))
 	}
 	if c.GuardErr != nil {
+		o.unrecorded.Add(ctx, 1, o.with(c.Operation))
 		span.SetAttributes(attribute.Bool("gateway.unrecorded", true))
 	}
 	end(span, c.Err)
@@ -114,10 +160,19 @@ func (o *observer) Attempt(ctx context.Context, a gateway.Attempt) {
 
 // Drift implements [gateway.Observer]. The place is left out: its names are the service's.
 func (o *observer) Drift(ctx context.Context, d gateway.Drift) {
-	o.drift.Add(ctx, 1, o.with(d.Operation, attribute.String("gateway.drift.kind", snakeCase(string(d.Kind)))))
+	o.drift.Add(ctx, 1, o.with(d.Operation, kindOf(d.Kind)))
 	if span, ok := ctx.Value(spanKey{}).(trace.Span); ok { // the drift of a catalog is outside of a call
 		span.SetAttributes(attribute.Bool("gateway.drift", true))
 	}
+}
+
+// UnknownLimit implements [gateway.Observer].
+func (o *observer) UnknownLimit(ctx context.Context, u gateway.UnknownLimit) {
+	change := int64(-1)
+	if u.Reached {
+		change = 1
+	}
+	o.heldBack.Add(ctx, change, metric.WithAttributes(o.server...))
 }
 
 // attributes are those of everything.
@@ -134,6 +189,14 @@ func end(span trace.Span, err error) {
 		span.SetStatus(codes.Error, "") // the text of err can have what the service sent
 	}
 	span.End()
+}
+
+func outcomeOf(o gateway.Outcome) attribute.KeyValue {
+	return attribute.String("gateway.outcome", snakeCase(o.String()))
+}
+
+func kindOf(k gateway.DriftKind) attribute.KeyValue {
+	return attribute.String("gateway.drift.kind", snakeCase(string(k)))
 }
 
 func snakeCase(words string) string { return strings.ReplaceAll(words, " ", "_") }
@@ -183,6 +246,7 @@ func reasonOf(err error, other string) string {
 		{gateway.ErrResponseMismatch, "response_mismatch"},
 		{gateway.ErrMissingAPIKey, "missing_api_key"},
 		{gateway.ErrOrderInFlight, "order_in_flight"},
+		{gateway.ErrTooManyUnknown, "too_many_unknown"},
 	} {
 		if errors.Is(err, known.sentinel) {
 			return known.word

@@ -1,6 +1,9 @@
 // Package otelgateway gives a client of package gateway OpenTelemetry traces and
 // metrics: a span for each call, one below it for each attempt, and the metrics
-// gateway.client.call.duration, .attempts, .outcomes, .in_flight and .drift.
+// gateway.client.call.duration, .attempts, .outcomes, .failures, .unrecorded, .in_flight and
+// .drift, and gateway.client.held_back. [RegisterPending] adds those of the orders that are
+// pending in a [sqlguard.Guard]. Counters begin with 0, so that the first event of a process
+// is an increase.
 //
 // The attributes are those of the HTTP semantic conventions where these apply; the
 // others begin with "gateway.". None has a key, an order, an amount, an argument of a
@@ -37,8 +40,12 @@ type Options struct {
 // An observer that is added after it finds the span of the call in its contexts.
 func New(opts Options) gateway.Option {
 	opts.TracerProvider = cmp.Or(opts.TracerProvider, otel.GetTracerProvider())
-	opts.MeterProvider = cmp.Or(opts.MeterProvider, otel.GetMeterProvider())
 	return gateway.WithObserver(newObserver(opts))
+}
+
+func (o Options) meter() metric.Meter {
+	return cmp.Or(o.MeterProvider, otel.GetMeterProvider()).
+		Meter(scope, metric.WithInstrumentationVersion(gateway.Version), metric.WithSchemaURL(semconv.SchemaURL))
 }
 
 // serverOf are the attributes of the host of a base URL.

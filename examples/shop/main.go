@@ -58,17 +58,20 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	option, metrics, err := newMetrics()
+	options, metrics, err := newMetrics()
 	if err != nil {
 		return err
 	}
-	measured := func(opts ...gateway.Option) (*gateway.Client, error) { return connect(append(opts, option)...) }
+	measured := func(opts ...gateway.Option) (*gateway.Client, error) {
+		return connect(append(opts, otelgateway.New(options))...)
+	}
 	s, err := newShop(ctx, cfg, measured, db, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return err
 	}
 	s.demo = demo
-	if err := errors.Join(db.bindGateway(ctx, name), s.seedDemo(ctx)); err != nil {
+	_, err = otelgateway.RegisterPending(s.guard, options)
+	if err := errors.Join(err, db.bindGateway(ctx, name), s.seedDemo(ctx)); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", cfg.addr)
@@ -79,15 +82,15 @@ func run(ctx context.Context, stdout, stderr io.Writer) error {
 	return s.serve(ctx, listener, metrics)
 }
 
-// newMetrics returns the client's metrics, and their page for Prometheus.
-func newMetrics() (gateway.Option, http.Handler, error) {
+// newMetrics returns where metrics go, and their page for Prometheus.
+func newMetrics() (otelgateway.Options, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
 	if err != nil {
-		return nil, nil, err
+		return otelgateway.Options{}, nil, err
 	}
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	return otelgateway.New(otelgateway.Options{MeterProvider: meters}), promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
+	return otelgateway.Options{MeterProvider: meters}, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
 // serve serves requests until ctx ends. It then waits for the invoices that are being
