@@ -100,17 +100,19 @@ func (h *rehearsal) use(toolchain, proxies string) error {
 func (h rehearsal) everything() error {
 	var all []string
 	for i, m := range h.repo.published() {
-		commands, err := h.program(fmt.Sprint("only", i), m.path())
+		commands, importable, err := h.program(fmt.Sprint("only", i), m.path())
 		if err != nil {
 			return err
 		}
 		if err := h.install(commands); err != nil {
 			return err
 		}
-		all = append(all, m.path())
+		if importable {
+			all = append(all, m.path())
+		}
 	}
 	if len(all) > 1 {
-		if _, err := h.program("all", all...); err != nil {
+		if _, _, err := h.program("all", all...); err != nil {
 			return err
 		}
 	}
@@ -118,17 +120,17 @@ func (h rehearsal) everything() error {
 }
 
 // program builds a program that imports every package of some modules that can be
-// imported. It returns the packages that are commands.
-func (h rehearsal) program(name string, modules ...string) ([]string, error) {
+// imported. It returns the packages that are commands, and whether there are others.
+func (h rehearsal) program(name string, modules ...string) (commands []string, importable bool, err error) {
 	dir, err := h.newModule(name, modules)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var commands, imports []string
+	var imports []string
 	for _, m := range modules {
 		packages, err := h.goRun(dir, "list", "-f", "{{.Name}} {{.ImportPath}}", m+"/...")
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for line := range strings.Lines(packages) {
 			kind, path, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -140,6 +142,9 @@ func (h rehearsal) program(name string, modules ...string) ([]string, error) {
 			}
 		}
 	}
+	if len(imports) == 0 {
+		return commands, false, nil
+	}
 	slices.Sort(imports)
 	imports = slices.Compact(imports) // the pattern of the root has those of the others too
 	source := "package main\n\nimport (\n"
@@ -147,15 +152,15 @@ func (h rehearsal) program(name string, modules ...string) ([]string, error) {
 		source += fmt.Sprintf("\t_ %q\n", path)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source+")\n\nfunc main() {}\n"), 0o644); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, args := range [][]string{{"mod", "tidy"}, {"run", "."}} {
 		if _, err := h.goRun(dir, args...); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	fmt.Fprintf(h.out, "  a program that imports %s of %s\n", count(len(imports), "package"), strings.Join(modules, " and "))
-	return commands, h.checkVersions(dir)
+	return commands, true, h.checkVersions(dir)
 }
 
 // newModule returns the directory of a new module that requires these.

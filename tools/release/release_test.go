@@ -82,11 +82,17 @@ func rehearsalOf(t *testing.T, repo *repository, out *strings.Builder) rehearsal
 func TestRehearsal(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := rehearsalOf(t, repositoryOf(t, nil), &out).run([]string{"local"}); err != nil {
+	repo := repositoryOf(t, map[string]string{ // a command whose go.work counts for nobody else
+		"cmd/own/go.mod":  "module shop.example/client/cmd/own\n\ngo 1.26\n\nrequire shop.example/client/guard v0.1.0\n\nrequire shop.example/client v0.1.0 // indirect\n",
+		"cmd/own/go.work": "go 1.26\n\nuse .\n\nreplace shop.example/client/guard => ../../absent\n",
+		"cmd/own/main.go": "package main\n\nimport _ \"shop.example/client/guard\"\n\nfunc main() {}\n",
+	})
+	if err := rehearsalOf(t, repo, &out).run([]string{"local"}); err != nil {
 		t.Fatal(err)
 	}
 	_, got, _ := strings.Cut(out.String(), "\n")
 	want := `  a program that imports 1 package of shop.example/client
+  go install of 1 command
   go install of 1 command
   a program that imports 1 package of shop.example/client/guard
   a program that imports 2 packages of shop.example/client and shop.example/client/guard
@@ -262,10 +268,11 @@ func TestLicencesOf(t *testing.T) {
 		"MIT License\n\nPermission is hereby granted, free of charge,\nto any person obtaining a copy of this software":       "MIT",
 		"Redistribution and use in source and binary forms, with or without modification, are permitted. Neither the name of": "BSD-3-Clause",
 		"Redistribution and use in source and binary forms, with or without modification, are permitted.":                     "BSD-2-Clause",
-		"Mozilla Public License, version 2.0":                "MPL-2.0",
-		"Mozilla Public License Version 2.0\n======\n":       "MPL-2.0",
-		"Apache License\n  Version 2.0, January 2004\n":      "Apache-2.0",
-		"All rights reserved. Not for redistribution at all": "",
+		"Mozilla Public License, version 2.0":                                      "MPL-2.0",
+		"Mozilla Public License Version 2.0\n======\n":                             "MPL-2.0",
+		"Apache License\n  Version 2.0, January 2004\n":                            "Apache-2.0",
+		"All of the code has been dedicated to the public\ndomain by the authors.": "public domain",
+		"All rights reserved. Not for redistribution at all":                       "",
 	} {
 		if got := strings.Join(licencesOf(text), " "); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

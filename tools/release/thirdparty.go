@@ -28,24 +28,25 @@ left out. ` + "`bash .ci/third-party -update`" + ` writes this file, and ` + "`b
 // thirdParty compares THIRD_PARTY.md with the modules that the build of the published
 // ones has, or writes it.
 func thirdParty(ctx context.Context, repo *repository, update bool) error {
-	linked := map[string][]string{} // module, directory -> published modules
+	linked := map[string][]string{} // module, licences -> published modules
 	for _, m := range repo.published() {
 		found, err := linkedModules(ctx, repo, m)
 		if err != nil {
 			return err
 		}
 		for _, key := range found {
-			linked[key] = append(linked[key], path.Base(m.path()))
+			name, dir, _ := strings.Cut(key, " ")
+			licence, err := licenceIn(dir)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			linked[name+" "+licence] = append(linked[name+" "+licence], path.Base(m.path()))
 		}
 	}
 	var page strings.Builder
 	page.WriteString(thirdPartyPreface)
 	for _, key := range slices.Sorted(maps.Keys(linked)) {
-		name, dir, _ := strings.Cut(key, " ")
-		licence, err := licenceIn(dir)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+		name, licence, _ := strings.Cut(key, " ")
 		fmt.Fprintf(&page, "| [%s](https://pkg.go.dev/%s?tab=licenses) | %s | `%s` |\n", name, name, licence, strings.Join(linked[key], "`, `"))
 	}
 	name := filepath.Join(repo.root, thirdPartyFile)
@@ -62,9 +63,13 @@ func thirdParty(ctx context.Context, repo *repository, update bool) error {
 // has packages that imports a published module, or is a command of it.
 func linkedModules(ctx context.Context, repo *repository, m repoModule) ([]string, error) {
 	dir := filepath.Join(repo.root, m.dir)
+	work := filepath.Join(dir, "go.work") // of a command that go install takes, which replaces nothing
+	if _, err := os.Stat(work); err != nil {
+		work = "off"
+	}
 	goList := func(goos string, args ...string) ([]string, error) {
 		cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOOS="+goos, "CGO_ENABLED=0")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK="+work, "GOOS="+goos, "CGO_ENABLED=0")
 		text, err := output(cmd)
 		return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), err
 	}
@@ -88,7 +93,7 @@ func linkedModules(ctx context.Context, repo *repository, m repoModule) ([]strin
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// licenceIn names the licences of the files of a directory that are called so. One
+// licenceIn names the licences of the files of a directory that are called so, but for that of a logo. One
 // that is not recognized is an error: a person must read it.
 func licenceIn(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
@@ -98,7 +103,7 @@ func licenceIn(dir string) (string, error) {
 	licences := map[string]bool{}
 	for _, entry := range entries {
 		name := strings.ToUpper(entry.Name())
-		if entry.IsDir() || !strings.HasPrefix(name, "LICEN") && !strings.HasPrefix(name, "COPYING") {
+		if entry.IsDir() || !strings.HasPrefix(name, "LICEN") && !strings.HasPrefix(name, "COPYING") || strings.HasSuffix(name, "-LOGO") {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
@@ -119,7 +124,7 @@ func licenceIn(dir string) (string, error) {
 	return strings.Join(slices.Sorted(maps.Keys(licences)), ", "), nil
 }
 
-// licencesOf names the licences whose sentences a text has, by their SPDX identifiers.
+// licencesOf names the licences whose sentences a text has, by their SPDX identifiers if they have one.
 func licencesOf(text string) []string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	var found []string
@@ -130,6 +135,7 @@ func licencesOf(text string) []string {
 		{"MIT", "permission is hereby granted, free of charge, to any person obtaining a copy of this software"},
 		{"MPL-2.0", "mozilla public license, version 2.0"},
 		{"MPL-2.0", "mozilla public license version 2.0 ="}, // the title, underlined
+		{"public domain", "has been dedicated to the public domain by the authors"},
 	} {
 		if strings.Contains(text, licence.sentence) {
 			found = append(found, licence.id)

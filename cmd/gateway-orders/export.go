@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+const exportPage = 500 // how many orders are in memory at once
+
+func exportCommand() command {
+	return command{
+		name: "export", synopsis: "[-state STATE] [-o csv|json]", short: "the whole table, as CSV or a line of JSON for each order",
+		text: `
+Prints every order, by merchant and order id, in pages: the table may be of any size. Times are in
+UTC. A spreadsheet takes a cell that begins with "=" for a formula: import all columns as text.
+Characters that control a terminal or the direction of text, such as ESC, are written as \u001b,
+but not the end of a line and the tab: JSON has the exact text, CSV has not.
+
+  gateway-orders export >orders.csv
+  gateway-orders export -o json -state created >created.jsonl`,
+		early: "the output is not whole", formats: []string{formatCSV, formatJSON},
+		define: func(s *session, flags *flag.FlagSet) action {
+			state := flags.String("state", "", "only the orders of this `state`: free, \"in flight\", unknown or created")
+			return func(ctx context.Context) error {
+				switch sqlguard.State(*state) {
+				case "", sqlguard.StateFree, sqlguard.StateInFlight, sqlguard.StateUnknown, sqlguard.StateCreated:
+					return s.export(ctx, sqlguard.State(*state))
+				default:
+					return badFlag("export", "state", `is free, "in flight", unknown or created`)
+				}
+			}
+		},
+	}
+}
+
+// eachOrder calls do for every order of the table.
+func (s *session) eachOrder(ctx context.Context, do func(sqlguard.Order) error) error {
+	var after sqlguard.Order
+	for {
+		page, err := s.guard.Orders(ctx, sqlguard.OrdersQuery{Most: exportPage, After: after})
+		if err != nil {
+			return err
+		}
+		for _, o := range page {
+			if err := do(o); err != nil {
+				return err
+			}
+		}
+		if len(page) < exportPage {
+			return nil
+		}
+		after = page[len(page)-1]
+	}
+}
+
+func (s *session) export(ctx context.Context, state sqlguard.State) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	write, flush := rowWriter(s.format, s.out)
+	count := 0
+	err := s.eachOrder(ctx, func(o sqlguard.Order) error {
+		if state != "" && o.State != state {
+			return nil
+		}
+		count++
+		return write(o)
+	})
+	if flushed := flush(); err == nil {
+		err = flushed
+	}
+	if err != nil {
+		return &partError{fmt.Sprintf("the output is not whole, at most %d orders are in it", count), err}
+	}
+	return nil
+}
+
+// rowWriter returns what writes an order as a line, after the header in CSV, and what ends the output.
+func rowWriter(format string, to io.Writer) (write func(sqlguard.Order) error, flush func() error) {
+	if format == formatJSON {
+		out := bufio.NewWriter(to)
+		return func(o sqlguard.Order) error { return encode(out, toJSON(o), "") }, out.Flush
+	}
+	rows := csv.NewWriter(to)
+	header := rows.Write(exportColumns())
+	write = func(o sqlguard.Order) error { return errors.Join(header, rows.Write(exportRow(toJSON(o)))) }
+	return write, func() error {
+		rows.Flush()
+		return rows.Error()
+	}
+}
+
+// exportColumns are the members of orderJSON.
+func exportColumns() []string {
+	return strings.Fields(`orderId merchant state attempts unknownSince begun ended created
+		price amount baseCurrency coinSymbol networkName requestId sentAt status body cause invoice
+		resolved resolvedBy resolution note token`)
+}
+
+func exportRow(o orderJSON) []string {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	row := []string{
+		o.OrderID, o.Merchant, o.State, strconv.Itoa(o.Attempts), at(o.UnknownSince), at(o.Begun), at(o.Ended), at(o.Created),
+		o.Price, o.Amount, o.BaseCurrency, o.CoinSymbol, o.NetworkName, o.RequestID, at(o.SentAt), zeroIsNone(o.Status),
+		o.Body, o.Cause, string(o.Invoice), at(o.Resolved), o.ResolvedBy, o.Resolution, o.Note, o.Token,
+	}
+	for i, cell := range row {
+		row[i] = escaped(cell)
+	}
+	return row
+}
+
+// prunable counts what prune would delete.
+func (s *session) prunable(ctx context.Context, before time.Time) (count int, err error) {
+	err = s.eachOrder(ctx, func(o sqlguard.Order) error {
+		ended := o.State == sqlguard.StateCreated || o.State == sqlguard.StateFree
+		if ended && o.Begun.Before(before) && o.Ended.Before(before) && o.Resolved.Before(before) {
+			count++
+		}
+		return nil
+	})
+	return count, err
+}

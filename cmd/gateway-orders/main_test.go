@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+// asProcess makes a process of the tests the command.
+const asProcess = "GATEWAY_ORDERS_TEST_PROCESS"
+
+// password is that of every URL of PostgreSQL here. No text may have it, or its form in a URL.
+const (
+	password   = "s3cret/w@rd"
+	inURL      = "s3cret%2Fw%40rd"
+	passwordIs = "s3cret" // what both begin with
+)
+
+var server *postgrestest.Server // of all tests; nil with SQLGUARD_POSTGRES
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		os.Exit(start())
+	}
+	code := m.Run()
+	if server != nil {
+		server.Stop()
+	}
+	os.Exit(code)
+}
+
+// A shop is a database with the table, and the guard of the merchant's processes.
+type shop struct {
+	url   string
+	raw   *sql.DB
+	guard *sqlguard.Guard
+	args  []string // that every command line begins with
+}
+
+// inBoth runs a test against PostgreSQL and against SQLite.
+func inBoth(t *testing.T, test func(t *testing.T, w *shop)) {
+	t.Setenv(envDB, "")
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
+	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
+}
+
+func newSQLite(t *testing.T) *shop {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "orders?100%#.db") // a name that a URI must escape
+	w := &shop{url: "sqlite:" + path}
+	want(t, w.run("migrate"), exitDone, "the table gateway_orders has version 2 now\n")
+	db, err := openSQLite(path, false)
+	check(t, err)
+	w.use(t, db)
+	return w
+}
+
+func newPostgres(t *testing.T) *shop {
+	t.Helper()
+	w := &shop{url: withPassword(t, postgresDSN(t))}
+	table := "orders_" + strings.ToLower(rand.Text())
+	w.args = []string{"-table", table}
+	want(t, w.run("migrate"), exitDone, "the table "+table+" has version 2 now\n")
+	db, err := sql.Open("pgx", w.url)
+	check(t, err)
+	w.use(t, db, sqlguard.WithTable(table))
+	t.Cleanup(func() {
+		_, err := db.Exec(`DROP TABLE IF EXISTS ` + table)
+		check(t, err)
+	})
+	return w
+}
+
+// postgresDSN is that of a server as it is for the tests of sqlguard.
+func postgresDSN(t *testing.T) string {
+	t.Helper()
+	if dsn := os.Getenv("SQLGUARD_POSTGRES"); dsn != "" {
+		return dsn
+	}
+	if server == nil {
+		var err error
+		if server, err = postgrestest.Start("fsync=off", "shared_buffers=32MB"); err != nil {
+			t.Fatalf("no PostgreSQL server: %v\nset SQLGUARD_POSTGRES to the DSN of one, or install it", err)
+		}
+	}
+	return server.DSN("postgres")
+}
+
+// withPassword gives a URL without a password one, which a server that trusts everybody ignores.
+func withPassword(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	check(t, err)
+	if _, has := u.User.Password(); has {
+		return dsn
+	}
+	return strings.Replace(dsn, u.User.Username()+"@", u.User.Username()+":"+inURL+"@", 1)
+}
+
+func (w *shop) use(t *testing.T, db *sql.DB, opts ...sqlguard.Option) {
+	t.Helper()
+	var err error
+	w.raw = db
+	w.guard, err = sqlguard.New(db, append(opts, sqlguard.WithMerchants())...)
+	check(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+}
+
+// An outcome is how one run of the command ended.
+type outcome struct {
+	code        int
+	stdout, err string
+}
+
+// run runs the command with the database in the environment, as a shell would split the line.
+func (w *shop) run(line string, more ...string) outcome {
+	return w.runIn(context.Background(), "", append(strings.Fields(line), more...)...)
+}
+
+func (w *shop) runIn(ctx context.Context, stdin string, args ...string) outcome {
+	return call(ctx, stdin, append(append([]string{"-db", w.url}, w.args...), args...)...)
+}
+
+func call(ctx context.Context, stdin string, args ...string) outcome {
+	var stdout, stderr strings.Builder
+	code := run(ctx, args, console{strings.NewReader(stdin), &stdout, &stderr})
+	if all := stdout.String() + stderr.String(); strings.Contains(all, passwordIs) || strings.Contains(all, "w@rd") {
+		panic("the output has the password: " + all)
+	}
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// want compares an exit code and requires texts in the output, in which columns are not aligned.
+func want(t *testing.T, got outcome, code int, texts ...string) {
+	t.Helper()
+	if got.code != code {
+		t.Fatalf("exit code %d, want %d\n%s%s", got.code, code, got.stdout, got.err)
+	}
+	all := regexp.MustCompile(` +`).ReplaceAllString(got.stdout+got.err, " ")
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			t.Errorf("no %q in\n%s%s", text, got.stdout, got.err)
+		}
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decode[T any](t *testing.T, text string) (value T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
+
+// requestOf is the request for an order.
+func requestOf(merchant, id string) gateway.Order {
+	amount := decimal.RequireFromString("10.50")
+	return gateway.Order{Merchant: merchant, RequestID: "R-" + id, Request: gateway.InvoiceRequest{
+		OrderID: id, Price: amount, Amount: amount, BaseCurrency: "USD", CoinSymbol: "USDT", NetworkName: "Tron",
+	}}
+}
+
+// sends sends an order with an outcome, as the client does.
+func (w *shop) sends(t *testing.T, o gateway.Order, outcome gateway.Outcome) {
+	t.Helper()
+	_, err := w.guard.Begin(t.Context(), o)
+	check(t, err)
+	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID, SentAt: time.Now()}
+	switch outcome {
+	case gateway.OutcomeSucceeded:
+		id, err := json.Marshal(o.Request.OrderID)
+		check(t, err)
+		r.StatusCode, r.Invoice = 200, json.RawMessage(`{"orderId":`+string(id)+`,"id":"inv-1"}`)
+	case gateway.OutcomeUnknown:
+		r.StatusCode, r.Body, r.Cause = 502, []byte("<html>\x1b[31mBad Gateway</html>"), "502: no message in the response"
+	}
+	check(t, w.guard.End(t.Context(), o, r))
+}
+
+// loses sends orders whose outcome is unknown.
+func (w *shop) loses(t *testing.T, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		w.sends(t, requestOf("", id), gateway.OutcomeUnknown)
+	}
+}
+
+// ages moves an order back in time.
+func (w *shop) ages(t *testing.T, id string, age time.Duration) {
+	t.Helper()
+	table := sqlguard.DefaultTable
+	if len(w.args) > 0 {
+		table = w.args[1]
+	}
+	at := time.Now().Add(-age).UTC().Format("2006-01-02T15:04:05.000Z")
+	columns := "begun_at = '" + at + "'"
+	for _, column := range []string{"unknown_since", "ended_at", "sent_at", "created_at"} {
+		columns += fmt.Sprintf(", %s = CASE WHEN %[1]s IS NULL THEN NULL ELSE '%s' END", column, at)
+	}
+	if strings.HasPrefix(w.url, "postgres") {
+		columns = strings.ReplaceAll(columns, "'"+at+"'", "CAST('"+at+"' AS timestamptz)")
+	}
+	_, err := w.raw.ExecContext(t.Context(), fmt.Sprintf(`UPDATE %q SET %s WHERE order_id = '%s'`, table, columns, id))
+	check(t, err)
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+func resolveCommand() command {
+	return command{
+		name: "resolve", synopsis: "ORDER|-token TOKEN -exists|-absent -by NAME [-invoice FILE] [-dry-run]",
+		short: "record what a person has found out about one order",
+		text: `
+Records that the gateway has an invoice for an unknown order, or that it has none. After -exists
+the order is created, and later calls get the invoice of -invoice if it is given: the JSON of the
+member "result" of the gateway's response. After -absent the next call sends the order.
+
+With -token, which pending and evidence print, it fails if the order was sent again since: the
+finding would be outdated. Without it, the order is meant as it is now.
+
+  gateway-orders resolve A-17 -exists -by anna -note "invoice 4711" -invoice 4711.json
+  gateway-orders resolve -token MSAxICIiICJBLTE3Ig -absent -by anna -dry-run`,
+		timeout: 30 * time.Second, formats: tableOrJSON(), single: true, most: 1, argument: "the ORDER to resolve",
+		early:  "the finding may have been recorded or not: see gateway-orders show",
+		define: func(s *session, flags *flag.FlagSet) action { return newResolve(s, flags).run },
+	}
+}
+
+// A resolve is one run of the command.
+type resolve struct {
+	s                            *session
+	exists, absent, dryRun       *bool
+	by, note, invoiceFile, token *string
+	margin                       *time.Duration
+	invoice                      json.RawMessage
+}
+
+func newResolve(s *session, flags *flag.FlagSet) *resolve {
+	return &resolve{
+		s:           s,
+		exists:      flags.Bool("exists", false, "the gateway has an invoice for the order"),
+		absent:      flags.Bool("absent", false, "the gateway has none"),
+		by:          flags.String("by", "", "the `name` of who found out, which is kept"),
+		note:        flags.String("note", "", "a `text` that is kept, such as the number of the invoice"),
+		invoiceFile: flags.String("invoice", "", "a `file` with the invoice as JSON, for later calls; - for stdin"),
+		token:       flags.String("token", "", "the `token` of the order, as it was listed"),
+		margin:      flags.Duration("margin", inTransit, "how `long` a request may be in transit: -absent is refused before"),
+		dryRun:      flags.Bool("dry-run", false, "say what would be done, and do nothing"),
+	}
+}
+
+// check returns what is wrong with the arguments, before anything is read.
+func (r *resolve) check() error {
+	wrong := ""
+	switch {
+	case *r.exists == *r.absent:
+		wrong = "give what was found, -exists or -absent"
+	case strings.TrimSpace(*r.by) == "":
+		wrong = "-by is required: the name of who found out"
+	case len(r.s.args) == 0 && *r.token == "":
+		wrong = "give the ORDER to resolve, or its -token"
+	case *r.absent && *r.invoiceFile != "":
+		wrong = "-invoice goes with -exists: what does not exist has no invoice"
+	case *r.margin < 0:
+		wrong = "-margin is negative"
+	default:
+		return nil
+	}
+	return &usageError{text: "gateway-orders resolve: " + wrong, of: "resolve"}
+}
+
+func (r *resolve) run(ctx context.Context) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if *r.invoiceFile != "" {
+		var err error
+		if r.invoice, err = within(ctx, r.readInvoice); err != nil {
+			return err
+		}
+	}
+	listed, now, err := r.order(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.tooEarly(now); err != nil {
+		return err
+	}
+	after := now
+	if !*r.dryRun {
+		resolution := sqlguard.Resolution{Exists: *r.exists, By: *r.by, Note: *r.note, Invoice: r.invoice}
+		if err := r.s.guard.Resolve(ctx, listed, resolution); err != nil {
+			return explain(listed.ID, err)
+		}
+		if after, err = r.s.guard.Order(ctx, listed.Merchant, listed.ID); err != nil {
+			return &partError{fmt.Sprintf("order %q is resolved", listed.ID), err}
+		}
+	}
+	if r.s.format == formatJSON {
+		return r.s.writeJSON(r.s.out, toJSON(after))
+	}
+	return r.s.write(r.result(after))
+}
+
+// order returns the order as it was listed, and as it is now.
+func (r *resolve) order(ctx context.Context) (listed, now sqlguard.Order, err error) {
+	merchant, id := r.s.merchant, strings.Join(r.s.args, "")
+	if *r.token != "" {
+		if listed, err = sqlguard.ParseToken(*r.token); err != nil {
+			return listed, now, badFlag("resolve", "token", "is not a token, or not a whole one: copy it again from pending or evidence")
+		}
+		if id != "" && id != listed.ID || merchant != "" && merchant != listed.Merchant {
+			return listed, now, badFlag("resolve", "token", fmt.Sprintf("is that of another order, %q", joined(listed.ID, listed.Merchant)))
+		}
+		merchant, id = listed.Merchant, listed.ID
+	}
+	now, err = r.s.order(ctx, merchant, id)
+	if *r.token == "" {
+		listed = now
+	}
+	if err != nil {
+		return listed, now, err
+	}
+	if now.State != sqlguard.StateUnknown {
+		return listed, now, explain(id, fmt.Errorf("%w: it is %s", sqlguard.ErrNotUnknown, now.State))
+	}
+	if now.Attempts != listed.Attempts {
+		return listed, now, explain(id, sqlguard.ErrTriedAgain)
+	}
+	return listed, now, nil
+}
+
+// tooEarly refuses to end an order as absent while its request may be in transit.
+func (r *resolve) tooEarly(o sqlguard.Order) error {
+	sent := o.Begun
+	if o.Record.SentAt.After(sent) {
+		sent = o.Record.SentAt
+	}
+	if after := sent.Add(*r.margin); *r.absent && time.Now().Before(after) {
+		return fmt.Errorf("order %q was sent at %s, and its request may still be in transit: look again after %s, or set -margin if you know how long one takes",
+			o.ID, timeText(sent), timeText(after))
+	}
+	return nil
+}
+
+// result says what was done, or would be.
+func (r *resolve) result(o sqlguard.Order) string {
+	is, end := "is", "it has no invoice, and the next call for it sends one"
+	if *r.dryRun {
+		is = "would be"
+	}
+	state := sqlguard.StateFree
+	if *r.exists || !o.Created.IsZero() {
+		state, end = sqlguard.StateCreated, "later calls get its invoice"
+		if r.invoice == nil && o.Record.Invoice == nil {
+			end = "later calls succeed, without the gateway's response, which is not known"
+		}
+	}
+	text := fmt.Sprintf("order %s %s %s, found by %s: %s", o.ID, is, state, *r.by, end)
+	if *r.dryRun {
+		text += " (dry run: " + unchanged + ")"
+	}
+	return printable(text) + "\n"
+}
+
+// explain says what to do about a finding that was not accepted.
+func explain(id string, err error) error {
+	switch {
+	case errors.Is(err, sqlguard.ErrTriedAgain):
+		return fmt.Errorf("order %q was sent again since it was listed, so the finding may be outdated: look it up again, from gateway-orders evidence on (%w)", id, err)
+	case errors.Is(err, sqlguard.ErrNotUnknown):
+		return fmt.Errorf("there is nothing to resolve about order %q: see gateway-orders show (%w)", id, err)
+	default:
+		return err
+	}
+}
+
+const mostInvoice = 64 << 10 // what the guard keeps
+
+// readInvoice reads the file of -invoice.
+func (r *resolve) readInvoice() (json.RawMessage, error) {
+	file := r.s.in
+	if *r.invoiceFile != "-" {
+		opened, err := os.Open(*r.invoiceFile) // #nosec G304 -- whoever runs the command chooses the file
+		if err != nil {
+			return nil, fmt.Errorf("-invoice: %w", err)
+		}
+		defer func() { _ = opened.Close() }()
+		file = opened
+	}
+	text, err := io.ReadAll(io.LimitReader(file, mostInvoice+1))
+	if err != nil {
+		return nil, fmt.Errorf("-invoice: %w", err)
+	}
+	var members map[string]json.RawMessage
+	switch {
+	case len(text) > mostInvoice:
+		return nil, badFlag("resolve", "invoice", "has more than 64 KiB")
+	case json.Unmarshal(text, &members) != nil:
+		return nil, badFlag("resolve", "invoice", "is not a JSON object")
+	case members["result"] != nil && members["message"] != nil:
+		return nil, badFlag("resolve", "invoice", `is a whole response: give its member "result" only`)
+	}
+	return json.RawMessage(strings.TrimSpace(string(text))), nil
+}
