@@ -4,6 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-go vet .
-go test -shuffle=on .
+go vet ./...
+go test -shuffle=on ./...
 go run . -check
