@@ -54,7 +54,7 @@ const (
 // (docs/interface.md, I-124), so it is kept as it came.
 type Invoice struct {
 	OrderID string          // the order of the request
-	Raw     json.RawMessage // the result of the response; nil if it is Replayed, and the [OrderGuard] has no response
+	Raw     json.RawMessage // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
 
 	// Replayed is true for the invoice of an earlier call, which the [OrderGuard] remembers:
 	// nothing was sent.

@@ -45,7 +45,8 @@ type unknownLimit struct {
 
 	mu      sync.Mutex
 	unknown int           // invoices in a row
-	probing bool          // one is being sent although the limit is reached
+	probes  int           // how many were sent although the limit was reached
+	probing int           // the number of the one that is being sent; 0 for none
 	pause   time.Duration // between two of these
 	next    time.Time     // when the next one may be sent
 	told    bool          // whether observers were told last that the limit is reached
@@ -54,15 +55,16 @@ type unknownLimit struct {
 
 func (l *unknownLimit) isReached() bool { return l.most > 0 && l.unknown >= l.most }
 
-// begin reports whether an invoice may be sent, and whether it is the one that is sent although the
-// limit is reached. Otherwise err is why not.
-func (l *unknownLimit) begin() (probe bool, err error) {
+// begin returns why an invoice may not be sent. If it is sent although the limit is reached, probe is its
+// number, otherwise 0.
+func (l *unknownLimit) begin() (probe int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.whyNot(); err != nil {
-		return false, err
+	if err := l.whyNot(); err != nil || !l.isReached() {
+		return 0, err
 	}
-	l.probing = l.isReached()
+	l.probes++
+	l.probing = l.probes
 	return l.probing, nil
 }
 
@@ -78,7 +80,7 @@ func (l *unknownLimit) whyNot() error {
 	switch {
 	case !l.isReached():
 		return nil
-	case l.probing:
+	case l.probing != 0:
 		return fmt.Errorf("%w: %d, and another one is being tried: see what the gateway does, then call again", ErrTooManyUnknown, l.unknown)
 	case left > 0:
 		return fmt.Errorf("%w: %d, and the next one is tried in %v: see what the gateway does, then call again",
@@ -89,22 +91,23 @@ func (l *unknownLimit) whyNot() error {
 }
 
 // end counts an invoice that begin has permitted. One that was not sent says nothing.
-func (l *unknownLimit) end(probe bool, outcome Outcome) {
+func (l *unknownLimit) end(probe int, outcome Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.isReached()
-	if probe {
-		l.probing = false
+	isProbe := probe != 0 && probe == l.probing
+	if isProbe {
+		l.probing = 0
 	}
 	switch outcome {
 	case OutcomeNotSent:
 	case OutcomeSucceeded, OutcomeRejected:
-		l.unknown = 0
+		l.unknown, l.probing = 0, 0
 	default:
 		l.unknown++
 		if reached := l.isReached(); reached && !before {
 			l.pause, l.next = leastProbePause, time.Now().Add(leastProbePause)
-		} else if probe {
+		} else if isProbe {
 			l.pause = min(2*l.pause, mostProbePause)
 			l.next = time.Now().Add(l.pause)
 		}

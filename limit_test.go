@@ -320,3 +320,46 @@ func (panickingObserver) UnknownLimit(_ context.Context, u gateway.UnknownLimit)
 		panic("told")
 	}
 }
+
+// One that was tried long ago does not let a second one through beside the one that is being tried now.
+func TestWithUnknownLimit_lateProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		trip := make(map[string]func() (*http.Response, error))
+		sent := 0
+		c := newClient(t, "http://localhost", once(), gateway.WithUnknownLimit(1), through(func(req *http.Request) (*http.Response, error) {
+			sent++
+			return trip[req.Header.Get("X-Trip")]()
+		}))
+		after := func(d time.Duration, then func() (*http.Response, error)) func() (*http.Response, error) {
+			return func() (*http.Response, error) {
+				time.Sleep(d)
+				return then()
+			}
+		}
+		trip["lost"], trip["refused late"] = cutOff, after(2*time.Second, respondWith(422, refused("No.")))
+		trip["lost at 5 s"], trip["lost at 20 s"] = after(4*time.Second, cutOff), after(15*time.Second, cutOff)
+		var all sync.WaitGroup
+		create := func(name string) {
+			all.Go(func() {
+				_, _ = c.CreateInvoice(t.Context(), order("A-"+name), gateway.WithHeader("X-Trip", name))
+			})
+			synctest.Wait()
+		}
+		create("refused late") // is under way when the limit is reached
+		create("lost")
+		time.Sleep(time.Second)
+		create("lost at 5 s") // is tried
+		time.Sleep(time.Second + time.Millisecond)
+		trip["lost again"] = cutOff
+		create("lost again") // the refusal has ended the limit, and this reaches it again
+		time.Sleep(time.Second)
+		create("lost at 20 s") // is tried
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, 5, sent)
+		_, err := c.CreateInvoice(t.Context(), order("A-next"), gateway.WithHeader("X-Trip", "lost"))
+		assert.ErrorIs(t, err, gateway.ErrTooManyUnknown)
+		assert.Equal(t, 5, sent)
+		all.Wait()
+	})
+}

@@ -323,7 +323,8 @@ type callConfig struct {
 	key      *redact.Secret
 	resubmit bool
 	merchant string
-	nobody   bool // whose order it is cannot be said: an option that names the merchant was refused
+	nobody   bool // an option that names the merchant was refused
+	badKey   bool // a key was refused, by which an order without another name is known
 }
 
 // apply applies all options, also after one that is refused: a Response among them
@@ -410,7 +411,7 @@ func isReserved(name string) bool {
 func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		if reason := validate.APIKey(key); reason != "" {
-			cfg.nobody = true
+			cfg.badKey = true
 			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
 		}
 		secret := redact.NewSecret(key)

@@ -548,13 +548,19 @@ func TestOrderGuard_isAsked(t *testing.T) {
 	assert.Len(t, n.begun, 2)
 	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("x\n", ""), gateway.WithMerchant(""))
 	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey("x\n"))
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
 	assert.Len(t, n.begun, 2, "it is nobody's order")
+	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.WithAPIKey("x\n"), gateway.WithMerchant("anna"))
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	require.Len(t, n.begun, 3)
+	assert.Equal(t, "anna", n.begun[2].Merchant)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = c.CreateInvoice(ended, order("A-17"))
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, err, gateway.ErrNotSent)
-	assert.Len(t, n.ended, 3)
+	assert.Len(t, n.ended, 4)
 }
 
 type databaseError struct{ table string }

@@ -63,7 +63,7 @@ type call struct {
 // prepare checks the arguments of a call, and completes its inputs.
 func (c *call) prepare(ctx context.Context, opts []CallOption) error {
 	refusal := c.cfg.apply(c.operation.name, opts)
-	if refusal != nil && (c.operation.write == nil || c.cfg.nobody) {
+	if refusal != nil && (c.operation.write == nil || c.cfg.nobody || c.cfg.badKey && c.cfg.merchant == "") {
 		return refusal
 	}
 	if name, reason := c.client.check(ctx); reason != "" {
