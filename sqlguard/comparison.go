@@ -293,6 +293,13 @@ func (c *comparison) doubt() string {
 	return c.foreign()
 }
 
+// hasDoubledRow reports whether an order has two rows of which one may be the other again.
+func (c *comparison) hasDoubledRow() bool {
+	return slices.ContainsFunc(c.result.Differences, func(d Difference) bool {
+		return d.Class == ClassTwice && slices.ContainsFunc(d.Rows, func(r StatementRow) bool { return r.InvoiceID == "" })
+	})
+}
+
 // notAbsent returns why an order without a row may exist, or "".
 func (c *comparison) notAbsent(o unknownOrder, resembles *StatementRow, doubt string) string {
 	s := sent(o)
@@ -306,14 +313,20 @@ func (c *comparison) notAbsent(o unknownOrder, resembles *StatementRow, doubt st
 	case !c.covers(s):
 		return fmt.Sprintf("it was sent from %s until %s, and the statement decides from %s until %s only, which is its time less the margin", timeOf(s.from), timeOf(s.until), timeOf(c.s.From.Add(c.margin)), timeOf(c.s.Until.Add(-c.margin)))
 	case c.firstWitness.IsZero() || !c.firstWitness.Before(s.from.Add(-c.margin)):
-		return "nothing shows that the statement has the orders before it: none that is known to be created, the margin before, is in it"
+		return "nothing shows that the statement has the orders before it: it needs one that is known to be created, earlier than it by the margin"
 	case !c.lastWitness.After(s.until.Add(c.margin)):
-		return "nothing shows that the statement has the orders after it: none that is known to be created, the margin after, is in it"
+		return "nothing shows that the statement has the orders after it: it needs one that is known to be created, later than it by the margin"
 	}
 	first, _ := slices.BinarySearchFunc(c.unexplained, s.from.Add(-c.margin), func(r *StatementRow, t time.Time) int { return r.CreatedAt.Compare(t) })
 	if first < len(c.unexplained) && c.agrees(s, *c.unexplained[first]) {
 		r := c.unexplained[first]
-		return fmt.Sprintf("row %d, of the order %+q, may be of it with a changed id: nothing shows that it is of that order", r.Number, r.OrderID)
+		return fmt.Sprintf("row %d, of the order %+q, may be of it, if its id was changed: nothing shows that it is of the order that it names", r.Number, r.OrderID)
+	}
+	switch {
+	case c.hasDoubledRow():
+		return "the statement has two rows of an order without the identifiers of the invoices, so that rows may be doubled or lacking: export the identifiers too"
+	case !slices.ContainsFunc(c.s.Rows, func(r StatementRow) bool { return len(r.OrderID) >= len(o.ID) }):
+		return "every row has a shorter id, so that the column may be cut"
 	}
 	return ""
 }

@@ -103,6 +103,8 @@ type Undecided struct {
 //   - No row was created at about the time when it was sent, with whatever amount, unless that row is known to be of
 //     its own order. It is not if the table does not have that order, or has it as free or in flight, if the order
 //     has several rows, or if the amount or the time contradicts it.
+//   - No order has two rows of which one may be the other again, without an InvoiceID, and an id is at least as
+//     long as its own: rows may be lacking, or a column cut.
 //
 // So a file that is cut, filtered, or of another time zone, merchant or day ends no order as absent. What
 // nothing shows is a filter that every known order passes: ask for all invoices, whatever their state,

@@ -217,6 +217,8 @@ var situations = []struct {
 	{"no rows", around + "u unknown 300", "", nil, "c-1 created: it is missing at the gateway\nc-2 created: it is missing at the gateway\nu undecided: the statement is not whole"},
 	{"no rows and no orders", "u unknown 300", "", nil, "u undecided: nothing shows that the statement has the orders before it"},
 	{"one time is another", around + "c-3 created 200, u unknown 300", "c-1@60, c-2@500, c-3@260", nil, "u undecided: row 4, of the order \"c-3\", is of "},
+	{"an order has two rows, which may be one from two pages", around + "c-3 created 80, u unknown 300", rowsAround + ", c-3@80=10.5, c-3@80=10.5", withoutInvoiceIDs, "c-3 twice at the gateway, row 4, row 5\nu undecided: the statement has two rows of an order"},
+	{"its id is longer than those of all rows", around + "c-1-1 unknown 300", rowsAround, nil, "c-1-1 undecided: every row has a shorter id"},
 	{"a row may be of it", around + "u unknown 300", rowsAround + ", x@301=10.5", nil, "x only at the gateway, row 4\nu undecided: row 4, of the order \"x\", may be of it"},
 	{"a row with another amount may be of it", around + "u unknown 300", rowsAround + ", x@301=11", nil, "x only at the gateway, row 4\nu undecided: row 4, of the order \"x\", may be of it"},
 	{"a row has no time", around + "u unknown 300", rowsAround + ", c-3", nil, "c-3 only at the gateway, row 4\nu undecided: row 4 has no time of creation: export"},
@@ -269,6 +271,12 @@ func editing(column string, minute int) func(*window, *Statement) {
 		if _, err := d.db.Exec(`UPDATE ` + d.w.table + ` SET ` + strings.ReplaceAll(column, "?", d.literal(d.at(minute))) + ` WHERE order_id = 'u'`); err != nil {
 			panic(err)
 		}
+	}
+}
+
+func withoutInvoiceIDs(_ *window, s *Statement) {
+	for i := range s.Rows {
+		s.Rows[i].InvoiceID = ""
 	}
 }
 
