@@ -168,7 +168,7 @@ func (s *session) defineCommon(flags *flag.FlagSet, c command) {
 	})
 	flags.StringVar(&s.table, "table", defaultTo(s.table, sqlguard.DefaultTable), "the `name` of the table")
 	if c.single || c.name == "" {
-		flags.StringVar(&s.merchant, "merchant", s.merchant, "the `name` of the merchant whose orders are meant; without it, those of calls that name none")
+		flags.StringVar(&s.merchant, "merchant", s.merchant, "the `name` of the merchant; without it, orders of calls that name none, and for pending all")
 	}
 	flags.Func("timeout", fmt.Sprintf("how `long` it may take, 0s for any time (default %s)", c.timeout), func(text string) error {
 		limit, err := time.ParseDuration(text)

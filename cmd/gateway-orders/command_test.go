@@ -132,7 +132,7 @@ func TestOpen(t *testing.T) {
 		"-db mysql://h/db pending":                     "-db is postgres://user@host:5432/database or sqlite:PATH",
 		"-db sqlite: pending":                          "-db is sqlite: and the path of a file",
 		"-db sqlite://none.db pending":                 "-db is sqlite: and the path of a file",
-		"-db sqlite:none.db pending":                   "none.db: file does not exist: correct the path, or create the database with gateway-orders migrate",
+		"-db sqlite:none.db pending":                   "none.db: file does not exist: correct the path; only for a new shop, gateway-orders migrate creates the database",
 		"-db sqlite:none.db migrate -dry-run -table A": "table",
 		"-db sqlite:. pending":                         "is not a regular file",
 		"-db sqlite:text.db pending":                   "-db cannot be used: ",

@@ -141,7 +141,7 @@ func openSQLite(path string, create bool) (*sql.DB, error) {
 	case errors.Is(err, os.ErrNotExist) && create:
 		mode = "rwc&_pragma=journal_mode(WAL)"
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("-db: %s: %w: correct the path, or create the database with gateway-orders migrate", path, os.ErrNotExist)
+		return nil, fmt.Errorf("-db: %s: %w: correct the path; only for a new shop, gateway-orders migrate creates the database", path, os.ErrNotExist)
 	case err != nil:
 		return nil, fmt.Errorf("-db: %w", err)
 	case !info.Mode().IsRegular():
