@@ -16,9 +16,8 @@ type UnknownLimit struct {
 // WithUnknownLimit bounds how many orders an outage makes unknown. After k invoices in a row with
 // an unknown outcome the client sends one at a time, the first after a second and the next ones at
 // growing intervals of up to a minute, until one is created or rejected; after one that was not sent, the
-// next is tried at once. The others end at once: they
-// are not sent, and match [ErrTooManyUnknown], after the [OrderGuard] was asked, so that what it
-// knows of an order is told all the same. Invoices that are being sent when the limit is reached go on.
+// next is tried at once. The others end at once: they are not sent, and match [ErrTooManyUnknown], after
+// the [OrderGuard] was asked, so that what it knows of an order is told all the same. Invoices that are being sent when the limit is reached go on.
 //
 // The count is that of one client. The default is 5; 0 is no limit. A negative k is an
 // [*ArgumentError].
