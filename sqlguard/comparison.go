@@ -200,9 +200,20 @@ func (c *comparison) judgeAbsent(absent []unknownOrder) {
 	slices.SortFunc(c.unexplained, func(a, b *StatementRow) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Number, b.Number))
 	})
-	resembling, doubt := c.resembling(absent), c.doubt()
+	resembling, doubt, doubled, longest := c.resembling(absent), c.doubt(), c.hasDoubledRow(), 0
+	for i := range c.s.Rows {
+		longest = max(longest, len(c.s.Rows[i].OrderID))
+	}
 	for _, o := range absent {
-		c.decide(ClassAbsent, o, nil, c.notAbsent(o, resembling[o.ID], doubt))
+		reason := c.notAbsent(o, resembling[o.ID], doubt)
+		switch {
+		case reason != "":
+		case doubled:
+			reason = "the statement has two rows of an order without the identifiers of the invoices, so that rows may be doubled or lacking: export the identifiers too"
+		case longest < len(o.ID):
+			reason = "every row has a shorter id, so that the column may be cut"
+		}
+		c.decide(ClassAbsent, o, nil, reason)
 	}
 }
 
@@ -321,12 +332,6 @@ func (c *comparison) notAbsent(o unknownOrder, resembles *StatementRow, doubt st
 	if first < len(c.unexplained) && c.agrees(s, *c.unexplained[first]) {
 		r := c.unexplained[first]
 		return fmt.Sprintf("row %d, of the order %+q, may be of it, if its id was changed: nothing shows that it is of the order that it names", r.Number, r.OrderID)
-	}
-	switch {
-	case c.hasDoubledRow():
-		return "the statement has two rows of an order without the identifiers of the invoices, so that rows may be doubled or lacking: export the identifiers too"
-	case !slices.ContainsFunc(c.s.Rows, func(r StatementRow) bool { return len(r.OrderID) >= len(o.ID) }):
-		return "every row has a shorter id, so that the column may be cut"
 	}
 	return ""
 }
