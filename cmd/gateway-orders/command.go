@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -166,7 +167,7 @@ func (s *session) defineCommon(flags *flag.FlagSet, c command) {
 		s.db = text
 		return nil
 	})
-	flags.StringVar(&s.table, "table", defaultTo(s.table, sqlguard.DefaultTable), "the `name` of the table")
+	flags.StringVar(&s.table, "table", cmp.Or(s.table, sqlguard.DefaultTable), "the `name` of the table")
 	if c.single || c.name == "" {
 		flags.StringVar(&s.merchant, "merchant", s.merchant, "the `name` of the merchant; without it, orders of calls that name none, and for pending all")
 	}
@@ -178,13 +179,6 @@ func (s *session) defineCommon(flags *flag.FlagSet, c command) {
 		s.limit = &limit
 		return nil
 	})
-}
-
-func defaultTo(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // setFormat takes what any command knows; parse compares it with those of the command.

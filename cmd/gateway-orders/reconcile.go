@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -308,4 +309,4 @@ func (d differenceJSON) line(applied bool) []string {
 	}
 }
 
-func dash(text string) string { return defaultTo(text, "-") }
+func dash(text string) string { return cmp.Or(text, "-") }
