@@ -87,7 +87,9 @@
 //     accepted, 404 for an unknown route, coin, pair or withdrawal, 405, 413, 415;
 //   - the limit of 64 KiB for a request body (I-121), that an invoice with duplicate or
 //     wrongly typed fields is refused, and that unknown ones are skipped (I-6);
-//   - that one order may be invoiced many times (I-122);
+//   - what becomes of a second invoice for an order (I-122), see [RepeatedOrders];
+//   - how long a response takes, see [Server.SetLatency];
+//   - that an undocumented member or parameter is refused, with [WithStrict];
 //   - that a balance without entries is a 404 (I-108);
 //   - how and when the status of a withdrawal changes (I-142), see
 //     [Server.SetWithdrawalStatus], [Server.SetStatusAfterRequests] and

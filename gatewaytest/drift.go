@@ -27,14 +27,14 @@ func FaultDrift() Fault {
 // [BalanceBySymbol]) is unchanged, because another member would be another
 // amount. The operation is carried out.
 func FaultDriftFields() Fault {
-	return drift("drift of fields", response.withMembers)
+	return drift("drift-fields", response.withMembers)
 }
 
 // FaultDriftStatus sends the usual response, except that the status of a withdrawal is
 // "ON_HOLD", which is not documented. The withdrawal itself keeps its status. The
 // operation is carried out.
 func FaultDriftStatus() Fault {
-	return drift("drift of status", response.withStatus)
+	return drift("drift-status", response.withStatus)
 }
 
 // drift sends the usual response after change has altered it.

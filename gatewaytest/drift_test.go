@@ -92,7 +92,7 @@ func TestDriftFields(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(got.body), &parsed))
 			assert.JSONEq(t, tt.result, string(parsed.Result))
 			assert.Equal(t, right.body, strings.ReplaceAll(got.body, unknown, ""), "no other change, in the same order")
-			assert.Equal(t, "drift of fields", s.Requests()[1].Fault)
+			assert.Equal(t, "drift-fields", s.Requests()[1].Fault)
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestDriftStatus(t *testing.T) {
 	for i, path := range paths {
 		assert.Equal(t, right[i], get(t, s, path).body)
 	}
-	assert.Equal(t, "drift of status", s.Requests()[len(s.Requests())-1].Fault)
+	assert.Equal(t, "drift-status", s.Requests()[len(s.Requests())-1].Fault)
 	assert.Equal(t, 401, mustTry(t, s, "GET", inquiry, "").status, "a refusal stays one")
 	assert.Equal(t, "GET", mustTry(t, s, "PUT", inquiry, "").header.Get("Allow"))
 }

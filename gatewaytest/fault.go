@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -23,8 +25,8 @@ type Fault struct {
 	retryAfter string
 }
 
-// String returns the name of the fault, as the journal records it. It is empty
-// for the zero Fault.
+// String returns the name of the fault, as the journal records it and [ParseFault] parses
+// it: "commit-then-drop", "refuse=503". It is empty for the zero Fault.
 func (f Fault) String() string { return f.name }
 
 // RetryAfter returns a copy of the fault whose response has a Retry-After header
@@ -40,7 +42,7 @@ func (f Fault) RetryAfter(value string) Fault {
 // panics unless the status is between 200 and 999.
 func FaultRefuse(status int, message string) Fault {
 	checkStatus("FaultRefuse", status, 200, 999)
-	return Fault{name: fmt.Sprintf("refuse(%d)", status), respond: func(x responder, _ response) {
+	return Fault{name: named("refuse", status), respond: func(x responder, _ response) {
 		x.send(failure(status, message))
 	}}
 }
@@ -48,7 +50,7 @@ func FaultRefuse(status int, message string) Fault {
 // FaultBadGateway responds with status 502 and an HTML page, like a proxy between the
 // client and the service. The operation is not carried out.
 func FaultBadGateway() Fault {
-	return Fault{name: "bad gateway", respond: func(x responder, _ response) {
+	return Fault{name: "bad-gateway", respond: func(x responder, _ response) {
 		x.writeHeader(http.StatusBadGateway, "text/html; charset=utf-8")
 		_, _ = io.WriteString(x.w, "<html>\n<head><title>502 Bad Gateway</title></head>\n"+
 			"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n")
@@ -58,7 +60,7 @@ func FaultBadGateway() Fault {
 // FaultMalformedJSON responds with status 200 and a body of type JSON that is not
 // valid JSON. The operation is carried out.
 func FaultMalformedJSON() Fault {
-	return Fault{name: "malformed JSON", carriesOut: true, respond: func(x responder, _ response) {
+	return Fault{name: "malformed-json", carriesOut: true, respond: func(x responder, _ response) {
 		x.writeHeader(http.StatusOK, jsonType)
 		_, _ = io.WriteString(x.w, `{"message":"`+successText+`","result":{"id":,}`)
 	}}
@@ -68,7 +70,7 @@ func FaultMalformedJSON() Fault {
 // its body, and closes the connection. An n below 0 counts as 0; an n beyond the
 // end sends the whole body. The operation is carried out.
 func FaultTruncate(n int) Fault {
-	return Fault{name: fmt.Sprintf("truncate(%d)", n), carriesOut: true, respond: func(x responder, resp response) {
+	return Fault{name: named("truncate", n), carriesOut: true, respond: func(x responder, resp response) {
 		body := resp.body()
 		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		x.writeHeader(resp.status, jsonType)
@@ -117,7 +119,7 @@ func FaultReset() Fault {
 // between 300 and 399.
 func FaultRedirect(status int, location string) Fault {
 	checkStatus("FaultRedirect", status, 300, 399)
-	return Fault{name: fmt.Sprintf("redirect(%d)", status), respond: func(x responder, _ response) {
+	return Fault{name: named("redirect", status), respond: func(x responder, _ response) {
 		x.w.Header().Set("Location", location)
 		x.writeHeader(status, "text/plain; charset=utf-8")
 	}}
@@ -127,7 +129,7 @@ func FaultRedirect(status int, location string) Fault {
 // at a time, waiting for interval before each. It ends early when the client
 // disconnects or the server is closed. The operation is carried out.
 func FaultSlowBody(interval time.Duration) Fault {
-	return Fault{name: fmt.Sprintf("slow body(%v)", interval), carriesOut: true, respond: func(x responder, resp response) {
+	return Fault{name: named("slow-body", interval), carriesOut: true, respond: func(x responder, resp response) {
 		body := resp.body()
 		x.w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		x.writeHeader(resp.status, jsonType)
@@ -143,7 +145,7 @@ func FaultSlowBody(interval time.Duration) Fault {
 // which precedes the result, is filled with padding. The body is streamed
 // without a Content-Length. The operation is carried out.
 func FaultHugeBody(size int64) Fault {
-	return Fault{name: fmt.Sprintf("huge body(%d)", size), carriesOut: true, respond: func(x responder, resp response) {
+	return Fault{name: named("huge-body", size), carriesOut: true, respond: func(x responder, resp response) {
 		head, tail := resp.padded()
 		padding := bytes.Repeat([]byte("x"), 32<<10)
 		x.writeHeader(resp.status, jsonType)
@@ -158,7 +160,7 @@ func FaultHugeBody(size int64) Fault {
 // FaultCommitThenDrop carries the operation out and closes the connection without a
 // response: the invoice exists, and the client does not know.
 func FaultCommitThenDrop() Fault {
-	return Fault{name: "commit then drop", carriesOut: true, respond: func(x responder, _ response) { x.drop() }}
+	return Fault{name: "commit-then-drop", carriesOut: true, respond: func(x responder, _ response) { x.drop() }}
 }
 
 // checkStatus panics when the status is out of range, so that a test fails at the
@@ -169,11 +171,12 @@ func checkStatus(what string, status, low, high int) {
 	}
 }
 
-// An injection is a fault in the queue.
-type injection struct {
-	op    Operation
-	left  int // requests that still meet it; negative for all
-	fault Fault
+// A QueuedFault is a fault in the queue of a server.
+type QueuedFault struct {
+	Operation Operation
+	Fault     Fault
+	Times     int     // how many requests still meet it; negative for all
+	Share     float64 // of the requests that meet it, see [Server.InjectFaultAtRate]; 1 for all
 }
 
 // InjectFault injects a fault into the next requests of an operation. Times is
@@ -183,12 +186,40 @@ type injection struct {
 // even if it would have been refused. InjectFault panics if the operation is none of
 // this package's constants.
 func (s *Server) InjectFault(op Operation, times int, f Fault) {
-	if !op.known() {
-		panic(fmt.Sprintf("gatewaytest: InjectFault for operation %q, want one of its constants", op))
+	s.queue("InjectFault", QueuedFault{Operation: op, Fault: f, Times: times, Share: 1})
+}
+
+// InjectFaultAtRate injects a fault into a share of the requests of an operation, from 0
+// to 1, until [Server.ClearFaults]: each request meets it with that probability, see
+// [WithRandomSeed]. A request that does not meet it may meet a fault that is queued after
+// it. InjectFaultAtRate panics if the operation is none of this package's constants, or
+// if the share is not from 0 to 1.
+func (s *Server) InjectFaultAtRate(op Operation, share float64, f Fault) {
+	if !(share >= 0 && share <= 1) {
+		panic(fmt.Sprintf("gatewaytest: InjectFaultAtRate with %v, want 0 to 1", share))
+	}
+	s.queue("InjectFaultAtRate", QueuedFault{Operation: op, Fault: f, Times: -1, Share: share})
+}
+
+// queue adds a fault to the queue.
+func (s *Server) queue(what string, q QueuedFault) {
+	if !q.Operation.known() {
+		panic(fmt.Sprintf("gatewaytest: %s for operation %q, want one of its constants", what, q.Operation))
+	}
+	if q.Times == 0 {
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = append(s.faults, &injection{op: op, left: times, fault: f})
+	s.faults = append(s.faults, q)
+}
+
+// Faults returns a copy of the queue of faults, oldest first, so that a test can see
+// whether an earlier one left something in it.
+func (s *Server) Faults() []QueuedFault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.faults)
 }
 
 // ClearFaults removes all faults from the queue. Requests that already met one
@@ -199,25 +230,58 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
+// WithRandomSeed makes what is drawn at random the same in every run: the latencies, and
+// which requests meet a fault of [Server.InjectFaultAtRate]. Identifiers are not.
+func WithRandomSeed(seed uint64) Option {
+	return func(c *config) { c.random = rand.New(rand.NewPCG(seed, seed)) } // #nosec G404 -- to be repeated
+}
+
 // nextFault takes the fault for a request from the queue, unless the request
-// exceeds the rate limit. The lock is held.
-func (s *Server) nextFault(op Operation, now time.Time) Fault {
+// exceeds the rate limit, and reports whether there is one. The lock is held.
+func (s *Server) nextFault(op Operation, now time.Time) (f Fault, ok bool) {
 	if wait := s.limit.admit(now); wait > 0 {
-		return overLimit(wait)
+		return overLimit(wait), true
 	}
-	var next Fault
-	for _, in := range s.faults {
-		if in.left == 0 || in.op != op && in.op != AnyOperation {
+	for i, q := range s.faults {
+		if q.Operation != op && q.Operation != AnyOperation || q.Share < 1 && s.random.Float64() >= q.Share {
 			continue
 		}
-		next = in.fault
-		if in.left > 0 {
-			in.left--
+		if q.Times > 0 {
+			s.faults[i].Times--
 		}
-		break
+		if q.Times == 1 {
+			s.faults = slices.Delete(s.faults, i, i+1)
+		}
+		return q.Fault, true
 	}
-	if next.respond == nil {
-		next.carriesOut, next.respond = true, responder.send
+	return Fault{}, false
+}
+
+// maxAskedFaults is how many orders a server remembers for having met the fault that they
+// ask for.
+const maxAskedFaults = 1 << 16
+
+// askedFault returns the fault that the order of a request asks for, at the order's first
+// request, and enters it in the journal.
+func (s *Server) askedFault(c *call, entry *Request) Fault {
+	value, ok := c.fields["orderId"]
+	if !ok {
+		return Fault{}
 	}
-	return next
+	orderID, _ := text(value)
+	fault, asks := orderFault(orderID)
+	if !asks {
+		return Fault{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked[orderID] {
+		return Fault{}
+	}
+	if len(s.asked) == maxAskedFaults {
+		clear(s.asked)
+	}
+	s.asked[orderID] = true
+	entry.Fault = fault.name
+	return fault
 }

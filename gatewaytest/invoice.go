@@ -29,12 +29,13 @@ type Invoice struct {
 	CreatedAt    time.Time `json:"createdAt"`              // by the clock of [Server.Now]
 }
 
-// Invoices returns a copy of the invoices that have been created, oldest first.
-// An order that was invoiced twice has two of them.
+// Invoices returns a copy of the invoices that have been created, oldest first, but for
+// those that were dropped (see [WithHistory]). An order that was invoiced twice has two of
+// them, see [Server.SetRepeatedOrders].
 func (s *Server) Invoices() []Invoice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.invoices)
+	return slices.Clone(s.invoices.items)
 }
 
 // InvoicesFor returns a copy of the invoices of one order, oldest first.
@@ -51,15 +52,24 @@ func (s *Server) createInvoice(c *call) response {
 	if problem != "" {
 		return failure(http.StatusBadRequest, problem)
 	}
-	invoice.CreatedAt = s.now().UTC()
-	s.invoices = append(s.invoices, invoice)
+	if resp, ends := s.repeat(invoice.OrderID); ends {
+		return resp
+	}
+	invoice.ID, invoice.CreatedAt = newID(), s.now().UTC()
+	s.keep(invoice)
+	return s.invoiceResponse(http.StatusCreated, invoice)
+}
+
+// invoiceResponse returns the response with an invoice in the current shape. The lock is
+// held.
+func (s *Server) invoiceResponse(status int, i Invoice) response {
 	switch s.shapes.invoice {
 	case InvoiceNested:
-		return inShape(s.shapes.invoice, http.StatusCreated, map[string]Invoice{"invoice": invoice})
+		return inShape(s.shapes.invoice, status, map[string]Invoice{"invoice": i})
 	case InvoicePayable:
-		return inShape(s.shapes.invoice, http.StatusCreated, invoice.payable())
+		return inShape(s.shapes.invoice, status, i.payable())
 	}
-	return inShape(s.shapes.invoice, http.StatusCreated, invoice)
+	return inShape(s.shapes.invoice, status, i)
 }
 
 // A payableInvoice is the result in the shape [InvoicePayable].
@@ -148,7 +158,7 @@ func (o object) key() (value json.RawMessage, ok bool) {
 // invoice reads the members other than the key. It skips those that are not known, as
 // the client does, and as api/openapi.yaml allows.
 func (o object) invoice() (_ Invoice, problem string) {
-	i := Invoice{ID: newID()}
+	var i Invoice
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value, ok := o[name], true
 		switch name {

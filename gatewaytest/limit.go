@@ -23,7 +23,7 @@ type limit struct {
 // first request after the end of the previous one. Requests of every kind count.
 //
 // A refused request is not carried out. The journal records it with status 429
-// and the fault "rate limit"; injected faults stay queued for a request that is
+// and the fault "rate-limit"; injected faults stay queued for a request that is
 // admitted.
 //
 // Each call replaces the previous limit and starts a new window. The limit is off
@@ -58,6 +58,6 @@ func (l *limit) admit(now time.Time) time.Duration {
 // ends is above zero.
 func overLimit(wait time.Duration) Fault {
 	f := FaultRefuse(http.StatusTooManyRequests, "too many requests")
-	f.name = "rate limit"
+	f.name = "rate-limit"
 	return f.RetryAfter(strconv.FormatInt(int64((wait-1)/time.Second)+1, 10))
 }

@@ -81,7 +81,7 @@ func TestServer_SetRateLimit_refusal(t *testing.T) {
 				entry := s.Requests()[1]
 				assert.Equal(t, gatewaytest.OpCreateInvoice, entry.Operation)
 				assert.Equal(t, 429, entry.Status)
-				assert.Equal(t, "rate limit", entry.Fault)
+				assert.Equal(t, "rate-limit", entry.Fault)
 				assert.Equal(t, "body", entry.KeyIn)
 				assert.Empty(t, s.Requests()[0].Fault)
 			})

@@ -2,8 +2,8 @@ package gatewaytest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -12,13 +12,20 @@ import (
 type Option func(*config)
 
 type config struct {
-	addr string
-	key  string
-	seed Seed
+	addr    string
+	key     string
+	seed    Seed
+	history int
+	strict  bool
+	random  *rand.Rand
+	log     func(Request)
 }
 
 func newConfig(opts []Option) config {
-	c := config{addr: "127.0.0.1:0", key: newKey()}
+	c := config{
+		addr: "127.0.0.1:0", key: newKey(), history: historyLimit,
+		random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // #nosec G404 -- latencies and faults
+	}
 	for _, opt := range opts {
 		opt(&c)
 	}
@@ -41,40 +48,6 @@ func WithAPIKey(key string) Option {
 	return func(c *config) { c.key = key }
 }
 
-// A Seed is the initial data of a server. A field that is nil stands for the data that
-// a server has without a seed; one that is empty but not nil stands for none. The JSON
-// form of the records is that of the responses, by default.
-type Seed struct {
-	Coins       []CoinNetwork  `json:"coins"`       // see [Server.Catalog]
-	Rates       []Rate         `json:"rates"`       // see [Server.Rates]
-	Balances    []BalanceEntry `json:"balances"`    // see [Server.Balances]
-	Withdrawals []Withdrawal   `json:"withdrawals"` // see [Server.AddWithdrawal]
-}
-
-// WithSeed sets the initial data of the server, which are copied.
-func WithSeed(seed Seed) Option {
-	return func(c *config) { c.seed = seed }
-}
-
-// seed sets the initial data.
-func (s *Server) seed(from Seed) {
-	if from.Coins != nil {
-		s.catalog = slices.Clone(from.Coins)
-	}
-	if from.Rates != nil {
-		s.rates = slices.Clone(from.Rates)
-	}
-	if from.Balances != nil {
-		s.balances = slices.Clone(from.Balances)
-	}
-	if from.Withdrawals != nil {
-		s.withdrawals = nil
-		for _, w := range from.Withdrawals {
-			s.AddWithdrawal(w)
-		}
-	}
-}
-
 // Handler returns the server as an [http.Handler], to be part of a server of the
 // caller's, under the path /gateway. Both have the same state. [Server.Close] ends
 // requests that wait, but does not close the connections of the caller's server.
@@ -82,8 +55,8 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 // InventedHeader is the header of every response that has an invention in it (see the
 // package documentation), with the names of the inventions: the [Shape] of the result,
-// "error/" and the status of a refusal, or "fault/" and the name of the [Fault]. The
-// data are invented in all responses.
+// "error/" and the status of a refusal, "fault/" and the name of the [Fault], or
+// "repeated/" and the name of [RepeatedOrders]. The data are invented in all responses.
 const InventedHeader = "X-Gatewaytest-Invented"
 
 // markInvented adds the names of what is invented in a response.
@@ -91,8 +64,8 @@ func markInvented(header http.Header, resp response, fault Fault) {
 	if fault.name != "" {
 		header.Add(InventedHeader, "fault/"+fault.name)
 	}
-	if resp.invented != "" {
-		header.Add(InventedHeader, resp.invented)
+	for _, name := range resp.invented {
+		header.Add(InventedHeader, name)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestInventedHeader(t *testing.T) {
 		{"/api/networks-coins/BTC/Bitcoin", nil, []string{"pair/record"}},
 		{"/api/networks-coins/BTC", nil, []string{"symbol/array"}},
 		{"/api/exchange-rate", nil, []string{"rates/fiat"}},
-		{"/api/balance/", key, []string{"fault/refuse(503)"}},
+		{"/api/balance/", key, []string{"fault/refuse=503"}},
 		{"/api/balance/", key, []string{"fault/drift", "balance/records"}},
 		{"/api/balance/", key, []string{"balance/records"}},
 		{"/api/balance/", nil, []string{"error/401"}},

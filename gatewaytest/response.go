@@ -21,9 +21,9 @@ type response struct {
 	result  json.RawMessage
 	allow   string // the Allow header, set with a 405
 
-	invented string // the name of the invention in it; empty if all of it is documented
-	isRecord bool   // whether the result is one record, rather than a list of any kind
-	extra    string // members in front of the envelope's own, with their commas
+	invented []string // the names of the inventions in it; none if all of it is documented
+	isRecord bool     // whether the result is one record, rather than a list of any kind
+	extra    string   // members in front of the envelope's own, with their commas
 }
 
 // success is the response that carries a result. It encodes the result at once,
@@ -38,7 +38,7 @@ func success(status int, result any) response {
 
 // failure is the documented error envelope under a status.
 func failure(status int, message string) response {
-	return response{status: status, message: message, result: json.RawMessage("[]"), invented: inventedError(status)}
+	return response{status: status, message: message, result: json.RawMessage("[]"), invented: []string{inventedError(status)}}
 }
 
 // body encodes the envelope.

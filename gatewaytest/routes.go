@@ -139,6 +139,11 @@ func (s *Server) carryOut(c *call) response {
 		resp.allow = method
 		return resp
 	}
+	if s.strict {
+		if refusal, refused := c.undocumented(); refused {
+			return refusal
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch c.op {

@@ -2,11 +2,12 @@ package gatewaytest
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"sync"
@@ -50,17 +51,25 @@ type state struct {
 	served  chan struct{}                           // closed when the accept loop has ended
 	conns   sync.WaitGroup                          // open connections; added to by the accept loop only
 
+	strict bool
+	log    func(Request)
+
 	mu          sync.Mutex    // guards the fields below; never held during network I/O
 	ahead       time.Duration // how far the clock is ahead of time.Now
+	random      *rand.Rand
+	latency     Latency
 	limit       limit
-	journal     []*Request
-	faults      []*injection
+	journal     history[*Request]
+	faults      []QueuedFault
+	asked       map[string]bool // the orders that have met the fault that they ask for
 	shapes      shapes
+	repeated    RepeatedOrders
 	catalog     []CoinNetwork
 	rates       []Rate
 	balances    []BalanceEntry
 	withdrawals []*withdrawal
-	invoices    []Invoice
+	invoices    history[Invoice]
+	first       map[string]int // the number of an order's first invoice, from 0, with those that were dropped
 }
 
 // NewServer starts a server on a loopback port, unless an option names another address,
@@ -89,13 +98,21 @@ func newServer(c config, origin string, listener net.Listener, dial func(context
 		dial:        dial,
 		closing:     make(chan struct{}),
 		served:      make(chan struct{}),
+		strict:      c.strict,
+		log:         c.log,
+		random:      c.random,
+		journal:     history[*Request]{limit: c.history},
+		asked:       map[string]bool{},
 		shapes:      defaultShapes(),
+		repeated:    RepeatAgain,
 		catalog:     seedCatalog(),
 		rates:       seedRates(),
 		balances:    seedBalances(),
 		withdrawals: seedWithdrawals(),
+		invoices:    history[Invoice]{limit: c.history},
+		first:       map[string]int{},
 	}
-	s.seed(c.seed)
+	s.SetState(c.seed)
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -151,9 +168,16 @@ func (s *Server) count(_ net.Conn, state http.ConnState) {
 // fault prevents that, and responds as the fault prescribes.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := s.route(r)
-	entry, fault := s.record(c)
+	entry, fault, queued := s.record(c)
 	c.readBody()
 	s.identify(c, entry)
+	defer s.logRequest(entry)
+	if !queued {
+		fault = s.askedFault(c, entry)
+	}
+	if fault.respond == nil { // it is none, or a Retry-After alone
+		fault.carriesOut, fault.respond = true, responder.send
+	}
 
 	var resp response
 	if fault.carriesOut {
@@ -164,6 +188,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		defer s.mu.Unlock()
 		entry.Status = status
 	}}
+	s.delay(x)
 	w.Header().Set("Date", s.Now().UTC().Format(http.TimeFormat))
 	if fault.retryAfter != "" {
 		w.Header().Set("Retry-After", fault.retryAfter)
@@ -175,14 +200,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // newKey returns a random key.
 func newKey() string {
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // cannot fail
+	_, _ = cryptorand.Read(random) // cannot fail
 	return "test-key-" + hex.EncodeToString(random)
 }
 
 // newID returns a random identifier in UUID format.
 func newID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // cannot fail
+	_, _ = cryptorand.Read(b[:]) // cannot fail
 	return formatID(b)
 }
 

@@ -160,6 +160,6 @@ func (s *Server) SetShape(shape Shape) {
 // inShape is the response that carries a result whose form is invented.
 func inShape(shape Shape, status int, result any) response {
 	resp := success(status, result)
-	resp.invented = shape.String()
+	resp.invented = []string{shape.String()}
 	return resp
 }

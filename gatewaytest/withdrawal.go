@@ -61,14 +61,19 @@ func (s *Server) Withdrawals() []Withdrawal {
 // is replaced by a random one, and an empty status by PENDING. A withdrawal with
 // the same identifier is replaced, along with its planned changes.
 func (s *Server) AddWithdrawal(w Withdrawal) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addWithdrawal(w)
+}
+
+// addWithdrawal is AddWithdrawal with the lock held.
+func (s *Server) addWithdrawal(w Withdrawal) string {
 	if w.WithdrawRequestID == "" {
 		w.WithdrawRequestID = newID()
 	}
 	if w.Status == "" {
 		w.Status = pending
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if known := s.withdrawal(w.WithdrawRequestID); known != nil {
 		*known = withdrawal{Withdrawal: w}
 	} else {

@@ -38,7 +38,7 @@ container need -host.
 A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
 coin_network_by_symbol, coin_networks_of, exchange_rates, balance, create_invoice, withdrawal and any.
 TIMES is a number of requests, or all. The names are
-` + wrapped(mock.FaultNames()) + `
+` + wrapped(gatewaytest.FaultNames()) + `
 
   gateway mock
   gateway mock -env >mock.env & until [ -s mock.env ]; do sleep 0.1; done; . ./mock.env

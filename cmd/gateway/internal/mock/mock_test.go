@@ -84,7 +84,7 @@ func TestMock_lostResponse(t *testing.T) {
 	var journal []journalEntry
 	require.NoError(t, json.Unmarshal([]byte(text), &journal))
 	require.Len(t, journal, 1)
-	assert.Equal(t, "commit then drop", journal[0].Fault)
+	assert.Equal(t, "commit-then-drop", journal[0].Fault)
 	assert.Equal(t, "body", journal[0].KeyIn)
 	assert.True(t, journal[0].KeyOK)
 	assert.NotContains(t, text, key)
@@ -276,29 +276,6 @@ func TestParseInjection(t *testing.T) {
 	assert.Panics(t, func() { New("", gatewaytest.Seed{}, []Injection{{}}) })
 }
 
-// Every fault of gatewaytest has its name here, and each makes what it is named after.
-func TestFaults_all(t *testing.T) {
-	t.Parallel()
-	api, err := os.ReadFile("../../../../api/gatewaytest.txt")
-	require.NoError(t, err)
-	exported := regexp.MustCompile(`(?m)^func (\w+)\(.*\) Fault$`).FindAllStringSubmatch(string(api), -1)
-	require.Greater(t, len(exported), 10)
-	var functions, names []string
-	for _, match := range exported {
-		functions = append(functions, strings.TrimPrefix(strings.ToLower(match[1]), "fault"))
-	}
-	for _, name := range FaultNames() {
-		name, argument, _ := strings.Cut(name, "=")
-		names = append(names, strings.ReplaceAll(name, "-", ""))
-		value := map[string]string{"": "", "BYTES": "=7", "STATUS": "=307", "INTERVAL": "=1s"}[argument]
-		fault, err := Injection{gatewaytest.AnyOperation, 1, name + value}.fault()
-		require.NoError(t, err)
-		letters := regexp.MustCompile(`\(.*| of|[ -]`)
-		assert.Equal(t, strings.ReplaceAll(name, "-", ""), letters.ReplaceAllString(strings.ToLower(fault.String()), ""))
-	}
-	assert.ElementsMatch(t, functions, names)
-}
-
 // api/mock.yaml has the routes, the operations and the faults that there are.
 func TestDocument(t *testing.T) {
 	t.Parallel()
@@ -325,7 +302,7 @@ func TestDocument(t *testing.T) {
 	pattern := regexp.MustCompile(`pattern: (\^.*\$)\n`).FindSubmatch(document)
 	require.NotNil(t, pattern)
 	faults := regexp.MustCompile(string(pattern[1]))
-	for _, name := range FaultNames() {
+	for _, name := range gatewaytest.FaultNames() {
 		example := strings.NewReplacer("BYTES", "10", "STATUS", "307", "INTERVAL", "1s").Replace(name)
 		assert.Regexp(t, faults, example)
 	}

@@ -1,0 +1,71 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+func TestServer_SetRepeatedOrders(t *testing.T) {
+	t.Parallel()
+	tests := map[gatewaytest.RepeatedOrders]struct {
+		status   int
+		invoices int
+		invented []string
+	}{
+		gatewaytest.RepeatAgain:   {201, 2, []string{"invoice/flat"}},
+		gatewaytest.RepeatSame:    {200, 1, []string{"invoice/flat", "repeated/same"}},
+		gatewaytest.RepeatRefused: {409, 1, []string{"error/409", "repeated/refused"}},
+	}
+	require.Len(t, tests, len(gatewaytest.AllRepeatedOrders()))
+	for kind, tt := range tests {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.SetRepeatedOrders(kind)
+			first := post(s, invoice(s, "o-1", ""))
+			require.Equal(t, 201, first.status)
+			require.Equal(t, 201, post(s, invoice(s, "o-2", "")).status, "of another order")
+
+			second := post(s, invoice(s, "o-1", `,"coinSymbol":"BTC"`))
+			assert.Equal(t, tt.status, second.status)
+			assert.Equal(t, tt.invented, second.header.Values(gatewaytest.InventedHeader))
+			assert.Len(t, s.InvoicesFor("o-1"), tt.invoices)
+			if kind == gatewaytest.RepeatSame {
+				assert.Equal(t, first.body, second.body)
+			}
+			assert.Equal(t, 400, post(s, invoice(s, "o-1", `,"price":1`)).status, "a request that is not valid is refused for that")
+		})
+	}
+	assert.PanicsWithValue(t, `gatewaytest: SetRepeatedOrders with "first", want one of its constants`,
+		func() { start(t).SetRepeatedOrders("first") })
+}
+
+// Of equal requests at the same time one creates the invoice.
+func TestServer_SetRepeatedOrders_at_once(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.SetRepeatedOrders(gatewaytest.RepeatSame)
+	var mu sync.Mutex
+	ids, statuses := map[string]bool{}, map[int]int{}
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			got := post(s, invoice(s, "o-1", ""))
+			var body struct{ Result gatewaytest.Invoice }
+			assert.NoError(t, json.Unmarshal([]byte(got.body), &body))
+			mu.Lock()
+			defer mu.Unlock()
+			ids[body.Result.ID] = true
+			statuses[got.status]++
+		})
+	}
+	all.Wait()
+	assert.Len(t, ids, 1)
+	assert.Equal(t, map[int]int{201: 1, 200: 15}, statuses)
+}
