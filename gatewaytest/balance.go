@@ -42,14 +42,10 @@ func (s *Server) balance(c *call) response {
 	if refusal, refused := c.refuseHeaderKey(); refused {
 		return refusal
 	}
-	query, err := url.ParseQuery(c.r.URL.RawQuery)
-	if err != nil {
+	if _, err := url.ParseQuery(c.r.URL.RawQuery); err != nil {
 		return failure(http.StatusBadRequest, "the query is not valid")
 	}
-	symbol, network := query.Get("coinSymbol"), query.Get("networkName")
-	found := slices.DeleteFunc(slices.Clone(s.balances), func(b BalanceEntry) bool {
-		return symbol != "" && b.CoinSymbol != symbol || network != "" && b.NetworkName != network
-	})
+	found := s.balancesFor(c)
 	shape := s.shapes.balance
 	switch {
 	case len(found) == 0:
@@ -62,6 +58,15 @@ func (s *Server) balance(c *call) response {
 		return inShape(shape, http.StatusOK, found[0].Balance)
 	}
 	return inShape(shape, http.StatusOK, found)
+}
+
+// balancesFor returns the balances that a request asks for. The lock is held.
+func (s *Server) balancesFor(c *call) []BalanceEntry {
+	query := c.r.URL.Query()
+	symbol, network := query.Get("coinSymbol"), query.Get("networkName")
+	return slices.DeleteFunc(slices.Clone(s.balances), func(b BalanceEntry) bool {
+		return symbol != "" && !s.same(b.CoinSymbol, symbol) || network != "" && !s.same(b.NetworkName, network)
+	})
 }
 
 // bySymbol returns the sum over the networks of each coin.

@@ -67,7 +67,7 @@ func (s *Server) SetCatalog(pairs []CoinNetwork) {
 func (s *Server) isSymbol(segment string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return p.ID == segment })
+	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return s.same(p.ID, segment) })
 	return !isID && s.coin(segment).ID != ""
 }
 
@@ -75,30 +75,52 @@ func (s *Server) isSymbol(segment string) bool {
 // symbol is set. The lock is held.
 func (s *Server) coin(symbol string) Coin {
 	for _, p := range s.catalog {
-		if p.Coin.Symbol == symbol {
+		if s.same(p.Coin.Symbol, symbol) {
 			return p.Coin
 		}
 	}
 	return Coin{Symbol: symbol}
 }
 
-// coinNetwork carries a lookup by identifier out. The lock is held.
-func (s *Server) coinNetwork(id string) response {
-	return s.pair(func(p CoinNetwork) bool { return p.ID == id })
-}
-
-// coinNetworkBySymbol carries a lookup by symbol, or by symbol and network, out.
-// The lock is held.
-func (s *Server) coinNetworkBySymbol(args []string) response {
-	if len(args) == 2 {
-		return s.pair(func(p CoinNetwork) bool { return p.Coin.Symbol == args[0] && p.Network.Name == args[1] })
-	}
+// pairsFor returns the records that a request is about. The lock is held.
+func (s *Server) pairsFor(c *call) []CoinNetwork {
 	found := []CoinNetwork{}
 	for _, p := range s.catalog {
-		if p.Coin.Symbol == args[0] {
-			found = append(found, p)
+		switch c.op {
+		case OpCoinNetwork:
+			if !s.same(p.ID, c.args[0]) {
+				continue
+			}
+		case OpCoinNetworkBySymbol:
+			if !s.same(p.Coin.Symbol, c.args[0]) || !s.same(p.Network.Name, c.args[1]) {
+				continue
+			}
+		case OpCoinNetworksOf:
+			if !s.same(p.Coin.Symbol, c.args[0]) {
+				continue
+			}
 		}
+		found = append(found, p)
 	}
+	return found
+}
+
+// pair responds with the first of the records that a request is about, if there is one. The
+// lock is held.
+func (s *Server) pair(c *call) response {
+	found := s.pairsFor(c)
+	switch {
+	case len(found) == 0:
+		return noPair()
+	case s.shapes.pair == PairInArray:
+		return inShape(s.shapes.pair, http.StatusOK, found[:1])
+	}
+	return inShape(s.shapes.pair, http.StatusOK, found[0])
+}
+
+// pairsOf responds with the records of a symbol. The lock is held.
+func (s *Server) pairsOf(c *call) response {
+	found := s.pairsFor(c)
 	switch {
 	case len(found) == 0: // the catalog has been replaced since the request was routed
 		return noPair()
@@ -106,18 +128,6 @@ func (s *Server) coinNetworkBySymbol(args []string) response {
 		return inShape(s.shapes.symbol, http.StatusOK, found[0])
 	}
 	return inShape(s.shapes.symbol, http.StatusOK, found)
-}
-
-// pair responds with the first record that is wanted. The lock is held.
-func (s *Server) pair(wanted func(CoinNetwork) bool) response {
-	i := slices.IndexFunc(s.catalog, wanted)
-	switch {
-	case i < 0:
-		return noPair()
-	case s.shapes.pair == PairInArray:
-		return inShape(s.shapes.pair, http.StatusOK, s.catalog[i:i+1])
-	}
-	return inShape(s.shapes.pair, http.StatusOK, s.catalog[i])
 }
 
 func noPair() response {

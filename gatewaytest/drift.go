@@ -60,6 +60,9 @@ func (r response) withMembers() response {
 		`invoice":{"`, `invoice":{`+more,
 	).Replace(result))
 	r.extra = unknownMember + ","
+	if rest, isObject := strings.CutPrefix(r.open, "{"); isObject {
+		r.open = "{" + r.extra + rest
+	}
 	return r
 }
 

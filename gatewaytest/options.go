@@ -17,6 +17,7 @@ type config struct {
 	seed    Seed
 	history int
 	strict  bool
+	profile Profile
 	random  *rand.Rand
 	log     func(Request)
 }

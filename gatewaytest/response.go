@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,9 @@ type response struct {
 	invented []string // the names of the inventions in it; none if all of it is documented
 	isRecord bool     // whether the result is one record, rather than a list of any kind
 	extra    string   // members in front of the envelope's own, with their commas
+
+	custom    bool   // whether open and end are around the result, in the place of the envelope
+	open, end string // with nothing in them for a body without an envelope
 }
 
 // success is the response that carries a result. It encodes the result at once,
@@ -43,6 +47,9 @@ func failure(status int, message string) response {
 
 // body encodes the envelope.
 func (r response) body() []byte {
+	if r.custom {
+		return []byte(r.open + string(r.result) + r.end)
+	}
 	text, _ := json.Marshal(r.message)
 	return bytes.Join([][]byte{[]byte("{" + r.extra + `"message":`), text, []byte(`,"result":`), r.result, []byte(`,"meta":{}}`)}, nil)
 }
@@ -51,6 +58,9 @@ func (r response) body() []byte {
 // between them. The result is in the second half, so that no client reaches it
 // without reading the padding.
 func (r response) padded() (head, tail []byte) {
+	if rest, isObject := strings.CutPrefix(string(r.body()), "{"); r.custom && isObject {
+		return []byte(`{"padding":"`), []byte(`",` + rest)
+	}
 	text, _ := json.Marshal(r.message)
 	head = bytes.Join([][]byte{[]byte(`{"message":`), text, []byte(`,"meta":{"padding":"`)}, nil)
 	tail = bytes.Join([][]byte{[]byte(`"},"result":`), r.result, []byte(`}`)}, nil)

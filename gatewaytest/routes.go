@@ -146,13 +146,19 @@ func (s *Server) carryOut(c *call) response {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.profile(c, s.usual(c))
+}
+
+// usual carries an operation out and returns its response without a profile. The lock is
+// held.
+func (s *Server) usual(c *call) response {
 	switch c.op {
 	case OpCoinNetworks:
 		return success(http.StatusOK, s.catalog)
-	case OpCoinNetwork:
-		return s.coinNetwork(c.args[0])
-	case OpCoinNetworkBySymbol, OpCoinNetworksOf:
-		return s.coinNetworkBySymbol(c.args)
+	case OpCoinNetwork, OpCoinNetworkBySymbol:
+		return s.pair(c)
+	case OpCoinNetworksOf:
+		return s.pairsOf(c)
 	case OpExchangeRates:
 		return inShape(s.shapes.rates, http.StatusOK, s.rateBody())
 	case OpBalance:

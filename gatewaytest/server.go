@@ -51,8 +51,9 @@ type state struct {
 	served  chan struct{}                           // closed when the accept loop has ended
 	conns   sync.WaitGroup                          // open connections; added to by the accept loop only
 
-	strict bool
-	log    func(Request)
+	strict   bool
+	profiles Profile
+	log      func(Request)
 
 	mu          sync.Mutex    // guards the fields below; never held during network I/O
 	ahead       time.Duration // how far the clock is ahead of time.Now
@@ -99,6 +100,7 @@ func newServer(c config, origin string, listener net.Listener, dial func(context
 		closing:     make(chan struct{}),
 		served:      make(chan struct{}),
 		strict:      c.strict,
+		profiles:    c.profile,
 		log:         c.log,
 		random:      c.random,
 		journal:     history[*Request]{limit: c.history},

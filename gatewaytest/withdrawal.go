@@ -13,6 +13,8 @@ const (
 	completed = "COMPLETED"
 )
 
+var statuses = []string{pending, "FAILED", completed}
+
 // A Withdrawal is the result of a withdrawal inquiry, with the documented fields.
 type Withdrawal struct {
 	Status            string `json:"status"`            // PENDING, FAILED or COMPLETED, or any text that a test has set

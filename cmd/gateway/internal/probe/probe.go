@@ -27,6 +27,8 @@ type Probe struct {
 	KeyOnPublic bool
 	// Print is called after each call, unless it is nil.
 	Print func(Call)
+	// Recorder makes a profile of the responses; it is the transport of the client, or nil.
+	Recorder *Recorder
 
 	gateway.NopObserver
 	client *gateway.Client
@@ -67,6 +69,7 @@ func (p *Probe) ask(ctx context.Context, q question) any {
 	var r gateway.Response
 	p.drifts = nil
 	_, err := q.send(ctx, gateway.WithResponse(&r))
+	_ = p.Recorder.keep(q) // the operation and the status are valid
 	if errors.Is(err, gateway.ErrInvalidArgument) && errors.Is(err, gateway.ErrMissingAPIKey) {
 		call.Skipped = "it needs a key: set GATEWAY_API_KEY or GATEWAY_API_KEY_FILE"
 		return nil

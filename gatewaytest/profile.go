@@ -1,0 +1,241 @@
+package gatewaytest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Profile is how one gateway responds to the requests that change nothing: the status of
+// each response, the names of its members, and what kind of text or number each is. No
+// value of a response is in it, nor a name that may be one: of the members that
+// docs/interface.md does not have it keeps those that look like the names of a program,
+// and no text of the same response. `gateway probe -record` makes a profile, and
+// [WithProfile] a server that responds likewise. The zero Profile is empty: a server with it
+// responds as one without. A Profile is not safe for concurrent use.
+type Profile struct {
+	routes map[string]*profiled
+}
+
+// A profiled route is what a gateway responds on it.
+type profiled struct {
+	Status int   `json:"status"`
+	Keyed  bool  `json:"keyed"`          // whether the request had a key
+	Body   *form `json:"body,omitempty"` // nil if the body is not JSON
+}
+
+func (r *profiled) refuses() bool { return r.Status < 200 || r.Status > 299 }
+
+// profileVersion is the version of the JSON of a profile.
+const profileVersion = 1
+
+// maxProfile is the largest JSON of a profile, in bytes.
+const maxProfile = 4 << 20
+
+// An Exchange is a request to a gateway and its response, for [Profile.Record].
+type Exchange struct {
+	Operation Operation // of the request
+	Narrowed  bool      // whether a balance is asked for a coin or a network
+	Keyed     bool      // whether the request had a key
+	Status    int       // of the response
+	Body      []byte    // of the response
+}
+
+// Record adds what a gateway responds to the profile, in the place of what it has for the
+// same kind of request. Invoices are not recorded. It returns an error if the operation is
+// unknown or creates something, or if the status is not between 100 and 999.
+func (p *Profile) Record(e Exchange) error {
+	switch {
+	case !e.Operation.known() || e.Operation == AnyOperation || e.Operation == OpCreateInvoice:
+		return fmt.Errorf("gatewaytest: Record of operation %q, want one that reads", e.Operation)
+	case e.Status < 100 || e.Status > 999:
+		return fmt.Errorf("gatewaytest: Record of status %d, want 100 to 999", e.Status)
+	}
+	route := &profiled{Status: e.Status, Keyed: e.Keyed}
+	if v, err := parseValue(e.Body); err == nil {
+		route.Body = observe(v, !route.refuses() && (e.Operation == OpExchangeRates || e.Operation == OpBalance))
+	}
+	if p.routes == nil {
+		p.routes = map[string]*profiled{}
+	}
+	p.routes[profileRoute(e.Operation, e.Narrowed)] = route
+	return nil
+}
+
+// narrowed ends the name of the route of a balance for a coin or a network.
+const narrowed = " of one"
+
+func profileRoute(op Operation, isNarrowed bool) string {
+	if op == OpBalance && isNarrowed {
+		return string(op) + narrowed
+	}
+	return string(op)
+}
+
+// profileJSON is the JSON form of a profile.
+type profileJSON struct {
+	Version int                  `json:"version"`
+	Routes  map[string]*profiled `json:"routes"`
+}
+
+// MarshalJSON implements [json.Marshaler]. The order of the names is that of the responses.
+func (p Profile) MarshalJSON() ([]byte, error) {
+	return json.Marshal(profileJSON{profileVersion, p.routes})
+}
+
+// ReadProfile reads the JSON of a profile, of at most 4 MiB. It returns an error if it is
+// not the JSON of a profile that this version of the package knows.
+func ReadProfile(from io.Reader) (Profile, error) {
+	decoder := json.NewDecoder(io.LimitReader(from, maxProfile))
+	decoder.DisallowUnknownFields()
+	var read profileJSON
+	if err := decoder.Decode(&read); err != nil {
+		return Profile{}, fmt.Errorf("gatewaytest: it is not a profile: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return Profile{}, errors.New("gatewaytest: there is more after the end of the profile, or more than 4 MiB")
+	}
+	if read.Version != profileVersion {
+		return Profile{}, fmt.Errorf("gatewaytest: the version of the profile is %d, and this program knows %d", read.Version, profileVersion)
+	}
+	for name, route := range read.Routes {
+		op := Operation(strings.TrimSuffix(name, narrowed))
+		if route == nil || !op.known() || op == OpCreateInvoice || op == AnyOperation || profileRoute(op, strings.HasSuffix(name, narrowed)) != name ||
+			route.Status < 100 || route.Status > 999 {
+			return Profile{}, fmt.Errorf("gatewaytest: route %.64q of the profile is not valid", name)
+		}
+	}
+	return Profile{read.Routes}, nil
+}
+
+// WithProfile makes a server respond as the gateway that the profile was recorded of, with
+// the data of the server. It replaces the shapes of [Server.SetShape], but for that of an
+// invoice. Symbols, and identifiers that are not UUIDs, may be asked for as they are
+// listed. Where the gateway refused a request, the server refuses those that have a
+// key, or none, likewise.
+func WithProfile(p Profile) Option {
+	return func(c *config) { c.profile = p }
+}
+
+// profile replaces a response by what the gateway of the profile responds. The lock is held.
+func (s *Server) profile(c *call, usual response) response {
+	query := c.r.URL.Query()
+	route := s.profiles.routes[profileRoute(c.op, query.Get("coinSymbol") != "" || query.Get("networkName") != "")]
+	if route == nil {
+		return usual
+	}
+	if refuses := route.refuses(); refuses && route.Keyed != (c.keyIn != "") || !refuses && usual.status > 299 {
+		return usual
+	}
+	resp := response{status: route.Status, isRecord: usual.isRecord, invented: []string{"profile"}}
+	switch {
+	case route.Body == nil:
+		resp.custom, resp.result = true, json.RawMessage("<html><body>not JSON</body></html>")
+	case route.refuses():
+		resp.fillAround(route.Body, nil)
+	default:
+		resp.fillAround(route.Body, s.recordsFor(c))
+	}
+	return resp
+}
+
+// fillAround fills the form of a whole response, with the data in its result.
+func (r *response) fillAround(body *form, data any) {
+	r.custom = true
+	at := slices.IndexFunc(body.members, func(m member) bool { return m.name == "result" })
+	if len(body.kinds) > 0 || body.array || at < 0 {
+		r.result = body.fill(data, "", 0)
+		return
+	}
+	var before, after []string
+	for i, m := range body.members {
+		quoted, _ := json.Marshal(m.name) // a text: cannot fail
+		switch text := string(quoted) + ":"; {
+		case i < at:
+			before = append(before, text+string(m.form.fill(nil, m.name, 0))+",")
+		case i == at:
+			before = append(before, text)
+			r.result = m.form.fill(data, "", 0)
+		default:
+			after = append(after, ","+text+string(m.form.fill(nil, m.name, 0)))
+		}
+	}
+	r.open, r.end = "{"+strings.Join(before, ""), strings.Join(after, "")+"}"
+}
+
+// recordsFor returns the records that a request is about. The lock is held.
+func (s *Server) recordsFor(c *call) []record {
+	list := []record{}
+	switch c.op {
+	case OpExchangeRates:
+		for _, r := range s.rates {
+			of := record{"": r.USD}
+			of.name(r.Symbol, s.coin(r.Symbol))
+			of.set(r.USD, "usd", "USD")
+			of.set(r.EUR, "eur", "EUR")
+			list = append(list, of)
+		}
+	case OpBalance:
+		for _, b := range s.balancesFor(c) {
+			of := record{"": b.Balance, "networkName": b.NetworkName, "network": recordOf(Network{ID: seedID("network " + b.NetworkName), Name: b.NetworkName, IsActive: true, CreatedAt: seedCreated, UpdatedAt: seedUpdated}, b.NetworkName)}
+			of.name(b.CoinSymbol, s.coin(b.CoinSymbol))
+			of.set(b.Balance, "balance", "amount", "available")
+			list = append(list, of)
+		}
+	case OpWithdrawal:
+		if w := s.withdrawal(c.args[0]); w != nil {
+			list = append(list, recordOf(w.Withdrawal, ""))
+		}
+	default:
+		for _, p := range s.pairsFor(c) {
+			of := recordOf(p, "")
+			of["coin"], of["network"] = recordOf(p.Coin, p.Coin.Symbol), recordOf(p.Network, p.Network.Name)
+			list = append(list, of)
+		}
+	}
+	return list
+}
+
+// set sets members to a text that is not empty.
+func (r record) set(text string, names ...string) {
+	for _, name := range names {
+		if text != "" {
+			r[name] = text
+		}
+	}
+}
+
+// name sets the members that name a coin.
+func (r record) name(symbol string, coin Coin) {
+	r.set(symbol, "symbol", "coinSymbol", "currency")
+	r["coin"] = recordOf(coin, symbol)
+}
+
+// recordOf returns the members of a struct, and a text that stands for it.
+func recordOf(of any, name string) record {
+	encoded, _ := json.Marshal(of) // plain data: cannot fail
+	v, _ := parseValue(encoded)
+	r := record{"": name}
+	for i, member := range v.names {
+		switch scalar := v.elements[i].scalar; {
+		case scalar == nil: // another record, which the caller sets
+		case scalar[0] == '"':
+			r[member], _ = text(scalar)
+		case scalar[0] == 't' || scalar[0] == 'f':
+			r[member] = scalar[0] == 't'
+		default:
+			r[member] = json.Number(scalar)
+		}
+	}
+	return r
+}
+
+// same reports whether a text in a request is one of the server's: with a profile, in any
+// case and in the form that an identifier has that is none.
+func (s *Server) same(own, asked string) bool {
+	return own == asked || s.profiles.routes != nil &&
+		(strings.EqualFold(own, asked) || unformatted(kindUUID, own) == asked)
+}

@@ -1,0 +1,230 @@
+package gatewaytest_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// exchange is a response to the exchange rates.
+func exchange(status int, body string) gatewaytest.Exchange {
+	return gatewaytest.Exchange{Operation: gatewaytest.OpExchangeRates, Status: status, Body: []byte(body)}
+}
+
+// withProfile returns a server that responds as in an exchange.
+func withProfile(t *testing.T, exchanges ...gatewaytest.Exchange) *gatewaytest.Server {
+	t.Helper()
+	var p gatewaytest.Profile
+	for _, e := range exchanges {
+		require.NoError(t, p.Record(e))
+	}
+	s := gatewaytest.NewServer(gatewaytest.WithProfile(p))
+	t.Cleanup(s.Close)
+	s.SetState(gatewaytest.Seed{Rates: []gatewaytest.Rate{{Symbol: "BTC", USD: "64250.18", EUR: "59310"}, {Symbol: "LTC", USD: "71.08"}}})
+	return s
+}
+
+// A profile has the kinds of the values and not the values.
+func TestProfile_MarshalJSON(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ body, form string }{
+		"documented members":        {`[{"symbol":"QQT","usd":"1.5"}]`, `[{"symbol":"upper","usd":"decimal"}]`},
+		"a member of some records":  {`[{"usd":1},{"usd":2,"eur":"-"},{"usd":null}]`, `[{"usd":"null or number","eur?":"text"}]`},
+		"a map by symbol":           {`{"QQT":{"usd":1},"btc":{"usd":1.5}}`, `{"*":{"usd":"number"}}`},
+		"a map by currency":         {`{"usd":{"QQT":"1"},"eur":{},"gbp":{"QQT":1}}`, `{"usd":{"*":"decimal"},"eur":{},"gbp":{"*":"number"}}`},
+		"what is not documented":    {`[{"usd":1,"isNew":true,"Acme 17":{"a":[1,2.5]},"acme":"Acme","note":"Acme"}]`, `[{"usd":"number","isNew":"boolean","*":{"|":["text",{"a":["integer or number"]}]},"note":"text"}]`},
+		"an array and an object":    {`[[],{"usd":""}]`, `[{"|":[{"usd":"empty"},[]]}]`},
+		"no envelope, but a number": {`17`, `"number"`},
+		"not JSON":                  {`<html>`, ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var p gatewaytest.Profile
+			require.NoError(t, p.Record(exchange(200, tt.body)))
+			want := `{"version":1,"routes":{"exchange_rates":{"status":200,"keyed":false,"body":` + tt.form + `}}}`
+			if tt.form == "" {
+				want = strings.Replace(want, `,"body":`, "", 1)
+			}
+			assert.Equal(t, want, encode(t, p))
+			read, err := gatewaytest.ReadProfile(strings.NewReader(want))
+			require.NoError(t, err)
+			assert.Equal(t, want, encode(t, read))
+		})
+	}
+}
+
+func TestWithProfile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ recorded, served string }{
+		"numbers in a wrapper": {
+			`{"message":"Hi","page":{"next":null,"of":[1]},"result":{"rates":[{"currency":"qqt","USD":1.5}]}}`,
+			`{"message":"Done.","page":{"next":null,"of":[0]},"result":{"rates":[{"currency":"btc","USD":64250.18},{"currency":"ltc","USD":71.08}]}}`,
+		},
+		"by symbol":       {`{"result":{"QQT":{"usd":"1"}}}`, `{"result":{"BTC":{"usd":"64250.18"},"LTC":{"usd":"71.08"}}}`},
+		"by currency":     {`{"result":{"usd":{"QQT":1},"eur":{"QQT":"1"}}}`, `{"result":{"usd":{"BTC":64250.18,"LTC":71.08},"eur":{"BTC":"59310"}}}`},
+		"no envelope":     {`[{"symbol":"Qqt","usd":"free"}]`, `[{"symbol":"Btc","usd":"none"},{"symbol":"Ltc","usd":"none"}]`},
+		"no rates at all": {`{"result":[]}`, `{"result":[]}`},
+		"not JSON":        {`<html>`, `<html><body>not JSON</body></html>`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withProfile(t, exchange(203, tt.recorded))
+			got := get(t, s, "/api/exchange-rate")
+			assert.Equal(t, 203, got.status)
+			assert.Equal(t, tt.served, got.body)
+			assert.Equal(t, []string{"profile"}, got.header.Values(gatewaytest.InventedHeader))
+			assert.Equal(t, 200, get(t, s, "/api/balance/").status, "what was not recorded is as usual")
+
+			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultTruncate(3))
+			assert.Equal(t, tt.served[:3], try(s, "GET", "/api/exchange-rate", "").body)
+			if !strings.HasPrefix(tt.served, "{") {
+				return
+			}
+			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultHugeBody(10_000))
+			huge := get(t, s, "/api/exchange-rate").body
+			assert.Len(t, huge, 10_000)
+			assert.True(t, json.Valid([]byte(huge)))
+			assert.True(t, strings.HasSuffix(huge, tt.served[1:]))
+			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultDrift())
+			drifted := get(t, s, "/api/exchange-rate").body
+			assert.True(t, json.Valid([]byte(drifted)))
+			assert.True(t, strings.HasPrefix(drifted, `{"undocumented":`), drifted)
+		})
+	}
+}
+
+// A refusal of requests without a key leaves those with a key, and the other way about.
+func TestWithProfile_refusals(t *testing.T) {
+	t.Parallel()
+	refused := exchange(403, `{"message":"no","error":{"code":17}}`)
+	s := withProfile(t, refused)
+	got := try(s, "GET", "/api/exchange-rate", "")
+	assert.Equal(t, 403, got.status)
+	assert.JSONEq(t, `{"message":"Done.","error":{"code":0}}`, got.body)
+	assert.Equal(t, 200, get(t, s, "/api/exchange-rate").status)
+
+	refused.Keyed = true
+	s = withProfile(t, refused)
+	assert.Equal(t, 403, get(t, s, "/api/exchange-rate").status)
+	assert.Equal(t, 200, try(s, "GET", "/api/exchange-rate", "").status)
+}
+
+// What is listed in another spelling is found by it.
+func TestWithProfile_lookups(t *testing.T) {
+	t.Parallel()
+	record := `{"id":"17x","coin":{"symbol":"qqt"},"network":{"name":"N"}}`
+	var p gatewaytest.Profile
+	for _, op := range []gatewaytest.Operation{gatewaytest.OpCoinNetworks, gatewaytest.OpCoinNetwork, gatewaytest.OpCoinNetworkBySymbol, gatewaytest.OpCoinNetworksOf} {
+		require.NoError(t, p.Record(gatewaytest.Exchange{Operation: op, Status: 200, Body: []byte(record)}))
+	}
+	s := gatewaytest.NewServer(gatewaytest.WithProfile(p))
+	t.Cleanup(s.Close)
+	first := s.Catalog()[0]
+	want := `{"id":"id-` + first.ID + `","coin":{"symbol":"btc"},"network":{"name":"Bitcoin"}}`
+	for _, path := range []string{"", "/id-" + first.ID, "/" + first.ID, "/btc", "/btc/Bitcoin", "/BTC/bitcoin"} {
+		got := get(t, s, "/api/networks-coins"+path)
+		assert.Equal(t, 200, got.status)
+		assert.Equal(t, want, got.body, path)
+	}
+	assert.Equal(t, 404, get(t, s, "/api/networks-coins/btcx").status)
+}
+
+func TestReadProfile_refuses(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 50) + strings.Repeat("]", 50)
+	for text, want := range map[string]string{
+		``:                          "it is not a profile: EOF",
+		`[]`:                        "it is not a profile",
+		`{"version":2}`:             "the version of the profile is 2, and this program knows 1",
+		`{"version":1} {}`:          "there is more after the end of the profile",
+		`{"version":1,"verison":1}`: `unknown field "verison"`,
+		`{"version":1,"routes":{"balance":null}}`:                                                       `route "balance" of the profile is not valid`,
+		`{"version":1,"routes":{"rates":{"status":200}}}`:                                               `route "rates"`,
+		`{"version":1,"routes":{"withdrawal of one":{"status":200}}}`:                                   `route "withdrawal of one"`,
+		`{"version":1,"routes":{"create_invoice":{"status":201}}}`:                                      `route "create_invoice"`,
+		`{"version":1,"routes":{"any":{"status":201}}}`:                                                 `route "any"`,
+		`{"version":1,"routes":{"balance":{"status":99}}}`:                                              `route "balance"`,
+		`{"version":1,"routes":{"balance":{"status":200,"body":{"result":"1.5"}}}}`:                     `"result": there is no kind "1.5", but null,`,
+		`{"version":1,"routes":{"balance":{"status":200,"body":{"a":{"|":[17]}}}}}`:                     "17 is not a text of kinds",
+		`{"version":1,"routes":{"balance":{"status":200,"body":["text","text"]}}}`:                      "an array has one form",
+		`{"version":1,"routes":{"balance":{"status":200,"body":[[17]]}}}`:                               "17 is not",
+		`{"version":1,"routes":{"balance":{"status":200,"body":` + deep + `}}}`:                         "it is nested too deeply",
+		`{"version":1,"routes":{"balance":{"status":200,"body":"` + strings.Repeat(" ", 5<<20) + `"}}}`: "it is not a profile: unexpected EOF",
+	} {
+		_, err := gatewaytest.ReadProfile(strings.NewReader(text))
+		assert.ErrorContains(t, err, want, "%.80s", text)
+	}
+	var p gatewaytest.Profile
+	require.EqualError(t, p.Record(gatewaytest.Exchange{Operation: gatewaytest.OpCreateInvoice, Status: 201}),
+		`gatewaytest: Record of operation "create_invoice", want one that reads`)
+	require.EqualError(t, p.Record(exchange(99, "")), "gatewaytest: Record of status 99, want 100 to 999")
+}
+
+// A response makes a profile of at most some megabytes, whatever it is, and it is one that can be read.
+func TestProfile_Record_bounds(t *testing.T) {
+	t.Parallel()
+	var wide strings.Builder
+	for i := range 20_000 {
+		if i > 0 {
+			wide.WriteByte(',')
+		}
+		name := strings.Map(func(digit rune) rune { return digit - '0' + 'a' }, strings.Repeat("0", i%7)+strings.TrimLeft(encodeInt(i), "0"))
+		wide.WriteString(`"` + name + `":{"a":[{}]}`)
+	}
+	for _, body := range []string{"{" + wide.String() + "}", strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)} {
+		for _, op := range []gatewaytest.Operation{gatewaytest.OpBalance, gatewaytest.OpWithdrawal} {
+			var p gatewaytest.Profile
+			require.NoError(t, p.Record(gatewaytest.Exchange{Operation: op, Status: 200, Body: []byte(body)}))
+			text := encode(t, p)
+			assert.Less(t, len(text), 200_000)
+			_, err := gatewaytest.ReadProfile(strings.NewReader(text))
+			require.NoError(t, err)
+		}
+	}
+}
+
+func encodeInt(i int) string {
+	text, _ := json.Marshal(i)
+	return string(text)
+}
+
+// A profile does not depend on the values of a response: with another merchant's secrets in
+// the same places it is the same.
+func FuzzProfile_Record(f *testing.F) {
+	for _, template := range []string{
+		`{"message":"§","result":[{"coinSymbol":"§","networkName":"§","balance":"§"}],"meta":{"§":"§"}}`,
+		`{"result":{"§":"1.5","BTC":{"balance":"§","id":"§","status":"§"}}}`,
+		`{"result":{"usd":{"§":§},"eur":{"§":"§"}},"§":{"§":[§]}}`,
+		`[{"coin":{"symbol":"§","name":"§"},"amount":§,"networkId":"§","network":{"id":"§"}},{"created_at":"§","a§":1}]`,
+		`"§"`, `§`, `{"§§":null}`,
+	} {
+		f.Add(template)
+	}
+	secrets := [][2]string{
+		{"A7X1Q9", "B2Y8Z3"},
+		{"Acme Ltd.", "Blue Inc."},
+		{"1234.5678", "8765.4321"},
+		{"41", "53"},
+		{"7c9d6d0e-2f0f-4d7e-9a53-0d1f6f1c2b11", "6d8e5c1f-3a1b-4c6d-8b42-1e2a5b3d4c22"},
+	}
+	f.Fuzz(func(t *testing.T, template string) {
+		for _, op := range []gatewaytest.Operation{gatewaytest.OpBalance, gatewaytest.OpExchangeRates, gatewaytest.OpCoinNetworks, gatewaytest.OpWithdrawal} {
+			for _, pair := range secrets {
+				var texts [2]string
+				for i, secret := range pair {
+					var p gatewaytest.Profile
+					require.NoError(t, p.Record(gatewaytest.Exchange{Operation: op, Status: 200, Body: []byte(strings.ReplaceAll(template, "§", secret))}))
+					texts[i] = encode(t, p)
+					_, err := gatewaytest.ReadProfile(strings.NewReader(texts[i]))
+					require.NoError(t, err)
+				}
+				require.Equal(t, texts[0], texts[1])
+			}
+		}
+	})
+}
