@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,8 +13,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway/cmd/gateway/internal/mock"
@@ -26,9 +29,10 @@ func mockCommand() command {
 		short: "a stand-in of the gateway, for tests in any language",
 		text: `Serves a stand-in of the gateway until Ctrl-C, with everything in memory, and prints then
 what was asked and committed. The service is under /gateway. Under /_mock/ is an API for
-tests: the journal, the invoices, faults, withdrawals, the clock and a reset; see
-api/mock.yaml. A response that has something in it which is not documented has the
-header X-Gatewaytest-Invented.
+tests: the journal, the invoices, faults, settings, the data, the clock and a reset; GET
+/_mock/ lists it, and /_mock/mock.yaml describes it. A response that has something in it
+which is not documented has the header X-Gatewaytest-Invented. Of the journal and of the
+invoices 128 MiB each are kept, and the oldest dropped.
 
 Requests are served for an IP address, localhost, the host of -addr and each name of -host,
 and refused with 421 for any other: a page of another site could make its own name resolve
@@ -37,18 +41,26 @@ container need -host.
 
 A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
 coin_network_by_symbol, coin_networks_of, exchange_rates, balance, create_invoice, withdrawal and any.
-TIMES is a number of requests, or all. The names are
+TIMES is a number of requests, all, or a share such as 5%. The names are
 ` + wrapped(gatewaytest.FaultNames()) + `
 
-  gateway mock
-  gateway mock -env >mock.env & until [ -s mock.env ]; do sleep 0.1; done; . ./mock.env
+An order asks for a fault by itself: the first request of order mock-commit-then-drop-17
+is committed and loses its response, and that of mock-refuse=503-17 is refused.
+
+With -tls, -env also prints SSL_CERT_FILE and NODE_EXTRA_CA_CERTS. Programs that read the
+first trust no other authority in that shell.
+
+  gateway mock -env >mock.env & gateway mock -wait && . ./mock.env
   gateway mock -key test -fault create_invoice:1:commit-then-drop -fault balance:all:refuse=503
   gateway mock -addr :8090 -host mock    # for programs in other containers
-  gateway mock -seed data.json    # {"coins": [], "rates": [], "balances": [], "withdrawals": []}`,
+  gateway mock -repeated refused -limit 10/1s -latency 20ms-80ms,1%:2s -v
+  gateway mock -scenario evening.json    # {"state": {"rates": []}, "settings": {"repeatedOrders": "same"}, "faults": []}
+  curl localhost:8090/_mock/state >data.json; gateway mock -seed data.json
+  gateway probe -record profile.json; gateway mock -profile profile.json`,
 		define: func(flags *flag.FlagSet) action {
 			var m mockFlags
 			m.define(flags)
-			return m.serve
+			return m.run
 		},
 	}
 }
@@ -70,11 +82,20 @@ func wrapped(names []string) string {
 
 // mockFlags are the flags of `gateway mock`.
 type mockFlags struct {
-	addr, key string
-	seed      gatewaytest.Seed
-	faults    []mock.Injection
-	hosts     []string
-	env       bool
+	addr     string
+	config   mock.Config // without the scenario
+	scenario mock.Scenario
+	seed     *gatewaytest.Seed // in the place of the scenario's state
+	faults   []mock.Injection  // after those of the scenario
+	settings mock.Settings     // before those of the scenario
+	strict   bool
+	profile  *gatewaytest.Profile
+	tls      bool
+	caFile   string
+	env      bool
+	wait     bool
+	timeout  time.Duration
+	verbose  bool
 }
 
 func (m *mockFlags) define(flags *flag.FlagSet) {
@@ -86,74 +107,189 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 			}
 		}()
 		gatewaytest.WithAPIKey(text)
-		m.key = text
+		m.config.Key = text
 		return nil
 	})
-	flags.Func("seed", "a JSON `file` with data; what it lacks stays as it is without it", func(name string) (err error) {
-		m.seed, err = readSeed(name)
+	flags.Func("scenario", "a JSON `file` with state, settings and faults to start with", func(name string) (err error) {
+		m.scenario, err = readJSON[mock.Scenario](name)
+		return cmp.Or(withoutPath(err), m.scenario.Check())
+	})
+	flags.Func("seed", "a JSON `file` with the state alone; what it lacks stays as it is without it", func(name string) error {
+		seed, err := readJSON[gatewaytest.Seed](name)
+		m.seed = &seed
 		return withoutPath(err)
+	})
+	flags.Func("profile", "a `file` that gateway probe -record wrote: respond as that gateway does", func(name string) error {
+		file, err := os.Open(name) // #nosec G304 -- the user chooses the file
+		if err != nil {
+			return withoutPath(err)
+		}
+		defer func() { _ = file.Close() }()
+		profile, err := gatewaytest.ReadProfile(file)
+		m.profile = &profile
+		return err
 	})
 	flags.Func("fault", "inject a `fault`; may be repeated", func(text string) error {
 		i, err := mock.ParseInjection(text)
 		m.faults = append(m.faults, i)
 		return err
 	})
+	m.setting(flags, "shape", "respond in this `shape`, such as invoice/payable; may be repeated", func(s *mock.Settings, text string) { s.Shapes = []string{text} })
+	m.setting(flags, "repeated", "what a repeated order gets: `again`, same or refused (default again)", func(s *mock.Settings, text string) { s.RepeatedOrders = text })
+	m.setting(flags, "limit", "the `requests` in a window, such as 10/1s; the others get 429", func(s *mock.Settings, text string) { s.RateLimit = text })
+	m.setting(flags, "latency", "how `long` a response waits: 50ms, 20ms-80ms or 20ms-80ms,1%:2s", func(s *mock.Settings, text string) { s.Latency = text })
+	flags.BoolVar(&m.strict, "strict", false, "refuse members and parameters that are not documented")
 	flags.Func("host", "serve requests for this `name` too, such as that of a container; may be repeated", func(name string) error {
 		if name == "" || strings.ContainsAny(name, ":/") {
 			return errors.New("it is a name without a port, such as mock")
 		}
-		m.hosts = append(m.hosts, name)
+		m.config.Hosts = append(m.config.Hosts, name)
 		return nil
 	})
+	flags.BoolVar(&m.tls, "tls", false, "serve HTTPS, with a certificate of an authority that is made at the start")
+	flags.StringVar(&m.caFile, "tls-ca", "", "the `file` that the certificate of that authority is written to (default a temporary one)")
 	flags.BoolVar(&m.env, "env", false, "print the settings for a shell on stdout")
+	flags.BoolVar(&m.verbose, "v", false, "print each request on stderr")
+	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at -addr responds")
+	flags.DurationVar(&m.timeout, "timeout", 10*time.Second, "how `long` -wait waits")
 }
 
-// maxSeed is the largest seed file, in bytes.
-const maxSeed = 16 << 20
+// setting defines a flag that changes the settings, those of a scenario too.
+func (m *mockFlags) setting(flags *flag.FlagSet, name, usage string, set func(*mock.Settings, string)) {
+	flags.Func(name, usage, func(text string) error {
+		var one mock.Settings
+		set(&one, text)
+		if err := one.Check(); err != nil {
+			return err
+		}
+		one.Shapes = append(m.settings.Shapes, one.Shapes...)
+		set(&m.settings, text)
+		m.settings.Shapes = one.Shapes
+		return nil
+	})
+}
 
-// readSeed reads a seed file, which is one JSON object.
-func readSeed(name string) (seed gatewaytest.Seed, err error) {
+// readJSON reads a file of the user's, which is one JSON object.
+func readJSON[T any](name string) (value T, err error) {
 	file, err := os.Open(name) // #nosec G304 -- the user chooses the file
 	if err != nil {
-		return seed, err
+		return value, err
 	}
 	defer func() { _ = file.Close() }()
-	from := json.NewDecoder(io.LimitReader(file, maxSeed))
+	from := json.NewDecoder(io.LimitReader(file, mock.MaxFile))
 	from.DisallowUnknownFields()
-	if err := from.Decode(&seed); err != nil {
-		return seed, err
+	if err := from.Decode(&value); err != nil {
+		return value, err
 	}
 	if _, err := from.Token(); err != io.EOF {
-		return seed, errors.New("there is more after the end of the object, or more than 16 MiB")
+		return value, errors.New("there is more after the end of the object, or more than 16 MiB")
 	}
-	return seed, nil
+	return value, nil
 }
 
-// serve serves the mock until ctx ends.
-func (m *mockFlags) serve(ctx context.Context, s *session) error {
+// start returns the mock, which serves the names of -addr and -host.
+func (m *mockFlags) start(s *session, host string) *mock.Mock {
+	c := m.config
+	c.Hosts = append(slices.Clone(c.Hosts), cmp.Or(host, "localhost")) // not "", which would be the host of a request that has none
+	c.Scenario = mock.Scenario{
+		State: m.scenario.State, Settings: mergedSettings(m.scenario.Settings, m.settings), Faults: append(slices.Clone(m.scenario.Faults), m.faults...),
+	}
+	if m.seed != nil {
+		c.Scenario.State = *m.seed
+	}
+	if m.strict {
+		c.Options = append(c.Options, gatewaytest.WithStrict())
+	}
+	if m.profile != nil {
+		c.Options = append(c.Options, gatewaytest.WithProfile(*m.profile))
+	}
+	if m.verbose {
+		var mu sync.Mutex
+		c.Options = append(c.Options, gatewaytest.WithRequestLog(func(r gatewaytest.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			_, _ = io.WriteString(s.err, logLine(r)) // a log that is closed does not end the mock
+		}))
+	}
+	return mock.New(c)
+}
+
+// mergedSettings returns settings, with those of the flags before them.
+func mergedSettings(of, flags mock.Settings) mock.Settings {
+	return mock.Settings{
+		Shapes:         append(slices.Clone(of.Shapes), flags.Shapes...),
+		RepeatedOrders: cmp.Or(flags.RepeatedOrders, of.RepeatedOrders),
+		RateLimit:      cmp.Or(flags.RateLimit, of.RateLimit),
+		Latency:        cmp.Or(flags.Latency, of.Latency),
+	}
+}
+
+// logLine returns the line about a request, which has no key in it.
+func logLine(r gatewaytest.Request) string {
+	status := "no response"
+	if r.Status != 0 {
+		status = strconv.Itoa(r.Status)
+	}
+	text := fmt.Sprintf("%s %s %s: %s", r.At.Format("15:04:05.000"), printable(r.Method), printable(r.Target), status)
+	var body struct{ OrderID string }
+	if r.Operation == gatewaytest.OpCreateInvoice && json.Unmarshal(r.Body, &body) == nil && body.OrderID != "" {
+		text += ", order " + printable(body.OrderID)
+	}
+	if r.Fault != "" {
+		text += ", fault " + r.Fault
+	}
+	return text + "\n"
+}
+
+// run serves the mock until ctx ends, or waits for one.
+func (m *mockFlags) run(ctx context.Context, s *session) error {
 	host, port, err := net.SplitHostPort(m.addr)
 	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
 		return usage(mockCommand(), "-addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
+	}
+	if m.caFile != "" && !m.tls {
+		return usage(mockCommand(), "-tls-ca is for -tls")
+	}
+	if m.wait {
+		return m.waitFor(ctx, net.JoinHostPort(cmp.Or(host, "localhost"), port))
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", m.addr)
 	if err != nil {
 		return fmt.Errorf("the address of -addr cannot be used: %w", withoutHost(err, host))
 	}
-	// Not "", which would be the host of a request that has none.
-	standIn := mock.New(m.key, m.seed, m.faults, append(m.hosts, cmp.Or(host, "localhost"))...)
+	standIn := m.start(s, host)
+	defer standIn.Close()
+	if m.tls {
+		authority, err := newAuthority(standIn.Hosts, listener.Addr(), m.caFile)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		defer authority.remove()
+		m.caFile = authority.file
+		listener = tls.NewListener(listener, authority.config)
+	}
+	return m.serve(ctx, s, listener, standIn)
+}
+
+// serve serves a mock on a listener until ctx ends.
+func (m *mockFlags) serve(ctx context.Context, s *session, listener net.Listener, standIn *mock.Mock) error {
 	server := &http.Server{
 		Handler: standIn, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
+	// The settings are written before the first response, for those who -wait for it.
+	if err := m.announce(s, listener.Addr(), standIn.Server().APIKey); err != nil {
+		_ = listener.Close()
+		return err
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	err = m.announce(s, listener.Addr(), standIn.Server().APIKey)
-	if err == nil {
-		select {
-		case <-ctx.Done():
-		case err = <-served:
-		}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
 	}
 	standIn.Close()
 	_ = server.Close()
@@ -167,22 +303,32 @@ func (m *mockFlags) serve(ctx context.Context, s *session) error {
 // announce prints the banner on stderr and, with -env, the settings on stdout.
 func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
 	host, local := reachable(addr)
-	settings := [][2]string{{envBaseURL, "http://" + host + "/gateway"}, {envAPIKey, key}}
-	if !local {
+	scheme := "http"
+	if m.tls {
+		scheme = "https"
+	}
+	settings := [][2]string{{envBaseURL, scheme + "://" + host + "/gateway"}, {envAPIKey, key}}
+	switch {
+	case m.tls:
+		settings = append(settings, [2]string{"SSL_CERT_FILE", m.caFile}, [2]string{"NODE_EXTRA_CA_CERTS", m.caFile})
+	case !local:
 		settings = append(settings, [2]string{envPlainHTTP, "1"})
 	}
 	shown := key
-	if m.key != "" {
+	if m.config.Key != "" {
 		shown = "that of -key"
 	}
 	banner := fmt.Sprintf(`A stand-in of the gateway, in memory. Ctrl-C ends it.
   base URL     %s
   key          %s
-  control API  http://%s/_mock/ (api/mock.yaml)
+  control API  %s://%s/_mock/ (api/mock.yaml)
 Documented: methods and paths, where the key travels, the envelope, the records of the listing
 and of the inquiry. Invented: all data, the status and text of errors, the bodies of lookups, rates,
 balance and invoices. A response with an invention has the header %s.
-`, settings[0][1], shown, host, gatewaytest.InventedHeader)
+`, settings[0][1], shown, scheme, host, gatewaytest.InventedHeader)
+	if m.tls {
+		banner += "Its authority is in " + m.caFile + ".\n"
+	}
 	if !local {
 		banner += "Other machines can reach this address; by a name only with -host.\n"
 	}
@@ -212,8 +358,8 @@ func reachable(addr net.Addr) (host string, local bool) {
 // summary returns what was asked of a stand-in and what it committed.
 func summary(gw *gatewaytest.Server) string {
 	type counts struct{ all, done, faults int }
-	asked, names := map[string]*counts{}, []string{}
-	for _, r := range gw.Requests() {
+	asked, names, journal := map[string]*counts{}, []string{}, gw.Requests()
+	for _, r := range journal {
 		name := cmp.Or(string(r.Operation), "unknown route")
 		if asked[name] == nil {
 			asked[name], names = &counts{}, append(names, name)
@@ -226,18 +372,36 @@ func summary(gw *gatewaytest.Server) string {
 			asked[name].faults++
 		}
 	}
-	text := fmt.Sprintf("\nRequests: %d\n", len(gw.Requests()))
+	droppedRequests, droppedInvoices := gw.Dropped()
+	text := "\n" + counted("Requests", len(journal), droppedRequests)
 	for _, name := range names {
 		n := asked[name]
 		text += fmt.Sprintf("  %s: %d, of which %d had a success and %d met a fault\n", name, n.all, n.done, n.faults)
 	}
 	invoices := gw.Invoices()
-	text += fmt.Sprintf("Invoices committed: %d\n", len(invoices))
-	orders := map[string]int{}
+	text += counted("Invoices committed", len(invoices), droppedInvoices)
+	orders, of := []string{}, map[string]int{}
 	for _, i := range invoices {
-		if orders[i.OrderID]++; orders[i.OrderID] == 1 {
-			text += fmt.Sprintf("  %s: %d\n", printable(i.OrderID), len(gw.InvoicesFor(i.OrderID)))
+		if of[i.OrderID]++; of[i.OrderID] == 1 {
+			orders = append(orders, i.OrderID)
 		}
 	}
+	for _, order := range orders[:min(len(orders), maxSummary)] {
+		text += fmt.Sprintf("  %s: %d\n", printable(order), of[order])
+	}
+	if more := len(orders) - maxSummary; more > 0 {
+		text += fmt.Sprintf("  and %d more orders\n", more)
+	}
 	return text
+}
+
+// maxSummary is the largest number of orders in the summary.
+const maxSummary = 1000
+
+// counted returns a line with how many there are, with those that are no longer kept.
+func counted(what string, kept, dropped int) string {
+	if dropped > 0 {
+		return fmt.Sprintf("%s: %d, of which the last %d are kept\n", what, kept+dropped, kept)
+	}
+	return fmt.Sprintf("%s: %d\n", what, kept)
 }

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,31 +29,45 @@ type mockRun struct {
 	stop func() (int, string)
 }
 
+// A screen is a stderr that can be read while it is written. The first write, which is the
+// banner, is announced.
+type screen struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	banner chan string
+}
+
+func (s *screen) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.banner != nil {
+		s.banner <- string(text)
+		s.banner = nil
+		return len(text), nil
+	}
+	return s.text.Write(text)
+}
+
 // startMock runs `gateway mock` on a free port, and returns after its banner.
 func startMock(t *testing.T, args ...string) mockRun {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
-	read, write := io.Pipe()
-	m := mockRun{stdout: &strings.Builder{}}
-	code := make(chan int, 1)
+	t.Cleanup(interrupt)
+	banner, code := make(chan string, 1), make(chan int, 1)
+	m, stderr := mockRun{stdout: &strings.Builder{}}, &screen{banner: banner}
 	go func() {
-		code <- run(ctx, append([]string{"mock", "-addr", "127.0.0.1:0"}, args...), console{out: m.stdout, err: write})
-		_ = write.Close()
+		code <- run(ctx, append([]string{"mock", "-addr", "127.0.0.1:0"}, args...), console{out: m.stdout, err: stderr})
 	}()
-	stderr := bufio.NewReader(read)
-	for !strings.Contains(m.banner, "X-Gatewaytest-Invented") {
-		line, err := stderr.ReadString('\n')
-		require.NoError(t, err, m.banner)
-		m.banner += line
-	}
-	m.url = regexp.MustCompile(`http://\S+/gateway`).FindString(m.banner)
+	m.banner = <-banner
+	m.url = regexp.MustCompile(`https?://\S+/gateway`).FindString(m.banner)
+	require.NotEmpty(t, m.url, m.banner)
 	m.stop = func() (int, string) {
 		interrupt()
-		rest, err := io.ReadAll(stderr)
-		assert.NoError(t, err)
-		return <-code, string(rest)
+		ended := <-code
+		stderr.mu.Lock()
+		defer stderr.mu.Unlock()
+		return ended, stderr.text.String()
 	}
-	t.Cleanup(interrupt)
 	return m
 }
 
@@ -129,22 +145,112 @@ func TestMock_seed(t *testing.T) {
 	assert.Zero(t, code)
 }
 
+// A scenario sets all of it, a flag goes before it, and a reset restores both.
+func TestMock_scenario(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "scenario.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"state":{"rates":[]},"settings":{"repeatedOrders":"same","latency":"1ms","shapes":["rates/fiat"]},
+		"faults":[{"operation":"balance","times":1,"fault":"refuse=503"}]}`), 0o600))
+	m := startMock(t, "-fault", "balance:5%:reset", "-latency", "2ms-3ms", "-shape", "balance/bare", "-scenario", file, "-strict")
+	control := strings.TrimSuffix(m.url, "/gateway") + "/_mock/"
+	for range 2 {
+		assert.JSONEq(t, `{"shapes":["pair/record","symbol/array","rates/fiat","balance/bare","invoice/flat"],
+			"repeatedOrders":"same","rateLimit":"off","latency":"2ms-3ms"}`, body(t, control+"settings"))
+		assert.JSONEq(t, `[{"operation":"balance","times":1,"fault":"refuse=503"},{"operation":"balance","share":"5%","fault":"reset"}]`, body(t, control+"faults"))
+		assert.Contains(t, body(t, control+"state"), `"rates":[],`)
+		assert.Contains(t, body(t, m.url+"/api/exchange-rate?coin=BTC"), "is not documented")
+		resp, err := http.Post(control+"reset", "application/json", nil)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	}
+	_, _ = m.stop()
+}
+
+// body returns the body of a response.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, resp.Body.Close()) }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// With -tls the settings name the authority, and its certificate is enough for a client.
+func TestMock_tls(t *testing.T) {
+	for _, args := range [][]string{nil, {"-tls-ca", filepath.Join(t.TempDir(), "ca.pem")}, {"-addr", "localhost:0", "-host", "mock"}} {
+		m := startMock(t, append([]string{"-tls", "-env", "-key", "k"}, args...)...)
+		require.True(t, strings.HasPrefix(m.url, "https://"), m.url)
+		found := regexp.MustCompile(`Its authority is in (.*)\.\n`).FindStringSubmatch(m.banner)
+		require.Len(t, found, 2)
+		pem, err := os.ReadFile(found[1])
+		require.NoError(t, err)
+		roots := x509.NewCertPool()
+		require.True(t, roots.AppendCertsFromPEM(pem))
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
+		resp, err := client.Get(m.url + "/api/exchange-rate")
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		host := strings.TrimSuffix(strings.TrimPrefix(m.url, "https://"), "/gateway")
+		assert.Zero(t, call(t.Context(), t, nil, "mock", "-wait", "-tls", "-addr", host).code)
+		_, _ = m.stop()
+		assert.Contains(t, m.stdout.String(), "export SSL_CERT_FILE='"+found[1]+"'\nexport NODE_EXTRA_CA_CERTS='"+found[1]+"'\n")
+		_, err = os.Stat(found[1])
+		assert.Equal(t, len(args) != 2 || args[0] != "-tls-ca", os.IsNotExist(err), "a temporary file is removed")
+	}
+}
+
+func TestMock_wait(t *testing.T) {
+	m := startMock(t)
+	host := strings.TrimSuffix(strings.TrimPrefix(m.url, "http://"), "/gateway")
+	assert.Zero(t, call(t.Context(), t, nil, "mock", "-wait", "-addr", host).code)
+	_, _ = m.stop()
+	got := call(t.Context(), t, nil, "mock", "-wait", "-timeout", "50ms", "-addr", host)
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "no mock responds at "+host+" within 50ms: ")
+	gw := standIn(t)
+	host = strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway")
+	assert.Contains(t, call(t.Context(), t, nil, "mock", "-wait", "-timeout", "50ms", "-addr", host).err, "it is no mock: 404 Not Found")
+}
+
+// The log has a line for each request, without a key and in one line.
+func TestMock_log(t *testing.T) {
+	m := startMock(t, "-v", "-key", "key-of-the-mock")
+	gw := &gatewaytest.Server{URL: m.url, APIKey: "key-of-the-mock"}
+	assert.Equal(t, exitUnknown, call(t.Context(), t, gw, order("-order", "mock-commit-then-drop-17")...).code)
+	assert.Contains(t, body(t, m.url+"/api/%0Axx?apiKey=key-of-the-mock"), "no such route")
+	_, rest := m.stop()
+	assert.Regexp(t, `^[\d:.]+ POST /gateway/api/invoice/create: no response, order mock-commit-then-drop-17, fault commit-then-drop
+[\d:.]+ GET /gateway/api/%0Axx\?apiKey=\[REDACTED\]: 404
+`, rest)
+	assert.NotContains(t, rest, gw.APIKey)
+}
+
 func TestMock_usage(t *testing.T) {
 	directory := t.TempDir()
-	for name, content := range map[string]string{"unknown.json": `{"prices":[]}`, "more.json": `{} {}`, "none.json": ""} {
+	for name, content := range map[string]string{"unknown.json": `{"prices":[]}`, "more.json": `{} {}`, "none.json": "", "wrong.json": `{"settings":{"shapes":["rates"]}}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(directory, name), []byte(content), 0o600))
 	}
 	refuses(t, map[string]string{
-		"mock now":            "is one argument too many",
-		"mock -o json":        "flag provided but not defined: -o",
-		"mock -fault stall":   "write it like create_invoice:1:commit-then-drop",
-		"mock -host mock:80":  "flag -host: it is a name without a port",
-		"mock -host=":         "flag -host: it is a name without a port",
-		"mock -key schlüssel": "it is 1 to 4,096 printable ASCII characters",
-		"mock -seed " + directory + "/absent.json":  "no such file",
-		"mock -seed " + directory + "/unknown.json": `unknown field "prices"`,
-		"mock -seed " + directory + "/more.json":    "there is more after the end of the object",
-		"mock -seed " + directory + "/none.json":    "EOF",
+		"mock now":             "is one argument too many",
+		"mock -o json":         "flag provided but not defined: -o",
+		"mock -fault stall":    "write it like create_invoice:1:commit-then-drop",
+		"mock -host mock:80":   "flag -host: it is a name without a port",
+		"mock -host=":          "flag -host: it is a name without a port",
+		"mock -key schlüssel":  "it is 1 to 4,096 printable ASCII characters",
+		"mock -shape rates":    `there is no shape "rates", but pair/record`,
+		"mock -repeated twice": `a repeated order is not "twice", but one of again, same, refused`,
+		"mock -limit 10":       "write a limit like 10/1s, or off",
+		"mock -latency slow":   "write a latency like 50ms",
+		"mock -tls-ca ca.pem":  "-tls-ca is for -tls",
+		"mock -profile " + directory + "/unknown.json":  "it is not a profile",
+		"mock -profile " + directory + "/absent.json":   "no such file",
+		"mock -scenario " + directory + "/unknown.json": `unknown field "prices"`,
+		"mock -scenario " + directory + "/wrong.json":   `there is no shape "rates", but`,
+		"mock -seed " + directory + "/absent.json":      "no such file",
+		"mock -seed " + directory + "/unknown.json":     `unknown field "prices"`,
+		"mock -seed " + directory + "/more.json":        "there is more after the end of the object",
+		"mock -seed " + directory + "/none.json":        "EOF",
 	})
 }
 

@@ -2,18 +2,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/cmd/gateway/internal/probe"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 func probeCommand() command {
 	return command{
-		name: "probe", synopsis: "[-withdrawal ID]", timeout: 10 * time.Minute,
+		name: "probe", synopsis: "[-withdrawal ID] [-record FILE]", timeout: 10 * time.Minute,
 		short: "compares a gateway with what is documented, and changes nothing",
 		text: `Makes every call to a gateway that changes nothing, and prints a verdict: what is documented
 and so, documented and not so, not stated and found to be, and what could not be asked.
@@ -22,20 +26,31 @@ and types of what it receives, and never the key; an error may quote the beginni
 response. The exit code is 7 if something that is documented is not so, else 1 if a call
 failed, and 0 otherwise.
 
+With -record it writes a profile: the form of each response, with no key, amount, identifier
+or other value in it, and of the names of members only those that look like a program's.
+gateway mock -profile serves a stand-in that responds likewise.
+
   gateway probe
+  gateway probe -record profile.json
   gateway probe -withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json`,
 		define: func(flags *flag.FlagSet) action {
 			id := flags.String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
 			keyOnPublic := flags.Bool("key-on-public", false, "send the key with every call, even where it is not documented")
+			record := flags.String("record", "", "write the profile of the gateway to this `file`")
 			return func(ctx context.Context, s *session) error {
-				return s.probe(ctx, &probe.Probe{Withdrawal: *id, KeyOnPublic: *keyOnPublic})
+				return s.probe(ctx, &probe.Probe{Withdrawal: *id, KeyOnPublic: *keyOnPublic}, *record)
 			}
 		},
 	}
 }
 
-func (s *session) probe(ctx context.Context, p *probe.Probe) error {
+// probe asks the gateway, and writes its profile to a file if one is named.
+func (s *session) probe(ctx context.Context, p *probe.Probe, record string) error {
 	opts := []gateway.Option{gateway.WithObserver(p)}
+	if record != "" {
+		p.Recorder = &probe.Recorder{Base: http.DefaultTransport}
+		opts = append(opts, gateway.WithHTTPClient(&http.Client{Transport: p.Recorder}))
+	}
 	if p.KeyOnPublic {
 		opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
 	}
@@ -56,6 +71,9 @@ func (s *session) probe(ctx context.Context, p *probe.Probe) error {
 	} else {
 		err = s.write(r.Verdict.String())
 	}
+	if record != "" && ctx.Err() == nil {
+		err = errors.Join(err, writeProfile(record, p.Recorder.Profile()))
+	}
 	switch {
 	case err != nil:
 		return err
@@ -64,4 +82,16 @@ func (s *session) probe(ctx context.Context, p *probe.Probe) error {
 	default:
 		return r.Err()
 	}
+}
+
+// writeProfile writes a profile to a file, whose name is not in the error.
+func writeProfile(name string, profile gatewaytest.Profile) error {
+	text, err := json.MarshalIndent(profile, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, append(text, '\n'), 0o644); err != nil { // #nosec G306 -- nothing in it is a secret
+		return fmt.Errorf("the file of -record cannot be written: %w", withoutPath(err))
+	}
+	return nil
 }

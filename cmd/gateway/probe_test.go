@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,4 +83,31 @@ func TestProbe_interrupted(t *testing.T) {
 	got := call(ended, t, standIn(t), "probe")
 	assert.Equal(t, exitInterrupted, got.code)
 	require.Contains(t, got.stdout, "Documented and so: 0\n")
+}
+
+// The stand-in of a recorded profile gives the verdict of the gateway.
+func TestProbe_record(t *testing.T) {
+	gw := standIn(t)
+	gw.SetShape(gatewaytest.RatesByFiat)
+	gw.SetShape(gatewaytest.BalanceBySymbol)
+	file := filepath.Join(t.TempDir(), "profile.json")
+	verdict := func(gw *gatewaytest.Server, args ...string) string {
+		got := call(t.Context(), t, gw, append([]string{"probe"}, args...)...)
+		assert.Zero(t, got.code, got.err)
+		_, verdict, _ := strings.Cut(got.stdout, "\nDocumented and so")
+		return verdict
+	}
+	recorded := verdict(gw, "-record", file)
+	profile, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.NotContains(t, string(profile), gw.APIKey)
+
+	m := startMock(t, "-profile", file, "-key", gw.APIKey)
+	assert.Equal(t, recorded, verdict(&gatewaytest.Server{URL: m.url, APIKey: gw.APIKey}))
+	code, _ := m.stop()
+	assert.Zero(t, code)
+
+	got := call(t.Context(), t, gw, "probe", "-record", filepath.Join(file, "absent"))
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "the file of -record cannot be written: not a directory")
 }

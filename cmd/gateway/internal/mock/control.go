@@ -7,13 +7,25 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/cryptogw/gateway/api"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// maxControlBody is the largest body of a request to the control API, in bytes.
-const maxControlBody = 64 << 10
+const (
+	// maxControlBody is the largest body of a request to the control API but for the
+	// state, in bytes.
+	maxControlBody = 64 << 10
+
+	// MaxFile is the largest state, or scenario, in bytes.
+	MaxFile = 16 << 20
+
+	maxFaults = 1000 // that are queued by requests
+)
 
 // A controlError is a refusal of the control API.
 type controlError struct {
@@ -25,13 +37,23 @@ func (e *controlError) Error() string { return e.text }
 
 func bad(err error) error { return &controlError{http.StatusBadRequest, err.Error()} }
 
-// routes registers the control API, as api/mock.yaml describes it. A page of another site
+// A handler carries a request of the control API out. A result of nil is 204.
+type handler func(*http.Request) (any, error)
+
+// handle registers the control API, as api/mock.yaml describes it. A page of another site
 // cannot change anything from a browser.
-func (m *Mock) routes() {
+func (m *Mock) handle() {
 	origin := http.NewCrossOriginProtection()
-	for route, handle := range map[string]func(*http.Request) (any, error){
+	for route, handle := range map[string]handler{
+		"GET /_mock/{$}":                      func(*http.Request) (any, error) { return map[string][]string{"routes": m.routes}, nil },
+		"GET /_mock/health":                   m.getHealth,
+		"GET /_mock/settings":                 func(*http.Request) (any, error) { return m.currentSettings(), nil },
+		"PATCH /_mock/settings":               m.patchSettings,
+		"GET /_mock/state":                    func(*http.Request) (any, error) { return m.Server().State(), nil },
+		"PATCH /_mock/state":                  m.patchState,
 		"GET /_mock/requests":                 func(*http.Request) (any, error) { return requests(m.Server().Requests()), nil },
 		"GET /_mock/invoices":                 m.getInvoices,
+		"GET /_mock/faults":                   func(*http.Request) (any, error) { return injections(m.Server()), nil },
 		"POST /_mock/faults":                  m.postFault,
 		"DELETE /_mock/faults":                m.deleteFaults,
 		"GET /_mock/withdrawals":              func(*http.Request) (any, error) { return m.Server().Withdrawals(), nil },
@@ -40,23 +62,33 @@ func (m *Mock) routes() {
 		"GET /_mock/clock":                    func(*http.Request) (any, error) { return m.clock(), nil },
 		"POST /_mock/clock":                   m.postClock,
 		"POST /_mock/reset":                   m.postReset,
+		"GET /_mock/mock.yaml":                func(*http.Request) (any, error) { return document(api.Mock), nil },
+		"GET /_mock/openapi.yaml":             func(*http.Request) (any, error) { return document(api.OpenAPI), nil },
 	} {
+		m.routes = append(m.routes, strings.TrimSuffix(route, "{$}"))
 		m.mux.Handle(route, origin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r, handle) })))
 	}
-	m.mux.HandleFunc("/_mock/", func(w http.ResponseWriter, _ *http.Request) {
-		writeError(w, &controlError{http.StatusNotFound, "no such route or method; see api/mock.yaml"})
+	slices.Sort(m.routes)
+	m.mux.HandleFunc("/_mock/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, &controlError{http.StatusNotFound, fmt.Sprintf("there is no %.16s %.128s, but %s", r.Method, r.URL.Path, strings.Join(m.routes, ", "))})
 	})
 }
 
-// respond carries a request of the control API out. A result of nil is 204.
-func respond(w http.ResponseWriter, r *http.Request, handle func(*http.Request) (any, error)) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxControlBody)
+// A document is a description in YAML.
+type document string
+
+// respond carries a request of the control API out.
+func respond(w http.ResponseWriter, r *http.Request, handle handler) {
 	result, err := handle(r)
+	text, isDocument := result.(document)
 	switch {
 	case err != nil:
 		writeError(w, err)
 	case result == nil:
 		w.WriteHeader(http.StatusNoContent)
+	case isDocument:
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = io.WriteString(w, string(text)) // the client has gone if it fails
 	default:
 		writeJSON(w, http.StatusOK, result)
 	}
@@ -76,20 +108,79 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value) // the client has gone if it fails
 }
 
-// read decodes the body of a request, which is one JSON object.
-func read[T any](r *http.Request) (value T, err error) {
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return value, &controlError{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
+// read decodes the body of a request, which is one JSON object of at most limit bytes. curl
+// sends it under the type of a form unless it is told otherwise; a form of a page cannot
+// send JSON under that type.
+func read[T any](r *http.Request, limit int64) (value T, err error) {
+	switch mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); mediaType {
+	case "application/json", "application/x-www-form-urlencoded":
+	default:
+		return value, &controlError{
+			http.StatusUnsupportedMediaType,
+			"send a JSON object with the header Content-Type: application/json, such as curl -H 'Content-Type: application/json' -d '{...}'",
+		}
 	}
-	from := json.NewDecoder(r.Body)
+	from := json.NewDecoder(http.MaxBytesReader(nil, r.Body, limit))
 	from.DisallowUnknownFields()
 	if err := from.Decode(&value); err != nil {
-		return value, bad(fmt.Errorf("the body is not as in api/mock.yaml: %w", err))
+		return value, bad(fmt.Errorf("the body is not as in api/mock.yaml: %w; it is an object with the members %s", err, membersOf(value)))
 	}
 	if _, err := from.Token(); err != io.EOF {
 		return value, bad(errors.New("there is more after the end of the body"))
 	}
 	return value, nil
+}
+
+// membersOf returns the names of the members of a struct in JSON.
+func membersOf(value any) string {
+	var names []string
+	of := reflect.TypeOf(value)
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// health is that of a mock, which is ready as soon as it responds.
+type health struct {
+	Status          string `json:"status"`          // "ok"
+	DroppedRequests int    `json:"droppedRequests"` // how many are no longer kept
+	DroppedInvoices int    `json:"droppedInvoices"`
+}
+
+func (m *Mock) getHealth(*http.Request) (any, error) {
+	requests, invoices := m.Server().Dropped()
+	return health{"ok", requests, invoices}, nil
+}
+
+func (m *Mock) currentSettings() Settings {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settings
+}
+
+func (m *Mock) patchSettings(r *http.Request) (any, error) {
+	changes, err := read[Settings](r, maxControlBody)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := changes.apply(m.server); err != nil {
+		return nil, bad(err)
+	}
+	m.settings = m.settings.with(changes)
+	return m.settings, nil
+}
+
+func (m *Mock) patchState(r *http.Request) (any, error) {
+	state, err := read[gatewaytest.Seed](r, MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	m.Server().SetState(state)
+	return nil, nil
 }
 
 // A journalEntry is a request of the journal as JSON.
@@ -125,11 +216,14 @@ func (m *Mock) getInvoices(r *http.Request) (any, error) {
 }
 
 func (m *Mock) postFault(r *http.Request) (any, error) {
-	i, err := read[Injection](r)
+	i, err := read[Injection](r, maxControlBody)
 	if err != nil {
 		return nil, err
 	}
-	if err := inject(m.Server(), i); err != nil {
+	if len(m.Server().Faults()) >= maxFaults {
+		return nil, &controlError{http.StatusConflict, fmt.Sprintf("%d faults are queued: DELETE /_mock/faults first", maxFaults)}
+	}
+	if err := i.inject(m.Server()); err != nil {
 		return nil, bad(err)
 	}
 	return nil, nil
@@ -141,7 +235,7 @@ func (m *Mock) deleteFaults(*http.Request) (any, error) {
 }
 
 func (m *Mock) postWithdrawal(r *http.Request) (any, error) {
-	w, err := read[gatewaytest.Withdrawal](r)
+	w, err := read[gatewaytest.Withdrawal](r, maxControlBody)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +250,7 @@ type statusChange struct {
 }
 
 func (m *Mock) postStatus(r *http.Request) (any, error) {
-	change, err := read[statusChange](r)
+	change, err := read[statusChange](r, maxControlBody)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +295,7 @@ func (m *Mock) clock() map[string]time.Time {
 func (m *Mock) postClock(r *http.Request) (any, error) {
 	ahead, err := read[struct {
 		Advance string `json:"advance"`
-	}](r)
+	}](r, maxControlBody)
 	if err != nil {
 		return nil, err
 	}

@@ -14,53 +14,68 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// A Mock is a stand-in and its control API. It is safe for concurrent use.
-type Mock struct {
-	key    string
-	seed   gatewaytest.Seed
-	faults []Injection
-	hosts  []string // its names
-	mux    *http.ServeMux
-
-	mu     sync.Mutex // guards server
-	server *gatewaytest.Server
+// A Scenario is what a mock starts with, and what a reset restores. Its JSON is that of the
+// file of -scenario.
+type Scenario struct {
+	State    gatewaytest.Seed `json:"state"`
+	Settings Settings         `json:"settings"`
+	Faults   []Injection      `json:"faults"`
 }
 
-// New returns a mock with a key, data and faults. The key is random if it is empty. Requests
-// for a host that is neither an IP address, localhost nor one of hosts are refused. New
-// panics if a fault is not one that [ParseInjection] returns.
-func New(key string, seed gatewaytest.Seed, faults []Injection, hosts ...string) *Mock {
-	for _, i := range faults {
-		if _, err := i.fault(); err != nil {
-			panic("mock: " + err.Error())
+// Check returns what is wrong with the scenario, and what would be right.
+func (s Scenario) Check() error {
+	for _, i := range s.Faults {
+		if _, _, err := i.parse(); err != nil {
+			return fmt.Errorf("fault %.64q: %w", i.Fault, err)
 		}
 	}
-	m := &Mock{key: key, seed: seed, faults: faults, hosts: append(hosts, "localhost"), mux: http.NewServeMux()}
-	m.server = m.start()
-	m.key = m.server.APIKey // the same after every reset
-	m.routes()
+	return s.Settings.Check()
+}
+
+// A Config is how a mock is served.
+type Config struct {
+	Key      string // random if it is empty
+	Scenario Scenario
+	Hosts    []string             // requests for a host that is none of them, an IP address or localhost are refused
+	Options  []gatewaytest.Option // of the stand-in, besides its key and its data
+}
+
+// A Mock is a stand-in and its control API. It is safe for concurrent use.
+type Mock struct {
+	Config
+
+	mux    *http.ServeMux
+	routes []string
+
+	mu       sync.Mutex // guards the fields below, and changes of the settings
+	server   *gatewaytest.Server
+	settings Settings
+}
+
+// New returns a mock. It panics if something is wrong with the scenario.
+func New(c Config) *Mock {
+	if err := c.Scenario.Check(); err != nil {
+		panic("mock: " + err.Error())
+	}
+	m := &Mock{Config: c, mux: http.NewServeMux()}
+	m.Hosts = append(slices.Clone(c.Hosts), "localhost")
+	m.start()
+	m.Key = m.server.APIKey // the same after every reset
+	m.handle()
 	return m
 }
 
-// start returns a stand-in in the initial state.
-func (m *Mock) start() *gatewaytest.Server {
-	opts := []gatewaytest.Option{gatewaytest.WithSeed(m.seed)}
-	if m.key != "" {
-		opts = append(opts, gatewaytest.WithAPIKey(m.key))
+// start starts a stand-in in the initial state. The lock is held, or not yet needed.
+func (m *Mock) start() {
+	opts := append(slices.Clone(m.Options), gatewaytest.WithSeed(m.Scenario.State))
+	if m.Key != "" {
+		opts = append(opts, gatewaytest.WithAPIKey(m.Key))
 	}
-	server := gatewaytest.NewMemoryServer(opts...)
-	for _, i := range m.faults {
-		_ = inject(server, i) // New has checked it
+	m.server, m.settings = gatewaytest.NewMemoryServer(opts...), defaults().with(m.Scenario.Settings)
+	_ = m.settings.apply(m.server) // New has checked them
+	for _, i := range m.Scenario.Faults {
+		_ = i.inject(m.server) // likewise
 	}
-	return server
-}
-
-func inject(server *gatewaytest.Server, i Injection) error {
-	fault, err := i.fault()
-	if err == nil {
-		server.InjectFault(i.Operation, i.Times, fault)
-	}
-	return err
 }
 
 // ServeHTTP implements [http.Handler]: the service under /gateway, and the control API
@@ -83,7 +98,7 @@ func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // could read the journal. The host of its requests is that name, which is never an address.
 func (m *Mock) serves(host string) bool {
 	_, err := netip.ParseAddr(host)
-	return err == nil || slices.ContainsFunc(m.hosts, func(name string) bool { return strings.EqualFold(name, host) })
+	return err == nil || slices.ContainsFunc(m.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // Server returns the current stand-in.
@@ -98,7 +113,7 @@ func (m *Mock) Server() *gatewaytest.Server {
 func (m *Mock) reset() {
 	m.mu.Lock()
 	old := m.server
-	m.server = m.start()
+	m.start()
 	m.mu.Unlock()
 	old.Close()
 }

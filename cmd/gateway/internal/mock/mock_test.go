@@ -3,6 +3,7 @@ package mock
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +25,10 @@ const key = "key-of-the-mock"
 // start serves a mock until the test ends, and returns its address.
 func start(t *testing.T, faults ...Injection) (*Mock, string) {
 	t.Helper()
-	m := New(key, gatewaytest.Seed{Withdrawals: []gatewaytest.Withdrawal{{WithdrawRequestID: "w-1", Amount: "1", Fee: "0"}}}, faults)
+	m := New(Config{Key: key, Scenario: Scenario{
+		State:  gatewaytest.Seed{Withdrawals: []gatewaytest.Withdrawal{{WithdrawRequestID: "w-1", Amount: "1", Fee: "0"}}},
+		Faults: faults,
+	}})
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
 	t.Cleanup(m.Close)
@@ -125,7 +129,7 @@ func TestMock_withdrawals(t *testing.T) {
 // A reset restores the state of the start, with the same key, and ends what waits.
 func TestMock_reset(t *testing.T) {
 	t.Parallel()
-	m, url := start(t, Injection{gatewaytest.OpBalance, 1, "refuse=503"})
+	m, url := start(t, Injection{Operation: gatewaytest.OpBalance, Times: 1, Fault: "refuse=503"})
 	for range 2 {
 		status, _ := ask(t, "GET", url+"/gateway/api/balance/", "")
 		assert.Equal(t, 503, status)
@@ -168,7 +172,7 @@ func TestMock_otherSite(t *testing.T) {
 // A page of another site whose name is made to resolve to this machine reads nothing.
 func TestMock_host(t *testing.T) {
 	t.Parallel()
-	m := New(key, gatewaytest.Seed{}, nil, "mock", "Test.example")
+	m := New(Config{Key: key, Hosts: []string{"mock", "Test.example"}})
 	t.Cleanup(m.Close)
 	for host, status := range map[string]int{
 		"127.0.0.1:8090": 200, "192.0.2.7": 200, "[::1]:8090": 200, "[::1]": 200,
@@ -192,7 +196,7 @@ func TestMock_host(t *testing.T) {
 // A random key stays the same after a reset.
 func TestMock_randomKey(t *testing.T) {
 	t.Parallel()
-	m := New("", gatewaytest.Seed{}, nil)
+	m := New(Config{})
 	t.Cleanup(m.Close)
 	random := m.Server().APIKey
 	m.reset()
@@ -207,14 +211,22 @@ func TestMock_refusals(t *testing.T) {
 		status        int
 		text          string
 	}{
-		{"GET /_mock/", "", 404, "no such route or method"},
-		{"PUT /_mock/faults", "", 404, "no such route or method"},
-		{"POST /_mock/faults", "", 415, "Content-Type must be application/json"},
+		{"GET /_mock/fault", "", 404, "there is no GET /_mock/fault, but DELETE /_mock/faults, GET /_mock/, GET /_mock/clock,"},
+		{"PUT /_mock/faults", "", 404, "there is no PUT /_mock/faults, but "},
+		{"POST /_mock/faults", "", 415, "curl -H 'Content-Type: application/json'"},
 		{"POST /_mock/faults", "{", 400, "the body is not as in api/mock.yaml"},
-		{"POST /_mock/faults", `{"kind":"stall"}`, 400, "unknown field"},
+		{"POST /_mock/faults", `{"kind":"stall"}`, 400, `unknown field "kind"; it is an object with the members operation, times, share, fault`},
 		{"POST /_mock/faults", `{} {}`, 400, "there is more after the end"},
 		{"POST /_mock/faults", `{"fault":"` + strings.Repeat("x", maxControlBody) + `"}`, 400, "too large"},
 		{"POST /_mock/faults", `{"operation":"pay","times":1,"fault":"stall"}`, 400, "there is no such operation"},
+		{"POST /_mock/faults", `{"operation":"any","times":1,"share":"5%","fault":"stall"}`, 400, "times and share exclude each other"},
+		{"POST /_mock/faults", `{"operation":"any","fault":"drop"}`, 400, "times is 0"},
+		{"POST /_mock/faults", `{"operation":"any","times":1,"fault":"drop"}`, 400, "there is no such fault, but bad-gateway, "},
+		{"PATCH /_mock/settings", `{"shapes":["rates/symbols"]}`, 400, `there is no shape "rates/symbols", but pair/record, `},
+		{"PATCH /_mock/settings", `{"repeatedOrders":"never"}`, 400, `a repeated order is not "never", but one of again, same, refused`},
+		{"PATCH /_mock/settings", `{"rateLimit":"10"}`, 400, "write a limit like 10/1s, or off"},
+		{"PATCH /_mock/settings", `{"latency":"slow","rateLimit":"1/1h"}`, 400, "write a latency like 50ms, 20ms-80ms or 20ms-80ms,1%:2s"},
+		{"PATCH /_mock/state", `{"prices":[]}`, 400, `unknown field "prices"; it is an object with the members coins, rates, balances, withdrawals, invoices`},
 		{"POST /_mock/withdrawals", `[]`, 400, "cannot unmarshal"},
 		{"POST /_mock/withdrawals/w-9/status", `{"status":"FAILED"}`, 404, "no withdrawal"},
 		{"POST /_mock/withdrawals/w-1/status", `{}`, 400, "status is missing"},
@@ -232,6 +244,7 @@ func TestMock_refusals(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(text), &refusal))
 		assert.Contains(t, refusal.Error, test.text)
 	}
+	assert.Equal(t, defaults(), m.currentSettings(), "a request that is refused sets nothing")
 	assert.Empty(t, m.Server().Requests(), "the journal has only requests to the service")
 	assert.Equal(t, "PENDING", m.Server().Withdrawals()[0].Status)
 }
@@ -248,8 +261,9 @@ func TestMock_path(t *testing.T) {
 func TestParseInjection(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Injection{
-		"create_invoice:1:commit-then-drop": {gatewaytest.OpCreateInvoice, 1, "commit-then-drop"},
-		"any:all:slow-body=1m30s":           {gatewaytest.AnyOperation, -1, "slow-body=1m30s"},
+		"create_invoice:1:commit-then-drop": {Operation: gatewaytest.OpCreateInvoice, Times: 1, Fault: "commit-then-drop"},
+		"any:all:slow-body=1m30s":           {Operation: gatewaytest.AnyOperation, Times: -1, Fault: "slow-body=1m30s"},
+		"balance:0.5%:reset":                {Operation: gatewaytest.OpBalance, Share: "0.5%", Fault: "reset"},
 	} {
 		got, err := ParseInjection(text)
 		require.NoError(t, err)
@@ -260,7 +274,8 @@ func TestParseInjection(t *testing.T) {
 		"pay:1:stall":            `there is no such operation, but coin_networks, `,
 		"any:0:stall":            "times is 0",
 		"any:-2:stall":           "times is -2",
-		"any:often:stall":        `TIMES is neither a number of requests nor all`,
+		"any:often:stall":        `TIMES is neither a number of requests nor all nor a share such as 5%`,
+		"any:101%:stall":         "share: write a share of the requests like 5%",
 		"any:1:explode":          `there is no such fault, but bad-gateway, `,
 		"any:1:stall=1":          "write stall",
 		"any:1:refuse":           "write refuse=STATUS",
@@ -273,7 +288,96 @@ func TestParseInjection(t *testing.T) {
 		_, err := ParseInjection(text)
 		require.ErrorContains(t, err, want)
 	}
-	assert.Panics(t, func() { New("", gatewaytest.Seed{}, []Injection{{}}) })
+	assert.Panics(t, func() { New(Config{Scenario: Scenario{Faults: []Injection{{}}}}) })
+}
+
+// The settings are those of the start, and change while the mock runs.
+func TestMock_settings(t *testing.T) {
+	t.Parallel()
+	m := New(Config{Key: key, Scenario: Scenario{Settings: Settings{Shapes: []string{"rates/symbol"}, RepeatedOrders: "refused"}}})
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	t.Cleanup(m.Close)
+	url := server.URL
+	const shapes = `"shapes":["pair/record","symbol/array","rates/%s","balance/records","invoice/flat"]`
+	initial := `{` + fmt.Sprintf(shapes, "symbol") + `,"repeatedOrders":"refused","rateLimit":"off","latency":"0s"}`
+	want(t, url, "GET /_mock/settings", "", 200, initial)
+	invoices := func() (statuses []int) {
+		for range 2 {
+			status, _ := ask(t, "POST", url+"/gateway/api/invoice/create", invoiceBody)
+			statuses = append(statuses, status)
+		}
+		return statuses
+	}
+	assert.Equal(t, []int{201, 409}, invoices())
+
+	want(t, url, "PATCH /_mock/settings", `{"shapes":["rates/fiat"],"repeatedOrders":"same"}`, 200,
+		`{`+fmt.Sprintf(shapes, "fiat")+`,"repeatedOrders":"same","rateLimit":"off","latency":"0s"}`)
+	assert.Equal(t, []int{200, 200}, invoices())
+	_, rates := ask(t, "GET", url+"/gateway/api/exchange-rate", "")
+	assert.Contains(t, rates, `"result":{"eur":{`)
+	status, _ := ask(t, "PATCH", url+"/_mock/settings", `{"rateLimit":"1/1h","latency":"1ms-2ms,1%:3ms"}`)
+	assert.Equal(t, 200, status)
+	assert.Equal(t, []int{200, 429}, invoices())
+	want(t, url, "POST /_mock/reset", "", 204, "")
+	want(t, url, "GET /_mock/settings", "", 200, initial)
+	assert.Equal(t, []int{201, 409}, invoices())
+}
+
+// What the state has is what a mock can start with.
+func TestMock_state(t *testing.T) {
+	t.Parallel()
+	m, url := start(t)
+	_, _ = ask(t, "POST", url+"/gateway/api/invoice/create", invoiceBody)
+	_, before := ask(t, "GET", url+"/_mock/state", "")
+	want(t, url, "PATCH /_mock/state", `{"rates":[{"symbol":"ABC","usd":"2"}],"invoices":[]}`, 204, "")
+	assert.Equal(t, []gatewaytest.Rate{{Symbol: "ABC", USD: "2"}}, m.Server().Rates())
+	assert.Empty(t, m.Server().Invoices())
+	assert.NotEmpty(t, m.Server().Catalog())
+	want(t, url, "PATCH /_mock/state", before, 204, "")
+	want(t, url, "GET /_mock/state", "", 200, before)
+	assert.Len(t, m.Server().InvoicesFor("A-17"), 1)
+}
+
+// The queue shows what an earlier test has left in it, and has a bound.
+func TestMock_faults(t *testing.T) {
+	t.Parallel()
+	_, url := start(t)
+	want(t, url, "GET /_mock/faults", "", 200, `[]`)
+	want(t, url, "POST /_mock/faults", `{"operation":"balance","times":2,"fault":"refuse=503"}`, 204, "")
+	want(t, url, "POST /_mock/faults", `{"operation":"create_invoice","share":"2.5%","fault":"commit-then-drop"}`, 204, "")
+	_, _ = ask(t, "GET", url+"/gateway/api/balance/", "")
+	want(t, url, "GET /_mock/faults", "", 200,
+		`[{"operation":"balance","times":1,"fault":"refuse=503"},{"operation":"create_invoice","share":"2.5%","fault":"commit-then-drop"}]`)
+	for range maxFaults - 2 {
+		status, _ := ask(t, "POST", url+"/_mock/faults", `{"operation":"balance","times":1,"fault":"reset"}`)
+		require.Equal(t, 204, status)
+	}
+	want(t, url, "POST /_mock/faults", `{"operation":"balance","times":1,"fault":"reset"}`, 409, `{"error":"1000 faults are queued: DELETE /_mock/faults first"}`)
+}
+
+func TestMock_documents(t *testing.T) {
+	t.Parallel()
+	_, url := start(t)
+	want(t, url, "GET /_mock/health", "", 200, `{"status":"ok","droppedRequests":0,"droppedInvoices":0}`)
+	for path, text := range map[string]string{"mock.yaml": "title: Control API of gateway mock", "openapi.yaml": "/api/invoice/create:"} {
+		status, got := ask(t, "GET", url+"/_mock/"+path, "")
+		assert.Equal(t, 200, status)
+		assert.Contains(t, got, text)
+	}
+	_, index := ask(t, "GET", url+"/_mock/", "")
+	assert.Contains(t, index, `"PATCH /_mock/settings"`)
+}
+
+// curl -d sends JSON under the type of a form.
+func TestMock_curl(t *testing.T) {
+	t.Parallel()
+	m, _ := start(t)
+	request := httptest.NewRequest(http.MethodPost, "http://localhost/_mock/faults", strings.NewReader(`{"operation":"any","times":1,"fault":"reset"}`))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response := httptest.NewRecorder()
+	m.ServeHTTP(response, request)
+	assert.Equal(t, 204, response.Code)
 }
 
 // api/mock.yaml has the routes, the operations and the faults that there are.
@@ -284,22 +388,22 @@ func TestDocument(t *testing.T) {
 	source, err := os.ReadFile("control.go")
 	require.NoError(t, err)
 	var served, documented []string
-	for _, match := range regexp.MustCompile(`"([A-Z]+ /_mock/[^"]+)":`).FindAllSubmatch(source, -1) {
-		served = append(served, string(match[1]))
+	for _, match := range regexp.MustCompile(`"([A-Z]+ /_mock/[^"]*)":`).FindAllSubmatch(source, -1) {
+		served = append(served, strings.TrimSuffix(string(match[1]), "{$}"))
 	}
 	path := ""
 	for line := range bytes.Lines(document) {
-		if match := regexp.MustCompile(`^  (/_mock\S+):`).FindSubmatch(line); match != nil {
+		if match := regexp.MustCompile(`^  (/_mock/\S*):`).FindSubmatch(line); match != nil {
 			path = string(match[1])
 		}
-		if match := regexp.MustCompile(`^    (get|post|put|delete):`).FindSubmatch(line); match != nil {
+		if match := regexp.MustCompile(`^    (get|post|patch|delete):`).FindSubmatch(line); match != nil {
 			documented = append(documented, strings.ToUpper(string(match[1]))+" "+path)
 		}
 	}
 	require.Greater(t, len(served), 5)
 	assert.ElementsMatch(t, served, documented)
-	assert.Contains(t, string(document), "enum: ["+join(operations())+"]\n")
-	pattern := regexp.MustCompile(`pattern: (\^.*\$)\n`).FindSubmatch(document)
+	assert.Contains(t, string(document), "enum: ["+joined(operations())+"]\n")
+	pattern := regexp.MustCompile(`pattern: (\^\(bad.*\$)\n`).FindSubmatch(document)
 	require.NotNil(t, pattern)
 	faults := regexp.MustCompile(string(pattern[1]))
 	for _, name := range gatewaytest.FaultNames() {
