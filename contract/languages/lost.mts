@@ -33,6 +33,12 @@ async function createInvoice(invoice: InvoiceRequest): Promise<string | undefine
   }
 }
 
+// set changes settings of the mock. The types know their values.
+async function set(settings: components["schemas"]["Settings"]): Promise<void> {
+  const done = await fetch(mock + "/settings", { method: "PATCH", headers: { "Content-Type": "application/json" }, body: JSON.stringify(settings) });
+  if (!done.ok) throw new Error(await done.text());
+}
+
 async function main(order: string): Promise<string> {
   const fault: components["schemas"]["Injection"] = { operation: "create_invoice", times: 1, fault: "commit-then-drop" };
   const injected = await post(mock + "/faults", fault);
@@ -44,6 +50,15 @@ async function main(order: string): Promise<string> {
 
   const found: Invoices = await (await fetch(`${mock}/invoices?orderId=${encodeURIComponent(order)}`)).json();
   if (found.length !== 1) throw new Error(`order ${order} has ${found.length} invoices: ${found.map((i) => i.id)}`);
+
+  // The gateway of this merchant returns the first invoice of a repeated order.
+  await set({ repeatedOrders: "same" });
+  const again = await createInvoice(invoice);
+  if (!again?.includes(found[0].id)) throw new Error("the repeat has another invoice: " + again);
+  await set({ repeatedOrders: "again" });
+
+  const queued: components["schemas"]["Injection"][] = await (await fetch(mock + "/faults")).json();
+  if (queued.length !== 0) throw new Error("a fault is queued: " + JSON.stringify(queued));
   return `TypeScript: the response was lost, and order ${found[0].orderId} has one invoice`;
 }
 

@@ -21,4 +21,19 @@ fi
 invoices=$(json "$mock/invoices?orderId=$order")
 n=$(grep -o '"orderId":' <<<"$invoices" | wc -l)
 [ "$n" = 1 ] || { echo "order $order has $n invoices: $invoices" >&2; exit 1; }
+
+# The gateway of this merchant returns the first invoice of a repeated order.
+set_repeated() { curl -sS --fail-with-body -X PATCH -d "{\"repeatedOrders\": \"$1\"}" "$mock/settings" >/dev/null; }
+set_repeated same
+again=$(json --data @- "$GATEWAY_BASE_URL/api/invoice/create" <<<"$body")
+set_repeated again
+id=$(grep -o '"id":"[^"]*"' <<<"$invoices")
+grep -qF "$id" <<<"$again" || { echo "the repeat has another invoice: $again" >&2; exit 1; }
+
+# An order asks for a fault by itself, and no test has left one in the queue.
+if json --data @- "$GATEWAY_BASE_URL/api/invoice/create" <<<"${body/"$order"/mock-refuse=503-$order}" >/dev/null 2>&1; then
+  echo "order mock-refuse=503-$order is not refused" >&2
+  exit 1
+fi
+[ "$(curl -sS "$mock/faults")" = '[]' ] || { echo 'a fault is queued' >&2; exit 1; }
 echo "curl: the response was lost, and order $order has one invoice"
