@@ -387,19 +387,11 @@ var allKinds = []string{
 	kindUpper, kindLower, kindStatus, kindLowerStatus, kindSuccess,
 }
 
+// read sets a form to what its JSON says.
 func (f *form) read(v *value) error {
 	switch {
 	case v.scalar != nil:
-		kinds, ok := v.text()
-		if !ok {
-			return fmt.Errorf("%s is not a text of kinds", v.scalar)
-		}
-		for _, kind := range strings.Split(kinds, " or ") {
-			if !slices.Contains(allKinds, kind) {
-				return fmt.Errorf("there is no kind %.64q, but %s", kind, strings.Join(allKinds, ", "))
-			}
-			f.addKind(kind)
-		}
+		return f.readKinds(v)
 	case v.object && slices.Equal(v.names, []string{orName}):
 		for _, part := range v.elements[0].elements {
 			if err := f.read(part); err != nil {
@@ -407,26 +399,42 @@ func (f *form) read(v *value) error {
 			}
 		}
 	case v.object:
-		f.object = true
-		for i, name := range v.names {
-			name, optional := strings.CutSuffix(name, "?")
-			child := &form{}
-			if err := child.read(v.elements[i]); err != nil {
-				return fmt.Errorf("%.64q: %w", name, err)
-			}
-			f.members = append(f.members, member{name, optional, child})
-		}
+		return f.readMembers(v)
+	case len(v.elements) > 1:
+		return errors.New("an array has one form")
 	default:
 		f.array = true
-		if len(v.elements) > 1 {
-			return errors.New("an array has one form")
-		}
-		for _, element := range v.elements {
+		if len(v.elements) == 1 {
 			f.element = &form{}
-			if err := f.element.read(element); err != nil {
-				return err
-			}
+			return f.element.read(v.elements[0])
 		}
+	}
+	return nil
+}
+
+func (f *form) readKinds(v *value) error {
+	kinds, ok := v.text()
+	if !ok {
+		return fmt.Errorf("%s is not a text of kinds", v.scalar)
+	}
+	for kind := range strings.SplitSeq(kinds, " or ") {
+		if !slices.Contains(allKinds, kind) {
+			return fmt.Errorf("there is no kind %.64q, but %s", kind, strings.Join(allKinds, ", "))
+		}
+		f.addKind(kind)
+	}
+	return nil
+}
+
+func (f *form) readMembers(v *value) error {
+	f.object = true
+	for i, name := range v.names {
+		name, optional := strings.CutSuffix(name, "?")
+		child := &form{}
+		if err := child.read(v.elements[i]); err != nil {
+			return fmt.Errorf("%.64q: %w", name, err)
+		}
+		f.members = append(f.members, member{name, optional, child})
 	}
 	return nil
 }
