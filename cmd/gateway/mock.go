@@ -99,6 +99,26 @@ type mockFlags struct {
 }
 
 func (m *mockFlags) define(flags *flag.FlagSet) {
+	m.defineServer(flags)
+	m.defineFiles(flags)
+	m.setting(flags, "shape", "respond in this `shape`, such as invoice/payable; may be repeated", func(s *mock.Settings, text string) { s.Shapes = []string{text} })
+	m.setting(flags, "repeated", "what a repeated order gets: `again`, same or refused (default again)", func(s *mock.Settings, text string) { s.RepeatedOrders = text })
+	m.setting(flags, "limit", "the `requests` in a window, such as 10/1s; the others get 429", func(s *mock.Settings, text string) { s.RateLimit = text })
+	m.setting(flags, "latency", "how `long` a response waits: 50ms, 20ms-80ms or 20ms-80ms,1%:2s", func(s *mock.Settings, text string) { s.Latency = text })
+	flags.BoolVar(&m.strict, "strict", false, "refuse members and parameters that are not documented")
+	flags.Func("fault", "inject a `fault`; may be repeated", func(text string) error {
+		i, err := mock.ParseInjection(text)
+		m.faults = append(m.faults, i)
+		return err
+	})
+	flags.BoolVar(&m.env, "env", false, "print the settings for a shell on stdout")
+	flags.BoolVar(&m.verbose, "v", false, "print each request on stderr")
+	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at -addr responds")
+	flags.DurationVar(&m.timeout, "timeout", 10*time.Second, "how `long` -wait waits")
+}
+
+// defineServer defines the flags about where and to whom the mock is served.
+func (m *mockFlags) defineServer(flags *flag.FlagSet) {
 	flags.StringVar(&m.addr, "addr", "127.0.0.1:8090", "the `address` to listen on; port 0 is a free one")
 	flags.Func("key", "the `key` that is accepted, not a real one (default random)", func(text string) (err error) {
 		defer func() {
@@ -110,6 +130,19 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 		m.config.Key = text
 		return nil
 	})
+	flags.Func("host", "serve requests for this `name` too, such as that of a container; may be repeated", func(name string) error {
+		if name == "" || strings.ContainsAny(name, ":/") {
+			return errors.New("it is a name without a port, such as mock")
+		}
+		m.config.Hosts = append(m.config.Hosts, name)
+		return nil
+	})
+	flags.BoolVar(&m.tls, "tls", false, "serve HTTPS, with a certificate of an authority that is made at the start")
+	flags.StringVar(&m.caFile, "tls-ca", "", "the `file` that the certificate of that authority is written to (default a temporary one)")
+}
+
+// defineFiles defines the flags that name files with what the mock starts with.
+func (m *mockFlags) defineFiles(flags *flag.FlagSet) {
 	flags.Func("scenario", "a JSON `file` with state, settings and faults to start with", func(name string) (err error) {
 		m.scenario, err = readJSON[mock.Scenario](name)
 		return cmp.Or(withoutPath(err), m.scenario.Check())
@@ -129,29 +162,6 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 		m.profile = &profile
 		return err
 	})
-	flags.Func("fault", "inject a `fault`; may be repeated", func(text string) error {
-		i, err := mock.ParseInjection(text)
-		m.faults = append(m.faults, i)
-		return err
-	})
-	m.setting(flags, "shape", "respond in this `shape`, such as invoice/payable; may be repeated", func(s *mock.Settings, text string) { s.Shapes = []string{text} })
-	m.setting(flags, "repeated", "what a repeated order gets: `again`, same or refused (default again)", func(s *mock.Settings, text string) { s.RepeatedOrders = text })
-	m.setting(flags, "limit", "the `requests` in a window, such as 10/1s; the others get 429", func(s *mock.Settings, text string) { s.RateLimit = text })
-	m.setting(flags, "latency", "how `long` a response waits: 50ms, 20ms-80ms or 20ms-80ms,1%:2s", func(s *mock.Settings, text string) { s.Latency = text })
-	flags.BoolVar(&m.strict, "strict", false, "refuse members and parameters that are not documented")
-	flags.Func("host", "serve requests for this `name` too, such as that of a container; may be repeated", func(name string) error {
-		if name == "" || strings.ContainsAny(name, ":/") {
-			return errors.New("it is a name without a port, such as mock")
-		}
-		m.config.Hosts = append(m.config.Hosts, name)
-		return nil
-	})
-	flags.BoolVar(&m.tls, "tls", false, "serve HTTPS, with a certificate of an authority that is made at the start")
-	flags.StringVar(&m.caFile, "tls-ca", "", "the `file` that the certificate of that authority is written to (default a temporary one)")
-	flags.BoolVar(&m.env, "env", false, "print the settings for a shell on stdout")
-	flags.BoolVar(&m.verbose, "v", false, "print each request on stderr")
-	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at -addr responds")
-	flags.DurationVar(&m.timeout, "timeout", 10*time.Second, "how `long` -wait waits")
 }
 
 // setting defines a flag that changes the settings, those of a scenario too.
@@ -303,11 +313,11 @@ func (m *mockFlags) serve(ctx context.Context, s *session, listener net.Listener
 // announce prints the banner on stderr and, with -env, the settings on stdout.
 func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
 	host, local := reachable(addr)
-	scheme := "http"
+	origin := "http://" + host
 	if m.tls {
-		scheme = "https"
+		origin = "https://" + host
 	}
-	settings := [][2]string{{envBaseURL, scheme + "://" + host + "/gateway"}, {envAPIKey, key}}
+	settings := [][2]string{{envBaseURL, origin + "/gateway"}, {envAPIKey, key}}
 	switch {
 	case m.tls:
 		settings = append(settings, [2]string{"SSL_CERT_FILE", m.caFile}, [2]string{"NODE_EXTRA_CA_CERTS", m.caFile})
@@ -321,11 +331,11 @@ func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
 	banner := fmt.Sprintf(`A stand-in of the gateway, in memory. Ctrl-C ends it.
   base URL     %s
   key          %s
-  control API  %s://%s/_mock/ (api/mock.yaml)
+  control API  %s/_mock/ (api/mock.yaml)
 Documented: methods and paths, where the key travels, the envelope, the records of the listing
 and of the inquiry. Invented: all data, the status and text of errors, the bodies of lookups, rates,
 balance and invoices. A response with an invention has the header %s.
-`, settings[0][1], shown, scheme, host, gatewaytest.InventedHeader)
+`, settings[0][1], shown, origin, gatewaytest.InventedHeader)
 	if m.tls {
 		banner += "Its authority is in " + m.caFile + ".\n"
 	}
@@ -338,11 +348,15 @@ balance and invoices. A response with an invention has the header %s.
 	if !m.env {
 		return nil
 	}
-	text := ""
+	return s.write(exports(settings))
+}
+
+// exports returns what sets variables in a shell.
+func exports(settings [][2]string) (text string) {
 	for _, setting := range settings {
 		text += fmt.Sprintf("export %s='%s'\n", setting[0], strings.ReplaceAll(setting[1], "'", `'\''`))
 	}
-	return s.write(text)
+	return text
 }
 
 // reachable returns a host and port by which this machine reaches an address, and

@@ -31,28 +31,7 @@ type authority struct {
 // newAuthority makes an authority and a certificate for names and an address, and writes
 // that of the authority to a file, a temporary one if no name is given.
 func newAuthority(names []string, addr net.Addr, file string) (*authority, error) {
-	now := time.Now()
-	root := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway mock, for tests only"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(0, 1, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "gateway mock"},
-		NotBefore: root.NotBefore, NotAfter: root.NotAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	}
-	for _, name := range names {
-		if ip, err := netip.ParseAddr(name); err == nil {
-			leaf.IPAddresses = append(leaf.IPAddresses, net.IP(ip.AsSlice()))
-		} else {
-			leaf.DNSNames = append(leaf.DNSNames, name)
-		}
-	}
-	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
-		leaf.IPAddresses = append(leaf.IPAddresses, tcp.IP)
-	}
+	root, leaf := certificates(time.Now(), names, addr)
 	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -75,6 +54,32 @@ func newAuthority(names []string, addr net.Addr, file string) (*authority, error
 		Certificates: []tls.Certificate{{Certificate: [][]byte{leafDER}, PrivateKey: leafKey}},
 	}}
 	return a, a.write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rootDER}))
+}
+
+// certificates returns what the two certificates say, which are valid for a month.
+func certificates(now time.Time, names []string, addr net.Addr) (root, leaf *x509.Certificate) {
+	root = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway mock, for tests only"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(0, 1, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf = &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "gateway mock"},
+		NotBefore: root.NotBefore, NotAfter: root.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	for _, name := range names {
+		if ip, err := netip.ParseAddr(name); err == nil {
+			leaf.IPAddresses = append(leaf.IPAddresses, net.IP(ip.AsSlice()))
+		} else {
+			leaf.DNSNames = append(leaf.DNSNames, name)
+		}
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
+		leaf.IPAddresses = append(leaf.IPAddresses, tcp.IP)
+	}
+	return root, leaf
 }
 
 // write writes the certificate of the authority, which everybody may read, to its file.
