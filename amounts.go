@@ -102,12 +102,16 @@ func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
 	if p == nil {
 		return noRecord(op)
 	}
-	l := limits{
+	l := p.paymentLimits()
+	return l.check(op, amount)
+}
+
+func (p *CoinNetwork) paymentLimits() limits {
+	return limits{
 		flags:  [3]flag{{LimitDepositable, p.Depositable}, {LimitCoinActive, p.Coin.IsActive}, {LimitNetworkActive, p.Network.IsActive}},
 		places: p.Coin.places(),
 		bounds: [3]bound{{LimitMinAmount, p.Coin.MinAmount, atLeast}},
 	}
-	return l.check(op, amount)
 }
 
 // NetWithdrawal returns what arrives of a withdrawn amount, in units of the
@@ -183,10 +187,8 @@ func (l *limits) check(op string, amount decimal.Decimal) error {
 	if name, reason := l.refuse(amount); reason != "" {
 		return &ArgumentError{Operation: op, Name: name, Reason: reason}
 	}
-	for _, f := range &l.flags {
-		if !f.on {
-			return &LimitError{Limit: f.limit, Amount: amount}
-		}
+	if off, ok := l.off(); ok {
+		return &LimitError{Limit: off, Amount: amount}
 	}
 	if !fits(amount, l.places) {
 		return &LimitError{LimitPrecision, decimal.NewFromInt32(l.places), amount, l.nearest(amount)}
@@ -197,6 +199,16 @@ func (l *limits) check(op string, amount decimal.Decimal) error {
 		}
 	}
 	return nil
+}
+
+// off returns the first flag that is off, whatever the amount.
+func (l *limits) off() (Limit, bool) {
+	for _, f := range &l.flags {
+		if !f.on {
+			return f.limit, true
+		}
+	}
+	return "", false
 }
 
 // refuse returns the argument or field that cannot be used, and why.

@@ -61,17 +61,23 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // in the currency and a rate that is not above zero are an [*ArgumentError].
 func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
-	rate, err := r.rateIn(op, fiat, coinSymbol)
+	rate, ok := r.Rate(coinSymbol)
+	unit, err := rate.usable(op, ok, fiat, coinSymbol)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
+	return toCoin(op, price, unit, precision)
+}
+
+// toCoin converts a price to units of a coin of which one costs unit.
+func toCoin(op string, price, unit decimal.Decimal, precision int) (decimal.Decimal, error) {
 	if reason := checkConverted(price); reason != "" {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "price", Reason: reason}
 	}
 	if precision < 0 || precision > money.MaxScale {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "precision", Reason: "must be from 0 to 30"}
 	}
-	amount, rest := price.QuoRem(rate, int32(precision))
+	amount, rest := price.QuoRem(unit, int32(precision))
 	if rest.Sign() > 0 {
 		amount = amount.Add(decimal.New(1, -int32(precision)))
 	}
@@ -82,14 +88,15 @@ func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, p
 // decimal places. The arguments and errors are as those of [ExchangeRates.ToCoin].
 func (r *ExchangeRates) ToFiat(amount decimal.Decimal, fiat, coinSymbol string) (decimal.Decimal, error) {
 	const op = "to_fiat"
-	rate, err := r.rateIn(op, fiat, coinSymbol)
+	rate, ok := r.Rate(coinSymbol)
+	unit, err := rate.usable(op, ok, fiat, coinSymbol)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
 	if reason := checkConverted(amount); reason != "" {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "amount", Reason: reason}
 	}
-	return amount.Mul(rate).RoundBank(2), nil
+	return amount.Mul(unit).RoundBank(2), nil
 }
 
 func checkConverted(amount decimal.Decimal) string {
@@ -99,17 +106,17 @@ func checkConverted(amount decimal.Decimal) string {
 	return money.CheckSize(amount)
 }
 
-// rateIn returns the price of a unit of a coin in a fiat currency.
-func (r *ExchangeRates) rateIn(op, fiat, coinSymbol string) (decimal.Decimal, error) {
-	rate, ok := r.Rate(coinSymbol)
-	if !ok {
+// usable returns the price of a unit of a coin in a fiat currency, to convert by. listed
+// reports whether the coin has a rate at all.
+func (r Rate) usable(op string, listed bool, fiat, coinSymbol string) (decimal.Decimal, error) {
+	if !listed {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: "has no exchange rate"}
 	}
 	if !isFiat(fiat) {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
 	of := fmt.Sprintf("of %q in %s ", redact.Truncate(coinSymbol, maxQuotedName), fiat)
-	price, ok := rate.In(fiat)
+	price, ok := r.In(fiat)
 	if !ok {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "rate", Reason: of + "is missing in the response, cannot be read, or is listed with two values"}
 	}

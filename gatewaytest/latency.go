@@ -14,9 +14,10 @@ import (
 // Min to Max, except for the share Tail of the requests, from 0 to 1, which wait for
 // TailWait. The zero Latency is none.
 type Latency struct {
-	Min, Max time.Duration
-	Tail     float64
-	TailWait time.Duration
+	Min      time.Duration // the shortest wait of the others
+	Max      time.Duration // the longest wait of the others, which equals Min for a fixed one
+	Tail     float64       // the share of the requests that wait for TailWait
+	TailWait time.Duration // how long these wait
 }
 
 // ParseLatency parses "20ms" (fixed), "20ms-80ms" (uniform), and either of them with a

@@ -1,7 +1,7 @@
 // Command checkout is the server side of a payment page: price, coin, limits, invoice,
 // HTTP status. docs/checkout.md explains it.
 //
-//	GET /coins
+//	GET /orders/{order}/coins
 //	POST /orders/{order}/invoice?coin=USDT&network=Tron
 package main
 
@@ -41,8 +41,10 @@ type checkout struct {
 	client  *gateway.Client
 	catalog *gateway.Cache[*gateway.Catalog]
 	rates   *gateway.Cache[*gateway.ExchangeRates]
-	prices  map[string]decimal.Decimal // in US dollars, by order; never from the buyer's request
+	prices  map[string]decimal.Decimal // in fiat, by order; never from the buyer's request
 }
+
+const fiat = "usd"
 
 func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*checkout, error) {
 	c := &checkout{client: client, prices: prices}
@@ -52,7 +54,7 @@ func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*ch
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	c.HandleFunc("GET /coins", c.listCoins)
+	c.HandleFunc("GET /orders/{order}/coins", c.listCoins)
 	c.HandleFunc("POST /orders/{order}/invoice", c.createInvoice)
 	return c, nil
 }
@@ -62,41 +64,58 @@ func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*ch
 func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
 	ctx := context.WithoutCancel(r.Context())
 	go func() { _ = c.client.PrepareInvoice(ctx) }() // an invoice needs no preparation
-	catalog, found := c.listing(w, r)
+	offers, found := c.offers(w, r)
 	if !found {
 		return
 	}
 	choices := []map[string]string{}
-	for pair := range catalog.All() {
-		if pair.Coin.IsActive && pair.Network.IsActive && pair.Depositable {
-			choices = append(choices, map[string]string{"coin": pair.Coin.Symbol, "network": pair.Network.Name})
-		}
+	for _, offer := range offers.Payable() {
+		choices = append(choices, map[string]string{
+			"coin": offer.Pair.Coin.Symbol, "network": offer.Pair.Network.Name, "amount": offer.Amount.String(),
+		})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(choices)
 }
 
-// listing returns the catalog. If there is none, it responds, and reports false.
-func (c *checkout) listing(w http.ResponseWriter, r *http.Request) (catalog *gateway.Catalog, found bool) {
-	catalog, err := c.catalog.Get(r.Context())
-	if err != nil {
-		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
-	}
-	return catalog, err == nil
-}
-
-func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
+// offers returns what an order can be paid with. If it cannot say, it responds, and reports
+// false.
+func (c *checkout) offers(w http.ResponseWriter, r *http.Request) (offers *gateway.Offers, found bool) {
 	price, known := c.prices[r.PathValue("order")]
 	if !known {
 		respond(w, http.StatusNotFound, "There is no such order.")
+		return nil, false
+	}
+	catalog, err1 := c.catalog.Get(r.Context())
+	rates, err2 := c.rates.Get(r.Context())
+	err := errors.Join(err1, err2)
+	if err == nil {
+		offers, err = gateway.NewOffers(catalog, rates, price, fiat)
+	}
+	if err != nil {
+		slog.Error("there are no offers", "error", err)
+		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Nothing was ordered from the gateway.")
+	}
+	return offers, err == nil
+}
+
+func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
+	offers, found := c.offers(w, r)
+	if !found {
+		return
+	}
+	offer, listed := offers.Find(r.FormValue("coin"), r.FormValue("network"))
+	switch {
+	case !listed:
+		respond(w, http.StatusBadRequest, "This coin and network are not offered.")
+		return
+	case offer.Err != nil:
+		respond(w, http.StatusUnprocessableEntity, "This order cannot be paid in this coin: "+offer.Err.Error())
 		return
 	}
 	invoice := gateway.InvoiceRequest{
-		OrderID: r.PathValue("order"), Price: price, BaseCurrency: "usd",
-		CoinSymbol: r.FormValue("coin"), NetworkName: r.FormValue("network"),
-	}
-	if !c.setAmount(w, r, &invoice) {
-		return
+		OrderID: r.PathValue("order"), Price: c.prices[r.PathValue("order")], BaseCurrency: fiat, Amount: offer.Amount,
+		CoinSymbol: offer.Pair.Coin.Symbol, NetworkName: offer.Pair.Network.Name,
 	}
 	ctx := context.WithoutCancel(r.Context()) // a buyer who leaves must not cut off an invoice
 	created, err := c.client.CreateInvoice(ctx, invoice)
@@ -111,32 +130,6 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
 	_, _ = w.Write(created.Raw) // of your gateway, show only the members that its operator has named
-}
-
-// setAmount converts the price to the coin. If it cannot, it responds, and reports false.
-func (c *checkout) setAmount(w http.ResponseWriter, r *http.Request, invoice *gateway.InvoiceRequest) bool {
-	catalog, found := c.listing(w, r)
-	if !found {
-		return false
-	}
-	pair, listed := catalog.Find(invoice.CoinSymbol, invoice.NetworkName)
-	if !listed {
-		respond(w, http.StatusBadRequest, "This coin and network are not offered.")
-		return false
-	}
-	rates, err := c.rates.Get(r.Context())
-	if err == nil {
-		invoice.Amount, err = rates.ToCoin(invoice.Price, invoice.BaseCurrency, pair.Coin.Symbol, pair.Coin.Precision)
-	}
-	if err != nil {
-		respond(w, http.StatusServiceUnavailable, "There is no rate for this coin at the moment. Choose another one.")
-		return false
-	}
-	if err := pair.CheckPayment(invoice.Amount); err != nil {
-		respond(w, http.StatusUnprocessableEntity, "This order cannot be paid in this coin: "+err.Error())
-		return false
-	}
-	return true
 }
 
 // respondTo responds to a buyer who cannot be shown an invoice, and tells the merchant.

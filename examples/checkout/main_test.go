@@ -53,7 +53,7 @@ func TestCheckout(t *testing.T) {
 		{"a coin that is not listed", "/orders/A-17/invoice?coin=NOPE&network=Tron", nil, 400, "not offered", 0},
 		{"a price below the limit", "/orders/tiny/invoice?coin=USDT&network=Tron", nil, 422, "minAmount", 0},
 		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.FaultBadGateway()), 503, "not available", 0},
-		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultBadGateway()), 503, "no rate", 0},
+		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultBadGateway()), 503, "not available", 0},
 		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultRefuse(422, "no")), 502, "cannot be paid", 0},
 		{"a lost response", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultCommitThenDrop()), 202, "Do not order again", 1},
 	} {
@@ -202,7 +202,7 @@ func TestCheckout_coins(t *testing.T) {
 
 	w = coins(t, c)
 	assert.Equal(t, http.StatusOK, w.Code)
-	assert.Contains(t, w.Body.String(), `{"coin":"USDT","network":"Tron"}`)
+	assert.Contains(t, w.Body.String(), `{"amount":"10.497901","coin":"USDT","network":"Tron"}`)
 }
 
 // While the coins are shown, a connection is opened besides that of the catalog.
@@ -229,6 +229,6 @@ func TestCheckout_prepares(t *testing.T) {
 func coins(t *testing.T, c *checkout) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/coins", nil))
+	c.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/orders/A-17/coins", nil))
 	return w
 }

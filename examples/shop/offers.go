@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -34,10 +35,14 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return quote{}, err
 	}
+	offers, err := gateway.NewOffers(catalog, rates, p.Price, p.Currency)
+	if err != nil {
+		return quote{}, err
+	}
 	age := time.Since(rates.FetchedAt)
 	q := quote{Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
-	for pair := range catalog.All() {
-		o := newOffer(pair, catalog, rates, p)
+	for _, each := range offers.All() {
+		o := newOffer(each)
 		q.All = append(q.All, o)
 		if o.Hidden == "" {
 			q.Offers = append(q.Offers, o)
@@ -50,29 +55,15 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 // amount is rounded up.
 const maxPlaces = 8
 
-// newOffer computes the amount of a price in a coin.
-func newOffer(pair *gateway.CoinNetwork, catalog *gateway.Catalog, rates *gateway.ExchangeRates, p product) offer {
-	o := offer{Pair: pair}
-	_, unique := catalog.Find(pair.Coin.Symbol, pair.Network.Name)
-	amount, noRate := rates.ToCoin(p.Price, p.Currency, pair.Coin.Symbol, min(pair.Coin.Precision, maxPlaces))
-	o.Amount = amount
-	err := pair.CheckPayment(amount)
-	limit, isLimit := errors.AsType[*gateway.LimitError](err)
+// newOffer returns what the page says of an offer.
+func newOffer(of gateway.Offer) offer {
+	o := offer{Pair: of.Pair, Amount: of.Amount.RoundCeil(maxPlaces)}
+	limit, isLimit := errors.AsType[*gateway.LimitError](of.Err)
 	switch {
-	case !unique:
-		o.Hidden = "The gateway lists this coin and network twice."
-	case !pair.Depositable:
-		o.Hidden = "Deposits are off."
-	case !pair.Coin.IsActive:
-		o.Hidden = "The coin is not active."
-	case !pair.Network.IsActive:
-		o.Hidden = "The network is not active."
-	case noRate != nil:
-		o.Hidden = "There is no exchange rate."
 	case isLimit && limit.Nearest.Valid:
-		o.Problem = fmt.Sprintf("Too little for this coin: the smallest amount is %s %s.", limit.Nearest.Decimal.Normalize(), pair.Coin.Symbol)
-	case err != nil:
-		o.Hidden = "The amount cannot be written in this coin."
+		o.Problem = fmt.Sprintf("Too little for this coin: the smallest amount is %s %s.", limit.Nearest.Decimal.Normalize(), of.Pair.Coin.Symbol)
+	case of.Err != nil:
+		o.Hidden = strings.TrimPrefix(of.Err.Error(), "gateway: ")
 	}
 	return o
 }
