@@ -173,8 +173,8 @@ func checkStatus(what string, status, low, high int) {
 
 // A QueuedFault is a fault in the queue of a server.
 type QueuedFault struct {
-	Operation Operation
-	Fault     Fault
+	Operation Operation // of the requests
+	Fault     Fault     // that they meet
 	Times     int     // how many requests still meet it; negative for all
 	Share     float64 // of the requests that meet it, see [Server.InjectFaultAtRate]; 1 for all
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptogw/gateway/internal/commandline"
+
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
@@ -146,7 +148,7 @@ func find(name string) (command, error) {
 		}
 		names = append(names, c.name)
 	}
-	return command{}, &usageError{text: "there is no command " + shown(name, "of that name") + similar(name, names, "") + "\nSee: gateway-orders help"}
+	return command{}, &usageError{text: "there is no command " + shown(name, "of that name") + commandline.Similar(name, names, "") + "\nSee: gateway-orders help"}
 }
 
 func newFlags(name string) *flag.FlagSet {

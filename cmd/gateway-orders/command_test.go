@@ -347,17 +347,6 @@ func TestCompletion(t *testing.T) {
 	}
 	want(t, call(t.Context(), "", "completion"), exitUsage, "the shell, bash, zsh or fish, is missing")
 	want(t, call(t.Context(), "", "completion", "tcsh"), exitUsage, "the shell is bash, zsh or fish")
-	for _, shell := range []string{"zsh", "fish"} {
-		if _, err := exec.LookPath(shell); err != nil {
-			t.Log("there is no", shell)
-			continue
-		}
-		file := filepath.Join(t.TempDir(), shell)
-		check(t, os.WriteFile(file, []byte(call(t.Context(), "", "completion", shell).stdout), 0o600))
-		if out, err := exec.Command(shell, "-n", file).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", shell, err, out)
-		}
-	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("there is no bash")

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/cryptogw/gateway/internal/commandline"
 )
 
 // help prints the help of everything, of the exit codes or of a command.
@@ -71,22 +73,6 @@ func shown(argument, other string) string {
 	return strconv.Quote(argument)
 }
 
-// similar asks whether one of the names was meant.
-func similar(name string, names []string, prefix string) string {
-	best, least := "", 3
-	for _, other := range names {
-		if len(name) > 2 && strings.HasPrefix(other, name) {
-			best, least = other, 0
-		} else if d := distance(name, other); d < least && d < len(other)-1 {
-			best, least = other, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return ": did you mean " + prefix + best + "?"
-}
-
 // flagError is the text of an error of package flag. For a flag that is not defined it asks whether
 // another one was meant.
 func flagError(flags *flag.FlagSet, err error) string {
@@ -99,7 +85,7 @@ func flagError(flags *flag.FlagSet, err error) string {
 	}
 	var names []string
 	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-	return "there is no flag -" + name + similar(name, names, "-")
+	return "there is no flag -" + name + commandline.Similar(name, names, "-")
 }
 
 // withoutValue returns an error of package flag without the argument that it quotes, which could be a
@@ -122,32 +108,4 @@ func withoutValue(text string) string {
 		return start + " value" + flagged
 	}
 	return start + " value" + flagged + ": " + reason
-}
-
-// distance is how many characters must be inserted, deleted, changed or swapped with the next one to
-// make b of a.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
-	}
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-		for j := 1; j <= len(b); j++ {
-			if i == 0 {
-				rows[0][j] = j
-				continue
-			}
-			changed := rows[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				changed++
-			}
-			rows[i][j] = min(changed, rows[i-1][j]+1, rows[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

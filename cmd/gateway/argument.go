@@ -2,11 +2,14 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"net/netip"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/cryptogw/gateway/internal/commandline"
 )
 
 // Bounds of [couldBeKey].
@@ -60,11 +63,16 @@ func keyFile() (key string, readable bool) {
 }
 
 // flagError returns the text of an error of package flag, without a name or value that could
-// be the key.
-func flagError(err error) string {
+// be the key. For a flag that is not defined it asks whether another one was meant.
+func flagError(flags *flag.FlagSet, err error) string {
 	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok && couldBeKey(name) {
-		return "a flag is not defined"
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		if couldBeKey(name) {
+			return "a flag is not defined"
+		}
+		var names []string
+		flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+		return "there is no flag -" + name + commandline.Similar(name, names, "-")
 	}
 	if strings.HasPrefix(text, "bad flag syntax: ") {
 		return "a flag begins with more than two hyphens, or has no name"

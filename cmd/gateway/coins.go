@@ -87,7 +87,7 @@ type coinRecord struct {
 
 func (s *session) printCoins(pairs []gateway.CoinNetwork) error {
 	records := []coinRecord{}
-	t := table{columns: []string{"COIN", "NETWORK", "FEE", "MIN WITHDRAW", "MAX WITHDRAW", "DEPOSIT", "WITHDRAW", "CONFIRMATIONS", "ACTIVE"}}
+	t := table{columns: []string{"COIN", "NETWORK", "MIN AMOUNT", "FEE", "MIN WITHDRAW", "MAX WITHDRAW", "DEPOSIT", "WITHDRAW", "CONFIRMATIONS", "ACTIVE"}}
 	for _, p := range pairs {
 		r := coinRecord{
 			p.ID, p.Coin.Symbol, p.Coin.Name, p.Network.Name, p.Coin.IsActive && p.Network.IsActive, p.Coin.Precision,
@@ -96,7 +96,7 @@ func (s *session) printCoins(pairs []gateway.CoinNetwork) error {
 		}
 		records = append(records, r)
 		t.rows = append(t.rows, []string{
-			r.CoinSymbol, r.NetworkName, r.WithdrawalFee.String(), r.MinWithdraw.String(), r.MaxWithdraw.String(),
+			r.CoinSymbol, r.NetworkName, r.MinAmount.Normalize().String(), r.WithdrawalFee.String(), r.MinWithdraw.String(), r.MaxWithdraw.String(),
 			yesNo(r.Depositable), yesNo(r.Withdrawable), strconv.Itoa(r.Confirmations), yesNo(r.Active),
 		})
 	}

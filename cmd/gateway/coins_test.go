@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const tether = `COIN  NETWORK                  FEE   MIN WITHDRAW  MAX WITHDRAW  DEPOSIT  WITHDRAW  CONFIRMATIONS  ACTIVE
-USDT  Tron                     1     10            100000        yes      yes       20             yes
-USDT  Ethereum                 4.5   20            100000        yes      yes       12             yes
-USDT  BNB Smart Chain (BEP20)  0.29  10            100000        yes      yes       15             yes
-USDT  Polygon                  0.1   5             50000         yes      yes       128            yes
-USDT  Solana                   0.8   5             50000         yes      yes       32             yes
+const tether = `COIN  NETWORK                  MIN AMOUNT  FEE   MIN WITHDRAW  MAX WITHDRAW  DEPOSIT  WITHDRAW  CONFIRMATIONS  ACTIVE
+USDT  Tron                     1           1     10            100000        yes      yes       20             yes
+USDT  Ethereum                 1           4.5   20            100000        yes      yes       12             yes
+USDT  BNB Smart Chain (BEP20)  1           0.29  10            100000        yes      yes       15             yes
+USDT  Polygon                  1           0.1   5             50000         yes      yes       128            yes
+USDT  Solana                   1           0.8   5             50000         yes      yes       32             yes
 `
 
 func TestCoins_one(t *testing.T) {
@@ -23,7 +23,7 @@ func TestCoins_one(t *testing.T) {
 	got := call(t.Context(), t, gw, "coins", "-coin", "USDT", "-network", "BNB Smart Chain (BEP20)")
 	assert.Zero(t, got.code)
 	assert.Equal(t, 2, strings.Count(got.stdout, "\n"))
-	assert.Contains(t, got.stdout, "USDT  BNB Smart Chain (BEP20)  0.29 ")
+	assert.Contains(t, got.stdout, "USDT  BNB Smart Chain (BEP20)  1           0.29 ")
 	assert.Equal(t, "/gateway/api/networks-coins/USDT/BNB%20Smart%20Chain%20%28BEP20%29", gw.Requests()[1].Target)
 }
 
@@ -34,10 +34,10 @@ func TestCoins_all(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	require.Len(t, lines, 1+len(gw.Catalog()))
 	for _, line := range []string{
-		"BTC   Bitcoin                  0.0002   0.001         5             yes      yes       2              yes",
-		"DOGE  Dogecoin                 4        20            500000        yes      no        20             yes",
-		"ADA   Cardano                  0.8      5             250000        no       yes       15             yes",
-		"XMR   Monero                   0.0001   0.01          500           yes      yes       10             no",
+		"BTC   Bitcoin                  0.00001     0.0002   0.001         5             yes      yes       2              yes",
+		"DOGE  Dogecoin                 5           4        20            500000        yes      no        20             yes",
+		"ADA   Cardano                  1           0.8      5             250000        no       yes       15             yes",
+		"XMR   Monero                   0.005       0.0001   0.01          500           yes      yes       10             no",
 	} {
 		assert.Contains(t, lines, line)
 	}

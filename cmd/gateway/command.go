@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/commandline"
 )
 
 // Environment variables that [gateway.FromEnv] reads.
@@ -21,6 +23,9 @@ const (
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
 )
+
+// envOutput is the environment variable that -o takes the place of.
+const envOutput = "GATEWAY_OUTPUT"
 
 // A command is a subcommand.
 type command struct {
@@ -36,6 +41,7 @@ type command struct {
 	local bool
 	// least and most are how many arguments it has besides the flags.
 	least, most int
+	words       []string // which they may be, for completion
 }
 
 // An action carries a command out after its flags have been parsed.
@@ -47,8 +53,9 @@ const manyArguments = 1000
 // commands returns all commands, in the order of the help.
 func commands() []command {
 	return []command{
-		coinsCommand(), ratesCommand(), balanceCommand(), invoiceCommand(),
+		coinsCommand(), ratesCommand(), quoteCommand(), balanceCommand(), invoiceCommand(),
 		withdrawalGetCommand(), withdrawalWaitCommand(), withdrawalWatchCommand(), probeCommand(), mockCommand(),
+		completionCommand(), versionCommand(),
 	}
 }
 
@@ -91,9 +98,10 @@ func (s *session) execute(ctx context.Context, args []string) error {
 
 // find returns the command that the arguments begin with, and the others.
 func find(args []string) (command, []string, error) {
-	var siblings []string
+	var siblings, names []string
 	for _, c := range commands() {
 		words := strings.Fields(c.name)
+		names = append(names, words[0])
 		switch {
 		case len(args) >= len(words) && strings.Join(args[:len(words)], " ") == c.name:
 			return c, args[len(words):], nil
@@ -102,9 +110,22 @@ func find(args []string) (command, []string, error) {
 		}
 	}
 	if siblings != nil {
-		return command{}, nil, &usageError{text: fmt.Sprintf("gateway %s is followed by %s", args[0], strings.Join(siblings, ", or ")), of: args[0]}
+		text := fmt.Sprintf("gateway %s is followed by %s", args[0], strings.Join(siblings, ", or "))
+		if len(args) > 1 && !couldBeKey(args[1]) {
+			text += commandline.Similar(args[1], siblings, "")
+		}
+		return command{}, nil, &usageError{text: text, of: args[0]}
 	}
-	return command{}, nil, &usageError{text: "there is no command " + named(args[0], "of that name; see: gateway help")}
+	return command{}, nil, &usageError{text: "there is no command " + mistyped(args[0], names, "of that name") + "; see: gateway help"}
+}
+
+// mistyped returns a name in quotes and the question whether another one was meant, or other
+// if it could be the key.
+func mistyped(name string, names []string, other string) string {
+	if couldBeKey(name) {
+		return other
+	}
+	return named(name, other) + commandline.Similar(name, names, "")
 }
 
 // flagSet returns the flags of a command, and what it does after they were parsed.
@@ -118,14 +139,16 @@ func (s *session) flagSet(c command) (*flag.FlagSet, action) {
 	flags.StringVar(&s.baseURL, "url", "", "the base `URL` of the gateway, instead of that in "+envBaseURL)
 	flags.BoolVar(&s.plainHTTP, "plain-http", false, "accept a base URL that begins with http://, as "+envPlainHTTP+"=1 does")
 	flags.DurationVar(&s.timeout, "timeout", c.timeout, "how `long` the command may take, 0 for any time")
-	flags.Func("o", "the format of the output, `table` or json (default table)", func(text string) error {
-		if text != formatTable && text != formatJSON {
-			return errors.New("it is table or json")
-		}
-		s.format = text
-		return nil
-	})
+	flags.Func("o", "the format of the output, `table` or json (default that in "+envOutput+", or table)", s.setFormat)
 	return flags, do
+}
+
+func (s *session) setFormat(text string) error {
+	if text != formatTable && text != formatJSON {
+		return errors.New("it is table or json")
+	}
+	s.format = text
+	return nil
 }
 
 // parse parses the flags and arguments of a command, in any order. After "--" there
@@ -136,7 +159,7 @@ func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
 			if errors.Is(err, flag.ErrHelp) {
 				return err
 			}
-			return usage(c, flagError(err))
+			return usage(c, flagError(flags, err))
 		}
 		rest := flags.Args()
 		if before := len(args) - len(rest) - 1; before >= 0 && args[before] == "--" {
@@ -149,6 +172,10 @@ func (s *session) parse(flags *flag.FlagSet, c command, args []string) error {
 		s.args, args = append(s.args, rest[0]), rest[1:]
 	}
 	empty := emptyFlag(flags)
+	if text := os.Getenv(envOutput); s.format == "" && !c.local && text != "" && s.setFormat(text) != nil {
+		return usage(c, envOutput+" is table or json")
+	}
+	s.format = cmp.Or(s.format, formatTable)
 	switch {
 	case empty != "":
 		return usage(c, fmt.Sprintf("-%s is empty: give it a value, or leave it out", empty))
@@ -175,7 +202,8 @@ func emptyFlag(flags *flag.FlagSet) (name string) {
 	return name
 }
 
-// asksForJSON reports whether the arguments have -o json, also behind one that is wrong.
+// asksForJSON reports whether the arguments have -o json, also behind one that is wrong, or
+// the environment asks for it.
 func asksForJSON(args []string) bool {
 	for i, arg := range args {
 		switch arg {
@@ -185,9 +213,11 @@ func asksForJSON(args []string) bool {
 			return true
 		case "-o", "--o":
 			return slices.Contains(args[i+1:min(i+2, len(args))], formatJSON)
+		case "-o=table", "--o=table":
+			return false
 		}
 	}
-	return false
+	return os.Getenv(envOutput) == formatJSON
 }
 
 // client returns a client with the settings of the environment. A flag takes the place

@@ -15,14 +15,15 @@ func (s *session) help(args []string) error {
 	case "outcomes":
 		return s.write(outcomes())
 	}
-	text := ""
+	text, names := "", []string{"outcomes"}
 	for _, c := range commands() {
+		names = append(names, c.name)
 		if c.name == name || strings.HasPrefix(c.name, name+" ") {
 			text += "\n" + helpOf(c)
 		}
 	}
 	if text == "" {
-		return &usageError{text: fmt.Sprintf("there is no help of %s; see: gateway help", named(name, "that name"))}
+		return &usageError{text: "there is no help of " + mistyped(name, names, "that name") + "; see: gateway help"}
 	}
 	return s.write(strings.TrimPrefix(text, "\n"))
 }
@@ -43,6 +44,7 @@ Settings, from the environment:
   GATEWAY_API_KEY        the API key, which is never an argument
   GATEWAY_API_KEY_FILE   a file with the key, instead
   GATEWAY_PLAIN_HTTP=1   accept a base URL that begins with http://; or the flag -plain-http
+  GATEWAY_OUTPUT=json    print JSON, as -o json does
   NO_COLOR=1             print no colors
 `
 }
@@ -58,14 +60,18 @@ Stdout has the result, or nothing after an error; a withdrawal that failed, and 
 that was still waited for, are results too. Stderr has the error. With -o json both are
 JSON: {"error", "exitCode", "meaning", "outcome", "status", "safeToRetry"}.
 
+Status 429 is a refusal for now (code 4): too many requests. Run the command again after the
+time that it names, or after a minute; ask less often, with one process and -every.
+
 After a code that is not listed, such as that of a signal or a crash, an invoice may
 exist: it counts as 5. In a shell:
 
-  gateway invoice create -order A-17 -price 10.50 -amount 10.50
-  case $? in
+  code=0
+  gateway invoice create -order A-17 -price 10.50 -amount 10.50 || code=$?
+  case $code in
     0)   echo "the invoice exists" ;;
     3)   echo "nothing was sent: try again later" ;;
-    2|4) echo "correct it; no invoice exists" ;;
+    2|4) echo "correct it, or wait after status 429; no invoice exists" ;;
     130) echo "interrupted before anything was sent" ;;
     *)   echo "look the order up before anything else" ;;
   esac

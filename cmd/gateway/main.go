@@ -46,7 +46,7 @@ func start() int {
 
 // run runs the command that the arguments name, and returns its exit code.
 func run(ctx context.Context, args []string, c console) int {
-	s := &session{console: c, format: formatTable}
+	s := &session{console: c}
 	err := s.execute(ctx, args)
 	if err != nil {
 		if _, ok := errors.AsType[*usageError](err); ok && asksForJSON(args) {

@@ -63,8 +63,8 @@ func TestRun_usage(t *testing.T) {
 		"pay":                          `there is no command "pay"`,
 		"help pay":                     `there is no help of "pay"; see: gateway help`,
 		"invoice":                      "gateway invoice is followed by create\n",
-		"withdrawal wa":                "gateway withdrawal is followed by get, or wait, or watch\nSee: gateway help withdrawal\n",
-		"coins -all":                   "gateway coins: flag provided but not defined: -all\nSee: gateway help coins\n",
+		"withdrawal wathc":             "gateway withdrawal is followed by get, or wait, or watch: did you mean watch?\nSee: gateway help withdrawal\n",
+		"coins -all":                   "gateway coins: there is no flag -all\nSee: gateway help coins\n",
 		"coins USDT":                   `gateway coins: number 1 is one argument too many`,
 		"coins -o xml":                 `invalid value "xml" for flag -o: it is table or json`,
 		"coins -timeout -1s":           "-timeout is negative",
@@ -137,6 +137,8 @@ func TestRun_notConfigured(t *testing.T) {
 		}
 		args := words(c.name)
 		switch {
+		case c.name == "quote":
+			args = append(args, "10.50")
 		case c.least > 0:
 			args = append(args, "w-1")
 		case c.name == "invoice create":
@@ -298,4 +300,49 @@ func TestRun_unwritable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A name that is mistyped is a question, unless it could be the key.
+func TestRun_mistyped(t *testing.T) {
+	refuses(t, map[string]string{
+		"invioce create":  `there is no command "invioce": did you mean invoice?; see: gateway help`,
+		"coins -coni BTC": "gateway coins: there is no flag -coni: did you mean -coin?",
+		"help outcoms":    `there is no help of "outcoms": did you mean outcomes?; see: gateway help`,
+		"pay":             `there is no command "pay"; see: gateway help`,
+	})
+}
+
+// GATEWAY_OUTPUT is what -o is without it, and what an error is in.
+func TestRun_output(t *testing.T) {
+	gw := standIn(t)
+	t.Setenv(envOutput, "json")
+	assert.Equal(t, "BTC", decode[[]rateRecord](t, call(t.Context(), t, gw, "rates", "-coin", "BTC").stdout)[0].CoinSymbol)
+	assert.Contains(t, call(t.Context(), t, gw, "rates", "-o", "table").stdout, "COIN")
+	assert.Contains(t, decode[failure](t, call(t.Context(), t, gw, "rates", "now").err).Error, "is one argument too many")
+	t.Setenv(envOutput, "xml")
+	got := call(t.Context(), t, gw, "rates")
+	assert.Equal(t, exitUsage, got.code)
+	assert.Equal(t, "gateway rates: GATEWAY_OUTPUT is table or json\nSee: gateway help rates\n", got.err)
+	assert.Zero(t, call(t.Context(), t, gw, "version").code, "where it does not count")
+}
+
+func TestVersion(t *testing.T) {
+	assert.Regexp(t, `^gateway \S+, go1\.\S+, \w+/\w+\n$`, call(t.Context(), t, nil, "version").stdout)
+}
+
+// Completion has every command and flag.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := call(t.Context(), t, nil, "completion", shell)
+		require.Zero(t, got.code, got.err)
+		for _, c := range commands() {
+			for _, word := range words(c.name) {
+				assert.Contains(t, got.stdout, word)
+			}
+		}
+		for _, name := range []string{"resubmit", "latency", "every"} {
+			assert.Contains(t, got.stdout, name)
+		}
+	}
+	refuses(t, map[string]string{"completion tcsh": "gateway completion: the shell is bash, zsh or fish"})
 }

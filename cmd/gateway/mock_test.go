@@ -233,7 +233,7 @@ func TestMock_usage(t *testing.T) {
 	}
 	refuses(t, map[string]string{
 		"mock now":             "is one argument too many",
-		"mock -o json":         "flag provided but not defined: -o",
+		"mock -o json":         "there is no flag -o",
 		"mock -fault stall":    "write it like create_invoice:1:commit-then-drop",
 		"mock -host mock:80":   "flag -host: it is a name without a port",
 		"mock -host=":          "flag -host: it is a name without a port",

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/cmd/gateway/internal/probe"
@@ -38,7 +40,7 @@ func exits() []exit {
 		{exitFailed, "failed", "The response was not understood, the time of a wait was over, or the output could not be\nwritten. No invoice was created, unless the message has one."},
 		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
 		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
-		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created."},
+		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created. After status 429 run it again\nlater; see below."},
 		{exitUnknown, "outcome unknown", "The invoice may exist or not, or exists for another request. LOOK THE ORDER UP before you\nrun the command again, unless \"safeToRetry\" is true: another process is sending the\norder, or its record in -orders could not be read, and this one has sent nothing."},
 		{exitWithdrawal, "withdrawal failed", "A withdrawal that was waited for has the status FAILED."},
 		{exitDiffers, "differs from the interface", "Only of probe: the gateway differs from what is documented."},
@@ -120,7 +122,7 @@ type failure struct {
 func (s *session) reportError(err error) {
 	code := exitCode(err)
 	if s.format == formatJSON {
-		f := failure{Error: err.Error(), ExitCode: code, Meaning: meaning(code), SafeToRetry: gateway.SafeToRetry(err)}
+		f := failure{Error: inTermsOfFlags(err.Error()), ExitCode: code, Meaning: meaning(code), SafeToRetry: gateway.SafeToRetry(err)}
 		if made, ok := errors.AsType[*invoiceError](err); ok {
 			f.Outcome = gateway.OutcomeOf(made.error).String()
 		}
@@ -131,7 +133,7 @@ func (s *session) reportError(err error) {
 		return
 	}
 	text := ""
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(inTermsOfFlags(err.Error())), "\n") {
 		text += printable(strings.ReplaceAll(line, "\t", "    ")) + "\n"
 	}
 	if wrong, ok := errors.AsType[*usageError](err); ok && wrong.of != "" {
@@ -143,7 +145,20 @@ func (s *session) reportError(err error) {
 	if code == exitUnknown {
 		text += advice(err) + "\n"
 	}
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok && errors.Is(err, gateway.ErrRateLimited) {
+		text += fmt.Sprintf("Too many requests. Run it again after %v.\n", cmp.Or(refusal.RetryAfter, time.Minute))
+	}
 	_, _ = io.WriteString(s.err, text)
+}
+
+// inTermsOfFlags returns an error of the client with the flags and variables in the place of
+// its options.
+func inTermsOfFlags(text string) string {
+	return strings.NewReplacer(
+		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
+		"look it up, then use AllowResubmit if there is none", "look it up, then use -resubmit if there is none",
+		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
+	).Replace(text)
 }
 
 // advice returns what to do after an invoice whose outcome is unknown.

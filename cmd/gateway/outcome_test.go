@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -166,4 +167,52 @@ func TestOutcomes_documented(t *testing.T) {
 		assert.Contains(t, string(content), fmt.Sprintf("| %d, %s |", e.code, e.meaning))
 		assert.Contains(t, outcomes(), fmt.Sprintf("%4d  %s\n", e.code, e.meaning))
 	}
+}
+
+// The example of the help survives `set -e`, and does something of its own for each outcome.
+func TestOutcomes_example(t *testing.T) {
+	t.Parallel()
+	_, example, found := strings.Cut(outcomes(), "In a shell:\n\n")
+	require.True(t, found)
+	for code, want := range map[int]string{
+		exitDone: "the invoice exists", exitNotSent: "nothing was sent: try again later", exitUsage: "correct it, or wait after status 429; no invoice exists",
+		exitRefused: "correct it, or wait after status 429; no invoice exists", exitInterrupted: "interrupted before anything was sent",
+		exitUnknown: "look the order up before anything else", 134: "look the order up before anything else",
+	} {
+		script := fmt.Sprintf("set -eu\ngateway() { return %d; }\n%s", code, example)
+		output, err := exec.Command("bash", "-c", script).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		assert.Equal(t, want+"\n", string(output))
+	}
+}
+
+// An error names flags and variables, never what is Go.
+func TestOutcomes_noGo(t *testing.T) {
+	content, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(content), "<!-- outcomes -->\n")
+	table, _, _ := strings.Cut(rest, "<!-- end -->")
+	inGo := `\b(With|Allow|Err)[A-Z]\w+|\bNew\b`
+	assert.NotRegexp(t, inGo, table)
+	gw := standIn(t)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+	orders := t.TempDir()
+	for range 2 {
+		got := call(t.Context(), t, gw, order("-orders", orders)...)
+		assert.Equal(t, exitUnknown, got.code)
+		assert.NotRegexp(t, inGo, got.err)
+	}
+	got := call(t.Context(), t, &gatewaytest.Server{URL: "http://gateway.example", APIKey: "k"}, "rates")
+	assert.Equal(t, exitUsage, got.code)
+	assert.Contains(t, got.err, "GATEWAY_PLAIN_HTTP=1")
+	assert.NotRegexp(t, inGo, got.err)
+}
+
+// A refusal for now says when to run the command again.
+func TestOutcomes_rateLimited(t *testing.T) {
+	gw := standIn(t)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slowly").RetryAfter("7"))
+	assert.Contains(t, call(t.Context(), t, gw, order()...).err, "\nToo many requests. Run it again after 7s.\n")
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slowly"))
+	assert.Contains(t, call(t.Context(), t, gw, order("-o", "table")...).err, "\nToo many requests. Run it again after 1m0s.\n")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -65,8 +66,8 @@ func withdrawalWatchCommand() command {
 		name: "withdrawal watch", synopsis: "ID...", timeout: waitTimeout, least: 1, most: manyArguments,
 		short: "prints every change of withdrawals until they have ended",
 		text: `Prints a line for every change of the withdrawals with these identifiers, until all are
-COMPLETED or FAILED. With -o json it prints all changes at the end. On a terminal it
-shows the progress. The exit code is 6 if one FAILED.
+COMPLETED or FAILED; with -o json each line is an object. On a terminal it shows the
+progress. The exit code is 6 if one FAILED.
 
   gateway withdrawal watch w-1
   gateway withdrawal watch w-1 w-2 -timeout 0`,
@@ -149,9 +150,7 @@ func (f *follower) run(withdrawals iter.Seq2[*gateway.Withdrawal, error]) error 
 		f.failed = append(f.failed, f.add(w, err))
 	}
 	stop()
-	if !f.each || f.format == formatJSON {
-		f.failed = append(f.failed, f.printWithdrawals(f.seen))
-	}
+	f.failed = append(f.failed, f.printWithdrawals(f.seen))
 	return errors.Join(f.failed...)
 }
 
@@ -166,17 +165,27 @@ func (f *follower) add(w *gateway.Withdrawal, err error) error {
 	if w == nil {
 		return err
 	}
-	if f.each || w.Status.Terminal() {
+	if !f.each && w.Status.Terminal() {
 		f.seen = append(f.seen, *w)
 	}
 	f.shown.changed(w)
-	if f.each && f.format == formatTable {
-		err = errors.Join(err, f.shown.above(func() error { return f.write(describe(w) + "\n") }))
+	if f.each {
+		err = errors.Join(err, f.shown.above(func() error { return f.printChange(w) }))
 	}
 	if w.Status == gateway.WithdrawalFailed {
 		err = errors.Join(err, &gateway.WithdrawalFailedError{Withdrawal: w})
 	}
 	return err
+}
+
+// printChange prints a withdrawal in one line.
+func (f *follower) printChange(w *gateway.Withdrawal) error {
+	if f.format == formatTable {
+		return f.write(describe(w) + "\n")
+	}
+	encoder := json.NewEncoder(f.out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(recordOf(w))
 }
 
 func describe(w *gateway.Withdrawal) string {
@@ -195,6 +204,10 @@ type withdrawalRecord struct {
 	Destination       string                   `json:"destination"`
 }
 
+func recordOf(w *gateway.Withdrawal) withdrawalRecord {
+	return withdrawalRecord{w.WithdrawRequestID, w.Status, w.Amount, w.Fee, w.Coin, w.Network, w.Destination}
+}
+
 // printWithdrawals prints withdrawals, or nothing if there are none.
 func (s *session) printWithdrawals(all []gateway.Withdrawal) error {
 	if len(all) == 0 {
@@ -203,7 +216,7 @@ func (s *session) printWithdrawals(all []gateway.Withdrawal) error {
 	records := []withdrawalRecord{}
 	t := table{columns: []string{"ID", "STATUS", "AMOUNT", "FEE", "COIN", "NETWORK", "DESTINATION"}}
 	for _, w := range all {
-		records = append(records, withdrawalRecord{w.WithdrawRequestID, w.Status, w.Amount, w.Fee, w.Coin, w.Network, w.Destination})
+		records = append(records, recordOf(&w))
 		t.rows = append(t.rows, []string{w.WithdrawRequestID, string(w.Status), w.Amount.String(), w.Fee.String(), w.Coin, w.Network, w.Destination})
 	}
 	return s.printResult(records, t)

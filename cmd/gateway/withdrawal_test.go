@@ -60,7 +60,7 @@ func TestWithdrawalWatch(t *testing.T) {
 	assert.Len(t, gw.Requests(), 4)
 }
 
-// JSON is one document with all changes.
+// With JSON each change is a line, as soon as there is one.
 func TestWithdrawalWatch_json(t *testing.T) {
 	gw := add(standIn(t), id, "w-2")
 	require.NoError(t, gw.SetStatusAfterRequests(id, 1, "COMPLETED"))
@@ -68,7 +68,8 @@ func TestWithdrawalWatch_json(t *testing.T) {
 	got := call(t.Context(), t, gw, "withdrawal", "watch", "-every", "1ms", id, "w-2", "-o", "json")
 	assert.Equal(t, exitWithdrawal, got.code)
 	seen := map[string]string{}
-	for _, w := range decode[[]withdrawalRecord](t, got.stdout) {
+	for line := range strings.Lines(got.stdout) {
+		w := decode[withdrawalRecord](t, line)
 		seen[w.WithdrawRequestID] += string(w.Status) + " "
 	}
 	assert.Equal(t, map[string]string{id: "PENDING COMPLETED ", "w-2": "PENDING FAILED "}, seen)
@@ -247,7 +248,7 @@ func TestProgress_interruptedJSON(t *testing.T) {
 	written, err := terminal{each: true, ids: []string{id}, long: 1500 * time.Millisecond, pipe: true, format: formatJSON}.
 		run(t, func(*gatewaytest.Server) {})
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Len(t, decode[[]withdrawalRecord](t, written), 1)
+	assert.Equal(t, id, decode[withdrawalRecord](t, written).WithdrawRequestID)
 }
 
 // Text from the service can neither control the terminal nor break the line.

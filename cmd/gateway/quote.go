@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+)
+
+func quoteCommand() command {
+	return command{
+		name: "quote", synopsis: "PRICE [flags]", timeout: readTimeout, least: 1, most: 1,
+		short: "what a price is in each coin, and which can be paid",
+		text: `Prints what a price is in each coin on each network, rounded up to the precision of the
+coin, of those that a buyer can choose: listed once, active, taking deposits, with a rate,
+and not below the minimum. With -all it prints the others too, and why not. It needs no
+key. The amount is what gateway invoice create takes as -amount.
+
+  gateway quote 10.50
+  gateway quote 10.50 -currency eur -all -o json`,
+		define: func(flags *flag.FlagSet) action {
+			currency := flags.String("currency", "usd", "the fiat `currency` of the price, usd or eur")
+			all := flags.Bool("all", false, "print also what cannot be paid, and why")
+			return func(ctx context.Context, s *session) error {
+				price, err := decimal.NewFromString(s.args[0])
+				if err != nil {
+					return usage(quoteCommand(), "write the price like 10.50")
+				}
+				offers, fetched, err := s.quote(ctx, price, *currency)
+				if err != nil {
+					return err
+				}
+				listed := offers.Payable()
+				if *all {
+					listed = offers.All()
+				}
+				return s.printOffers(listed, *all, fetched)
+			}
+		},
+	}
+}
+
+// quote returns the offers for a price, and when the rates were read.
+func (s *session) quote(ctx context.Context, price decimal.Decimal, currency string) (*gateway.Offers, time.Time, error) {
+	client, err := s.client()
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	catalogs, err := gateway.NewCatalog(client, gateway.CacheOptions{TTL: time.Hour})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	catalog, err := catalogs.Get(ctx)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	rates, err := client.ExchangeRates(ctx)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	offers, err := gateway.NewOffers(catalog, rates, price, currency)
+	if wrong, ok := errors.AsType[*gateway.ArgumentError](err); ok {
+		return nil, time.Time{}, usage(quoteCommand(), "the "+map[string]string{"fiat": "currency", "price": "price"}[wrong.Name]+" "+wrong.Reason)
+	}
+	return offers, rates.FetchedAt, err
+}
+
+// An offerRecord is an offer as JSON.
+type offerRecord struct {
+	CoinSymbol  string          `json:"coinSymbol"`
+	NetworkName string          `json:"networkName"`
+	Amount      decimal.Decimal `json:"amount"` // zero where there is none
+	Payable     bool            `json:"payable"`
+	Problem     string          `json:"problem"` // why it cannot be paid, or ""
+	RatesAt     time.Time       `json:"ratesAt"`
+}
+
+func (s *session) printOffers(offers []gateway.Offer, problems bool, fetched time.Time) error {
+	records := []offerRecord{}
+	t := table{columns: []string{"COIN", "NETWORK", "AMOUNT"}}
+	if problems {
+		t.columns = append(t.columns, "PROBLEM")
+	}
+	for _, o := range offers {
+		r := offerRecord{o.Pair.Coin.Symbol, o.Pair.Network.Name, o.Amount, o.Err == nil, "", fetched.UTC()}
+		row := []string{r.CoinSymbol, r.NetworkName, r.Amount.String()}
+		if o.Err != nil {
+			r.Problem = o.Err.Error()
+		}
+		if problems {
+			row = append(row, r.Problem)
+		}
+		records, t.rows = append(records, r), append(t.rows, row)
+	}
+	return s.printResult(records, t)
+}
