@@ -1,9 +1,10 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
-	"iter"
+	"reflect"
+
+	"github.com/cryptogw/gateway/internal/caller"
 )
 
 // Outcome is what is known of the invoice of an order, after a call for it. The zero value is
@@ -52,52 +53,54 @@ type callError interface {
 
 // OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is
 // [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
-// package, and [OutcomeUnknown] for an error of another package. Of several errors of
-// this package that are joined or wrapped together, the least certain counts:
-// [OutcomeUnknown], then [OutcomeRejected], then [OutcomeNotSent].
+// package, and [OutcomeUnknown] for an error of another package. Of several errors that are
+// joined or wrapped together, the least certain counts: [OutcomeUnknown], then
+// [OutcomeRejected], then [OutcomeNotSent]. So a rejection that is joined with an error of
+// another package is unknown: that one may be about another invoice. To add words to an error,
+// wrap it alone. A nil pointer, and an error that cannot be walked through, prove nothing.
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeSucceeded
 	}
-	outcomes := map[Outcome]bool{}
-	for own := range callErrors(err) {
-		outcomes[own.outcome()] = true
-	}
+	found := map[Outcome]bool{}
+	examine(err, func(e error, own callError) {
+		switch {
+		case own != nil:
+			found[own.outcome()] = true
+		case e == ErrNotSent:
+			found[OutcomeNotSent] = true
+		default:
+			found[OutcomeUnknown] = true
+		}
+	})
 	switch {
-	case errors.Is(err, ErrOutcomeUnknown), outcomes[OutcomeUnknown]:
+	case found[OutcomeUnknown]:
 		return OutcomeUnknown
-	case outcomes[OutcomeRejected]:
+	case found[OutcomeRejected]:
 		return OutcomeRejected
-	case outcomes[OutcomeNotSent], errors.Is(err, ErrNotSent):
-		return OutcomeNotSent
 	default:
-		return OutcomeUnknown
+		return OutcomeNotSent
 	}
 }
 
-// callErrors yields the errors of this package in a tree of errors. What one of them
-// wraps is not yielded: it decides alone.
-func callErrors(err error) iter.Seq[callError] {
-	return func(yield func(callError) bool) { walkCallErrors(err, yield) }
-}
-
-func walkCallErrors(err error, yield func(callError) bool) bool {
-	if own, ok := err.(callError); ok {
-		return yield(own)
+// examine shows the errors of this package in a tree, and those of others that wrap nothing, for
+// which own is nil. What an error of this package wraps is not shown: it decides alone. Where the
+// tree cannot be walked through, an error of neither kind is shown.
+func examine(err error, show func(e error, own callError)) {
+	leaves, whole := caller.Leaves(err, func(e error) bool {
+		_, own := e.(callError)
+		return own
+	})
+	if !whole {
+		show(nil, nil)
 	}
-	switch wrapping := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := wrapping.Unwrap(); inner != nil {
-			return walkCallErrors(inner, yield)
+	for _, e := range leaves {
+		own, _ := e.(callError)
+		if own != nil && reflect.ValueOf(own).IsNil() {
+			own = nil // its methods would panic
 		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range wrapping.Unwrap() {
-			if inner != nil && !walkCallErrors(inner, yield) {
-				return false
-			}
-		}
+		show(e, own)
 	}
-	return true
 }
 
 // refusesInvoice reports whether a status proves that no invoice was created, in the documented
@@ -119,18 +122,12 @@ func refusesInvoice(status int, enveloped bool) bool {
 // SafeToRetry reports whether the same call may be made again: it cannot double an
 // invoice, if what [WithRepeatableOrders] declares is true, and it may succeed. It is false for
 // nil, for an error of another package and for a call without a response whose context has ended,
-// unless it was asking the [OrderGuard], or by WithRepeatableOrders the order may be repeated. Of several errors of this package that are joined or wrapped together, it must be
-// true of each.
+// unless it was asking the [OrderGuard], or by WithRepeatableOrders the order may be repeated. Of
+// several errors that are joined or wrapped together, it must be true of each.
 func SafeToRetry(err error) bool {
-	found, repeatable := false, false
-	for own := range callErrors(err) {
-		if !own.isRetryable() {
-			return false
-		}
-		found = true
-		repeatable = repeatable || errors.Is(own, ErrOutcomeUnknown)
-	}
-	return found && (repeatable || !errors.Is(err, ErrOutcomeUnknown))
+	safe := err != nil
+	examine(err, func(_ error, own callError) { safe = safe && own != nil && own.isRetryable() })
+	return safe
 }
 
 // outcomeWithoutProof is the outcome of an error that proves nothing: of a call that

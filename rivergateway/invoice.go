@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -192,10 +191,19 @@ func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.
 	request, err1 := args.request()
 	opts, err2 := w.callOptions(ctx, args.Merchant)
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, fmt.Errorf("%w: %w", gateway.ErrNotSent, err)
+		return nil, &notSentError{err}
 	}
 	return w.client.CreateInvoice(ctx, request, opts...)
 }
+
+// A notSentError is why an invoice was not sent. It wraps [gateway.ErrNotSent] alone: joined with
+// an error of somebody else's that would be unknown.
+type notSentError struct{ cause error }
+
+func (e *notSentError) Error() string        { return gateway.ErrNotSent.Error() + ": " + e.cause.Error() }
+func (e *notSentError) Unwrap() error        { return gateway.ErrNotSent }
+func (e *notSentError) Is(target error) bool { return errors.Is(e.cause, target) }
+func (e *notSentError) As(target any) bool   { return errors.As(e.cause, target) }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
 	e := jobEnd{output: r.stored(job.JobRow), callback: w.tell(r)}
