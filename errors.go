@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
@@ -527,7 +528,10 @@ func sentinels() []error {
 func contextError(ctx context.Context, keys redact.Redactor) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err != context.Canceled && err != context.DeadlineExceeded {
-		err = sanitize(err, keys) // a context of the caller's own type
+		err = sanitize(caller.Examined(err), keys) // a context of the caller's own type
+	}
+	if cause != nil {
+		cause = caller.Examined(cause)
 	}
 	if cause == nil || errors.Is(err, cause) {
 		return err

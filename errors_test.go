@@ -224,10 +224,13 @@ func TestErrors(t *testing.T) {
 				if strings.HasPrefix(err.Error(), "gateway: create_invoice: ") {
 					want = tt.outcome
 				}
-				for _, wrapped := range []error{err, fmt.Errorf("shop: %w", err), errors.Join(errors.New("other"), err)} {
+				for _, wrapped := range []error{err, fmt.Errorf("shop: %w", err), errors.Join(nil, err)} {
 					assert.Equal(t, want, gateway.OutcomeOf(wrapped))
 					assert.Equal(t, tt.safe, gateway.SafeToRetry(wrapped))
 				}
+				joined := errors.Join(errors.New("other"), err)
+				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(joined))
+				assert.False(t, gateway.SafeToRetry(joined))
 				var network net.Error
 				if errors.As(err, &network) {
 					assert.Equal(t, tt.isTimeout, network.Timeout())

@@ -202,6 +202,36 @@ func TestWithAPIKeySource_Slow(t *testing.T) {
 	})
 }
 
+// row H27: a source that ignores the end of its context is left, with an attempt's timeout at most.
+func TestWithAPIKeySource_IsLeft(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		deadline, want time.Duration
+	}{
+		"the context ends before":     {time.Second, time.Second},
+		"the context ends much later": {time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				defer close(release)
+				c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
+					<-release
+					return canary, nil
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+				defer cancel()
+				begun := time.Now()
+				result, err := c.CreateInvoice(ctx, order("A-17"))
+				assertInvariants(t, result, err)
+				assert.ErrorIs(t, err, gateway.ErrNotSent)
+				assert.Equal(t, tt.want+time.Second/2, time.Since(begun))
+			})
+		})
+	}
+}
+
 // A key of the source is redacted like any other.
 func TestWithAPIKeySource_Echo(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
@@ -158,7 +159,7 @@ func (r *refusal) Unwrap() error { return r.detail }
 func (c *call) admit(guard OrderGuard, o *Order) (Admission, *refusal) {
 	begun, longest := time.Now(), c.client.cfg.longestInvoice()
 	for {
-		admission, err := guard.Begin(&c.ctx, *o)
+		admission, err := c.ask(guard, *o, longest)
 		if err == nil {
 			c.repeat(o, admission.Known)
 			return admission, nil
@@ -180,6 +181,42 @@ func (c *call) admit(guard OrderGuard, o *Order) (Admission, *refusal) {
 		}
 		o.Resubmit = false // it was permitted for what was unknown before this call
 	}
+}
+
+// errNoAdmission is why a guard that does not return cannot say what it knows.
+var errNoAdmission = errors.New("the order guard has not returned")
+
+// ask calls Begin of a guard, in a goroutine that can be left unless it is the guard in memory. What
+// is admitted too late is ended as not sent there.
+func (c *call) ask(guard OrderGuard, o Order, longest time.Duration) (Admission, error) {
+	if _, inMemory := guard.(*MemoryGuard); inMemory {
+		return guard.Begin(&c.ctx, o)
+	}
+	return c.askWithin(guard, o, longest)
+}
+
+func (c *call) askWithin(guard OrderGuard, o Order, longest time.Duration) (Admission, error) {
+	type answer struct {
+		admission Admission
+		err       error
+	}
+	got, finished := caller.Await(&c.ctx, longest, func() (a answer) {
+		a.admission, a.err = guard.Begin(&c.ctx, o)
+		return a
+	}, func(late answer) {
+		if late.err == nil {
+			known := late.admission.Known
+			unsent := &TransportError{Operation: c.operation.name, Phase: PhaseOrder, Err: errNoAdmission, notSent: true}
+			_ = c.tell(guard, o, c.newRecord(o, known, nil, c.afterUnknown(known, unsent)))
+		}
+	})
+	if !finished {
+		return Admission{}, errNoAdmission
+	}
+	if got.err == nil {
+		return got.admission, nil
+	}
+	return got.admission, caller.Examined(got.err)
 }
 
 // How long a call waits between two questions for an order in flight. It learns of the end
@@ -340,17 +377,33 @@ func (c *call) newRecord(o Order, known *OrderRecord, invoice *Invoice, err erro
 	return r
 }
 
-// end has the guard keep what became of the call.
+// errNoRecord is why the record of an outcome may be missing.
+var errNoRecord = errors.New("the order guard has not returned: the record of the outcome may be missing")
+
+// end has the guard keep what became of the call. One that does not return in time is left.
 func (c *call) end(guard OrderGuard, o Order, r OrderRecord) {
-	ctx := context.Context(&c.ctx)
-	if _, inMemory := guard.(*MemoryGuard); !inMemory {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), guardTimeout)
-		defer cancel()
+	if _, inMemory := guard.(*MemoryGuard); inMemory {
+		_ = guard.End(&c.ctx, o, r)
+		return
 	}
-	if err := guard.End(ctx, o, r); err != nil {
-		failure := sanitize(err, c.redactor)
+	c.endWithin(guard, o, r)
+}
+
+func (c *call) endWithin(guard OrderGuard, o Order, r OrderRecord) {
+	err, finished := caller.Await(context.WithoutCancel(&c.ctx), guardTimeout, func() error { return c.tell(guard, o, r) }, nil)
+	switch {
+	case !finished:
+		c.guardErr = errNoRecord
+	case err != nil:
+		failure := sanitize(caller.Examined(err), c.redactor)
 		failure.ofGuard = true
 		c.guardErr = failure
 	}
+}
+
+// tell calls End of a guard.
+func (c *call) tell(guard OrderGuard, o Order, r OrderRecord) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), guardTimeout)
+	defer cancel()
+	return guard.End(ctx, o, r)
 }

@@ -497,9 +497,95 @@ func TestOrderGuard_EndPanics(t *testing.T) {
 	var log []string
 	var ends []gateway.Call
 	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&panickingGuard{}), gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}))
-	assert.PanicsWithValue(t, "of the guard", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
+	assertPassedOn(t, "of the guard", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
 	require.Len(t, ends, 1)
 	assert.Equal(t, gateway.OutcomeUnknown, ends[0].Outcome)
+}
+
+// A slowGuard is a guard whose methods ignore their contexts, until they are released.
+type slowGuard struct {
+	gateway.MemoryGuard
+	begin, end chan struct{} // closed to release a method; nil for at once
+}
+
+func (g *slowGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+	if g.begin != nil {
+		<-g.begin
+	}
+	return g.MemoryGuard.Begin(ctx, o)
+}
+
+func (g *slowGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+	if g.end != nil {
+		<-g.end
+	}
+	return g.MemoryGuard.End(ctx, o, r)
+}
+
+// row H26: a guard that ignores the end of End's context is left; the outcome is told, and that the
+// record may be missing.
+func TestOrderGuard_EndIsLeft(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status  int
+		outcome gateway.Outcome
+	}{
+		"a success":  {201, gateway.OutcomeSucceeded},
+		"a refusal":  {404, gateway.OutcomeRejected},
+		"an unknown": {500, gateway.OutcomeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log []string
+				var ends []gateway.Call
+				guard := &slowGuard{end: make(chan struct{})}
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard),
+					gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}),
+					through(func(*http.Request) (*http.Response, error) {
+						return reply(tt.status, enveloped(invoiceJSON)), nil
+					}))
+				begun := time.Now()
+				_, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
+				assert.Equal(t, 10*time.Second+time.Second/2, time.Since(begun))
+				require.Len(t, ends, 1)
+				assert.Equal(t, tt.outcome, ends[0].Outcome)
+				assert.EqualError(t, ends[0].GuardErr, "the order guard has not returned: the record of the outcome may be missing")
+				close(guard.end)
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// row H27: a guard that ignores the end of Begin's context is left, and nothing is sent. An order
+// that it admits too late is free again, unless it was unknown before.
+func TestOrderGuard_BeginIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		guard := &slowGuard{begin: make(chan struct{})}
+		sent := 0
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard),
+			through(func(*http.Request) (*http.Response, error) {
+				sent++
+				return reply(201, enveloped(invoiceJSON)), nil
+			}))
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.CreateInvoice(ctx, order("A-17"))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		assert.True(t, gateway.SafeToRetry(err))
+		assert.ErrorContains(t, err, "the order guard has not returned")
+		assert.Equal(t, time.Second+time.Second/2, time.Since(begun))
+		close(guard.begin)
+		synctest.Wait()
+		assert.Zero(t, sent)
+		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		assert.NoError(t, err, "what was admitted too late is not in flight")
+		assert.Equal(t, 1, sent)
+	})
 }
 
 // The error of End is told to observers and to the log, and changes nothing for the caller.

@@ -3,12 +3,15 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/validate"
@@ -174,8 +177,20 @@ func (c *call) keyFromSource() error {
 	if c.ctx.Err() != nil {
 		return c.transportError(fault{phase: PhaseStart, err: c.ctx.Err()})
 	}
-	key, err := c.client.cfg.keySource(&c.ctx)
+	type result struct {
+		key string
+		err error
+	}
+	got, finished := caller.Await(&c.ctx, c.longestAttempt(), func() (r result) {
+		r.key, r.err = c.client.cfg.keySource(&c.ctx)
+		return r
+	}, nil)
+	if !finished {
+		return c.transportError(fault{phase: PhaseStart, err: errKeySource})
+	}
+	key, err := got.key, got.err
 	if err != nil {
+		err = caller.Examined(err)
 		c.redactor = c.redactor.With(redact.NewSecret(key))
 		return c.transportError(fault{
 			phase: PhaseStart, again: attempt.IsNetworkError(err),
@@ -188,6 +203,17 @@ func (c *call) keyFromSource() error {
 	c.key = redact.NewSecret(key)
 	c.redactor = c.client.keyring.Add(c.key)
 	return nil
+}
+
+// errKeySource is why a call without a key was ended.
+var errKeySource = errors.New("the source of the API key has not returned")
+
+// longestAttempt is how long an attempt of the call may take.
+func (c *call) longestAttempt() time.Duration {
+	if c.operation.write != nil || c.operation.connects {
+		return c.client.cfg.retry.InvoiceTimeout
+	}
+	return c.client.cfg.retry.AttemptTimeout
 }
 
 // newHeader makes the header of an attempt. No attempt shares it with another: a RoundTripper

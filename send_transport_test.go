@@ -9,7 +9,9 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -18,6 +20,130 @@ import (
 
 	"github.com/cryptogw/gateway"
 )
+
+// A brokenError is an error of a caller's whose methods do not do what they should.
+type brokenError struct {
+	text   func() string
+	unwrap func() error
+	is     func() bool
+}
+
+func (e *brokenError) Error() string {
+	if e.text != nil {
+		return e.text()
+	}
+	return "broken"
+}
+
+func (e *brokenError) Unwrap() error {
+	if e.unwrap != nil {
+		return e.unwrap()
+	}
+	return nil
+}
+
+func (e *brokenError) Is(error) bool { return e.is != nil && e.is() }
+
+// row H25: errors whose methods block, panic or have no end do not hold a call, wherever
+// they come from.
+func TestCreateInvoice_brokenErrors(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(release chan struct{}) error{
+		"its Error blocks": func(release chan struct{}) error {
+			return &brokenError{text: func() string { <-release; return "" }}
+		},
+		"its Error panics": func(chan struct{}) error { return &brokenError{text: func() string { panic("of the error") }} },
+		"its Is blocks": func(release chan struct{}) error {
+			return &brokenError{is: func() bool { <-release; return false }}
+		},
+		"its Unwrap returns itself": func(chan struct{}) error {
+			e := &brokenError{}
+			e.unwrap = func() error { return e }
+			return e
+		},
+		"it is a nil pointer":                 func(chan struct{}) error { return (*brokenError)(nil) },
+		"it is a nil pointer of this package": func(chan struct{}) error { return (*gateway.APIError)(nil) },
+	} {
+		for place, at := range map[string]struct {
+			opts    func(t *testing.T, broken error) []gateway.Option
+			outcome gateway.Outcome
+		}{
+			"of a transport": {func(_ *testing.T, broken error) []gateway.Option {
+				return []gateway.Option{through(func(*http.Request) (*http.Response, error) { return nil, broken })}
+			}, gateway.OutcomeUnknown},
+			"of the body of a response": {func(_ *testing.T, broken error) []gateway.Option {
+				return []gateway.Option{through(func(*http.Request) (*http.Response, error) {
+					resp := reply(201, "")
+					resp.Body = io.NopCloser(iotest.ErrReader(broken))
+					return resp, nil
+				})}
+			}, gateway.OutcomeUnknown},
+			"of Begin": {func(_ *testing.T, broken error) []gateway.Option {
+				return []gateway.Option{gateway.WithOrderGuard(&failingGuard{begin: broken})}
+			}, gateway.OutcomeUnknown},
+			"of End": {func(_ *testing.T, broken error) []gateway.Option {
+				return []gateway.Option{gateway.WithOrderGuard(&failingGuard{end: broken}), through(func(*http.Request) (*http.Response, error) {
+					return reply(201, enveloped(invoiceJSON)), nil
+				})}
+			}, gateway.OutcomeSucceeded},
+		} {
+			t.Run(name+" "+place, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					release, begun := make(chan struct{}), time.Now()
+					defer close(release)
+					_, err := newClient(t, "http://localhost", at.opts(t, breaks(release))...).CreateInvoice(t.Context(), order("A-17"))
+					assert.Equal(t, at.outcome, gateway.OutcomeOf(err), "%v", err)
+					assert.LessOrEqual(t, time.Since(begun), time.Second)
+				})
+			})
+		}
+	}
+}
+
+// A failingGuard is a guard whose methods fail.
+type failingGuard struct {
+	gateway.MemoryGuard
+	begin, end error
+}
+
+func (g *failingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+	if g.begin != nil {
+		return gateway.Admission{}, g.begin
+	}
+	return g.MemoryGuard.Begin(ctx, o)
+}
+
+func (g *failingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return g.end }
+
+// A closing body blocks in Close until it is released.
+type closing struct {
+	io.Reader
+	release chan struct{}
+}
+
+func (c *closing) Close() error { <-c.release; return nil }
+
+// row H24: a RoundTripper that returns a response and an error, and whose body blocks when it is
+// closed, does not hold a call.
+func TestCreateInvoice_responseAndError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release, begun := make(chan struct{}), time.Now()
+		defer close(release)
+		c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+			resp := reply(201, "")
+			resp.Body = &closing{strings.NewReader(""), release}
+			return resp, errors.New("both")
+		}))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		assert.Equal(t, time.Minute+time.Second/2, time.Since(begun))
+		_, err = c.CreateInvoice(t.Context(), order("A-17"))
+		assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown, "the order is not in flight for ever")
+	})
+}
 
 // A caller's transport may do what no correct one does.
 func TestClient_IncorrectTransports(t *testing.T) {

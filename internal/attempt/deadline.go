@@ -3,15 +3,10 @@ package attempt
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/caller"
 )
-
-// grace is how much longer than its attempt a job may take before its connection
-// is closed or nobody waits for it any more.
-const grace = 500 * time.Millisecond
 
 // A Response is the response of an attempt, which goes on until it is read.
 type Response struct {
@@ -59,7 +54,7 @@ func (a *attempt) closeIfHeld() (hasBeenRead func()) {
 	stop := context.AfterFunc(a, func() {
 		select {
 		case <-returned:
-		case <-time.After(grace):
+		case <-time.After(caller.Grace):
 			_ = a.conn.Close()
 		}
 	})
@@ -76,71 +71,25 @@ type reading[T any] struct {
 	result T
 }
 
-func (r *reading[T]) run()  { r.result = r.read(r.resp) }
-func (r *reading[T]) drop() {}
+// Run implements [caller.Job].
+func (r *reading[T]) Run() { r.result = r.read(r.resp) }
 
-// A job is what may outlive its attempt.
-type job interface {
-	run()
-	drop() // is called when run has returned and nobody waits for it any more
-}
+// Drop implements [caller.Job].
+func (r *reading[T]) Drop() {}
 
-// A worker runs jobs, one after another, in goroutines of their own.
-type worker struct {
-	done     chan struct{} // has room for one
-	ended    caller.End    // of the job that has run last
-	resolved atomic.Bool   // by the job, which has ended, or by the caller, who has left
-}
-
-// await runs a job and waits for it, at most until grace after the end of the attempt. A
-// panic or a Goexit is passed on to the caller; a late one is dropped. After a job that
-// has not finished, none may follow.
-func (a *attempt) await(j job) (finished bool) {
+// await runs a job and waits for it, at most until soon after the end of the attempt. How it
+// ends is passed on to the caller. After a job that has not finished, none may follow.
+func (a *attempt) await(j caller.Job) (finished bool) {
 	if a.worker == nil {
-		a.worker = &worker{done: make(chan struct{}, 1)}
+		a.worker = caller.NewWorker()
 	}
-	w := a.worker
-	w.resolved.Store(false)
-	w.ended = caller.End{}
-	go w.run(j)
-	select {
-	case <-w.done:
-		return a.finish()
-	case <-a.Done():
-	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-w.done:
-		return a.finish()
-	case <-timer.C:
-	}
-	if w.resolved.CompareAndSwap(false, true) {
+	ended := a.worker.Await(a, caller.Grace, j)
+	if ended == nil {
 		return false
 	}
-	<-w.done
-	return a.finish()
-}
-
-func (w *worker) run(j job) {
-	defer func() {
-		w.ended.Catch(recover())
-		if w.resolved.CompareAndSwap(false, true) {
-			w.done <- struct{}{}
-		} else if w.ended.Returned {
-			defer func() { _ = recover() }()
-			j.drop()
-		}
-	}()
-	j.run()
-	w.ended.Returned = true
-}
-
-// finish passes the end of a job on to the goroutine that has waited for it.
-func (a *attempt) finish() bool {
-	if !a.worker.ended.Returned {
+	if !ended.Returned {
 		a.end(nil)
 	}
-	a.worker.ended.Pass()
+	ended.Pass()
 	return true
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/cryptogw/gateway/internal/caller"
 )
 
 const (
@@ -212,12 +214,29 @@ func (s *Sender) Prepare(req *http.Request) error {
 	a := s.begin(req.Context())
 	defer a.end(nil)
 	a.reach(Dial)
-	err := a.Err()
-	if err == nil {
-		err = s.next.(*Dedicated).prepare(a.traced(), req)
+	if a.Err() == nil {
+		opening := &opening{dedicated: s.next.(*Dedicated), ctx: a.traced(), req: req}
+		if a.await(opening) && opening.err != nil {
+			return a.failure(caller.Examined(opening.err))
+		}
 	}
-	if err != nil {
+	if err := a.Err(); err != nil {
 		return a.failure(err)
 	}
 	return nil
 }
+
+// An opening opens a connection before its request. A dialer of the caller's that does not heed
+// the end of its context is left in it.
+type opening struct {
+	dedicated *Dedicated
+	ctx       context.Context
+	req       *http.Request
+	err       error
+}
+
+// Run implements [caller.Job].
+func (o *opening) Run() { o.err = o.dedicated.prepare(o.ctx, o.req) }
+
+// Drop implements [caller.Job]. What was opened too late is kept for a request, as any other.
+func (o *opening) Drop() {}

@@ -333,6 +333,28 @@ func TestSender_Prepare_contexts(t *testing.T) {
 	})
 }
 
+// row H23: a dialer that knows no context is left when the context has ended.
+func TestSender_Prepare_leavesADialer(t *testing.T) {
+	for name, within := range map[string]time.Duration{
+		"it returns much later": 4 * time.Second, "it returns a little later": 400 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			withPeer(t, func(p *peer) {
+				p.dial = func(context.Context) error { time.Sleep(within); return nil }
+				ctx, cancel := context.WithTimeout(p.Context(), 200*time.Millisecond)
+				defer cancel()
+				begun := time.Now()
+				err := p.sender.Prepare(p.request(ctx, preparedHost+"/"))
+				assert.ErrorIs(p, err, context.DeadlineExceeded)
+				assert.LessOrEqual(p, time.Since(begun), 700*time.Millisecond)
+				time.Sleep(5 * time.Second)
+				p.dial = nil
+				require.NoError(p, p.prepare())
+			})
+		})
+	}
+}
+
 // A pastDeadline is a context whose deadline has passed and that does not end.
 type pastDeadline struct{ context.Context }
 

@@ -18,6 +18,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"github.com/cryptogw/gateway/internal/caller"
 )
 
 // maxConnections is how many new connections an attempt may use. net/http moves a
@@ -85,7 +87,7 @@ func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Respo
 	}
 	if err != nil {
 		discard(resp)
-		return nil, a.failure(err)
+		return nil, a.failure(caller.Examined(err))
 	}
 	a.body = resp.Body
 	if a.body == nil {
@@ -113,7 +115,8 @@ type roundTrip struct {
 	err  error
 }
 
-func (t *roundTrip) run() {
+// Run implements [caller.Job].
+func (t *roundTrip) Run() {
 	t.resp, t.err = t.next.RoundTrip(t.req)
 	if t.err != nil {
 		discard(t.resp) // here, because closing it may take long
@@ -121,7 +124,8 @@ func (t *roundTrip) run() {
 	}
 }
 
-func (t *roundTrip) drop() { discard(t.resp) }
+// Drop implements [caller.Job].
+func (t *roundTrip) Drop() { discard(t.resp) }
 
 // discard closes a response that nobody reads.
 func discard(resp *http.Response) {
@@ -138,8 +142,8 @@ type attempt struct {
 	timer    *time.Timer
 	deadline time.Time
 	sender   *Sender
-	awaited  bool    // Read ends the attempt, and not Close
-	worker   *worker // nil until there is a job for it
+	awaited  bool           // Read ends the attempt, and not Close
+	worker   *caller.Worker // nil until there is a job for it
 
 	phase       atomic.Int32
 	connections atomic.Int32 // new ones that were used
@@ -182,7 +186,7 @@ func (a *attempt) Read(p []byte) (int, error) {
 	}
 	n, err := a.body.Read(p)
 	if err != nil && err != io.EOF {
-		err = a.causeOr(err)
+		err = a.causeOr(caller.Examined(err))
 	}
 	return n, err
 }
