@@ -128,7 +128,8 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 //
 // The connection carries one invoice; over HTTP/2, every invoice until it is closed. It is
 // closed after 15 seconds. At most 4 are open: a call that finds 4, or one of HTTP/2,
-// does nothing. An invoice does not wait for one that is being opened, and does not use
+// does nothing. It carries what goes to the same server through the same proxy, and no other
+// invoice. An invoice does not wait for one that is being opened, and does not use
 // one that the gateway has closed; without one it opens its own. So the error, a
 // [*TransportError], can be ignored: the next invoice opens its own connection. Where
 // a network drops idle connections silently, an invoice can be lost on one, and its

@@ -49,22 +49,22 @@ func NewDedicated(t *http.Transport) *Dedicated {
 		d.opener.TLSNextProto, d.opener.ForceAttemptHTTP2 = nil, true
 	}
 	if t.Proxy != nil {
-		// The URL that NewClientConn makes up lacks the port, by which a proxy may be chosen.
+		// The request that NewClientConn makes up is not the one by which a proxy is chosen.
 		d.opener.Proxy = func(placeholder *http.Request) (*url.URL, error) {
-			req, _ := placeholder.Context().Value(preparedKey{}).(*http.Request)
-			return t.Proxy(req)
+			proxy, _ := placeholder.Context().Value(proxyKey{}).(*url.URL)
+			return proxy, nil
 		}
 	}
 	return d
 }
 
-// preparedKey is the context key of the request for which a connection is opened.
-type preparedKey struct{}
+// proxyKey is the context key of the proxy through which a connection is opened.
+type proxyKey struct{}
 
 // A preparedConn is a connection that was opened before its request.
 type preparedConn struct {
 	*http.ClientConn
-	target string
+	target target
 	shared bool // by several requests: HTTP/2 with keep-alives
 	opened time.Time
 	timer  *time.Timer
@@ -74,12 +74,25 @@ type preparedConn struct {
 // suspended.
 func (c *preparedConn) hasExpired() bool { return HasPassed(c.opened.Add(preparedLifetime)) }
 
-// targetOf returns the server of a URL; a connection is used for no other server.
-func targetOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+// A target is where a connection leads, and through which proxy; it is used for no other.
+type target struct{ server, proxy string }
+
+// targetOf returns the target of a request, and its proxy, which may differ by the request.
+func (d *Dedicated) targetOf(req *http.Request) (to target, proxy *url.URL, err error) {
+	to.server = req.URL.Scheme + "://" + req.URL.Host
+	if d.transport.Proxy == nil {
+		return to, nil, nil
+	}
+	proxy, err = d.transport.Proxy(req)
+	if proxy != nil {
+		to.proxy = proxy.String()
+	}
+	return to, proxy, err
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (d *Dedicated) RoundTrip(req *http.Request) (*http.Response, error) {
-	conn := d.acquire(targetOf(req.URL))
+	conn := d.acquire(req)
 	if conn == nil {
 		return d.transport.RoundTrip(req)
 	}
@@ -101,8 +114,15 @@ func (d *Dedicated) CloseIdleConnections() {
 	d.transport.CloseIdleConnections()
 }
 
-// acquire returns a prepared connection to a server, reserved for one request, or nil.
-func (d *Dedicated) acquire(target string) *http.ClientConn {
+// acquire returns a prepared connection for a request, reserved for it, or nil.
+func (d *Dedicated) acquire(req *http.Request) *http.ClientConn {
+	if !d.hasPrepared() {
+		return nil
+	}
+	target, _, err := d.targetOf(req)
+	if err != nil {
+		return nil // the transport will report it
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, conn := range d.prepared {
@@ -118,25 +138,32 @@ func (d *Dedicated) acquire(target string) *http.ClientConn {
 	return nil
 }
 
+func (d *Dedicated) hasPrepared() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.prepared) > 0
+}
+
 // prepare opens a connection for a request, unless enough are open already.
 func (d *Dedicated) prepare(ctx context.Context, req *http.Request) error {
-	target, host := targetOf(req.URL), req.URL.Hostname()
+	host := req.URL.Hostname()
 	if strings.ContainsFunc(host, func(char rune) bool { return char > unicode.MaxASCII }) {
 		// NewClientConn would look it up as it is, which can be another host.
 		return &net.DNSError{Err: "only a name in Punycode can be prepared", Name: host, IsNotFound: true}
 	}
-	if !d.startOpening(target) {
-		return nil
+	target, proxy, err := d.targetOf(req)
+	if err != nil || !d.startOpening(target) {
+		return err
 	}
 	var conn *http.ClientConn
 	defer func() { d.add(conn, target) }()            // also when a dialer of the caller's panics
 	address := net.JoinHostPort(host, req.URL.Port()) // without a port, it is that of the scheme
-	conn, err := d.opener.NewClientConn(context.WithValue(ctx, preparedKey{}, req), req.URL.Scheme, address)
+	conn, err = d.opener.NewClientConn(context.WithValue(ctx, proxyKey{}, proxy), req.URL.Scheme, address)
 	return err
 }
 
 // startOpening reports whether a connection to a server is to be opened, and counts it.
-func (d *Dedicated) startOpening(target string) bool {
+func (d *Dedicated) startOpening(target target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.prepared = slices.DeleteFunc(d.prepared, func(conn *preparedConn) bool {
@@ -155,13 +182,13 @@ func (d *Dedicated) startOpening(target string) bool {
 	return true
 }
 
-func (d *Dedicated) hasShared(target string) bool {
+func (d *Dedicated) hasShared(target target) bool {
 	return slices.ContainsFunc(d.prepared, func(conn *preparedConn) bool { return conn.shared && conn.target == target })
 }
 
 // add ends what startOpening began: it stores the connection until it is used or its
 // lifetime is over. conn is nil if it could not be opened.
-func (d *Dedicated) add(conn *http.ClientConn, target string) {
+func (d *Dedicated) add(conn *http.ClientConn, target target) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.opening--

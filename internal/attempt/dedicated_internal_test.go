@@ -17,12 +17,11 @@ import (
 func TestPosts_suspended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const target = "http://gateway.test"
 		p := NewDedicated(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, _ := net.Pipe()
 			return client, nil
 		}})
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway.test", nil)
 		require.NoError(t, err)
 		for range maxPrepared {
 			require.NoError(t, NewSender(p, time.Minute).Prepare(req))
@@ -30,12 +29,12 @@ func TestPosts_suspended(t *testing.T) {
 		for _, conn := range p.prepared {
 			conn.opened = conn.opened.Add(1 - preparedLifetime)
 		}
-		first := p.acquire(target)
+		first := p.acquire(req)
 		require.NotNil(t, first, "it is still within its time")
 		for _, conn := range p.prepared {
 			conn.opened = conn.opened.Add(-1)
 		}
-		assert.Nil(t, p.acquire(target))
+		assert.Nil(t, p.acquire(req))
 		require.NoError(t, NewSender(p, time.Minute).Prepare(req))
 		assert.Len(t, p.prepared, 1)
 		p.CloseIdleConnections()

@@ -373,6 +373,47 @@ func TestSender_Prepare_panic(t *testing.T) {
 	})
 }
 
+// merchantKey is the context key of the merchant whose request it is.
+type merchantKey struct{}
+
+// row H28: a connection that leads through the proxy of one merchant carries no request of
+// another, also where both ask the same server.
+func TestSender_Prepare_proxyOfTheRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		proxies := faultserver.New(faultserver.OneRequest(func(c *faultserver.Conn) { c.Send(faultserver.Response(200, "done")) }))
+		posts := attempt.NewDedicated(&http.Transport{DialContext: proxies.DialContext, Proxy: func(req *http.Request) (*url.URL, error) {
+			return url.Parse("http://proxy-of-" + req.Context().Value(merchantKey{}).(string) + ".test:3128")
+		}})
+		sender := attempt.NewSender(posts, time.Minute)
+		request := func(merchant string) *http.Request {
+			ctx := context.WithValue(t.Context(), merchantKey{}, merchant)
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway.test/path", nil)
+			require.NoError(t, err)
+			return req
+		}
+		const a, b = "proxy-of-a.test:3128", "proxy-of-b.test:3128"
+		require.NoError(t, sender.Prepare(request("a")))
+		assert.Equal(t, []string{a}, proxies.Dialed())
+		for _, next := range []struct {
+			merchant string
+			dialed   []string
+		}{
+			{"b", []string{a, b}},
+			{"a", []string{a, b}}, // the one that waits
+			{"a", []string{a, b, a}},
+		} {
+			resp, err := sender.Send(request(next.merchant), http.Header{}, nil)
+			require.NoError(t, err)
+			var text string
+			require.NoError(t, await(resp, func(resp *http.Response) { readAndClose(resp, &text) }))
+			assert.Equal(t, next.dialed, proxies.Dialed())
+		}
+		posts.CloseIdleConnections()
+		proxies.Close()
+	})
+}
+
 // A proxy is asked about the URL of the request, port included, and its refusal is an error.
 func TestSender_Prepare_proxy(t *testing.T) {
 	t.Parallel()
