@@ -94,7 +94,7 @@ func (c *resultCall[T]) Attempt(req *http.Request) retry.Failure {
 		return c.judge(c.noResponse(err))
 	}
 	c.status, c.last.status = resp.StatusCode, resp.StatusCode
-	c.premature = body != nil && !c.unsent && resp.HasEnded()
+	c.premature = body != nil && !c.unsent && (resp.HasEnded() || resp.CameEarly())
 	if body == nil && retry.IsRetryableStatus(resp.StatusCode) {
 		resp.EndWithin(unneededBodyTime)
 	}
@@ -104,8 +104,12 @@ func (c *resultCall[T]) Attempt(req *http.Request) retry.Failure {
 	if err != nil {
 		got = received[T]{failure: c.unreadable(resp.Response, err), response: c.newResponse(resp.Response, envelope{}, nil)}
 	}
-	if c.unsent && got.failure == nil {
+	switch {
+	case got.failure != nil:
+	case c.unsent:
 		got.failure = fault{phase: PhaseWait, err: errUnsentSuccess}
+	case body != nil && resp.CameEarly():
+		got.failure = fault{phase: PhaseWait, err: errEarlySuccess}
 	}
 	c.result, c.last.body, c.last.drift = got.result, got.body, got.drift
 	if c.cfg.response != nil {
@@ -113,6 +117,9 @@ func (c *resultCall[T]) Attempt(req *http.Request) retry.Failure {
 	}
 	return c.judge(got.failure)
 }
+
+// errEarlySuccess is a success that may not be that of the invoice.
+var errEarlySuccess = errors.New("something came before the invoice was sent: the success may be that")
 
 // errUnsentSuccess is a success that cannot be that of the invoice.
 var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")

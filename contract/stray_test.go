@@ -1,7 +1,10 @@
 package contract
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -170,6 +173,56 @@ func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *sum
 }
 
 func orderNumber(n int) string { return fmt.Sprintf("A-%d", n) }
+
+// TestStray_unread has a server send a response on a connection that was prepared, before the
+// invoice is created, at once after that: net/http may not have read it when the invoice is due.
+// It is never the response to the invoice, which goes on another connection. What is no response,
+// as the tickets of TLS, costs no connection.
+//
+// row H22: on one processor net/http has read nothing by then, unless it is given time.
+func TestStray_unread(t *testing.T) {
+	for scheme, secure := range map[string]func(faultserver.Handler) faultserver.Handler{
+		"http": func(h faultserver.Handler) faultserver.Handler { return h },
+		"https": func(h faultserver.Handler) faultserver.Handler {
+			return faultserver.Secure(certificates().Server("http/1.1"), h)
+		},
+	} {
+		for name, stray := range strays() {
+			t.Run(scheme+": "+name, func(t *testing.T) { placeAfterStray(t, scheme, secure, stray, 2*invoices) })
+		}
+		t.Run(scheme+": nothing", func(t *testing.T) { placeAfterStray(t, scheme, secure, "", invoices) })
+	}
+}
+
+// placeAfterStray creates the invoices, each when a stray response has been written to the
+// connection that was prepared for it. They take so many connections.
+func placeAfterStray(t *testing.T, scheme string, secure func(faultserver.Handler) faultserver.Handler, stray string, conns int) {
+	l, all, opened := &ledger{}, &summary{}, make(chan *faultserver.Conn, 100)
+	server := listening(t, faultserver.UntilDone(secure(func(c *faultserver.Conn) {
+		if secured, ok := c.Conn.(*tls.Conn); ok && secured.Handshake() != nil {
+			return
+		}
+		opened <- c
+		l.respond(c)
+	})))
+	transport := gateway.InvoiceTransport(&http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server.Addr())
+	}, TLSClientConfig: certificates().Client()})
+	client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, scheme+"://"+faultserver.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
+	for n := range invoices {
+		require.NoError(t, client.PrepareInvoice(t.Context()))
+		(<-opened).Send(stray)
+		order := orderNumber(n)
+		all.add(order, create(t.Context(), client, order, l.of(order)))
+		for len(opened) > 0 {
+			<-opened
+		}
+	}
+	server.Close()
+	all.verify(t)
+	assert.Equal(t, invoices, all.counts[gateway.OutcomeSucceeded], "%v", all)
+	assert.Equal(t, conns, server.Conns())
+}
 
 // TestStray_WrappedTransport shows what a RoundTripper of a caller's must wrap
 // [gateway.InvoiceTransport] for, which is documented at [gateway.WithHTTPClient]: over an

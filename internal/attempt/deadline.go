@@ -39,6 +39,13 @@ func Read[T any](resp *Response, read func(*http.Response) T) (result T, err err
 // HasEnded reports whether the attempt has ended.
 func (r *Response) HasEnded() bool { return r.attempt.Err() != nil }
 
+// CameEarly reports whether something unread was there when the request was to be written: the
+// response may be that.
+func (r *Response) CameEarly() bool {
+	watched := r.attempt.watched.Load()
+	return watched != nil && watched.wasEarly()
+}
+
 // EndWithin ends the attempt after d, unless it ends before.
 func (r *Response) EndWithin(d time.Duration) {
 	if d < time.Until(r.attempt.deadline) {

@@ -41,6 +41,7 @@ type Dedicated struct {
 // NewDedicated returns a Dedicated over t, which is for its use alone from then on.
 func NewDedicated(t *http.Transport) *Dedicated {
 	t.MaxIdleConnsPerHost = -1
+	watch(t)
 	d := &Dedicated{transport: t, opener: t.Clone()}
 	d.opener.IdleConnTimeout = preparedLifetime
 	d.opener.MaxConnsPerHost = 0 // net/http does not count a connection of NewClientConn, but discounts it, and panics
@@ -64,10 +65,13 @@ type proxyKey struct{}
 // A preparedConn is a connection that was opened before its request.
 type preparedConn struct {
 	*http.ClientConn
-	target target
-	shared bool // by several requests: HTTP/2 with keep-alives
-	opened time.Time
-	timer  *time.Timer
+	target      target
+	shared      bool // by several requests: HTTP/2 with keep-alives
+	multiplexed bool // HTTP/2
+	opened      time.Time
+	timer       *time.Timer
+
+	watched *watchedConn // nil if it cannot be watched
 }
 
 // hasExpired reports whether the lifetime is over: the timer stands still while the machine is
@@ -92,14 +96,36 @@ func (d *Dedicated) targetOf(req *http.Request) (to target, proxy *url.URL, err 
 
 // RoundTrip implements [http.RoundTripper].
 func (d *Dedicated) RoundTrip(req *http.Request) (*http.Response, error) {
-	conn := d.acquire(req)
-	if conn == nil {
-		return d.transport.RoundTrip(req)
+	for {
+		conn := d.acquire(req)
+		if conn == nil {
+			return d.transport.RoundTrip(req)
+		}
+		if !conn.isClean() {
+			conn.Release()
+			_ = conn.Close()
+			continue
+		}
+		if a, ok := req.Context().Value(attemptKey{}).(*attempt); ok {
+			a.reach(Write) // net/http calls no hook when the connection is given
+			a.watched.Store(conn.watched)
+		}
+		return conn.RoundTrip(req)
 	}
-	if a, ok := req.Context().Value(attemptKey{}).(*attempt); ok {
-		a.reach(Write) // net/http calls no hook when the connection is given
+}
+
+// isClean reports whether nothing has come on a reserved connection that could be taken for a
+// response. On one of HTTP/2 the stream tells whose response it is, once the reader has had what
+// came before.
+func (c *preparedConn) isClean() bool {
+	if c.watched == nil {
+		return c.Err() == nil
 	}
-	return conn.RoundTrip(req)
+	settled := c.watched.settle()
+	if !c.multiplexed && settled {
+		c.watched.arm()
+	}
+	return c.Err() == nil && (settled || c.multiplexed)
 }
 
 // CloseIdleConnections closes the idle connections, and those that were prepared.
@@ -115,7 +141,7 @@ func (d *Dedicated) CloseIdleConnections() {
 }
 
 // acquire returns a prepared connection for a request, reserved for it, or nil.
-func (d *Dedicated) acquire(req *http.Request) *http.ClientConn {
+func (d *Dedicated) acquire(req *http.Request) *preparedConn {
 	if !d.hasPrepared() {
 		return nil
 	}
@@ -133,7 +159,7 @@ func (d *Dedicated) acquire(req *http.Request) *http.ClientConn {
 			d.prepared = slices.Delete(d.prepared, i, i+1)
 			conn.closeWhenIdle()
 		}
-		return conn.ClientConn
+		return conn
 	}
 	return nil
 }
@@ -156,7 +182,9 @@ func (d *Dedicated) prepare(ctx context.Context, req *http.Request) error {
 		return err
 	}
 	var conn *http.ClientConn
-	defer func() { d.add(conn, target) }()            // also when a dialer of the caller's panics
+	var watched *watchedConn
+	ctx = context.WithValue(ctx, watchedKey{}, &watched)
+	defer func() { d.add(conn, target, watched) }()   // also when a dialer of the caller's panics
 	address := net.JoinHostPort(host, req.URL.Port()) // without a port, it is that of the scheme
 	conn, err = d.opener.NewClientConn(context.WithValue(ctx, proxyKey{}, proxy), req.URL.Scheme, address)
 	return err
@@ -188,7 +216,7 @@ func (d *Dedicated) hasShared(target target) bool {
 
 // add ends what startOpening began: it stores the connection until it is used or its
 // lifetime is over. conn is nil if it could not be opened.
-func (d *Dedicated) add(conn *http.ClientConn, target target) {
+func (d *Dedicated) add(conn *http.ClientConn, target target, watched *watchedConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.opening--
@@ -196,8 +224,9 @@ func (d *Dedicated) add(conn *http.ClientConn, target target) {
 		return
 	}
 	// Without keep-alives net/http reserves a second request, and refuses to send it.
-	shared := conn.Available() > 1 && !d.opener.DisableKeepAlives
-	c := &preparedConn{ClientConn: conn, target: target, shared: shared, opened: time.Now()}
+	multiplexed := conn.Available() > 1
+	c := &preparedConn{ClientConn: conn, target: target, multiplexed: multiplexed, watched: watched, opened: time.Now()}
+	c.shared = multiplexed && !d.opener.DisableKeepAlives
 	if c.shared && d.hasShared(target) {
 		go conn.Close() // another call was faster; closing may take long, and the lock is held
 		return

@@ -10,6 +10,7 @@ package attempt
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -73,7 +74,7 @@ func (s *Sender) Send(req *http.Request, header http.Header, body *Body) (*Respo
 	req = req.WithContext(a.traced())
 	req.Header = header
 	if body != nil {
-		req.Body, req.ContentLength = body, body.Size()
+		req.Body, req.ContentLength, a.latch = body, body.Size(), body
 	}
 	var resp *http.Response
 	var err error
@@ -146,8 +147,10 @@ type attempt struct {
 	worker   *caller.Worker // nil until there is a job for it
 
 	phase       atomic.Int32
-	connections atomic.Int32 // new ones that were used
-	conn        net.Conn     // the last one, if it may be closed
+	connections atomic.Int32                // new ones that were used
+	conn        net.Conn                    // the last one, if it may be closed
+	latch       *Body                       // of the request; nil for none
+	watched     atomic.Pointer[watchedConn] // the last one, if it is watched
 	hooks       httptrace.ClientTrace
 
 	body     io.ReadCloser
@@ -229,6 +232,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 			if !info.Reused {
 				a.connections.Add(1)
 			}
+			a.look(info.Conn)
 			if a.sender.closes { // net/http calls this before its RoundTrip returns
 				a.conn = info.Conn
 			}
@@ -240,6 +244,29 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		},
 	}
 	return &a.hooks
+}
+
+// look ends an attempt before its request is sent on a connection of HTTP/1 on which something
+// has come that nobody has read.
+func (a *attempt) look(conn net.Conn) {
+	watched := watchedOf(conn)
+	if watched == nil {
+		return
+	}
+	a.watched.Store(watched)
+	secure, _ := conn.(*tls.Conn)
+	multiplexed := secure != nil && secure.ConnectionState().NegotiatedProtocol == "h2"
+	settled := watched.settle()
+	switch {
+	case multiplexed: // the reader has had what came before, and a stream tells whose response it is
+	case settled:
+		watched.arm()
+	default:
+		if a.latch != nil {
+			a.latch.Seal()
+		}
+		a.cancel(errEarly)
+	}
 }
 
 // failure is the error of an attempt that has come so far. What the hooks report
@@ -258,7 +285,7 @@ func (a *attempt) failure(err error) *Error {
 
 // causeOr returns why the attempt was ended if we have ended it, else err.
 func (a *attempt) causeOr(err error) error {
-	if cause := context.Cause(a); errors.Is(cause, errConnections) || isOwnTimeout(cause) {
+	if cause := context.Cause(a); errors.Is(cause, errConnections) || errors.Is(cause, errEarly) || isOwnTimeout(cause) {
 		return cause
 	}
 	return err
