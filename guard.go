@@ -30,6 +30,10 @@ func MerchantFromContext(ctx context.Context) (string, bool) {
 // WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
 // several merchants share and whose keys change. The name is 1 to 256 bytes of valid
 // UTF-8 and does not begin with "key:". It is not sent.
+//
+// A merchant is the name of WithMerchant, else the key of [WithAPIKey], else the client's own. One
+// that is known by two of these is two merchants to a guard, and so is one whose key of WithAPIKey
+// changes: name it with WithMerchant.
 func WithMerchant(name string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		reason := validate.Text(name, validate.MaxURLText)

@@ -112,9 +112,9 @@ func isName(dec *jsontext.Decoder) bool {
 // flight it waits for that one, for as long as one invoice may take by [RetryPolicy], and then
 // sends if there is still none.
 //
-// It returns soon after its context ends, if the caller's source of keys and the [OrderGuard]
-// honor the end of theirs; that of [OrderGuard].End ends 10 seconds later. A RoundTripper that
-// does not honor it is left behind, unless it is an [http.Transport]: see [WithHTTPClient].
+// It returns soon after its context ends, and 10 seconds later if the [OrderGuard] does not record
+// the outcome. A source of keys, a guard and a RoundTripper that do not honor the end of their
+// contexts are left behind, but for an [http.Transport]: see [WithHTTPClient].
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {

@@ -239,7 +239,8 @@ func WithAPIKeyOnPublicCalls() Option {
 //
 // A key that [New] would refuse is an [*ArgumentError], and so is an invoice with [WithAPIKey] and
 // without [WithMerchant] where there is an [OrderGuard]. Source must be safe for concurrent
-// use and return when the context ends. It is meant for the changing keys of one merchant:
+// use and return when the context ends; one that does not is left then, or after the timeout of
+// an attempt. It is meant for the changing keys of one merchant:
 // for many use [WithAPIKey], by which an [OrderGuard] tells their orders apart. The key of
 // the call and the last 4 keys of source are removed from responses.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {

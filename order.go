@@ -55,7 +55,8 @@ type OrderGuard interface {
 	// that the guard cannot say.
 	//
 	// After ErrOrderInFlight the client asks again, at growing intervals, for as long as it
-	// waits: a Begin that refuses should write nothing. It sends nothing after Until, and
+	// waits: a Begin that refuses should write nothing. One that does not return soon after its
+	// context is left; what it admits then is ended as not sent. The client sends nothing after Until, and
 	// refuses an admission that is shorter than the call may last.
 	Begin(ctx context.Context, o Order) (Admission, error)
 
@@ -64,7 +65,8 @@ type OrderGuard interface {
 	// one has succeeded or is unknown too. The context has the values of the caller's but not
 	// its end, which must not lose the record; it ends after 10 seconds. The error reaches
 	// observers and does not change what the call returns: a guard that cannot record an
-	// outcome must treat the order as unknown later.
+	// outcome must treat the order as unknown later. One that does not return soon after its
+	// context is left, and observers are told that the record may be missing.
 	End(ctx context.Context, o Order, r OrderRecord) error
 }
 

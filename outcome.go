@@ -124,6 +124,9 @@ func refusesInvoice(status int, enveloped bool) bool {
 // nil, for an error of another package and for a call without a response whose context has ended,
 // unless it was asking the [OrderGuard], or by WithRepeatableOrders the order may be repeated. Of
 // several errors that are joined or wrapped together, it must be true of each.
+//
+// All of this holds if no proxy or mesh on the way delivers a POST twice: one that does makes two
+// invoices, or turns a success into a refusal.
 func SafeToRetry(err error) bool {
 	safe := err != nil
 	examine(err, func(_ error, own callError) { safe = safe && own != nil && own.isRetryable() })
