@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 // lostOrders is how many orders lose the response to their first request.
@@ -125,6 +127,48 @@ func TestRepeatableOrders_gateways(t *testing.T) {
 			}
 			assert.Equal(t, []int{c.resolved, c.invoices, c.requests}, []int{resolved, invoices, requests}, "resolved, invoices, requests")
 		})
+	}
+}
+
+// What becomes of an order that has lost its response, at each kind of gateway: without the
+// declaration it is sent again only where somebody says so.
+func TestRepeatedOrders(t *testing.T) {
+	for kind, want := range map[gatewaytest.RepeatedOrders]struct {
+		outcome  gateway.Outcome // of a request that is repeated
+		invoices int
+	}{
+		gatewaytest.RepeatAgain:   {gateway.OutcomeSucceeded, 2},
+		gatewaytest.RepeatSame:    {gateway.OutcomeSucceeded, 1},
+		gatewaytest.RepeatRefused: {gateway.OutcomeUnknown, 1},
+	} {
+		for name, options := range map[string][]gateway.Option{"declared": {gateway.WithRepeatableOrders()}, "resubmitted": nil} {
+			t.Run(string(kind)+", "+name, func(t *testing.T) {
+				t.Parallel()
+				gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
+				t.Cleanup(gw.Close)
+				gw.SetRepeatedOrders(kind)
+				client, err := gateway.New(gw.URL, gw.APIKey, append(options, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))...)
+				require.NoError(t, err)
+				gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+				request := gateway.InvoiceRequest{OrderID: "A-1", Price: decimal.NewFromInt(10), Amount: decimal.NewFromInt(10)}
+				_, err = client.CreateInvoice(t.Context(), request)
+				require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+
+				var again []gateway.CallOption
+				if options == nil {
+					_, err = client.CreateInvoice(t.Context(), request)
+					require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+					require.Len(t, gw.Requests(), 1, "nothing is sent by itself")
+					again = append(again, gateway.AllowResubmit())
+				}
+				invoice, err := client.CreateInvoice(t.Context(), request, again...)
+				assert.Equal(t, want.outcome, gateway.OutcomeOf(err), "%v", err)
+				assert.Len(t, gw.InvoicesFor("A-1"), want.invoices)
+				if err == nil {
+					assert.Contains(t, string(invoice.Raw), gw.InvoicesFor("A-1")[want.invoices-1].ID)
+				}
+			})
+		}
 	}
 }
 

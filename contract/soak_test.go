@@ -103,6 +103,8 @@ func (s *soak) call(ctx context.Context, caller int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if r.IntN(4) == 0 {
 			s.gw.InjectFault(gatewaytest.AnyOperation, 1, fault(r))
+			kinds := gatewaytest.AllRepeatedOrders()
+			s.gw.SetRepeatedOrders(kinds[r.IntN(len(kinds))])
 		}
 		one, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(20+r.IntN(3000))*time.Millisecond)
 		if r.IntN(2) == 0 {

@@ -118,6 +118,8 @@ func TestToxi(t *testing.T) {
 func (x toxic) run(t *testing.T, stream string, all *summary) (succeeded, failed int) {
 	gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
 	defer gw.Close()
+	kinds := gatewaytest.AllRepeatedOrders()
+	gw.SetRepeatedOrders(kinds[len(x.name+stream)%len(kinds)]) // each of them for some toxics
 	proxy := newProxy(t, strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway"), x, stream)
 	defer proxy.Stop()
 	transport := gateway.InvoiceTransport(&http.Transport{DisableKeepAlives: true}) // limits are for each connection

@@ -466,6 +466,7 @@ func respondWith(result string) roundTripper {
 // Where an order may be repeated, the next run finds out what became of it.
 func TestInvoice_repeatable(t *testing.T) {
 	s := newShop(t)
+	s.gw.SetRepeatedOrders(gatewaytest.RepeatSame)
 	s.losesRepeatable()
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 	job, _, _ = s.runInvoice(job)
@@ -483,7 +484,11 @@ func TestInvoice_resolved(t *testing.T) {
 	}{"an invoice exists": {true, []byte(elsewhere), 1}, "none exists": {false, nil, 2}} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)
-			inject(gatewaytest.FaultCommitThenDrop())(s)
+			inject(gatewaytest.FaultReset())(s)
+			if test.exists {
+				s.gw.ClearFaults()
+				inject(gatewaytest.FaultCommitThenDrop())(s)
+			}
 			job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 
 			job, err := s.river.JobRetry(t.Context(), job.ID) // too early

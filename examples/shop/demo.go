@@ -74,12 +74,20 @@ func updateRates(demo *gatewaytest.Server) {
 	}
 }
 
-// loseNextResponse makes the stand-in create the next invoice, and lose the response: the
-// case for which the shop and the client are made.
+// losingOrder begins the orders whose first response the stand-in loses after it has created
+// the invoice: the case for which the shop and the client are made.
+const losingOrder = gatewaytest.OrderFaultPrefix + "commit-then-drop-"
+
+// loseNextResponse goes on with another order for the same product, whose response is lost.
 func (s *shop) loseNextResponse(w http.ResponseWriter, r *http.Request, o order) error {
 	if s.demo == nil {
 		return notFound()
 	}
-	s.demo.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+	if !strings.HasPrefix(o.ID, losingOrder) {
+		o.ID = losingOrder + o.ID
+		if err := s.db.insertOrder(r.Context(), order{ID: o.ID, Buyer: o.Buyer, Product: o.Product}); err != nil {
+			return err
+		}
+	}
 	return redirect(w, r, "/orders/"+o.ID+"?losing")
 }
