@@ -175,8 +175,8 @@ func checkStatus(what string, status, low, high int) {
 type QueuedFault struct {
 	Operation Operation // of the requests
 	Fault     Fault     // that they meet
-	Times     int     // how many requests still meet it; negative for all
-	Share     float64 // of the requests that meet it, see [Server.InjectFaultAtRate]; 1 for all
+	Times     int       // how many requests still meet it; negative for all
+	Share     float64   // of the requests that meet it, see [Server.InjectFaultAtRate]; 1 for all
 }
 
 // InjectFault injects a fault into the next requests of an operation. Times is

@@ -10,14 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orderWithLostResponse makes an order whose invoice is created while the
-// response is lost. It returns the buyer's tab and the URL of the order.
+// orderWithLostResponse makes an order whose invoice is created while the response is lost,
+// which its identifier alone asks the stand-in for. It returns the buyer's tab and the URL of
+// the order.
 func orderWithLostResponse(t *testing.T, h *browserHarness, product string) (buyer *tab, at string) {
 	t.Helper()
 	buyer = h.newSession(t).newTab()
-	at = buyer.order(h.shop, product)
+	buyer.order(h.shop, product)
 	buyer.click(button("Lose the next response"))
 	buyer.waitFor(`//*[@role="status"][contains(., "will be lost")]`)
+	at = buyer.address()
+	require.Contains(t, at, "/orders/mock-commit-then-drop-")
 	buyer.choose("BTC", "Bitcoin")
 	buyer.click(payButton)
 	buyer.waitFor(underReview)
