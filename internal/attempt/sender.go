@@ -10,7 +10,6 @@ package attempt
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -254,11 +253,9 @@ func (a *attempt) look(conn net.Conn) {
 		return
 	}
 	a.watched.Store(watched)
-	secure, _ := conn.(*tls.Conn)
-	multiplexed := secure != nil && secure.ConnectionState().NegotiatedProtocol == "h2"
 	settled := watched.settle()
 	switch {
-	case multiplexed: // the reader has had what came before, and a stream tells whose response it is
+	case watched.isMultiplexed(conn): // the reader has had what came before, and a stream tells whose response it is
 	case settled:
 		watched.arm()
 	default:

@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ var errEarly = errors.New("the peer sent something before the request")
 type watchedConn struct {
 	net.Conn
 	raw syscall.RawConn // nil where the system cannot be asked
+	h2c bool            // without TLS it is one of HTTP/2
 
 	mu      sync.Mutex
 	reading bool          // the reader waits for more
@@ -43,12 +45,13 @@ func watch(t *http.Transport) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
+	h2c := t.Protocols != nil && t.Protocols.UnencryptedHTTP2() && !t.Protocols.HTTP1()
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil || conn == nil {
 			return conn, err
 		}
-		w := &watchedConn{Conn: conn}
+		w := &watchedConn{Conn: conn, h2c: h2c}
 		if system, ok := conn.(syscall.Conn); ok {
 			w.raw, _ = system.SyscallConn()
 		}
@@ -57,6 +60,14 @@ func watch(t *http.Transport) {
 		}
 		return w, nil
 	}
+}
+
+// isMultiplexed reports whether a connection over w is one of HTTP/2: its reader writes, too.
+func (w *watchedConn) isMultiplexed(conn net.Conn) bool {
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.ConnectionState().NegotiatedProtocol == "h2"
+	}
+	return w.h2c
 }
 
 // watchedKey is the context key of where the connection is stored that is dialed.
