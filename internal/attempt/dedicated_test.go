@@ -348,6 +348,7 @@ func TestSender_Prepare_leavesADialer(t *testing.T) {
 				assert.ErrorIs(p, err, context.DeadlineExceeded)
 				assert.LessOrEqual(p, time.Since(begun), 700*time.Millisecond)
 				time.Sleep(5 * time.Second)
+				synctest.Wait()
 				p.dial = nil
 				require.NoError(p, p.prepare())
 			})

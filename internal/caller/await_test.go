@@ -50,6 +50,7 @@ func TestAwait(t *testing.T) {
 				assert.Equal(t, tt.finished, finished)
 				assert.Equal(t, tt.finished, got == "result")
 				time.Sleep(2 * time.Hour)
+				synctest.Wait()
 				assert.Equal(t, !tt.finished, dropped == "result", "a result that comes too late is dropped")
 			})
 		})
