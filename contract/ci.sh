@@ -33,7 +33,7 @@ has() { # PACKAGE TEST...
 }
 has contract TestCreateInvoice_CutAtEveryByte TestFaults_Sockets TestFaults_HTTP2 TestHTTP2 TestHTTP2_EveryBoundary \
 	TestHostile TestStray TestStray_WrappedTransport TestHandshakes TestUnknownShare \
-	TestConnections TestRepeatedOrders TestRepeatableOrders_gateways TestDeafPeer TestLyingContext TestLateReader TestLogOfHTTP2 TestToxi TestEveryCall_faults TestRapid TestLiteral TestLiteral_doesHarm TestSoak \
+	TestConnections TestRepeatableOrders_gateways TestRepeatedOrders TestDeafPeer TestLyingContext TestLateReader TestLogOfHTTP2 TestToxi TestEveryCall_faults TestRapid TestLiteral TestLiteral_doesHarm TestSoak \
 	TestOpenAPI_requests TestOpenAPI_responses_in_every_shape TestOpenAPI_responses_under_every_fault TestOpenAPI_rejects_requests TestOpenAPI_suite
 has suite TestRun_against_gatewaytest
 has codegen TestClient_documented TestClient_invoice TestServer TestServer_invoice

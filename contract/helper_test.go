@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
@@ -190,6 +191,14 @@ func (r result) violations() []string {
 
 func (r result) equal() bool {
 	return r.invoice != nil && r.invoice.OrderID == r.order && string(r.invoice.Raw) == invoiceResult(r.order)
+}
+
+// forEachRepeat runs a test for each thing that a gateway may do with a repeated order.
+func forEachRepeat(t *testing.T, test func(t *testing.T, kind gatewaytest.RepeatedOrders)) {
+	t.Helper()
+	for _, kind := range gatewaytest.AllRepeatedOrders() {
+		t.Run(string(kind), func(t *testing.T) { test(t, kind) })
+	}
 }
 
 // A summary counts how calls ended. It is safe for concurrent use.

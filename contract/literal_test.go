@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,8 +33,9 @@ func TestLiteral(t *testing.T) {
 }
 
 // The same merchant does harm where an order that the guard refuses is reported as not sent,
-// which is true of the call, and where he cancels an order that another call may still send: the
-// schedules find both.
+// which is true of the call, where he cancels an order that another call may still send, and
+// where no guard keeps his orders: the schedules find all three, the last one also at gateways
+// that create no second invoice.
 func TestLiteral_doesHarm(t *testing.T) {
 	ofTheCall := literal.World{Open: literal.Memory, Reading: func(invoice *gateway.Invoice, err error) (*gateway.Invoice, error) {
 		refused := invoice != nil && invoice.Replayed
@@ -51,4 +53,23 @@ func TestLiteral_doesHarm(t *testing.T) {
 	hasty := literal.World{Open: literal.Memory, Hasty: true}.Run(t, 1, 300)
 	t.Log(hasty)
 	assert.NotZero(t, hasty.Wrong[literal.SentElsewhere])
+	unguarded := literal.World{Open: func() (literal.Store, error) { return noGuard{}, nil }}.Run(t, 1, 300)
+	t.Log(unguarded)
+	assert.NotZero(t, unguarded.Wrong[literal.Doubled])
+	assert.Greater(t, unguarded.Wrong[literal.SentAgain], 2*unguarded.Wrong[literal.Doubled])
 }
+
+// A noGuard is a store without orders, and a guard that admits all of them.
+type noGuard struct{}
+
+func (noGuard) Guard() (gateway.OrderGuard, func() error, error) {
+	return noGuard{}, func() error { return nil }, nil
+}
+func (noGuard) Expire(string) error { return nil }
+func (noGuard) Survives() bool      { return false }
+func (noGuard) Close() error        { return nil }
+
+func (noGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
+	return gateway.Admission{}, nil
+}
+func (noGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }

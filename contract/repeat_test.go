@@ -3,14 +3,11 @@ package contract
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,165 +18,113 @@ import (
 // lostOrders is how many orders lose the response to their first request.
 const lostOrders = 200
 
-// A repeatingGateway creates the invoice of each order, and loses the response. What it does with
-// the order from then on is repeated.
-type repeatingGateway struct {
-	repeated func(g *repeatingGateway, w http.ResponseWriter, order string)
-
-	mu     sync.Mutex
-	bodies map[string][]string // of the requests, by order
-	ids    map[string][]string // of the invoices, by order
-}
-
-func (g *repeatingGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	id := orderIn(body)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.bodies[id] = append(g.bodies[id], string(body))
-	if len(g.bodies[id]) > 1 {
-		g.repeated(g, w, id)
-		return
-	}
-	g.create(id)
-	switch len(g.bodies) % 3 {
-	case 0:
-		panic(http.ErrAbortHandler) // the connection is closed
-	case 1:
-		w.WriteHeader(http.StatusBadGateway)
-	case 2:
-		w.Header().Set("Content-Length", "200")
-		respondWith(w, http.StatusCreated, enveloped(g.invoice(id))) // is shorter
-	}
-}
-
-func (g *repeatingGateway) create(id string) {
-	g.ids[id] = append(g.ids[id], fmt.Sprint(len(g.ids[id])+1))
-}
-
-// invoice is the last one of an order.
-func (g *repeatingGateway) invoice(id string) string {
-	return fmt.Sprintf(`{"id":"inv-%s-%s","orderId":%q}`, id, g.ids[id][len(g.ids[id])-1], id)
-}
-
-func respondWith(w http.ResponseWriter, status int, body string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body)
-}
-
-func returnsTheFirst(g *repeatingGateway, w http.ResponseWriter, id string) {
-	respondWith(w, http.StatusOK, enveloped(g.invoice(id)))
-}
-
-func refusesWith(status int) func(*repeatingGateway, http.ResponseWriter, string) {
-	return func(_ *repeatingGateway, w http.ResponseWriter, id string) {
-		respondWith(w, status, `{"message":"Order `+id+` exists.","result":[],"meta":{}}`)
-	}
-}
-
-func createsAnother(g *repeatingGateway, w http.ResponseWriter, id string) {
-	g.create(id)
-	respondWith(w, http.StatusCreated, enveloped(g.invoice(id)))
+// lostOrder names an order whose first request is carried out, and its response lost.
+func lostOrder(n int) string {
+	loss := []string{"commit-then-drop", "truncate=0", "truncate=40"}[n%3]
+	return fmt.Sprintf("%s%s-%d", gatewaytest.OrderFaultPrefix, loss, n)
 }
 
 // What WithRepeatableOrders does with three gateways, of which the second and the third make it a false
-// declaration: docs/money.md refers to it.
+// declaration: docs/money.md refers to it. Without it, all of them are alike.
 func TestRepeatableOrders_gateways(t *testing.T) {
 	declared := []gateway.Option{gateway.WithRepeatableOrders()}
 	for _, c := range []struct {
 		name     string
-		repeated func(*repeatingGateway, http.ResponseWriter, string)
+		repeated gatewaytest.RepeatedOrders
 		options  []gateway.Option
 		resolved int // calls that return an invoice
 		invoices int // at the gateway
 		requests int
-		status   int // of the refusal, in the evidence of the others; 0 for none
+		evidence string // of the refusal, in that of the others
 	}{
-		{"a gateway that returns the first invoice resolves every order", returnsTheFirst, declared, 200, 200, 400, 0},
-		{"a gateway that refuses with 409 leaves every order unknown", refusesWith(409), declared, 0, 200, 400, 409},
-		{"a gateway that refuses with 422 leaves every order unknown", refusesWith(422), declared, 0, 200, 400, 422},
-		{"a gateway that creates another doubles every order, and nobody notices", createsAnother, declared, 200, 400, 400, 0},
-		{"without the declaration nothing is repeated", createsAnother, nil, 0, 200, 200, 0},
+		{"a gateway that returns the first invoice resolves every order", gatewaytest.RepeatSame, declared, 200, 200, 400, ""},
+		{"a gateway that refuses leaves every order unknown", gatewaytest.RepeatRefused, declared, 0, 200, 400, `409: "the order has an invoice"`},
+		{"a gateway that creates another doubles every order, and nobody notices", gatewaytest.RepeatAgain, declared, 200, 400, 400, ""},
+		{"without the declaration nothing is repeated: one that would create another", gatewaytest.RepeatAgain, nil, 0, 200, 200, ""},
+		{"without the declaration nothing is repeated: one that would return the first", gatewaytest.RepeatSame, nil, 0, 200, 200, ""},
+		{"without the declaration nothing is repeated: one that would refuse", gatewaytest.RepeatRefused, nil, 0, 200, 200, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &repeatingGateway{repeated: c.repeated, bodies: map[string][]string{}, ids: map[string][]string{}}
-			calls := g.lose(t, c.options)
+			gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
+			defer gw.Close()
+			gw.SetRepeatedOrders(c.repeated)
 			resolved := 0
-			for _, r := range calls {
-				if r.err == nil {
-					resolved++
-					assert.Equal(t, g.invoice(r.order), string(r.invoice.Raw))
+			for _, r := range lose(t, gw, c.options) {
+				if r.err != nil {
+					checkEvidence(t, r, c.evidence)
 					continue
 				}
-				checkEvidence(t, r, c.status)
+				resolved++
+				invoices := gw.InvoicesFor(r.order)
+				id, _ := r.invoice.Text("id")
+				assert.Equal(t, invoices[len(invoices)-1].ID, id, "the only invoice, unless there are two")
 			}
-			invoices, requests := 0, 0
-			for id, bodies := range g.bodies {
-				invoices, requests = invoices+len(g.ids[id]), requests+len(bodies)
-				for _, body := range bodies {
-					assert.Equal(t, bodies[0], body, "a repeated request is the first one, byte for byte")
+			assert.Equal(t, []int{c.resolved, c.invoices, c.requests}, []int{resolved, len(gw.Invoices()), len(gw.Requests())}, "resolved, invoices, requests")
+			bodies := map[string]string{}
+			for _, request := range gw.Requests() {
+				id, body := journalOrder(request.Body), string(request.Body)
+				if bodies[id] == "" {
+					bodies[id] = body
 				}
+				assert.Equal(t, bodies[id], body, "a repeated request is the first one, byte for byte")
 			}
-			assert.Equal(t, []int{c.resolved, c.invoices, c.requests}, []int{resolved, invoices, requests}, "resolved, invoices, requests")
+			assert.Len(t, bodies, lostOrders)
 		})
 	}
 }
 
-// What becomes of an order that has lost its response, at each kind of gateway: without the
-// declaration it is sent again only where somebody says so.
+// What a second call sends to a gateway that has the invoice of its order, and what it is told.
 func TestRepeatedOrders(t *testing.T) {
-	for kind, want := range map[gatewaytest.RepeatedOrders]struct {
-		outcome  gateway.Outcome // of a request that is repeated
-		invoices int
-	}{
-		gatewaytest.RepeatAgain:   {gateway.OutcomeSucceeded, 2},
-		gatewaytest.RepeatSame:    {gateway.OutcomeSucceeded, 1},
-		gatewaytest.RepeatRefused: {gateway.OutcomeUnknown, 1},
-	} {
-		for name, options := range map[string][]gateway.Option{"declared": {gateway.WithRepeatableOrders()}, "resubmitted": nil} {
-			t.Run(string(kind)+", "+name, func(t *testing.T) {
-				t.Parallel()
+	type told struct {
+		outcome  gateway.Outcome
+		invoices int // at the gateway
+		requests int
+	}
+	forEachRepeat(t, func(t *testing.T, kind gatewaytest.RepeatedOrders) {
+		repeated := map[gatewaytest.RepeatedOrders]told{
+			gatewaytest.RepeatAgain:   {gateway.OutcomeSucceeded, 2, 2},
+			gatewaytest.RepeatSame:    {gateway.OutcomeSucceeded, 1, 2},
+			gatewaytest.RepeatRefused: {gateway.OutcomeUnknown, 1, 2},
+		}[kind]
+		for _, c := range []struct {
+			name    string
+			orderID string
+			options []gateway.Option
+			second  []gateway.CallOption
+			want    told
+		}{
+			{"the first call returned the invoice: so does the second", "A-17", nil, nil, told{gateway.OutcomeSucceeded, 1, 1}},
+			{"the response was lost: the order stays unknown", lostOrder(0), nil, nil, told{gateway.OutcomeUnknown, 1, 1}},
+			{"the merchant has wrongly found no invoice", lostOrder(0), nil, []gateway.CallOption{gateway.AllowResubmit()}, repeated},
+			{"no guard keeps the order", "A-17", []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
+			{"no guard keeps the order, and the response was lost", lostOrder(0), []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
+		} {
+			t.Run(c.name, func(t *testing.T) {
 				gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
-				t.Cleanup(gw.Close)
+				defer gw.Close()
 				gw.SetRepeatedOrders(kind)
-				client, err := gateway.New(gw.URL, gw.APIKey, append(options, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))...)
+				client, err := gateway.New(gw.URL, canary, c.options...)
 				require.NoError(t, err)
-				gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-				request := gateway.InvoiceRequest{OrderID: "A-1", Price: decimal.NewFromInt(10), Amount: decimal.NewFromInt(10)}
-				_, err = client.CreateInvoice(t.Context(), request)
-				require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-
-				var again []gateway.CallOption
-				if options == nil {
-					_, err = client.CreateInvoice(t.Context(), request)
-					require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-					require.Len(t, gw.Requests(), 1, "nothing is sent by itself")
-					again = append(again, gateway.AllowResubmit())
-				}
-				invoice, err := client.CreateInvoice(t.Context(), request, again...)
-				assert.Equal(t, want.outcome, gateway.OutcomeOf(err), "%v", err)
-				assert.Len(t, gw.InvoicesFor("A-1"), want.invoices)
+				_, _ = client.CreateInvoice(t.Context(), order(c.orderID))
+				invoice, err := client.CreateInvoice(t.Context(), order(c.orderID), c.second...)
+				assert.Equal(t, c.want, told{gateway.OutcomeOf(err), len(gw.Invoices()), len(gw.Requests())}, "%v", err)
 				if err == nil {
-					assert.Contains(t, string(invoice.Raw), gw.InvoicesFor("A-1")[want.invoices-1].ID)
+					id, _ := invoice.Text("id")
+					assert.Equal(t, gw.Invoices()[c.want.invoices-1].ID, id)
 				}
+				assert.False(t, gateway.SafeToRetry(err))
 			})
 		}
-	}
+	})
 }
 
 // lose calls for each order until it need not be called again: by the limit of retries in a row, most
-// requests are repeated by a second call.
-func (g *repeatingGateway) lose(t *testing.T, options []gateway.Option) []result {
-	server := httptest.NewServer(g)
-	defer server.Close()
+// requests are repeated by a second call. Without options it calls twice.
+func lose(t *testing.T, gw *gatewaytest.Server, options []gateway.Option) []result {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	client, err := gateway.New(server.URL, canary, append([]gateway.Option{
+	client, err := gateway.New(gw.URL, canary, append([]gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithUnknownLimit(0),
 		gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Millisecond}),
 	}, options...)...)
@@ -189,8 +134,8 @@ func (g *repeatingGateway) lose(t *testing.T, options []gateway.Option) []result
 	for worker := range 8 {
 		all.Go(func() {
 			for n := worker; n < lostOrders; n += 8 {
-				id := orderNumber(n)
-				for again := true; again; again = gateway.SafeToRetry(calls[n].err) {
+				id := lostOrder(n)
+				for call := 0; call == 0 || call == 1 && options == nil || gateway.SafeToRetry(calls[n].err); call++ {
 					invoice, err := client.CreateInvoice(context.Background(), order(id))
 					calls[n] = result{order: id, invoice: invoice, err: err}
 				}
@@ -202,13 +147,11 @@ func (g *repeatingGateway) lose(t *testing.T, options []gateway.Option) []result
 }
 
 // checkEvidence compares what is told of an order that is unknown.
-func checkEvidence(t *testing.T, r result, status int) {
+func checkEvidence(t *testing.T, r result, refusal string) {
 	t.Helper()
 	unknown := &gateway.OutcomeUnknownError{}
 	require.ErrorAs(t, r.err, &unknown)
 	assert.False(t, gateway.SafeToRetry(r.err))
 	assert.NotEmpty(t, unknown.RequestID)
-	if status > 0 {
-		assert.Contains(t, fmt.Sprint(unknown.Cause), fmt.Sprintf("%d: %q", status, "Order "+r.order+" exists."))
-	}
+	assert.Contains(t, fmt.Sprint(unknown.Cause), refusal)
 }

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -36,6 +37,8 @@ type soak struct {
 	reads    atomic.Int64
 	mu       sync.Mutex
 	outcomes map[string]gateway.Outcome // of every order
+	forced   map[string]bool            // orders that were sent again although they may have an invoice
+	known    int                        // orders that were not sent again because of it
 	wrong    []string
 }
 
@@ -65,7 +68,7 @@ func TestSoak(t *testing.T) {
 	require.NoError(t, err)
 	preparing, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(prepared), policy, gateway.WithUnknownLimit(0))
 	require.NoError(t, err)
-	s := &soak{gw: gw, client: client, prepared: preparing, outcomes: map[string]gateway.Outcome{}}
+	s := &soak{gw: gw, client: client, prepared: preparing, outcomes: map[string]gateway.Outcome{}, forced: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFor)
 	defer cancel()
 	var group sync.WaitGroup
@@ -84,7 +87,7 @@ func TestSoak(t *testing.T) {
 	prepared.CloseIdleConnections()
 	gw.Close()
 	s.verify(t)
-	s.outcomes, s.gw, s.client, s.prepared, gw, client, preparing = nil, nil, nil, nil, nil, nil, nil
+	s.outcomes, s.forced, s.gw, s.client, s.prepared, gw, client, preparing = nil, nil, nil, nil, nil, nil, nil, nil
 	check()
 	until(t, "the heap is flat", func() bool { return heap() <= before+8<<20 })
 }
@@ -97,13 +100,13 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// call makes reads and orders in random order until ctx ends, and causes faults.
+// call makes reads and orders in random order until ctx ends, and causes faults. It also changes
+// what the gateway does with a repeated order.
 func (s *soak) call(ctx context.Context, caller int) {
-	r := rand.New(rand.NewPCG(*soakSeed, uint64(caller)))
+	r, kinds := rand.New(rand.NewPCG(*soakSeed, uint64(caller))), gatewaytest.AllRepeatedOrders()
 	for n := 0; ctx.Err() == nil; n++ {
 		if r.IntN(4) == 0 {
 			s.gw.InjectFault(gatewaytest.AnyOperation, 1, fault(r))
-			kinds := gatewaytest.AllRepeatedOrders()
 			s.gw.SetRepeatedOrders(kinds[r.IntN(len(kinds))])
 		}
 		one, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(20+r.IntN(3000))*time.Millisecond)
@@ -117,20 +120,47 @@ func (s *soak) call(ctx context.Context, caller int) {
 				client = s.prepared
 				_ = client.PrepareInvoice(one) // it may end
 			}
-			s.order(one, client, fmt.Sprintf("order-%d-%d", caller, n))
+			id := fmt.Sprintf("order-%d-%d", caller, n)
+			first := s.order(one, client, id)
+			switch {
+			case first.outcome() != gateway.OutcomeSucceeded && first.outcome() != gateway.OutcomeUnknown:
+			case r.IntN(8) == 0:
+				s.again(one, client, id, first)
+			case r.IntN(4) == 0 && first.err != nil:
+				s.force(one, client, id)
+			}
 		}
 		s.requests.Add(1)
 		cancel()
 	}
 }
 
-func (s *soak) order(ctx context.Context, client *gateway.Client, id string) {
-	e := create(ctx, client, id, &faultserver.Record{})
+func (s *soak) order(ctx context.Context, client *gateway.Client, id string, opts ...gateway.CallOption) result {
+	e := create(ctx, client, id, &faultserver.Record{}, opts...)
 	s.note(e.err == nil || e.invoice == nil, "a result with an error: %v", e.err)
 	s.note(e.err != nil || e.invoice != nil && e.invoice.OrderID == id, "the invoice of another order than %s", id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.outcomes[id] = e.outcome()
+	return e
+}
+
+// again makes an equal call for an order that has an invoice, or may have one. It sends nothing.
+func (s *soak) again(ctx context.Context, client *gateway.Client, id string, first result) {
+	e := s.order(context.WithoutCancel(ctx), client, id)
+	s.note(e.outcome() == first.outcome(), "%s was %v, and is %v in an equal call", id, first.outcome(), e.outcome())
+	s.note(e.err != nil || first.err != nil || e.replayed() && bytes.Equal(e.invoice.Raw, first.invoice.Raw), "%s has another invoice in an equal call", id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known++
+}
+
+// force sends an unknown order again, as a merchant does who wrongly finds no invoice of it.
+func (s *soak) force(ctx context.Context, client *gateway.Client, id string) {
+	s.mu.Lock()
+	s.forced[id] = true
+	s.mu.Unlock()
+	s.order(ctx, client, id, gateway.AllowResubmit())
 }
 
 func (s *soak) note(holds bool, format string, args ...any) {
@@ -153,18 +183,24 @@ func (s *soak) verify(t *testing.T) {
 			sends[order]++
 		}
 	}
-	counts := map[gateway.Outcome]int{}
+	counts, forced := map[gateway.Outcome]int{}, map[int]int{}
 	for id, outcome := range s.outcomes {
 		counts[outcome]++
-		s.note(commits[id] <= 1 && sends[id] <= 1, "%s was doubled: %d commits, %d sends", id, commits[id], sends[id])
-		s.note(outcome != gateway.OutcomeSucceeded || commits[id] == 1, "%s was lost", id)
+		most := 1
+		if s.forced[id] {
+			most = 2
+			forced[commits[id]]++
+		}
+		s.note(commits[id] <= most && sends[id] <= most, "%s was doubled: %d commits, %d sends", id, commits[id], sends[id])
+		s.note(outcome != gateway.OutcomeSucceeded || commits[id] >= 1, "%s was lost", id)
 		s.note(outcome != gateway.OutcomeNotSent || sends[id] == 0, "%s was sent, and is reported as not sent", id)
 		s.note(commits[id] == 0 || outcome == gateway.OutcomeSucceeded || outcome == gateway.OutcomeUnknown, "%s was committed, and is reported as %v", id, outcome)
 		delete(commits, id)
 	}
 	s.note(len(commits) == 0, "invoices that nobody asked for: %v", commits)
 	assert.Empty(t, s.wrong[:min(len(s.wrong), 10)])
-	t.Logf("soak: %d calls in %v, %d reads, orders: %v; the gateway saw %d requests",
-		s.requests.Load(), *soakFor, s.reads.Load(), counts, len(s.gw.Requests()))
+	t.Logf("soak: %d calls in %v, %d reads, orders: %v; %d were not sent again by an equal call; forced, by invoices: %v; the gateway saw %d requests",
+		s.requests.Load(), *soakFor, s.reads.Load(), counts, s.known, forced, len(s.gw.Requests()))
 	assert.NotZero(t, counts[gateway.OutcomeUnknown])
+	assert.NotZero(t, s.known)
 }

@@ -23,15 +23,17 @@ import (
 // A till is a gateway, and two processes of a merchant with a guard each.
 type till struct {
 	*gatewaytest.Server
+	kind        gatewaytest.RepeatedOrders
 	guard       *Guard
 	first, then *gateway.Client
 }
 
-func newTill(t *testing.T, w testDB) *till {
+func newTill(t *testing.T, w testDB, kind gatewaytest.RepeatedOrders) *till {
 	t.Helper()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	p := &till{Server: gw, guard: w.guard(t)}
+	gw.SetRepeatedOrders(kind)
+	p := &till{Server: gw, kind: kind, guard: w.guard(t)}
 	execute(t, p.guard.db, `DELETE FROM `+w.table)
 	for client, guard := range map[**gateway.Client]*Guard{&p.first: p.guard, &p.then: w.guard(t)} {
 		c, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guard))
@@ -54,17 +56,23 @@ func other() gateway.InvoiceRequest {
 	return r
 }
 
-// second makes a call in the other process, and compares how many invoices exist after it.
+// second makes a call in the other process, and compares how many invoices exist after it. Without
+// options it sends nothing if there is one.
 func (p *till) second(t *testing.T, r gateway.InvoiceRequest, exist int, opts ...gateway.CallOption) (*gateway.Invoice, error) {
 	t.Helper()
+	existed, sent := len(p.InvoicesFor(order)), len(p.Requests())
 	created, err := p.then.CreateInvoice(t.Context(), r, opts...)
 	if n := len(p.InvoicesFor(order)); n != exist {
 		t.Errorf("%d invoices exist, want %d", n, exist)
 	}
+	if again := len(p.Requests()) - sent; existed > 0 && len(opts) == 0 && again > 0 {
+		t.Errorf("%d requests for an order that has an invoice", again)
+	}
 	return created, err
 }
 
-// What a call does in another process than the first, by what the guard knows of its order.
+// What a call does in another process than the first, by what the guard knows of its order and by
+// what the gateway does with a repeated order.
 func TestGuard_second_call(t *testing.T) {
 	cases := map[string]func(t *testing.T, p *till){
 		"nothing":                                secondOfNone,
@@ -78,7 +86,9 @@ func TestGuard_second_call(t *testing.T) {
 	}
 	inBoth(t, func(t *testing.T, w testDB) {
 		for name, test := range cases {
-			t.Run(name, func(t *testing.T) { test(t, newTill(t, w)) })
+			for _, kind := range gatewaytest.AllRepeatedOrders() {
+				t.Run(name+", "+string(kind), func(t *testing.T) { test(t, newTill(t, w, kind)) })
+			}
 		}
 	})
 }
@@ -159,9 +169,21 @@ func secondOfUnknown(t *testing.T, p *till) {
 		_, err := p.second(t, r, 1)
 		wantUnknown(t, err, first)
 	}
-	if again, err := p.second(t, same(), 2, gateway.AllowResubmit()); err != nil || again.Replayed {
-		t.Errorf("%+v, %v", again, err)
+	exist := map[gatewaytest.RepeatedOrders]int{gatewaytest.RepeatAgain: 2, gatewaytest.RepeatSame: 1, gatewaytest.RepeatRefused: 1}[p.kind]
+	again, err := p.second(t, same(), exist, gateway.AllowResubmit())
+	if p.kind != gatewaytest.RepeatRefused {
+		check(t, err)
+		if id, _ := again.Text("id"); again.Replayed || id != p.Invoices()[exist-1].ID {
+			t.Errorf("%+v", again)
+		}
+		return
 	}
+	refused, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
+	if !ok || refused.Replayed || refused.StatusCode != http.StatusConflict || gateway.SafeToRetry(err) {
+		t.Fatalf("%+v", err)
+	}
+	_, err = p.second(t, same(), exist)
+	wantUnknown(t, err, refused)
 }
 
 func secondOfDied(t *testing.T, p *till) {

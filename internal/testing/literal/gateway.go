@@ -38,12 +38,14 @@ type servedOrder struct {
 	mu      sync.Mutex
 	answers []answer // to the next requests; then there is no fault
 	sent    []*recorder
+	repeats int // requests that arrived when there was an invoice
 }
 
-func newService(orders map[string][]answer) *service {
+func newService(orders map[string][]answer, repeated gatewaytest.RepeatedOrders) *service {
 	s := &service{listener: newPipes(), orders: map[string]*servedOrder{}}
 	for id, answers := range orders {
 		s.orders[id] = &servedOrder{Server: gatewaytest.NewMemoryServer(gatewaytest.WithAPIKey(invariant.Key)), answers: answers}
+		s.orders[id].SetRepeatedOrders(repeated)
 	}
 	s.Server = &http.Server{Handler: s, Protocols: protocols(true, true), ReadHeaderTimeout: time.Hour}
 	s.serving.Go(func() { _ = s.Serve(s.listener) }) // returns ErrServerClosed
@@ -75,8 +77,20 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	next := o.next()
 	pause(next.Latency)
+	o.arrives()
 	o.InjectFault(gatewaytest.OpCreateInvoice, 1, next.Fault)
 	o.Handler().ServeHTTP(o.record(w), r)
+}
+
+// arrives counts a request that is not needed any more. The gateway creates no second invoice
+// of it if it returns the first one, or refuses.
+func (o *servedOrder) arrives() {
+	if len(o.Invoices()) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.repeats++
 }
 
 func (o *servedOrder) next() (next answer) {

@@ -3,8 +3,9 @@
 // these say: he shows the invoice, calls again, cancels the order and sends the buyer
 // elsewhere, or keeps the order open until the buyer clicks again. He lives through random
 // schedules of faults, double clicks, cancellations, deploys and kills, in the time of a
-// bubble, and whatever happens no order has two invoices, no buyer is sent elsewhere while an
-// invoice exists, and an invoice that was shown once is shown for ever.
+// bubble, at gateways of which some create another invoice for a repeated order, some return
+// the first one and some refuse. Whatever happens no order has two invoices, none that has one
+// is sent again, no buyer is sent elsewhere while an invoice exists, and an invoice that was shown once is shown for ever.
 package literal
 
 import (
@@ -59,7 +60,8 @@ func (m memory) Close() error        { return nil }
 
 // What can be wrong.
 const (
-	doubled       = "orders with two invoices"
+	Doubled       = "orders with two invoices"
+	SentAgain     = "orders sent again that had an invoice"
 	SentElsewhere = "buyers sent elsewhere while an invoice exists"
 	otherBytes    = "successes with other bytes than the gateway's"
 	Forgotten     = "created orders whose invoice a later call does not get"
@@ -98,7 +100,7 @@ func (r *Report) Add(o Report) {
 func (r Report) String() string {
 	text := fmt.Sprintf("%d schedules, %d orders, %d kills, %d deploys; %d calls: %d created, %d replayed, %d not sent, %d rejected, %d unknown, %d unknown and safe to retry; %d orders cancelled",
 		r.Schedules, r.Orders, r.Kills, r.Deploys, r.Calls, r.Created, r.Replayed, r.NotSent, r.Rejected, r.Unknown, r.InFlight, r.Elsewhere)
-	for _, what := range []string{doubled, SentElsewhere, otherBytes, Forgotten} {
+	for _, what := range []string{Doubled, SentAgain, SentElsewhere, otherBytes, Forgotten} {
 		text += fmt.Sprintf("; %d %s", r.Wrong[what], what)
 	}
 	return text
@@ -184,7 +186,7 @@ func (w *world) live(seed uint64) (err error) {
 	}
 	defer func() { err = firstOf(err, w.store.Close()) }()
 	w.schedule = draw(seed, w.store.Survives())
-	w.gateway = newService(w.Answers)
+	w.gateway = newService(w.Answers, w.Repeated)
 	for n := range len(w.Answers) {
 		w.orders = append(w.orders, &order{id: orderID(seed, n), shown: map[int][]byte{}})
 	}
@@ -349,7 +351,10 @@ func (w *world) verify() {
 	for _, o := range w.orders {
 		invoices := w.gateway.orders[o.id].Invoices()
 		if len(invoices) > 1 {
-			w.wrong(doubled, "%s: %+v", o.id, invoices)
+			w.wrong(Doubled, "%s: %+v", o.id, invoices)
+		}
+		if n := w.gateway.orders[o.id].repeats; n > 0 {
+			w.wrong(SentAgain, "%s: %d requests to a gateway of kind %q", o.id, n, w.Repeated)
 		}
 		if o.elsewhere && len(invoices) > 0 {
 			w.wrong(SentElsewhere, "%s: %+v", o.id, invoices)

@@ -14,6 +14,7 @@ type schedule struct {
 	Attempts int
 	Timeout  time.Duration
 	Plain    bool // a guard in memory is used as it is
+	Repeated gatewaytest.RepeatedOrders
 	Answers  map[string][]answer
 	Routes   [][]route // of each process
 	Events   []event
@@ -65,6 +66,8 @@ func draw(seed uint64, survives bool) schedule {
 		Attempts: 1 + r.IntN(3), Plain: r.IntN(2) == 0, Answers: map[string][]answer{},
 		Timeout: oneOf(r, 50*time.Millisecond, time.Second, 20*time.Second, time.Minute),
 	}
+	kinds := gatewaytest.AllRepeatedOrders()
+	s.Repeated = kinds[seed%uint64(len(kinds))]
 	orders := 1 + r.IntN(3)
 	for n := range orders {
 		answers := make([]answer, r.IntN(5))
