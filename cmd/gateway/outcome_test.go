@@ -170,8 +170,8 @@ func TestOutcomes_documented(t *testing.T) {
 }
 
 // The example of the help survives `set -e`, and does something of its own for each outcome.
+// It is not parallel: a process that is started shares the file locks of other tests for a moment.
 func TestOutcomes_example(t *testing.T) {
-	t.Parallel()
 	_, example, found := strings.Cut(outcomes(), "In a shell:\n\n")
 	require.True(t, found)
 	for code, want := range map[int]string{
