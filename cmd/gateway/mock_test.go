@@ -210,7 +210,7 @@ func TestMock_wait(t *testing.T) {
 	assert.Contains(t, got.err, "no mock responds at "+host+" within 50ms: ")
 	gw := standIn(t)
 	host = strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway")
-	assert.Contains(t, call(t.Context(), t, nil, "mock", "-wait", "-timeout", "50ms", "-addr", host).err, "it is no mock: 404 Not Found")
+	assert.Contains(t, call(t.Context(), t, nil, "mock", "-wait", "-addr", host).err, "what responds at this address is no mock: 404 Not Found")
 }
 
 // The log has a line for each request, without a key and in one line.

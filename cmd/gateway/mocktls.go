@@ -123,8 +123,8 @@ func (m *mockFlags) waitFor(ctx context.Context, host string) error {
 	defer again.Stop()
 	for {
 		err := healthy(ctx, &http.Client{Transport: transport}, url+"/_mock/health")
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, errNoMock) {
+			return err
 		}
 		select {
 		case <-again.C:
@@ -133,6 +133,8 @@ func (m *mockFlags) waitFor(ctx context.Context, host string) error {
 		}
 	}
 }
+
+var errNoMock = errors.New("what responds at this address is no mock")
 
 // healthy asks a mock once.
 func healthy(ctx context.Context, client *http.Client, url string) error {
@@ -147,7 +149,7 @@ func healthy(ctx context.Context, client *http.Client, url string) error {
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 4096))
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("it is no mock: %s", response.Status)
+		return fmt.Errorf("%w: %s", errNoMock, response.Status)
 	}
 	return nil
 }
