@@ -16,7 +16,7 @@ type Offer struct {
 	// Err is why the price cannot be paid so, and nil if it can: a [*LimitError] of
 	// [CoinNetwork.CheckPayment], whose Nearest is the least amount where the price is too
 	// small, or an [*ArgumentError] for a coin without a rate, and for a pair that is listed
-	// twice.
+	// twice, by its names or its identifier, or without them.
 	Err error
 }
 
@@ -54,13 +54,30 @@ func NewOffers(catalog *Catalog, rates *ExchangeRates, price decimal.Decimal, fi
 		offer := Offer{Pair: pair}
 		rate, listed := bySymbol[pair.Coin.Symbol]
 		offer.Amount, offer.Err = offer.price(op, price, fiat, rate, listed)
-		if _, unique := catalog.Find(pair.Coin.Symbol, pair.Network.Name); !unique {
-			offer.Err = &ArgumentError{Operation: op, Name: "networkName", Reason: "is listed twice for this coin"}
+		if name, reason := pair.ambiguous(catalog); reason != "" {
+			offer.Err = &ArgumentError{Operation: op, Name: name, Reason: reason}
 		}
 		o.byName[pair.pairName()] = len(o.all)
 		o.all = append(o.all, offer)
 	}
 	return o, nil
+}
+
+// ambiguous returns why a pair is not told apart from others by an invoice, or by a form.
+func (p *CoinNetwork) ambiguous(in *Catalog) (name, reason string) {
+	_, uniqueName := in.Find(p.Coin.Symbol, p.Network.Name)
+	_, uniqueID := in.ByID(p.ID)
+	switch {
+	case p.Coin.Symbol == "":
+		return "coinSymbol", "is empty in the listing"
+	case p.Network.Name == "":
+		return "networkName", "is empty in the listing: an invoice could not name it"
+	case !uniqueName:
+		return "networkName", "is listed twice for this coin"
+	case !uniqueID:
+		return "id", "is listed twice"
+	}
+	return "", ""
 }
 
 // price returns the amount of a price, and why it cannot be paid.
@@ -104,7 +121,8 @@ func (o *Offers) Find(coinSymbol, networkName string) (Offer, bool) {
 // does, by a rate of the merchant's own: how many units of the listed currency one unit of
 // the price's currency is. The result is rounded up to two decimal places, so that a
 // merchant never asks for too little. A price or a rate that is not above zero or that has
-// more than 64 digits or 30 decimal places is an [*ArgumentError].
+// more than 64 digits or 30 decimal places is an [*ArgumentError], and so is a result of
+// more than 64 digits.
 //
 //	usd, err := gateway.PriceIn(pounds, dollarsPerPound)
 func PriceIn(price, rate decimal.Decimal) (decimal.Decimal, error) {
@@ -113,5 +131,9 @@ func PriceIn(price, rate decimal.Decimal) (decimal.Decimal, error) {
 			return decimal.Decimal{}, &ArgumentError{Operation: "price_in", Name: []string{"price", "rate"}[i], Reason: reason}
 		}
 	}
-	return price.Mul(rate).RoundCeil(2), nil
+	converted := price.Mul(rate).RoundCeil(2)
+	if reason := money.Check(converted); reason != "" {
+		return decimal.Decimal{}, &ArgumentError{Operation: "price_in", Name: "price", Reason: "after conversion " + reason}
+	}
+	return converted, nil
 }

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -108,6 +109,25 @@ func TestNewOffers_listedTwice(t *testing.T) {
 	assert.False(t, found)
 }
 
+// A pair that an invoice could not name, or that a form could not tell from another.
+func TestNewOffers_ambiguous(t *testing.T) {
+	t.Parallel()
+	one, other := listed(t, "BTC", "N", 8, "0.00001000", ""), listed(t, "USDT", "N", 6, "1.00000000", "")
+	for name, tt := range map[string][2]string{
+		"no network name": {strings.ReplaceAll(one, `"name":"N"`, `"name":""`), "networkName: is empty in the listing: an invoice could not name it"},
+		"the same id":     {strings.Replace(one, `"id":"BTC-N"`, `"id":"USDT-N"`, 1) + "," + other, "id: is listed twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			offers := offersOf(t, "["+tt[0]+"]", offeredRates, "10.50", "usd")
+			assert.Empty(t, offers.Payable())
+			for _, offer := range offers.All() {
+				assert.EqualError(t, offer.Err, "gateway: new_offers: "+tt[1])
+			}
+		})
+	}
+}
+
 func TestNewOffers_refuses(t *testing.T) {
 	t.Parallel()
 	ten := decimal.NewFromInt(10)
@@ -165,6 +185,8 @@ func TestPriceIn(t *testing.T) {
 	one := decimal.NewFromInt(1)
 	_, err := gateway.PriceIn(decimal.Zero, one)
 	require.EqualError(t, err, "gateway: price_in: price: is required and must be greater than zero")
+	_, err = gateway.PriceIn(decimal.New(1, 40), decimal.New(1, 40))
+	require.EqualError(t, err, "gateway: price_in: price: after conversion has more than 64 digits")
 	_, err = gateway.PriceIn(one, decimal.New(1, -31))
 	require.EqualError(t, err, "gateway: price_in: rate: has more than 30 decimal places")
 }

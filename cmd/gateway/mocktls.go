@@ -117,7 +117,7 @@ func (m *mockFlags) waitFor(ctx context.Context, host string) error {
 	url, transport := "http://"+host, &http.Transport{DisableKeepAlives: true}
 	if m.tls {
 		// Whether it is ready is all that is asked, and no key is sent.
-		url, transport.TLSClientConfig = "https://"+host, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} // #nosec G402
+		url, transport.TLSClientConfig = "https://"+host, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} // #nosec G402 -- it is asked only whether it is ready
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

@@ -33,13 +33,21 @@ type watchedConn struct {
 	changed chan struct{} // is closed at the next change; nil if nobody waits
 }
 
+// dialsWithoutContext returns the deprecated dialers, which a transport of a merchant's may
+// have.
+func dialsWithoutContext(t *http.Transport) (dial, dialTLS func(network, address string) (net.Conn, error)) {
+	//lint:ignore SA1019 they are read, not used by choice
+	return t.Dial, t.DialTLS
+}
+
 // watch has a transport watch its connections. Those of a DialTLSContext cannot be watched.
 func watch(t *http.Transport) {
-	if t.TLSClientConfig == nil && t.DialContext == nil && t.Dial == nil && t.DialTLSContext == nil && t.DialTLS == nil && t.TLSNextProto == nil {
+	plain, plainTLS := dialsWithoutContext(t)
+	if t.TLSClientConfig == nil && t.DialContext == nil && plain == nil && t.DialTLSContext == nil && plainTLS == nil && t.TLSNextProto == nil {
 		t.ForceAttemptHTTP2 = true // net/http would not, because of the dialer
 	}
 	dial := t.DialContext
-	if plain := t.Dial; dial == nil && plain != nil {
+	if dial == nil && plain != nil {
 		dial = func(_ context.Context, network, address string) (net.Conn, error) { return plain(network, address) }
 	}
 	if dial == nil {
