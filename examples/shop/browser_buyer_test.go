@@ -34,9 +34,11 @@ func (tb *tab) order(shop, product string) string {
 	return tb.address()
 }
 
+// address returns the URL of the page without its query.
 func (tb *tab) address() string {
 	tb.t.Helper()
-	return runAction(tb, chromedp.Location())
+	at, _, _ := strings.Cut(runAction(tb, chromedp.Location()), "?")
+	return at
 }
 
 // choose selects a coin for an order.

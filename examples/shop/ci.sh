@@ -38,9 +38,9 @@ go test -race -shuffle=on -count=1 -v -timeout 8m ./... | tee "$log" | grep -Ev 
 ! grep -E '^\s*--- SKIP' "$log" || fail 'tests were skipped'
 for name in $tests; do grep -q "^--- PASS: $name " "$log" || fail "$name did not run"; done
 
-# What becomes of a repeated order is not documented: the tests of money pass with each of three.
+# What becomes of a repeated order is not documented: all but the pages pass with each of three.
 for repeated in same refused; do
-	go test -count=1 -run 'Purchase|Merchant|Payment|Order' ./... -repeated "$repeated"
+	go test -count=1 -skip TestBrowser ./... -repeated "$repeated"
 done
 
 long=$(wc -l ./*.go web/*.html web/*/* | awk '$2 != "total" && $1 > 300')

@@ -57,7 +57,7 @@ const maxPlaces = 8
 
 // newOffer returns what the page says of an offer.
 func newOffer(of gateway.Offer) offer {
-	o := offer{Pair: of.Pair, Amount: of.Amount.RoundCeil(maxPlaces)}
+	o := offer{Pair: of.Pair, Amount: of.Amount.RoundCeil(maxPlaces).Normalize()}
 	limit, isLimit := errors.AsType[*gateway.LimitError](of.Err)
 	switch {
 	case isLimit && limit.Nearest.Valid:
