@@ -114,9 +114,9 @@ func find(args []string) (command, []string, error) {
 		if len(args) > 1 && !couldBeKey(args[1]) {
 			text += commandline.Similar(args[1], siblings, "")
 		}
-		return command{}, nil, &usageError{text: text, of: args[0]}
+		return command{}, nil, &usageError{text: text, see: "help " + args[0]}
 	}
-	return command{}, nil, &usageError{text: "there is no command " + mistyped(args[0], names, "of that name") + "; see: gateway help"}
+	return command{}, nil, &usageError{text: "there is no command " + mistyped(args[0], names, "of that name"), see: "help"}
 }
 
 // mistyped returns a name in quotes and the question whether another one was meant, or other
@@ -249,5 +249,5 @@ func (s *session) write(text string) error {
 
 // usage returns the error for wrong arguments of a command.
 func usage(c command, wrong string) error {
-	return &usageError{text: fmt.Sprintf("gateway %s: %s", c.name, wrong), of: c.name}
+	return &usageError{text: fmt.Sprintf("gateway %s: %s", c.name, wrong), see: "help " + c.name}
 }

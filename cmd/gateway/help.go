@@ -23,7 +23,7 @@ func (s *session) help(args []string) error {
 		}
 	}
 	if text == "" {
-		return &usageError{text: "there is no help of " + mistyped(name, names, "that name") + "; see: gateway help"}
+		return &usageError{text: "there is no help of " + mistyped(name, names, "that name"), see: "help"}
 	}
 	return s.write(strings.TrimPrefix(text, "\n"))
 }

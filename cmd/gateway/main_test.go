@@ -61,7 +61,7 @@ func TestCommands(t *testing.T) {
 func TestRun_usage(t *testing.T) {
 	refuses(t, map[string]string{
 		"pay":                          `there is no command "pay"`,
-		"help pay":                     `there is no help of "pay"; see: gateway help`,
+		"help pay":                     "there is no help of \"pay\"\nSee: gateway help",
 		"invoice":                      "gateway invoice is followed by create\n",
 		"withdrawal wathc":             "gateway withdrawal is followed by get, or wait, or watch: did you mean watch?\nSee: gateway help withdrawal\n",
 		"coins -all":                   "gateway coins: there is no flag -all\nSee: gateway help coins\n",
@@ -305,10 +305,10 @@ func TestRun_unwritable(t *testing.T) {
 // A name that is mistyped is a question, unless it could be the key.
 func TestRun_mistyped(t *testing.T) {
 	refuses(t, map[string]string{
-		"invioce create":  `there is no command "invioce": did you mean invoice?; see: gateway help`,
+		"invioce create":  "there is no command \"invioce\": did you mean invoice?\nSee: gateway help",
 		"coins -coni BTC": "gateway coins: there is no flag -coni: did you mean -coin?",
-		"help outcoms":    `there is no help of "outcoms": did you mean outcomes?; see: gateway help`,
-		"pay":             `there is no command "pay"; see: gateway help`,
+		"help outcoms":    "there is no help of \"outcoms\": did you mean outcomes?\nSee: gateway help",
+		"pay":             "there is no command \"pay\"\nSee: gateway help",
 	})
 }
 

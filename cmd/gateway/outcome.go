@@ -103,7 +103,7 @@ func isBeforeSending(phase gateway.Phase) bool {
 // A usageError is a mistake in the arguments or settings. Nothing was sent.
 type usageError struct {
 	text string
-	of   string // the command that the help explains; "" for all
+	see  string // what to run for more, without the name of the command; "" for nothing
 }
 
 func (e *usageError) Error() string { return e.text }
@@ -136,8 +136,8 @@ func (s *session) reportError(err error) {
 	for line := range strings.SplitSeq(strings.TrimSpace(inTermsOfFlags(err.Error())), "\n") {
 		text += printable(strings.ReplaceAll(line, "\t", "    ")) + "\n"
 	}
-	if wrong, ok := errors.AsType[*usageError](err); ok && wrong.of != "" {
-		text += fmt.Sprintf("See: gateway help %s\n", wrong.of)
+	if wrong, ok := errors.AsType[*usageError](err); ok && wrong.see != "" {
+		text += fmt.Sprintf("See: gateway %s\n", wrong.see)
 	}
 	if errors.Is(err, gateway.ErrMissingAPIKey) && code == exitUsage {
 		text += fmt.Sprintf("Set %s or %s; the key is never an argument.\n", envAPIKey, envAPIKeyFile)
@@ -158,6 +158,7 @@ func inTermsOfFlags(text string) string {
 		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
 		"look it up, then use AllowResubmit if there is none", "look it up, then use -resubmit if there is none",
 		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
+		" or that of WithSuccessMessage", "",
 	).Replace(text)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -215,4 +216,31 @@ func TestOutcomes_rateLimited(t *testing.T) {
 	assert.Contains(t, call(t.Context(), t, gw, order()...).err, "\nToo many requests. Run it again after 7s.\n")
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slowly"))
 	assert.Contains(t, call(t.Context(), t, gw, order("-o", "table")...).err, "\nToo many requests. Run it again after 1m0s.\n")
+}
+
+// An error names a flag or a variable, and no option of the Go client.
+func TestInTermsOfFlags(t *testing.T) {
+	t.Parallel()
+	_, plain := gateway.New("http://gateway.example", "a-key")
+	keyless, err := gateway.New("https://gateway.example", "")
+	require.NoError(t, err)
+	_, missing := keyless.Balance(t.Context(), gateway.BalanceQuery{})
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"message":"fine","result":{"id":"1"}}`)
+	}))
+	t.Cleanup(other.Close)
+	another, err := gateway.New(other.URL, "a-key")
+	require.NoError(t, err)
+	_, unread := another.CreateInvoice(t.Context(), orderA17().Request)
+	for want, err := range map[string]error{
+		"GATEWAY_PLAIN_HTTP=1":                    plain,
+		"set GATEWAY_API_KEY or GATEWAY_API_KEY_": missing,
+		"then use -resubmit":                      gateway.ErrOrderOutcomeUnknown,
+		"with the documented message":             unread,
+	} {
+		require.Error(t, err, want)
+		text := inTermsOfFlags(err.Error())
+		assert.Contains(t, text, want)
+		assert.NotRegexp(t, `With[A-Z]|AllowResubmit`, text)
+	}
 }
