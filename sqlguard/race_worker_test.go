@@ -119,6 +119,7 @@ func (j job) client(ctx context.Context, db *sql.DB) (*gateway.Client, error) {
 	order := gateway.WithOrderGuard(reportingGuard{guard, j})
 	switch j.Grant {
 	case grantStale:
+		retry.InvoiceTimeout = 2 * stallTime // for as long the client waits for Begin
 		guard.patience = time.Hour
 		guard.stmts.begin = strings.ReplaceAll(guard.stmts.begin, "clock_timestamp()", "now()")
 	case grantAll:

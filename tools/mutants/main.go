@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/build"
 	"hash/fnv"
 	"io"
 	"io/fs"
@@ -101,6 +102,12 @@ func run(ctx context.Context, o options, targets []string) error {
 	return report(o, all, chosen, outcomes, known)
 }
 
+// builtHere reports whether the constraints of a file permit the machine that runs its tests.
+func builtHere(root, file string) bool {
+	matches, err := build.Default.MatchFile(filepath.Join(root, path.Dir(file)), path.Base(file))
+	return matches || err != nil // which parsing it reports
+}
+
 // plan returns the suite of each package and all mutants of the targets.
 func plan(o options, work string, targets []string) (map[string]*suite, []mutant, error) {
 	suites, all := map[string]*suite{}, []mutant(nil)
@@ -109,7 +116,7 @@ func plan(o options, work string, targets []string) (map[string]*suite, []mutant
 		files := []string{name}
 		if path.Ext(name) != ".go" {
 			found, _ := fs.Glob(os.DirFS(o.root), path.Join(name, "*.go"))
-			files = slices.DeleteFunc(found, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+			files = slices.DeleteFunc(found, func(file string) bool { return strings.HasSuffix(file, "_test.go") || !builtHere(o.root, file) })
 		}
 		if len(files) == 0 {
 			return nil, nil, fmt.Errorf("%s has no files", name)

@@ -82,6 +82,7 @@ func TestRun(t *testing.T) {
 		{"the tests need more memory than they get", code, exact, "#\n", func(o *options) { o.memory = 50_000 }, "", "without a change: out of memory"},
 		{"a pattern matches no test", code, exact, "#\n", func(o *options) { o.last = "TestLess|TestGone" }, "", `.: no test matches "TestGone"`},
 		{"there are no mutants", "package p\n", exact, "#\n", nil, "", "p.go has no mutants"},
+		{"its file is built for other machines only", "//go:build ignore\n\n" + code, exact, "#\n", nil, "", ". has no files"},
 		{"there are no files", "", "", "#\n", nil, "", ". has no files"},
 		{"there is no baseline", code, exact, "", nil, "", "no such file or directory"},
 		{"the baseline cannot be read", code, exact, survivor + "\n", nil, "", "has not five columns"},
