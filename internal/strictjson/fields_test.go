@@ -256,7 +256,7 @@ func TestMany_alike(t *testing.T) {
 	list, d := readWhole(text, strictjson.Options{Size: int64(len(text))}, strictjson.Many(wholeFields))
 	require.Nil(t, d.Err())
 	require.Len(t, list, n)
-	assert.Less(t, cap(list), n+n/10, "a list of known size is mostly stored once")
+	assert.Less(t, cap(list), n+n/8, "a list of known size is mostly stored once")
 	for i, record := range all {
 		alone, d := readWholeRecord(record, strictjson.Options{})
 		require.Nil(t, d.Err())

@@ -1,7 +1,9 @@
 package strictjson_test
 
 import (
+	"math"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -148,9 +150,9 @@ func TestDecoder_Int(t *testing.T) {
 		{"row R15: minus one is data", `-1`, -1},
 		{"zero", `0`, 0},
 		{"minus zero", `-0`, 0},
-		{"the largest", `9223372036854775807`, 1<<63 - 1},
-		{"the smallest", `-9223372036854775808`, -1 << 63},
-		{"the largest, by an exponent", `9223372036854775807e0`, 1<<63 - 1},
+		{"the largest", strconv.Itoa(math.MaxInt), math.MaxInt},
+		{"the smallest", strconv.Itoa(math.MinInt), math.MinInt},
+		{"the largest, by an exponent", strconv.Itoa(math.MaxInt) + "e0", math.MaxInt},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -162,8 +164,8 @@ func TestDecoder_Int(t *testing.T) {
 		{"row R15: a fraction", `1.5`, outOfRange},
 		{"row R15: a fraction by an exponent", `15e-1`, outOfRange},
 		{"row R15: more than 64 bits", `9999999999999999999`, outOfRange},
-		{"row R15: one above the largest", `9223372036854775808`, outOfRange},
-		{"row R15: one below the smallest", `-9223372036854775809`, outOfRange},
+		{"row R15: one above the largest", strconv.FormatUint(math.MaxInt+1, 10), outOfRange},
+		{"row R15: one below the smallest", "-" + strconv.FormatUint(math.MaxInt+2, 10), outOfRange},
 		{"row R15: more than 64 bits by an exponent", `1e19`, outOfRange},
 		{"row R15: a huge exponent", `1e1000000000`, outOfRange},
 		{"row R15: a text", `"12"`, "is text, not a number"},
