@@ -362,8 +362,20 @@ func TestOrderDirectory_synced(t *testing.T) {
 	require.ErrorIs(t, begin(resubmitted(orderA17()), full), full)
 	require.NoError(t, begin(resubmitted(orderA17()), nil))
 	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
+	d := newOrderDirectory(path)
+	for _, failure := range []error{full, nil} {
+		d.syncFile = func(file *os.File) error {
+			content, err := os.ReadFile(file.Name())
+			assert.Equal(t, 3, strings.Count(string(content), "\n"), "a line for each call that was begun")
+			return errors.Join(err, failure, file.Sync())
+		}
+		_, err := d.Begin(t.Context(), resubmitted(orderA17()))
+		require.ErrorIs(t, err, failure)
+	}
+	d.syncFile = func(*os.File) error { return full }
+	require.ErrorIs(t, d.End(t.Context(), orderA17(), gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded}), full)
 
-	d := newOrderDirectory(filepath.Join(parent, "other"))
+	d = newOrderDirectory(filepath.Join(parent, "other"))
 	d.sync = func(directory string) error {
 		if _, err := os.Stat(d.path); err == nil && directory == parent {
 			return full

@@ -26,15 +26,16 @@ import (
 // process sends the order meanwhile, also with -resubmit. It is never removed: another
 // process could have it open, and lock a file that no directory has.
 type orderDirectory struct {
-	path   string
-	sync   func(directory string) error // syncDirectory
-	file   *os.File                     // of the order, locked
-	before int64                        // where the file ended before the call
-	failed error                        // of End
+	path     string
+	sync     func(directory string) error // syncDirectory
+	syncFile func(*os.File) error         // its Sync
+	file     *os.File                     // of the order, locked
+	before   int64                        // where the file ended before the call
+	failed   error                        // of End
 }
 
 func newOrderDirectory(path string) *orderDirectory {
-	return &orderDirectory{path: path, sync: syncDirectory}
+	return &orderDirectory{path: path, sync: syncDirectory, syncFile: (*os.File).Sync}
 }
 
 // Begin implements [gateway.OrderGuard].
@@ -91,7 +92,7 @@ func (d *orderDirectory) begin(file *os.File, o gateway.Order) (known *gateway.O
 	}
 	err = file.Truncate(d.before) // what follows was not written to its end
 	if err == nil {
-		err = appendOrder(file, gateway.OrderRecord{
+		err = d.append(file, gateway.OrderRecord{
 			Request: o.Request, RequestID: o.RequestID, SentAt: time.Now().UTC(), Cause: "its process has ended without recording the outcome",
 		})
 	}
@@ -109,7 +110,7 @@ func (d *orderDirectory) End(_ context.Context, _ gateway.Order, r gateway.Order
 	case gateway.OutcomeNotSent, gateway.OutcomeRejected:
 		err = d.file.Truncate(d.before)
 	default:
-		err = appendOrder(d.file, r)
+		err = d.append(d.file, r)
 	}
 	d.failed = errors.Join(err, d.file.Close())
 	return d.failed
@@ -168,8 +169,8 @@ type requestLine struct {
 	NetworkName  string          `json:"networkName,omitempty"`
 }
 
-// appendOrder writes a line at the end of the file of an order, to the disk.
-func appendOrder(file *os.File, r gateway.OrderRecord) error {
+// append writes a line at the end of the file of an order, to the disk.
+func (d *orderDirectory) append(file *os.File, r gateway.OrderRecord) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
@@ -183,7 +184,10 @@ func appendOrder(file *os.File, r gateway.OrderRecord) error {
 	if _, err = file.Seek(0, io.SeekEnd); err == nil {
 		_, err = file.Write(line.Bytes())
 	}
-	return errors.Join(err, file.Sync())
+	if err != nil {
+		return err
+	}
+	return d.syncFile(file)
 }
 
 // maxLine is more than a line can have: twice the 64 KiB of a response, which is all quotes
