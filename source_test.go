@@ -6,7 +6,8 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
-	"path/filepath"
+	"os"
+	gopath "path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -30,7 +31,7 @@ const (
 // command; both may import the client.
 func rooms(t *testing.T) []string {
 	t.Helper()
-	dirs, err := filepath.Glob("internal/*")
+	dirs, err := fs.Glob(os.DirFS("."), "internal/*")
 	require.NoError(t, err)
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == "internal/testing" || dir == "internal/documented" })
 	require.Greater(t, len(dirs), 5)
@@ -57,7 +58,7 @@ func parsed(t *testing.T, path string) goFile {
 // code returns the files of a directory that are not tests.
 func code(t *testing.T, dir string) []goFile {
 	t.Helper()
-	paths, err := filepath.Glob(dir + "/*.go")
+	paths, err := fs.Glob(os.DirFS("."), gopath.Join(dir, "*.go"))
 	require.NoError(t, err)
 	var files []goFile
 	for _, path := range paths {
@@ -84,13 +85,13 @@ func clientCode(t *testing.T) []goFile {
 func tracked(t *testing.T, extensions ...string) []string {
 	t.Helper()
 	var paths []string
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules"):
 			return fs.SkipDir
-		case !entry.IsDir() && slices.Contains(extensions, filepath.Ext(path)):
+		case !entry.IsDir() && slices.Contains(extensions, gopath.Ext(path)):
 			paths = append(paths, path)
 		}
 		return nil
@@ -186,7 +187,7 @@ func TestSource_imports(t *testing.T) {
 func TestSource_importsOfTests(t *testing.T) {
 	t.Parallel()
 	for _, dir := range rooms(t) {
-		tests, err := filepath.Glob(dir + "/*_test.go")
+		tests, err := fs.Glob(os.DirFS("."), gopath.Join(dir, "*_test.go"))
 		require.NoError(t, err)
 		for _, path := range tests {
 			for _, spec := range parsed(t, path).Imports {
@@ -274,7 +275,7 @@ func TestSource_functions(t *testing.T) {
 func TestSource_homesOfTests(t *testing.T) {
 	t.Parallel()
 	whole := []string{"allocs", "bench", "example", "example_toolkit", "helper", "readme", "source"}
-	tests, err := filepath.Glob("*_test.go")
+	tests, err := fs.Glob(os.DirFS("."), "*_test.go")
 	require.NoError(t, err)
 	for _, path := range tests {
 		name := strings.TrimSuffix(path, "_test.go")

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -98,8 +97,7 @@ func (r *race) racer(n int) {
 			r.t.Error(err)
 			return
 		}
-		err = cmd.Wait()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && r.wasKilled(name) {
+		if err = cmd.Wait(); err != nil && r.wasKilled(name) {
 			continue
 		}
 		results := map[string]int{}
