@@ -3,11 +3,13 @@ package sqlguard
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/cryptogw/gateway"
 )
@@ -41,6 +43,53 @@ func TestGuard_Begin_until(t *testing.T) {
 		t.Error(err, s.sent)
 	}
 	g.wantState(t, StateFree, 2)
+}
+
+// End tries again until its time is over by either clock: the monotonic one stands still while the
+// machine is suspended, and the wall clock can be set back.
+func TestGuard_End_clocks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		monotonic, wall time.Duration // by which the clocks advance between two readings
+		again           bool          // whether the statement is sent again
+	}{
+		"neither is over":             {mostRetryEnd / 2, mostRetryEnd / 2, true},
+		"the machine was suspended":   {0, mostRetryEnd, false},
+		"the wall clock was set back": {mostRetryEnd, -time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, connector := lossyGuard(t)
+			check(t, g.begins(t.Context(), order))
+			next := time.Now()
+			g.now = func() time.Time {
+				now := next
+				next = later(t, now, tt.monotonic, tt.wall)
+				return now
+			}
+			lost := errors.New("connection reset")
+			connector.refuse(1, lost)
+			want := lost
+			if tt.again {
+				want = nil
+			}
+			wantError(t, g.ends(t.Context(), order, gateway.OutcomeSucceeded), want)
+		})
+	}
+}
+
+// later returns a reading whose two clocks have advanced by different times.
+func later(t *testing.T, start time.Time, monotonic, wall time.Duration) time.Time {
+	t.Helper()
+	end := start.Add(wall)
+	reading := (*struct { // as time.Time has it
+		wall uint64
+		ext  int64 // the monotonic clock, in nanoseconds
+		loc  *time.Location
+	})(unsafe.Pointer(&end))
+	reading.ext += int64(monotonic - wall)
+	if end.Sub(start) != monotonic || end.Round(0).Sub(start.Round(0)) != wall {
+		t.Fatalf("the reading %v is not %v and %v after %v", end, monotonic, wall, start)
+	}
+	return end
 }
 
 // The longest time that a Begin may take is a quarter of the lease, and 10 seconds.
