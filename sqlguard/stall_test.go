@@ -199,11 +199,27 @@ func (w testDB) awaitWaiting(t *testing.T, want int) {
 	}
 }
 
+// hour is the busy_timeout of a test, in milliseconds.
+const hour = 3_600_000
+
+func newBusySQLite(t *testing.T) testDB {
+	t.Helper()
+	return newSQLiteWith(t, fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", hour))
+}
+
+// wantBusyTimeout compares the busy_timeout of the connection that the handle uses next.
+func (g *Guard) wantBusyTimeout(t *testing.T, want int) {
+	t.Helper()
+	var got int
+	if err := g.db.QueryRow(`PRAGMA busy_timeout`).Scan(&got); err != nil || got != want {
+		t.Errorf("busy_timeout is %d, %v, want %d", got, err, want)
+	}
+}
+
 // In SQLite, where only one connection writes at a time, Begin ends before the
 // busy_timeout, which the connection has afterwards as before.
 func TestGuard_Begin_busy(t *testing.T) {
-	const hour = 3_600_000
-	w := newSQLiteWith(t, fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", hour))
+	w := newBusySQLite(t)
 	g := w.guard(t, WithLease(time.Second))
 	g.db.SetMaxOpenConns(1)
 	end := w.lockWith(t, `DELETE FROM `+w.table)
@@ -211,13 +227,19 @@ func TestGuard_Begin_busy(t *testing.T) {
 	if err == nil || len(g.tokens) > 0 {
 		t.Fatal(err)
 	}
-	var timeout int
-	if err := g.db.QueryRow(`PRAGMA busy_timeout`).Scan(&timeout); err != nil || timeout != hour {
-		t.Errorf("busy_timeout is %d, %v", timeout, err)
-	}
+	g.wantBusyTimeout(t, hour)
 	end()
 	g.wantState(t, StateFree)
 	if err := w.guard(t).begins(t.Context(), order); err != nil {
 		t.Error(err)
 	}
+}
+
+// A connection whose busy_timeout cannot be restored is closed: the handle uses it no more.
+func TestGuard_Begin_busy_not_restored(t *testing.T) {
+	g, connector := lossyGuardOf(t, newBusySQLite(t))
+	g.db.SetMaxOpenConns(1)
+	connector.broken = fmt.Sprintf("PRAGMA busy_timeout = %d", hour)
+	check(t, g.begins(t.Context(), order))
+	g.wantBusyTimeout(t, hour)
 }
