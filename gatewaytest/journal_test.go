@@ -189,9 +189,7 @@ func TestServer_journal_at_arrival(t *testing.T) {
 	s := start(t)
 	conn := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n"+
 		"Content-Type: application/json\r\n\r\n")
-	for len(s.Requests()) == 0 {
-		// The server records the request in another goroutine, without notice.
-	}
+	await(t, "a request", func() bool { return len(s.Requests()) > 0 })
 	early := s.Requests()[0]
 	assert.Equal(t, gatewaytest.OpCreateInvoice, early.Operation)
 	assert.Equal(t, http.Header{"Content-Type": {"application/json"}, "Content-Length": {"2"}}, early.Header)

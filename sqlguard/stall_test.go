@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -191,11 +190,14 @@ func TestGuard_Begin_lease_after_the_lock(t *testing.T) {
 // awaitWaiting waits until that many statements of this table wait for a lock.
 func (w testDB) awaitWaiting(t *testing.T, want int) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
+	defer cancel()
 	db := w.open(t)
 	const query = `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`
 	for got := -1; got != want; {
-		check(t, db.QueryRowContext(t.Context(), query, w.table).Scan(&got))
-		runtime.Gosched()
+		if err := db.QueryRowContext(ctx, query, w.table).Scan(&got); err != nil {
+			t.Fatalf("%d statements wait for a lock, want %d: %v", got, want, err)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -142,9 +141,7 @@ func TestMock_reset(t *testing.T) {
 			status, _ := ask(t, "GET", url+"/gateway/api/exchange-rate", "")
 			stalled <- status
 		}()
-		for len(old.Requests()) < 3 {
-			runtime.Gosched() // until the request has arrived
-		}
+		require.Eventually(t, func() bool { return len(old.Requests()) == 3 }, 10*time.Second, time.Millisecond, "the request has not arrived")
 		want(t, url, "POST /_mock/reset", "", 204, "")
 		assert.Zero(t, <-stalled)
 		assert.Empty(t, m.Server().Requests())
