@@ -182,10 +182,8 @@ func TestServer_Close(t *testing.T) {
 			for range 3 {
 				go func() { done <- post(s, invoice(s, "o", "")) }()
 			}
-			awaitRequests(s, 3)
-			for tt.orders > 0 && s.Requests()[2].Status == 0 {
-				// The status is recorded in another goroutine, without notice.
-			}
+			awaitRequests(t, s, 3)
+			await(t, "the status", func() bool { return tt.orders == 0 || s.Requests()[2].Status != 0 })
 			closed := make(chan bool)
 			for range 2 {
 				go func() { s.Close(); closed <- true }()
@@ -212,7 +210,7 @@ func TestServer_Close_with_an_unread_body(t *testing.T) {
 	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultSlowBody(time.Hour))
 	dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nContent-Length: 1000000\r\n\r\n"+
 		strings.Repeat(" ", 100_000))
-	awaitRequests(s, 1)
+	awaitRequests(t, s, 1)
 	s.Close()
 }
 
@@ -233,9 +231,7 @@ func TestServer_Close_with_half_a_request(t *testing.T) {
 	s := start(t)
 	silent := dial(t, s, "")
 	half := dial(t, s, "POST /gateway/api/invoice/create HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9\r\n\r\n{")
-	for len(s.Requests()) == 0 {
-		// The server records the request in another goroutine, without notice.
-	}
+	await(t, "a request", func() bool { return len(s.Requests()) > 0 })
 	s.Close()
 	for _, conn := range []net.Conn{silent, half} {
 		_, err := conn.Read(make([]byte, 1))

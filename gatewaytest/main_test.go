@@ -11,6 +11,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,20 +115,24 @@ func dial(t *testing.T, s *gatewaytest.Server, text string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
+// await waits until the journal has what a server records in another goroutine, without notice.
+func await(t *testing.T, what string, recorded func() bool) {
+	t.Helper()
+	require.Eventually(t, recorded, 10*time.Second, time.Millisecond, "%s was not recorded", what)
+}
+
 // awaitRequests returns once the journal has n entries whose body has been read.
-func awaitRequests(s *gatewaytest.Server, n int) {
-	for {
+func awaitRequests(t *testing.T, s *gatewaytest.Server, n int) {
+	t.Helper()
+	await(t, "a body", func() bool {
 		read := 0
 		for _, r := range s.Requests() {
 			if r.KeyIn != "" {
 				read++
 			}
 		}
-		if read >= n {
-			return
-		}
-		runtime.Gosched()
-	}
+		return read >= n
+	})
 }
 
 // errorBody returns the documented error envelope with a message.

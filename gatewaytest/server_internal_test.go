@@ -6,8 +6,10 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Close returns only after the last handler, however long that takes.
@@ -30,9 +32,7 @@ func TestServer_Close_waits(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}()
-	for !begun.Load() {
-		runtime.Gosched()
-	}
+	require.Eventually(t, begun.Load, 10*time.Second, time.Millisecond)
 	s.Close()
 	assert.True(t, ended.Load())
 }

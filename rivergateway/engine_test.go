@@ -106,8 +106,10 @@ func TestEngine_diesAfterTelling(t *testing.T) {
 	// What the transaction has committed, without what the engine commits after the run.
 	s.exec(`UPDATE river_job SET state = 'running', finalized_at = NULL, attempted_at = now() - interval '2 days'`)
 	_, events := s.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	for {
-		row, err := s.river.JobGet(t.Context(), job.ID)
+		row, err := s.river.JobGet(ctx, job.ID)
 		check(t, err)
 		if row.State == rivertype.JobStateCancelled {
 			break

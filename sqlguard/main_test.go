@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// awaitTimeout is how long a test waits for what another goroutine does.
+const awaitTimeout = time.Minute
 
 // A testDB is one database with one table, which the processes of a merchant
 // share.

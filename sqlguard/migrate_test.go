@@ -134,10 +134,10 @@ func TestGuard_Migrate_under_load(t *testing.T) {
 		for range 2 {
 			l.start(w.guard1(t))
 		}
-		l.await(20)
+		l.await(&l.done)
 		w.killMigration(t)
 		g.wantVersion(t, 1)
-		l.await(20)
+		l.await(&l.done)
 		for range 3 {
 			fresh, err := New(w.open(t), WithTable(w.table))
 			check(t, err)
@@ -148,9 +148,7 @@ func TestGuard_Migrate_under_load(t *testing.T) {
 				l.start(fresh)
 			})
 		}
-		for l.fresh.Load() < 20 && !t.Failed() {
-			l.await(1)
-		}
+		l.await(&l.fresh)
 		close(l.stop)
 		l.all.Wait()
 		g.wantVersion(t, SchemaVersion)
@@ -252,10 +250,15 @@ func (l *load) start(g gateway.OrderGuard) {
 	})
 }
 
-// await waits until as many more calls have ended.
-func (l *load) await(calls int64) {
-	for until := l.done.Load() + calls; l.done.Load() < until && !l.t.Failed(); {
-		_ = wait(l.t.Context(), time.Millisecond)
+// await waits until 20 more calls are counted.
+func (l *load) await(calls *atomic.Int64) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), awaitTimeout)
+	defer cancel()
+	for until := calls.Load() + 20; calls.Load() < until && !l.t.Failed(); {
+		if err := wait(ctx, time.Millisecond); err != nil {
+			l.t.Errorf("%d calls, want %d: %v", calls.Load(), until, err)
+		}
 	}
 }
 

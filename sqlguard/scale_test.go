@@ -365,7 +365,12 @@ func (m *measurement) dead() int {
 
 // await waits until the sessions of closed handles have ended.
 func (m *measurement) await() {
+	m.t.Helper()
+	end := time.Now().Add(awaitTimeout)
 	for others := 1; others > 0; {
+		if time.Now().After(end) {
+			m.t.Fatalf("%d sessions have not ended", others)
+		}
 		others = m.number(`SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%' || $1 || '%' AND pid <> pg_backend_pid()`, m.table)
 	}
 }

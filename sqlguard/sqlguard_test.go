@@ -759,6 +759,7 @@ type lossyConnector struct {
 	lost     error                                        // returned in place of the next response
 	refusal  error                                        // returned in place of executing a statement
 	refuseIn int                                          // the number of that statement from now
+	broken   string                                       // a statement that fails, also a PRAGMA
 	before   func()                                       // called once, before the next statement
 	after    func(driver.Rows)                            // called once, with the rows of the next statement
 	observe  func(query string, args []driver.NamedValue) // called before every statement
@@ -783,6 +784,9 @@ type lossyConn struct {
 }
 
 func (c lossyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if query == c.connector.broken {
+		return nil, errors.New("interrupted")
+	}
 	if strings.HasPrefix(query, "PRAGMA") || strings.HasPrefix(query, "SELECT CASE WHEN token") { // what SQLite looks at before it writes
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	}

@@ -3,11 +3,12 @@ package sqlguard
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/cryptogw/gateway"
 )
@@ -41,6 +42,53 @@ func TestGuard_Begin_until(t *testing.T) {
 		t.Error(err, s.sent)
 	}
 	g.wantState(t, StateFree, 2)
+}
+
+// End tries again until its time is over by either clock: the monotonic one stands still while the
+// machine is suspended, and the wall clock can be set back.
+func TestGuard_End_clocks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		monotonic, wall time.Duration // by which the clocks advance between two readings
+		again           bool          // whether the statement is sent again
+	}{
+		"neither is over":             {mostRetryEnd / 2, mostRetryEnd / 2, true},
+		"the machine was suspended":   {0, mostRetryEnd, false},
+		"the wall clock was set back": {mostRetryEnd, -time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, connector := lossyGuard(t)
+			check(t, g.begins(t.Context(), order))
+			next := time.Now()
+			g.now = func() time.Time {
+				now := next
+				next = later(t, now, tt.monotonic, tt.wall)
+				return now
+			}
+			lost := errors.New("connection reset")
+			connector.refuse(1, lost)
+			want := lost
+			if tt.again {
+				want = nil
+			}
+			wantError(t, g.ends(t.Context(), order, gateway.OutcomeSucceeded), want)
+		})
+	}
+}
+
+// later returns a reading whose two clocks have advanced by different times.
+func later(t *testing.T, start time.Time, monotonic, wall time.Duration) time.Time {
+	t.Helper()
+	end := start.Add(wall)
+	reading := (*struct { // as time.Time has it
+		wall uint64
+		ext  int64 // the monotonic clock, in nanoseconds
+		loc  *time.Location
+	})(unsafe.Pointer(&end))
+	reading.ext += int64(monotonic - wall)
+	if end.Sub(start) != monotonic || end.Round(0).Sub(start.Round(0)) != wall {
+		t.Fatalf("the reading %v is not %v and %v after %v", end, monotonic, wall, start)
+	}
+	return end
 }
 
 // The longest time that a Begin may take is a quarter of the lease, and 10 seconds.
@@ -142,19 +190,38 @@ func TestGuard_Begin_lease_after_the_lock(t *testing.T) {
 // awaitWaiting waits until that many statements of this table wait for a lock.
 func (w testDB) awaitWaiting(t *testing.T, want int) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
+	defer cancel()
 	db := w.open(t)
 	const query = `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`
 	for got := -1; got != want; {
-		check(t, db.QueryRowContext(t.Context(), query, w.table).Scan(&got))
-		runtime.Gosched()
+		if err := db.QueryRowContext(ctx, query, w.table).Scan(&got); err != nil {
+			t.Fatalf("%d statements wait for a lock, want %d: %v", got, want, err)
+		}
+	}
+}
+
+// hour is the busy_timeout of a test, in milliseconds.
+const hour = 3_600_000
+
+func newBusySQLite(t *testing.T) testDB {
+	t.Helper()
+	return newSQLiteWith(t, fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", hour))
+}
+
+// wantBusyTimeout compares the busy_timeout of the connection that the handle uses next.
+func (g *Guard) wantBusyTimeout(t *testing.T, want int) {
+	t.Helper()
+	var got int
+	if err := g.db.QueryRow(`PRAGMA busy_timeout`).Scan(&got); err != nil || got != want {
+		t.Errorf("busy_timeout is %d, %v, want %d", got, err, want)
 	}
 }
 
 // In SQLite, where only one connection writes at a time, Begin ends before the
 // busy_timeout, which the connection has afterwards as before.
 func TestGuard_Begin_busy(t *testing.T) {
-	const hour = 3_600_000
-	w := newSQLiteWith(t, fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", hour))
+	w := newBusySQLite(t)
 	g := w.guard(t, WithLease(time.Second))
 	g.db.SetMaxOpenConns(1)
 	end := w.lockWith(t, `DELETE FROM `+w.table)
@@ -162,13 +229,19 @@ func TestGuard_Begin_busy(t *testing.T) {
 	if err == nil || len(g.tokens) > 0 {
 		t.Fatal(err)
 	}
-	var timeout int
-	if err := g.db.QueryRow(`PRAGMA busy_timeout`).Scan(&timeout); err != nil || timeout != hour {
-		t.Errorf("busy_timeout is %d, %v", timeout, err)
-	}
+	g.wantBusyTimeout(t, hour)
 	end()
 	g.wantState(t, StateFree)
 	if err := w.guard(t).begins(t.Context(), order); err != nil {
 		t.Error(err)
 	}
+}
+
+// A connection whose busy_timeout cannot be restored is closed: the handle uses it no more.
+func TestGuard_Begin_busy_not_restored(t *testing.T) {
+	g, connector := lossyGuardOf(t, newBusySQLite(t))
+	g.db.SetMaxOpenConns(1)
+	connector.broken = fmt.Sprintf("PRAGMA busy_timeout = %d", hour)
+	check(t, g.begins(t.Context(), order))
+	g.wantBusyTimeout(t, hour)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,6 +87,7 @@ func testSecondInterrupt(t *testing.T, path string) {
 	require.NoError(t, create.Start())
 	_, err = io.ReadFull(stdout, make([]byte, 1))
 	require.NoError(t, err)
+	defer time.AfterFunc(10*time.Second, func() { _ = create.Process.Kill() }).Stop() // fails the test
 	go func() {
 		for create.Process.Signal(os.Interrupt) == nil {
 			runtime.Gosched()

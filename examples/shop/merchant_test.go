@@ -109,12 +109,30 @@ func TestMark(t *testing.T) {
 			assert.Equal(t, http.StatusSeeOther, mark(step.from, step.to).status)
 			assert.Contains(t, v.get(server.URL+at).visibleText(), step.heading)
 		}
-		assert.Equal(t, http.StatusConflict, mark(stateCreated, statePaid).status, "an old page")
 		history, err := s.db.history(t.Context(), path.Base(at))
 		require.NoError(t, err)
 		assert.Len(t, history, 4)
 		assert.Regexp(t, `2\d{3}, \d\d:\d\d UTC : Anna marked the order as: Shipped`, anna.get(server.URL+"/admin"+at).visibleText())
 	})
+}
+
+// A page that was opened while the buyer had not paid does not cancel an order that is paid.
+func TestMark_oldPage(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, server := h.open()
+	v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+	at := v.order(server.URL, "mug")
+	v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
+	mark := func(from, to string) int {
+		return anna.post(server.URL+"/admin"+at+"/mark", "from", from, "to", to).status
+	}
+	require.Equal(t, http.StatusSeeOther, mark("created", "paid"))
+	for _, from := range []string{"created", "", "shipped"} {
+		assert.Equal(t, http.StatusConflict, mark(from, "cancelled"), "the page shows %q", from)
+		assert.Equal(t, statePaid, h.readOrder(s, at).State)
+	}
+	assert.Equal(t, http.StatusSeeOther, mark("paid", "cancelled"), "a new page")
 }
 
 // A cancelled order is not sent.

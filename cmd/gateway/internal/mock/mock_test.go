@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +93,21 @@ func TestMock_lostResponse(t *testing.T) {
 	assert.NotContains(t, text, key)
 }
 
+// The journal has no credentials that a client sends beside the key.
+func TestMock_requests_credentials(t *testing.T) {
+	t.Parallel()
+	m, url := start(t)
+	request := httptest.NewRequest(http.MethodGet, "http://localhost/gateway/api/exchange-rate", nil)
+	request.Header.Set("Cookie", "session=9b2f6c1e")
+	request.Header.Set("Proxy-Authorization", "Basic cHJveHk6czNjcmV0")
+	m.ServeHTTP(httptest.NewRecorder(), request)
+	_, text := ask(t, "GET", url+"/_mock/requests", "")
+	var journal []journalEntry
+	require.NoError(t, json.Unmarshal([]byte(text), &journal))
+	require.Len(t, journal, 1)
+	assert.Equal(t, http.Header{"Cookie": {"[REDACTED]"}, "Proxy-Authorization": {"[REDACTED]"}}, journal[0].Header)
+}
+
 func TestMock_withdrawals(t *testing.T) {
 	t.Parallel()
 	m, url := start(t)
@@ -142,9 +156,7 @@ func TestMock_reset(t *testing.T) {
 			status, _ := ask(t, "GET", url+"/gateway/api/exchange-rate", "")
 			stalled <- status
 		}()
-		for len(old.Requests()) < 3 {
-			runtime.Gosched() // until the request has arrived
-		}
+		require.Eventually(t, func() bool { return len(old.Requests()) == 3 }, 10*time.Second, time.Millisecond, "the request has not arrived")
 		want(t, url, "POST /_mock/reset", "", 204, "")
 		assert.Zero(t, <-stalled)
 		assert.Empty(t, m.Server().Requests())
