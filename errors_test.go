@@ -290,6 +290,31 @@ func TestOutcomeUnknownError(t *testing.T) {
 	}
 }
 
+// zeroErrors returns an error of each type.
+func zeroErrors() []error {
+	return []error{
+		&gateway.ArgumentError{}, &gateway.APIError{}, &gateway.DecodeError{}, &gateway.TransportError{}, &gateway.OutcomeUnknownError{},
+		&gateway.OrderConflictError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{}, &gateway.LimitError{},
+	}
+}
+
+// A source of keys may use a client of its own. Its error is not that of this call.
+func TestErrors_ofAnotherCall(t *testing.T) {
+	t.Parallel()
+	for _, other := range zeroErrors() {
+		c, err := gateway.New("http://localhost", "", gateway.WithAPIKeySource(func(context.Context) (string, error) {
+			return "", fmt.Errorf("no key: %w", errors.Join(other, io.ErrUnexpectedEOF))
+		}))
+		require.NoError(t, err)
+		_, err = c.Balance(t.Context(), gateway.BalanceQuery{})
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		found := reflect.New(reflect.TypeOf(other))
+		if errors.As(err, found.Interface()) {
+			assert.NotSame(t, other, found.Elem().Interface())
+		}
+	}
+}
+
 // Temporal recognises an error by the name of its type, which docs/engines.md has, and not
 // by what it wraps.
 func TestCreateInvoice_nameOfUnknown(t *testing.T) {
@@ -443,10 +468,7 @@ func TestErrors_valuesMadeByHand(t *testing.T) {
 			assert.Empty(t, text)
 		})
 	}
-	for _, err := range []error{
-		&gateway.ArgumentError{}, &gateway.APIError{}, &gateway.DecodeError{}, &gateway.TransportError{},
-		&gateway.OutcomeUnknownError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{}, &gateway.LimitError{},
-	} {
+	for _, err := range zeroErrors() {
 		t.Run(fmt.Sprintf("a zero %T", err), func(t *testing.T) {
 			t.Parallel()
 			assertInvariants(t, nil, err)

@@ -544,6 +544,23 @@ func TestWithLogger_driftOnce(t *testing.T) {
 	})
 }
 
+// A place in a listing is the same in each of its records.
+func TestWithLogger_driftOfAListing(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	odd := 0 // the record that differs
+	c := newClient(t, "http://localhost", gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))), through(func(*http.Request) (*http.Response, error) {
+		records := slices.Repeat([]string{pairJSON}, 8)
+		records[odd] = `{"x":1,` + pairJSON[1:]
+		return reply(200, listing(records...)), nil
+	}))
+	for odd = range 8 {
+		_, err := c.CoinNetworks(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 1, strings.Count(out.String(), "gateway: drift"), out.String())
+}
+
 // The pointer of a drift is bounded, however long the names in the response are.
 func TestObserver_driftPointer(t *testing.T) {
 	t.Parallel()

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/clocks"
 )
 
 // A clock is that of a process: it stands still between the statements.
@@ -61,7 +61,7 @@ func TestGuard_End_clocks(t *testing.T) {
 			next := time.Now()
 			g.now = func() time.Time {
 				now := next
-				next = later(t, now, tt.monotonic, tt.wall)
+				next = clocks.Later(t, now, tt.monotonic, tt.wall)
 				return now
 			}
 			lost := errors.New("connection reset")
@@ -73,22 +73,6 @@ func TestGuard_End_clocks(t *testing.T) {
 			wantError(t, g.ends(t.Context(), order, gateway.OutcomeSucceeded), want)
 		})
 	}
-}
-
-// later returns a reading whose two clocks have advanced by different times.
-func later(t *testing.T, start time.Time, monotonic, wall time.Duration) time.Time {
-	t.Helper()
-	end := start.Add(wall)
-	reading := (*struct { // as time.Time has it
-		wall uint64
-		ext  int64 // the monotonic clock, in nanoseconds
-		loc  *time.Location
-	})(unsafe.Pointer(&end))
-	reading.ext += int64(monotonic - wall)
-	if end.Sub(start) != monotonic || end.Round(0).Sub(start.Round(0)) != wall {
-		t.Fatalf("the reading %v is not %v and %v after %v", end, monotonic, wall, start)
-	}
-	return end
 }
 
 // The longest time that a Begin may take is a quarter of the lease, and 10 seconds.

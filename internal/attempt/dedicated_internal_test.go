@@ -10,10 +10,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/testing/clocks"
 )
 
-// A connection is not used, and takes no room, when its time is over by the wall clock: its
-// timer stands still while the machine is suspended.
+// The time of a connection is over by the wall clock, too: its timer stands still while the
+// machine is suspended.
+func TestPreparedConn_hasExpired(t *testing.T) {
+	t.Parallel()
+	for lifetime, want := range map[time.Duration]bool{preparedLifetime: true, preparedLifetime / 2: false} {
+		c := &preparedConn{opened: clocks.Later(t, time.Now(), 0, -lifetime)}
+		assert.Equal(t, want, c.hasExpired())
+	}
+}
+
+// A connection whose time is over is not used, and takes no room.
 func TestPosts_suspended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

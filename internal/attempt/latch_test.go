@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/testing/clocks"
 )
 
 const sealedText = "gateway: the attempt is over"
@@ -181,4 +182,13 @@ func TestHasPassed(t *testing.T) {
 			assert.True(t, attempt.HasPassed(at))
 		}
 	})
+}
+
+// While the machine is suspended one of its clocks stands still, and the other can be set.
+func TestHasPassed_oneClock(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	assert.True(t, attempt.HasPassed(clocks.Later(t, now, time.Hour, -time.Second)), "by the wall clock")
+	assert.True(t, attempt.HasPassed(clocks.Later(t, now, -time.Second, time.Hour)), "by the monotonic clock")
+	assert.False(t, attempt.HasPassed(clocks.Later(t, now, time.Hour, 2*time.Hour)))
 }

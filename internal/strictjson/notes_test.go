@@ -159,12 +159,3 @@ func TestDecoder_NoteUnexpected(t *testing.T) {
 	require.Nil(t, d.Err())
 	assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: "/0/v"}}, notes.All())
 }
-
-func TestWithoutIndices(t *testing.T) {
-	t.Parallel()
-	for pointer, want := range map[string]string{
-		"": "", "/result/17/fee": "/result/*/fee", "/0/1": "/*/*", "/a1/1a/-1": "/a1/1a/-1",
-	} {
-		assert.Equal(t, want, strictjson.WithoutIndices(pointer))
-	}
-}
