@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/adshao/go-binance/v2"
 	"github.com/anthropics/anthropic-sdk-go"
@@ -34,10 +35,31 @@ type Read func(ctx context.Context) (string, error)
 
 // A Peer is a client library.
 type Peer struct {
-	Name     string                                   // of its module, without the owner
-	Response string                                   // the body that its service sends
-	Want     string                                   // the text that a Read returns of it
-	New      func(base string, via *http.Client) Read // makes a client
+	Name     string // of its module, without the owner
+	Response string // the body that its service sends
+	Want     string // the text that a Read returns of it
+
+	// New makes a client whose calls end after a time in the idiom of the library, or never if
+	// it is zero.
+	New func(base string, via *http.Client, deadline time.Duration) Read
+}
+
+// within bounds each call by its context, as the libraries do whose methods take one and whose
+// documentation names no other way.
+func within(deadline time.Duration, read Read) Read {
+	if deadline == 0 {
+		return read
+	}
+	return func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		return read(ctx)
+	}
+}
+
+// timed returns a client with a Timeout, which other libraries are documented with.
+func timed(via *http.Client, deadline time.Duration) *http.Client {
+	return &http.Client{Transport: via.Transport, Timeout: deadline}
 }
 
 // Peers returns all client libraries, this one first.
@@ -61,9 +83,9 @@ func Peers() []Peer {
 	}
 }
 
-func newGateway(base string, via *http.Client) Read {
+func newGateway(base string, via *http.Client, deadline time.Duration) Read {
 	c, err := gateway.New(base, key, gateway.WithHTTPClient(via))
-	return func(ctx context.Context) (string, error) {
+	return within(deadline, func(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
@@ -72,11 +94,11 @@ func newGateway(base string, via *http.Client) Read {
 			return "", err
 		}
 		return w.Amount.String(), nil
-	}
+	})
 }
 
-func newStripe(base string, via *http.Client) Read {
-	backends := stripe.NewBackendsWithConfig(&stripe.BackendConfig{URL: &base, HTTPClient: via})
+func newStripe(base string, via *http.Client, deadline time.Duration) Read {
+	backends := stripe.NewBackendsWithConfig(&stripe.BackendConfig{URL: &base, HTTPClient: timed(via, deadline)})
 	c := stripe.NewClient(key, stripe.WithBackends(backends))
 	return func(ctx context.Context) (string, error) {
 		b, err := c.V1Balance.Retrieve(ctx, nil)
@@ -87,20 +109,20 @@ func newStripe(base string, via *http.Client) Read {
 	}
 }
 
-func newHcloud(base string, via *http.Client) Read {
+func newHcloud(base string, via *http.Client, deadline time.Duration) Read {
 	c := hcloud.NewClient(hcloud.WithEndpoint(base), hcloud.WithToken(key), hcloud.WithHTTPClient(via))
-	return func(ctx context.Context) (string, error) {
+	return within(deadline, func(ctx context.Context) (string, error) {
 		l, _, err := c.Location.GetByID(ctx, 17)
 		if err != nil {
 			return "", err
 		}
 		return l.City, nil
-	}
+	})
 }
 
-func newGodo(base string, via *http.Client) Read {
+func newGodo(base string, via *http.Client, deadline time.Duration) Read {
 	c, err := godo.New(via, godo.SetBaseURL(base), godo.SetRequestHeaders(map[string]string{"Authorization": "Bearer " + key}))
-	return func(ctx context.Context) (string, error) {
+	return within(deadline, func(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
@@ -109,11 +131,15 @@ func newGodo(base string, via *http.Client) Read {
 			return "", err
 		}
 		return b.AccountBalance, nil
-	}
+	})
 }
 
-func newAnthropic(base string, via *http.Client) Read {
-	c := anthropic.NewClient(option.WithBaseURL(base), option.WithAPIKey(key), option.WithHTTPClient(via))
+func newAnthropic(base string, via *http.Client, deadline time.Duration) Read {
+	options := []option.RequestOption{option.WithBaseURL(base), option.WithAPIKey(key), option.WithHTTPClient(via)}
+	if deadline > 0 {
+		options = append(options, option.WithRequestTimeout(deadline))
+	}
+	c := anthropic.NewClient(options...)
 	return func(ctx context.Context) (string, error) {
 		m, err := c.Models.Get(ctx, "model-17", anthropic.ModelGetParams{})
 		if err != nil {
@@ -123,9 +149,9 @@ func newAnthropic(base string, via *http.Client) Read {
 	}
 }
 
-func newTailscale(base string, via *http.Client) Read {
+func newTailscale(base string, via *http.Client, deadline time.Duration) Read {
 	at, err := url.Parse(base)
-	c := &tailscale.Client{BaseURL: at, APIKey: key, HTTP: via}
+	c := &tailscale.Client{BaseURL: at, APIKey: key, HTTP: timed(via, deadline)}
 	return func(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
@@ -138,21 +164,21 @@ func newTailscale(base string, via *http.Client) Read {
 	}
 }
 
-func newBinance(base string, via *http.Client) Read {
+func newBinance(base string, via *http.Client, deadline time.Duration) Read {
 	c := binance.NewClient(key, "")
 	c.BaseURL, c.HTTPClient, c.Logger = base, via, log.New(io.Discard, "", 0)
-	return func(ctx context.Context) (string, error) {
+	return within(deadline, func(ctx context.Context) (string, error) {
 		tickers, err := c.NewListBookTickersService().Symbol("BTCUSDT").Do(ctx)
 		if err != nil {
 			return "", err
 		}
 		return tickers[0].BidPrice, nil
-	}
+	})
 }
 
 // newResty returns the same read as newGateway, written by hand with resty.
-func newResty(base string, via *http.Client) Read {
-	c := resty.NewWithClient(via).SetBaseURL(base).SetHeader("x-api-key", key)
+func newResty(base string, via *http.Client, deadline time.Duration) Read {
+	c := resty.NewWithClient(timed(via, deadline)).SetBaseURL(base).SetHeader("x-api-key", key)
 	return func(ctx context.Context) (string, error) {
 		var envelope struct {
 			Message string `json:"message"`

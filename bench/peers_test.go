@@ -1,74 +1,92 @@
 package bench
 
 import (
-	"crypto/tls"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
 
-// memory responds to every request from memory.
-type memory struct{ body string }
-
-func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}},
-		Body:   io.NopCloser(strings.NewReader(m.body)), ContentLength: int64(len(m.body)), Request: req,
-	}, nil
-}
-
-func inMemory(p Peer) Read {
-	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // HTTP/1 only
-	t.RegisterProtocol("https", memory{p.Response})
-	return p.New("https://service.example", &http.Client{Transport: t})
-}
-
-func overLoopback(tb testing.TB, p Peer) Read {
+func newServer(tb testing.TB, p Peer) *httptest.Server {
 	tb.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, p.Response)
 	}))
 	tb.Cleanup(server.Close)
+	return server
+}
+
+func overLoopback(tb testing.TB, p Peer, s Setting) Read {
+	tb.Helper()
+	server := newServer(tb, p)
+	server.Start()
 	pool := &http.Transport{}
 	tb.Cleanup(pool.CloseIdleConnections)
-	return p.New(server.URL, &http.Client{Transport: pool})
+	return p.New(server.URL, &http.Client{Transport: pool}, s.Deadline)
+}
+
+func overHTTP2(tb testing.TB, p Peer, s Setting) Read {
+	tb.Helper()
+	server := newServer(tb, p)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	pool := server.Client().Transport.(*http.Transport).Clone()
+	pool.ForceAttemptHTTP2 = true
+	tb.Cleanup(pool.CloseIdleConnections)
+	return p.New(server.URL, &http.Client{Transport: pool}, s.Deadline)
 }
 
 func TestPeers(t *testing.T) {
 	for _, p := range Peers() {
-		for name, read := range map[string]Read{"in memory": inMemory(p), "over the loopback": overLoopback(t, p)} {
-			t.Run(p.Name+" "+name, func(t *testing.T) {
-				if got, err := read(t.Context()); err != nil || got != p.Want {
-					t.Errorf("read %q, %v; want %q", got, err, p.Want)
-				}
-			})
+		for _, s := range Settings() {
+			for name, read := range map[string]Read{
+				"in memory": InMemory(p, s), "over the loopback": overLoopback(t, p, s), "over HTTP/2": overHTTP2(t, p, s),
+			} {
+				t.Run(p.Name+" "+s.Name+" "+name, func(t *testing.T) {
+					if got, err := read(t.Context()); err != nil || got != p.Want {
+						t.Errorf("read %q, %v; want %q", got, err, p.Want)
+					}
+				})
+			}
 		}
 	}
 }
 
 func BenchmarkPeers(b *testing.B) {
-	for _, p := range Peers() {
-		b.Run("memory/"+p.Name, func(b *testing.B) { measure(b, inMemory(p)) })
-		b.Run("loopback/"+p.Name, func(b *testing.B) { measure(b, overLoopback(b, p)) })
+	for _, s := range Settings() {
+		for _, p := range Peers() {
+			b.Run(s.Name+"/memory/"+p.Name, func(b *testing.B) { measure(b, 1, InMemory(p, s)) })
+			b.Run(s.Name+"/loopback/"+p.Name, func(b *testing.B) { measure(b, 1, overLoopback(b, p, s)) })
+			b.Run(s.Name+"/http2/"+p.Name, func(b *testing.B) { measure(b, 16, overHTTP2(b, p, s)) })
+		}
 	}
 }
 
 // measure also reports the processor time, including that of the garbage collector
 // and the server, which other programs on the machine affect little.
-func measure(b *testing.B, read Read) {
+func measure(b *testing.B, callers int, read Read) {
 	b.Helper()
 	b.ReportAllocs()
-	before := processorTime(b)
-	for b.Loop() {
-		if _, err := read(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+	if _, err := read(b.Context()); err != nil { // which connects
+		b.Fatal(err)
 	}
+	before := processorTime(b)
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			for range (b.N + caller) / callers {
+				if _, err := read(b.Context()); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 	b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
 }
 

@@ -25,7 +25,7 @@ func main() {
 	if len(os.Args) > 1 {
 		release = os.Args[1]
 	}
-	if len(all["Peers/memory/gateway"]) > 0 {
+	if len(all["Peers/bare/memory/"+own]) > 0 {
 		printPeers(os.Stdout, all)
 		return
 	}
@@ -88,16 +88,20 @@ func print(w io.Writer, all samples, release string) {
 // ratio returns the median of the ratios of pairs, of which the first does a
 // multiple of the work of the second.
 func ratio(ours, floor []float64, times float64) string {
-	var ratios []float64
+	ratios := ratiosOf(ours, floor, times)
+	if len(ratios) == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(median(ratios), 'f', 2, 64)
+}
+
+func ratiosOf(ours, floor []float64, times float64) (ratios []float64) {
 	for i := range min(len(ours), len(floor)) {
 		if floor[i] > 0 {
 			ratios = append(ratios, ours[i]/floor[i]/times)
 		}
 	}
-	if len(ratios) == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(median(ratios), 'f', 2, 64)
+	return ratios
 }
 
 func median(values []float64) float64 {

@@ -34,10 +34,14 @@ func TestRead_refuses(t *testing.T) {
 
 func TestPrintPeers(t *testing.T) {
 	all, err := read(strings.NewReader(`
-BenchmarkPeers/memory/other-2    100  600 ns/op  500 cpu-ns/op  20 B/op  8 allocs/op
-BenchmarkPeers/loopback/other-2  100  900 ns/op  900 cpu-ns/op  30 B/op  9 allocs/op
-BenchmarkPeers/memory/gateway-2    100  300 ns/op  250 cpu-ns/op  10 B/op  4 allocs/op
-BenchmarkPeers/loopback/gateway-2  100  600 ns/op  600 cpu-ns/op  30 B/op  6 allocs/op
+BenchmarkPeers/bare/memory/other-2    100  600 ns/op  500 cpu-ns/op  20 B/op  8 allocs/op
+BenchmarkPeers/bare/loopback/other-2  100  900 ns/op  900 cpu-ns/op  30 B/op  9 allocs/op
+BenchmarkPeers/bare/http2/other-2     100  900 ns/op  800 cpu-ns/op  30 B/op  9 allocs/op
+BenchmarkPeers/bare/memory/gateway-2    100  300 ns/op  250 cpu-ns/op  10 B/op  4 allocs/op
+BenchmarkPeers/bare/loopback/gateway-2  100  600 ns/op  600 cpu-ns/op  30 B/op  6 allocs/op
+BenchmarkPeers/bare/http2/gateway-2     100  900 ns/op  400 cpu-ns/op  30 B/op  9 allocs/op
+BenchmarkPeers/bare/memory/other-2    100  624 ns/op  600 cpu-ns/op  20 B/op  8 allocs/op
+BenchmarkPeers/bare/memory/gateway-2    100  300 ns/op  250 cpu-ns/op  10 B/op  4 allocs/op
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +49,14 @@ BenchmarkPeers/loopback/gateway-2  100  600 ns/op  600 cpu-ns/op  30 B/op  6 all
 	var out strings.Builder
 	printPeers(&out, all)
 	lines := strings.Split(out.String(), "\n")
-	if got, want := strings.Join(strings.Fields(lines[2]), " "), "other 2.00 2.00 2.00 2.00 1.50 1.50 1.00 1.50"; got != want {
+	want := "other 2.04±0.04 2.20±0.20 2.00±0.00 2.00±0.00 1.50±0.00 1.50±0.00 2.00±0.00"
+	if got := strings.Join(strings.Fields(lines[2]), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if !strings.Contains(lines[1], "gateway") {
 		t.Errorf("the first row is %s, want the fastest", lines[1])
+	}
+	if want := "the halves of these rounds differ by more than 5 %: bare, other, memory, cpu-ns/op\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %s, want at the end %s", out.String(), want)
 	}
 }
