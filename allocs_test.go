@@ -158,6 +158,64 @@ func costOfListing(t *testing.T, c *gateway.Client, n int) listingCost {
 	return listingCost{int(after.Mallocs - before.Mallocs), result, int(after.TotalAlloc-before.TotalAlloc) - result}
 }
 
+// What a merchant has for long takes, on the heap and on stacks. Not parallel, because it
+// measures.
+func TestMemory(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		bound int
+		build func(t *testing.T) (kept any)
+	}{
+		{"a client at rest", 128 << 10, func(t *testing.T) any {
+			c := inMemory(t, enveloped(withdrawalJSON))
+			require.NoError(t, withdrawal(t.Context(), c))
+			return c
+		}},
+		{"256 callers that wait", 12 << 20, callersThatWait},
+		{"a catalog of 50,000 pairs", 48 << 20, func(t *testing.T) any {
+			catalog, err := catalogOf(t, inMemory(t, enveloped(catalogJSON(50_000)), gateway.WithMaxResponseBytes(1<<30)), gateway.CacheOptions{}).Get(t.Context())
+			require.NoError(t, err)
+			return catalog
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := memoryInUse()
+			kept := tt.build(t)
+			bytes := memoryInUse() - before
+			runtime.KeepAlive(kept)
+			t.Logf("%d KiB", bytes>>10)
+			assert.Less(t, bytes, tt.bound)
+		})
+	}
+}
+
+func callersThatWait(t *testing.T) any {
+	const callers = 256
+	together := &barrier{missing: callers + 1, arrived: make(chan struct{}, callers), open: make(chan struct{})}
+	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: together}), once())
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			_, err := c.ExchangeRates(context.Background()) // which ends after the test
+			assert.NoError(t, err)
+		})
+	}
+	for range callers {
+		<-together.arrived
+	}
+	t.Cleanup(func() { close(together.open); all.Wait() })
+	return c
+}
+
+// memoryInUse returns the bytes of the heap that live, and of stacks.
+func memoryInUse() int {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools give up what they hold in the second
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc + stats.StackInuse)
+}
+
 // listingOf is a response with n pairs, of which 1,000 differ.
 func listingOf(n int) string {
 	some := strings.Trim(recordsJSON(min(n, 1000)), "[]")
@@ -210,6 +268,7 @@ func TestClient_waitsWithoutALock(t *testing.T) {
 type barrier struct {
 	mu      sync.Mutex
 	missing int
+	arrived chan struct{} // has one for each request, if it is not nil
 	open    chan struct{}
 }
 
@@ -219,6 +278,9 @@ func (b *barrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		close(b.open)
 	}
 	b.mu.Unlock()
+	if b.arrived != nil {
+		b.arrived <- struct{}{}
+	}
 	select {
 	case <-b.open:
 		return memory{enveloped(ratesJSON)}.RoundTrip(req)
