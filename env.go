@@ -97,13 +97,17 @@ func inTime(read func() ([]byte, error)) ([]byte, error) {
 	}
 }
 
-// readStart reads as much of a file as a key and a line end can have, and a byte more.
 func readStart(name string) ([]byte, error) {
 	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment chooses the file
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
+	return startOf(file)
+}
+
+// startOf reads as much of a file as a key and a line end can have, and a byte more.
+func startOf(file io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
 }
 

@@ -3,11 +3,15 @@ package gateway
 import (
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // row H16: a key file that never ends, such as a named pipe without a writer, is an error
@@ -26,4 +30,12 @@ func TestInTime(t *testing.T) {
 		assert.Equal(t, "in time", string(text))
 		assert.Equal(t, io.EOF, err)
 	})
+}
+
+// A file that never ends, such as /dev/zero, is read to the end of the longest key.
+func TestStartOf(t *testing.T) {
+	t.Parallel()
+	text, err := startOf(strings.NewReader(strings.Repeat("k", 1<<20)))
+	require.NoError(t, err)
+	assert.Len(t, text, validate.MaxAPIKeyFile+1)
 }
