@@ -14,8 +14,12 @@ const own = "gateway"
 
 // columns are those of a table of clients: how a call is made, and what of it.
 var columns = []struct{ via, unit, title string }{
-	{"memory", "ns/op", "in memory: time"}, {"memory", "cpu-ns/op", "processor"}, {"memory", "B/op", "bytes"}, {"memory", "allocs/op", "allocs"},
-	{"loopback", "ns/op", "loopback: time"}, {"loopback", "cpu-ns/op", "processor"},
+	{"memory", "ns/op", "in memory: time"},
+	{"memory", "cpu-ns/op", "processor"},
+	{"memory", "B/op", "bytes"},
+	{"memory", "allocs/op", "allocs"},
+	{"loopback", "ns/op", "loopback: time"},
+	{"loopback", "cpu-ns/op", "processor"},
 	{"http2", "cpu-ns/op", "HTTP/2, 16 callers: processor"},
 }
 
