@@ -169,7 +169,21 @@ func (e *APIError) Error() string {
 	if e.RetryAfter > 0 {
 		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
 	}
+	if e.StatusCode == http.StatusNotFound && namesNothing(e.Operation) {
+		text += "; is the path of the base URL right?"
+	}
 	return e.keys.Text(text + history(e.Attempts, e.note))
+}
+
+// namesNothing reports whether the path of an operation is always the same: what is not found
+// is the gateway.
+func namesNothing(operation string) bool {
+	switch operation {
+	case OpCoinNetworks, OpExchangeRates, OpCreateInvoice:
+		return true
+	default:
+		return false
+	}
 }
 
 // Is reports whether target is the sentinel of the status, or

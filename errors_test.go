@@ -42,6 +42,11 @@ var failures = []struct {
 		matches: []error{gateway.ErrNotFound}, outcome: gateway.OutcomeRejected,
 	},
 	{
+		name: "not found, what is always there", trip: statusTrip(404, refused("no such route")), call: ratesCall,
+		text:    `gateway: exchange_rates: 404: "no such route"; is the path of the base URL right?`,
+		matches: []error{gateway.ErrNotFound},
+	},
+	{
 		// I-35, I-36
 		name: "a refusal for a missing key", trip: statusTrip(418, refused("x-api-key header is required")), call: withdrawalCall,
 		text:    `gateway: withdrawal: 418: "x-api-key header is required"`,
@@ -104,7 +109,17 @@ var failures = []struct {
 		matches: []error{gateway.ErrResponseMismatch},
 	},
 	{
-		name: "a redirect", trip: statusTrip(302, "", "Location", "https://evil.test"), call: withdrawalCall,
+		name: "a redirect", trip: statusTrip(302, "", "Location", "https://user:secret@evil.test/in?apiKey="+canary), call: withdrawalCall,
+		text:    "gateway: withdrawal: wait: redirect not followed: to https://evil.test/in; last status 302",
+		matches: []error{gateway.ErrRedirect},
+	},
+	{
+		name: "a redirect to the key", trip: statusTrip(302, "", "Location", "/"+canary), call: withdrawalCall,
+		text:    "gateway: withdrawal: wait: redirect not followed: to /[REDACTED]; last status 302",
+		matches: []error{gateway.ErrRedirect},
+	},
+	{
+		name: "a redirect to nowhere", trip: statusTrip(302, ""), call: withdrawalCall,
 		text:    "gateway: withdrawal: wait: redirect not followed; last status 302",
 		matches: []error{gateway.ErrRedirect},
 	},
@@ -197,6 +212,8 @@ var failures = []struct {
 func withdrawalCall(ctx context.Context, c *gateway.Client) (any, error) {
 	return c.Withdrawal(ctx, requestID)
 }
+
+func ratesCall(ctx context.Context, c *gateway.Client) (any, error) { return c.ExchangeRates(ctx) }
 
 func invoiceCall(ctx context.Context, c *gateway.Client) (any, error) {
 	return c.CreateInvoice(ctx, order("A-17"))

@@ -66,7 +66,7 @@ func TestNewOffers(t *testing.T) {
 		{"a pair without deposits", listed(t, "USDT", "N", 6, "1.00000000", "depositable"), "0", "depositable"},
 		{"a coin that is not active", listed(t, "USDT", "N", 6, "1.00000000", "coin"), "0", "coin.isActive"},
 		{"a network that is not active", listed(t, "NONE", "N", 6, "1.00000000", "network"), "0", "network.isActive"},
-		{"a coin without a rate", listed(t, "NONE", "N", 6, "1.00000000", ""), "0", "gateway: new_offers: coinSymbol: has no exchange rate"},
+		{"a coin without a rate", listed(t, "NONE", "N", 6, "1.00000000", ""), "0", "gateway: new_offers: coinSymbol: \"NONE\" has no exchange rate; write it as the rates do"},
 		{"a rate of zero", listed(t, "ODD", "N", 6, "1.00000000", ""), "0", "gateway: new_offers: rate: of \"ODD\" in USD is not an amount above zero"},
 		{"a precision that is absurd", listed(t, "BTC", "N", 31, "0.00001000", ""), "0", "gateway: new_offers: precision: must be from 0 to 30"},
 		{"a precision that is negative", listed(t, "BTC", "N", -1, "0.00001000", ""), "0", "gateway: new_offers: precision: must be from 0 to 30"},

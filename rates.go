@@ -109,13 +109,14 @@ func checkConverted(amount decimal.Decimal) string {
 // usable returns the price of a unit of a coin in a fiat currency, to convert by. listed
 // reports whether the coin has a rate at all.
 func (r Rate) usable(op string, listed bool, fiat, coinSymbol string) (decimal.Decimal, error) {
+	symbol := fmt.Sprintf("%q", redact.Truncate(coinSymbol, maxQuotedName))
 	if !listed {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: "has no exchange rate"}
+		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: symbol + " has no exchange rate; write it as the rates do"}
 	}
 	if !isFiat(fiat) {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "fiat", Reason: "must be usd or eur"}
 	}
-	of := fmt.Sprintf("of %q in %s ", redact.Truncate(coinSymbol, maxQuotedName), fiat)
+	of := fmt.Sprintf("of %s in %s ", symbol, fiat)
 	price, ok := r.In(fiat)
 	if !ok {
 		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "rate", Reason: of + "is missing in the response, cannot be read, or is listed with two values"}

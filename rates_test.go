@@ -312,8 +312,8 @@ func TestExchangeRates_refuses(t *testing.T) {
 		precision        int
 		argument, reason string
 	}{
-		{"an unknown coin", one, "usd", "XRP", 8, "coinSymbol", "has no exchange rate"},
-		{"a coin in lower case", one, "usd", "btc", 8, "coinSymbol", "has no exchange rate"},
+		{"an unknown coin", one, "usd", "XRP", 8, "coinSymbol", `"XRP" has no exchange rate; write it as the rates do`},
+		{"a coin in lower case", one, "usd", "btc", 8, "coinSymbol", `"btc" has no exchange rate; write it as the rates do`},
 		{"an unknown currency", one, "gbp", "BTC", 8, "fiat", "must be usd or eur"},
 		{"no currency", one, "", "BTC", 8, "fiat", "must be usd or eur"},
 		{"a negative value", decimal.NewFromInt(-1), "usd", "BTC", 8, "", "must not be negative"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/cryptogw/gateway/internal/redact"
@@ -20,6 +21,7 @@ const (
 	maxSnippet     = 8 << 10 // of the body
 	maxHeaderValue = 1 << 10
 	maxContentType = 256
+	maxLocation    = 256
 )
 
 // A response is what is known of the response to an attempt.
@@ -59,7 +61,7 @@ func readResponse[T any](c *call, resp *http.Response, read func(*strictjson.Dec
 		refusal.noEnvelope = rr.decoder.Err() != nil || e.message == ""
 		all.failure = refusal
 	case resp.StatusCode >= 300:
-		all.failure = fault{phase: PhaseWait, err: ErrRedirect}
+		all.failure = fault{phase: PhaseWait, err: c.redirect(resp)}
 	case resp.StatusCode < 200:
 		all.failure = fault{phase: PhaseWait, err: fmt.Errorf("status %d is not a response", resp.StatusCode)}
 	default:
@@ -153,6 +155,17 @@ func (rr *responseReader) failure(c *call, resp *http.Response, e envelope) erro
 	default:
 		return nil
 	}
+}
+
+// redirect returns the error of a response of 3xx, with the place that it names: neither its
+// user nor its query, which may be secret.
+func (c *call) redirect(resp *http.Response) error {
+	to, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil || to.Host+to.Path == "" {
+		return ErrRedirect
+	}
+	place := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	return fmt.Errorf("%w: to %s", ErrRedirect, redact.Truncate(c.redactor.Text(place.String()), maxLocation))
 }
 
 // errNoSuccess is a response of 2xx to an invoice that may be to something else, or be about

@@ -10,7 +10,7 @@ import (
 
 // A Setting is how long the calls of all clients may take.
 type Setting struct {
-	Name     string
+	Name     string        // bare or used
 	Deadline time.Duration // of each call; 0 is none
 }
 
