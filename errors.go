@@ -175,8 +175,8 @@ func (e *APIError) Error() string {
 	return e.keys.Text(text + history(e.Attempts, e.note))
 }
 
-// namesNothing reports whether the path of an operation is always the same: what is not found
-// is the gateway.
+// namesNothing reports whether the path of an operation names no record: what is not found then
+// is hardly one.
 func namesNothing(operation string) bool {
 	switch operation {
 	case OpCoinNetworks, OpExchangeRates, OpCreateInvoice:
