@@ -250,6 +250,9 @@ const (
 	lockNotAvailable = "55P03"
 	undefinedTable   = "42P01"
 	undefinedColumn  = "42703"
+
+	preparedTwice   = "42P05" // these are of a pooler that gives each transaction another connection
+	preparedNowhere = "26000"
 )
 
 // sqlState returns the SQLSTATE of an error of PostgreSQL, or "".
@@ -263,12 +266,15 @@ func sqlState(err error) string {
 	return ""
 }
 
-// explained says what to do about a table or a column that does not exist.
+// explained says what to do about a table or a column that does not exist, or a prepared statement.
 func explained(err error) error {
 	if err == nil {
 		return nil
 	}
 	state, text := sqlState(err), err.Error()
+	if state == preparedTwice || state == preparedNowhere {
+		return fmt.Errorf("%w: behind PgBouncer with transaction pooling, the DSN needs default_query_exec_mode=exec", err)
+	}
 	if state == undefinedTable || state == undefinedColumn || strings.Contains(text, "no such table") ||
 		strings.Contains(text, "no such column") || strings.Contains(text, "has no column named") {
 		return fmt.Errorf("%w: call Migrate, which creates the table and brings an earlier one up", err)
