@@ -28,7 +28,7 @@ func (s *shop) start(periodic ...*river.PeriodicJob) (engine *river.Client[pgx.T
 	check(s.t, s.jobs().AddWorkers(workers))
 	engine, err := river.NewClient(riverpgxv5.New(s.pool), &river.Config{
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
-		Logger: slog.New(slog.DiscardHandler), TestOnly: true, PeriodicJobs: periodic,
+		Logger: slog.New(slog.DiscardHandler), TestOnly: true, PeriodicJobs: periodic, RescueStuckJobsAfter: s.rescue,
 	})
 	check(s.t, err)
 	events, cancel := engine.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobFailed, river.EventKindJobInterrupted)
@@ -122,6 +122,40 @@ func TestEngine_diesAfterTelling(t *testing.T) {
 	}
 	if len(s.gw.Requests()) != 1 || len(s.results) != 1 {
 		t.Errorf("%d sent, told %v", len(s.gw.Requests()), s.results)
+	}
+}
+
+// With the settings of the README, a job whose process died is run again after 90 seconds. By default
+// River leaves it alone for the 9 minutes that a run may take.
+func TestEngine_rescue(t *testing.T) {
+	for name, test := range map[string]struct {
+		run     time.Duration
+		rescued int // with a job that is older
+		state   rivertype.JobState
+	}{
+		"of the README": {90 * time.Second, 2, rivertype.JobStateCompleted},
+		"default":       {0, 1, rivertype.JobStateRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, sqlguard.WithLease(time.Minute))
+			s.cfg.RunTimeout, s.rescue = test.run, 90*time.Second
+			s.cfg.Options = []gateway.Option{gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: 20 * time.Second})}
+			job := s.insert(request("A-17"), InsertOptions{})
+			s.insert(request("old"), InsertOptions{})
+			s.exec(`UPDATE river_job SET state = 'running', attempt = 1, attempted_at = now() - interval '100 seconds'`)
+			s.exec(`UPDATE river_job SET attempted_at = now() - interval '2 days' WHERE args->>'orderId' = 'old'`)
+			_, events := s.start()
+			for range test.rescued {
+				if event := <-events; event.Kind != river.EventKindJobCompleted {
+					t.Errorf("%s of %s", event.Kind, event.Job.EncodedArgs)
+				}
+			}
+			job, err := s.river.JobGet(t.Context(), job.ID)
+			check(t, err)
+			if job.State != test.state {
+				t.Errorf("it is %s, want %s", job.State, test.state)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,6 +48,8 @@ type shop struct {
 	gw    *gatewaytest.Server
 	river *river.Client[pgx.Tx] // inserts only
 	cfg   Config
+
+	rescue time.Duration // RescueStuckJobsAfter; 0 for the default
 
 	results []InvoiceResult // in all runs of OnInvoice, committed or not
 }

@@ -102,12 +102,12 @@ func (p process) engine(pool *pgxpool.Pool) (*river.Client[pgx.Tx], error) {
 		Options: []gateway.Option{
 			gateway.WithUserAgent(p.Name), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: proofCall}),
 		},
-		OnInvoice: p.onInvoice,
+		OnInvoice: p.onInvoice, RunTimeout: proofRun,
 	})
 	if err != nil {
 		return nil, err
 	}
-	jobs.timeout, jobs.inFlight = proofRun, time.Second
+	jobs.inFlight = time.Second
 	workers := river.NewWorkers()
 	if err := jobs.AddWorkers(workers); err != nil {
 		return nil, err

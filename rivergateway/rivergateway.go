@@ -28,6 +28,7 @@
 package rivergateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,6 +77,12 @@ type Config struct {
 	// OnWithdrawal is called in the same way with the result of a wait for a withdrawal.
 	OnWithdrawal func(ctx context.Context, tx pgx.Tx, result WithdrawalResult) error
 
+	// RunTimeout is how long a run of a job may take; 0 means 9 minutes. River does not look for jobs of
+	// processes that died in less than that, whatever its RescueStuckJobsAfter. Choose more than
+	// CreateInvoice can take under the retry policy in Options, with the wait for another call of the same
+	// order: a run that is cut as it sends has an unknown outcome.
+	RunTimeout time.Duration
+
 	// Resolver finds out what became of the orders that are pending, in the jobs of
 	// [PeriodicPending], as [sqlguard.Guard.ResolvePending] asks it. OnInvoice is then told, as of
 	// a job: succeeded if an invoice exists, not sent if none does. Nothing is sent again. Nil
@@ -100,7 +107,7 @@ const (
 	runTimeout     = 9 * time.Minute  // more than a CreateInvoice waits for another call and then takes, by default and with WithRepeatableOrders
 	endTimeout     = 10 * time.Second // of the transaction that ends a job
 	inFlightSnooze = 15 * time.Second
-	resolveTimeout = 5 * time.Minute // the rest of runTimeout is for the report
+	resolveTimeout = 5 * time.Minute // the rest of a run is for the report
 )
 
 // New returns workers with a client whose order guard is that of the configuration.
@@ -112,6 +119,8 @@ func New(cfg Config) (*Jobs, error) {
 		return nil, badArgument("Guard", "is required: a guard in memory does not know of other processes")
 	case cfg.Pool == nil:
 		return nil, badArgument("Pool", "is required")
+	case cfg.RunTimeout < 0:
+		return nil, badArgument("RunTimeout", "must not be negative")
 	}
 	opts := append(slices.Clone(cfg.Options), gateway.WithOrderGuard(cfg.Guard)) // the last one wins
 	client, err := gateway.New(cfg.BaseURL, cfg.APIKey, opts...)
@@ -121,7 +130,8 @@ func New(cfg Config) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Jobs{cfg: cfg, client: client, timeout: runTimeout, inFlight: inFlightSnooze, resolve: resolveTimeout}, nil
+	run := cmp.Or(cfg.RunTimeout, runTimeout)
+	return &Jobs{cfg: cfg, client: client, timeout: run, inFlight: inFlightSnooze, resolve: min(resolveTimeout, run*5/9)}, nil
 }
 
 func badArgument(name, reason string) error {

@@ -207,9 +207,10 @@ func TestPending(t *testing.T) {
 func TestNew(t *testing.T) {
 	s := newShop(t)
 	for name, change := range map[string]func(*Config){
-		"Guard":   func(c *Config) { c.Guard = nil },
-		"Pool":    func(c *Config) { c.Pool = nil },
-		"baseURL": func(c *Config) { c.BaseURL = "ftp://gateway.example" },
+		"Guard":      func(c *Config) { c.Guard = nil },
+		"Pool":       func(c *Config) { c.Pool = nil },
+		"RunTimeout": func(c *Config) { c.RunTimeout = -1 },
+		"baseURL":    func(c *Config) { c.BaseURL = "ftp://gateway.example" },
 	} {
 		cfg := s.cfg
 		change(&cfg)
