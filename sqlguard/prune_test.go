@@ -448,6 +448,34 @@ func TestGuard_Prune_partitioned(t *testing.T) {
 	w.wantCount(t, g.db, 50)
 }
 
+// Where order ids begin with a month, a partition of a month is dropped as a whole. An order of it
+// is refused from then on: nothing is sent.
+func TestPartitions_by_month(t *testing.T) {
+	w := newPostgres(t)
+	db := w.open(t)
+	execute(t, db, PostgreSQL.schema(w.table)[0]+` PARTITION BY RANGE (order_id)`)
+	for i, month := range []string{"2026-10", "2026-11"} {
+		execute(t, db, fmt.Sprintf(`CREATE TABLE %s_%d PARTITION OF %[1]s FOR VALUES FROM ('%[3]s') TO ('%[3]s~')`, w.table, i, month))
+	}
+	g, ctx := w.guard(t), t.Context()
+	for _, id := range []string{"2026-10-1", "2026-11-1"} {
+		check(t, g.begins(ctx, id))
+		check(t, g.End(ctx, orderOf(id), scaleRecord(id)))
+		wantError(t, g.begins(ctx, id), gateway.ErrOrderCreated)
+	}
+	g.once(t, "2026-11-2", gateway.OutcomeUnknown)
+	execute(t, db, `DROP TABLE `+w.table+`_0`)
+	for _, id := range []string{"2026-10-1", "2026-10-2", "2027-01-1"} {
+		if state := sqlState(g.begins(ctx, id)); state != "23514" { // no partition
+			t.Errorf("%s is not refused: %s", id, state)
+		}
+	}
+	wantError(t, g.begins(ctx, "2026-11-1"), gateway.ErrOrderCreated)
+	if pending, err := g.Pending(ctx, PendingQuery{}); err != nil || len(pending) != 1 {
+		t.Errorf("%d are pending, %v", len(pending), err)
+	}
+}
+
 // Pending returns the orders that have been unknown longest, the oldest first, or all, and
 // PendingSummary how many there are.
 func TestGuard_Pending(t *testing.T) {

@@ -1,0 +1,45 @@
+package sqlguard
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/cryptogw/gateway"
+)
+
+// What docs/scale.md says that an order costs PostgreSQL: two transaction ids and one dead row, and a
+// refusal nothing.
+func TestCost(t *testing.T) {
+	w := newPostgres(t)
+	g := w.guard(t)
+	m := &measurement{testDB: w, t: t, handle: g.db}
+	m.exec(`ALTER TABLE ` + w.table + ` SET (autovacuum_enabled = off)`)
+	g.db.SetMaxOpenConns(1) // its session reports what it did
+	const orders = 200
+	ids := func() int {
+		return m.number(`SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)`)
+	}
+	count := func(column string) int {
+		m.exec(`SELECT pg_stat_force_next_flush()`)
+		return m.number(`SELECT `+column+` FROM pg_stat_user_tables WHERE relname = $1`, w.table)
+	}
+	before := ids()
+	for i := range orders {
+		id := strconv.Itoa(i)
+		check(t, errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), scaleRecord(id))))
+	}
+	used := ids() - before
+	before = ids()
+	for i := range orders {
+		wantError(t, g.begins(t.Context(), strconv.Itoa(i)), gateway.ErrOrderCreated)
+	}
+	refused := ids() - before
+	t.Logf("%d ids, %d of refusals, %d updates, %d of them HOT, %d dead rows", used, refused, count("n_tup_upd"), count("n_tup_hot_upd"), count("n_dead_tup"))
+	if used < 2*orders || used > 2*orders+20 || refused > 20 { // a VACUUM of another table takes some
+		t.Errorf("%d orders took %d transaction ids, and as many refusals %d", orders, used, refused)
+	}
+	if n := count("n_dead_tup"); n != orders || count("n_tup_hot_upd") != 0 {
+		t.Errorf("%d orders left %d dead rows, %d of them without entries in the indexes", orders, n, count("n_tup_hot_upd"))
+	}
+}
