@@ -1,0 +1,177 @@
+package sqlguard_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	_ "modernc.org/sqlite"
+)
+
+// Waits has a row for each withdrawal whose end somebody waits for. Insert it in the transaction that
+// stores the withdrawal; further columns are the merchant's.
+const waits = `CREATE TABLE IF NOT EXISTS waits (
+	id     text PRIMARY KEY, -- WithdrawRequestID
+	since  bigint NOT NULL,  -- Unix seconds
+	due    bigint NOT NULL,  -- when to ask next; while a process asks, when its lease is over
+	status text              -- COMPLETED or FAILED; NULL: not known yet
+)`
+
+const lease = 60 // seconds; more than the timeout of a call of Withdrawal
+
+// askNext asks about one withdrawal that is due, and tells its end once, in the transaction that records
+// it. It returns false if none is due. Every process calls it again and again: while there is more, at once,
+// and otherwise each second. After an error or a crash another call asks when the lease is over.
+func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64, tell func(*sql.Tx, *gateway.Withdrawal) error) (more bool, err error) {
+	var id string
+	var since int64
+	err = db.QueryRowContext(ctx, `UPDATE waits SET due = $1 WHERE id = (
+		SELECT id FROM waits WHERE status IS NULL AND due <= $2 ORDER BY due LIMIT 1 -- PostgreSQL: FOR UPDATE SKIP LOCKED
+	) RETURNING id, since`, now+lease, now).Scan(&id, &since)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	w, err := client.Withdrawal(ctx, id)
+	if err != nil {
+		return true, err
+	}
+	if !w.Status.Terminal() { // ask again after a quarter of the time that it has taken
+		_, err = db.ExecContext(ctx, `UPDATE waits SET due = $1 WHERE id = $2 AND status IS NULL`, now+min(max((now-since)/4, 10), 300), id)
+		return true, err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return true, err
+	}
+	defer tx.Rollback()
+	ended, err := tx.ExecContext(ctx, `UPDATE waits SET status = $1 WHERE id = $2 AND status IS NULL`, string(w.Status), id)
+	if err != nil {
+		return true, err
+	}
+	if n, err := ended.RowsAffected(); n == 0 || err != nil {
+		return true, err // a process that was suspended for longer than its lease has told it
+	}
+	if err := tell(tx, w); err != nil {
+		return true, err
+	}
+	return true, tx.Commit()
+}
+
+// A withdrawal that one process waited for is waited for by another after a crash.
+func Example_withdrawals() {
+	ctx := context.Background()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "TXYZ", Amount: "25.50", Fee: "1", Coin: "USDT", Network: "Tron"})
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	check(err)
+	dir, err := os.MkdirTemp("", "waits")
+	check(err)
+	defer os.RemoveAll(dir)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "shop.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
+	check(err)
+	defer db.Close()
+	_, err = db.Exec(waits)
+	check(err)
+	_, err = db.Exec(`INSERT INTO waits (id, since, due) VALUES ($1, 1000, 1000)`, id)
+	check(err)
+
+	ask := func(now int64) {
+		more, err := askNext(ctx, client, db, now, func(_ *sql.Tx, w *gateway.Withdrawal) error {
+			fmt.Println("the end:", w.Status)
+			return nil
+		})
+		fmt.Println(now, "asked:", more, err)
+	}
+	ask(1000) // it is PENDING
+	ask(1009)
+	_, err = db.Exec(`UPDATE waits SET due = 1010 + 60`) // a process dies as it asks
+	check(err)
+	check(gw.SetStatusAfter(id, 0, "COMPLETED"))
+	ask(1069)
+	ask(1070)
+	ask(2000)
+	// Output:
+	// 1000 asked: true <nil>
+	// 1009 asked: false <nil>
+	// 1069 asked: false <nil>
+	// the end: COMPLETED
+	// 1070 asked: true <nil>
+	// 2000 asked: false <nil>
+}
+
+const waitingEnv = "SQLGUARD_WAITING" // in the process that is killed: the address of the gateway, and then the database
+
+// A process is killed as it waits for the response. This one asks again when the lease is over, and tells the
+// end until it is recorded.
+func TestWithdrawals_crash(t *testing.T) {
+	if dsn := os.Getenv(waitingEnv + "_DB"); dsn != "" {
+		db, err := sql.Open("sqlite", dsn)
+		check(err)
+		client, err := gateway.New(os.Getenv(waitingEnv), "a-key-for-tests")
+		check(err)
+		_, err = askNext(t.Context(), client, db, 1000, nil)
+		t.Fatal("the inquiry has returned", err)
+	}
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "TXYZ", Amount: "25.50", Fee: "1", Coin: "USDT", Network: "Tron"})
+	check(gw.SetStatusAfter(id, 0, "COMPLETED"))
+	asked := make(chan struct{}, 1)
+	stalling := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer stalling.Close()
+	dsn := "file:" + filepath.Join(t.TempDir(), "shop.db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
+	db, err := sql.Open("sqlite", dsn)
+	check(err)
+	defer db.Close()
+	_, err = db.Exec(waits + `; INSERT INTO waits (id, since, due) VALUES ('` + id + `', 1000, 1000)`)
+	check(err)
+
+	child := exec.Command(os.Args[0], "-test.run=^TestWithdrawals_crash$")
+	child.Env = append(os.Environ(), waitingEnv+"="+stalling.URL, waitingEnv+"_DB="+dsn)
+	check(child.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	select {
+	case <-asked:
+	case err := <-ended:
+		t.Fatal("it has ended by itself:", err)
+	}
+	check(child.Process.Kill())
+	<-ended
+
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	check(err)
+	var told []int64
+	refused := errors.New("the merchant's table is locked")
+	for _, now := range []int64{1000, 1000 + lease - 1, 1000 + lease, 1000 + 2*lease, 1000 + 3*lease} {
+		_, err := askNext(t.Context(), client, db, now, func(_ *sql.Tx, w *gateway.Withdrawal) error {
+			if told = append(told, now); len(told) == 1 {
+				return refused // nothing is recorded: it is told again
+			}
+			return nil
+		})
+		if err != nil && err != refused {
+			t.Error(err)
+		}
+	}
+	if want := []int64{1000 + lease, 1000 + 2*lease}; !slices.Equal(told, want) {
+		t.Errorf("told at %d, want %d", told, want)
+	}
+}
