@@ -16,6 +16,15 @@ func Start(...string) (*Server, error) { return nil, errUnix }
 // DSN returns nothing.
 func (*Server) DSN(string) string { return "" }
 
+// Replica returns an error.
+func (*Server) Replica() (*Server, error) { return nil, errUnix }
+
+// Kill does nothing.
+func (*Server) Kill() {}
+
+// Port returns nothing.
+func (*Server) Port() string { return "" }
+
 // Restart returns an error.
 func (*Server) Restart(string) error { return errUnix }
 

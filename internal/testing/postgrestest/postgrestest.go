@@ -57,6 +57,38 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
+// Replica returns a server that follows this one, and accepts no writes until it is promoted
+// (SELECT pg_promote()).
+func (s *Server) Replica() (*Server, error) {
+	dir, err := os.MkdirTemp("", "postgres-")
+	if err != nil {
+		return nil, err
+	}
+	r := &Server{path: s.path, dir: dir, settings: s.settings}
+	if r.account, err = accountFor(dir); err == nil {
+		copying := exec.Command(filepath.Join(filepath.Dir(s.path), "pg_basebackup"), // #nosec G204 -- of binaries
+			"-D", r.data(), "-R", "-h", "127.0.0.1", "-p", s.port, "-U", "postgres", "-c", "fast", "--no-sync")
+		copying.Dir, copying.SysProcAttr = "/", r.account
+		var out []byte
+		if out, err = copying.CombinedOutput(); err != nil {
+			err = fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+		}
+	}
+	if err == nil {
+		err = r.choosePort()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return r, nil
+}
+
+// Kill ends the server without a checkpoint, as a crash does. Stop removes its files.
+func (s *Server) Kill() { s.stop("QUIT") }
+
+// Port returns the port of 127.0.0.1 on which the server listens.
+func (s *Server) Port() string { return s.port }
+
 // choosePort starts the server on a port that no other process has. The system gives none of
 // them to a client while the server restarts: those begin at 32768.
 func (s *Server) choosePort() (err error) {
@@ -224,7 +256,7 @@ func (s *Server) run() error {
 	lines, logged := bufio.NewScanner(log), ""
 	for lines.Scan() {
 		logged += lines.Text() + "\n"
-		if strings.Contains(logged, "ready to accept connections") {
+		if strings.Contains(logged, "ready to accept ") { // "connections", or of a replica "read-only connections"
 			drained.Go(func() { _, _ = io.Copy(io.Discard, log) })
 			s.mu.Lock()
 			defer s.mu.Unlock()
