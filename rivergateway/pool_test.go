@@ -1,6 +1,7 @@
 package rivergateway
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,28 +36,34 @@ func TestPool_shared(t *testing.T) {
 			}
 			guard, err := sqlguard.New(db)
 			check(t, err)
-			begun := make(chan struct{})
-			var all, working sync.WaitGroup
-			all.Add(connections)
-			for i := range connections {
-				working.Go(func() {
-					conn, err := db.Conn(t.Context()) // all are in use at once
-					all.Done()
-					<-begun
-					o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: fmt.Sprint(i)}}
-					err = errors.Join(err, conn.Close())
-					_, failed := guard.Begin(t.Context(), o)
-					if err = errors.Join(err, failed, guard.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			close(begun)
-			working.Wait()
+			ordersAtOnce(t, db, guard, connections)
 			if held := int(pool.Stat().AcquiredConns()); held != test.held {
 				t.Errorf("%d of %d connections are held, want %d", held, connections, test.held)
 			}
 		})
 	}
+}
+
+// ordersAtOnce begins and ends as many orders at once as there are connections.
+func ordersAtOnce(t *testing.T, db *sql.DB, guard *sqlguard.Guard, connections int) {
+	t.Helper()
+	begun := make(chan struct{})
+	var all, working sync.WaitGroup
+	all.Add(connections)
+	for i := range connections {
+		working.Go(func() {
+			conn, err := db.Conn(t.Context()) // all are in use at once
+			all.Done()
+			<-begun
+			o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: fmt.Sprint(i)}}
+			err = errors.Join(err, conn.Close())
+			_, failed := guard.Begin(t.Context(), o)
+			if err = errors.Join(err, failed, guard.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	close(begun)
+	working.Wait()
 }

@@ -84,9 +84,7 @@ func Example_withdrawals() {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "shop.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
 	check(err)
 	defer db.Close()
-	_, err = db.Exec(waits)
-	check(err)
-	_, err = db.Exec(`INSERT INTO waits (id, since, due) VALUES ($1, 1000, 1000)`, id)
+	_, err = db.Exec(waits + `; INSERT INTO waits (id, since, due) VALUES ('` + id + `', 1000, 1000)`)
 	check(err)
 
 	ask := func(now int64) {
@@ -130,12 +128,6 @@ func TestWithdrawals_crash(t *testing.T) {
 	defer gw.Close()
 	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "TXYZ", Amount: "25.50", Fee: "1", Coin: "USDT", Network: "Tron"})
 	check(gw.SetStatusAfter(id, 0, "COMPLETED"))
-	asked := make(chan struct{}, 1)
-	stalling := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		<-r.Context().Done()
-	}))
-	defer stalling.Close()
 	dsn := "file:" + filepath.Join(t.TempDir(), "shop.db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate"
 	db, err := sql.Open("sqlite", dsn)
 	check(err)
@@ -143,19 +135,7 @@ func TestWithdrawals_crash(t *testing.T) {
 	_, err = db.Exec(waits + `; INSERT INTO waits (id, since, due) VALUES ('` + id + `', 1000, 1000)`)
 	check(err)
 
-	child := exec.Command(os.Args[0], "-test.run=^TestWithdrawals_crash$")
-	child.Env = append(os.Environ(), waitingEnv+"="+stalling.URL, waitingEnv+"_DB="+dsn)
-	check(child.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }()
-	select {
-	case <-asked:
-	case err := <-ended:
-		t.Fatal("it has ended by itself:", err)
-	}
-	check(child.Process.Kill())
-	<-ended
-
+	killAsking(t, dsn)
 	client, err := gateway.New(gw.URL, gw.APIKey)
 	check(err)
 	var told []int64
@@ -174,4 +154,27 @@ func TestWithdrawals_crash(t *testing.T) {
 	if want := []int64{1000 + lease, 1000 + 2*lease}; !slices.Equal(told, want) {
 		t.Errorf("told at %d, want %d", told, want)
 	}
+}
+
+// killAsking kills a process that has asked a gateway which does not respond.
+func killAsking(t *testing.T, dsn string) {
+	t.Helper()
+	asked := make(chan struct{}, 1)
+	stalling := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer stalling.Close()
+	child := exec.Command(os.Args[0], "-test.run=^TestWithdrawals_crash$")
+	child.Env = append(os.Environ(), waitingEnv+"="+stalling.URL, waitingEnv+"_DB="+dsn)
+	check(child.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	select {
+	case <-asked:
+	case err := <-ended:
+		t.Fatal("it has ended by itself:", err)
+	}
+	check(child.Process.Kill())
+	<-ended
 }

@@ -25,42 +25,51 @@ func TestFailover(t *testing.T) {
 	execute(t, g.db, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
 	execute(t, g.db, `SELECT pg_reload_conf()`)
 
-	const each = 100 // orders of a worker on each server
-	var loaded, working sync.WaitGroup
-	var mu sync.Mutex
-	var created []string
-	refused := 0
-	loaded.Add(4)
+	l := failingOver{g: g}
+	l.loaded.Add(4)
 	for range 4 {
-		working.Go(func() {
-			for done := 0; done < 2*each; {
-				id := rand.Text()
-				err := g.begins(t.Context(), id)
-				if err == nil {
-					err = g.End(t.Context(), orderOf(id), scaleRecord(id))
-				}
-				mu.Lock()
-				if err != nil {
-					refused++
-				} else {
-					created = append(created, id)
-					done++
-				}
-				mu.Unlock()
-				if err == nil && done == each {
-					loaded.Done()
-				}
-			}
-		})
+		l.working.Go(func() { l.work(t) })
 	}
-	loaded.Wait()
+	l.loaded.Wait()
 	primary.Kill()
 	execute(t, direct, `SELECT pg_promote()`)
-	working.Wait()
-	t.Logf("%d orders are created, %d refused", len(created), refused)
-	for _, id := range created {
+	l.working.Wait()
+	t.Logf("%d orders are created, %d refused", len(l.created), l.refused)
+	for _, id := range l.created {
 		if o, err := g.Order(t.Context(), "", id); err != nil || o.State != StateCreated {
 			t.Errorf("%+v, %v", o, err)
+		}
+	}
+}
+
+// A failingOver is workers that begin and end orders.
+type failingOver struct {
+	g               *Guard
+	loaded, working sync.WaitGroup // loaded: half of the orders of each worker are created
+
+	mu      sync.Mutex
+	created []string
+	refused int
+}
+
+// work creates 200 orders.
+func (l *failingOver) work(t *testing.T) {
+	for done := 0; done < 200; {
+		id := rand.Text()
+		err := l.g.begins(t.Context(), id)
+		if err == nil {
+			err = l.g.End(t.Context(), orderOf(id), scaleRecord(id))
+		}
+		l.mu.Lock()
+		if err != nil {
+			l.refused++
+		} else {
+			l.created = append(l.created, id)
+			done++
+		}
+		l.mu.Unlock()
+		if err == nil && done == 100 {
+			l.loaded.Done()
 		}
 	}
 }

@@ -42,14 +42,7 @@ func TestRestore(t *testing.T) {
 		before, err := g.Order(ctx, "", "unknown")
 		check(t, err)
 
-		lost := w.table + "_lost"
-		execute(t, g.db, `CREATE TABLE `+lost+` (order_id text, sent_at `+w.dialect.fill("", "{time}")[0]+`)`)
-		t.Cleanup(func() { execute(t, g.db, `DROP TABLE `+lost) })
-		for _, id := range names {
-			execute(t, g.db, `INSERT INTO `+lost+` VALUES ('`+id+`', '2026-11-22T03:14:15.000Z')`)
-		}
-		execute(t, g.db, strings.ReplaceAll(w.productionSQL(t, "FROM lost"), "FROM lost", "FROM "+lost))
-
+		w.markLost(t, g, names)
 		for id, want := range map[string]error{
 			"new": gateway.ErrOrderOutcomeUnknown, "rejected": gateway.ErrOrderOutcomeUnknown, "absent": gateway.ErrOrderOutcomeUnknown,
 			"created": gateway.ErrOrderCreated, "unknown": gateway.ErrOrderOutcomeUnknown,
@@ -70,6 +63,18 @@ func TestRestore(t *testing.T) {
 			check(t, g.begins(ctx, o.ID)) // none exists: it can be sent
 		}
 	})
+}
+
+// markLost runs the statement for orders that were sent since the backup.
+func (w testDB) markLost(t *testing.T, g *Guard, names []string) {
+	t.Helper()
+	lost := w.table + "_lost"
+	execute(t, g.db, `CREATE TABLE `+lost+` (order_id text, sent_at `+w.dialect.fill("", "{time}")[0]+`)`)
+	t.Cleanup(func() { execute(t, g.db, `DROP TABLE `+lost) })
+	for _, id := range names {
+		execute(t, g.db, `INSERT INTO `+lost+` VALUES ('`+id+`', '2026-11-22T03:14:15.000Z')`)
+	}
+	execute(t, g.db, strings.ReplaceAll(w.productionSQL(t, "FROM lost"), "FROM lost", "FROM "+lost))
 }
 
 // The grants of docs/production.md are enough for what each role does, and for no more.
