@@ -63,6 +63,25 @@ func TestREADME_dependencies(t *testing.T) {
 	}
 }
 
+// Every module that a user imports has its line for a copy, and so has the client itself.
+func TestGettingStarted_replaces(t *testing.T) {
+	t.Parallel()
+	packages := regexp.MustCompile(`packages=\((.*)\)`).FindStringSubmatch(fileText(t, ".ci/api"))
+	require.NotNil(t, packages)
+	var modules int
+	for named := range strings.FieldsSeq(packages[1]) {
+		module, _, _ := strings.Cut(named, ":")
+		for _, err := os.Stat(filepath.Join(module, "go.mod")); err != nil; _, err = os.Stat(filepath.Join(module, "go.mod")) {
+			module = filepath.Dir(module)
+		}
+		line := strings.TrimSuffix("/"+module, "/.")
+		assert.Contains(t, fileText(t, "docs/getting-started.md"),
+			"\n    go mod edit -replace github.com/cryptogw/gateway"+line+"=/path/to/gateway"+line+"\n")
+		modules++
+	}
+	assert.Greater(t, modules, 5)
+}
+
 func TestCHANGELOG_version(t *testing.T) {
 	t.Parallel()
 	assert.Contains(t, fileText(t, "CHANGELOG.md"), "\n## ["+gateway.Version+"]")
