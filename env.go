@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -22,8 +24,8 @@ const (
 // FromEnv returns a client as [New] does, from environment variables: the base URL
 // from GATEWAY_BASE_URL, which is required, and the key from
 // GATEWAY_API_KEY or from the file that GATEWAY_API_KEY_FILE names, which is read
-// once and may end in a line end. Without either the key is empty; with both,
-// and with a file that cannot be read within 5 seconds, FromEnv fails.
+// once and may end in a line end: for a key that changes use [APIKeyFile]. Without either
+// the key is empty; with both, and with a file that cannot be read within 5 seconds, FromEnv fails.
 // GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP]; any other value but 0 is refused. A variable
 // that is empty counts as not set.
 //
@@ -55,25 +57,58 @@ func keyFromEnv() (key, from string, err error) {
 	case key != "" && file != "":
 		return "", "", badOption(envAPIKeyFile, "must not be set together with "+envAPIKey)
 	case file != "":
-		key, err = readKey(file)
+		key, err = readKey(func() ([]byte, error) {
+			return inTime(func() ([]byte, error) { return readStart(file) })
+		})
+		if err != nil {
+			err = badOption(envAPIKeyFile, oneLine(err))
+		}
 		return key, envAPIKeyFile, err
 	default:
 		return key, envAPIKey, nil
 	}
 }
 
+// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file, once for
+// each call that sends one: a key that is replaced there is that of the next call, and calls
+// that have begun finish with the one they have. The file has one line, with or without a
+// line end, and is a regular one or a link to one, such as a secret of Kubernetes. Replace
+// it by renaming a new one, so that none is read that is half written. A file that
+// cannot be read, or has no key that [New] accepts, is an error of the source.
+func APIKeyFile(name string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		return readKey(func() ([]byte, error) {
+			info, err := os.Stat(name)
+			if err != nil {
+				return nil, err
+			}
+			if !info.Mode().IsRegular() { // a pipe may have no writer
+				return nil, errors.New("it is not a regular file")
+			}
+			return readStart(name)
+		})
+	}
+}
+
 // keyFileTimeout bounds the reading of a key file: a named pipe may have no writer.
 const keyFileTimeout = 5 * time.Second
 
-// readKey reads a file of one line.
-func readKey(name string) (string, error) {
-	text, err := inTime(func() ([]byte, error) { return readStart(name) })
+// readKey returns the key in a file of one line, which read reads. No error has the name of
+// the file, which could be the key in the wrong variable.
+func readKey(read func() ([]byte, error)) (string, error) {
+	text, err := read()
 	if err != nil {
-		return "", badKeyFile(err)
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
+			err = path.Err
+		}
+		return "", fmt.Errorf("the file cannot be read: %w", err)
 	}
 	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
 	if reason := validate.APIKey(key); reason != "" {
-		return "", badOption(envAPIKeyFile, "the key in the file "+reason)
+		return "", errors.New("the key in the file " + reason)
 	}
 	return key, nil
 }
@@ -98,7 +133,7 @@ func inTime(read func() ([]byte, error)) ([]byte, error) {
 }
 
 func readStart(name string) ([]byte, error) {
-	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment chooses the file
+	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment, or calls APIKeyFile, chooses the file
 	if err != nil {
 		return nil, err
 	}
@@ -109,16 +144,6 @@ func readStart(name string) ([]byte, error) {
 // startOf reads as much of a file as a key and a line end can have, and a byte more.
 func startOf(file io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
-}
-
-// badKeyFile reports why a file cannot be read, without its name, which could be
-// the key in the wrong variable.
-func badKeyFile(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return badOption(envAPIKeyFile, "the file cannot be read: "+oneLine(err))
 }
 
 // inEnv names the variable that an argument of [New] came from.

@@ -1,6 +1,9 @@
 package gateway_test
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +99,63 @@ func TestFromEnv_theLongestKey(t *testing.T) {
 	setenv(t, "https://gateway.example", "", keyFile(t, strings.Repeat("k", 4096)+"\r\n"))
 	_, err := gateway.FromEnv()
 	assert.NoError(t, err)
+}
+
+// row H29: a key that is replaced in its file is that of the next call.
+func TestAPIKeyFile(t *testing.T) {
+	t.Parallel()
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	name := keyFile(t, canary)
+	c, err := gateway.New(w.URL, "", once(), gateway.WithAPIKeySource(gateway.APIKeyFile(name)))
+	require.NoError(t, err)
+	for i, key := range []string{canary, "THE-NEXT-KEY-4711", "THE-LAST-KEY-4711"} {
+		next := keyFile(t, key+"\r\n")
+		require.NoError(t, os.Rename(next, name))
+		_, err = c.Withdrawal(t.Context(), requestID)
+		require.NoError(t, err)
+		assert.Equal(t, key, w.Requests()[i].Header.Get("x-api-key"))
+	}
+	assertNoKey(t, c)
+}
+
+// row H29: a file without a key is an error, in which its name is not, and nothing is sent.
+func TestAPIKeyFile_refuses(t *testing.T) {
+	t.Parallel()
+	const source = "the source of the API key: "
+	for _, tt := range []struct {
+		name, file, want string
+		is               error
+	}{
+		{"none is there", filepath.Join(t.TempDir(), canary), "the file cannot be read: no such file or directory", fs.ErrNotExist},
+		{"a directory", t.TempDir(), "the file cannot be read: it is not a regular file", nil},
+		{"a device", "/dev/zero", "the file cannot be read: it is not a regular file", nil},
+		{"empty", keyFile(t, ""), "the key in the file is required", nil},
+		{"two lines", keyFile(t, canary+"\n"+canary), "the key in the file must be printable ASCII: no line end, tab or other control character", nil},
+		{"large", keyFile(t, strings.Repeat("k", 1<<20)), "the key in the file is longer than 4,096 bytes", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, respond(200, ""))
+			c, err := gateway.New(w.URL, "", gateway.WithAPIKeySource(gateway.APIKeyFile(tt.file)))
+			require.NoError(t, err)
+			_, err = c.CreateInvoice(t.Context(), order("A-17"))
+			require.ErrorContains(t, err, source+tt.want)
+			assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+			assert.True(t, tt.is == nil || errors.Is(err, tt.is))
+			assertNoKey(t, err)
+			assert.Empty(t, w.Requests())
+		})
+	}
+}
+
+// The file is not read for a call whose context has ended.
+func TestAPIKeyFile_context(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	key, err := gateway.APIKeyFile(keyFile(t, canary))(ctx)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, key)
 }
 
 // A key's source and a key's variable are two sources.

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"strings"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -377,35 +377,35 @@ func ExampleOperationFromContext() {
 	// span: coin_networks_of
 }
 
-// A key that changes is read when it is needed: here from a file that another
-// program writes.
-func ExampleWithAPIKeySource() {
+// A key that changes is read when it is needed, from a file that another program replaces.
+func ExampleAPIKeyFile() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	file, err := os.CreateTemp("", "key")
+	folder, err := os.MkdirTemp("", "")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.Remove(file.Name())
+	defer os.RemoveAll(folder)
+	file := filepath.Join(folder, "gateway-key")
+	replaceBy := func(key string) {
+		_ = os.WriteFile(file+".new", []byte(key+"\n"), 0o600)
+		_ = os.Rename(file+".new", file)
+	}
 
-	client, err := gateway.New(gw.URL, "", gateway.WithAPIKeySource(func(context.Context) (string, error) {
-		key, err := os.ReadFile(file.Name())
-		return strings.TrimSpace(string(key)), err
-	}))
+	client, err := gateway.New(gw.URL, "", gateway.WithAPIKeySource(gateway.APIKeyFile(file)))
 	if err != nil {
 		log.Fatal(err)
 	}
+	replaceBy("a key that was revoked")
 	_, err = client.Balance(context.Background(), gateway.BalanceQuery{})
-	fmt.Println("no key yet:", errors.Is(err, gateway.ErrMissingAPIKey))
+	fmt.Println("refused:", errors.Is(err, gateway.ErrUnauthorized))
 
-	if _, err := fmt.Fprintln(file, gw.APIKey); err != nil {
-		log.Fatal(err)
-	}
+	replaceBy(gw.APIKey)
 	_, err = client.Balance(context.Background(), gateway.BalanceQuery{})
-	fmt.Println("now there is one:", err == nil)
+	fmt.Println("after the change:", err)
 	// Output:
-	// no key yet: true
-	// now there is one: true
+	// refused: true
+	// after the change: <nil>
 }
 
 // The variables are normally set by the environment of the program.
