@@ -153,6 +153,7 @@ func inEnv(err error, keyFrom string) error {
 		switch wrong.Name {
 		case "baseURL":
 			wrong.Name = envBaseURL
+			wrong.Reason = strings.ReplaceAll(wrong.Reason, "with WithPlainHTTP", "with "+envPlainHTTP+"=1")
 		case "apiKey":
 			wrong.Name = keyFrom
 		}

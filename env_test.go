@@ -71,6 +71,7 @@ func TestFromEnv_refuses(t *testing.T) {
 	for _, tt := range []struct{ name, url, key, file, want string }{
 		{"no base URL", "", canary, "", "gateway: new: GATEWAY_BASE_URL: is required"},
 		{"a bad base URL", "ftp://gateway.example", canary, "", "gateway: new: GATEWAY_BASE_URL: must begin with https://"},
+		{"plain http", "http://gateway.example", canary, "", "gateway: new: GATEWAY_BASE_URL: must begin with https://: plain http is for this machine only, or with GATEWAY_PLAIN_HTTP=1"},
 		{"a bad key", url, " " + canary, "", "gateway: new: GATEWAY_API_KEY: must not begin or end with a space"},
 		{"both ways of a key", url, canary, "/etc/key", "gateway: new: GATEWAY_API_KEY_FILE: must not be set together with GATEWAY_API_KEY"},
 		{"a file that is not there", url, "", filepath.Join(t.TempDir(), canary), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: no such file or directory"},

@@ -128,7 +128,11 @@ func (c *call) readBody() {
 // carryOut carries an operation out and returns its response.
 func (s *Server) carryOut(c *call) response {
 	if c.op == "" {
-		return failure(http.StatusNotFound, "no such route")
+		text := "no such route"
+		if !strings.HasPrefix(c.r.URL.Path, "/"+prefix+"/") {
+			text += ": the base URL has the path /" + prefix
+		}
+		return failure(http.StatusNotFound, text)
 	}
 	method := http.MethodGet
 	if c.op == OpCreateInvoice {

@@ -161,7 +161,7 @@ func TestServer_outside_its_prefix(t *testing.T) {
 	s.URL = strings.TrimSuffix(s.URL, "/gateway")
 	got := mustTry(t, s, "GET", "/api/networks-coins", "")
 	assert.Equal(t, 404, got.status)
-	assert.JSONEq(t, errorBody("no such route"), got.body)
+	assert.JSONEq(t, errorBody("no such route: the base URL has the path /gateway"), got.body)
 }
 
 func TestServer_allow(t *testing.T) {
