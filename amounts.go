@@ -87,16 +87,11 @@ func (p *CoinNetwork) CheckWithdrawal(amount decimal.Decimal) error {
 }
 
 // CheckPayment returns nil when the record allows an amount, in units of the coin, to
-// be paid. Otherwise it returns a [*LimitError] for the first of these that is not met:
-// depositable, coin.isActive and network.isActive are true; the amount has no more
-// decimal places than coin.precision, not counting zeros at the end; it is at least
-// coin.minAmount.
+// be paid. Otherwise it returns an error as [CoinNetwork.CheckWithdrawal] does, for
+// depositable in the place of withdrawable and coin.minAmount in that of the two bounds.
 //
 // Of what coin.minAmount is the minimum is not stated (docs/interface.md, I-92): this
 // method assumes that of a payment.
-//
-// An [*ArgumentError] is returned as by [CoinNetwork.CheckWithdrawal], and the method is
-// as safe for concurrent use.
 func (p *CoinNetwork) CheckPayment(amount decimal.Decimal) error {
 	const op = "check_payment"
 	if p == nil {

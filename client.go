@@ -1,9 +1,8 @@
 // Package gateway is a client for a cryptocurrency payment gateway: coins and
 // networks, exchange rates, balance, invoices and the inquiry of withdrawals.
 //
-// A [Client] is made once, with [New], and shared. It is safe for concurrent use and
-// has a method for each endpoint of the service. The package prints nothing, has no
-// global state and keeps no goroutine in the background.
+// A [Client] has a method for each endpoint of the service. The package prints nothing, has
+// no global state and keeps no goroutine in the background.
 //
 //	client, err := gateway.New("https://gateway.example", apiKey)
 //	...
@@ -30,8 +29,7 @@
 //
 // # Retries
 //
-// A read makes up to 3 attempts, each of at most 15 seconds. [RetryPolicy] changes
-// the numbers.
+// A read makes several attempts, and [RetryPolicy] has their numbers.
 //
 //   - Retried: a connection that was refused, reset, cut or timed out, a name server
 //     that did not respond, a body that was cut or cannot be decompressed, and the
@@ -39,16 +37,15 @@
 //   - Not retried: a name that does not exist, a certificate or protocol version that
 //     is not accepted, a proxy that requires a password, a redirect, a response that
 //     is too large or cannot be decoded, and all other statuses.
-//   - The wait before the n-th retry is drawn between 0 and 100 ms·2ⁿ⁻¹, after 429 and
-//     503 between 0 and 1 s·2ⁿ⁻¹, and is at most 5 s. A Retry-After of up to 30 s is
-//     respected. A longer one, and any wait past the context's deadline, ends the call
-//     at once with the last error.
+//   - The first wait is drawn between 0 and BaseDelay, and each later one up to twice as
+//     far, at most MaxDelay. A Retry-After of up to MaxRetryAfter is respected. A longer
+//     one, and any wait past the context's deadline, ends the call at once with the last
+//     error.
 //   - All retries of a client share a budget, which successful calls refill, so that a
 //     service that fails receives few of them.
 //
-// CreateInvoice makes up to 3 attempts of at most 60 seconds each. It retries only if it
-// is proved that nothing of the invoice was read for sending, and never after a
-// response. Before, it waits as long for an equal call in flight.
+// CreateInvoice retries only if it is proved that nothing of the invoice was read for
+// sending, and never after a response, unless [WithRepeatableOrders] is declared.
 //
 // # Errors
 //
@@ -81,11 +78,12 @@
 // [NewCatalog] and [NewRatesCache] cache what many callers ask for. The methods of
 // [CoinNetwork] and [ExchangeRates] check and convert amounts by it, before anything is
 // sent. [Client.WaitWithdrawal] and its siblings poll until a withdrawal has ended.
-// [Client.PrepareInvoice] opens the connection of the next invoice. [MemoryGuard] guards the orders of one process, and module sqlguard those of many. An
-// [Observer], [WithLogger] and module otelgateway report calls, attempts and each [Drift]
-// from docs/interface.md; [OperationFromContext] names requests in a RoundTripper, which is
-// the place for a rate limit or a circuit breaker. [FromEnv] and [WithAPIKeySource] are for
-// settings and for keys that change.
+// [Client.PrepareInvoice] opens the connection of the next invoice. [MemoryGuard] guards the
+// orders of one process, and module sqlguard those of many. An [Observer], [WithLogger] and
+// module otelgateway report calls, attempts and each [Drift] from docs/interface.md;
+// [OperationFromContext] names requests in a RoundTripper, which is the place for a rate
+// limit or a circuit breaker. [FromEnv] and [APIKeyFile] are for settings and for keys that
+// change.
 //
 // # Testing
 //

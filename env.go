@@ -69,12 +69,11 @@ func keyFromEnv() (key, from string, err error) {
 	}
 }
 
-// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file, once for
-// each call that sends one: a key that is replaced there is that of the next call, and calls
-// that have begun finish with the one they have. The file has one line, with or without a
-// line end, and is a regular one or a link to one, such as a secret of Kubernetes. Replace
-// it by renaming a new one, so that none is read that is half written. A file that
-// cannot be read, or has no key that [New] accepts, is an error of the source.
+// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file: one that is
+// replaced there is that of the next call. The file has one line, with or without a line end,
+// and is a regular one or a link to one, such as a secret of Kubernetes. Replace it by
+// renaming a new one, so that none is read that is half written. A file that cannot be read,
+// or has no key that [New] accepts, is an error of the source.
 func APIKeyFile(name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		if err := ctx.Err(); err != nil {

@@ -17,10 +17,9 @@ type merchantKey struct{}
 const keyMerchant = "key:"
 
 // MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard]
-// and of Attempt and Drift of an [Observer]: the name of [WithMerchant], or for a call
-// with [WithAPIKey] a name that is derived from the key. That name is stable and has 36
-// characters; the key cannot be computed from it, but a key of little entropy could be
-// guessed. It is false for a call with the client's own key, and for a key of [WithAPIKey]
+// and of Attempt and Drift of an [Observer], as [WithMerchant] says who it is. For a key of
+// [WithAPIKey] it is a name that is derived from the key, stable and of 36 characters; the
+// key cannot be computed from it, but a key of little entropy could be guessed. It is false for a call with the client's own key, and for a key of [WithAPIKey]
 // beside [WithAPIKeySource]: that may be the key of the same merchant.
 func MerchantFromContext(ctx context.Context) (string, bool) {
 	name, ok := ctx.Value(merchantKey{}).(string)
@@ -74,7 +73,8 @@ const (
 	maxKeptBodies    = 4 << 20  // of failures
 )
 
-// A MemoryGuard is an [OrderGuard] in memory. It remembers orders with an unknown outcome for as
+// A MemoryGuard is an [OrderGuard] in memory: it knows no other process and nothing from
+// before a restart. It remembers orders with an unknown outcome for as
 // long as it lives, and the created orders that it was told of last: 65,536 of them take at most
 // 8 MiB. Of these it keeps the requests and responses, of at most 16 MiB together, which is about
 // 20,000 small ones. An order whose record it had to drop, the oldest first, is still known to be

@@ -19,11 +19,9 @@ import (
 
 // An InvoiceRequest asks for an invoice: docs/interface.md, I-110 to I-121.
 //
-// Price is in the fiat currency. Of Amount the interface states only that it is the
-// order's amount: neither its unit nor how it relates to the price. Its sample request has
-// a decimal text for both. The examples send the price converted to the coin, with
-// [ExchangeRates.ToCoin], and without a coin the price itself; ask the operator of the
-// gateway before the first real order.
+// How Amount relates to Price is not stated. The examples send the price converted to
+// the coin, with [ExchangeRates.ToCoin], and without a coin the price itself; ask the
+// operator of the gateway before the first real order.
 //
 // Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they
 // are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
@@ -113,8 +111,8 @@ func isName(dec *jsontext.Decoder) bool {
 // sends if there is still none.
 //
 // It returns soon after its context ends, and 10 seconds later if the [OrderGuard] does not record
-// the outcome. A source of keys, a guard and a RoundTripper that do not honor the end of their
-// contexts are left behind, but for an [http.Transport]: see [WithHTTPClient].
+// the outcome. It leaves a source of keys, a guard and a RoundTripper that do not return
+// behind, but not an [http.Transport]: see [WithHTTPClient].
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
@@ -130,9 +128,8 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // closed after 15 seconds. At most 4 are open: a call that finds 4, or one of HTTP/2,
 // does nothing. It carries what goes to the same server through the same proxy, and no other
 // invoice. An invoice does not wait for one that is being opened, and does not use
-// one that the gateway has closed; without one it opens its own. So the error, a
-// [*TransportError], can be ignored: the next invoice opens its own connection. Where
-// a network drops idle connections silently, an invoice can be lost on one, and its
+// one that the gateway has closed; without one it opens its own, so the error, a
+// [*TransportError], can be ignored. Where a network drops idle connections silently, an invoice can be lost on one, and its
 // outcome is then unknown: docs/money.md has measurements.
 //
 // It takes at most InvoiceTimeout of [RetryPolicy], and is not retried. A host in the base URL

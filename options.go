@@ -75,8 +75,7 @@ func badOption(name, reason string) error {
 // unless [WithRetry] sets that. The Jar and CheckRedirect are not used: the service
 // sets no cookies, and redirects are never followed.
 //
-// Where the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it,
-// and so not through what is registered with RegisterProtocol.
+// Where the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it.
 // Any other RoundTripper is used as it is: one that wraps a transport should wrap that of
 // InvoiceTransport, and must not send a request twice by itself.
 //
@@ -119,8 +118,7 @@ func InvoiceTransport(t *http.Transport) http.RoundTripper {
 	return &attempt.Split{Dedicated: attempt.NewDedicated(dedicated), Shared: t}
 }
 
-// WithRetry sets the retry policy. Zero fields take their defaults: the zero policy is
-// the default one.
+// WithRetry sets the retry policy. The zero policy is the default one.
 func WithRetry(policy RetryPolicy) Option {
 	return func(cfg *config) error {
 		if reason := policy.check(); reason != "" {
@@ -131,11 +129,9 @@ func WithRetry(policy RetryPolicy) Option {
 	}
 }
 
-// A RetryPolicy limits the attempts of a call. A zero field takes the default that
-// its comment states. Durations must not be negative.
-//
-// A read is retried after a failure that may pass. An invoice is retried only while
-// it is proved that no byte of it was sent, or with [WithRepeatableOrders].
+// A RetryPolicy limits the attempts of a call; the comment of the package says after what
+// there is another one. A zero field takes the default that its comment states. Durations
+// must not be negative.
 type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
 	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s

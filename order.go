@@ -41,11 +41,11 @@ type Admission struct {
 }
 
 // An OrderGuard keeps two invoices from being created for one order, and remembers what became
-// of each. It must be safe for concurrent use. The default guard is a [MemoryGuard] with no
-// options: it knows no other client, no other process and nothing from before a restart.
+// of each. It must be safe for concurrent use. [WithOrderGuard] sets it.
 //
 // An order is identified by its OrderID and, where the calls of several merchants share a
-// guard, by the Merchant. The context of both methods has the values of the caller's.
+// guard, by the Merchant. The context of both methods has the values of the caller's; a
+// method that does not return soon after its context is left.
 type OrderGuard interface {
 	// Begin is called before an invoice is sent, and records at least the RequestID of a call
 	// that it admits. It refuses with an error that matches [ErrOrderInFlight] while another
@@ -55,18 +55,17 @@ type OrderGuard interface {
 	// that the guard cannot say.
 	//
 	// After ErrOrderInFlight the client asks again, at growing intervals, for as long as it
-	// waits: a Begin that refuses should write nothing. One that does not return soon after its
-	// context is left; what it admits then is ended as not sent. The client sends nothing after Until, and
-	// refuses an admission that is shorter than the call may last.
+	// waits: a Begin that refuses should write nothing. What one that was left admits is ended
+	// as not sent. The client sends nothing after Until, and refuses an admission that is
+	// shorter than the call may last.
 	Begin(ctx context.Context, o Order) (Admission, error)
 
 	// End records what became of a call that Begin admitted, once for each, before its caller
 	// sees it. After an unknown outcome of an earlier call, r is about that one, unless this
-	// one has succeeded or is unknown too. The context has the values of the caller's but not
-	// its end, which must not lose the record; it ends after 10 seconds. The error reaches
-	// observers and does not change what the call returns: a guard that cannot record an
-	// outcome must treat the order as unknown later. One that does not return soon after its
-	// context is left, and observers are told that the record may be missing.
+	// one has succeeded or is unknown too. The context ends after 10 seconds and not with the
+	// caller's, so that the record is not lost. Observers are told of the error, and of an End
+	// that was left; it does not change what the call returns: a guard that cannot record an
+	// outcome must treat the order as unknown later.
 	End(ctx context.Context, o Order, r OrderRecord) error
 }
 

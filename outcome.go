@@ -13,8 +13,7 @@ type Outcome int8
 
 const (
 	// OutcomeUnknown: the invoice may exist, or exists for another request
-	// ([OrderConflictError]), or the [OrderGuard] cannot say. If [SafeToRetry] is true, call
-	// again; otherwise look the order up before anything else.
+	// ([OrderConflictError]), or the [OrderGuard] cannot say.
 	OutcomeUnknown Outcome = iota
 	// OutcomeSucceeded: the invoice was created, by this call or by an earlier one.
 	OutcomeSucceeded

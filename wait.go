@@ -150,16 +150,13 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 }
 
 // WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
-// [Client.WaitWithdrawal] returns it: with a nil error only for COMPLETED, with a
-// [*WithdrawalFailedError] that holds it for FAILED, and with a [*WaitError] that names it
-// where the service refuses the inquiry. When the context ends, it yields a [*WaitError]
-// for each that is left. The identifiers must differ; an [*ArgumentError] is the last
-// value. The options are those of each inquiry.
+// [Client.WaitWithdrawal] returns it; an error names the withdrawal. When the context ends,
+// it yields a [*WaitError] for each that is left. The identifiers must differ; an
+// [*ArgumentError] is the last value. The options are those of each inquiry.
 //
-// Further identifiers come through more, until it is closed; the wait then ends with the
-// last withdrawal. One that is being waited for is ignored; one that cannot be sent is a
-// [*WaitError] that names it and matches [ErrInvalidArgument]. A nil more has none:
-// without identifiers, nothing is then yielded.
+// Further identifiers come through more. One that is being waited for is ignored; one that
+// cannot be sent is a [*WaitError] that matches [ErrInvalidArgument]. The wait ends when none
+// is left and more is nil or closed: without identifiers and with a nil more, at once.
 //
 // At most 8 polls run at a time, and at most 100 begin within a MinInterval, those
 // first that have been due for the longest; where the service asks for a wait, all
