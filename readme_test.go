@@ -97,7 +97,7 @@ func TestGuides_code(t *testing.T) {
 	for guide, least := range map[string]int{"README.md": 2, "docs/getting-started.md": 2, "docs/checkout.md": 3, "docs/testing.md": 2} {
 		assert.GreaterOrEqual(t, strings.Count(fileText(t, guide), "```go"), least, guide)
 	}
-	for _, guide := range append(guides, "README.md") {
+	for _, guide := range append(guides, "README.md", skillFile) {
 		text := fileText(t, guide)
 		blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(text, -1)
 		require.Len(t, blocks, strings.Count(text, "```go"), "%s: a block is not closed, or not at the start of a line", guide)
@@ -135,7 +135,7 @@ func compiled(t *testing.T) map[string]string {
 	sources := map[string]string{}
 	tests, err := filepath.Glob("example_*test.go")
 	require.NoError(t, err)
-	for _, path := range append(tests, "readme_test.go") { // which has the recipes
+	for _, path := range append(tests, "sqlguard/example_test.go", "readme_test.go") { // which has the recipes
 		sources[path] = fileText(t, path)
 	}
 	err = filepath.WalkDir("examples", func(path string, entry fs.DirEntry, err error) error {

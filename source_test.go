@@ -274,7 +274,7 @@ func TestSource_functions(t *testing.T) {
 // for client.go. The others are about the package as a whole.
 func TestSource_homesOfTests(t *testing.T) {
 	t.Parallel()
-	whole := []string{"allocs", "bench", "example", "example_toolkit", "helper", "readme", "source"}
+	whole := []string{"allocs", "bench", "example", "example_toolkit", "helper", "readme", "skill", "source"}
 	tests, err := fs.Glob(os.DirFS("."), "*_test.go")
 	require.NoError(t, err)
 	for _, path := range tests {

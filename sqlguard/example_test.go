@@ -17,6 +17,19 @@ import (
 	_ "modernc.org/sqlite"
 )
 
+// open returns a client and its guard, which all processes that use the database share.
+func open(ctx context.Context, db *sql.DB, url, key string) (*gateway.Client, *sqlguard.Guard, error) {
+	guard, err := sqlguard.New(db)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := guard.Migrate(ctx); err != nil { // or sqlguard.MigrationSQL in your migrations
+		return nil, nil, err
+	}
+	client, err := gateway.New(url, key, gateway.WithOrderGuard(guard))
+	return client, guard, err
+}
+
 // An invoice whose response is lost is not sent again, by any process, until a
 // person has looked it up.
 func Example() {
@@ -32,9 +45,7 @@ func Example() {
 	check(err)
 	defer db.Close()
 
-	guard, err := sqlguard.New(db)
-	check(errors.Join(err, guard.Migrate(ctx)))
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guard))
+	client, guard, err := open(ctx, db, gw.URL, gw.APIKey)
 	check(err)
 
 	price := decimal.RequireFromString("10.50")
