@@ -19,8 +19,9 @@ const keyMerchant = "key:"
 // MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard]
 // and of Attempt and Drift of an [Observer], as [WithMerchant] says who it is. For a key of
 // [WithAPIKey] it is a name that is derived from the key, stable and of 36 characters; the
-// key cannot be computed from it, but a key of little entropy could be guessed. It is false for a call with the client's own key, and for a key of [WithAPIKey]
-// beside [WithAPIKeySource]: that may be the key of the same merchant.
+// key cannot be computed from it, but a key of little entropy could be guessed. It is false
+// for a call with the client's own key, and for a key of [WithAPIKey] beside
+// [WithAPIKeySource]: that may be the key of the same merchant.
 func MerchantFromContext(ctx context.Context) (string, bool) {
 	name, ok := ctx.Value(merchantKey{}).(string)
 	return name, ok

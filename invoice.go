@@ -129,8 +129,8 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // does nothing. It carries what goes to the same server through the same proxy, and no other
 // invoice. An invoice does not wait for one that is being opened, and does not use
 // one that the gateway has closed; without one it opens its own, so the error, a
-// [*TransportError], can be ignored. Where a network drops idle connections silently, an invoice can be lost on one, and its
-// outcome is then unknown: docs/money.md has measurements.
+// [*TransportError], can be ignored. Where a network drops idle connections silently, an
+// invoice can be lost on one, and its outcome is then unknown: docs/money.md has measurements.
 //
 // It takes at most InvoiceTimeout of [RetryPolicy], and is not retried. A host in the base URL
 // that is not ASCII must be in Punycode for it. With a Transport in [WithHTTPClient] that is
