@@ -269,6 +269,9 @@ type callContext struct {
 	call *call
 }
 
+// Unwrap returns the caller's context.
+func (c *callContext) Unwrap() context.Context { return c.Context }
+
 type operationKey struct{}
 
 // Value implements [context.Context].

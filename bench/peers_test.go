@@ -1,12 +1,17 @@
 package bench
 
 import (
+	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/cryptogw/gateway/bench/trust"
 )
 
 func newServer(tb testing.TB, p Peer) *httptest.Server {
@@ -28,15 +33,27 @@ func overLoopback(tb testing.TB, p Peer, s Setting) Read {
 	return p.New(server.URL, &http.Client{Transport: pool}, s.Deadline)
 }
 
+// overHTTP2 uses the transport that a library has by itself: this client its own, the others that of net/http.
 func overHTTP2(tb testing.TB, p Peer, s Setting) Read {
 	tb.Helper()
 	server := newServer(tb, p)
 	server.EnableHTTP2 = true
 	server.StartTLS()
-	pool := server.Client().Transport.(*http.Transport).Clone()
-	pool.ForceAttemptHTTP2 = true
-	tb.Cleanup(pool.CloseIdleConnections)
-	return p.New(server.URL, &http.Client{Transport: pool}, s.Deadline)
+	tb.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return p.New(server.URL, &http.Client{}, s.Deadline)
+}
+
+// TestMain lets the process trust the certificate that all servers of httptest have.
+func TestMain(m *testing.M) {
+	server := httptest.NewTLSServer(nil)
+	forget, err := trust.PEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	server.Close()
+	if err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	forget()
+	os.Exit(code)
 }
 
 func TestPeers(t *testing.T) {

@@ -3,6 +3,7 @@ package attempt
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/caller"
@@ -49,8 +50,26 @@ func (r *Response) CameEarly() bool {
 // EndWithin ends the attempt after d, unless it ends before.
 func (r *Response) EndWithin(d time.Duration) {
 	if d < time.Until(r.attempt.deadline) {
-		r.attempt.timer.Reset(d)
+		r.attempt.endAfter(d)
 	}
+}
+
+// endsBy reports whether a context surely ends at its deadline, so that the attempt needs no timer
+// of its own: one of [context.WithTimeout] has a timer. Any other context may have a
+// deadline and not end, and a deadline of the wall clock may be later than the timer shows.
+func (s *Sender) endsBy(parent context.Context, deadline time.Time) bool {
+	if wrapper, ok := parent.(interface{ Unwrap() context.Context }); ok {
+		parent = wrapper.Unwrap()
+	}
+	isMonotonic := deadline != deadline.Round(0)
+	return isMonotonic && reflect.TypeOf(parent) == s.timed
+}
+
+// timedContext returns the type of a context of [context.WithTimeout].
+func timedContext() reflect.Type {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	return reflect.TypeOf(ctx)
 }
 
 // closeIfHeld closes the connection soon after the end of the attempt, unless the body has

@@ -244,6 +244,25 @@ func TestResponse_EndWithin(t *testing.T) {
 	}
 }
 
+// An attempt that ends with its parent ends earlier where its body is not needed for so long.
+func TestResponse_EndWithin_ofATimedContext(t *testing.T) {
+	t.Parallel()
+	for within, want := range map[time.Duration]error{time.Second: nil, time.Minute: context.DeadlineExceeded} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			body, begun := newHeld(), time.Now()
+			resp := respondTo(t, ctx, body)
+			resp.EndWithin(within)
+			err := await(resp, func(resp *http.Response) { _, _ = io.ReadAll(resp.Body) })
+			assert.True(t, attempt.IsTimeout(err))
+			assert.Equal(t, want != nil, errors.Is(err, context.DeadlineExceeded), "%v", err)
+			assert.Equal(t, min(within, 30*time.Second)+time.Second/2, time.Since(begun))
+			close(body.release)
+		})
+	}
+}
+
 // A lying context has a deadline in the past and never ends.
 type lying struct{ context.Context }
 

@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -34,14 +35,15 @@ type Sender struct {
 	honorsContext bool // next returns soon after the end of a context
 	closes        bool // a connection may be closed
 	timeout       time.Duration
-	expired       error // the cause of the end of an attempt that took too long
+	expired       error        // the cause of the end of an attempt that took too long
+	timed         reflect.Type // of a context of context.WithTimeout
 }
 
 // NewSender returns a sender over next, which need not honor the end of a context: it runs
 // in a goroutine that can be left. An [http.Transport] and a [Dedicated] are relied on to honor
 // it, and need none.
 func NewSender(next http.RoundTripper, timeout time.Duration) *Sender {
-	s := &Sender{next: next, timeout: timeout, expired: &timeoutError{timeout}}
+	s := &Sender{next: next, timeout: timeout, expired: &timeoutError{timeout}, timed: timedContext()}
 	switch next.(type) {
 	case *http.Transport, *Dedicated:
 		s.honorsContext = true
@@ -139,7 +141,7 @@ func discard(resp *http.Response) {
 type attempt struct {
 	context.Context
 	cancel   context.CancelCauseFunc
-	timer    *time.Timer
+	timer    *time.Timer // nil while the end of the parent is early enough
 	deadline time.Time
 	sender   *Sender
 	awaited  bool           // Read ends the attempt, and not Close
@@ -156,22 +158,36 @@ type attempt struct {
 	response Response
 }
 
-// begin begins an attempt. Its timer always runs: the parent's deadline may have passed
-// without the parent's end.
+// begin begins an attempt.
 func (s *Sender) begin(parent context.Context) *attempt {
 	now := time.Now()
 	a := &attempt{sender: s, deadline: now.Add(s.timeout)}
-	if deadline, ok := parent.Deadline(); ok && deadline.After(now) && deadline.Before(a.deadline) {
+	deadline, ok := parent.Deadline()
+	earlier := ok && deadline.After(now) && deadline.Before(a.deadline)
+	if earlier {
 		a.deadline = deadline
 	}
 	a.Context, a.cancel = context.WithCancelCause(parent)
-	a.timer = time.AfterFunc(s.timeout, func() { a.cancel(s.expired) })
+	if !earlier || !s.endsBy(parent, deadline) {
+		a.endAfter(s.timeout)
+	}
 	return a
+}
+
+// endAfter ends the attempt after d, and not when it would have ended.
+func (a *attempt) endAfter(d time.Duration) {
+	if a.timer == nil {
+		a.timer = time.AfterFunc(d, func() { a.cancel(a.sender.expired) })
+		return
+	}
+	a.timer.Reset(d)
 }
 
 // end ends the attempt, for a cause unless that is nil.
 func (a *attempt) end(cause error) {
-	a.timer.Stop()
+	if a.timer != nil {
+		a.timer.Stop()
+	}
 	a.cancel(cause)
 }
 
