@@ -27,7 +27,7 @@ import (
 // net/http's for a body. Each invoice is for another order, since the guard refuses a
 // second one.
 func TestAllocations_call(t *testing.T) {
-	ctx, invoice, orders := context.Background(), order("A-17"), 0
+	ctx, invoice, known, orders := context.Background(), order("A-17"), order("A-18"), 0
 	for _, tt := range []struct {
 		name, result  string
 		call          func(*gateway.Client) error
@@ -37,12 +37,22 @@ func TestAllocations_call(t *testing.T) {
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
 		}, 36, 3620},
+		{"a read with a deadline", withdrawalJSON, func(c *gateway.Client) error {
+			ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+			defer cancel()
+			_, err := c.Withdrawal(ctx, requestID)
+			return err
+		}, 41, 4130},
 		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
 			orders++
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 53, 5000},
+		}, 49, 4900},
+		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, known)
+			return err
+		}, 8, 1200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

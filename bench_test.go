@@ -85,10 +85,21 @@ func BenchmarkCreateInvoice(b *testing.B) {
 		})
 	})
 	b.Run("replay", func(b *testing.B) {
-		c := inMemory(b, body)
+		c, invoice := inMemory(b, body), order("A-17")
 		measureCalls(b, func() error {
-			_, err := c.CreateInvoice(b.Context(), order("A-17"))
+			_, err := c.CreateInvoice(b.Context(), invoice)
 			return err
+		})
+	})
+	b.Run("lookup", func(b *testing.B) {
+		guard, known := &gateway.MemoryGuard{}, gateway.Order{Request: order("A-17")}
+		_, err := guard.Begin(b.Context(), known)
+		require.NoError(b, errors.Join(err, guard.End(b.Context(), known, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: known.Request})))
+		measureCalls(b, func() error {
+			if _, err := guard.Begin(b.Context(), known); err != gateway.ErrOrderCreated {
+				return err
+			}
+			return nil
 		})
 	})
 	invoice := handInvoice{

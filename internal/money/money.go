@@ -152,6 +152,9 @@ func Check(amount decimal.Decimal) string {
 // CheckSize returns the reason why an amount has too many digits to be sent, or
 // "": at most [MaxDigits], at most [MaxScale] of them decimal places.
 func CheckSize(amount decimal.Decimal) string {
+	if IsSmall(amount) {
+		return ""
+	}
 	scale := -int64(amount.Exponent())
 	if scale > MaxScale {
 		return "has more than 30 decimal places"
