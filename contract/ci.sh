@@ -44,6 +44,9 @@ if [ "${1:-}" = short ]; then
 	go test -count=1 ./suite
 	exit
 fi
+# Who delivers an invoice twice: the table of docs/production.md.
+bash ../.ci/debian nginx=nginx-light haproxy apache2=apache2-bin caddy varnishd=varnish squid
+go run ./intermediaries -check
 # Over many thousand synctest bubbles the race detector itself crashes now and then
 # (go.dev/issue/78156), so it checks fewer schedules than are run without it.
 go test -race -count=1 -timeout 15m . -rapid.checks=1000
