@@ -33,7 +33,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 		if *only != "" && *only != k.name {
 			continue
 		}
-		problems, err := grade(k, path)
+		problems, err := grade(k, path, patience)
 		if err != nil {
 			_, _ = fmt.Fprintln(stderr, "tasks:", err)
 			return 2

@@ -35,6 +35,7 @@ type trial struct {
 	*front
 	program string
 	dir     string
+	within  time.Duration // how long pending may take to list an order
 
 	mu       sync.Mutex
 	said     map[string]line // the last of each order

@@ -30,14 +30,17 @@ func tasks() []task {
 	}
 }
 
-// grade runs a task, and returns what is wrong with the program.
-func grade(k task, program string) (problems []string, err error) {
+// grade runs a task, and returns what is wrong with the program. What is open must be in pending
+// within this time.
+func grade(k task, program string, within time.Duration) (problems []string, err error) {
 	dir, err := os.MkdirTemp("", "task")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	t := &trial{front: newFront(), program: program, dir: dir, said: map[string]line{}, exported: map[string]bool{}}
+	t := &trial{
+		front: newFront(), program: program, dir: dir, within: within, said: map[string]line{}, exported: map[string]bool{},
+	}
 	defer t.close()
 	k.run(t)
 	return t.problems, nil
@@ -74,6 +77,8 @@ func restart(t *trial) {
 	second.kill()
 	t.pay(all...)
 	t.created("B-1", "B-4")
+	t.judgeEnd(all...)
+	t.pay(all...) // when they are in pending
 	t.judgeEnd(all...)
 }
 
@@ -169,7 +174,7 @@ func (t *trial) export() string {
 }
 
 // deploy: the old process is asked to end while it waits for the gateway, and the new one gets what
-// has no line.
+// has no line, and the last order that has one.
 func deploy(t *trial) {
 	all := []string{"F-1", "F-2", "F-3", "F-4"}
 	kept := t.hold("F-2")
@@ -186,7 +191,7 @@ func deploy(t *trial) {
 	}()
 	before.stop()
 	answered := len(before.said())
-	t.pay(all[min(answered, len(all)):]...)
+	t.pay(all[min(max(0, answered-1), len(all)):]...)
 	t.created("F-1", "F-3", "F-4")
 	t.judgeEnd(all...)
 }
