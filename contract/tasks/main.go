@@ -1,4 +1,4 @@
-// Command tasks grades a program by the tasks of README.md: with a stand-in of the gateway that has
+// Command tasks grades a program by the tasks of TASKS.md: with a stand-in of the gateway that has
 // faults, and not by its source.
 package main
 

@@ -13,7 +13,7 @@ import (
 // grace is how long the gateway keeps a response for something that a good program does not do.
 const grace = time.Second
 
-// A task is one of the six of README.md.
+// A task is one of the six of TASKS.md.
 type task struct {
 	name string
 	run  func(t *trial)

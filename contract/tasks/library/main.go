@@ -1,4 +1,4 @@
-// Command library does the tasks of ../README.md with the client and sqlguard, as its guides have it.
+// Command library does the tasks of ../TASKS.md with the client and sqlguard, as its guides have it.
 package main
 
 import (

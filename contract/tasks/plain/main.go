@@ -1,4 +1,4 @@
-// Command plain does the tasks of ../README.md with net/http and a table of its own: the control.
+// Command plain does the tasks of ../TASKS.md with net/http and a table of its own: the control.
 package main
 
 import (
