@@ -121,57 +121,57 @@ func (p proxy) start(ctx context.Context, one, two string) (stop func(), address
 	if len(p.command) == 0 {
 		return func() {}, one, nil
 	}
-	dir, err := os.MkdirTemp("", "intermediary")
+	dir, args, address, err := p.prepare(one, two)
 	if err != nil {
 		return nil, "", err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, "", err
-	}
-	fill := strings.NewReplacer("DIR", dir, "PORT", port, "ONE", one, "TWO", two, "EXTRA", p.extra)
-	if err := prepare(dir, fill.Replace(p.config)); err != nil {
-		return nil, "", err
-	}
-	args := make([]string, len(p.command))
-	for i, arg := range p.command {
-		args[i] = fill.Replace(arg)
-	}
+	ctx, cancel := context.WithCancel(ctx)
 	var printed bytes.Buffer
 	command := exec.CommandContext(ctx, args[0], args[1:]...) // #nosec G204 -- of the list above
 	command.Stdout, command.Stderr = &printed, &printed
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 5 * time.Second
-	ctx, cancel := context.WithCancel(ctx)
 	if err := command.Start(); err != nil {
 		cancel()
 		return nil, "", err
 	}
 	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
 		_ = command.Wait()
-		cancel()
+		cancel() // nobody waits for it any more
+		close(ended)
 	}()
 	stop = func() {
-		_ = command.Process.Signal(os.Interrupt)
+		cancel()
 		<-ended
 		_ = os.RemoveAll(dir)
 	}
-	if err := waitFor(ctx, "127.0.0.1:"+port); err != nil {
-		stop()
+	if err := waitFor(ctx, address); err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log")) // #nosec G304 -- its own
+		stop()
 		return nil, "", fmt.Errorf("%s does not listen: %w\n%s%s", args[0], err, printed.String(), log)
 	}
-	return stop, "127.0.0.1:" + port, nil
+	return stop, address, nil
 }
 
-// prepare makes a directory that the users can write to as which the programs run.
-func prepare(dir, config string) error {
-	if err := os.Chmod(dir, 0o777); err != nil { // #nosec G302 -- see above
-		return err
+// prepare makes a directory with the configuration, to which the users can write as whom the programs run.
+func (p proxy) prepare(one, two string) (dir string, args []string, address string, err error) {
+	port, err := freePort()
+	if err != nil {
+		return "", nil, "", err
 	}
-	return os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o644) // #nosec G306 -- no secret
+	if dir, err = os.MkdirTemp("", "intermediary"); err != nil {
+		return "", nil, "", err
+	}
+	fill := strings.NewReplacer("DIR", dir, "PORT", port, "ONE", one, "TWO", two, "EXTRA", p.extra)
+	for _, arg := range p.command {
+		args = append(args, fill.Replace(arg))
+	}
+	err = errors.Join(
+		os.Chmod(dir, 0o777), // #nosec G302 -- see above
+		os.WriteFile(filepath.Join(dir, "config"), []byte(fill.Replace(p.config)), 0o644), // #nosec G306 -- no secret
+	)
+	return dir, args, "127.0.0.1:" + port, err
 }
 
 func freePort() (string, error) {
