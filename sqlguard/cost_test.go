@@ -1,6 +1,7 @@
 package sqlguard
 
 import (
+	"database/sql/driver"
 	"errors"
 	"strconv"
 	"testing"
@@ -41,5 +42,22 @@ func TestCost(t *testing.T) {
 	}
 	if n := count("n_dead_tup"); n != orders || count("n_tup_hot_upd") != 0 {
 		t.Errorf("%d orders left %d dead rows, %d of them without entries in the indexes", orders, n, count("n_tup_hot_upd"))
+	}
+}
+
+// Of PostgreSQL an order takes two statements, each of which is a round trip, with the record of its
+// request and its response. A refusal takes one, with the whole record.
+func TestCost_statements(t *testing.T) {
+	g, connector := lossyGuardOf(t, newPostgres(t))
+	sent := 0
+	connector.observe = func(string, []driver.NamedValue) { sent++ }
+	check(t, errors.Join(g.begins(t.Context(), "A-17"), g.End(t.Context(), orderOf("A-17"), scaleRecord("A-17"))))
+	if sent != 2 {
+		t.Errorf("%d statements for an order", sent)
+	}
+	admission, err := g.Begin(t.Context(), orderOf("A-17"))
+	wantError(t, err, gateway.ErrOrderCreated)
+	if sent != 3 || string(admission.Known.Invoice) != string(scaleRecord("A-17").Invoice) {
+		t.Errorf("%d statements with a refusal, which has the invoice %s", sent, admission.Known.Invoice)
 	}
 }

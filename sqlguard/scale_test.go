@@ -46,7 +46,7 @@ func TestScale(t *testing.T) {
 	}
 	for _, n := range rows {
 		m.fillTo(n)
-		for _, workers := range []int{1, 4, 16} {
+		for _, workers := range []int{1, 4, 16, 64} {
 			m.orders(workers, workers)
 		}
 		m.orders(16, 2)
