@@ -479,3 +479,41 @@ func ExampleInvoiceTransport() {
 	fmt.Println(gateway.OutcomeOf(err))
 	// Output: succeeded
 }
+
+// What a price is in each coin, for a page on which the buyer chooses one.
+func ExampleNewOffers() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, ctx := connect(gw), context.Background()
+	catalogs, err := gateway.NewCatalog(client, gateway.CacheOptions{TTL: 5 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	catalog, err := catalogs.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rates, err := client.ExchangeRates(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	pounds, dollarsPerPound := decimal.RequireFromString("9.99"), decimal.RequireFromString("1.27")
+	price, err := gateway.PriceIn(pounds, dollarsPerPound)
+	if err != nil {
+		log.Fatal(err)
+	}
+	offers, err := gateway.NewOffers(catalog, rates, price, "usd")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(price, "USD is")
+	for _, offer := range offers.Payable()[:3] {
+		fmt.Println(offer.Amount, offer.Pair.Coin.Symbol, "on", offer.Pair.Network.Name)
+	}
+	// Output:
+	// 12.69 USD is
+	// 0.00019751 BTC on Bitcoin
+	// 0.00019751 BTC on BNB Smart Chain (BEP20)
+	// 0.004057618826839758 ETH on Ethereum
+}
