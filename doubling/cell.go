@@ -15,8 +15,9 @@ type client struct {
 	variant string // how it is used, and what its service does with keys
 	module  string // of which the version is printed; empty for the standard library
 	madeFor string // what the library is made for
-	keys    bool   // whether its service honours idempotency keys
+	keys    bool   // whether its service commits nothing for a key that it knows
 	success string // the body of a success of its service
+	again   answer // to a key that it knows; the zero answer is the success
 	open    func(e environment) (create, error)
 }
 
@@ -42,6 +43,12 @@ func (c client) version() string {
 		}
 	}
 	return c.module + " of unknown version"
+}
+
+// An answer is a response of a service.
+type answer struct {
+	status int
+	body   string
 }
 
 // An environment is what a process of the shop has.

@@ -9,12 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 )
 
-// awsSDK is the AWS SDK with RunTask of ECS, for which it sends a client token of its
-// own with every call and retries with it.
-func awsSDK(honours bool) client {
+// awsSDK is the AWS SDK with RunTask of ECS, for which it sends a client token of its own with every
+// call and retries with it, unless the caller gives it one: that of the order.
+func awsSDK(key keyOfWhat, honours bool) client {
 	return client{
 		name:    "aws-sdk-go-v2",
-		variant: "key of the call, " + honoured(honours),
+		variant: key.variant(honours),
 		module:  "github.com/aws/aws-sdk-go-v2",
 		madeFor: "services that honour client tokens, which those of AWS do",
 		keys:    honours,
@@ -27,7 +27,11 @@ func awsSDK(honours bool) client {
 				HTTPClient:   awshttp.NewBuildableClient().WithTimeout(e.timeout),
 			})
 			return func(ctx context.Context, order string) error {
-				_, err := c.RunTask(ctx, &ecs.RunTaskInput{TaskDefinition: aws.String("invoice"), Group: &order})
+				task := &ecs.RunTaskInput{TaskDefinition: aws.String("invoice"), Group: &order}
+				if key == ofTheOrder {
+					task.ClientToken = &order
+				}
+				_, err := c.RunTask(ctx, task)
 				return err
 			}, nil
 		},

@@ -7,20 +7,12 @@ import (
 	"github.com/stripe/stripe-go/v85"
 )
 
-// stripeOwnKey is stripe-go, which sends a key of its own with every call and retries
-// with it; stripeOrderKey gives it the order as the key, with SetIdempotencyKey.
-func stripeOwnKey(honours bool) client {
-	return stripeGo(honours, "key of the call", func(*stripe.InvoiceCreateParams, string) {})
-}
-
-func stripeOrderKey(honours bool) client {
-	return stripeGo(honours, "key of the order", func(p *stripe.InvoiceCreateParams, order string) { p.SetIdempotencyKey(order) })
-}
-
-func stripeGo(honours bool, keys string, setKey func(*stripe.InvoiceCreateParams, string)) client {
+// stripeGo is stripe-go, which sends a key of its own with every call and retries with it, unless the
+// caller gives it one with SetIdempotencyKey: that of the order.
+func stripeGo(key keyOfWhat, honours bool) client {
 	return client{
 		name:    "stripe-go",
-		variant: keys + ", " + honoured(honours),
+		variant: key.variant(honours),
 		module:  "github.com/stripe/stripe-go/v85",
 		madeFor: "a service that honours keys, which Stripe does",
 		keys:    honours,
@@ -32,7 +24,9 @@ func stripeGo(honours bool, keys string, setKey func(*stripe.InvoiceCreateParams
 			return func(ctx context.Context, order string) error {
 				params := &stripe.InvoiceCreateParams{Customer: stripe.String("cus_1")}
 				params.AddMetadata("order", order)
-				setKey(params, order)
+				if key == ofTheOrder {
+					params.SetIdempotencyKey(order)
+				}
 				_, err := c.V1Invoices.Create(ctx, params)
 				return err
 			}, nil

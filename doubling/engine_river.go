@@ -16,9 +16,8 @@ import (
 )
 
 // inRiver returns an engine that works one job for each cell, in River over PostgreSQL.
-// The deploy is StopAndCancel and a new client. Of a job that is retried, two attempts
-// are waited for. maxAttempts 0 is River's default.
-func inRiver(maxAttempts int) func(context.Context, *database, []*cell) error {
+// Of a job that is retried, two attempts are waited for.
+func inRiver(r riverRun) func(context.Context, *database, []*cell) error {
 	return func(ctx context.Context, db *database, cells []*cell) error {
 		undisturbed, deployed := map[int]*cell{}, map[int]*cell{}
 		for i, c := range cells {
@@ -28,7 +27,7 @@ func inRiver(maxAttempts int) func(context.Context, *database, []*cell) error {
 				undisturbed[i] = c
 			}
 		}
-		r := riverRun{db.pool, fmt.Sprintf("doubling_%d", maxAttempts), maxAttempts}
+		r.pool = db.pool
 		return errors.Join(r.work(ctx, undisturbed, false), r.work(ctx, deployed, true))
 	}
 }
@@ -42,7 +41,8 @@ func (invoiceArgs) Kind() string { return "invoice" }
 // An invoiceWorker works the jobs of one process.
 type invoiceWorker struct {
 	river.WorkerDefaults[invoiceArgs]
-	cells map[int]*cell
+	cells  map[int]*cell
+	others bool // each attempt is made by another process
 
 	mu   sync.Mutex
 	send map[int]create // by cell
@@ -61,7 +61,7 @@ func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) e
 func (w *invoiceWorker) sender(ctx context.Context, i int) (create, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.send[i] == nil {
+	if w.send[i] == nil || w.others {
 		c := w.cells[i]
 		c.processes++ // River ends the context of the first process
 		_, send, err := c.process(ctx)
@@ -77,7 +77,9 @@ func (w *invoiceWorker) sender(ctx context.Context, i int) (create, error) {
 type riverRun struct {
 	pool        *pgxpool.Pool
 	queue       string
-	maxAttempts int
+	maxAttempts int  // 0 for River's default
+	graceful    bool // a deploy is Stop, and else StopAndCancel
+	others      bool // each attempt is made by another process
 }
 
 // work inserts a job for each cell and waits until they are done, over a deploy when
@@ -102,7 +104,7 @@ func (r riverRun) work(ctx context.Context, cells map[int]*cell, deployed bool) 
 				return ctx.Err()
 			}
 		}
-		if err := client.StopAndCancel(ctx); err != nil {
+		if err := r.stop(ctx, client, cells); err != nil {
 			return err
 		}
 		if client, err = r.start(ctx, cells); err != nil {
@@ -112,10 +114,23 @@ func (r riverRun) work(ctx context.Context, cells map[int]*cell, deployed bool) 
 	return errors.Join(r.waitForJobs(ctx), client.StopAndCancel(ctx))
 }
 
+// stop stops a process in which all jobs wait for a response. Those come when Stop waits for them.
+func (r riverRun) stop(ctx context.Context, client *river.Client[pgx.Tx], cells map[int]*cell) error {
+	if !r.graceful {
+		return client.StopAndCancel(ctx)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- client.Stop(ctx) }()
+	for _, c := range cells {
+		close(c.service.release)
+	}
+	return <-stopped
+}
+
 // start starts a process.
 func (r riverRun) start(ctx context.Context, cells map[int]*cell) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &invoiceWorker{cells: cells, send: map[int]create{}})
+	river.AddWorker(workers, &invoiceWorker{cells: cells, others: r.others, send: map[int]create{}})
 	client, err := river.NewClient(riverpgxv5.New(r.pool), &river.Config{
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Queues:  map[string]river.QueueConfig{r.queue: {MaxWorkers: 200}},

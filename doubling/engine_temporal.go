@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -13,29 +14,37 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// inTemporal runs a workflow with one activity in Temporal's environment for tests. Each
-// attempt is made by another worker process, as Temporal may choose any; the first is
-// stopped when a deploy is the fault.
-func inTemporal(ctx context.Context, c *cell) error {
+// inTemporal returns an engine that runs a workflow with one activity in Temporal's environment for
+// tests. Temporal may choose any worker for an attempt: the same one again, or another one each time.
+func inTemporal(others bool) func(context.Context, *cell) error {
+	return func(ctx context.Context, c *cell) error {
+		var process context.Context
+		var send create
+		var failed error
+		err := inWorkflow(c.order, func(_ context.Context, order string) error {
+			if others || process == nil || process.Err() != nil {
+				if process, send, failed = c.process(ctx); failed != nil {
+					return nil
+				}
+			}
+			return send(process, order)
+		})
+		return errors.Join(failed, err)
+	}
+}
+
+// inWorkflow runs a workflow with an activity.
+func inWorkflow(order string, createInvoice func(context.Context, string) error) error {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Minute)
-	var failed error
-	createInvoice := func(_ context.Context, order string) error {
-		process, send, err := c.process(ctx)
-		if err != nil {
-			failed = err
-			return nil
-		}
-		return send(process, order)
-	}
 	env.RegisterActivityWithOptions(createInvoice, activity.RegisterOptions{Name: "createInvoice"})
-	env.ExecuteWorkflow(orderWorkflow, c.order)
-	if failed == nil && !env.IsWorkflowCompleted() {
-		failed = env.GetWorkflowError()
+	env.ExecuteWorkflow(orderWorkflow, order)
+	if !env.IsWorkflowCompleted() {
+		return env.GetWorkflowError()
 	}
-	return failed
+	return nil
 }
 
 func orderWorkflow(ctx workflow.Context, order string) error {

@@ -17,22 +17,33 @@ import (
 	"time"
 )
 
-// honoured names what a service does with keys.
-func honoured(honours bool) string {
+// A keyOfWhat is what a service can know a request by.
+type keyOfWhat string
+
+const (
+	ofTheCall  keyOfWhat = "key of the call"  // which the library makes
+	ofTheOrder keyOfWhat = "key of the order" // which the caller gives to the library
+	asTheName  keyOfWhat = "order as the name"
+)
+
+// variant also names what the service does with keys.
+func (k keyOfWhat) variant(honours bool) string {
 	if honours {
-		return "service honours it"
+		return string(k) + ", service honours it"
 	}
-	return "service ignores it"
+	return string(k) + ", service ignores it"
 }
 
 // clients returns the rows of the table.
 func clients() []client {
 	return []client{
 		netHTTP, retryable, restyRetries,
-		stripeOwnKey(true), stripeOwnKey(false), stripeOrderKey(true), stripeOrderKey(false),
-		awsSDK(true), awsSDK(false),
-		binanceOrder, hcloudServer, tailscaleKey,
-		gatewayUnguarded, gatewayInMemory, gatewaySQLGuard,
+		stripeGo(ofTheCall, true), stripeGo(ofTheOrder, true), stripeGo(ofTheOrder, false),
+		awsSDK(ofTheCall, true), awsSDK(ofTheOrder, true), awsSDK(ofTheOrder, false),
+		binanceOrder(ofTheCall, true), binanceOrder(ofTheOrder, true), binanceOrder(ofTheOrder, false),
+		hcloudServer(true), hcloudServer(false),
+		tailscaleKey,
+		gatewayUnguarded, gatewayInMemory, gatewaySQLGuard, gatewayRepeatable,
 	}
 }
 
@@ -43,13 +54,19 @@ type engine struct {
 	run  func(context.Context, *database, []*cell) error
 }
 
+// riverStop lets the response come in a deploy.
+const riverStop = "River, `Stop`"
+
 func engines() []engine {
 	return []engine{
 		{"none", "one call; its error is not looked at, and a deploy forgets the order", each(none)},
 		{"a loop", "up to three calls until there is no error; after a deploy the next process does the same", each(loop)},
-		{"River, `MaxAttempts: 1`", "one job; a deploy is `StopAndCancel`, and a new client", inRiver(1)},
-		{"River", "the same with River's default of attempts, two of which are waited for", inRiver(0)},
-		{"Temporal", "one activity in the environment of `testsuite`, `MaximumAttempts: 5`, each attempt by another worker process; a deploy ends the context of the first", each(inTemporal)},
+		{"River, `MaxAttempts: 1`", "one job; a deploy is `StopAndCancel`, and a new process", inRiver(riverRun{queue: "once", maxAttempts: 1})},
+		{"River", "the same with River's default of attempts, two of which are waited for, in one process", inRiver(riverRun{queue: "same"})},
+		{riverStop, "the same, but a deploy is `Stop`, which waits for the response; `StopAndCancel` is for when it does not come", inRiver(riverRun{queue: "stop", graceful: true})},
+		{"River, other processes", "as River, with each attempt in another process", inRiver(riverRun{queue: "others", others: true})},
+		{"Temporal", "one activity in the environment of `testsuite`, `MaximumAttempts: 5`, in one worker process; a deploy ends the context of the first attempt, and the next is in another process", each(inTemporal(false))},
+		{"Temporal, other processes", "the same, with each attempt in another process", each(inTemporal(true))},
 	}
 }
 

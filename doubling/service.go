@@ -30,9 +30,9 @@ var faults = []fault{cut, badGateway, timeout, redirect, deploy}
 type service struct {
 	*httptest.Server
 	fault     fault
-	keys      bool          // a POST with a known idempotency key commits nothing
-	success   string        // the body of a success
+	client    client
 	committed chan struct{} // closed after the first commit
+	release   chan struct{} // closed when a deploy lets the first response come
 
 	mu       sync.Mutex
 	invoices int
@@ -40,7 +40,7 @@ type service struct {
 }
 
 func newService(f fault, c client) *service {
-	s := &service{fault: f, keys: c.keys, success: c.success, committed: make(chan struct{}), known: map[string]bool{}}
+	s := &service{fault: f, client: c, committed: make(chan struct{}), release: make(chan struct{}), known: map[string]bool{}}
 	s.Server = httptest.NewServer(s)
 	return s
 }
@@ -58,12 +58,17 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the service expects a whole POST", http.StatusBadRequest)
 		return
 	}
-	if s.commit(keyOf(r, body)) == 1 && s.fault != "" {
-		s.applyFault(w, r)
+	count := s.commit(keyOf(r, body))
+	if count == 1 && s.loses(w, r) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, s.success)
+	if again := s.client.again; count == 0 && again.status != 0 {
+		w.WriteHeader(again.status)
+		_, _ = io.WriteString(w, again.body)
+		return
+	}
+	_, _ = io.WriteString(w, s.client.success)
 }
 
 // commit records an invoice and returns how many there are now, or 0 when it honours
@@ -71,7 +76,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *service) commit(key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keys && s.known[key] {
+	if s.client.keys && s.known[key] {
 		return 0
 	}
 	s.known[key] = key != ""
@@ -81,30 +86,39 @@ func (s *service) commit(key string) int {
 	return s.invoices
 }
 
-// applyFault loses the response.
-func (s *service) applyFault(w http.ResponseWriter, r *http.Request) {
+// loses reports whether the fault has lost the response.
+func (s *service) loses(w http.ResponseWriter, r *http.Request) bool {
 	switch s.fault {
+	case "":
+		return false
 	case cut:
 		panic(http.ErrAbortHandler) // net/http closes the connection
 	case badGateway:
 		http.Error(w, "<html>502 Bad Gateway</html>", http.StatusBadGateway)
 	case redirect:
 		http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)
-	case timeout, deploy:
+	case timeout:
 		<-r.Context().Done() // until the client leaves
+	case deploy:
+		select {
+		case <-r.Context().Done():
+		case <-s.release:
+			return false
+		}
 	}
+	return true
 }
 
-var tokenInBody = regexp.MustCompile(`"clientToken":"([^"]+)"`)
+var keyInBody = regexp.MustCompile(`"(?:clientToken|name|orderId)":"([^"]+)"|newClientOrderId=([^&]+)`)
 
-// keyOf returns the idempotency key of a request, or "": the header of stripe-go, or
-// the member of the AWS SDK.
+// keyOf returns what a service can know a request by, or "": the header of stripe-go, the client token of
+// the AWS SDK, the name of a server, the client's id of an order, or the order of an invoice.
 func keyOf(r *http.Request, body []byte) string {
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		return key
 	}
-	if found := tokenInBody.FindSubmatch(body); found != nil {
-		return string(found[1])
+	if found := keyInBody.FindSubmatch(body); found != nil {
+		return string(found[1]) + string(found[2])
 	}
 	return ""
 }
