@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -50,13 +52,25 @@ func (tb *tab) resolve(at, finding string) {
 	attention := `//*[@class="attention"]`
 	tb.waitFor(attention)
 	tb.checkPage("orders-unknown")
-	tb.click(attention + `//a[.="` + path.Base(at) + `"]`)
+	tb.click(attention + `//a[.="Look them up"]`)
+	tb.waitFor(`//table//a[.="` + path.Base(at) + `"]`)
+	tb.checkPage("pending")
+	export := filepath.Join(tb.t.TempDir(), "export.csv")
+	require.NoError(tb.t, os.WriteFile(export, []byte("order_id\n"+path.Base(at)+"\nnever-sent\n"), 0o600))
+	tb.do(chromedp.SetUploadFiles(chromedp.Search(`//input[@type="file"]`), []string{export}))
+	tb.click(`//summary[.="Names of its columns"]`)
+	tb.eval(`for (const name of ["invoice_id", "created_at", "price", "amount"]) document.getElementById(name).value = ""; 0`)
+	tb.click(button("Show what it says"))
+	tb.waitFor(button("End 1 order as Anna"))
+	tb.checkPage("reconcile")
+	tb.click(`//a[.="Orders to look up"]`)
+	tb.click(`//table//a[.="` + path.Base(at) + `"]`)
 	tb.click(`//label[contains(., "` + finding + `")]/input`)
 	tb.fill("Note", "asked by phone")
 	tb.checkPage("record-unknown")
 	tb.click(button("Record as Anna"))
 	tb.waitFor(`//*[@class="done"]`)
-	tb.checkPage("orders-done")
+	tb.checkPage("pending-done")
 }
 
 func browseInvoiceFound(t *testing.T, h *browserHarness) {
@@ -75,8 +89,8 @@ func browseInvoiceFound(t *testing.T, h *browserHarness) {
 func browseNoInvoice(t *testing.T, h *browserHarness) {
 	buyer, at := orderWithLostResponse(t, h, "Wool blanket")
 	logIn(t, h).resolve(at, "has no invoice")
-	buyer.waitFor(offersHeading)
-	buyer.checkPage("offers-unsent")
+	buyer.waitFor(`//*[@class="alert"][contains(., "the payment service has made no invoice")]`)
+	buyer.checkPage("offers-none")
 	buyer.click(payButton)
 	buyer.waitFor(paymentHeading)
 	assert.Len(t, h.invoices(at), 2, "sent again, because the merchant recorded that there was none")

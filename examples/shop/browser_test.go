@@ -34,6 +34,7 @@ func TestBrowser(t *testing.T) {
 	}{
 		{"page errors are detected", browsePageErrors},
 		{"a purchase up to the shipping", browsePurchase},
+		{"a payment that needs a tag", browseTag},
 		{"a purchase by keyboard", browseByKeyboard},
 		{"double press, back and reload create one invoice", browseDoublePress},
 		{"two tabs on two servers create one invoice", browseTwoTabs},

@@ -12,45 +12,28 @@ type cached[T any] struct {
 	load          func(context.Context) (T, error)
 	ttl, maxStale time.Duration
 
-	mu     sync.Mutex
-	value  T
-	loaded time.Time // zero for never
+	mu          sync.Mutex
+	value       T
+	loaded, due time.Time // zero for never
 }
 
-// Get returns the value.
-func (c *cached[T]) Get(ctx context.Context) (T, error) {
+// Get returns the value and its age.
+func (c *cached[T]) Get(ctx context.Context) (value T, age time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.loaded) < c.ttl {
-		return c.value, nil
+	if time.Now().After(c.due) {
+		if value, err = c.load(ctx); err == nil {
+			c.value, c.loaded, c.due = value, time.Now(), time.Now().Add(c.ttl)
+		} else if time.Since(c.loaded) > c.maxStale {
+			return value, 0, err
+		}
 	}
-	if err := c.refresh(ctx); err != nil && time.Since(c.loaded) > c.maxStale {
-		return *new(T), err
-	}
-	return c.value, nil
+	return c.value, time.Since(c.loaded), nil
 }
 
-// Refresh loads the value, however young the current one is.
-func (c *cached[T]) Refresh(ctx context.Context) error {
+// Expire makes the next Get load the value.
+func (c *cached[T]) Expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.refresh(ctx)
-}
-
-func (c *cached[T]) refresh(ctx context.Context) error {
-	value, err := c.load(ctx)
-	if err == nil {
-		c.value, c.loaded = value, time.Now()
-	}
-	return err
-}
-
-// Age returns how long ago the value was loaded, or 0 without one.
-func (c *cached[T]) Age() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.loaded.IsZero() {
-		return 0
-	}
-	return time.Since(c.loaded)
+	c.due = time.Time{}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -55,11 +54,7 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
 // pay handles the button that orders. It waits a second for the invoice; after that, the
 // page of the order shows that it is being made.
 func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
-	o, now, err := s.latest(r.Context(), o)
-	if err != nil {
-		return err
-	}
-	if now.canBeSent() && !o.expired() {
+	if o.State.canBeSent() && !o.expired() {
 		chosen, err := s.choose(r.Context(), o, r.PostForm)
 		if problem, ok := errors.AsType[*problem](err); ok {
 			return s.showOffers(w, r, o, problem.text)
@@ -67,9 +62,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 		if err != nil {
 			return err
 		}
-		if err := s.sendFor(r.Context(), chosen, time.Second); err != nil {
-			return err
-		}
+		s.send(r.Context(), chosen)
 	}
 	setCookie(w, cartCookie, rand.Text(), orderLifetime/2) // the next purchase is another order
 	return redirect(w, r, "/orders/"+o.ID)
@@ -103,30 +96,40 @@ func (s *shop) choose(ctx context.Context, o order, form url.Values) (order, err
 	return o, badInput("Please choose one of the coins below.")
 }
 
-// sendFor creates the invoice of an order in the background, and waits a while for the
-// result. The end of the request does not end it, because an invoice that is cut off is
-// unknown.
-func (s *shop) sendFor(ctx context.Context, o order, patience time.Duration) error {
-	result := make(chan error, 1)
-	s.sending.Go(func() { result <- s.createInvoice(context.WithoutCancel(ctx), o) })
+// send creates the invoice of an order in the background, and waits a second for it. The end
+// of the request does not end it, because an invoice that is cut off is unknown.
+func (s *shop) send(ctx context.Context, o order) {
+	done := make(chan struct{})
+	s.sending.Go(func() {
+		defer close(done)
+		s.createInvoice(context.WithoutCancel(ctx), o)
+	})
 	select {
-	case err := <-result:
-		return err
-	case <-time.After(patience):
-		return nil
+	case <-done:
+	case <-time.After(time.Second):
 	}
 }
 
-// A choiceGuard is the order guard of the shop. Of two tabs that choose differently, it
-// records in the order what the one that it admits has chosen, before the invoice is sent.
-// An order that the merchant has cancelled meanwhile is not sent.
-type choiceGuard struct {
+// createInvoice sends the invoice of an order, unless it has one. The order guard records
+// the result, and the page of the order shows it.
+func (s *shop) createInvoice(ctx context.Context, o order) {
+	_, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
+		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
+		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
+	})
+	s.logger.InfoContext(ctx, "invoice", "order", o.ID, "outcome", gateway.OutcomeOf(err), "error", err)
+}
+
+// A shopGuard is the order guard of the shop. Of two tabs that choose differently, it
+// records what the one that it admits has chosen, before the invoice is sent. An order that
+// the merchant has cancelled meanwhile is not sent.
+type shopGuard struct {
 	*sqlguard.Guard
 	db *database
 }
 
 // Begin implements [gateway.OrderGuard].
-func (g choiceGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (g shopGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
 	admission, err := g.Guard.Begin(ctx, o)
 	if err != nil {
 		return admission, err
@@ -135,85 +138,8 @@ func (g choiceGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admiss
 	if err == nil && chosen {
 		return admission, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
 	unsent := gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request, RequestID: o.RequestID}
-	return gateway.Admission{}, errors.Join(errors.New("the order must not be sent any more"), err, g.End(ctx, o, unsent))
-}
-
-// createInvoice sends the invoice of an order, unless it has one, and records the result.
-func (s *shop) createInvoice(ctx context.Context, o order) error {
-	created, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
-		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
-		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
-	})
-	if gateway.OutcomeOf(err) == gateway.OutcomeUnknown && !errors.Is(err, gateway.ErrOutcomeUnknown) {
-		s.logger.InfoContext(ctx, "no invoice was sent", "order", o.ID, "error", err)
-		return nil // the page of the order shows what the guard knows, such as the invoice for another choice
-	}
-	o = o.withResult(created, err)
-	s.logger.InfoContext(ctx, "invoice", "order", o.ID, "state", o.State, "error", err)
-	if _, problem := s.cfg.fields.payment(o); o.State == stateCreated && problem != nil {
-		s.logger.WarnContext(ctx, "the buyer is not shown where to pay", "order", o.ID, "problem", problem)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	if failed := s.db.record(ctx, o); failed != nil { // the guard has it too, unless the database has failed it as well
-		s.logger.ErrorContext(ctx, "the result of an invoice is not recorded", "order", o.ID, "state", o.State,
-			"invoice", o.Invoice, "status", o.LastStatus, "body", o.LastBody, "error", failed)
-		return failed
-	}
-	return nil
-}
-
-// recordTimeout is how long the record of a result may take.
-const recordTimeout = 10 * time.Second
-
-// withResult returns an order with the result of CreateInvoice.
-func (o order) withResult(created *gateway.Invoice, err error) order {
-	switch gateway.OutcomeOf(err) {
-	case gateway.OutcomeSucceeded: // err is nil
-		o.State, o.Invoice = stateCreated, string(created.Raw)
-		return o
-	case gateway.OutcomeRejected:
-		o.State = stateRefused
-	case gateway.OutcomeNotSent:
-		o.State = stateUnsent
-	default:
-		o.State = stateUnknown
-	}
-	o.LastError = printable(err.Error())
-	if rejection, ok := errors.AsType[*gateway.APIError](err); ok {
-		o.LastStatus, o.LastBody = rejection.StatusCode, printable(string(rejection.Body))
-	}
-	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		o.LastStatus, o.LastBody = unknown.StatusCode, printable(string(unknown.Body))
-	}
-	return o
-}
-
-// latest returns an order and its current state. Until its invoice is recorded, the order
-// guard has precedence: it knows of other processes, of crashes and of what the merchant
-// has found. It has the invoice too, of a process that died before it recorded that.
-func (s *shop) latest(ctx context.Context, o order) (order, state, error) {
-	if o.State.isMarked() || o.State == stateCreated && o.Invoice != "" {
-		return o, o.State, nil
-	}
-	known, err := s.guard.Order(ctx, "", o.ID)
-	switch {
-	case err != nil:
-		return o, "", err
-	case known.State == sqlguard.StateInFlight:
-		return o, stateSending, nil
-	case known.State == sqlguard.StateUnknown:
-		return o, stateUnknown, nil
-	case known.State == sqlguard.StateCreated:
-		o.Invoice = cmp.Or(o.Invoice, string(known.Record.Invoice))
-		return o, stateCreated, nil
-	case o.State == stateUnknown:
-		return o, stateUnsent, nil // the merchant has found no invoice
-	}
-	return o, o.State, nil
+	return gateway.Admission{}, errors.Join(errors.New("the order must not be sent any more"), err, g.End(context.WithoutCancel(ctx), o, unsent))
 }
 
 // expired reports whether an order is too old to be invoiced or paid.

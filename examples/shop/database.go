@@ -45,6 +45,7 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 		return nil, fmt.Errorf("DATABASE_URL: %w", err)
 	}
 	d.SetMaxOpenConns(16)
+	d.SetMaxIdleConns(16) // with the default, 2, a busy shop makes new connections all the time
 	d.SetConnMaxIdleTime(time.Minute)
 	if err := d.checkSettings(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("DATABASE_URL: %w", err), d.Close())

@@ -138,6 +138,10 @@ func (v *visitor) do(method, address string, form url.Values, header ...string) 
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
+	return v.roundTrip(req)
+}
+
+func (v *visitor) roundTrip(req *http.Request) (response, error) {
 	client := http.Client{Jar: v, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {

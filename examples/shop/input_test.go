@@ -47,9 +47,11 @@ func badRequests(at string) map[string]badRequest {
 		"record ID with a quote":      {"GET", "/admin/orders/'%20OR%201=1", nil, nil, 404, "Page not found"},
 		"unknown state":               {"GET", "/admin?state=lost", nil, nil, 422, "There is no such state"},
 		"malformed date":              {"GET", "/admin?from=yesterday", nil, nil, 422, "A date must be written"},
-		"resolution without a result": {"POST", "/admin" + at + "/resolve", formOf("attempts", "0"), nil, 422, "Please select whether"},
-		"resolution of an open order": {"POST", "/admin" + at + "/resolve", formOf("attempts", "0", "found", "none"), nil, 409, "The order has changed"},
-		"resolution with a long note": {"POST", "/admin" + at + "/resolve", formOf("attempts", "0", "found", "none", "note", strings.Repeat("€", 401)), nil, 422, "The note is too long."},
+		"resolution without a result": {"POST", "/admin" + at + "/resolve", formOf("token", ""), nil, 422, "Please select whether"},
+		"resolution of an open order": {"POST", "/admin" + at + "/resolve", formOf("token", "", "found", "none"), nil, 409, "The order has changed"},
+		"resolution with a long note": {"POST", "/admin" + at + "/resolve", formOf("token", "", "found", "none", "note", strings.Repeat("€", 401)), nil, 422, "The note is too long."},
+		"page that is not one":        {"GET", "/admin/pending?after=x&since=y", nil, nil, 422, "This is not the address of a page."},
+		"export that is no upload":    {"POST", "/admin/reconcile", formOf("file", "x"), nil, 422, "The form cannot be read."},
 		"unknown mark":                {"POST", "/admin" + at + "/mark", formOf("from", "open", "to", "sending"), nil, 409, "The order has changed"},
 		"withdrawal ID with a slash":  {"POST", "/admin/money", formOf("id", "a/b"), nil, 422, "This is not the number of a withdrawal."},
 		"unknown withdrawal":          {"POST", "/admin/money", formOf("id", "abc"), nil, 422, "The gateway has no withdrawal with this number."},
@@ -97,13 +99,13 @@ func TestCookies(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s, server := newHarness(t).open()
-	v, guard := newVisitor(t), s.guard
+	v, db := newVisitor(t), s.db
 	at := v.order(server.URL, "mug")
-	s.guard = nil // asking it panics
+	s.db = nil // asking it panics
 	res := v.get(server.URL + at)
 	assert.Equal(t, http.StatusInternalServerError, res.status)
 	assert.Regexp(t, `Something went wrong .* for questions: [A-Z2-7]{26} `, res.visibleText())
-	s.guard = guard
+	s.db = db
 	assert.Equal(t, http.StatusOK, v.get(server.URL+at).status)
 }
 
@@ -137,10 +139,10 @@ func TestMerchantPages_requireLogin(t *testing.T) {
 	forged.cookies["__Host-merchant"] = strings.Repeat("A", 43)
 	record := "/admin/orders/" + strings.Repeat("A", 26) + "-mug"
 	for _, v := range []*visitor{newVisitor(t), forged} {
-		for _, path := range []string{"/admin", "/admin/money", "/admin/coins", "/admin/coins/BTC.svg", "/admin/orders.csv", record} {
+		for _, path := range []string{"/admin", "/admin/pending", "/admin/money", "/admin/coins", "/admin/coins/BTC.svg", "/admin/orders.csv", record} {
 			assert.Equal(t, "/admin/login", v.get(server.URL+path).location, path)
 		}
-		for _, path := range []string{"/admin/money", record + "/resolve", record + "/mark"} {
+		for _, path := range []string{"/admin/money", "/admin/reconcile", record + "/resolve", record + "/mark"} {
 			res := v.post(server.URL+path, "id", "abc")
 			assert.Equal(t, http.StatusForbidden, res.status, path)
 			assert.Contains(t, res.visibleText(), "Nothing was changed.")

@@ -88,10 +88,6 @@ func (s *shop) requireMerchant(next http.Handler) http.Handler {
 	})
 }
 
-func (s *shop) showLogin(w http.ResponseWriter, r *http.Request) error {
-	return s.loginForm(w, r, http.StatusOK, "")
-}
-
 func (s *shop) loginForm(w http.ResponseWriter, r *http.Request, status int, problem string) error {
 	return s.render(w, r, status, "login", "Log in", map[string]string{"Name": r.PostFormValue("name"), "Problem": problem})
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/csv"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -20,9 +21,11 @@ func (h *harness) orderWithFault(s *shop, v *visitor, server string, fault gatew
 	at = v.order(server, "mug")
 	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, fault)
 	v.pay(server, at, h.pair("BTC", "Bitcoin"))
-	eventually(h.t, "the result is recorded", func() bool { o := h.readOrder(s, at); return o.LastError != "" || o.Invoice != "" })
+	h.awaitResult(s, at)
 	return at
 }
+
+var tokenField = regexp.MustCompile(`name="token" value="([^"]*)"`)
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
@@ -33,7 +36,7 @@ func TestResolve(t *testing.T) {
 		invoices int // the number of invoices after the buyer's next request
 	}{
 		"exists": {gatewaytest.FaultCommitThenDrop(), "Your order is saved", "Anna found the invoice at the gateway: number 7", 1},
-		"none":   {gatewaytest.FaultReset(), "How would you like to pay?", "Anna found no invoice at the gateway: number 7", 1},
+		"none":   {gatewaytest.FaultReset(), "the payment service has made no invoice", "Anna found no invoice at the gateway: number 7", 1},
 	} {
 		t.Run(found, func(t *testing.T) {
 			t.Parallel()
@@ -45,13 +48,18 @@ func TestResolve(t *testing.T) {
 				record := server.URL + "/admin" + at
 				assert.Contains(t, anna.get(other.URL+"/admin").visibleText(), "1 to look up at the gateway")
 				assert.Contains(t, anna.get(record).visibleText(), "X-Request-Id of the last one "+h.lastRequestID())
-				resolve := func(attempts string) response {
-					return anna.post(record+"/resolve", "attempts", attempts, "found", found, "note", " number\n7 ")
+				token := tokenField.FindStringSubmatch(anna.get(record).text)
+				require.NotNil(t, token)
+				resolve := func(token string) response {
+					return anna.post(record+"/resolve", "token", token, "found", found, "note", " number\n7 ")
 				}
-				assert.Equal(t, http.StatusConflict, resolve("2").status, "not the attempt of the page")
-				assert.Equal(t, "/admin?done="+path.Base(at), resolve("1").location, "back to the list")
+				another := sqlguard.Order{ID: path.Base(at), Attempts: 2, State: sqlguard.StateUnknown}
+				assert.Equal(t, http.StatusConflict, resolve(another.Token()).status, "not the attempt of the page")
+				another = sqlguard.Order{ID: "another", Attempts: 1, State: sqlguard.StateUnknown}
+				assert.Equal(t, http.StatusConflict, resolve(another.Token()).status, "not the order of the page")
+				assert.Equal(t, "/admin/pending?done="+path.Base(at), resolve(token[1]).location, "back to the list")
 				assert.Contains(t, anna.get(record).visibleText(), test.history)
-				assert.Equal(t, http.StatusConflict, resolve("1").status, "already resolved")
+				assert.Equal(t, http.StatusConflict, resolve(token[1]).status, "already resolved")
 				assert.NotContains(t, anna.get(other.URL+"/admin").visibleText(), "to look up at the gateway")
 				assert.Contains(t, v.get(server.URL+at).visibleText(), test.heading)
 				v.post(server.URL+at+"/pay", "pair", h.pair("BTC", "Bitcoin"), "price", "$18.00")
@@ -59,29 +67,6 @@ func TestResolve(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The list knows the orders of processes that died, and those of other programs; an
-// order whose invoice is recorded needs no look-up.
-func TestPending(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	s, server := h.open()
-	v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
-	recorded := v.order(server.URL, "mug")
-	v.pay(server.URL, recorded, h.pair("BTC", "Bitcoin"))
-	died := v.order(server.URL, "lamp")
-	h.begin(s, died, nil)
-	_, err := s.db.change(t.Context(), `UPDATE gateway_orders SET token = $1, lease_until = begun_at, ended_at = NULL, outcome = NULL, created_at = NULL`, "of who began it")
-	require.NoError(t, err)
-	h.updateOrders(s, `state = 'unsent'`)
-	h.begin(s, "another program, 1", &gateway.OrderRecord{Outcome: gateway.OutcomeUnknown})
-	page := anna.get(server.URL + "/admin").visibleText()
-	assert.Contains(t, page, "2 to look up at the gateway")
-	assert.Contains(t, page, "another program, 1 (not of this shop)")
-	assert.Contains(t, page, "The process that sent it ended.")
-	assert.Equal(t, stateUnknown, h.readOrder(s, died).State)
-	assert.Contains(t, v.get(server.URL+recorded).visibleText(), "Pay your order")
 }
 
 // The merchant records payment and shipping with name and time, and the buyer's page
@@ -208,12 +193,12 @@ func TestMoney(t *testing.T) {
 	id := h.gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "T-somewhere", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
 	require.Equal(t, http.StatusSeeOther, anna.post(server.URL+"/admin/money", "id", id).status)
 	require.NoError(t, s.follow(t.Context(), "gone", "Anna"))
-	require.NoError(t, s.withdrawals.Refresh(t.Context()))
+	s.withdrawals.Expire()
 	page := anna.get(server.URL + "/admin/money").visibleText()
 	assert.Contains(t, page, "PENDING 50 USDT on Tron 1 USDT T-somewhere "+id)
 	assert.Contains(t, page, "The gateway does not know it. gone")
 	assert.Contains(t, page, "BTC on Bitcoin 0.48215003")
 	h.gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultRefuse(403, "no"))
-	require.NoError(t, s.withdrawals.Refresh(t.Context()))
+	s.withdrawals.Expire()
 	assert.Contains(t, anna.get(server.URL+"/admin/money").visibleText(), "Not available at the moment.")
 }

@@ -67,21 +67,17 @@ type moneyPage struct {
 	ID, Problem string // of the form
 }
 
-func (s *shop) showMoney(w http.ResponseWriter, r *http.Request) error {
-	return s.renderMoney(w, r, http.StatusOK, "", "")
-}
-
 func (s *shop) renderMoney(w http.ResponseWriter, r *http.Request, status int, id, problem string) (err error) {
 	page := moneyPage{ID: id, Problem: problem, Most: maxFollowed}
-	if page.Withdrawals, err = s.withdrawals.Get(r.Context()); err != nil {
+	if page.Withdrawals, _, err = s.withdrawals.Get(r.Context()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.pageTimeout/2)
 	defer cancel()
-	if page.Balance, err = s.balance.Get(ctx); err != nil {
+	if page.Balance, page.Age, err = s.balance.Get(ctx); err != nil {
 		s.logger.WarnContext(ctx, "no balance", "error", err)
 	}
-	page.Age = s.balance.Age().Truncate(time.Second)
+	page.Age = page.Age.Truncate(time.Second)
 	return s.render(w, r, status, "money", "Money", page)
 }
 
@@ -96,9 +92,10 @@ func (s *shop) followWithdrawal(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	if err := errors.Join(s.follow(r.Context(), id, merchant(r.Context())), s.withdrawals.Refresh(r.Context())); err != nil {
+	if err := s.follow(r.Context(), id, merchant(r.Context())); err != nil {
 		return err
 	}
+	s.withdrawals.Expire()
 	return redirect(w, r, "/admin/money")
 }
 

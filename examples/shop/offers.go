@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,18 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 	return q, nil
 }
 
+// Coins returns what a buyer sees, by coin.
+func (q quote) Coins() (coins [][]offer) {
+	for _, o := range q.Offers {
+		at := slices.IndexFunc(coins, func(c []offer) bool { return c[0].Pair.Coin.Symbol == o.Pair.Coin.Symbol })
+		if at < 0 {
+			at, coins = len(coins), append(coins, nil)
+		}
+		coins[at] = append(coins[at], o)
+	}
+	return coins
+}
+
 // maxPlaces limits the decimal places of an amount that the buyer has to enter. The
 // amount is rounded up.
 const maxPlaces = 8
@@ -76,6 +89,14 @@ type offersPage struct {
 	Chosen  string // the pair that is checked
 	Problem string // with the buyer's last choice
 	Losing  bool   // whether the demo loses the next response
+}
+
+// Checked reports whether the buyer has chosen an offer before.
+func (p offersPage) Checked(o offer) bool {
+	if p.Chosen != "" {
+		return o.Pair.ID == p.Chosen
+	}
+	return o.Pair.Coin.Symbol == p.Order.Coin && o.Pair.Network.Name == p.Order.Network
 }
 
 // showOffers shows the offers for an order that can be sent.
@@ -117,8 +138,8 @@ func products() []product {
 }
 
 // productByID returns a product by its ID.
-func productByID(id string) (product, bool) {
-	for _, p := range products() {
+func productByID(id string) (p product, ok bool) {
+	for _, p = range products() {
 		if p.ID == id {
 			return p, true
 		}

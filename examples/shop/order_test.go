@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/stretchr/testify/assert"
@@ -33,7 +34,7 @@ func TestOffers(t *testing.T) {
 	v := newVisitor(t)
 	at := v.order(server.URL, "postcard")
 	text := v.get(server.URL + at).visibleText()
-	assert.Contains(t, text, "BTC Bitcoin on Bitcoin 0.00001518 BTC 2 confirmations · from 0.00001 BTC")
+	assert.Contains(t, text, "BTC Bitcoin 2 networks BTC on Bitcoin 0.00001518 BTC 2 confirmations · from 0.00001 BTC")
 	assert.Contains(t, text, "XRP XRP on XRP Ledger 1.863818 XRP 1 confirmation · from 1 XRP")
 	assert.Contains(t, text, "Too little for this coin: the smallest amount is 1 USDT.")
 	assert.NotContains(t, text, "ADA", "deposits are disabled")
@@ -89,4 +90,77 @@ func TestOrder_otherBuyer(t *testing.T) {
 	known, err := s.guard.Order(t.Context(), "", path.Base(at))
 	require.NoError(t, err)
 	assert.Equal(t, sqlguard.StateCreated, known.State)
+}
+
+// The state of an order follows from what its guard has recorded, and from what the
+// merchant has marked, which has precedence.
+func TestOrder_state(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		dead, _ := h.open()
+		none := func(at string) {
+			known, err := s.guard.Order(t.Context(), "", path.Base(at))
+			require.NoError(t, err)
+			require.NoError(t, s.guard.Resolve(t.Context(), known, sqlguard.Resolution{By: "Anna"}))
+		}
+		at := newVisitor(t).order(server.URL, "mug")
+		is := func(want state) {
+			t.Helper()
+			assert.Equal(t, want, h.readOrder(s, at).State)
+		}
+		is(stateOpen)
+		h.begin(dead, at, nil)
+		is(stateSending)
+		h.leaseEnds(s)
+		is(stateUnknown)
+		none(at)
+		is(stateNone)
+		h.begin(s, at, &gateway.OrderRecord{Outcome: gateway.OutcomeRejected})
+		is(stateRefused)
+		h.begin(s, at, &gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
+		is(stateUnsent)
+		h.begin(s, at, &gateway.OrderRecord{Outcome: gateway.OutcomeUnknown})
+		is(stateUnknown)
+		none(at)
+		is(stateNone)
+		h.begin(s, at, &gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: []byte(`{"a":1}`)})
+		is(stateCreated)
+		assert.JSONEq(t, `{"a":1}`, string(h.readOrder(s, at).Invoice))
+		h.updateOrders(s, `mark = 'paid'`)
+		is(statePaid)
+	})
+}
+
+// awaitResult waits until the result of an invoice is recorded.
+func (h *harness) awaitResult(s *shop, at string) {
+	h.t.Helper()
+	eventually(h.t, "the result is recorded", func() bool {
+		now := h.readOrder(s, at).State
+		return now != stateOpen && now != stateSending
+	})
+}
+
+// leaseEnds makes the orders in flight those of processes that died.
+func (h *harness) leaseEnds(s *shop) {
+	h.t.Helper()
+	_, err := s.db.change(h.t.Context(), `UPDATE gateway_orders SET lease_until = begun_at`)
+	require.NoError(h.t, err)
+}
+
+// A page that was read before an order was sent does not cancel it.
+func TestMark_sentSince(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		s, server := h.open()
+		v := newVisitor(t)
+		at := v.order(server.URL, "mug")
+		read := h.readOrder(s, at)
+		v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
+		changed, err := s.db.mark(t.Context(), read, stateCancelled, "Anna")
+		require.NoError(t, err)
+		assert.False(t, changed)
+		h.awaitResult(s, at)
+		assert.Equal(t, stateCreated, h.readOrder(s, at).State)
+	})
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	_ "embed" // orders.sql
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/georgysavva/scany/v2/sqlscan"
 	"github.com/shopspring/decimal"
 )
@@ -16,9 +19,10 @@ type state string
 const (
 	stateAny       state = ""          // of a filter and a sum
 	stateOpen      state = "open"      // no coin is chosen yet
-	stateUnsent    state = "unsent"    // a coin is chosen, and there is no invoice
+	stateUnsent    state = "unsent"    // the invoice did not reach the gateway
 	stateRefused   state = "refused"   // the gateway refused the invoice
-	stateSending   state = "sending"   // an invoice is being created; never stored
+	stateNone      state = "none"      // the merchant has found no invoice
+	stateSending   state = "sending"   // an invoice is being created
 	stateUnknown   state = "unknown"   // the invoice may exist; the merchant has to look it up
 	stateCreated   state = "created"   // the invoice exists
 	statePaid      state = "paid"      // the merchant has seen the payment
@@ -26,44 +30,56 @@ const (
 	stateCancelled state = "cancelled" // the merchant has cancelled the order
 )
 
-// states returns the stored states in display order.
+//go:embed orders.sql
+var withState string
+
+// fromOrders returns the orders with their state, by the clock of the database.
+func (d *database) fromOrders() string {
+	if d.sqlite {
+		return strings.Replace(withState, "now()", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')", 1)
+	}
+	return withState
+}
+
+// states returns all states in display order.
 func states() []state {
-	return []state{stateUnknown, stateCreated, statePaid, stateShipped, stateOpen, stateUnsent, stateRefused, stateCancelled}
+	return []state{stateUnknown, stateSending, stateCreated, statePaid, stateShipped, stateOpen, stateUnsent, stateRefused, stateNone, stateCancelled}
 }
 
 // Label returns the words of a state for the merchant.
 func (s state) Label() string {
 	return map[state]string{
-		stateOpen: "No coin chosen", stateUnsent: "Not sent", stateRefused: "Refused", stateSending: "Being sent", stateUnknown: "To look up",
-		stateCreated: "Waiting for payment", statePaid: "Paid", stateShipped: "Shipped", stateCancelled: "Cancelled",
+		stateOpen: "No coin chosen", stateUnsent: "Not sent", stateRefused: "Refused", stateNone: "No invoice found", stateSending: "Being sent",
+		stateUnknown: "To look up", stateCreated: "Waiting for payment", statePaid: "Paid", stateShipped: "Shipped", stateCancelled: "Cancelled",
 	}[s]
 }
 
 // Next returns the states that a merchant may mark an order with.
 func (s state) Next() []state {
+	if s.canBeSent() {
+		return []state{stateCancelled}
+	}
 	return map[state][]state{
-		stateOpen: {stateCancelled}, stateUnsent: {stateCancelled}, stateRefused: {stateCancelled},
 		stateCreated: {statePaid, stateCancelled}, statePaid: {stateShipped, stateCreated, stateCancelled}, stateShipped: {statePaid},
 	}[s]
 }
 
-func (s state) canBeSent() bool { return s == stateOpen || s == stateUnsent || s == stateRefused }
+func (s state) canBeSent() bool {
+	return s == stateOpen || s == stateUnsent || s == stateRefused || s == stateNone
+}
 
-func (s state) isMarked() bool { return s == statePaid || s == stateShipped || s == stateCancelled }
-
-// An order is a row of shop_orders. From Price to Network it is what was chosen last.
+// An order is a row of shop_orders with its state. From Price to Network it is what was
+// sent last.
 type order struct {
 	ID, Buyer, Product, Contact string
 	MadeAt                      time.Time
-	State                       state // as recorded last; see latest
+	State                       state
 	Price                       decimal.Decimal
 	Currency                    string
 	Amount                      decimal.Decimal // in units of the coin
 	Coin, Network               string
-	SentAt                      time.Time
-	Invoice                     string // the gateway's response
-	LastStatus                  int
-	LastBody, LastError         string
+	Changes                     int    // how often it was marked or about to be sent
+	Invoice                     []byte // the gateway's response, if it is known
 }
 
 // insertOrder stores an order, unless there is one with its identifier.
@@ -73,32 +89,11 @@ func (d *database) insertOrder(ctx context.Context, o order) error {
 	return err
 }
 
-// choose records what is about to be sent. It reports false if the order must not be
-// sent any more.
+// choose records what is about to be sent. It reports false if the merchant has cancelled
+// the order.
 func (d *database) choose(ctx context.Context, r gateway.InvoiceRequest) (bool, error) {
-	return d.change(ctx, `UPDATE shop_orders SET state = 'unsent', price = $2, currency = $3, amount = $4, coin = $5, network = $6, sent_at = $7
-		WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`,
-		r.OrderID, r.Price, r.BaseCurrency, r.Amount, r.CoinSymbol, r.NetworkName, utcNow())
-}
-
-// record stores a result. A created invoice is always recorded, and does not undo what
-// the merchant has marked. Any other result is dropped if the order has gone on since:
-// processes may record in another order than they send.
-func (d *database) record(ctx context.Context, o order) error {
-	where := ` WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`
-	if o.State == stateCreated {
-		where = ` WHERE id = $1`
-	}
-	_, err := d.change(ctx, `UPDATE shop_orders SET state = CASE WHEN state IN ('paid', 'shipped', 'cancelled') THEN state ELSE $2 END,
-		invoice = $3, last_status = $4, last_body = $5, last_error = $6`+where,
-		o.ID, o.State, o.Invoice, o.LastStatus, o.LastBody, o.LastError)
-	return err
-}
-
-// catchUp records the state of an order whose process died before it recorded a result.
-func (d *database) catchUp(ctx context.Context, id string, now state) error {
-	_, err := d.change(ctx, `UPDATE shop_orders SET state = $2 WHERE id = $1 AND state IN ('open', 'unsent', 'refused')`, id, now)
-	return err
+	return d.change(ctx, `UPDATE shop_orders SET price = $2, currency = $3, amount = $4, coin = $5, network = $6, changes = changes + 1
+		WHERE id = $1 AND mark = ''`, r.OrderID, r.Price, r.BaseCurrency, r.Amount, r.CoinSymbol, r.NetworkName)
 }
 
 func (d *database) setContact(ctx context.Context, id, contact string) error {
@@ -112,22 +107,24 @@ type event struct {
 	Name, What string
 }
 
-// mark changes the state of an order, and records who did it and why. It reports false
-// if the order has another state by now.
-func (d *database) mark(ctx context.Context, id string, from, to state, name, what string) (bool, error) {
+// mark records a state that the merchant gives an order, and who does it. It reports false
+// if the order was marked or sent since it was read.
+func (d *database) mark(ctx context.Context, o order, to state, name string) (bool, error) {
 	tx, err := d.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	result, err := tx.ExecContext(ctx, `UPDATE shop_orders SET state = $3 WHERE id = $1 AND state = $2`, id, from, to)
+	result, err := tx.ExecContext(ctx, `UPDATE shop_orders SET mark = CASE $3 WHEN 'created' THEN '' ELSE $3 END, changes = changes + 1
+		WHERE id = $1 AND changes = $2`, o.ID, o.Changes, string(to))
 	if err != nil {
 		return false, err
 	}
 	if n, err := result.RowsAffected(); n == 0 {
 		return false, err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO shop_history (order_id, at, name, what) VALUES ($1, $2, $3, $4)`, id, utcNow(), name, what)
+	_, err = tx.ExecContext(ctx, `INSERT INTO shop_history (order_id, at, name, what) VALUES ($1, $2, $3, $4)`,
+		o.ID, utcNow(), name, "marked the order as: "+to.Label())
 	if err != nil {
 		return false, err
 	}
@@ -155,56 +152,77 @@ func (f filter) args() []any {
 	return []any{text, string(f.State), f.From, f.To}
 }
 
-const orderColumns = `SELECT id, buyer, product, contact, made_at, state, price, currency, amount, coin, network,
-	sent_at, invoice, last_status, last_body, last_error FROM shop_orders`
+const orderColumns = `SELECT id, buyer, product, contact, made_at, state, price, currency, amount, coin, network, changes, invoice
+`
 
 // order returns an order, or [sql.ErrNoRows].
 func (d *database) order(ctx context.Context, id string) (o order, err error) {
-	err = sqlscan.Get(ctx, d, &o, orderColumns+` WHERE id = $1`, id)
+	err = sqlscan.Get(ctx, d, &o, orderColumns+d.fromOrders()+` WHERE id = $1`, id)
 	return o, err
+}
+
+// ordersByID returns those of some orders that the shop has.
+func (d *database) ordersByID(ctx context.Context, known []sqlguard.Order) (map[string]order, error) {
+	all, places, ids := map[string]order{}, []string{"NULL"}, []any{}
+	for i, o := range known {
+		places, ids = append(places, "$"+strconv.Itoa(i+1)), append(ids, o.ID)
+	}
+	err := each(ctx, d, func(o order) error { all[o.ID] = o; return nil },
+		orderColumns+d.fromOrders()+` WHERE id IN (`+strings.Join(places, ", ")+`)`, ids...)
+	return all, err
 }
 
 // newestCreated returns the newest order that has the gateway's response, or
 // [sql.ErrNoRows].
 func (d *database) newestCreated(ctx context.Context) (o order, err error) {
-	err = sqlscan.Get(ctx, d, &o, orderColumns+` WHERE invoice <> '' ORDER BY sent_at DESC LIMIT 1`)
+	err = sqlscan.Get(ctx, d, &o, orderColumns+d.fromOrders()+` WHERE invoice IS NOT NULL ORDER BY made_at DESC LIMIT 1`)
 	return o, err
 }
 
-// newestFirst selects orders.
-const newestFirst = orderColumns + selected + ` ORDER BY made_at DESC, id`
+// newestFirst orders what a filter selects.
+const newestFirst = selected + ` ORDER BY made_at DESC, id`
 
 // orders returns some of the selected orders, newest first.
 func (d *database) orders(ctx context.Context, f filter, limit, offset int) (all []order, err error) {
-	err = sqlscan.Select(ctx, d, &all, newestFirst+` LIMIT $5 OFFSET $6`, append(f.args(), limit, offset)...)
+	err = sqlscan.Select(ctx, d, &all, orderColumns+d.fromOrders()+newestFirst+` LIMIT $5 OFFSET $6`, append(f.args(), limit, offset)...)
 	return all, err
 }
 
 // eachOrder calls a function for the selected orders, newest first.
 func (d *database) eachOrder(ctx context.Context, f filter, do func(order) error) error {
-	return each(ctx, d, do, newestFirst, f.args()...)
+	return each(ctx, d, do, orderColumns+d.fromOrders()+newestFirst, f.args()...)
 }
 
 // A total is the sum of the orders in one coin.
 type total struct{ Waiting, Paid decimal.Decimal }
 
+// owed is the amount of an order with an invoice; those of all others are one group.
+const owed = `CASE WHEN state IN ('created', 'paid', 'shipped') THEN amount ELSE '0' END`
+
 // summary returns the number of the selected orders by state, and their totals by coin.
 func (d *database) summary(ctx context.Context, f filter) (counts map[state]int, totals map[string]total, err error) {
+	type group struct {
+		State  state
+		Coin   string
+		Amount decimal.Decimal
+		Orders int
+	}
 	counts, totals = map[state]int{}, map[string]total{}
-	err = each(ctx, d, func(o order) error {
-		counts[stateAny]++
-		counts[o.State]++
-		sum := totals[o.Coin]
-		switch o.State {
+	err = each(ctx, d, func(g group) error {
+		counts[stateAny] += g.Orders
+		counts[g.State] += g.Orders
+		sum, amount := totals[g.Coin], g.Amount.Mul(decimal.NewFromInt(int64(g.Orders)))
+		switch g.State {
 		case stateCreated:
-			sum.Waiting = sum.Waiting.Add(o.Amount)
+			sum.Waiting = sum.Waiting.Add(amount)
 		case statePaid, stateShipped:
-			sum.Paid = sum.Paid.Add(o.Amount)
+			sum.Paid = sum.Paid.Add(amount)
 		default:
 			return nil
 		}
-		totals[o.Coin] = sum
+		totals[g.Coin] = sum
 		return nil
-	}, `SELECT state, coin, amount FROM shop_orders`+selected, f.args()...)
+	}, `SELECT state, coin, `+owed+` AS amount, count(*) AS orders
+`+d.fromOrders()+selected+` GROUP BY 1, 2, 3`, f.args()...)
 	return counts, totals, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func fieldsFromEnv(defaults paymentFields) (paymentFields, error) {
 // payment reads how to pay an order from the gateway's response. The problem is for the
 // merchant: with one, the buyer is shown neither an address nor a link.
 func (f paymentFields) payment(o order) (payment, error) {
-	if o.Invoice == "" {
+	if len(o.Invoice) == 0 {
 		return payment{}, errors.New("the gateway's response is not known")
 	}
 	if f.address == "" && f.link == "" {
@@ -94,7 +95,7 @@ const maxLevels = 32
 // it must agree with it.
 func readResponse(o order) responseReader {
 	r := responseReader{values: map[string]jsontext.Token{}}
-	decoder := jsontext.NewDecoder(strings.NewReader(o.Invoice))
+	decoder := jsontext.NewDecoder(bytes.NewReader(o.Invoice))
 	token, err := decoder.ReadToken()
 	for ; err == nil; token, err = decoder.ReadToken() {
 		if decoder.StackDepth() <= maxLevels {
@@ -102,7 +103,7 @@ func readResponse(o order) responseReader {
 		}
 	}
 	r.require(errors.Is(err, io.EOF), "%w", err) // such as a name that is there twice
-	invoice := gateway.Invoice{OrderID: o.ID, Raw: []byte(o.Invoice)}
+	invoice := gateway.Invoice{OrderID: o.ID, Raw: o.Invoice}
 	for _, echo := range [][2]string{{"orderId", o.ID}, {"coinSymbol", o.Coin}, {"networkName", o.Network}} {
 		text, ok := invoice.Text(echo[0])
 		r.require(!ok || text == echo[1], "its %s is %q, not %q", echo[0], printable(text), echo[1])
@@ -145,11 +146,8 @@ type orderPage struct {
 
 // showOrder shows the page of an order in its current state.
 func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error {
-	page, err := s.orderPage(r, o)
-	switch {
-	case err != nil:
-		return err
-	case page.View == "choose":
+	page := s.orderPage(r, o)
+	if page.View == "choose" {
 		return s.showOffers(w, r, o, "")
 	}
 	title := map[string]string{
@@ -160,17 +158,14 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error 
 	return s.render(w, r, http.StatusOK, "order", title, page)
 }
 
-func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
-	o, now, err := s.latest(r.Context(), o)
-	p := orderPage{Order: o, View: string(now)}
+func (s *shop) orderPage(r *http.Request, o order) orderPage {
+	p := orderPage{Order: o, View: string(o.State)}
 	switch {
-	case err != nil:
-		return p, err
-	case now.canBeSent() && o.expired():
+	case o.State.canBeSent() && o.expired():
 		p.View = "expired"
-	case now.canBeSent():
+	case o.State.canBeSent():
 		p.View = "choose"
-	case now == stateCreated:
+	case o.State == stateCreated:
 		p.View, p.Ends = "pay", o.MadeAt.Add(orderLifetime)
 		var problem error
 		if p.Payment, problem = s.cfg.fields.payment(o); problem != nil {
@@ -188,17 +183,15 @@ func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
 			}
 		}
 	}
-	return p, nil
+	return p
 }
 
 // showQR serves the QR code of an order that can be paid: its address or, without one,
-// the link to the gateway's payment page.
+// the link to the gateway's payment page. One with a tag has none: a wallet that reads
+// the address alone would lose the payment.
 func (s *shop) showQR(w http.ResponseWriter, r *http.Request, o order) error {
-	page, err := s.orderPage(r, o)
-	if err != nil {
-		return err
-	}
-	if page.View != "pay" {
+	page := s.orderPage(r, o)
+	if page.View != "pay" || page.Payment.Tag != "" {
 		return notFound()
 	}
 	code, err := qr.Encode(cmp.Or(page.Payment.Address, page.Payment.Link), qr.M)

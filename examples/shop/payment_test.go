@@ -52,7 +52,7 @@ func TestPayment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := order{ID: "A", Coin: "BTC", Network: "Bitcoin", Amount: decimal.RequireFromString("1.5"), Invoice: test.response}
+			o := order{ID: "A", Coin: "BTC", Network: "Bitcoin", Amount: decimal.RequireFromString("1.5"), Invoice: []byte(test.response)}
 			got, problem := test.fields.payment(o)
 			assert.Equal(t, test.want, got)
 			if test.problem != "" {

@@ -6,19 +6,14 @@ CREATE TABLE IF NOT EXISTS shop_orders (
 	product text NOT NULL,
 	contact text NOT NULL DEFAULT '',
 	made_at timestamp NOT NULL,
-	state text NOT NULL DEFAULT 'open',
-	-- what was chosen last
+	mark text NOT NULL DEFAULT '', -- paid, shipped or cancelled, by the merchant; the order guard knows the rest
+	changes integer NOT NULL DEFAULT 0, -- how often it was marked or about to be sent
+	-- what was sent last
 	price text NOT NULL DEFAULT '0',
 	currency text NOT NULL DEFAULT '',
 	amount text NOT NULL DEFAULT '0', -- in units of the coin
 	coin text NOT NULL DEFAULT '',
-	network text NOT NULL DEFAULT '',
-	sent_at timestamp NOT NULL DEFAULT '0001-01-01 00:00:00', -- this for never
-	-- the gateway's response
-	invoice text NOT NULL DEFAULT '',
-	last_status integer NOT NULL DEFAULT 0,
-	last_body text NOT NULL DEFAULT '',
-	last_error text NOT NULL DEFAULT ''
+	network text NOT NULL DEFAULT ''
 );
 
 CREATE INDEX IF NOT EXISTS shop_orders_made ON shop_orders (made_at);

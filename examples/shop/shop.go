@@ -57,7 +57,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 	if err := errors.Join(s.guard.Migrate(ctx), db.createTables(ctx)); err != nil {
 		return nil, err
 	}
-	s.client, err = connect(gateway.WithOrderGuard(choiceGuard{s.guard, db}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
+	s.client, err = connect(gateway.WithOrderGuard(shopGuard{s.guard, db}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,14 @@ func (s *shop) addCaches() error {
 	return errors.Join(err1, err2)
 }
 
-// maxForm limits the body of a request, in bytes; every body is a form.
-const maxForm = 16 << 10
+// The limits of the body of a request, in bytes: that of a form, and of the one that has a
+// file.
+const (
+	maxForm   = 16 << 10
+	maxExport = 8 << 20
+)
+
+func isForm(r *http.Request) bool { return r.URL.Path != "/admin/reconcile" }
 
 // policy lets a page load from its own host only, and run no inline script.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -97,7 +103,7 @@ func (s *shop) handler() http.Handler {
 	} {
 		r.Use(middleware.SetHeader(name, value))
 	}
-	r.Use(middleware.GetHead, middleware.RequestSize(maxForm), protection.Handler)
+	r.Use(middleware.GetHead, middleware.RequestSize(maxExport), middleware.Maybe(middleware.RequestSize(maxForm), isForm), protection.Handler)
 	r.NotFound(s.page(func(http.ResponseWriter, *http.Request) error { return notFound() }))
 	r.MethodNotAllowed(s.page(func(http.ResponseWriter, *http.Request) error {
 		return &problem{http.StatusMethodNotAllowed, "Not possible", "This address does not take such a request."}
@@ -106,11 +112,11 @@ func (s *shop) handler() http.Handler {
 	r.With(middleware.SetHeader("Cache-Control", "max-age=300")).Handle("/static/*", http.StripPrefix("/static", http.FileServerFS(static)))
 	r.Get("/", s.page(s.showProducts))
 	r.Post("/orders", s.page(s.buy))
-	r.Get("/orders/{id}", s.forBuyer(s.showOrder))
-	r.Post("/orders/{id}/pay", s.forBuyer(s.pay))
-	r.Post("/orders/{id}/contact", s.forBuyer(s.setContact))
-	r.Post("/orders/{id}/lose", s.forBuyer(s.loseNextResponse))
-	r.Get("/orders/{id}/qr.png", s.forBuyer(s.showQR))
+	r.Get("/orders/{id}", s.forOrder(s.showOrder))
+	r.Post("/orders/{id}/pay", s.forOrder(s.pay))
+	r.Post("/orders/{id}/contact", s.forOrder(s.setContact))
+	r.Post("/orders/{id}/lose", s.forOrder(s.loseNextResponse))
+	r.Get("/orders/{id}/qr.png", s.forOrder(s.showQR))
 	r.Get("/healthz", s.page(s.showHealth))
 	r.Route("/admin", s.merchantRoutes)
 	return r
@@ -120,17 +126,19 @@ func (s *shop) handler() http.Handler {
 // a few logins wait for each other, and the rest is refused.
 func (s *shop) merchantRoutes(r chi.Router) {
 	r.Use(s.sessions.LoadAndSave)
-	r.Get("/login", s.page(s.showLogin))
+	r.Get("/login", s.page(func(w http.ResponseWriter, r *http.Request) error { return s.loginForm(w, r, http.StatusOK, "") }))
 	r.With(middleware.ThrottleBacklog(2, 16, 5*time.Second)).Post("/login", s.page(s.login))
 	r.Post("/logout", s.page(s.logout))
 	r.Group(func(r chi.Router) {
 		r.Use(s.requireMerchant)
 		r.Get("/", s.page(s.showOrders))
+		r.Get("/pending", s.page(s.showPending))
+		r.Post("/reconcile", s.page(s.reconcile))
 		r.Get("/orders.csv", s.page(s.exportOrders))
-		r.Get("/orders/{id}", s.forMerchant(s.showRecord))
-		r.Post("/orders/{id}/resolve", s.forMerchant(s.resolveOrder))
-		r.Post("/orders/{id}/mark", s.forMerchant(s.markOrder))
-		r.Get("/money", s.page(s.showMoney))
+		r.Get("/orders/{id}", s.forOrder(s.showRecord))
+		r.Post("/orders/{id}/resolve", s.forOrder(s.resolveOrder))
+		r.Post("/orders/{id}/mark", s.forOrder(s.markOrder))
+		r.Get("/money", s.page(func(w http.ResponseWriter, r *http.Request) error { return s.renderMoney(w, r, http.StatusOK, "", "") }))
 		r.Post("/money", s.page(s.followWithdrawal))
 		r.Get("/coins", s.page(s.showCoins))
 		r.Get("/coins/{coin}.svg", s.page(s.showChart))
@@ -195,14 +203,15 @@ func buyerOf(r *http.Request) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(cookie.Value)))
 }
 
-// forBuyer returns a page for the order of the path. That of another buyer is not found.
-func (s *shop) forBuyer(h func(http.ResponseWriter, *http.Request, order) error) http.HandlerFunc {
+// forOrder returns a page for the order of the path. A merchant sees every order; for a
+// buyer, that of another one is not found.
+func (s *shop) forOrder(h func(http.ResponseWriter, *http.Request, order) error) http.HandlerFunc {
 	return s.page(func(w http.ResponseWriter, r *http.Request) error {
 		o, err := s.db.order(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return err
 		}
-		if buyer := buyerOf(r); buyer == "" || buyer != o.Buyer {
+		if buyer := buyerOf(r); merchant(r.Context()) == "" && (buyer == "" || buyer != o.Buyer) {
 			return notFound()
 		}
 		return h(w, r, o)
