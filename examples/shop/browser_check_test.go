@@ -28,8 +28,9 @@ type size struct {
 // A window of 320 pixels is also one of 1280 pixels at 400 %.
 var (
 	zoomed  = size{"zoomed", 320, 640}
-	phone   = size{"phone", 390, 844}
-	desktop = size{"desktop", 1280, 900}
+	phone   = size{"phone", 360, 780}
+	tablet  = size{"tablet", 768, 1024}
+	desktop = size{"desktop", 1440, 900}
 )
 
 // setDark simulates the reader's choice of colors.
@@ -61,7 +62,7 @@ func (tb *tab) resize(s size) (height, width int64) {
 }
 
 // checkPage checks a page with axe, for horizontal overflow and for its focus, and saves
-// a screenshot, in three window sizes and in dark colors. It does so once for a name.
+// a screenshot, in four window sizes and in dark colors. It does so once for a name.
 func (tb *tab) checkPage(name string) {
 	tb.t.Helper()
 	if _, done := tb.axeRuns[name]; done {
@@ -79,7 +80,7 @@ func (tb *tab) checkPage(name string) {
 		screenshot := runAction(tb, chromedp.CaptureScreenshot())
 		require.NoError(tb.t, os.WriteFile(filepath.Join(screenshots, name+"-"+s.name+".png"), screenshot, 0o600))
 	}
-	for _, s := range []size{zoomed, phone, desktop} {
+	for _, s := range []size{zoomed, phone, tablet, desktop} {
 		check(s)
 	}
 	tb.setDark(true)
