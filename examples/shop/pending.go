@@ -68,7 +68,7 @@ type reconcilePage struct {
 // has seen that, ends those of which it is sure. The page has the text of the export, so
 // that what is done is what was shown.
 func (s *shop) reconcile(w http.ResponseWriter, r *http.Request) error {
-	if err := r.ParseMultipartForm(maxExport); err != nil {
+	if err := r.ParseMultipartForm(maxExport); err != nil { // #nosec G120 -- every body is limited by middleware.RequestSize
 		return errors.Join(badInput("The form cannot be read."), err)
 	}
 	statement, err := readStatement(r)
