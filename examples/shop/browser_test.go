@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -60,13 +59,6 @@ func newBrowserHarness(t *testing.T) *browserHarness {
 	two, second := h.open()
 	one.demo, two.demo = h.gw, h.gw // shows the demo's labels
 	require.NoError(t, one.seedDemo(t.Context()))
-	for i := range 40 {
-		h.gw.SetRate("BTC", strconv.Itoa(64000+i*i%70), "59000")
-		require.NoError(t, one.rates.Refresh(t.Context()))
-		rates, err := one.rates.Get(t.Context())
-		require.NoError(t, err)
-		one.history.add(rates)
-	}
 	axe, err := os.ReadFile(filepath.Join("browser", "node_modules", "axe-core", "axe.min.js"))
 	require.NoError(t, err, "run ci.sh: it installs what is in browser/package-lock.json")
 	require.NoError(t, os.MkdirAll(screenshots, 0o755))

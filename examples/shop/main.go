@@ -105,7 +105,6 @@ func (s *shop) serve(ctx context.Context, listener net.Listener, metrics http.Ha
 		handlers[extra] = metrics
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return every(ctx, s.cfg.ratesTTL, func() { s.sampleRates(ctx) }) })
 	if s.demo != nil {
 		group.Go(func() error { return every(ctx, 2*time.Second, func() { updateRates(s.demo) }) })
 	}

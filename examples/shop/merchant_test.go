@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -169,20 +170,25 @@ func TestOrders_searchPagesAndExport(t *testing.T) {
 func TestCoins(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	s, server := h.open()
+	_, server := h.open()
 	anna := newVisitor(t).logIn(server.URL)
-	rates, err := s.rates.Get(t.Context())
-	require.NoError(t, err)
-	s.history.add(rates)
 	page := anna.get(server.URL + "/admin/coins")
-	assert.Contains(t, page.visibleText(), "USDT Tron can choose it 1 20 10 to 100000 1 0.5")
-	assert.Contains(t, page.visibleText(), "ADA Cardano hidden: depositable: is false")
-	assert.Contains(t, page.visibleText(), "XMR Monero hidden: coin.isActive: is false")
-	assert.Contains(t, page.visibleText(), "BTC 64250.18 64250.18 to 64250.18")
-	chart := anna.get(server.URL + "/admin/coins/BTC.svg")
-	assert.Equal(t, "image/svg+xml", chart.header.Get("Content-Type"))
-	assert.Contains(t, chart.text, "<svg")
-	assert.Equal(t, http.StatusNotFound, anna.get(server.URL+"/admin/coins/NONE.svg").status)
+	assert.Contains(t, page.visibleText(), "USDT on Tron can choose it 1 20 10 to 100000 1 0.5")
+	assert.Contains(t, page.visibleText(), "ADA on Cardano hidden: depositable: is false")
+	assert.Contains(t, page.visibleText(), "XMR on Monero hidden: coin.isActive: is false")
+	assert.Contains(t, page.visibleText(), "BTC 64,250.18")
+}
+
+func TestGrouped(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string]string{
+		"0": "0", "999": "999", "1000": "1,000", "18.00": "18.00", "64250.18": "64,250.18", "123456": "123,456", "1234567.0001": "1,234,567.0001",
+	} {
+		assert.Equal(t, want, grouped(number))
+	}
+	for rate, want := range map[string]string{"0.08123": "0.08123", "1": "1.00", "64253.03346428": "64,253.03"} {
+		assert.Equal(t, want, formatRate(decimal.RequireFromString(rate)))
+	}
 }
 
 func TestMoney(t *testing.T) {

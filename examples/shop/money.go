@@ -3,19 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"image/color"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/georgysavva/scany/v2/sqlscan"
 	"github.com/shopspring/decimal"
 	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 )
 
 // maxFollowed limits the number of withdrawals on the page.
@@ -99,98 +93,11 @@ func (s *shop) followWithdrawal(w http.ResponseWriter, r *http.Request) error {
 	return redirect(w, r, "/admin/money")
 }
 
-// A rateHistory has the rates that this process received in the last hour.
-type rateHistory struct {
-	mu      sync.Mutex
-	samples []gateway.ExchangeRates // what the charts need of them
-}
-
-// maxCharts limits the number of coins with a chart.
-const maxCharts = 6
-
-// add stores rates that are newer than the latest sample.
-func (h *rateHistory) add(rates *gateway.ExchangeRates) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n := len(h.samples); n > 0 && !rates.FetchedAt.After(h.samples[n-1].FetchedAt) {
-		return
-	}
-	few := slices.Clone(rates.Rates[:min(len(rates.Rates), maxCharts)])
-	h.samples = append(h.samples, gateway.ExchangeRates{Rates: few, FetchedAt: rates.FetchedAt})
-	h.samples = slices.DeleteFunc(h.samples, func(s gateway.ExchangeRates) bool { return time.Since(s.FetchedAt) > time.Hour })
-}
-
-// sampleRates adds the current rates to the history.
-func (s *shop) sampleRates(ctx context.Context) {
-	if rates, err := s.rates.Get(ctx); err == nil {
-		s.history.add(rates)
-	}
-}
-
-// ratesOfCoin are the rates of a coin in US dollars.
-type ratesOfCoin struct {
-	Low, High, Last decimal.Decimal
-	points          plotter.XYs
-}
-
-// coins returns the rates by coin, and the time of the first.
-func (h *rateHistory) coins() (all map[string]ratesOfCoin, since time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all = map[string]ratesOfCoin{}
-	for _, s := range h.samples {
-		for _, rate := range s.Rates {
-			usd, ok := rate.In("usd")
-			if !ok {
-				continue
-			}
-			c, known := all[rate.CoinSymbol]
-			if !known {
-				c = ratesOfCoin{Low: usd, High: usd}
-			}
-			c.Low, c.High, c.Last = decimal.Min(c.Low, usd), decimal.Max(c.High, usd), usd
-			c.points = append(c.points, plotter.XY{X: float64(s.FetchedAt.Unix()), Y: usd.InexactFloat64()}) // of a drawing, not of an amount
-			all[rate.CoinSymbol] = c
-		}
-	}
-	if len(h.samples) > 0 {
-		since = h.samples[0].FetchedAt
-	}
-	return all, since
-}
-
-// showCoins shows the catalog, with the reason why buyers do not see a coin, and the
-// rates of the last hour.
+// showCoins shows the catalog, with the reason why buyers do not see a coin, and the rates.
 func (s *shop) showCoins(w http.ResponseWriter, r *http.Request) error {
 	q, err := s.quote(r.Context(), product{Price: decimal.NewFromInt(100), Currency: "usd"}) // any price
 	if err != nil {
 		return err
 	}
-	rates, since := s.history.coins()
-	return s.render(w, r, http.StatusOK, "coins", "Coins", map[string]any{"Offers": q.All, "Rates": rates, "Since": since})
-}
-
-// showChart draws the rates of a coin. The page has the numbers as text.
-func (s *shop) showChart(w http.ResponseWriter, r *http.Request) error {
-	rates, _ := s.history.coins()
-	coin, known := rates[r.PathValue("coin")]
-	if !known {
-		return notFound()
-	}
-	line, err := plotter.NewLine(coin.points)
-	if err != nil {
-		return err
-	}
-	line.Width, line.Color = vg.Points(2), color.RGBA{R: 0x2a, G: 0x8f, B: 0x86, A: 0xff} // seen on white and on black
-	p := plot.New()
-	p.BackgroundColor = color.Transparent
-	p.HideAxes()
-	p.Add(line)
-	image, err := p.WriterTo(vg.Points(240), vg.Points(56), "svg")
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "image/svg+xml")
-	_, err = image.WriteTo(w)
-	return err
+	return s.render(w, r, http.StatusOK, "coins", "Coins", q)
 }

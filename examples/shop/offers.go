@@ -25,6 +25,7 @@ type offer struct {
 type quote struct {
 	Offers []offer       // what a buyer sees
 	All    []offer       // everything that the gateway lists
+	Rates  []gateway.Rate
 	Age    time.Duration // of the rates
 	Stale  bool          // whether the rates are too old to fix an amount
 }
@@ -41,7 +42,7 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 		return quote{}, err
 	}
 	age := time.Since(rates.FetchedAt)
-	q := quote{Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
+	q := quote{Rates: rates.Rates, Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
 	for _, each := range offers.All() {
 		o := newOffer(each)
 		q.All = append(q.All, o)

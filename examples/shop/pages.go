@@ -125,7 +125,27 @@ func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
 
 // formatPrice formats a price.
 func formatPrice(price decimal.Decimal, currency string) string {
-	return map[string]string{"usd": "$", "eur": "€"}[currency] + price.StringFixed(2)
+	return map[string]string{"usd": "$", "eur": "€"}[currency] + grouped(price.StringFixed(2))
+}
+
+// formatRate formats the rate of a coin in US dollars, for a page and not for a calculation.
+func formatRate(rate decimal.Decimal) string {
+	if rate.LessThan(decimal.NewFromInt(1)) {
+		return rate.String()
+	}
+	return grouped(rate.StringFixed(2))
+}
+
+// grouped puts a comma before each three digits of the whole part of a number.
+func grouped(number string) string {
+	whole, fraction, found := strings.Cut(number, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if found {
+		whole += "." + fraction
+	}
+	return whole
 }
 
 func productName(id string) string {

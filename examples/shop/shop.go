@@ -36,7 +36,6 @@ type shop struct {
 	withdrawals *cached[[]withdrawalRow]
 	guard       *sqlguard.Guard
 	db          *database
-	history     *rateHistory
 	sessions    *scs.SessionManager
 	pages       *template.Template
 	sending     sync.WaitGroup // the invoices that are being sent
@@ -46,9 +45,9 @@ type shop struct {
 type connector func(opts ...gateway.Option) (*gateway.Client, error)
 
 func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
-	pages := template.New("").Funcs(template.FuncMap{"price": formatPrice, "product": productName})
+	pages := template.New("").Funcs(template.FuncMap{"price": formatPrice, "rate": formatRate, "product": productName})
 	template.Must(pages.ParseFS(web, "web/*.html", "web/pages/*.html"))
-	s := &shop{cfg: cfg, logger: logger, db: db, history: &rateHistory{}, pages: pages}
+	s := &shop{cfg: cfg, logger: logger, db: db, pages: pages}
 	s.sessions = newSessions(db, s.showError)
 	var err error
 	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
@@ -141,7 +140,6 @@ func (s *shop) merchantRoutes(r chi.Router) {
 		r.Get("/money", s.page(func(w http.ResponseWriter, r *http.Request) error { return s.renderMoney(w, r, http.StatusOK, "", "") }))
 		r.Post("/money", s.page(s.followWithdrawal))
 		r.Get("/coins", s.page(s.showCoins))
-		r.Get("/coins/{coin}.svg", s.page(s.showChart))
 	})
 }
 
