@@ -23,8 +23,8 @@ type offer struct {
 
 // A quote holds the offers for a price at one time.
 type quote struct {
-	Offers []offer       // what a buyer sees
-	All    []offer       // everything that the gateway lists
+	Offers []offer // what a buyer sees
+	All    []offer // everything that the gateway lists
 	Rates  []gateway.Rate
 	Age    time.Duration // of the rates
 	Stale  bool          // whether the rates are too old to fix an amount
