@@ -163,12 +163,12 @@ func (s *Sender) begin(parent context.Context) *attempt {
 	now := time.Now()
 	a := &attempt{sender: s, deadline: now.Add(s.timeout)}
 	deadline, ok := parent.Deadline()
-	earlier := ok && deadline.After(now) && deadline.Before(a.deadline)
-	if earlier {
+	first := ok && deadline.After(now) && !deadline.After(a.deadline)
+	if first {
 		a.deadline = deadline
 	}
 	a.Context, a.cancel = context.WithCancelCause(parent)
-	if !earlier || !s.endsBy(parent, deadline) {
+	if !first || !s.endsBy(parent, deadline) {
 		a.endAfter(s.timeout)
 	}
 	return a
@@ -191,7 +191,7 @@ func (a *attempt) end(cause error) {
 	a.cancel(cause)
 }
 
-// Deadline returns the end of the attempt, or that of the parent if it is earlier and has
+// Deadline returns the end of the attempt, or that of the parent if it is not later and has
 // not passed: a parent that has not ended by then may never do.
 func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
 
