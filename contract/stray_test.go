@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/contract/internal/h2server"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
@@ -65,10 +66,15 @@ func (l *ledger) respond(c *faultserver.Conn) bool {
 	if req.Method != http.MethodPost {
 		return c.Send(faultserver.Response(200, enveloped(withdrawalResult)))
 	}
-	order := orderIn(req.Body)
-	l.of(order).Arrived(len(req.Body), true)
+	return c.Send(faultserver.Response(201, l.create(req.Body)))
+}
+
+// create creates the invoice of a request's body, and returns the response's.
+func (l *ledger) create(body []byte) string {
+	order := orderIn(body)
+	l.of(order).Arrived(len(body), true)
 	l.of(order).Committed()
-	return c.Send(faultserver.Response(201, enveloped(invoiceResult(order))))
+	return enveloped(invoiceResult(order))
 }
 
 // strayAfter is a server that sends a stray response a little after each response, when
@@ -205,9 +211,7 @@ func placeAfterStray(t *testing.T, scheme string, secure func(faultserver.Handle
 		opened <- c
 		l.respond(c)
 	})))
-	transport := gateway.InvoiceTransport(&http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, server.Addr())
-	}, TLSClientConfig: certificates().Client()})
+	transport := gateway.InvoiceTransport(&http.Transport{DialContext: dialer(server.Addr()), TLSClientConfig: certificates().Client()})
 	client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, scheme+"://"+faultserver.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
 	for n := range invoices {
 		require.NoError(t, client.PrepareInvoice(t.Context()))
@@ -222,6 +226,85 @@ func placeAfterStray(t *testing.T, scheme string, secure func(faultserver.Handle
 	all.verify(t)
 	assert.Equal(t, invoices, all.counts[gateway.OutcomeSucceeded], "%v", all)
 	assert.Equal(t, conns, server.Conns())
+}
+
+// dialer dials address, whatever is asked for, so that the client has a socket and no connection
+// around one.
+func dialer(address string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+}
+
+// TestStray_atAccept has a server send a stray response on each new connection, before the request
+// is written: the invoice is not sent, or gets its own response. What crosses the request cannot be
+// told apart.
+//
+// row H22
+func TestStray_atAccept(t *testing.T) {
+	for kindName, wrap := range map[string]func(*http.Transport) http.RoundTripper{
+		"a caller's transport": func(direct *http.Transport) http.RoundTripper { return direct },
+		"InvoiceTransport":     gateway.InvoiceTransport,
+	} {
+		for name, stray := range strays() {
+			t.Run(kindName+": "+name, func(t *testing.T) {
+				t.Parallel()
+				l, all, sent := &ledger{}, &summary{}, make(chan bool, 1)
+				direct := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := new(net.Dialer).DialContext(ctx, network, address)
+					<-sent
+					return conn, err
+				}}
+				l.place(t, kind{transport: func() http.RoundTripper { return wrap(direct) }}, faultserver.UntilDone(func(c *faultserver.Conn) {
+					sent <- c.Send(stray)
+					l.respond(c)
+				}), all)
+				all.verify(t)
+				assert.Equal(t, invoices, all.counts[gateway.OutcomeSucceeded]+all.counts[gateway.OutcomeNotSent], "%v", all)
+			})
+		}
+	}
+}
+
+// TestStray_HTTP2 has a server respond on the first stream of a connection that was prepared,
+// before there is a request: each invoice gets its own response.
+//
+// row H22
+func TestStray_HTTP2(t *testing.T) {
+	for name, stray := range map[string][2]string{
+		"a refusal":             {"400", `{"message":"no","result":[],"meta":{}}`},
+		"an invoice of another": {"201", enveloped(invoiceResult("another"))},
+		"an invoice of nobody":  {"201", enveloped(`{"id":1}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, all, due, sent := &ledger{}, &summary{}, make(chan bool, 1), make(chan error, 1)
+			server := h2server.New(listening(t, nil), certificates().Server("h2"), func(_ bool, body []byte) string { return l.create(body) })
+			t.Cleanup(server.Close)
+			server.OnSettingsAck = func(c *h2server.Conn) bool {
+				select {
+				case <-due:
+					c.WriteStatus(1, stray[0])
+					sent <- c.WriteData(1, true, []byte(stray[1]))
+				default: // a connection that was dialed for a request: what is sent now crosses it
+				}
+				return true
+			}
+			for n := range invoices {
+				direct := http2Transport(server)
+				direct.DialContext = dialer(server.Addr())
+				transport := gateway.InvoiceTransport(direct)
+				client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, "https://"+host, gateway.RetryPolicy{InvoiceTimeout: patient})
+				due <- true
+				require.NoError(t, client.PrepareInvoice(t.Context()))
+				require.NoError(t, <-sent)
+				order := orderNumber(n)
+				all.add(order, create(t.Context(), client, order, l.of(order)))
+			}
+			all.verify(t)
+			assert.Equal(t, invoices, all.counts[gateway.OutcomeSucceeded], "%v", all)
+		})
+	}
 }
 
 // TestStray_WrappedTransport shows what a RoundTripper of a caller's must wrap
