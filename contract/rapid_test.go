@@ -13,13 +13,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/bubble"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
@@ -418,7 +418,7 @@ func TestRapid(t *testing.T) {
 		s := drawSchedule(rt)
 		var results []result
 		var wrong []string
-		synctest.Test(t, func(*testing.T) { results, wrong = s.run() })
+		bubble.Test(t, func(*testing.T) { results, wrong = s.run() })
 		if len(wrong) > 0 {
 			rt.Fatalf("%+v\n%s", s, strings.Join(wrong, "\n"))
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/bubble"
 )
 
 // A World is where a merchant lives.
@@ -138,7 +139,7 @@ func (r Report) Verify(t *testing.T) {
 
 func (w World) run(t *testing.T, seed uint64) (report Report) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		live := &world{World: w}
 		live.wrong = func(what, format string, args ...any) {
 			live.count(func(r *Report) {
