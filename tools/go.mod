@@ -10,7 +10,7 @@ tool (
 	mvdan.cc/gofumpt
 )
 
-require golang.org/x/mod v0.41.0
+require golang.org/x/mod v0.41.0 // indirect
 
 require (
 	cloud.google.com/go v0.123.0 // indirect

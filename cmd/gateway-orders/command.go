@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptogw/gateway/internal/commandline"
+	"github.com/cryptogw/gateway/cmd/internal/commandline"
 
 	"github.com/cryptogw/gateway/sqlguard"
 )

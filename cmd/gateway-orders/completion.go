@@ -4,7 +4,7 @@ import (
 	"context"
 	"flag"
 
-	"github.com/cryptogw/gateway/internal/commandline"
+	"github.com/cryptogw/gateway/cmd/internal/commandline"
 )
 
 func completionCommand() command {

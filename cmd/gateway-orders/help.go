@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/cryptogw/gateway/internal/commandline"
+	"github.com/cryptogw/gateway/cmd/internal/commandline"
 )
 
 // help prints the help of everything, of the exit codes or of a command.

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/cryptogw/gateway/internal/commandline"
+	"github.com/cryptogw/gateway/cmd/internal/commandline"
 )
 
 func versionCommand() command {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cryptogw/gateway/internal/commandline"
+	"github.com/cryptogw/gateway/cmd/internal/commandline"
 )
 
 // Bounds of [couldBeKey].

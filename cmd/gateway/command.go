@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/commandline"
+	"github.com/cryptogw/gateway/cmd/internal/commandline"
 )
 
 // Environment variables that [gateway.FromEnv] reads.

@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cryptogw/gateway/cmd/gateway/internal/mock"
+	"github.com/cryptogw/gateway/cmd/internal/mock"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/cmd/gateway/internal/probe"
+	"github.com/cryptogw/gateway/cmd/internal/probe"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway/cmd/gateway/internal/probe"
+	"github.com/cryptogw/gateway/cmd/internal/probe"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 

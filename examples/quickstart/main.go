@@ -33,7 +33,7 @@ func run(ctx context.Context, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "Using the gateway of GATEWAY_BASE_URL, read-only; the command does the rest: go run ./cmd/gateway help\n")
+		fmt.Fprintf(stdout, "Using the gateway of GATEWAY_BASE_URL, read-only; the command does the rest: go run -C cmd ./gateway help\n")
 		return read(ctx, client, stdout)
 	}
 

@@ -12,7 +12,7 @@
 //	transport := &http.Transport{DialContext: server.DialContext}
 //
 // What has arrived is in the server's [Record]. HTTP/2 is spoken by the handler
-// of contract/internal/h2server.
+// of proof/internal/h2server.
 package faultserver
 
 import (
