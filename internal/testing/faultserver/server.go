@@ -2,7 +2,7 @@
 // wrong on a connection, and client connections that break after a given number
 // of bytes. No program uses it; the tests of the client import it, those beside
 // the code in memory (in synctest bubbles, where time is free) and those of
-// module contract on TCP.
+// package wire of module proof, also on TCP.
 //
 // A fault is a [Handler], the server's side of one connection:
 //

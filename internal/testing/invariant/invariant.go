@@ -1,5 +1,5 @@
 // Package invariant states what is true of every call, however it ends. The tests of the
-// client and those of contract ask it after each call.
+// client and those of proof ask it after each call.
 package invariant
 
 import (

@@ -1,0 +1,164 @@
+// Package call makes create-invoice calls and says what is not true of how they ended. The
+// packages of the proof share it.
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+)
+
+// What the servers of the proof and their clients agree on.
+const (
+	// Host is the one of the clients' base URL; the transport leads to where a
+	// server really listens. Its length is the same in every run.
+	Host = "127.0.0.1:8470"
+	// Target is the order of the call that a fault is for.
+	Target = "A-17"
+
+	WithdrawalID     = "6d0c1b5e-2f83-4f6e-9a51-0c7f3a9be210"
+	WithdrawalResult = `{"status":"COMPLETED","destination":"TVx","amount":"12.5","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"` + WithdrawalID + `"}`
+)
+
+// MaxConns is how many connections an attempt may use, of which it may be opening the
+// last when it ends.
+const MaxConns = 4
+
+// Order is a request for an invoice with every field.
+func Order(id string) gateway.InvoiceRequest {
+	return gateway.InvoiceRequest{
+		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+		BaseCurrency: "usd", CoinSymbol: "USDT", NetworkName: "Tron",
+	}
+}
+
+// InvoiceResult is the result of the servers for an order.
+func InvoiceResult(order string) string {
+	return fmt.Sprintf(`{"id":"inv-%s","orderId":%q,"status":"NEW"}`, order, order)
+}
+
+// Enveloped is a result in the envelope of a success.
+func Enveloped(result string) string {
+	return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
+}
+
+// OrderIn returns the order that a posted body is for, or "" if it is none.
+func OrderIn(body []byte) string {
+	var posted struct {
+		OrderID string `json:"orderId"`
+		APIKey  string `json:"apiKey"`
+	}
+	if json.Unmarshal(body, &posted) != nil || posted.APIKey != invariant.Key {
+		return ""
+	}
+	return posted.OrderID
+}
+
+// A Result is how one create-invoice call ended, on both sides.
+type Result struct {
+	Order    string
+	Invoice  *gateway.Invoice
+	Err      error
+	Response *gateway.Response // nil when it was not asked for
+	Record   *faultserver.Record
+}
+
+// Create makes the call that all of this is about.
+func Create(ctx context.Context, client *gateway.Client, id string, record *faultserver.Record, opts ...gateway.CallOption) Result {
+	r := Result{Order: id, Response: &gateway.Response{}, Record: record}
+	if !Returns(func() {
+		r.Invoice, r.Err = client.CreateInvoice(ctx, Order(id), append(opts, gateway.WithResponse(r.Response))...)
+	}) {
+		record.Violation("the call does not return")
+		return Result{Order: id, Record: record}
+	}
+	return r
+}
+
+// Returns reports whether a call returns, long after every timeout of the tests. A call
+// that does not goes on.
+func Returns(call func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// longest is more than the timeouts of any call together, also of those in a bubble.
+const longest = 5 * time.Minute
+
+// Outcome is the outcome that the client reports.
+func (r Result) Outcome() gateway.Outcome { return gateway.OutcomeOf(r.Err) }
+
+// Replayed reports whether the invoice is that of an earlier call.
+func (r Result) Replayed() bool { return r.Invoice != nil && r.Invoice.Replayed }
+
+// attempts is how many attempts the call made, at least one.
+func (r Result) attempts() int {
+	if r.Response == nil {
+		return 1
+	}
+	return max(r.Response.Attempts, 1)
+}
+
+// Violations lists what is not true of r: the invariants of package invariant, and what
+// can be told because each order has a response of its own. What is left behind, the hosts
+// contacted and the time are checked by [Leftovers], by each server and by [Create]; TestRapid
+// measures the time of its bubble.
+func (r Result) Violations() []string {
+	seen, outcome := r.Record.Seen(), r.Outcome()
+	if r.Replayed() {
+		seen.Commits++ // by an earlier call
+	}
+	wrong := slices.Concat(seen.Violations, invariant.Broken(r.Invoice, r.Err), invariant.BrokenInvoice(seen, r.Err))
+	for _, rule := range []struct {
+		holds bool
+		text  string
+	}{
+		{r.Err != nil || r.equal(), "a success is not the response to this request, with equal data"},
+		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "the response of another request is taken for a refusal of this one"},
+		{r.Response == nil || !invariant.ShowsKey(*r.Response), "the key is in the Response"},
+		{seen.Conns <= MaxConns*r.attempts(), "more than 4 connections an attempt"},
+	} {
+		if !rule.holds {
+			wrong = append(wrong, rule.text)
+		}
+	}
+	if len(wrong) > 0 {
+		wrong = append(wrong, fmt.Sprintf("%+v, outcome %v, error %v", seen, outcome, r.Err))
+	}
+	return wrong
+}
+
+func (r Result) equal() bool {
+	return r.Invoice != nil && r.Invoice.OrderID == r.Order && string(r.Invoice.Raw) == InvoiceResult(r.Order)
+}
+
+// A LyingContext has a deadline in the past, and never ends.
+type LyingContext struct{ context.Context }
+
+// Deadline returns one in the past.
+func (LyingContext) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+// Done is never closed.
+func (LyingContext) Done() <-chan struct{} { return nil }
+
+// Err returns nil.
+func (LyingContext) Err() error { return nil }

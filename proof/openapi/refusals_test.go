@@ -1,0 +1,227 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	anInvoice  = `{"apiKey":"k","price":"1.50","orderId":"o","amount":"1.50"}`
+	balanceURL = "/merchant/api/balance/"
+	inquiryURL = "/merchant/api/withdrawal/inquiry/c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10"
+	listingURL = "/merchant/api/networks-coins"
+	invoiceURL = "/merchant/api/invoice/create"
+)
+
+// raw sends a request through the checker to a server that always returns this
+// response, and returns the violations.
+func (k *checker) raw(r *http.Request, status int, contentType, body string) error {
+	server := k.wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	server.ServeHTTP(httptest.NewRecorder(), r)
+	return k.violations()
+}
+
+// newRequest is a request to the raw server, with the key in its header.
+func newRequest(method, target, body string) *http.Request {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("X-Api-Key", "k")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+// The validator is effective: it rejects requests that the document does not allow.
+func TestOpenAPI_rejects_requests(t *testing.T) {
+	k := newChecker(t, "/merchant")
+	keyless := func(target string) *http.Request {
+		r := newRequest(http.MethodGet, target, "")
+		r.Header.Del("X-Api-Key")
+		return r
+	}
+	post := func(body string) *http.Request { return newRequest(http.MethodPost, invoiceURL, body) }
+	without := func(name string) *http.Request { return post(change(t, anInvoice, name, "")) }
+	plain := post(anInvoice)
+	plain.Header.Set("Content-Type", "text/plain")
+	for _, tt := range []struct {
+		name    string
+		request *http.Request
+		reason  string // empty for a request that is right
+	}{
+		{"a balance", newRequest(http.MethodGet, balanceURL, ""), ""},
+		{"an inquiry", newRequest(http.MethodGet, inquiryURL, ""), ""},
+		{"an invoice", post(anInvoice), ""},
+		{"an invoice with a member that is not listed", post(change(t, anInvoice, "note", "1")), ""},
+		{"/api/balance without its slash", newRequest(http.MethodGet, "/merchant/api/balance", ""), "no matching operation was found"},
+		{"a pair with a slash behind it", newRequest(http.MethodGet, listingURL+"/USDT/Tron/", ""), "no matching operation was found"},
+		{"a path outside of the base URL", newRequest(http.MethodGet, "/api/balance/", ""), "no matching operation was found"},
+		{"a method that the path does not have", newRequest(http.MethodPost, balanceURL, ""), "method not allowed"},
+		{"a balance without the key header", keyless(balanceURL), "the header x-api-key is missing"},
+		{"an inquiry without the key header", keyless(inquiryURL), "the header x-api-key is missing"},
+		{"a query that is not listed", newRequest(http.MethodGet, balanceURL+"?coin=USDT", ""), "which is no parameter"},
+		{"a read with a body", newRequest(http.MethodGet, listingURL, "{}"), "request body not allowed"},
+		{"an invoice without a body", post(""), "value is required but missing"},
+		{"an invoice that is no JSON", post("{"), "failed to decode request body"},
+		{"an invoice whose type is not JSON", plain, "text/plain"},
+		{"an invoice without a key", without("apiKey"), "apiKey"},
+		{"an invoice with the key under both names", post(change(t, anInvoice, "apikey", `"k"`)), "more than one"},
+		{"an invoice without a price", without("price"), "price"},
+		{"an invoice without an order", without("orderId"), "orderId"},
+		{"an invoice without an amount", without("amount"), "amount"},
+		{"an invoice with a flag for a price", post(change(t, anInvoice, "price", "true")), "price"},
+		{"an invoice with words for an amount", post(change(t, anInvoice, "amount", `"a lot"`)), "amount"},
+		{"an invoice with a number for an order", post(change(t, anInvoice, "orderId", "17")), "orderId"},
+		{"an invoice with null for a network", post(change(t, anInvoice, "networkName", "null")), "networkName"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := k.raw(tt.request, http.StatusBadRequest, "application/json", `{"message":"no","result":[],"meta":{}}`)
+			if tt.reason == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, tt.reason)
+		})
+	}
+}
+
+// change sets a member of a JSON object to another value, or removes it if the value
+// is empty. The name is the path to it, with dots; in an array it is that of the
+// first element.
+func change(t *testing.T, object, name, value string) string {
+	t.Helper()
+	if inner, isArray := strings.CutPrefix(object, "["); isArray {
+		return "[" + change(t, strings.TrimSuffix(inner, "]"), name, value) + "]"
+	}
+	node := membersOf(t, object)
+	outer, inner, deeper := strings.Cut(name, ".")
+	switch {
+	case deeper:
+		node[outer] = json.RawMessage(change(t, string(node[outer]), inner, value))
+	case value == "":
+		require.Contains(t, node, name)
+		delete(node, name)
+	default:
+		node[name] = json.RawMessage(value)
+	}
+	changed, err := json.Marshal(node)
+	require.NoError(t, err)
+	return string(changed)
+}
+
+func membersOf(t *testing.T, object string) (node map[string]json.RawMessage) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(object), &node))
+	return node
+}
+
+// A record in which any member is missing or null is rejected.
+func TestOpenAPI_rejects_records(t *testing.T) {
+	doc, k := document(t), newChecker(t, "/merchant")
+	for _, tt := range []struct {
+		path, operation string
+		status          int
+	}{
+		{listingURL, "/api/networks-coins", http.StatusOK},
+		{inquiryURL, "/api/withdrawal/inquiry/{withdrawRequestId}", http.StatusCreated},
+	} {
+		t.Run(tt.operation, func(t *testing.T) {
+			example := exampleOf(t, doc, tt.operation, tt.status)
+			respond := func(body string) error {
+				return k.raw(newRequest(http.MethodGet, tt.path, ""), tt.status, "application/json; charset=utf-8", body)
+			}
+			require.NoError(t, respond(example), "the document's own example")
+			for _, name := range paths(t, example) {
+				for _, value := range []string{"", "null"} {
+					assert.Error(t, respond(change(t, example, name, value)), "%s is %q", name, value)
+				}
+			}
+			assert.Error(t, k.raw(newRequest(http.MethodGet, tt.path, ""), tt.status, "text/html", example))
+			assert.Error(t, k.raw(newRequest(http.MethodGet, tt.path, ""), http.StatusTeapot, "application/json", example))
+		})
+	}
+}
+
+// exampleOf returns the example of a success in the document.
+func exampleOf(t *testing.T, doc *openapi3.T, path string, status int) string {
+	t.Helper()
+	for _, example := range doc.Paths.Value(path).Get.Responses.Status(status).Value.Content.Get("application/json").Examples {
+		text, err := json.Marshal(example.Value.Value)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Fail(t, "no example", path)
+	return ""
+}
+
+// paths returns the paths of all members of an object, or of the object in an array.
+func paths(t *testing.T, object string) (all []string) {
+	t.Helper()
+	node := membersOf(t, strings.Trim(object, "[]"))
+	for _, name := range slices.Sorted(maps.Keys(node)) {
+		all = append(all, name)
+		if record := strings.Trim(string(node[name]), "[]"); strings.HasPrefix(record, "{") {
+			for _, path := range paths(t, record) {
+				all = append(all, name+"."+path)
+			}
+		}
+	}
+	return all
+}
+
+// Values that the document does not allow are rejected, and bodies that are not
+// shown may be anything.
+func TestOpenAPI_validates_responses(t *testing.T) {
+	const good, bad = true, false
+	k := newChecker(t, "/merchant")
+	withdrawal := `{"message":"Operation was successful.","meta":{},"result":{"status":"%s",` +
+		`"destination":"d","amount":"1","fee":"1","coin":"c","network":"n","withdrawRequestId":"w"}}`
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		body         string
+		want         bool
+	}{
+		{"GET", inquiryURL, 201, fmt.Sprintf(withdrawal, "FAILED"), good},
+		{"GET", inquiryURL, 201, fmt.Sprintf(withdrawal, "DONE"), bad},
+		{"GET", inquiryURL, 200, fmt.Sprintf(withdrawal, "FAILED"), bad}, // I-130
+		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[],"meta":{}}`, good},
+		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":{},"meta":{}}`, bad},
+		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[1],"meta":{}}`, bad},
+		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[],"meta":{"a":1}}`, bad},
+		{"GET", inquiryURL, 401, `{"message":"x-api-key header is required","result":[]}`, bad},
+		{"GET", inquiryURL, 401, `{"result":[],"meta":{}}`, bad},
+		{"GET", listingURL, 200, `{"message":"Operation was successful.","result":[],"meta":{}}`, good},
+		{"GET", listingURL, 200, `{"message":"OK","result":[],"meta":{}}`, bad},
+		{"GET", listingURL, 200, `{"message":"Operation was successful.","result":{},"meta":{}}`, bad},
+		{"GET", listingURL, 200, `[]`, bad},
+		{"GET", listingURL + "/USDT", 200, `null`, good},
+		{"GET", listingURL + "/USDT/Tron", 200, `[[]]`, good},
+		{"GET", "/merchant/api/exchange-rate", 299, `"anything"`, good},
+		{"GET", balanceURL, 200, `17.5`, good},
+		{"GET", balanceURL, 200, `17.`, bad},
+		{"POST", invoiceURL, 200, `{"a":{"b":[]}}`, good},
+		{"POST", invoiceURL, 422, `{"a":{"b":[]}}`, bad},
+		{"POST", invoiceURL, 303, `{"message":"elsewhere","result":[],"meta":{}}`, bad},
+	} {
+		body := ""
+		if tt.method == http.MethodPost {
+			body = anInvoice
+		}
+		err := k.raw(newRequest(tt.method, tt.path, body), tt.status, "application/json", tt.body)
+		assert.Equal(t, tt.want, err == nil, "%s: %d %s: %v", tt.path, tt.status, tt.body, err)
+	}
+}

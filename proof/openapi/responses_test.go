@@ -1,0 +1,171 @@
+package openapi
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
+)
+
+// The document allows every response of the stand-in, in every shape.
+func TestOpenAPI_responses_in_every_shape(t *testing.T) {
+	for _, shape := range gatewaytest.Shapes() {
+		t.Run(shape.String(), func(t *testing.T) {
+			gw := startChecked(t)
+			gw.SetShape(shape)
+			client := gw.client(t)
+			cases := everycall.Accepted(gw.Server)
+			for _, c := range cases {
+				require.NoError(t, c.Send(t.Context(), client), c.Name)
+				require.NoError(t, gw.violations(), c.Name)
+			}
+			assert.Equal(t, len(cases), gw.validated())
+		})
+	}
+}
+
+// A verdict states whether the document allows the responses that a fault leads to.
+type verdict func(operation string) string
+
+const (
+	allowed   = "allowed"
+	forbidden = "forbidden"
+	absent    = "no response"
+)
+
+func always(what string) verdict { return func(string) string { return what } }
+
+// only is for faults that break the described bodies. The other bodies are not
+// described, so that every body is allowed.
+func only(ops ...gatewaytest.Operation) verdict {
+	return func(operation string) string {
+		if slices.Contains(ops, gatewaytest.Operation(operation)) {
+			return forbidden
+		}
+		return allowed
+	}
+}
+
+// Every fault that is not deliberately invalid leads to responses that the document
+// allows, and the validator rejects the others.
+func TestOpenAPI_responses_under_every_fault(t *testing.T) {
+	const listing, inquiry = gatewaytest.OpCoinNetworks, gatewaytest.OpWithdrawal
+	tried := map[string]bool{}
+	for _, tt := range []struct {
+		made  string // the function that makes it
+		fault gatewaytest.Fault
+		want  verdict
+	}{
+		{"", gatewaytest.Fault{}, always(allowed)},
+		{"", gatewaytest.Fault{}.RetryAfter("1"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(400, "no"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(404, `"quoted" and молчание`), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("120"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(503, "later"), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(599, ""), always(allowed)},
+		{"FaultRefuse", gatewaytest.FaultRefuse(201, "an error under a success"), only(listing, inquiry)},
+		{"FaultBadGateway", gatewaytest.FaultBadGateway(), always(forbidden)},
+		{"FaultMalformedJSON", gatewaytest.FaultMalformedJSON(), always(forbidden)},
+		{"FaultTruncate", gatewaytest.FaultTruncate(9), always(absent)},
+		{"FaultStall", gatewaytest.FaultStall(), always(absent)},
+		{"FaultReset", gatewaytest.FaultReset(), always(absent)},
+		{"FaultCommitThenDrop", gatewaytest.FaultCommitThenDrop(), always(absent)},
+		{"FaultRedirect", gatewaytest.FaultRedirect(307, "/elsewhere"), always(forbidden)},
+		{"FaultSlowBody", gatewaytest.FaultSlowBody(time.Nanosecond), always(allowed)},
+		{"FaultHugeBody", gatewaytest.FaultHugeBody(1 << 17), only(listing, inquiry)},
+		{"FaultDrift", gatewaytest.FaultDrift(), only(inquiry)},
+		{"FaultDriftFields", gatewaytest.FaultDriftFields(), always(allowed)},
+		{"FaultDriftStatus", gatewaytest.FaultDriftStatus(), only(inquiry)},
+	} {
+		tried[tt.made] = true
+		t.Run(tt.fault.String(), func(t *testing.T) {
+			gw := startChecked(t)
+			gw.InjectFault(gatewaytest.AnyOperation, -1, tt.fault)
+			for _, c := range everycall.Accepted(gw.Server) {
+				assert.Equal(t, tt.want(c.Operation), gw.underFault(t, c, attemptTimeout(tt.fault)), c.Name)
+			}
+		})
+	}
+	for _, name := range faults(t) {
+		assert.True(t, tried[name], "%s was not tried", name)
+	}
+}
+
+// faults returns the name of every function of gatewaytest that makes a fault.
+func faults(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../gatewaytest/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(.*\) Fault \{$`).FindAllStringSubmatch(string(source), -1) {
+			names = append(names, match[1])
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+// underFault makes a call to a gateway with a fault, and returns whether the
+// document allows the response.
+func (gw checked) underFault(t *testing.T, c everycall.Case, timeout time.Duration) string {
+	client := gw.client(t, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: timeout, InvoiceTimeout: timeout}))
+	validated := gw.validated()
+	err := c.Send(t.Context(), client)
+	wrong := gw.violations()
+	switch {
+	case gw.validated() == validated:
+		assert.NoError(t, wrong)
+		assert.Error(t, err)
+		return absent
+	case wrong != nil:
+		assert.ErrorContains(t, wrong, "the response to ")
+		return forbidden
+	default:
+		return allowed
+	}
+}
+
+// attemptTimeout is short only where the timeout is what the fault leads to.
+func attemptTimeout(fault gatewaytest.Fault) time.Duration {
+	if fault.String() == "stall" {
+		return 50 * time.Millisecond
+	}
+	return time.Minute
+}
+
+// The document allows the errors that the stand-in returns without a fault.
+func TestOpenAPI_responses_of_errors(t *testing.T) {
+	gw := startChecked(t)
+	client := gw.client(t)
+	gw.APIKey = "wrong"
+	for _, c := range everycall.Accepted(gw.Server) {
+		_ = c.Send(t.Context(), gw.client(t))
+	}
+	gw.SetRateLimit(1, time.Hour)
+	for range 2 {
+		_, _ = client.ExchangeRates(t.Context())
+	}
+	gw.SetRateLimit(0, 0)
+	_, err := client.CoinNetworkBySymbol(t.Context(), "NO", "SUCH")
+	require.ErrorIs(t, err, gateway.ErrNotFound)
+	require.NoError(t, gw.violations())
+	var statuses []int
+	for _, r := range gw.Requests() {
+		statuses = append(statuses, r.Status)
+	}
+	for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusNotFound} {
+		assert.Contains(t, statuses, status)
+	}
+}

@@ -1,0 +1,35 @@
+package order
+
+import (
+	"encoding/json"
+	"flag"
+	"io"
+	"log"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+)
+
+// canary is the key of every client here. No text may show it.
+const canary = invariant.Key
+
+// TestMain sets how many schedules TestRapid draws, unless -rapid.checks does, and fails
+// when the tests leave a goroutine behind.
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.checks", "5000")
+	_ = flag.Set("rapid.nofailfile", "true")
+	flag.Parse()
+	log.SetOutput(io.Discard) // what net/http logs about the faults
+	goleak.VerifyTestMain(m)
+}
+
+// orderOf returns the order in a body of the stand-in's journal, from which the key was taken, or "".
+func orderOf(body []byte) string {
+	var posted struct {
+		OrderID string `json:"orderId"`
+	}
+	_ = json.Unmarshal(body, &posted)
+	return posted.OrderID
+}

@@ -1,0 +1,158 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/proof/internal/call"
+)
+
+// lostOrders is how many orders lose the response to their first request.
+const lostOrders = 200
+
+// lostOrder names an order whose first request is carried out, and its response lost.
+func lostOrder(n int) string {
+	loss := []string{"commit-then-drop", "truncate=0", "truncate=40"}[n%3]
+	return fmt.Sprintf("%s%s-%d", gatewaytest.OrderFaultPrefix, loss, n)
+}
+
+// What WithRepeatableOrders does with three gateways, of which the second and the third make it a false
+// declaration: docs/money.md refers to it. Without it, all of them are alike.
+func TestRepeatableOrders_gateways(t *testing.T) {
+	declared := []gateway.Option{gateway.WithRepeatableOrders()}
+	for _, c := range []struct {
+		name     string
+		repeated gatewaytest.RepeatedOrders
+		options  []gateway.Option
+		resolved int // calls that return an invoice
+		invoices int // at the gateway
+		requests int
+		evidence string // of the refusal, in that of the others
+	}{
+		{"a gateway that returns the first invoice resolves every order", gatewaytest.RepeatSame, declared, 200, 200, 400, ""},
+		{"a gateway that refuses leaves every order unknown", gatewaytest.RepeatRefused, declared, 0, 200, 400, `409: "the order has an invoice"`},
+		{"a gateway that creates another doubles every order, and nobody notices", gatewaytest.RepeatAgain, declared, 200, 400, 400, ""},
+		{"without the declaration nothing is repeated: one that would create another", gatewaytest.RepeatAgain, nil, 0, 200, 200, ""},
+		{"without the declaration nothing is repeated: one that would return the first", gatewaytest.RepeatSame, nil, 0, 200, 200, ""},
+		{"without the declaration nothing is repeated: one that would refuse", gatewaytest.RepeatRefused, nil, 0, 200, 200, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
+			defer gw.Close()
+			gw.SetRepeatedOrders(c.repeated)
+			resolved := 0
+			for _, r := range lose(t, gw, c.options) {
+				if r.Err != nil {
+					checkEvidence(t, r, c.evidence)
+					continue
+				}
+				resolved++
+				invoices := gw.InvoicesFor(r.Order)
+				id, _ := r.Invoice.Text("id")
+				assert.Equal(t, invoices[len(invoices)-1].ID, id, "the only invoice, unless there are two")
+			}
+			assert.Equal(t, []int{c.resolved, c.invoices, c.requests}, []int{resolved, len(gw.Invoices()), len(gw.Requests())}, "resolved, invoices, requests")
+			bodies := map[string]string{}
+			for _, request := range gw.Requests() {
+				id, body := orderOf(request.Body), string(request.Body)
+				if bodies[id] == "" {
+					bodies[id] = body
+				}
+				assert.Equal(t, bodies[id], body, "a repeated request is the first one, byte for byte")
+			}
+			assert.Len(t, bodies, lostOrders)
+		})
+	}
+}
+
+// What a second call sends to a gateway that has the invoice of its order, and what it is told.
+func TestRepeatedOrders(t *testing.T) {
+	type told struct {
+		outcome  gateway.Outcome
+		invoices int // at the gateway
+		requests int
+	}
+	for _, kind := range gatewaytest.AllRepeatedOrders() {
+		repeated := map[gatewaytest.RepeatedOrders]told{
+			gatewaytest.RepeatAgain:   {gateway.OutcomeSucceeded, 2, 2},
+			gatewaytest.RepeatSame:    {gateway.OutcomeSucceeded, 1, 2},
+			gatewaytest.RepeatRefused: {gateway.OutcomeUnknown, 1, 2},
+		}[kind]
+		for _, c := range []struct {
+			name    string
+			orderID string
+			options []gateway.Option
+			second  []gateway.CallOption
+			want    told
+		}{
+			{"the first call returned the invoice: so does the second", "A-17", nil, nil, told{gateway.OutcomeSucceeded, 1, 1}},
+			{"the response was lost: the order stays unknown", lostOrder(0), nil, nil, told{gateway.OutcomeUnknown, 1, 1}},
+			{"the merchant has wrongly found no invoice", lostOrder(0), nil, []gateway.CallOption{gateway.AllowResubmit()}, repeated},
+			{"no guard keeps the order", "A-17", []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
+			{"no guard keeps the order, and the response was lost", lostOrder(0), []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
+		} {
+			t.Run(string(kind)+": "+c.name, func(t *testing.T) {
+				gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
+				defer gw.Close()
+				gw.SetRepeatedOrders(kind)
+				client, err := gateway.New(gw.URL, canary, c.options...)
+				require.NoError(t, err)
+				_, _ = client.CreateInvoice(t.Context(), call.Order(c.orderID))
+				invoice, err := client.CreateInvoice(t.Context(), call.Order(c.orderID), c.second...)
+				assert.Equal(t, c.want, told{gateway.OutcomeOf(err), len(gw.Invoices()), len(gw.Requests())}, "%v", err)
+				if err == nil {
+					id, _ := invoice.Text("id")
+					assert.Equal(t, gw.Invoices()[c.want.invoices-1].ID, id)
+				}
+				assert.False(t, gateway.SafeToRetry(err))
+			})
+		}
+	}
+}
+
+// lose calls for each order until it need not be called again: by the limit of retries in a row, most
+// requests are repeated by a second call. Without options it calls twice.
+func lose(t *testing.T, gw *gatewaytest.Server, options []gateway.Option) []call.Result {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client, err := gateway.New(gw.URL, canary, append([]gateway.Option{
+		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithUnknownLimit(0),
+		gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Millisecond}),
+	}, options...)...)
+	require.NoError(t, err)
+	calls := make([]call.Result, lostOrders)
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for n := worker; n < lostOrders; n += 8 {
+				id := lostOrder(n)
+				for made := 0; made == 0 || made == 1 && options == nil || gateway.SafeToRetry(calls[n].Err); made++ {
+					invoice, err := client.CreateInvoice(context.Background(), call.Order(id))
+					calls[n] = call.Result{Order: id, Invoice: invoice, Err: err}
+				}
+			}
+		})
+	}
+	all.Wait()
+	return calls
+}
+
+// checkEvidence compares what is told of an order that is unknown.
+func checkEvidence(t *testing.T, r call.Result, refusal string) {
+	t.Helper()
+	unknown := &gateway.OutcomeUnknownError{}
+	require.ErrorAs(t, r.Err, &unknown)
+	assert.False(t, gateway.SafeToRetry(r.Err))
+	assert.NotEmpty(t, unknown.RequestID)
+	assert.Contains(t, fmt.Sprint(unknown.Cause), refusal)
+}

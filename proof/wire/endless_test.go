@@ -1,0 +1,236 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/h2server"
+)
+
+// secureKinds are all kinds of transport, with the certificates of the tests where the
+// caller sets them.
+func secureKinds(protocols *http.Protocols) []kind {
+	transport := func() *http.Transport {
+		return &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, Protocols: protocols}
+	}
+	return []kind{
+		{"the client's own transport", nil, false},
+		{"a caller's plain transport", func() http.RoundTripper { return transport() }, false},
+		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }, false},
+		{"InvoiceTransport, prepared", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }, true},
+	}
+}
+
+// endlessHTTP2 returns a server with one fault at every boundary of a name, whose
+// connections end with the test.
+func endlessHTTP2(t *testing.T, where h2server.Boundary, fault h2server.Fault) *h2server.Server {
+	s := newHTTP2Server(t)
+	s.Server.Handler = faultserver.UntilDone(s.Server.Handler)
+	s.Where, s.Fault, s.EachTime = where, fault, true
+	s.Start()
+	return s
+}
+
+// TestConnections has a server close every connection, over HTTP/2 with GOAWAY(0), which
+// net/http follows without a limit of its own. The error names the cause.
+func TestConnections(t *testing.T) {
+	goAway := h2server.GoAway(-1<<20, http2.ErrCodeNo)
+	for _, k := range secureKinds(nil) {
+		for _, attempts := range []int{1, 3} {
+			t.Run(fmt.Sprintf("HTTP/2, %s, %d attempts", k.name, attempts), func(t *testing.T) {
+				t.Parallel()
+				s := endlessHTTP2(t, h2server.RequestHeader, goAway)
+				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: attempts, AttemptTimeout: patient, InvoiceTimeout: patient})
+				_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
+				var failure *gateway.TransportError
+				require.ErrorAs(t, err, &failure)
+				assert.LessOrEqual(t, failure.Attempts, attempts)
+				assert.ErrorContains(t, err, "the peer closed 3 connections in a row without a response")
+				assert.LessOrEqual(t, s.Conns(), call.MaxConns*failure.Attempts)
+				s.Record.Reset()
+				r := call.Create(t.Context(), client, call.Target, &s.Record)
+				assert.Error(t, r.Err)
+				s.Close()
+				assert.Empty(t, r.Violations())
+			})
+		}
+	}
+	for _, k := range append(kinds(), wrapped()) {
+		t.Run("HTTP/1.1, "+k.name, func(t *testing.T) {
+			t.Parallel()
+			server := listening(t, func(*faultserver.Conn) {})
+			client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{})
+			_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
+			var failure *gateway.TransportError
+			require.ErrorAs(t, err, &failure)
+			assert.LessOrEqual(t, server.Conns(), call.MaxConns*failure.Attempts)
+			server.Record.Reset()
+			r := call.Create(t.Context(), client, call.Target, &server.Record)
+			assert.Error(t, r.Err)
+			server.Close()
+			assert.Empty(t, r.Violations())
+		})
+	}
+}
+
+// deaf sends the header of a response, and then pings and data without end, and reads
+// nothing: a client that responds to the pings waits until it can write.
+func deaf(c *h2server.Conn, stream uint32) bool {
+	c.WriteStatus(stream, "200")
+	for n := 0; ; n++ {
+		if c.WritePing(false, [8]byte{byte(n)}) != nil {
+			return false
+		}
+		if n%64 == 0 && c.WriteData(stream, false, []byte(" ")) != nil {
+			return false
+		}
+	}
+}
+
+// TestDeafPeer has a server that sends and does not read, until the client cannot write
+// any more. Every call ends with its attempt and with its context, and an invoice is
+// never misreported.
+func TestDeafPeer(t *testing.T) {
+	for _, k := range secureKinds(nil) {
+		for name, end := range map[string]func(p *gateway.RetryPolicy) time.Duration{
+			"the attempt ends": func(p *gateway.RetryPolicy) time.Duration {
+				p.AttemptTimeout, p.InvoiceTimeout = 4*short, 4*short
+				return 0
+			},
+			"the caller's context ends": func(*gateway.RetryPolicy) time.Duration { return 4 * short },
+		} {
+			t.Run(k.name+": "+name, func(t *testing.T) {
+				t.Parallel()
+				s := endlessHTTP2(t, h2server.RequestWhole, deaf)
+				policy := gateway.RetryPolicy{MaxAttempts: 1}
+				ctx := t.Context()
+				if after := end(&policy); after > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, after)
+					defer cancel()
+				}
+				client := k.connect(t, "https://"+s.Addr(), policy)
+				var err error
+				assert.True(t, call.Returns(func() { _, err = client.Withdrawal(ctx, call.WithdrawalID) }), "a read returns")
+				assert.Error(t, err)
+				r := call.Create(ctx, client, call.Target, &s.Record)
+				assert.Contains(t, []gateway.Outcome{gateway.OutcomeUnknown, gateway.OutcomeNotSent}, r.Outcome(), "%v", r.Err)
+				s.Close()
+				assert.Empty(t, r.Violations())
+			})
+		}
+	}
+}
+
+
+// TestLyingContext makes calls to a server that does not respond, with a context whose
+// deadline is over although it never ends. The timeouts of the attempts hold.
+func TestLyingContext(t *testing.T) {
+	for _, k := range append(kinds(), wrapped()) {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			server := listening(t, faultserver.UntilDone(faultserver.OneRequest((*faultserver.Conn).Stop)))
+			client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: short, InvoiceTimeout: short})
+			ctx := call.LyingContext{Context: t.Context()}
+			var err error
+			assert.True(t, call.Returns(func() { _, err = client.Withdrawal(ctx, call.WithdrawalID) }), "a read returns")
+			assert.ErrorIs(t, err, gateway.ErrTimeout)
+			server.Record.Reset()
+			r := call.Create(ctx, client, call.Target, &server.Record)
+			server.Close()
+			assert.Equal(t, gateway.OutcomeUnknown, r.Outcome(), "%v", r.Err)
+			assert.Empty(t, r.Violations())
+		})
+	}
+}
+
+// lateReader returns a refusal, and reads the body of the request afterwards.
+type lateReader struct {
+	returned chan struct{}
+	read     chan []byte
+}
+
+func (l *lateReader) RoundTrip(req *http.Request) (*http.Response, error) {
+	go func() {
+		<-l.returned
+		body, _ := io.ReadAll(req.Body)
+		l.read <- body
+	}()
+	return &http.Response{StatusCode: 429, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"message":"no","result":[],"meta":{}}`)), Request: req}, nil
+}
+
+// TestLateReader has a transport read an invoice after its response. It gets nothing.
+func TestLateReader(t *testing.T) {
+	late := &lateReader{make(chan struct{}), make(chan []byte, 1)}
+	record := &faultserver.Record{}
+	client := kind{"", func() http.RoundTripper { return late }, false}.connect(t, "http://"+call.Host, gateway.RetryPolicy{})
+	record.Refused()
+	r := call.Create(t.Context(), client, call.Target, record)
+	close(late.returned)
+	body := <-late.read
+	record.Arrived(len(body), call.OrderIn(body) == call.Target)
+	assert.Empty(t, body)
+	assert.Equal(t, gateway.OutcomeRejected, r.Outcome(), "%v", r.Err)
+	assert.Empty(t, r.Violations())
+}
+
+// TestLogOfHTTP2 records that net/http logs every HTTP/2 frame of an unknown type, which
+// the client cannot turn off, and that a transport without HTTP/2 does not offer it, as
+// SECURITY.md states.
+func TestLogOfHTTP2(t *testing.T) {
+	const frames = 100
+	unknownFrames := func(c *h2server.Conn, stream uint32) bool {
+		for range frames {
+			if c.WriteRawFrame(0xfa, 0, stream, []byte("unknown")) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	both, onlyHTTP1 := &http.Protocols{}, &http.Protocols{}
+	both.SetHTTP1(true)
+	both.SetHTTP2(true)
+	onlyHTTP1.SetHTTP1(true)
+	for _, tt := range []struct {
+		name      string
+		protocols *http.Protocols
+		lines     int
+	}{
+		{"with HTTP/2", both, frames},
+		{"with HTTP/1 only", onlyHTTP1, 0},
+	} {
+		for _, k := range secureKinds(tt.protocols)[1:] {
+			t.Run(k.name+" "+tt.name, func(t *testing.T) {
+				var logged safeBuffer
+				log.SetOutput(&logged)
+				defer log.SetOutput(io.Discard)
+				s := endlessHTTP2(t, h2server.RequestHeader, unknownFrames)
+				if tt.protocols == onlyHTTP1 {
+					s.Handler = faultserver.UntilDone(faultserver.Secure(certificates().Server("h2", "http/1.1"), func(c *faultserver.Conn) {
+						faultserver.Respond(faultserver.Response(200, call.Enveloped(call.WithdrawalResult)))(c)
+						assert.NotEqual(t, "h2", c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol)
+					}))
+				}
+				client := k.connect(t, "https://"+s.Addr(), gateway.RetryPolicy{MaxAttempts: 1})
+				_, err := client.Withdrawal(t.Context(), call.WithdrawalID)
+				require.NoError(t, err)
+				s.Close()
+				assert.Equal(t, tt.lines, strings.Count(logged.String(), "\n"), "lines in the log of the program")
+			})
+		}
+	}
+}

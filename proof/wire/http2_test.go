@@ -1,0 +1,359 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/h2server"
+)
+
+// newHTTP2Server returns one that commits the invoice of call.Target.
+func newHTTP2Server(t require.TestingT) *h2server.Server {
+	server := listening(t, nil)
+	return h2server.New(server, certificates().Server("h2"), func(post bool, body []byte) string {
+		if !post {
+			return call.Enveloped(call.WithdrawalResult)
+		}
+		order := call.OrderIn(body)
+		if order == call.Target {
+			server.Record.Committed()
+		}
+		return call.Enveloped(call.InvoiceResult(order))
+	})
+}
+
+// http2Transport is a caller's own, that leads to server and nowhere else.
+func http2Transport(server *h2server.Server) *http.Transport {
+	return &http.Transport{
+		TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: 4 * short, PingTimeout: 4 * short},
+		DialContext: server.DialContext,
+	}
+}
+
+// sharing lets reads and invoices share the connections of t, over HTTP/2: those of a client
+// are apart.
+func sharing(t *http.Transport) http.RoundTripper {
+	return &attempt.Split{Dedicated: attempt.NewDedicated(t), Shared: t}
+}
+
+// An http2Call is one call over HTTP/2.
+type http2Call struct {
+	write    bool
+	reused   bool
+	prepared bool // the connection was opened by PrepareInvoice
+	policy   gateway.RetryPolicy
+	set      func(s *h2server.Server)
+}
+
+// call makes the call, from a new server until nothing is open. Of a read only
+// err is of use in the result.
+func (c http2Call) call(t require.TestingT) (*h2server.Server, call.Result, *gateway.Withdrawal) {
+	server := newHTTP2Server(t)
+	if c.set != nil {
+		c.set(server)
+	}
+	caller := &http.Client{Transport: sharing(http2Transport(server))}
+	if c.prepared {
+		caller.Transport = gateway.InvoiceTransport(http2Transport(server))
+	}
+	defer server.Close()
+	defer caller.CloseIdleConnections()
+	defer server.Finish()
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	c.policy.BaseDelay, c.policy.MaxDelay = time.Millisecond, time.Millisecond
+	client, err := gateway.New("https://"+call.Host+"/merchant", canary,
+		gateway.WithHTTPClient(caller), gateway.WithRetry(c.policy))
+	require.NoError(t, err)
+	if c.prepared {
+		patiently, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(caller))
+		require.NoError(t, err)
+		require.NoError(t, patiently.PrepareInvoice(ctx))
+	}
+	if c.reused {
+		_, err = client.Withdrawal(ctx, call.WithdrawalID)
+		require.NoError(t, err)
+	}
+	server.Start()
+	defer recordHosts(server.Server)
+	if c.write {
+		return server, call.Create(ctx, client, call.Target, &server.Record), nil
+	}
+	read, err := client.Withdrawal(ctx, call.WithdrawalID)
+	return server, call.Result{Err: err}, read
+}
+
+// TestHTTP2_EveryBoundary causes every fault at every boundary between two
+// frames.
+func TestHTTP2_EveryBoundary(t *testing.T) {
+	certificates()
+	check := call.Leftovers(t)
+	all, reads := &call.Summary{}, 0
+	for _, c := range []http2Call{{}, {reused: true}, {write: true}, {write: true, reused: true}, {write: true, prepared: true}} {
+		healthy, r, _ := c.call(t)
+		require.NoError(t, r.Err)
+		of := fmt.Sprintf("write %v, reused %v, prepared %v", c.write, c.reused, c.prepared)
+		t.Logf("%s: %d boundaries: %v", of, len(healthy.Passed()), healthy.Passed())
+		c.policy = gateway.RetryPolicy{AttemptTimeout: 40 * short, InvoiceTimeout: 40 * short}
+		var jobs []func()
+		for at, where := range healthy.Passed() {
+			for what, fault := range h2server.Faults() {
+				name := fmt.Sprintf("%s, after %s (%d), %s", of, where, at, what)
+				one := c
+				one.set = func(s *h2server.Server) { s.At, s.Fault = at, fault }
+				jobs = append(jobs, func() { one.check(t, name, all) })
+			}
+		}
+		if !c.write {
+			reads += len(jobs)
+		}
+		inParallel(16, jobs)
+	}
+	all.Verify(t)
+	t.Logf("http2: %v; %d reads", all, reads)
+	for _, outcome := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeUnknown} {
+		assert.NotZero(t, all.Count(outcome), "none ended as %v", outcome)
+	}
+	check()
+}
+
+// check makes the call and checks how it ended.
+func (c http2Call) check(t *testing.T, name string, all *call.Summary) {
+	server, r, read := c.call(t)
+	if c.write {
+		all.Add(name, r)
+		return
+	}
+	assert.Empty(t, server.Record.Seen().Violations, name)
+	// Each fault happens once, so that a read, which may be repeated, succeeds.
+	if assert.NoError(t, r.Err, name) {
+		assert.Equal(t, "TVx", read.Destination, name)
+	}
+}
+
+// TestHTTP2 has single cases, of which the outcome is known.
+func TestHTTP2(t *testing.T) {
+	once := func(where h2server.Boundary, fault h2server.Fault) func(s *h2server.Server) {
+		return func(s *h2server.Server) { s.Where, s.Fault = where, fault }
+	}
+	certificates()
+	for _, c := range []struct {
+		name    string
+		reused  bool
+		set     func(s *h2server.Server)
+		outcome gateway.Outcome
+		commits int
+		conns   int
+	}{
+		{"nothing happens", false, nil, gateway.OutcomeSucceeded, 1, 1},
+		{"the stream is refused at its header", false, once(h2server.RequestHeader, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream is refused within its body", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream is refused after all of it", false, once(h2server.RequestWhole, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream is refused after the commit, which is false", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 1, 1},
+		{"the server goes away without the stream, after all of it", false, once(h2server.RequestWhole, h2server.GoAway(-2, http2.ErrCodeNo)), gateway.OutcomeUnknown, 0, 1},
+		{"the server goes away without the stream, after the commit", false, once(h2server.Committed, h2server.GoAway(-2, http2.ErrCodeNo)), gateway.OutcomeUnknown, 1, 1},
+		{"the server goes away with the stream and responds to it", false, once(h2server.Committed, h2server.GoAway(0, http2.ErrCodeNo)), gateway.OutcomeSucceeded, 1, 1},
+		{"the stream ends in a protocol error before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeProtocol)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream ends in an internal error before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeInternal)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream is cancelled before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeCancel)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream asks for calm before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeEnhanceYourCalm)), gateway.OutcomeUnknown, 0, 1},
+		{"the stream ends in a protocol error after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeProtocol)), gateway.OutcomeUnknown, 1, 1},
+		{"the stream ends in an internal error after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeInternal)), gateway.OutcomeUnknown, 1, 1},
+		{"the stream is cancelled after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeCancel)), gateway.OutcomeUnknown, 1, 1},
+		{"the stream asks for calm after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeEnhanceYourCalm)), gateway.OutcomeUnknown, 1, 1},
+		{"a used connection becomes a black hole at the header", true, once(h2server.RequestHeader, h2server.Break(faultserver.Stall)), gateway.OutcomeUnknown, 0, 1},
+		{"a used connection becomes a black hole after the commit", true, once(h2server.Committed, h2server.Break(faultserver.Stall)), gateway.OutcomeUnknown, 1, 1},
+		{"the body may not be sent yet, and the stream is refused", false, func(s *h2server.Server) {
+			s.Window, s.Where, s.Fault = 0, h2server.RequestHeader, h2server.Reset(http2.ErrCodeRefusedStream)
+		}, gateway.OutcomeUnknown, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, r, _ := http2Call{write: true, reused: c.reused, policy: gateway.RetryPolicy{InvoiceTimeout: patient}, set: c.set}.call(t)
+			assert.Empty(t, r.Violations())
+			assert.Equal(t, c.outcome, r.Outcome(), "%v", r.Err)
+			assert.Equal(t, c.commits, s.Record.Seen().Commits)
+			assert.Equal(t, c.conns, s.Conns())
+		})
+	}
+}
+
+// TestHTTP2_NotSent is about an order that never found a stream: the server
+// goes away, or takes none, before its body is read.
+func TestHTTP2_NotSent(t *testing.T) {
+	certificates()
+	t.Run("a used connection takes no more streams, and another takes the order", func(t *testing.T) {
+		t.Parallel()
+		s, r := full(t, nil, false, patient)
+		assert.Empty(t, r.Violations())
+		assert.NoError(t, r.Err)
+		assert.Equal(t, 2, s.Conns())
+	})
+	t.Run("a used connection takes no more streams, and there may be no other", func(t *testing.T) {
+		t.Parallel()
+		s, r := full(t, nil, true, 2*short)
+		assert.Empty(t, r.Violations())
+		require.ErrorIs(t, r.Err, gateway.ErrNotSent)
+		assert.ErrorIs(t, r.Err, gateway.ErrTimeout)
+		assert.Equal(t, 1, s.Conns())
+	})
+	t.Run("a used connection takes no more streams, then goes away while the order waits for one", func(t *testing.T) {
+		t.Parallel()
+		// net/http leaves it waiting or fails it, by release; either way it was not sent, and is tried again.
+		s, r := full(t, h2server.GoAway(0, http2.ErrCodeNo), true, 2*short)
+		assert.Empty(t, r.Violations())
+		assert.NoError(t, r.Err)
+		assert.Equal(t, 2, s.Conns())
+	})
+	t.Run("a used connection went away without an error, and another takes the order", func(t *testing.T) {
+		t.Parallel()
+		s, r, _ := http2Call{write: true, reused: true, set: func(s *h2server.Server) {
+			s.Where, s.Fault = h2server.ResponseHeader, h2server.GoAway(0, http2.ErrCodeNo)
+			s.Start()
+		}}.call(t)
+		assert.Empty(t, r.Violations())
+		assert.NoError(t, r.Err)
+		assert.Equal(t, 2, s.Conns())
+	})
+}
+
+// full places an order while a used connection is full. Once the order waits,
+// then happens to that connection; strict allows no other beside it.
+func full(t *testing.T, then h2server.Fault, strict bool, timeout time.Duration) (*h2server.Server, call.Result) {
+	s := newHTTP2Server(t)
+	waits, isFull := make(chan struct{}), make(chan struct{})
+	acks := 0
+	s.Where, s.Fault = h2server.Committed, func(c *h2server.Conn, _ uint32) bool {
+		return c.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0}) == nil
+	}
+	s.OnSettingsAck = func(c *h2server.Conn) bool {
+		if acks++; acks != 2 || c.Net.Number != 1 {
+			return true
+		}
+		close(isFull)
+		if then == nil {
+			return true
+		}
+		<-waits
+		then(c, 1)
+		c.Net.Stop() // net/http of Go 1.26 never closes a connection that goes away while a request waits for it
+		return false
+	}
+	s.Start()
+	transport := http2Transport(s)
+	transport.HTTP2 = &http.HTTP2Config{StrictMaxConcurrentRequests: strict}
+	client, err := gateway.New("https://"+call.Host+"/merchant", canary,
+		gateway.WithHTTPClient(&http.Client{Transport: sharing(transport)}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout, BaseDelay: time.Millisecond}))
+	require.NoError(t, err)
+	_, err = client.Withdrawal(t.Context(), call.WithdrawalID)
+	require.NoError(t, err)
+	<-isFull
+	asked := sync.OnceFunc(func() { close(waits) })
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GetConn: func(string) { asked() }})
+	r := call.Create(ctx, client, call.Target, &s.Record)
+	transport.CloseIdleConnections()
+	s.Close()
+	recordHosts(s.Server)
+	return s, r
+}
+
+// TestHTTP2_BlackHole is about calls after one that was lost on a connection
+// that stalls: the pings find it dead, and the next call gets another.
+func TestHTTP2_BlackHole(t *testing.T) {
+	certificates()
+	s := newHTTP2Server(t)
+	s.Where, s.Fault = h2server.RequestHeader, h2server.Break(faultserver.Stall)
+	transport := http2Transport(s)
+	client, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: sharing(transport)}))
+	require.NoError(t, err)
+	_, err = client.Withdrawal(t.Context(), call.WithdrawalID)
+	require.NoError(t, err)
+	s.Start()
+	lost := call.Create(t.Context(), client, "lost", &faultserver.Record{})
+	assert.Equal(t, gateway.OutcomeUnknown, lost.Outcome(), "%v", lost.Err)
+	read, err := client.Withdrawal(t.Context(), call.WithdrawalID)
+	require.NoError(t, err)
+	assert.Equal(t, call.WithdrawalID, read.WithdrawRequestID)
+	own := &faultserver.Record{}
+	own.Committed()
+	r := call.Create(t.Context(), client, call.Target, own)
+	s.Finish()
+	transport.CloseIdleConnections()
+	s.Close()
+	assert.Empty(t, r.Violations())
+	assert.NoError(t, r.Err)
+	assert.Equal(t, 1, s.Record.Seen().Commits)
+	assert.Equal(t, 2, s.Conns())
+}
+
+// TestHTTP2_PlainClientDoubles shows what the client guards against: net/http
+// repeats a POST by itself when it can get the body again, which [http.NewRequest]
+// sees to, although the first one was carried out.
+func TestHTTP2_PlainClientDoubles(t *testing.T) {
+	certificates()
+	for _, c := range []struct {
+		name  string
+		code  http2.ErrCode
+		plain map[string]int // commits by release of Go; "" for all others
+	}{
+		{"a stream that ended in a protocol error after the commit", http2.ErrCodeProtocol, map[string]int{"go1.26": 2, "": 1}},
+		{"a stream that was refused after the commit", http2.ErrCodeRefusedStream, map[string]int{"": 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			want := c.plain[""]
+			for release, n := range c.plain {
+				if release != "" && strings.HasPrefix(runtime.Version(), release) {
+					want = n
+				}
+			}
+			assert.Equal(t, want, plainCommits(t, h2server.Reset(c.code)), "a plain client, with %s", runtime.Version())
+
+			s, r, _ := http2Call{write: true, set: func(s *h2server.Server) { s.Where, s.Fault = h2server.Committed, h2server.Reset(c.code) }}.call(t)
+			assert.Empty(t, r.Violations())
+			assert.Equal(t, 1, s.Record.Seen().Commits, "this client")
+			assert.Equal(t, gateway.OutcomeUnknown, r.Outcome())
+		})
+	}
+}
+
+// plainCommits posts an invoice as anybody would, and returns how many there
+// are then.
+func plainCommits(t *testing.T, fault h2server.Fault) int {
+	s := newHTTP2Server(t)
+	s.Where, s.Fault = h2server.Committed, fault
+	s.Start()
+	transport := http2Transport(s)
+	body := fmt.Sprintf(`{"apiKey":%q,"orderId":%q,"price":"10.50","amount":"10.50","baseCurrency":"usd","coinSymbol":"USDT","networkName":"T"}`, canary, call.Target)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+call.Host+"/merchant/api/invoice/create", strings.NewReader(body))
+	require.NoError(t, err)
+	require.NotNil(t, req.GetBody)
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		err = errors.Join(err, resp.Body.Close())
+	}
+	t.Logf("the plain client got %v", err)
+	transport.CloseIdleConnections()
+	s.Finish()
+	s.Close()
+	return s.Record.Seen().Commits
+}
