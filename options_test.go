@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 func TestWithHeader(t *testing.T) {
@@ -130,27 +130,20 @@ func TestWithHTTPClient(t *testing.T) {
 // Each invoice has a connection of its own, and everything else shares one.
 func TestInvoiceTransport(t *testing.T) {
 	t.Parallel()
-	server := faultserver.New(nil)
-	onConnection := map[string][]int{}
 	var mu sync.Mutex
-	server.Handler = func(c *faultserver.Conn) {
-		for {
-			req, whole := c.ReadRequest()
-			if !whole {
-				return
-			}
-			mu.Lock()
-			onConnection[req.Method] = append(onConnection[req.Method], c.Number)
-			mu.Unlock()
-			body := withdrawalJSON
-			if req.Method == http.MethodPost {
-				body = invoiceJSON
-			}
-			c.Send(faultserver.Response(201, enveloped(body)))
+	onConnection := map[string][]string{} // the addresses of the client, by method
+	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		onConnection[r.Method] = append(onConnection[r.Method], r.RemoteAddr)
+		mu.Unlock()
+		body := withdrawalJSON
+		if r.Method == http.MethodPost {
+			body = invoiceJSON
 		}
-	}
-	transport := gateway.InvoiceTransport(&http.Transport{DialContext: server.DialContext})
-	client := newClient(t, "http://127.0.0.1", gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil))
+		respond(201, enveloped(body))(rw, r)
+	})
+	transport := gateway.InvoiceTransport(&http.Transport{})
+	client := newClient(t, w.URL, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil))
 	for range 3 {
 		_, err := client.Withdrawal(t.Context(), requestID)
 		require.NoError(t, err)
@@ -158,8 +151,12 @@ func TestInvoiceTransport(t *testing.T) {
 		require.NoError(t, err)
 	}
 	(&http.Client{Transport: transport}).CloseIdleConnections()
-	server.Close()
-	assert.Equal(t, map[string][]int{http.MethodGet: {1, 1, 1}, http.MethodPost: {2, 3, 4}}, onConnection)
+	mu.Lock()
+	defer mu.Unlock()
+	reads, invoices := onConnection[http.MethodGet], onConnection[http.MethodPost]
+	assert.Len(t, slices.Compact(slices.Clone(reads)), 1)
+	all := slices.Sorted(slices.Values(append(invoices, reads[0])))
+	assert.Len(t, slices.Compact(all), 4, "%v, %v", reads, invoices)
 }
 
 // Both transports of it have the settings of the Client's own.

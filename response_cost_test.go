@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/strictjson"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A result of which the shape is not documented costs memory in proportion to
@@ -175,36 +173,5 @@ func TestCost_envelope(t *testing.T) {
 		cost := bytesAllocated(func() { _, err = c.Withdrawal(t.Context(), requestID) })
 		assertInvariants(t, nil, err)
 		assert.Less(t, cost, uint64(8*len(envelope)), "%s: %.100v", name, err)
-	}
-}
-
-// net/http quotes a response that is not HTTP as a whole. Cleaning that text
-// costs memory in proportion to its size. This test is not parallel, because it
-// measures.
-func TestCost_quotedResponses(t *testing.T) {
-	many := strings.Repeat("://", 80_000)
-	account := "http://user:" + password + "@host/ "
-	for name, response := range map[string]string{
-		"many URLs for a length":              "HTTP/1.1 200 OK\r\nContent-Length: " + many + "\r\n\r\n",
-		"many URLs for a status":              "HTTP/1.1 " + many + "\r\n\r\n",
-		"many URLs for a protocol":            many + " 200 OK\r\n\r\n",
-		"a password and many URLs":            "HTTP/1.1 200 OK\r\nContent-Length: " + account + many + "\r\n\r\n",
-		"a password and many URLs, as status": "HTTP/1.1 " + account + many + "\r\n\r\n",
-		"many passwords":                      "HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n",
-	} {
-		for _, s := range []subject{subjectNamed("Withdrawal"), subjectNamed("CreateInvoice")} {
-			server := faultserver.New(faultserver.Respond(response))
-			transport := &http.Transport{DialContext: server.DialContext}
-			c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: transport}))
-			var err error
-			got := bytesAllocated(func() { _, err = s.call(t.Context(), c) })
-			transport.CloseIdleConnections()
-			server.Close()
-			assert.Less(t, got, uint64(8<<20), "%s: %s allocates %d bytes", name, s.name, got)
-			assertInvariants(t, nil, err)
-			require.Error(t, err, name)
-			assert.Less(t, len(err.Error()), 4<<10, name)
-			assertSilent(t, err, password)
-		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // A pace is a client in a bubble whose transport records when it is used.
@@ -427,33 +425,4 @@ func TestRetry_budgetOfOneClient(t *testing.T) {
 			assert.Len(t, p.at, 3)
 		}
 	})
-}
-
-// A status that is retried decides alone: of a body that stalls behind it no attempt waits for
-// longer than a second. What a status does not decide is waited for.
-func TestRetry_stalledBody(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]time.Duration{
-		500: 3 * time.Second, 429: 3 * time.Second, 404: time.Minute, 200: 3 * time.Minute,
-	} {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h := newHarness(t, false)
-				h.policy = gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1, AttemptTimeout: time.Minute}
-				h.server.Handler = func(c *faultserver.Conn) {
-					if _, whole := c.ReadRequest(); whole {
-						c.Send(fmt.Sprintf("HTTP/1.1 %d Stalled\r\nContent-Length: 100\r\n\r\n{\"message\":", status))
-						c.Hold()
-					}
-				}
-				begun := time.Now()
-				_, err := h.call()
-				h.finish()
-				assert.Equal(t, want, time.Since(begun).Truncate(time.Millisecond))
-				var refusal *gateway.APIError
-				assert.Equal(t, status >= 400, errors.As(err, &refusal), "%v", err)
-			})
-		})
-	}
 }

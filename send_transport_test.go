@@ -8,8 +8,10 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -271,24 +273,6 @@ func TestClient_IncorrectTransports(t *testing.T) {
 	}
 }
 
-// A RoundTripper that adds an idempotency header makes net/http believe that a
-// request may be replayed. The header alone must not send an invoice twice.
-// I-123
-func TestClient_TransportAddsIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, true)
-		closeReused(h)
-		h.tripper = tripper(func(req *http.Request) (*http.Response, error) {
-			req = req.Clone(req.Context())
-			req.Header.Set("Idempotency-Key", "of-the-transport")
-			return h.transport.RoundTrip(req)
-		})
-		h.warm()
-		h.assert(expectation{kind: unknown, requests: 1, commits: 1, dials: 1})
-	})
-}
-
 // rows H2, H3: a transport that heeds no context is left half a second after the
 // attempt, whatever the caller's context reports of itself. An invoice that it has read is
 // unknown, and one that it has not read is never sent.
@@ -503,5 +487,35 @@ func TestClient_TransportReadsAfterTheResponse(t *testing.T) {
 			assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
 			assert.EqualError(t, <-late, "gateway: the attempt is over")
 		})
+	}
+}
+
+// No method follows a redirect, whichever transport it has.
+// I-10
+func TestClient_RedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	var hits atomic.Int32
+	evil := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	t.Cleanup(func() {
+		evil.Close()
+		assert.Zero(t, hits.Load(), "the other host was contacted")
+	})
+	following := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
+	for _, s := range subjects() {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			t.Run(fmt.Sprint(s.name, "/", status), func(t *testing.T) {
+				t.Parallel()
+				for _, opts := range [][]gateway.Option{nil, {gateway.WithHTTPClient(following)}} {
+					w := serve(t, func(w http.ResponseWriter, r *http.Request) {
+						http.Redirect(w, r, evil.URL, status)
+					})
+					got, err := s.call(t.Context(), newClient(t, w.URL, opts...))
+					assertInvariants(t, got, err)
+					assert.Len(t, w.Requests(), 1)
+					assert.Equal(t, !s.write, errors.Is(err, gateway.ErrRedirect))
+					assert.Equal(t, s.write, errors.Is(err, gateway.ErrOutcomeUnknown))
+				}
+			})
+		}
 	}
 }

@@ -136,7 +136,6 @@ func TestDeafPeer(t *testing.T) {
 	}
 }
 
-
 // TestLyingContext makes calls to a server that does not respond, with a context whose
 // deadline is over although it never ends. The timeouts of the attempts hold.
 func TestLyingContext(t *testing.T) {

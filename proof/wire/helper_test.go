@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log"
 	"os"
@@ -94,4 +95,9 @@ func inParallel(workers int, jobs []func()) {
 	}
 	close(queue)
 	group.Wait()
+}
+
+// refused is the documented envelope of an error.
+func refused(message string) string {
+	return fmt.Sprintf(`{"message":%q,"result":[],"meta":{}}`, message)
 }

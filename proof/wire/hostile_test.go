@@ -2,12 +2,10 @@ package wire
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
-	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/proof/internal/call"
 )
 
@@ -50,143 +47,140 @@ func trickle(head string) faultserver.Handler {
 
 const okHead = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
-// A hostileCase is a hostile response and the result of both kinds of call.
-type hostileCase struct {
-	name     string
-	handler  faultserver.Handler
-	read     func(t assert.TestingT, err error) // nil for a read that succeeds
-	write    gateway.Outcome                    // of a create-invoice that gets the same response
-	memory   uint64                             // what one call may allocate, in bytes
-	requests int                                // of the read; 0 for any
-}
-
-func transportError(is ...error) func(t assert.TestingT, err error) {
-	return func(t assert.TestingT, err error) {
-		var failure *gateway.TransportError
-		assert.ErrorAs(t, err, &failure)
-		for _, target := range is {
-			assert.ErrorIs(t, err, target)
-		}
-	}
-}
-
-func decodeError(t assert.TestingT, err error) {
-	var failure *gateway.DecodeError
-	assert.ErrorAs(t, err, &failure)
-}
-
-func apiError(status int) func(t assert.TestingT, err error) {
-	return func(t assert.TestingT, err error) {
-		var refusal *gateway.APIError
-		if assert.ErrorAs(t, err, &refusal) {
-			assert.Equal(t, status, refusal.StatusCode)
-			assert.LessOrEqual(t, len(refusal.Body), 8<<10)
-		}
-	}
-}
-
 const (
 	small = 8 << 20   // bytes for a response that is refused at its beginning, in three attempts
 	large = 160 << 20 // for one that is read up to the limit of 8 MiB
 )
 
-func hostileCases() []hostileCase {
-	body := call.Enveloped(call.WithdrawalResult)
-	list := `{"message":"Operation was successful.","result":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
-	return []hostileCase{
-		{"a gzip bomb in a field that is not read", faultserver.Respond(faultserver.WithLength(okHead+"Content-Encoding: gzip\r\n", faultserver.Gzip(`{"x":`, 100))), transportError(gateway.ErrResponseTooLarge), gateway.OutcomeUnknown, large, 1},
-		{"a gzip bomb under a status of a refusal", faultserver.Respond(faultserver.WithLength("HTTP/1.1 404 Not Found\r\nContent-Encoding: gzip\r\n", faultserver.Gzip(`{"message":"`, 100))), apiError(404), gateway.OutcomeRejected, small, 1},
-		{"a million braces", faultserver.Respond(faultserver.WithLength(okHead, strings.Repeat(`{"a":`, 1_000_000))), decodeError, gateway.OutcomeUnknown, small, 1},
-		{"a million brackets within the result", faultserver.Respond(faultserver.WithLength(okHead, `{"result":`+strings.Repeat(`[`, 1_000_000))), decodeError, gateway.OutcomeUnknown, small, 1},
-		{"ten thousand levels of long names", faultserver.Respond(faultserver.WithLength(okHead, strings.Repeat(`{"`+strings.Repeat("n", 90)+`":`, 10_100))), decodeError, gateway.OutcomeUnknown, large, 1},
-		{"a list of a million where a record should be", faultserver.Respond(faultserver.WithLength(okHead, list)), decodeError, gateway.OutcomeUnknown, large, 1},
-		{"a header that never ends", flood("HTTP/1.1 200 OK\r\nX-Long: ", strings.Repeat("h", 1000)), transportError(), gateway.OutcomeUnknown, small, 1},
-		{"headers that never end", flood("HTTP/1.1 200 OK\r\n", "X-One: more\r\n"), transportError(), gateway.OutcomeUnknown, small, 1},
-		{"a status line that never ends", flood("HTTP/1.1 200 ", "OK"), transportError(), gateway.OutcomeUnknown, small, 1},
-		{"a body that never ends", flood(okHead+"\r\n"+`{"x":"`, strings.Repeat("x", 1000)), transportError(gateway.ErrResponseTooLarge), gateway.OutcomeUnknown, large, 1},
-		{"a body that never ends, under a status of a refusal", flood("HTTP/1.1 404 Not Found\r\n\r\n", strings.Repeat("x", 1000)), apiError(404), gateway.OutcomeRejected, small, 1},
-		{"a body that never ends, under a status of a failing server", flood("HTTP/1.1 500 Oh\r\n\r\n", strings.Repeat("x", 1000)), apiError(500), gateway.OutcomeUnknown, small, 3},
-		{"a body that trickles", trickle(okHead + "\r\n{"), transportError(gateway.ErrTimeout), gateway.OutcomeUnknown, small, 3},
-		{"a body that trickles, under a status of a refusal", trickle("HTTP/1.1 404 Not Found\r\n\r\n{"), apiError(404), gateway.OutcomeRejected, small, 1},
-		{"a header that trickles", trickle("HTTP/1.1 200 OK\r\nX-Slow:"), transportError(gateway.ErrTimeout), gateway.OutcomeUnknown, small, 3},
-		{"informational responses that never end", flood("", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), transportError(), gateway.OutcomeUnknown, small, 0},
-		{"a few informational responses first", faultserver.Respond(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 5) + faultserver.WithLength(okHead, body)), nil, gateway.OutcomeSucceeded, small, 1},
-		{"a Content-Length that is too large", sendAndClose(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", okHead, len(body)+1, body)), transportError(io.ErrUnexpectedEOF), gateway.OutcomeUnknown, small, 3},
-		{"a Content-Length that is too small", faultserver.Respond(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", okHead, len(body)-1, body)), decodeError, gateway.OutcomeUnknown, small, 0},
-		{"a Content-Length that is negative", sendAndClose(okHead + "Content-Length: -1\r\n\r\n" + body), transportError(), gateway.OutcomeUnknown, small, 3},
-		{"two Content-Lengths", sendAndClose(okHead + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + body), transportError(), gateway.OutcomeUnknown, small, 3},
-		{"a chunk of a size beyond belief", sendAndClose(okHead + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff0\r\n" + body), transportError(), gateway.OutcomeUnknown, small, 3},
-		{"no HTTP at all", sendAndClose("SSH-2.0-OpenSSH_9.9\r\n"), transportError(), gateway.OutcomeUnknown, small, 3},
-		{"two responses in one body", faultserver.Respond(faultserver.WithLength(okHead, body+body)), decodeError, gateway.OutcomeUnknown, small, 1},
-		{"an unexpected switch of protocols", sendAndClose("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), transportError(), gateway.OutcomeUnknown, small, 0},
+// meets makes a server of a handler.
+func meets(handler faultserver.Handler) func(*harness) {
+	return func(h *harness) {
+		h.transport.MaxResponseHeaderBytes = 256 << 10
+		h.server.Handler = handler
 	}
 }
 
-// TestHostile gives every hostile response to a read and to a create-invoice,
-// and checks their results, what they cost and what they leave behind.
-func TestHostile(t *testing.T) {
-	check := call.Leftovers(t)
-	for _, c := range hostileCases() {
-		t.Run(c.name, func(t *testing.T) {
-			server := listening(t, c.handler)
-			timeout := patient
-			if strings.Contains(c.name, "trickles") {
-				timeout = 4 * short
-			}
-			client, closeIdle := newClient(t, server, timeout)
-			defer server.Close()
-			defer closeIdle()
-			ctx, cancel := context.WithTimeout(t.Context(), 4*patient)
-			defer cancel()
-			c.checkRead(t, ctx, server, client)
-			c.checkOrder(t, ctx, server, client, call.Target)
-			if c.memory == small {
-				require.NoError(t, client.PrepareInvoice(ctx))
-				c.checkOrder(t, ctx, server, client, "prepared")
-			}
-			assert.NoError(t, ctx.Err())
-		})
+// slowly is meets for responses that end with their attempts.
+func slowly(handler faultserver.Handler) func(*harness) {
+	return func(h *harness) {
+		h.policy.AttemptTimeout, h.policy.InvoiceTimeout = 4*short, 4*short
+		meets(handler)(h)
 	}
+}
+
+// sized is a handler that sends a success with a body of this length.
+func sized(body string) faultserver.Handler {
+	return faultserver.Respond(faultserver.WithLength(okHead, body))
+}
+
+// TestHostile is about responses that cost as much as they can: what a call allocates for
+// them is bounded, and nothing is left behind.
+func TestHostile(t *testing.T) {
+	const gzipped = "Content-Encoding: gzip\r\n"
+	body := call.Enveloped(call.WithdrawalResult)
+	var (
+		notDecoded    = expectation{kind: decodeFailure, requests: 1}
+		notUnderstood = expectation{kind: unknown, status: 200, requests: 1}
+		noHeader      = expectation{kind: transportFailure, phase: gateway.PhaseWait, requests: 1}
+		badHeader     = expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3}
+		lost          = expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1}
+		refusal       = expectation{kind: apiFailure, status: 404, attempts: 1, requests: 1}
+		refusedOrder  = expectation{kind: rejected, status: 404, attempts: 1, requests: 1}
+	)
+	check := call.Leftovers(t)
+	runFaults(t, onSockets, []faultCase{
+		{
+			name:   "a gzip bomb in a field that is not read",
+			setup:  meets(faultserver.Respond(faultserver.WithLength(okHead+gzipped, faultserver.Gzip(`{"x":`, 100)))),
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 200, requests: 1, is: []error{gateway.ErrResponseTooLarge}},
+			write:  expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, requests: 1, is: []error{gateway.ErrResponseTooLarge}},
+			memory: large,
+		},
+		{
+			name:  "a gzip bomb under a status of a refusal",
+			setup: meets(faultserver.Respond(faultserver.WithLength("HTTP/1.1 404 Not Found\r\n"+gzipped, faultserver.Gzip(`{"message":"`, 100)))),
+			read:  refusal, write: refusedOrder, memory: small,
+		},
+		{name: "a million braces", setup: meets(sized(strings.Repeat(`{"a":`, 1_000_000))), read: notDecoded, write: notUnderstood, memory: small},
+		{name: "a million brackets within the result", setup: meets(sized(`{"result":` + strings.Repeat(`[`, 1_000_000))), read: notDecoded, write: notUnderstood, memory: small},
+		{
+			name:  "ten thousand levels of long names",
+			setup: meets(sized(strings.Repeat(`{"`+strings.Repeat("n", 90)+`":`, 10_100))),
+			read:  notDecoded, write: notUnderstood, memory: large,
+		},
+		{
+			name:  "a list of a million where a record should be",
+			setup: meets(sized(`{"message":"Operation was successful.","result":[` + strings.Repeat("{},", 1_000_000) + `{}]}`)),
+			read:  notDecoded, write: notUnderstood, memory: large,
+		},
+		{name: "a header that never ends", setup: meets(flood("HTTP/1.1 200 OK\r\nX-Long: ", strings.Repeat("h", 1000))), read: noHeader, write: lost, memory: small},
+		{name: "headers that never end", setup: meets(flood("HTTP/1.1 200 OK\r\n", "X-One: more\r\n")), read: noHeader, write: lost, memory: small},
+		{name: "a status line that never ends", setup: meets(flood("HTTP/1.1 200 ", "OK")), read: noHeader, write: lost, memory: small},
+		{
+			name:  "informational responses that never end",
+			setup: meets(flood("", earlyHints)),
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, requests: anyNumber}, write: lost, memory: small,
+		},
+		{
+			name:   "a body that trickles",
+			setup:  slowly(trickle(okHead + "\r\n{")),
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
+			write:  expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, requests: 1, is: []error{gateway.ErrTimeout}},
+			memory: small,
+		},
+		{name: "a body that trickles, under a status of a refusal", setup: slowly(trickle("HTTP/1.1 404 Not Found\r\n\r\n{")), read: refusal, write: refusedOrder, memory: small},
+		{
+			name:   "a header that trickles",
+			setup:  slowly(trickle("HTTP/1.1 200 OK\r\nX-Slow:")),
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
+			write:  expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, is: []error{gateway.ErrTimeout}},
+			memory: small,
+		},
+		{
+			name:  "a Content-Length that is too small",
+			setup: meets(faultserver.Respond(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", okHead, len(body)-1, body))),
+			read:  expectation{kind: decodeFailure, requests: anyNumber}, write: notUnderstood, memory: small,
+		},
+		{name: "a Content-Length that is negative", setup: meets(sendAndClose(okHead + "Content-Length: -1\r\n\r\n" + body)), read: badHeader, write: lost, memory: small},
+		{name: "two Content-Lengths", setup: meets(sendAndClose(okHead + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n" + body)), read: badHeader, write: lost, memory: small},
+		{
+			name:   "a chunk of a size beyond belief",
+			setup:  meets(sendAndClose(chunkedHead + "ffffffffffffffff0\r\n" + body)),
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3},
+			write:  expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, requests: 1},
+			memory: small,
+		},
+		{name: "two responses in one body", setup: meets(sized(body + body)), read: notDecoded, write: notUnderstood, memory: small},
+	})
 	check()
 }
 
-func (c hostileCase) checkRead(t *testing.T, ctx context.Context, server *faultserver.Server, client *gateway.Client) {
-	var err error
-	cost := allocated(func() { _, err = client.Withdrawal(ctx, call.WithdrawalID) })
-	if c.read == nil {
-		assert.NoError(t, err)
-	} else if assert.Error(t, err) {
-		c.read(t, err)
+// net/http quotes a response that is not HTTP as a whole. Cleaning that text of URLs with
+// passwords costs memory in proportion to its size.
+func TestHostile_QuotedResponses(t *testing.T) {
+	const password = "hunter2-and-more"
+	many, account := strings.Repeat("://", 80_000), "http://user:"+password+"@host/ "
+	var cases []faultCase
+	for name, response := range map[string]string{
+		"many URLs for a length":              "HTTP/1.1 200 OK\r\nContent-Length: " + many + "\r\n\r\n",
+		"many URLs for a status":              "HTTP/1.1 " + many + "\r\n\r\n",
+		"many URLs for a protocol":            many + " 200 OK\r\n\r\n",
+		"a password and many URLs":            "HTTP/1.1 200 OK\r\nContent-Length: " + account + many + "\r\n\r\n",
+		"a password and many URLs, as status": "HTTP/1.1 " + account + many + "\r\n\r\n",
+		"many passwords":                      "HTTP/1.1 " + strings.Repeat(account, 5000) + "\r\n\r\n",
+	} {
+		cases = append(cases, faultCase{
+			name: name,
+			setup: func(h *harness) {
+				h.policy.MaxAttempts, h.secrets = 1, []string{password}
+				sendEach(response)(h)
+			},
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseWait, requests: 1},
+			write:  expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1},
+			memory: small,
+		})
 	}
-	if c.requests > 0 {
-		assert.Equal(t, c.requests, server.Record.Seen().Requests, "%v", err)
-	}
-	assert.Less(t, cost, c.memory, "a read")
-	assert.Less(t, len(fmt.Sprint(err)), 16<<10, "the text of the error")
-}
-
-func (c hostileCase) checkOrder(t *testing.T, ctx context.Context, server *faultserver.Server, client *gateway.Client, order string) {
-	var r call.Result
-	before := server.Record.Seen().Requests
-	cost := allocated(func() { r = call.Create(ctx, client, order, &faultserver.Record{}) })
-	assert.Equal(t, 1, server.Record.Seen().Requests-before, "an invoice is sent once")
-	assert.Equal(t, c.write, r.Outcome(), "%v", r.Err)
-	assert.Empty(t, invariant.Broken(r.Invoice, r.Err))
-	assert.False(t, invariant.ShowsKey(*r.Response))
-	if c.write == gateway.OutcomeRejected {
-		assert.Less(t, cost, c.memory, "a create-invoice that is rejected")
-	} else {
-		assert.Less(t, cost, uint64(large), "a create-invoice, of which more of the response is kept")
-	}
-}
-
-// allocated is how much f allocates.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+	runFaults(t, inBubble, cases)
 }
 
 // TestHostile_Connections checks whether a connection is used again after a

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // Key is the API key of the clients of the tests. No text may contain it.
@@ -47,29 +46,6 @@ func Broken(result any, err error) (broken []string) {
 	}
 	if !isDocumented(err) {
 		broken = append(broken, fmt.Sprintf("an error of another type than those documented: %T: %v", err, err))
-	}
-	return broken
-}
-
-// BrokenInvoice returns what else is not true of a create-invoice, of which a server has
-// seen this.
-func BrokenInvoice(seen faultserver.Seen, err error) (broken []string) {
-	outcome := gateway.OutcomeOf(err)
-	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right
-	for _, rule := range []struct {
-		holds bool
-		text  string
-	}{
-		{seen.Commits <= 1, "an invoice was created twice"},
-		{seen.Bodies <= 1, "an invoice was sent twice"},
-		{err != nil || seen.Commits == 1, "a success without one invoice"},
-		{outcome != gateway.OutcomeNotSent || seen.BodyBytes == 0, "a byte of the body arrived of an invoice that was not sent"},
-		{err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "an invoice exists, and the outcome is not unknown"},
-		{!isDecode, "a response that was not understood, and the outcome is not unknown"},
-	} {
-		if !rule.holds {
-			broken = append(broken, rule.text)
-		}
 	}
 	return broken
 }

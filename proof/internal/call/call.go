@@ -127,7 +127,7 @@ func (r Result) Violations() []string {
 	if r.Replayed() {
 		seen.Commits++ // by an earlier call
 	}
-	wrong := slices.Concat(seen.Violations, invariant.Broken(r.Invoice, r.Err), invariant.BrokenInvoice(seen, r.Err))
+	wrong := slices.Concat(seen.Violations, invariant.Broken(r.Invoice, r.Err), brokenInvoice(seen, r.Err))
 	for _, rule := range []struct {
 		holds bool
 		text  string
@@ -145,6 +145,29 @@ func (r Result) Violations() []string {
 		wrong = append(wrong, fmt.Sprintf("%+v, outcome %v, error %v", seen, outcome, r.Err))
 	}
 	return wrong
+}
+
+// brokenInvoice returns what else is not true of a create-invoice, of which a server has
+// seen this.
+func brokenInvoice(seen faultserver.Seen, err error) (broken []string) {
+	outcome := gateway.OutcomeOf(err)
+	_, isDecode := err.(*gateway.DecodeError) //nolint:errorlint // one within an unknown outcome is right
+	for _, rule := range []struct {
+		holds bool
+		text  string
+	}{
+		{seen.Commits <= 1, "an invoice was created twice"},
+		{seen.Bodies <= 1, "an invoice was sent twice"},
+		{err != nil || seen.Commits == 1, "a success without one invoice"},
+		{outcome != gateway.OutcomeNotSent || seen.BodyBytes == 0, "a byte of the body arrived of an invoice that was not sent"},
+		{err == nil || seen.Commits == 0 || outcome == gateway.OutcomeUnknown, "an invoice exists, and the outcome is not unknown"},
+		{!isDecode, "a response that was not understood, and the outcome is not unknown"},
+	} {
+		if !rule.holds {
+			broken = append(broken, rule.text)
+		}
+	}
+	return broken
 }
 
 func (r Result) equal() bool {

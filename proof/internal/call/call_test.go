@@ -1,0 +1,39 @@
+package call
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+)
+
+// Each of these is found when it is broken, or it proves nothing.
+func TestBrokenInvoice(t *testing.T) {
+	t.Parallel()
+	notSent, rejected := &gateway.ArgumentError{}, &gateway.APIError{Operation: "create_invoice", StatusCode: 400}
+	unknown := &gateway.OutcomeUnknownError{}
+	for _, tt := range []struct {
+		name string
+		seen faultserver.Seen
+		err  error
+		want string
+	}{
+		{"a success", faultserver.Seen{Commits: 1, Bodies: 1, BodyBytes: 9}, nil, ""},
+		{"an unknown invoice", faultserver.Seen{Commits: 1, Bodies: 1, BodyBytes: 9}, unknown, ""},
+		{"a refusal", faultserver.Seen{Bodies: 1, BodyBytes: 9}, rejected, ""},
+		{"not sent", faultserver.Seen{}, notSent, ""},
+		{"two invoices", faultserver.Seen{Commits: 2, Bodies: 1}, nil, "created twice"},
+		{"two bodies", faultserver.Seen{Commits: 1, Bodies: 2}, nil, "sent twice"},
+		{"a success of nothing", faultserver.Seen{Bodies: 1}, nil, "without one invoice"},
+		{"a byte of what was not sent", faultserver.Seen{BodyBytes: 1}, notSent, "a byte of the body arrived"},
+		{"an invoice that was rejected", faultserver.Seen{Commits: 1, Bodies: 1}, rejected, "an invoice exists"},
+		{"not understood, and not unknown", faultserver.Seen{Bodies: 1}, &gateway.DecodeError{}, "was not understood"},
+	} {
+		broken := strings.Join(brokenInvoice(tt.seen, tt.err), "; ")
+		assert.Contains(t, broken, tt.want, tt.name)
+		assert.Equal(t, tt.want == "", broken == "", "%s: %s", tt.name, broken)
+	}
+}

@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/h2server"
+)
+
+func TestFaults_HTTP2(t *testing.T) {
+	refused := h2server.Reset(http2.ErrCodeRefusedStream)
+	runFaults(t, onSockets, []faultCase{
+		{
+			name:  "a success over HTTP/2, to compare with",
+			setup: overHTTP2(func(*h2server.Server) {}),
+			read:  expectation{kind: success, requests: 1},
+			write: expectation{kind: success, requests: 1, commits: 1},
+		},
+		{
+			name:  "the stream is refused once, after the whole request",
+			setup: faultOnce(h2server.RequestWhole, refused),
+			read:  expectation{kind: success, requests: 2, dials: 1}, // net/http repeats a read by itself
+			write: expectation{kind: unknown, attempts: 1, requests: 1},
+		},
+		{
+			name: "the stream is refused as soon as its header is there",
+			setup: func(h *harness) {
+				h.policy.AttemptTimeout = 4 * short // net/http repeats a read by itself, ever slower
+				faultEachTime(h2server.RequestHeader, refused)(h)
+				h.http2.Window = 0
+			},
+			read:  expectation{kind: transportFailure, requests: anyNumber},
+			write: expectation{kind: unknown, attempts: 1, requests: anyNumber, dials: 1}, // the body was read, though it may not have left
+		},
+		{
+			name:  "the server goes away without the stream, after the whole request",
+			setup: faultOnce(h2server.RequestWhole, h2server.GoAway(-2, http2.ErrCodeNo)),
+			read:  expectation{kind: success, requests: 2, dials: 2}, // net/http repeats a read by itself
+			write: expectation{kind: unknown, attempts: 1, requests: 1, dials: 1},
+		},
+		{
+			name: "the server commits and goes away with the stream",
+			setup: faultEachTime(h2server.Committed, func(c *h2server.Conn, stream uint32) bool {
+				_ = c.WriteGoAway(stream, http2.ErrCodeNo, nil)
+				return false
+			}),
+			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, attempts: 1, requests: 1, commits: 1, dials: 1},
+		},
+		{
+			name: "the server went away before the request",
+			setup: func(h *harness) {
+				// Within the response to the read, so that the client has seen it when the read is over.
+				faultOnce(h2server.ResponseHeader, h2server.GoAway(0, http2.ErrCodeNo))(h)
+				h.warm()
+			},
+			read:  expectation{kind: success, requests: 1, dials: 2},
+			write: expectation{kind: success, requests: 1, commits: 1, dials: 2},
+		},
+		{
+			name:  "the stream ends in an internal error",
+			setup: faultEachTime(h2server.RequestWhole, h2server.Reset(http2.ErrCodeInternal)),
+			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, attempts: 1, requests: 1},
+		},
+		{
+			name:  "the stream is cancelled",
+			setup: faultEachTime(h2server.RequestWhole, h2server.Reset(http2.ErrCodeCancel)),
+			read:  expectation{kind: transportFailure, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, attempts: 1, requests: 1},
+		},
+		{
+			name:  "the stream is cancelled after the response's header",
+			setup: faultEachTime(h2server.ResponseHeader, h2server.Reset(http2.ErrCodeCancel)),
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 201, attempts: 3, requests: 3},
+			write: expectation{kind: unknown, phase: gateway.PhaseRead, status: 201, attempts: 1, requests: 1, commits: 1},
+		},
+		{
+			name:  "packets are dropped on a connection that was good",
+			setup: dropPackets,
+			read:  expectation{kind: success, requests: 1, dials: 2},
+			write: expectation{kind: unknown, attempts: 1, dials: 1},
+		},
+	})
+}
+
+// overHTTP2 makes the server speak HTTP/2.
+func overHTTP2(change func(s *h2server.Server)) func(*harness) {
+	return func(h *harness) {
+		h.trust()
+		h.transport.ForceAttemptHTTP2 = true
+		h.transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 4 * short, PingTimeout: 4 * short}
+		h.http2 = h2server.New(h.server, certificates().Server("h2"), func(post bool, _ []byte) string {
+			if !post {
+				return call.Enveloped(call.WithdrawalResult)
+			}
+			h.commit()
+			return call.Enveloped(call.InvoiceResult(call.Target))
+		})
+		change(h.http2)
+		h.http2.Start()
+	}
+}
+
+// faultOnce is one fault at the first boundary of a name.
+func faultOnce(where h2server.Boundary, fault h2server.Fault) func(*harness) {
+	return overHTTP2(func(s *h2server.Server) { s.Where, s.Fault = where, fault })
+}
+
+// faultEachTime is a fault at every boundary of a name.
+func faultEachTime(where h2server.Boundary, fault h2server.Fault) func(*harness) {
+	return overHTTP2(func(s *h2server.Server) { s.Where, s.Fault, s.EachTime = where, fault, true })
+}
+
+// dropPackets loses everything on the first connection once it has been used,
+// without an error at either end.
+func dropPackets(h *harness) {
+	overHTTP2(func(*h2server.Server) {})(h)
+	var first *faultserver.BreakingConn
+	h.server.WrapClient = func(conn net.Conn, number int) net.Conn {
+		if number > 1 {
+			return conn
+		}
+		first = faultserver.NewBreakingConn(conn, nil)
+		return first
+	}
+	if h.prepared {
+		require.NoError(h, h.client().PrepareInvoice(h.Context()))
+	} else {
+		h.warm()
+	}
+	first.Arm(faultserver.Break{Up: 0, Down: faultserver.Unlimited, Manner: faultserver.Stall})
+}

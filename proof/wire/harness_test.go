@@ -1,0 +1,389 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/proof/internal/call"
+	"github.com/cryptogw/gateway/proof/internal/h2server"
+)
+
+// A faultCase is a fault, and how a read and a create-invoice end that meet it. An
+// expectation without a kind skips that call.
+type faultCase struct {
+	name        string
+	setup       func(h *harness)
+	read, write expectation
+	memory      uint64 // bytes that a read or a refused invoice may allocate; 0 is not checked
+}
+
+// A place is where the client and the server meet.
+type place int
+
+const (
+	inBubble  place = iota // in memory, and time is free
+	onSockets              // on TCP
+)
+
+// The kinds of result.
+const (
+	success          = "success"
+	transportFailure = "*TransportError"
+	apiFailure       = "*APIError"
+	decodeFailure    = "*DecodeError"
+	notSent          = "not sent"
+	unknown          = "unknown"
+	rejected         = "rejected"
+)
+
+// An expectation is the result of a call, and what the server sees of it.
+type expectation struct {
+	kind     string
+	phase    gateway.Phase // of the *TransportError, which for an unknown outcome is the cause; "" is not checked
+	is       []error       // what the error matches, or for an unknown outcome the cause
+	status   int           // of the error; 0 for none
+	attempts int           // the attempts that the error reports; 0 is not checked
+	requests int           // those that the server read to the end, or anyNumber
+	commits  int           // invoices that the server created
+	dials    int           // connections that were dialed; 0 is not checked
+	text     string        // contained in the text of the error
+	body     string        // what is kept of the response to an unknown outcome; "" is not checked
+}
+
+const anyNumber = -1
+
+// runFaults runs each case as a read and as a create-invoice, which on sockets has a
+// connection that was prepared, too.
+func runFaults(t *testing.T, at place, cases []faultCase) {
+	certificates()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.run(t, at, "read", c.read)
+			c.run(t, at, "create-invoice", c.write)
+			if at == onSockets {
+				c.run(t, at, "create-invoice, prepared", c.write)
+			}
+		})
+	}
+}
+
+func (c faultCase) run(t *testing.T, at place, name string, want expectation) {
+	if want.kind == "" {
+		return
+	}
+	t.Run(name, func(t *testing.T) {
+		if c.memory == 0 { // what else runs allocates, too
+			t.Parallel()
+		}
+		at.test(t, func(t *testing.T) {
+			h := newHarness(t, at, name != "read")
+			h.prepared = strings.HasSuffix(name, "prepared")
+			c.setup(h)
+			h.memory = c.memory
+			h.assert(want)
+		})
+	})
+}
+
+// test runs a test there.
+func (at place) test(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if at == onSockets {
+		test(t)
+		return
+	}
+	synctest.Test(t, test)
+}
+
+// A harness is a client on one side, a server on the other, and the record of what crossed
+// between them.
+type harness struct {
+	*testing.T
+	at        place
+	write     bool // the call is a create-invoice
+	prepared  bool // after PrepareInvoice
+	url       string
+	server    *faultserver.Server
+	http2     *h2server.Server // nil for HTTP/1.1
+	transport *http.Transport
+	tripper   http.RoundTripper // instead of transport, if it is set
+	policy    gateway.RetryPolicy
+	options   []gateway.Option
+	ctx       context.Context
+	cancel    context.CancelFunc
+	bound     context.Context // that no call reaches
+	made      *gateway.Client
+	caller    *http.Client // of made
+	hosts     []string     // that may be connected to, beside the gateway's
+	secrets   []string     // what must not be in an error, beside the key
+	memory    uint64       // that of the faultCase
+}
+
+func newHarness(t *testing.T, at place, write bool) *harness {
+	h := &harness{
+		T: t, at: at, write: write, url: "http://" + call.Host,
+		policy: gateway.RetryPolicy{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond},
+	}
+	longest := patient
+	if at == onSockets {
+		h.server = listening(t, nil)
+	} else {
+		h.server, longest = faultserver.New(nil), 24*time.Hour
+	}
+	h.server.Handler = h.succeed
+	h.transport = &http.Transport{DialContext: h.server.DialContext}
+	bound, end := context.WithTimeout(t.Context(), longest)
+	t.Cleanup(end)
+	h.bound = bound
+	h.ctx, h.cancel = context.WithCancel(bound)
+	t.Cleanup(h.cancel)
+	return h
+}
+
+// client returns the one client of the harness.
+func (h *harness) client() *gateway.Client {
+	if h.made != nil {
+		return h.made
+	}
+	h.caller = &http.Client{Transport: h.transport}
+	switch {
+	case h.tripper != nil:
+		h.caller.Transport = h.tripper
+	case h.prepared || h.at == inBubble: // its dials end with it, and a bubble waits for them
+		h.caller.Transport = gateway.InvoiceTransport(h.transport)
+	case h.transport.ForceAttemptHTTP2:
+		h.caller.Transport = sharing(h.transport)
+	}
+	options := append([]gateway.Option{gateway.WithHTTPClient(h.caller), gateway.WithRetry(h.policy)}, h.options...)
+	var err error
+	h.made, err = gateway.New(h.url+"/merchant", canary, options...)
+	require.NoError(h, err)
+	return h.made
+}
+
+// warm makes a read that leaves an idle connection, and forgets it.
+func (h *harness) warm() {
+	_, err := h.client().Withdrawal(h.ctx, call.WithdrawalID)
+	require.NoError(h, err)
+	h.server.Record.Reset()
+}
+
+// commit records an invoice, if the call is for one.
+func (h *harness) commit() {
+	if h.write {
+		h.server.Record.Committed()
+	}
+}
+
+// body is that of the response of a success.
+func (h *harness) body() string {
+	if h.write {
+		return call.Enveloped(call.InvoiceResult(call.Target))
+	}
+	return call.Enveloped(call.WithdrawalResult)
+}
+
+// respond commits and sends the response of a success.
+func (h *harness) respond(c *faultserver.Conn) bool {
+	h.commit()
+	return c.Send(faultserver.Response(201, h.body()))
+}
+
+// succeed is the handler of a server without a fault.
+func (h *harness) succeed(c *faultserver.Conn) { faultserver.EachRequest(h.respond)(c) }
+
+// trust makes the client trust the certificates of the tests, and returns what a server
+// behind TLS needs.
+func (h *harness) trust() *tls.Config {
+	h.url = "https://" + call.Host
+	h.transport.TLSClientConfig = certificates().Client()
+	return certificates().Server()
+}
+
+// assert makes the call and compares its result with the expectation and with what is true
+// of every fault.
+func (h *harness) assert(want expectation) {
+	r := call.Result{Record: &h.server.Record}
+	var read *gateway.Withdrawal
+	if h.prepared {
+		_ = h.client().PrepareInvoice(h.ctx) // the fault may be that it cannot
+		want.dials = 0                       // one more, which is not always used
+	}
+	if want.kind == rejected {
+		h.server.Record.Refused()
+	}
+	h.client()
+	cost := allocated(func() {
+		if h.write {
+			r = call.Create(h.ctx, h.client(), call.Target, &h.server.Record)
+		} else {
+			read, r.Err = h.client().Withdrawal(h.ctx, call.WithdrawalID)
+		}
+	})
+	assert.NoError(h, h.bound.Err(), "the call returns within its deadline")
+	h.finish()
+	if h.write {
+		assert.Empty(h, r.Violations())
+	} else {
+		h.assertRead(read, r.Err)
+	}
+	h.assertCost(want, cost)
+	h.assertText(want, r.Err)
+	h.assertRecord(want)
+	if assert.Equal(h, want.kind, kindOf(r.Err, h.write), "the kind of %v", r.Err) {
+		assertDetails(h, want, r.Err)
+	}
+}
+
+// finish ends the case: when it returns every connection is closed, and every handler has
+// returned.
+func (h *harness) finish() {
+	h.server.Finish()
+	h.caller.CloseIdleConnections()
+	h.transport.CloseIdleConnections()
+	end := h.server.Close
+	if h.http2 != nil {
+		end = h.http2.Close
+	}
+	assert.True(h, call.Returns(end), "every connection is closed")
+}
+
+// assertRead asserts of a read what call.Result.Violations asserts of an invoice.
+func (h *harness) assertRead(got *gateway.Withdrawal, err error) {
+	assert.Empty(h, h.server.Record.Seen().Violations)
+	assert.Empty(h, invariant.Broken(got, err))
+	if err == nil {
+		assert.Equal(h, call.WithdrawalID, got.WithdrawRequestID)
+		assert.Equal(h, "12.5", got.Amount.String())
+	}
+}
+
+// assertCost asserts that a call stays within the memory of its case. More is kept of the
+// response to an invoice whose status was a success, and which is not understood.
+func (h *harness) assertCost(want expectation, cost uint64) {
+	if h.memory == 0 {
+		return
+	}
+	most := h.memory
+	if h.write && want.status == 200 {
+		most = large
+	}
+	assert.Less(h, cost, most, "bytes that the call has allocated")
+}
+
+// assertText asserts what the error says, and what it does not.
+func (h *harness) assertText(want expectation, err error) {
+	text := fmt.Sprintf("%v %+v %#v", err, err, err)
+	assert.Contains(h, text, want.text)
+	assert.Less(h, len(fmt.Sprint(err)), 16<<10)
+	for _, secret := range h.secrets {
+		assert.NotContains(h, text, secret)
+	}
+}
+
+func (h *harness) assertRecord(want expectation) {
+	seen := h.server.Record.Seen()
+	if want.requests != anyNumber {
+		assert.Equal(h, want.requests, seen.Requests, "requests that the server read to the end")
+	}
+	if want.dials != 0 {
+		assert.Len(h, h.server.Dialed(), want.dials, "connections that were dialed")
+	}
+	if h.write {
+		assert.Equal(h, want.commits, seen.Commits, "invoices that the server created")
+		assert.LessOrEqual(h, seen.Requests, 1, "an invoice was sent twice")
+	}
+	for _, addr := range h.server.Dialed() {
+		assert.Contains(h, append(slices.Clip(h.hosts), call.Host), addr, "another host was contacted")
+	}
+}
+
+// kindOf names the result of a call.
+func kindOf(err error, write bool) string {
+	if err == nil {
+		return success
+	}
+	if write {
+		return gateway.OutcomeOf(err).String()
+	}
+	return strings.Replace(fmt.Sprintf("%T", err), "gateway.", "", 1)
+}
+
+// assertDetails asserts what is expected of the error.
+func assertDetails(h *harness, want expectation, err error) {
+	if err == nil {
+		return
+	}
+	if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		assertUnknown(h, want, lost)
+		err = lost.Cause
+	}
+	for _, target := range want.is {
+		assert.ErrorIs(h, err, target)
+	}
+	if failure, ok := errors.AsType[*gateway.TransportError](err); ok {
+		if want.phase != "" {
+			assert.Equal(h, want.phase, failure.Phase, "the phase of %v", err)
+		}
+		if want.attempts != 0 {
+			assert.Equal(h, want.attempts, failure.Attempts, "the attempts of %v", err)
+		}
+		assert.Equal(h, want.status, failure.LastStatus, "the last status of %v", err)
+	}
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+		assert.Equal(h, want.status, refusal.StatusCode)
+		assert.LessOrEqual(h, len(refusal.Body), 8<<10)
+		if want.attempts != 0 {
+			assert.Equal(h, want.attempts, refusal.Attempts)
+		}
+	}
+}
+
+// assertUnknown asserts what keeps a caller from repeating the call.
+func assertUnknown(h *harness, want expectation, lost *gateway.OutcomeUnknownError) {
+	assert.Equal(h, want.status, lost.StatusCode)
+	assert.LessOrEqual(h, len(lost.Body), 8<<10)
+	if want.body != "" {
+		assert.Equal(h, want.body, string(lost.Body))
+	}
+	assert.Equal(h, call.Target, lost.OrderID)
+	assert.False(h, lost.SentAt.IsZero())
+	assert.False(h, gateway.SafeToRetry(lost))
+	for _, other := range []error{context.Canceled, context.DeadlineExceeded, gateway.ErrTimeout, gateway.ErrNotSent} {
+		assert.NotErrorIs(h, lost, other)
+	}
+	var network net.Error
+	if assert.ErrorAs(h, lost, &network) {
+		assert.False(h, network.Timeout())
+	}
+}
+
+// A tripper is a RoundTripper in one function.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// allocated is how much f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
