@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
 // What a call takes of memory does not depend on the machine, so that it can be
@@ -57,8 +58,8 @@ func TestAllocations_call(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))
 			call := func() { require.NoError(t, tt.call(c)) }
-			assert.LessOrEqual(t, least(func() float64 { return testing.AllocsPerRun(200, call) }), tt.allocs*slack(), "allocations")
-			assert.LessOrEqual(t, least(func() float64 { return bytesPerRun(t, 200, call) }), tt.bytes*slack(), "bytes")
+			assert.LessOrEqual(t, least(func() float64 { return testing.AllocsPerRun(200, call) }), tt.allocs*measure.Slack(), "allocations")
+			assert.LessOrEqual(t, least(func() float64 { return bytesPerRun(t, 200, call) }), tt.bytes*measure.Slack(), "bytes")
 		})
 	}
 }
@@ -83,7 +84,7 @@ func TestAllocations_record(t *testing.T) {
 			}
 			assert.LessOrEqual(t, cost.allocs, toBegin+n/inChunk)
 			// With the race detector slices.Grow allocates a second time.
-			assert.LessOrEqual(t, cost.beside, besides+cost.result*int(slack()-1))
+			assert.LessOrEqual(t, cost.beside, besides+cost.result*int(measure.Slack()-1))
 			assert.LessOrEqual(t, cost.result, first+most*n)
 		})
 	}
@@ -102,12 +103,12 @@ func TestAllocations_recordWithFee(t *testing.T) {
 func TestAllocations_recordOfUnknownMany(t *testing.T) {
 	const n, most = 1000, 4 * 480 // bytes of a record, with all the places where it was
 	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: announcing{listingOf(n), -1}}))
-	bytes := bytesAllocated(func() {
+	bytes := measure.Allocated(func() {
 		pairs, err := c.CoinNetworks(context.Background())
 		require.NoError(t, err)
 		require.Len(t, pairs, n)
 	})
-	assert.LessOrEqual(t, bytes, uint64(slack())*n*most)
+	assert.LessOrEqual(t, bytes, uint64(measure.Slack())*n*most)
 }
 
 // A declared length that does not arrive costs no more than the response may have,
@@ -124,11 +125,11 @@ func TestAllocations_announced(t *testing.T) {
 			cut := announcing{strings.TrimSuffix(listingOf(100), `],"meta":{}}`), math.MaxInt64}
 			require.NotContains(t, cut.body, "meta")
 			c := newClient(t, inMemoryURL, once(), gateway.WithHTTPClient(&http.Client{Transport: cut}), gateway.WithMaxResponseBytes(int64(tt.limit)))
-			bytes := bytesAllocated(func() {
+			bytes := measure.Allocated(func() {
 				_, err := c.CoinNetworks(context.Background())
 				require.Error(t, err)
 			})
-			assert.LessOrEqual(t, bytes, uint64(slack())*tt.most)
+			assert.LessOrEqual(t, bytes, uint64(measure.Slack())*tt.most)
 		})
 	}
 }

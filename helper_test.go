@@ -268,15 +268,6 @@ func assertNoKey(t testing.TB, v any) {
 // quiet is a log that discards everything.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// bytesAllocated is how many bytes the whole program allocates while a function runs.
-func bytesAllocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
 // assertPassedOn asserts that a call ends as the code of a caller's that it has run in another
 // goroutine: with a panic of this value, whose stack names a test, or for nil without one.
 func assertPassedOn(t *testing.T, value any, call func()) {
@@ -671,28 +662,4 @@ func clientWithKeySource(t *testing.T, url string, source func(context.Context) 
 	c, err := gateway.New(url, "", append(opts, gateway.WithAPIKeySource(source))...)
 	require.NoError(t, err)
 	return c
-}
-
-// slack is by how much more is allocated where a pool does not keep all that it
-// is given, as under the race detector.
-func slack() float64 {
-	for range 100 {
-		var pool sync.Pool
-		pool.Put(new(int))
-		if pool.Get() == nil {
-			return 2
-		}
-	}
-	return 1
-}
-
-// allocated is how many bytes a call allocates: the least of three times.
-func allocated(t *testing.T, s subject, body string) uint64 {
-	t.Helper()
-	c := cannedClient(t, s.status, body)
-	least := ^uint64(0)
-	for range 3 {
-		least = min(least, bytesAllocated(func() { _, _ = s.call(t.Context(), c) }))
-	}
-	return least
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/results"
 )
 
 // rows N31, N32, N33, N37, N39, N40, N41: every method meets every status with every form
@@ -422,8 +423,8 @@ func (c *endingContext) Err() error {
 // and while it is converted.
 func TestResponse_contextEndsInAResult(t *testing.T) {
 	t.Parallel()
-	for method, results := range wide(50_000, shortName, strconv.Itoa) {
-		for _, result := range results {
+	for method, shapes := range results.Wide(50_000, results.ShortName, strconv.Itoa) {
+		for _, result := range shapes {
 			s := subjectNamed(method)
 			call := func(last int64) (asked int64, got any, err error) {
 				ctx := &endingContext{Context: context.Background(), last: last}

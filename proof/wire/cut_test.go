@@ -96,7 +96,7 @@ func (f family) cuts(l lengths) (all []cut) {
 func TestCreateInvoice_CutAtEveryByte(t *testing.T) {
 	certificates()
 	check := call.Leftovers(t)
-	all, measured := &call.Summary{}, measure(t)
+	all, measured := &call.Summary{}, uncut(t)
 	for _, f := range families() {
 		t.Run(f.name, func(t *testing.T) {
 			one, jobs := &call.Summary{}, []func(){}
@@ -119,8 +119,8 @@ func TestCreateInvoice_CutAtEveryByte(t *testing.T) {
 	check()
 }
 
-// measure takes the lengths of a call without a cut, plain and in TLS.
-func measure(t *testing.T) lengths {
+// uncut takes the lengths of a call without a cut, plain and in TLS.
+func uncut(t *testing.T) lengths {
 	var l lengths
 	for _, secure := range []bool{false, true} {
 		c := cut{secure: secure}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 	"github.com/cryptogw/gateway/proof/internal/call"
 	"github.com/cryptogw/gateway/proof/internal/h2server"
 )
@@ -229,7 +229,7 @@ func (h *harness) assert(want expectation) {
 		h.server.Record.Refused()
 	}
 	h.client()
-	cost := allocated(func() {
+	cost := measure.Allocated(func() {
 		if h.write {
 			r = call.Create(h.ctx, h.client(), call.Target, &h.server.Record)
 		} else {
@@ -378,12 +378,3 @@ func assertUnknown(h *harness, want expectation, lost *gateway.OutcomeUnknownErr
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// allocated is how much f allocates.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}

@@ -3,6 +3,7 @@ package invariant_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -45,4 +46,41 @@ func TestBroken(t *testing.T) {
 		assert.Contains(t, broken, tt.want, tt.name)
 		assert.Equal(t, tt.want == "", broken == "", "%s: %s", tt.name, broken)
 	}
+}
+
+// The dump must be able to find a key, or it proves nothing.
+func TestDump_finds(t *testing.T) {
+	t.Parallel()
+	type inner struct{ hidden any }
+	text := key
+	for name, v := range map[string]any{
+		"a text":               key,
+		"a pointer":            &text,
+		"an unexported field":  inner{key},
+		"a deep field":         &inner{[]any{map[string]*inner{"a": {key}}}},
+		"a name":               map[string]int{key: 1},
+		"bytes":                []byte(key),
+		"hidden bytes":         inner{[]byte(key)},
+		"an array of bytes":    inner{[len(key)]byte([]byte(key))},
+		"an array":             [...]string{key},
+		"a header":             http.Header{"A": {key}},
+		"a buffer that is cut": []byte(key)[:0],
+		"an error":             fmt.Errorf("a: %w", errors.New(key)),
+	} {
+		assert.Contains(t, invariant.Dump(v), key, name)
+	}
+	loop := &inner{}
+	loop.hidden = loop
+	assert.Empty(t, invariant.Dump(loop), "a loop ends")
+}
+
+// Each way of showing a key is found.
+func TestShows(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string]any{
+		"a text": "the key is " + key, "a hidden member": struct{ hidden any }{key}, "bytes": []byte(key), "an error": errors.New(key),
+	} {
+		assert.NotEmpty(t, invariant.Shows(v, key), name)
+	}
+	assert.Empty(t, invariant.Shows("another text", key))
 }

@@ -1,11 +1,9 @@
-package gateway_test
+package wire
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,37 +13,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
 // bodySeeds are bodies of responses, good and bad, for every method.
 func bodySeeds() []string {
 	all := []string{
 		``, ` `, "\ufeff", `null`, `[]`, `{}`, `"x"`, `{"result":[]}`, `{"result":{}}`, `{"result":null}`, `{"result":"1.5"}`, `{"result":`,
-		enveloped("[]"), enveloped("{}"), refused("x-api-key header is required"), `{"message":1,"meta":null,"x":[[]],"result":[{}]}`,
+		everycall.Enveloped("[]"), everycall.Enveloped("{}"), refused("x-api-key header is required"), `{"message":1,"meta":null,"x":[[]],"result":[{}]}`,
 		`{"result":[],"result":[]}`, `{"result":[]}x`, `{"result":[]}{}`, "{\"message\":\"\xff\",\"result\":[]}", `{"message":"\ud800"}`,
 		`{"meta":{"\u0043` + canary[1:] + `":1},"result":{}}`,
 		`{"result":{"` + canary + `":1},"meta":{"\u0043` + canary[1:] + `":"` + canary + `"},"message":"` + canary + `"}`,
 		`{"result":[{"symbol":"BTC","usd":"1","eur":2},{"coin":{"symbol":"ETH"},"USD":1,"EUR":2}]}`,
 		`{"result":{"BTC":{"usd":1,"eur":2}}}`, `{"result":{"usd":{"BTC":1},"eur":{"BTC":2}}}`, `{"result":{"usd":1}}`,
 		`{"result":{"USDT":"1","BTC":{"available":2,"network":{"name":"n"}}}}`, `{"result":{"balance":{}}}`, `{"result":[1,"2",{"amount":3}]}`,
-		enveloped(strings.Replace(withdrawalJSON, `"1.5"`, `2e-3`, 1)), enveloped(strings.Replace(withdrawalJSON, `"1.5"`, `null`, 1)),
-		enveloped(strings.Replace(pairJSON, `"confirmation":20`, `"confirmation":1e2`, 1)), enveloped("[" + pairJSON + "," + pairJSON + "]"),
+		everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, `"1.5"`, `2e-3`, 1)), everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, `"1.5"`, `null`, 1)),
+		everycall.Enveloped(strings.Replace(everycall.PairJSON, `"confirmation":20`, `"confirmation":1e2`, 1)), everycall.Enveloped("[" + everycall.PairJSON + "," + everycall.PairJSON + "]"),
 		strings.Repeat(`{"result":`, 50) + strings.Repeat("[", 50), "<html>" + canary,
 	}
-	for _, s := range subjects() {
-		all = append(all, s.body())
+	for _, s := range everycall.All() {
+		all = append(all, s.Body())
 	}
 	return all
-}
-
-// A settable transport returns the response that it is set to.
-type settable struct {
-	status int
-	body   []byte
-}
-
-func (s *settable) RoundTrip(r *http.Request) (*http.Response, error) {
-	return canned{status: s.status, body: func() io.Reader { return bytes.NewReader(s.body) }}.RoundTrip(r)
 }
 
 // Whatever the body of a response is, each method returns a result or an error and
@@ -56,22 +47,22 @@ func FuzzResponse(f *testing.F) {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	transport := &settable{}
-	c := newClient(f, "https://gateway.example"+prefix, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil), gateway.WithUnknownLimit(0), once())
+	transport := &answer{}
+	c := answering(f, transport)
 	f.Fuzz(func(t *testing.T, body []byte, success bool) {
 		transport.body = body
-		for _, s := range subjects() {
+		for _, s := range everycall.All() {
 			if transport.status = 400; success {
-				transport.status = s.status
+				transport.status = s.Status
 			}
 			var (
 				response gateway.Response
 				result   any
 				err      error
 			)
-			allocated := bytesAllocated(func() { result, err = s.call(t.Context(), c, gateway.WithResponse(&response)) })
-			require.Less(t, allocated, uint64(8<<20+100*len(body)), s.name)
-			assertInvariants(t, result, err)
+			allocated := measure.Allocated(func() { result, err = s.Do(t.Context(), c, everycall.Documented(), gateway.WithResponse(&response)) })
+			require.Less(t, allocated, uint64(8<<20+100*len(body)), s.Name)
+			require.Empty(t, invariant.Broken(result, err))
 			assertErrorBounds(t, s, transport.status, err)
 			assertResponse(t, s, body, response, err)
 			assertAmountsAreIn(t, s, body, result)
@@ -81,33 +72,33 @@ func FuzzResponse(f *testing.F) {
 
 // assertErrorBounds asserts of an error its size, and of the error of a write what is
 // known of its outcome.
-func assertErrorBounds(t *testing.T, s subject, status int, err error) {
+func assertErrorBounds(t *testing.T, s everycall.Call, status int, err error) {
 	t.Helper()
 	if err == nil {
-		require.Less(t, status, 300, "%s: a success with status %d", s.name, status)
+		require.Less(t, status, 300, "%s: a success with status %d", s.Name, status)
 		return
 	}
-	require.LessOrEqual(t, len(err.Error()), 4<<10, s.name)
+	require.LessOrEqual(t, len(err.Error()), 4<<10, s.Name)
 	if status >= 300 && !errors.Is(err, gateway.ErrOutcomeUnknown) {
 		var refusal *gateway.APIError
-		require.ErrorAs(t, err, &refusal, s.name)
-		require.LessOrEqual(t, len(refusal.Body), 8<<10, s.name)
+		require.ErrorAs(t, err, &refusal, s.Name)
+		require.LessOrEqual(t, len(refusal.Body), 8<<10, s.Name)
 		return
 	}
-	if s.write {
-		require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), s.name)
+	if s.Writes() {
+		require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), s.Name)
 	}
 }
 
-func assertResponse(t *testing.T, s subject, body []byte, response gateway.Response, err error) {
+func assertResponse(t *testing.T, s everycall.Call, body []byte, response gateway.Response, err error) {
 	t.Helper()
-	assertNoKey(t, response)
-	require.LessOrEqual(t, len(response.Message), 1<<10, s.name)
-	require.True(t, response.Meta == nil || json.Valid(response.Meta), s.name)
-	require.True(t, response.Result == nil || json.Valid(response.Result), s.name)
+	require.False(t, invariant.ShowsKey(response))
+	require.LessOrEqual(t, len(response.Message), 1<<10, s.Name)
+	require.True(t, response.Meta == nil || json.Valid(response.Meta), s.Name)
+	require.True(t, response.Result == nil || json.Valid(response.Result), s.Name)
 	if err == nil {
-		require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))), "%s: read what is not JSON: %q", s.name, body)
-		require.NotNil(t, response.Result, s.name)
+		require.True(t, json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))), "%s: read what is not JSON: %q", s.Name, body)
+		require.NotNil(t, response.Result, s.Name)
 	}
 }
 
@@ -124,7 +115,7 @@ func exact(amount decimal.Decimal) exactAmount {
 
 // assertAmountsAreIn asserts that each amount of a result is a text or number of the
 // body, as encoding/json reads it: none is zero because it was not read.
-func assertAmountsAreIn(t *testing.T, s subject, body []byte, result any) {
+func assertAmountsAreIn(t *testing.T, s everycall.Call, body []byte, result any) {
 	t.Helper()
 	found := amountsOf(reflect.ValueOf(result))
 	if len(found) == 0 {
@@ -145,7 +136,7 @@ func assertAmountsAreIn(t *testing.T, s subject, body []byte, result any) {
 		}
 	}
 	for _, amount := range found {
-		assert.True(t, inBody[exact(amount)], "%s: %v·10^%d is not in %q", s.name, amount.Coefficient(), amount.Exponent(), body)
+		assert.True(t, inBody[exact(amount)], "%s: %v·10^%d is not in %q", s.Name, amount.Coefficient(), amount.Exponent(), body)
 	}
 }
 

@@ -1,0 +1,226 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+)
+
+// assertSilent asserts that nothing that prints, encodes, logs or dumps v shows a key.
+func assertSilent(t *testing.T, v any, key string) {
+	t.Helper()
+	assert.Empty(t, invariant.Shows(v, key), "a key is shown")
+}
+
+// A client shows its key in no way, also after its connections have carried it, nor do its
+// options.
+func TestSecret_client(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(ratesBody))
+	}))
+	t.Cleanup(server.Close)
+	for name, opts := range map[string][]gateway.Option{
+		"the default transport": nil,
+		"a shared transport":    {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
+		"the key everywhere":    {gateway.WithAPIKeyOnPublicCalls(), gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := gateway.New(server.URL, canary, opts...)
+			require.NoError(t, err)
+			for _, one := range everycall.All() {
+				_, _ = one.Do(t.Context(), c, everycall.Documented())
+			}
+			assertSilent(t, c, canary)
+			assertSilent(t, *c, canary) // a careless caller prints a copy
+			assertSilent(t, struct{ C any }{c}, canary)
+			assertSilent(t, []any{c, map[string]any{"c": c}}, canary)
+			for _, opt := range opts {
+				assertSilent(t, opt, canary)
+			}
+		})
+	}
+}
+
+// ratesBody is a body that some of the calls can read.
+var ratesBody = everycall.Enveloped(everycall.RatesJSON)
+
+// echoes are responses in which a service repeats the key. How a key may be spelled is
+// tested in package redact; here is every place that it may be in.
+func echoes() map[string]string {
+	all := map[string]string{}
+	for _, status := range []int{200, 400, 302} {
+		for name, body := range echoingBodies() {
+			all[fmt.Sprintf("%s, %d", name, status)] = faultserver.Response(status, body, "Content-Type: application/json")
+		}
+		all[fmt.Sprintf("in headers, %d", status)] = faultserver.Response(
+			status, "<html>", // in headers also across the lengths at which they are cut
+			"X-Request-Id: req-"+canary, "X-Correlation-Id: "+strings.Repeat("p", 1<<10-20)+canary,
+			"Content-Type: "+strings.Repeat("p", 256-20)+canary, "Location: /?apiKey="+canary, "Server: "+canary, "X-Echo-"+canary+": 1",
+		)
+	}
+	return all
+}
+
+func echoingBodies() map[string]string {
+	escaped := strings.NewReplacer("C", `\u0043`, "-", `\u002D`, "5", `\u0035`).Replace(canary)
+	pad := func(n int) string { return strings.Repeat("p", n) }
+	pair := func(member string) string { return written(everycall.PairJSON, member, canary) }
+	withdrawal := func(member, value string) string {
+		return everycall.Enveloped(written(everycall.WithdrawalJSON, member, value))
+	}
+	return map[string]string{
+		"in the message":               refused("bad key " + canary),
+		"in JSON in a text":            everycall.Enveloped(`{"request":` + quoted(`{"apiKey":`+quoted(canary)+`}`) + `}`),
+		"in the message, in entities":  refused("bad key " + strings.ReplaceAll(canary, "-", "&#45;")),
+		"in the message, escaped":      `{"message":"bad key ` + escaped + `","result":[],"meta":{}}`,
+		"across the cut of a message":  refused(pad(1<<10-10) + canary),
+		"in meta":                      `{"message":"m","result":[],"meta":{"key":"` + canary + `"}}`,
+		"as a name in meta":            `{"message":"m","result":[],"meta":{"` + canary + `":1}}`,
+		"as a name of the envelope":    `{"` + canary + `":1,"result":` + everycall.PairJSON + `}`,
+		"as a name twice":              `{"` + canary + `":1,"` + canary + `":2,"result":[]}`,
+		"as a name that ends badly":    `{"result":{"` + canary + `":{"x":nope}}}`,
+		"as the result":                everycall.Enveloped(`"` + canary + `"`),
+		"as a name in the result":      everycall.Enveloped(`{"` + canary + `":"x"}`),
+		"as a name, escaped":           everycall.Enveloped(`{"` + escaped + `":null}`),
+		"as a coin":                    everycall.Enveloped(`[{"symbol":"` + canary + `","usd":"1"}]`),
+		"as a coin that is good":       everycall.Enveloped(`[{"symbol":"` + canary + `","usd":"1","eur":"1","balance":"1"}]`),
+		"as a rate":                    everycall.Enveloped(`{"BTC":{"usd":"` + canary + `","eur":"1"}}`),
+		"as an identifier":             everycall.Enveloped(pair("id")),
+		"as the name of a network":     everycall.Enveloped(pair("name")), // the first is the network's
+		"as a symbol in a listing":     everycall.Enveloped("[" + pair("symbol") + "]"),
+		"as an amount":                 withdrawal("amount", canary),
+		"as a status":                  withdrawal("status", canary),
+		"as a destination, escaped":    withdrawal("destination", escaped),
+		"as an unknown member":         everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, "{", `{"key":"`+canary+`",`, 1)),
+		"in a page":                    "<html>" + canary + "</html>",
+		"across the 8 KiB cut":         "<html>" + pad(8<<10-16) + canary + pad(9000),
+		"across the 8 KiB cut, result": everycall.Enveloped(`"` + pad(8<<10-60) + canary + `"`),
+		"across the sample's cut":      "<html>" + pad(105) + canary,
+		"at the end of what came":      "<html>" + canary[:len(canary)-1],
+	}
+}
+
+// written is a record in which the first member of a name has another text.
+func written(record, member, text string) string {
+	name := `"` + member + `":"`
+	begin := strings.Index(record, name) + len(name)
+	return record[:begin] + text + record[begin+strings.Index(record[begin:], `"`):]
+}
+
+func quoted(text string) string {
+	out, _ := json.Marshal(text)
+	return string(out)
+}
+
+// echoed returns a client whose calls get these bytes in response.
+func echoed(t *testing.T, response string) *gateway.Client {
+	t.Helper()
+	server := faultserver.New(faultserver.Respond(response))
+	transport := &http.Transport{DialContext: server.DialContext}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+	})
+	c, err := gateway.New("http://localhost", canary, gateway.WithHTTPClient(&http.Client{Transport: transport}),
+		gateway.WithOrderGuard(nil), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+	require.NoError(t, err)
+	return c
+}
+
+// Whatever a service repeats, the key is in nothing that the client hands out, not even
+// most of it.
+func TestSecret_echoed(t *testing.T) {
+	t.Parallel()
+	for name, response := range echoes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := echoed(t, response)
+			for _, one := range everycall.All() {
+				var response gateway.Response
+				got, err := one.Do(t.Context(), c, everycall.Documented(), gateway.WithResponse(&response))
+				assert.Empty(t, invariant.Broken(got, err))
+				for _, v := range []any{got, err, response, &response} {
+					assertSilent(t, v, canary[:16])
+				}
+				_, err = one.Do(t.Context(), c, everycall.Documented())
+				assertSilent(t, err, canary[:16])
+			}
+		})
+	}
+}
+
+// A header's name arrives in another case than it was sent in.
+func TestSecret_headerNameInAnotherCase(t *testing.T) {
+	t.Parallel()
+	var response gateway.Response
+	_, err := echoed(t, faultserver.Response(200, ratesBody, canary+": 1")).ExchangeRates(t.Context(), gateway.WithResponse(&response))
+	require.NoError(t, err)
+	for name := range response.Header {
+		assert.False(t, strings.EqualFold(name, canary), "%s", name)
+	}
+}
+
+// With another key for a call both keys are removed from the response.
+func TestSecret_bothKeys(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]string{
+		"two keys that share nothing":                  "MERCHANT-A-7c1d8e0b7a64",
+		"a key that begins with the client's":          canary + "-and-more",
+		"a key that the client's begins with":          canary[:12],
+		"a key that ends with the client's":            "and-" + canary,
+		"a key with the characters that JSON escapes ": `a/b"c\d/e"f\g`,
+	} {
+		for _, status := range []int{200, 400, 500} {
+			t.Run(fmt.Sprintf("%s, %d", name, status), func(t *testing.T) {
+				t.Parallel()
+				both := quoted(canary + " and " + other)
+				c := echoed(t, faultserver.Response(
+					status, `{"message":`+both+`,"result":[`+both+`],"meta":{"a":`+both+`}}`,
+					"X-Request-Id: "+canary+" "+other, "Server: "+other+" "+canary, "Content-Type: application/json",
+				))
+				for _, one := range everycall.All() {
+					assertBothGone(t, c, one, other)
+				}
+			})
+		}
+	}
+}
+
+// assertBothGone makes a call with another key, and asserts what it gets in place of both.
+func assertBothGone(t *testing.T, c *gateway.Client, one everycall.Call, other string) {
+	t.Helper()
+	var response gateway.Response
+	got, err := one.Do(t.Context(), c, everycall.Documented(), gateway.WithAPIKey(other), gateway.WithResponse(&response))
+	assert.Empty(t, invariant.Broken(got, err))
+	unescaped := func(text string) string { return strings.ReplaceAll(text, `\`, "") }
+	for _, key := range []string{canary, other} {
+		for _, v := range []any{got, err, response, response.Meta, response.Result} {
+			assertSilent(t, v, key)
+			assert.NotContains(t, unescaped(invariant.Dump(v)), unescaped(key))
+		}
+	}
+	assert.Equal(t, "[REDACTED] and [REDACTED]", response.Message)
+	assert.Equal(t, "[REDACTED] [REDACTED]", response.Header.Get("X-Request-Id"))
+	if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		err = lost.Cause
+	}
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+		assert.Equal(t, "[REDACTED] and [REDACTED]", refusal.Message)
+		assert.Equal(t, "[REDACTED] [REDACTED]", refusal.Header.Get("Server"))
+		assert.Equal(t, 6, strings.Count(string(refusal.Body), "[REDACTED]"), "%s", refusal.Body)
+	}
+}
