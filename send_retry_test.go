@@ -121,115 +121,95 @@ func TestRetry_RetryAfter(t *testing.T) {
 	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
 	for _, tt := range []struct {
 		name    string
+		policy  gateway.RetryPolicy
 		headers []string
 		floor   time.Duration // the RetryAfter of the error, too
 		sent    int
 	}{
-		{"row N34: 30 s, the longest that is waited for", []string{"Retry-After", "30"}, 30 * time.Second, 3},
-		{"row N35: 31 s", []string{"Retry-After", "31"}, 31 * time.Second, 1},
-		{"row N36: none", nil, 0, 3},
+		{"30 s, the longest that is waited for", gateway.RetryPolicy{}, []string{"Retry-After", "30"}, 30 * time.Second, 3},
+		{"31 s", gateway.RetryPolicy{}, []string{"Retry-After", "31"}, 31 * time.Second, 1},
+		{"an hour, which MaxRetryAfter allows", gateway.RetryPolicy{MaxRetryAfter: time.Hour}, []string{"Retry-After", "3600"}, time.Hour, 3},
 		{
-			"row N52: this clock is an hour behind the service's",
+			"this clock is an hour behind the service's", gateway.RetryPolicy{},
 			[]string{"Date", date(time.Hour), "Retry-After", date(time.Hour + 5*time.Second)},
 			5 * time.Second, 3,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for _, status := range []int{429, 503} {
-				synctest.Test(t, func(t *testing.T) { assertReadRetryAfter(t, status, tt.floor, tt.sent, tt.headers) })
-				synctest.Test(t, func(t *testing.T) { assertInvoiceRetryAfter(t, status, tt.floor, tt.headers) })
-			}
+			synctest.Test(t, func(t *testing.T) {
+				p := paced(t, tt.policy, saysStatus(429, tt.headers...))
+				var refusal *gateway.APIError
+				require.ErrorAs(t, p.withdrawal(t.Context()), &refusal)
+				assert.Equal(t, tt.floor, refusal.RetryAfter)
+				assert.Len(t, p.at, tt.sent)
+				for _, wait := range p.waits() {
+					assert.GreaterOrEqual(t, wait, tt.floor)
+					assert.LessOrEqual(t, wait, max(tt.floor, 2*time.Second))
+				}
+				begun := time.Now()
+				_, err := p.client.CreateInvoice(t.Context(), order("A-17"))
+				require.ErrorAs(t, err, &refusal)
+				assert.Equal(t, tt.floor, refusal.RetryAfter)
+				assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+				assert.Len(t, p.at, tt.sent+1, "an invoice never waits")
+				assert.Zero(t, time.Since(begun))
+			})
 		})
 	}
 }
 
-// assertReadRetryAfter asserts how often a read is sent, and that it waits long enough.
-func assertReadRetryAfter(t *testing.T, status int, floor time.Duration, sent int, headers []string) {
-	t.Helper()
-	p := paced(t, gateway.RetryPolicy{}, saysStatus(status, headers...))
-	err := p.withdrawal(t.Context())
-	var refusal *gateway.APIError
-	require.ErrorAs(t, err, &refusal)
-	assert.Len(t, p.at, sent)
-	assert.Equal(t, floor, refusal.RetryAfter, "RetryAfter of %v", err)
-	for _, wait := range p.waits() {
-		assert.GreaterOrEqual(t, wait, floor)
-		assert.LessOrEqual(t, wait, max(floor, 2*time.Second))
-	}
-	if sent == 1 {
-		assert.Zero(t, time.Since(p.begun), "it returns at once")
-	}
-}
-
-// assertInvoiceRetryAfter asserts that no Retry-After makes an invoice wait.
-func assertInvoiceRetryAfter(t *testing.T, status int, floor time.Duration, headers []string) {
-	t.Helper()
-	p := paced(t, gateway.RetryPolicy{}, saysStatus(status, headers...))
-	got, err := p.client.CreateInvoice(t.Context(), order("A-17"))
-	assertInvariants(t, got, err)
-	assert.Len(t, p.at, 1)
-	assert.Zero(t, time.Since(p.begun))
-	if status == 503 {
-		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-		return
-	}
-	var refusal *gateway.APIError
-	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
-	assert.ErrorIs(t, err, gateway.ErrRateLimited)
-	assert.Equal(t, floor, refusal.RetryAfter)
-}
-
-func TestRetry_maxRetryAfter(t *testing.T) {
+// A wait that would end after the caller's deadline does not begin: what is known is worth
+// more than the end of the time. A budget that is empty ends a call as well.
+func TestRetry_noFurtherAttempt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := paced(t, gateway.RetryPolicy{MaxRetryAfter: time.Hour}, says503("Retry-After", "3600"), saysGood)
-		assert.NoError(t, p.withdrawal(t.Context()))
-		assert.GreaterOrEqual(t, time.Since(p.begun), time.Hour)
-	})
-}
-
-// A wait that would end after the caller's deadline does not begin: the response of the
-// service is worth more than the end of the time.
-func TestRetry_waitPastTheDeadline(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		p := paced(t, gateway.RetryPolicy{}, says503("Retry-After", "20"))
-		err := p.withdrawal(ctx)
-		assertInvariants(t, (*gateway.Withdrawal)(nil), err)
-		var refusal *gateway.APIError
-		require.ErrorAs(t, err, &refusal)
-		assert.Equal(t, 503, refusal.StatusCode)
-		assert.Equal(t, 20*time.Second, refusal.RetryAfter)
-		assert.Equal(t, "Not now.", refusal.Message)
-		assert.NotErrorIs(t, err, context.DeadlineExceeded)
-		assert.Contains(t, err.Error(), "(the next one would be after the deadline)")
-		assert.Len(t, p.at, 1)
-		assert.Zero(t, time.Since(p.begun), "it returns at once")
-	})
-}
-
-// The same for an attempt without a response, of a read and of an invoice.
-func TestRetry_waitPastTheDeadlineWithoutAResponse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		policy := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}
-		c := newClient(t, "http://localhost", gateway.WithRetry(policy), gateway.WithHTTPClient(&http.Client{
-			Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, refusedConnection("connect") }),
-		}))
-		for _, s := range subjects() {
-			got, err := s.call(ctx, c)
-			assertInvariants(t, got, err)
-			assert.Contains(t, err.Error(), "(the next one would be after the deadline)")
-			assert.NotErrorIs(t, err, gateway.ErrTimeout)
-			assert.Equal(t, s.write, errors.Is(err, gateway.ErrNotSent))
-		}
-	})
+	const late, empty = "(the next one would be after the deadline)", "the retry budget was empty"
+	long, quick := gateway.RetryPolicy{BaseDelay: 1000 * time.Hour, MaxDelay: 1000 * time.Hour}, gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1}
+	lost := func() (*http.Response, error) { return nil, refusedConnection("connect") }
+	for _, tt := range []struct {
+		name     string
+		write    bool
+		policy   gateway.RetryPolicy
+		response func() (*http.Response, error)
+		calls    int
+		retries  int // of all calls
+		text     string
+	}{
+		{"a read after a status with a long Retry-After", false, quick, says503("Retry-After", "20"), 1, 0, late},
+		{"a read without a response", false, long, lost, 1, 0, late},
+		{"an invoice that was not sent", true, long, lost, 1, 0, late},
+		{"80 reads fail with 500", false, quick, saysStatus(500), 80, 35, empty},
+		{"80 invoices are not sent", true, quick, lost, 80, 35, empty},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				tries := 0
+				c := newClient(t, "http://localhost", gateway.WithRetry(tt.policy), gateway.WithHTTPClient(&http.Client{
+					Transport: tripper(func(*http.Request) (*http.Response, error) {
+						tries++
+						return tt.response()
+					}),
+				}))
+				var err error
+				for n := range tt.calls {
+					if tt.write {
+						_, err = c.CreateInvoice(ctx, order(fmt.Sprint("A-", n)))
+					} else {
+						_, err = c.Withdrawal(ctx, requestID)
+					}
+				}
+				assert.Equal(t, tt.calls+tt.retries, tries)
+				assertInvariants(t, nil, err)
+				assert.ErrorContains(t, err, tt.text)
+				assert.NotErrorIs(t, err, context.DeadlineExceeded)
+				assert.NotErrorIs(t, err, gateway.ErrTimeout)
+				assert.Equal(t, tt.write, errors.Is(err, gateway.ErrNotSent))
+			})
+		})
+	}
 }
 
 func TestRetry_cancelled(t *testing.T) {
@@ -258,71 +238,62 @@ func TestRetry_cancelled(t *testing.T) {
 
 // The last attempt is the error, though attempts before it failed otherwise.
 // I-159
-func TestRetry_mixedFailures(t *testing.T) {
+func TestRetry_lastAttempt(t *testing.T) {
 	t.Parallel()
 	lost := func() (*http.Response, error) { return nil, refusedConnection("read") }
 	for _, tt := range []struct {
-		name      string
 		responses []func() (*http.Response, error)
 		want      string // of the error; "" for none
-		sent      int
 	}{
-		{"no response, then 503 twice", []func() (*http.Response, error){lost, says503(), says503()}, `gateway: withdrawal: 503: "Not now." (3 attempts)`, 3},
-		{"503, then 404", []func() (*http.Response, error){says503(), saysStatus(404)}, `gateway: withdrawal: 404: "No." (2 attempts)`, 2},
-		{
-			"503 twice, then no response",
-			[]func() (*http.Response, error){says503(), says503(), lost},
-			"gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)", 3,
-		},
-		{"503, no response, then a good one", []func() (*http.Response, error){says503(), lost, saysGood}, "", 3},
-		{"429, then 500, then a good response", []func() (*http.Response, error){saysStatus(429), saysStatus(500), saysGood}, "", 3},
+		{[]func() (*http.Response, error){lost, says503(), saysStatus(404)}, `gateway: withdrawal: 404: "No." (3 attempts)`},
+		{[]func() (*http.Response, error){says503(), lost}, "gateway: withdrawal: dial: dial tcp: read: connection refused; last status 503 (3 attempts)"},
+		{[]func() (*http.Response, error){says503(), lost, saysGood}, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{}, tt.responses...)
-				err := p.withdrawal(t.Context())
-				assert.Len(t, p.at, tt.sent)
-				if tt.want == "" {
-					assert.NoError(t, err)
-					return
-				}
-				assert.EqualError(t, err, tt.want)
-			})
+		synctest.Test(t, func(t *testing.T) {
+			p := paced(t, gateway.RetryPolicy{}, tt.responses...)
+			err := p.withdrawal(t.Context())
+			assert.Len(t, p.at, 3)
+			if tt.want == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assert.EqualError(t, err, tt.want)
 		})
 	}
 }
 
-// Attempts have a timeout each, and a create-invoice a longer one.
+// Attempts have a timeout each, and a create-invoice a longer one. The Timeout of the
+// caller's http.Client is that of one attempt, too.
 // I-11
 func TestRetry_attemptTimeouts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
-		options       []gateway.Option
+		policy        gateway.RetryPolicy
+		callers       time.Duration // the Timeout of the caller's client
 		read, invoice time.Duration
 	}{
-		{"the defaults", nil, 15 * time.Second, time.Minute},
-		{
-			"both are set",
-			[]gateway.Option{gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second, InvoiceTimeout: 2 * time.Second})},
-			time.Second, 2 * time.Second,
-		},
+		{"the defaults", gateway.RetryPolicy{}, 0, 15 * time.Second, time.Minute},
+		{"both are set", gateway.RetryPolicy{AttemptTimeout: time.Second, InvoiceTimeout: 2 * time.Second}, 0, time.Second, 2 * time.Second},
+		{"that of the caller's client", gateway.RetryPolicy{}, 7 * time.Second, 7 * time.Second, 7 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for _, s := range subjects() {
 				synctest.Test(t, func(t *testing.T) {
 					var lasted []time.Duration
-					c := newClient(t, "http://localhost", append(tt.options, through(func(req *http.Request) (*http.Response, error) {
+					client := &http.Client{Timeout: tt.callers, Transport: tripper(func(req *http.Request) (*http.Response, error) {
 						begun := time.Now()
+						drain(req)
 						<-req.Context().Done()
 						lasted = append(lasted, time.Since(begun))
 						return nil, req.Context().Err()
-					}))...)
+					})}
+					c := newClient(t, "http://localhost", gateway.WithHTTPClient(client), gateway.WithRetry(tt.policy))
 					_, err := s.call(t.Context(), c)
-					require.Error(t, err)
+					assert.Equal(t, tt.callers, client.Timeout)
 					if s.write {
+						assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 						assert.Equal(t, []time.Duration{tt.invoice}, lasted)
 						return
 					}
@@ -332,97 +303,4 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The Timeout of the caller's http.Client is that of one attempt.
-func TestRetry_timeoutOfTheCallersClient(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var lasted []time.Duration
-		client := &http.Client{Timeout: 7 * time.Second, Transport: tripper(func(req *http.Request) (*http.Response, error) {
-			begun := time.Now()
-			drain(req)
-			<-req.Context().Done()
-			lasted = append(lasted, time.Since(begun))
-			return nil, req.Context().Err()
-		})}
-		c := newClient(t, "http://localhost", gateway.WithHTTPClient(client))
-		_, err := c.Withdrawal(t.Context(), requestID)
-		assert.ErrorIs(t, err, gateway.ErrTimeout)
-		_, err = c.CreateInvoice(t.Context(), order("A-17"))
-		assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-		assert.Equal(t, []time.Duration{7e9, 7e9, 7e9, 7e9}, lasted)
-		assert.Equal(t, 7*time.Second, client.Timeout)
-	})
-}
-
-// budgetText is in the error of a call that ended for want of tokens.
-const budgetText = "the retry budget was empty"
-
-// A service that fails everything gets first attempts, and no more retries than the
-// client has tokens for: 500, of which a retry takes 14, or 5 where it is throttled.
-func TestRetry_budget(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		status  int
-		retries int
-	}{
-		{"row N50: 80 calls fail with 500", 500, 35},
-		{"row N50: 80 calls are throttled", 503, 100},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const calls = 80
-				p := paced(t, gateway.RetryPolicy{}, saysStatus(tt.status))
-				var last error
-				for range calls {
-					last = p.withdrawal(t.Context())
-				}
-				assert.Equal(t, calls+tt.retries, len(p.at))
-				assertInvariants(t, (*gateway.Withdrawal)(nil), last)
-				assert.Contains(t, last.Error(), budgetText)
-				var refusal *gateway.APIError
-				require.ErrorAs(t, last, &refusal)
-				assert.Equal(t, tt.status, refusal.StatusCode)
-			})
-		})
-	}
-}
-
-// The budget holds for the retries of an invoice that was not sent.
-func TestRetry_budgetOfInvoices(t *testing.T) {
-	t.Parallel()
-	t.Run("row N50: invoices that cannot be sent", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			tries := 0
-			c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{
-				Transport: tripper(func(*http.Request) (*http.Response, error) {
-					tries++
-					return nil, refusedConnection("connect")
-				}),
-			}))
-			var last error
-			for i := range 100 {
-				_, last = c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
-				require.ErrorIs(t, last, gateway.ErrNotSent)
-			}
-			assert.Equal(t, 100+35, tries)
-			assert.Contains(t, last.Error(), budgetText)
-		})
-	})
-}
-
-// Clients do not share a budget.
-func TestRetry_budgetOfOneClient(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for range 50 {
-			p := paced(t, gateway.RetryPolicy{}, saysStatus(500))
-			assert.Error(t, p.withdrawal(t.Context()))
-			assert.Len(t, p.at, 3)
-		}
-	})
 }

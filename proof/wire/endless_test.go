@@ -157,36 +157,6 @@ func TestLyingContext(t *testing.T) {
 	}
 }
 
-// lateReader returns a refusal, and reads the body of the request afterwards.
-type lateReader struct {
-	returned chan struct{}
-	read     chan []byte
-}
-
-func (l *lateReader) RoundTrip(req *http.Request) (*http.Response, error) {
-	go func() {
-		<-l.returned
-		body, _ := io.ReadAll(req.Body)
-		l.read <- body
-	}()
-	return &http.Response{StatusCode: 429, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"message":"no","result":[],"meta":{}}`)), Request: req}, nil
-}
-
-// TestLateReader has a transport read an invoice after its response. It gets nothing.
-func TestLateReader(t *testing.T) {
-	late := &lateReader{make(chan struct{}), make(chan []byte, 1)}
-	record := &faultserver.Record{}
-	client := kind{"", func() http.RoundTripper { return late }, false}.connect(t, "http://"+call.Host, gateway.RetryPolicy{})
-	record.Refused()
-	r := call.Create(t.Context(), client, call.Target, record)
-	close(late.returned)
-	body := <-late.read
-	record.Arrived(len(body), call.OrderIn(body) == call.Target)
-	assert.Empty(t, body)
-	assert.Equal(t, gateway.OutcomeRejected, r.Outcome(), "%v", r.Err)
-	assert.Empty(t, r.Violations())
-}
-
 // TestLogOfHTTP2 records that net/http logs every HTTP/2 frame of an unknown type, which
 // the client cannot turn off, and that a transport without HTTP/2 does not offer it, as
 // SECURITY.md states.
