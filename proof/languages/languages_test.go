@@ -15,7 +15,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+// TestMain fails when the test leaves a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The types of the program in TypeScript are made of api/openapi.yaml and api/mock.yaml by
 // openapi-typescript, which npm installs into a copy of this directory.

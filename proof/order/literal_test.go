@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	literalSchedules = flag.Int("schedules", 300, "how many schedules TestLiteral runs")
+	literalSchedules = flag.Int("schedules", 2000, "how many schedules TestLiteral runs")
 	literalSeed      = flag.Uint64("schedules.seed", 1, "the seed of the first of them")
 )
 

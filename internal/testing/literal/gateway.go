@@ -197,26 +197,6 @@ func refusals() []error {
 	}
 }
 
-// A breaking connection breaks after so many bytes.
-type breaking struct {
-	net.Conn
-	mu   sync.Mutex
-	left int
-}
-
-func (c *breaking) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	most := min(c.left, len(p))
-	c.left -= most
-	c.mu.Unlock()
-	n, err := c.Conn.Write(p[:most])
-	if err == nil && most < len(p) {
-		_ = c.Close()
-		err = &net.OpError{Op: "write", Err: syscall.EPIPE}
-	}
-	return n, err
-}
-
 // pause waits. In a bubble it takes no time.
 func pause(d time.Duration) {
 	if d > 0 {

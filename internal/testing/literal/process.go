@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
@@ -80,7 +81,9 @@ func (p *process) dial(ctx context.Context, to *service) (net.Conn, error) {
 		return nil, err
 	}
 	if next.Breaks > 0 {
-		conn = &breaking{Conn: conn, left: next.Breaks}
+		breaking := faultserver.NewBreakingConn(conn, nil)
+		breaking.Arm(faultserver.Break{Up: next.Breaks, Down: faultserver.Unlimited, Manner: faultserver.FIN})
+		conn = breaking
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
