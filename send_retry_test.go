@@ -17,51 +17,36 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A pace is a client in a bubble whose transport records when it is used.
-type pace struct {
-	client    *gateway.Client
-	responses gateway.Option // the transport
-	begun     time.Time
-	at        []time.Time
-}
-
-// paced makes a client whose n-th request, from 0, gets responses[n], and those after
-// the last like the last.
-func paced(t *testing.T, policy gateway.RetryPolicy, responses ...func() (*http.Response, error)) *pace {
+// paced is a scriptedClient with a policy.
+func paced(t *testing.T, policy gateway.RetryPolicy, responses ...func() (*http.Response, error)) *scripted {
 	t.Helper()
-	p := &pace{begun: time.Now()}
-	p.responses = through(func(*http.Request) (*http.Response, error) {
-		p.at = append(p.at, time.Now())
-		return responses[min(len(p.at), len(responses))-1]()
-	})
-	options := []gateway.Option{p.responses}
+	p := scriptedClient(t, responses...)
 	if policy != (gateway.RetryPolicy{}) {
-		options = append(options, gateway.WithRetry(policy))
+		p.connect(t, gateway.WithRetry(policy))
 	}
-	p.client = newClient(t, "http://localhost", options...)
 	return p
 }
 
 // waits are the waits between the requests.
-func (p *pace) waits() []time.Duration {
+func (s *scripted) waits() []time.Duration {
 	var all []time.Duration
-	for i := 1; i < len(p.at); i++ {
-		all = append(all, p.at[i].Sub(p.at[i-1]))
+	for i := 1; i < len(s.at); i++ {
+		all = append(all, s.at[i].Sub(s.at[i-1]))
 	}
 	return all
 }
 
-func (p *pace) withdrawal(ctx context.Context) error {
-	_, err := p.client.Withdrawal(ctx, requestID)
+func (s *scripted) withdrawal(ctx context.Context) error {
+	_, err := s.client.Withdrawal(ctx, requestID)
 	return err
 }
 
 func says503(headers ...string) func() (*http.Response, error) {
-	return func() (*http.Response, error) { return reply(503, refused("Not now."), headers...), nil }
+	return respondWith(503, refused("Not now."), headers...)
 }
 
 func saysStatus(status int, headers ...string) func() (*http.Response, error) {
-	return func() (*http.Response, error) { return reply(status, refused("No."), headers...), nil }
+	return respondWith(status, refused("No."), headers...)
 }
 
 func saysGood() (*http.Response, error) { return reply(201, enveloped(withdrawalJSON)), nil }

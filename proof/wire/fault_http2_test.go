@@ -91,6 +91,52 @@ func TestFaults_HTTP2(t *testing.T) {
 	})
 }
 
+// TestFaults_HTTP2_order is about faults of a stream or a connection that has an order, whether
+// the server has created its invoice or not: its outcome is unknown, and it is sent once.
+func TestFaults_HTTP2_order(t *testing.T) {
+	var cases []faultCase
+	for name, one := range map[string]struct {
+		where   h2server.Boundary
+		fault   h2server.Fault
+		commits int
+	}{
+		"the stream is refused at its header":                       {h2server.RequestHeader, h2server.Reset(http2.ErrCodeRefusedStream), 0},
+		"the stream is refused within its body":                     {h2server.RequestData, h2server.Reset(http2.ErrCodeRefusedStream), 0},
+		"the stream is refused after the commit, which is false":    {h2server.Committed, h2server.Reset(http2.ErrCodeRefusedStream), 1},
+		"the server goes away without the stream, after the commit": {h2server.Committed, h2server.GoAway(-2, http2.ErrCodeNo), 1},
+		"the stream ends in a protocol error before the commit":     {h2server.RequestData, h2server.Reset(http2.ErrCodeProtocol), 0},
+		"the stream ends in an internal error before the commit":    {h2server.RequestData, h2server.Reset(http2.ErrCodeInternal), 0},
+		"the stream is cancelled before the commit":                 {h2server.RequestData, h2server.Reset(http2.ErrCodeCancel), 0},
+		"the stream asks for calm before the commit":                {h2server.RequestData, h2server.Reset(http2.ErrCodeEnhanceYourCalm), 0},
+		"the stream ends in a protocol error after the commit":      {h2server.Committed, h2server.Reset(http2.ErrCodeProtocol), 1},
+		"the stream ends in an internal error after the commit":     {h2server.Committed, h2server.Reset(http2.ErrCodeInternal), 1},
+		"the stream is cancelled after the commit":                  {h2server.Committed, h2server.Reset(http2.ErrCodeCancel), 1},
+		"the stream asks for calm after the commit":                 {h2server.Committed, h2server.Reset(http2.ErrCodeEnhanceYourCalm), 1},
+		"the connection becomes a black hole at the header":         {h2server.RequestHeader, h2server.Break(faultserver.Stall), 0},
+		"the connection becomes a black hole after the commit":      {h2server.Committed, h2server.Break(faultserver.Stall), 1},
+	} {
+		cases = append(cases, faultCase{
+			name: name, setup: faultOnce(one.where, one.fault),
+			write: expectation{kind: unknown, attempts: 1, requests: anyNumber, commits: one.commits, dials: 1},
+		})
+	}
+	runFaults(t, onSockets, append(cases,
+		faultCase{
+			name: "the body may not be sent yet, and the stream is refused",
+			setup: func(h *harness) {
+				faultOnce(h2server.RequestHeader, h2server.Reset(http2.ErrCodeRefusedStream))(h)
+				h.http2.Window = 0
+			},
+			write: expectation{kind: unknown, attempts: 1, requests: anyNumber, dials: 1},
+		},
+		faultCase{
+			name:  "the server goes away with the stream and responds to it",
+			setup: faultOnce(h2server.Committed, h2server.GoAway(0, http2.ErrCodeNo)),
+			write: expectation{kind: success, requests: 1, commits: 1, dials: 1},
+		},
+	))
+}
+
 // overHTTP2 makes the server speak HTTP/2.
 func overHTTP2(change func(s *h2server.Server)) func(*harness) {
 	return func(h *harness) {

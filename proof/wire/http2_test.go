@@ -149,53 +149,6 @@ func (c http2Call) check(t *testing.T, name string, all *call.Summary) {
 	}
 }
 
-// TestHTTP2 has single cases, of which the outcome is known.
-func TestHTTP2(t *testing.T) {
-	once := func(where h2server.Boundary, fault h2server.Fault) func(s *h2server.Server) {
-		return func(s *h2server.Server) { s.Where, s.Fault = where, fault }
-	}
-	certificates()
-	for _, c := range []struct {
-		name    string
-		reused  bool
-		set     func(s *h2server.Server)
-		outcome gateway.Outcome
-		commits int
-		conns   int
-	}{
-		{"nothing happens", false, nil, gateway.OutcomeSucceeded, 1, 1},
-		{"the stream is refused at its header", false, once(h2server.RequestHeader, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream is refused within its body", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream is refused after all of it", false, once(h2server.RequestWhole, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream is refused after the commit, which is false", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeRefusedStream)), gateway.OutcomeUnknown, 1, 1},
-		{"the server goes away without the stream, after all of it", false, once(h2server.RequestWhole, h2server.GoAway(-2, http2.ErrCodeNo)), gateway.OutcomeUnknown, 0, 1},
-		{"the server goes away without the stream, after the commit", false, once(h2server.Committed, h2server.GoAway(-2, http2.ErrCodeNo)), gateway.OutcomeUnknown, 1, 1},
-		{"the server goes away with the stream and responds to it", false, once(h2server.Committed, h2server.GoAway(0, http2.ErrCodeNo)), gateway.OutcomeSucceeded, 1, 1},
-		{"the stream ends in a protocol error before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeProtocol)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream ends in an internal error before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeInternal)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream is cancelled before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeCancel)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream asks for calm before the commit", false, once(h2server.RequestData, h2server.Reset(http2.ErrCodeEnhanceYourCalm)), gateway.OutcomeUnknown, 0, 1},
-		{"the stream ends in a protocol error after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeProtocol)), gateway.OutcomeUnknown, 1, 1},
-		{"the stream ends in an internal error after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeInternal)), gateway.OutcomeUnknown, 1, 1},
-		{"the stream is cancelled after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeCancel)), gateway.OutcomeUnknown, 1, 1},
-		{"the stream asks for calm after the commit", false, once(h2server.Committed, h2server.Reset(http2.ErrCodeEnhanceYourCalm)), gateway.OutcomeUnknown, 1, 1},
-		{"a used connection becomes a black hole at the header", true, once(h2server.RequestHeader, h2server.Break(faultserver.Stall)), gateway.OutcomeUnknown, 0, 1},
-		{"a used connection becomes a black hole after the commit", true, once(h2server.Committed, h2server.Break(faultserver.Stall)), gateway.OutcomeUnknown, 1, 1},
-		{"the body may not be sent yet, and the stream is refused", false, func(s *h2server.Server) {
-			s.Window, s.Where, s.Fault = 0, h2server.RequestHeader, h2server.Reset(http2.ErrCodeRefusedStream)
-		}, gateway.OutcomeUnknown, 0, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, r, _ := http2Call{write: true, reused: c.reused, policy: gateway.RetryPolicy{InvoiceTimeout: patient}, set: c.set}.call(t)
-			assert.Empty(t, r.Violations())
-			assert.Equal(t, c.outcome, r.Outcome(), "%v", r.Err)
-			assert.Equal(t, c.commits, s.Record.Seen().Commits)
-			assert.Equal(t, c.conns, s.Conns())
-		})
-	}
-}
-
 // TestHTTP2_NotSent is about an order that never found a stream: the server
 // goes away, or takes none, before its body is read.
 func TestHTTP2_NotSent(t *testing.T) {
