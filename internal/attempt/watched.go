@@ -36,7 +36,7 @@ type watchedConn struct {
 // dialsWithoutContext returns the deprecated dialers, which a transport of a merchant's may
 // have.
 func dialsWithoutContext(t *http.Transport) (dial, dialTLS func(network, address string) (net.Conn, error)) {
-	//lint:ignore SA1019 they are read, not used by choice
+	//nolint:staticcheck // SA1019: they are read, not used by choice
 	return t.Dial, t.DialTLS
 }
 
