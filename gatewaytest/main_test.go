@@ -6,9 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"runtime"
-	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -16,24 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/testing/leak"
 )
 
-// TestMain fails if the servers of the tests leave a goroutine behind.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	left := ""
-	for range 100_000 { // a goroutine that is done may not have exited yet
-		var stacks strings.Builder
-		_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-		left = stacks.String()
-		if !strings.Contains(left, "gatewaytest.(*Server)") && !strings.Contains(left, "net/http.(*conn)") {
-			os.Exit(code)
-		}
-		runtime.Gosched()
-	}
-	fmt.Fprintln(os.Stderr, "goroutines left behind:\n"+left)
-	os.Exit(1)
-}
+// No test leaves a goroutine behind.
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // A response is what a plain HTTP client receives. Its err is the error of the
 // request or of reading the body.
