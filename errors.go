@@ -314,7 +314,7 @@ func (e *TransportError) isRetryable() bool {
 // repeats the call.
 //
 // [Client.CreateInvoice] returns the error itself, not wrapped, and its type keeps its
-// name: docs/engines.md.
+// name: rivergateway/README.md.
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {

@@ -332,7 +332,7 @@ func TestErrors_ofAnotherCall(t *testing.T) {
 	}
 }
 
-// Temporal recognises an error by the name of its type, which docs/engines.md has, and not
+// Temporal recognises an error by the name of its type, which rivergateway/README.md has, and not
 // by what it wraps.
 func TestCreateInvoice_nameOfUnknown(t *testing.T) {
 	t.Parallel()
@@ -344,7 +344,7 @@ func TestCreateInvoice_nameOfUnknown(t *testing.T) {
 	_, err = client.CreateInvoice(t.Context(), order("A-17"))
 	require.Error(t, err)
 	assert.Equal(t, "OutcomeUnknownError", reflect.TypeOf(err).Elem().Name())
-	assert.Contains(t, fileText(t, "docs/engines.md"), `NonRetryableErrorTypes: []string{"OutcomeUnknownError"}`)
+	assert.Contains(t, fileText(t, "rivergateway/README.md"), `NonRetryableErrorTypes: []string{"OutcomeUnknownError"}`)
 }
 
 // An error of the network may have several lines; the text of an error has one.

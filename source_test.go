@@ -45,8 +45,6 @@ type goFile struct {
 	fset *token.FileSet
 }
 
-func (f goFile) line(pos token.Pos) int { return f.fset.Position(pos).Line }
-
 func parsed(t *testing.T, path string) goFile {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -183,20 +181,6 @@ func TestSource_imports(t *testing.T) {
 	}
 }
 
-// The tests of a room do not import the client either.
-func TestSource_importsOfTests(t *testing.T) {
-	t.Parallel()
-	for _, dir := range rooms(t) {
-		tests, err := fs.Glob(os.DirFS("."), gopath.Join(dir, "*_test.go"))
-		require.NoError(t, err)
-		for _, path := range tests {
-			for _, spec := range parsed(t, path).Imports {
-				assert.False(t, dir != "." && spec.Path.Value == strconv.Quote(module), "%s imports the client", path)
-			}
-		}
-	}
-}
-
 // One function sends requests, and one calls the HTTP library.
 func TestSource_oneWayToTheWire(t *testing.T) {
 	t.Parallel()
@@ -254,54 +238,13 @@ func TestSource_noGlobalState(t *testing.T) {
 	}
 }
 
-// No function of any module, except tests, is longer than 40 lines.
-func TestSource_functions(t *testing.T) {
+// A statement that is cited is in docs/interface.md.
+func TestSource_statements(t *testing.T) {
 	t.Parallel()
-	for _, path := range tracked(t, ".go") {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file := parsed(t, path)
-		for function := range nodes[*ast.FuncDecl](file) {
-			if body := function.Body; body != nil {
-				assert.LessOrEqual(t, file.line(body.Rbrace)-file.line(body.Lbrace)-1, 40, "lines of %s in %s", function.Name, path)
-			}
-		}
-	}
-}
-
-// A test of the root is beside what it tests: in client_test.go or client_subject_test.go
-// for client.go. The others are about the package as a whole.
-func TestSource_homesOfTests(t *testing.T) {
-	t.Parallel()
-	whole := []string{"allocs", "bench", "example", "example_toolkit", "helper", "readme", "skill", "source"}
-	tests, err := fs.Glob(os.DirFS("."), "*_test.go")
-	require.NoError(t, err)
-	for _, path := range tests {
-		name := strings.TrimSuffix(path, "_test.go")
-		home, _, _ := strings.Cut(name, "_")
-		if !slices.Contains(whole, name) {
-			assert.FileExists(t, home+".go", "of which %s is the test", path)
-		}
-	}
-}
-
-// A row of docs/faults.md has a number of its own, and a test cites no other.
-func TestSource_faultRows(t *testing.T) {
-	t.Parallel()
-	rows, next := map[string]bool{}, map[string]int{}
-	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z]?)(\d\S*) \|`).FindAllStringSubmatch(fileText(t, "docs/faults.md"), -1) {
-		next[row[1]]++
-		assert.Equal(t, strconv.Itoa(next[row[1]]), row[2], "the number of a row in section %s", row[1])
-		rows[row[1]+row[2]] = true
-	}
-	require.Greater(t, len(rows), 100)
-	citation, number := regexp.MustCompile(`\brows? ([NARH]?\d+, )*[NARH]?\d+:`), regexp.MustCompile(`[NARH]?\d+`)
-	for _, path := range tracked(t, ".go") {
-		for _, cited := range citation.FindAllString(fileText(t, path), -1) {
-			for _, row := range number.FindAllString(cited, -1) {
-				assert.True(t, rows[row], "%s cites row %s, which is not in docs/faults.md", path, row)
-			}
+	statements, number := fileText(t, "docs/interface.md"), regexp.MustCompile(`\bI-\d+\b`)
+	for _, path := range tracked(t, ".go", ".md", ".yaml") {
+		for _, cited := range number.FindAllString(fileText(t, path), -1) {
+			assert.True(t, strings.Contains(statements, "- **"+cited+"** "), "%s cites %s", path, cited)
 		}
 	}
 }

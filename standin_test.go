@@ -1,0 +1,112 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+)
+
+// withoutNetwork returns a stand-in without a network and a client for it. The test
+// closes the stand-in in its bubble.
+func withoutNetwork(t *testing.T, opts ...gateway.Option) (*gatewaytest.Server, *gateway.Client) {
+	t.Helper()
+	gw := gatewaytest.NewMemoryServer()
+	t.Cleanup(gw.Close)
+	client, err := gateway.New(gw.URL, gw.APIKey, append(opts, gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}))...)
+	require.NoError(t, err)
+	return gw, client
+}
+
+// statusCounts counts the requests by the status of their responses.
+func statusCounts(gw *gatewaytest.Server) map[int]int {
+	counts := map[int]int{}
+	for _, r := range gw.Requests() {
+		counts[r.Status]++
+	}
+	return counts
+}
+
+// The wait is as long as necessary, and a refusal by the rate limit does not end it.
+func TestStandIn_week(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const week, hour = 7 * 24 * time.Hour, time.Hour
+		gw, client := withoutNetwork(t)
+		id := gw.Withdrawals()[0].WithdrawRequestID
+		require.NoError(t, gw.SetStatusAfter(id, 3*24*hour, "PROCESSING"))
+		require.NoError(t, gw.SetStatusAfter(id, week, "COMPLETED"))
+		gw.SetRateLimit(100, 24*hour)
+		begun := gw.Now()
+
+		seen := []gateway.WithdrawalStatus{}
+		for w, err := range client.WatchWithdrawal(t.Context(), id, gateway.WaitOptions{}) {
+			require.NoError(t, err)
+			seen = append(seen, w.Status)
+		}
+		assert.Equal(t, []gateway.WithdrawalStatus{"PENDING", "PROCESSING", "COMPLETED"}, seen)
+		assert.GreaterOrEqual(t, gw.Now().Sub(begun), week)
+		assert.Less(t, gw.Now().Sub(begun), week+hour)
+		counts := statusCounts(gw)
+		assert.Equal(t, 701, counts[201], "all that a week allows, and the first of the next day")
+		assert.Less(t, counts[429], 8*24, "one in an hour at most")
+		assert.Greater(t, counts[429], 7*12)
+	})
+}
+
+// The responses of a stand-in with drift are read in every shape, like those without.
+func TestStandIn_drift(t *testing.T) {
+	t.Parallel()
+	for _, shape := range gatewaytest.Shapes() {
+		t.Run(shape.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				gw, client := withoutNetwork(t)
+				gw.SetShape(shape)
+				right := allResults(t, gw, client)
+				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDriftFields())
+				assert.Equal(t, right, allResults(t, gw, client))
+				gw.ClearFaults()
+				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
+				drifted := allResults(t, gw, client)
+				last := drifted[len(drifted)-1].(gateway.Withdrawal)
+				assert.False(t, last.Status.Known())
+				last.Status = gateway.WithdrawalPending
+				drifted[len(drifted)-1] = last
+				assert.Equal(t, right, drifted)
+			})
+		})
+	}
+}
+
+// allResults are the results of all methods, without their raw parts.
+func allResults(t *testing.T, gw *gatewaytest.Server, client *gateway.Client) []any {
+	t.Helper()
+	ctx := t.Context()
+	pairs, err := client.CoinNetworks(ctx)
+	require.NoError(t, err)
+	byID, err := client.CoinNetwork(ctx, pairs[5].ID)
+	require.NoError(t, err)
+	pair, err := client.CoinNetworkBySymbol(ctx, "USDT", "Tron")
+	require.NoError(t, err)
+	bySymbol, err := client.CoinNetworksOf(ctx, "USDT")
+	require.NoError(t, err)
+	rates, err := client.ExchangeRates(ctx)
+	require.NoError(t, err)
+	balance, err := client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "BTC"})
+	require.NoError(t, err)
+	invoice, err := client.CreateInvoice(ctx, order(fmt.Sprint("A-", len(gw.Requests()))))
+	require.NoError(t, err)
+	price, ok := invoice.Text("price")
+	require.True(t, ok)
+	withdrawal, err := client.Withdrawal(ctx, gw.Withdrawals()[0].WithdrawRequestID)
+	require.NoError(t, err)
+	return []any{pairs, *byID, *pair, bySymbol, rates.Rates, balance.Amounts, price, *withdrawal}
+}
