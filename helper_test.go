@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +27,7 @@ import (
 	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/documented/everycall"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/internal/testing/leak"
 )
 
 // canary is the key of every test client. No text may ever contain it.
@@ -560,36 +559,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestMain fails when the tests leave a goroutine of the client behind: one
-// that runs its code, or one that keeps a connection for it.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	left := leftBehind()
-	for ; len(left) > 0 && ctx.Err() == nil; left = leftBehind() {
-		runtime.Gosched()
-	}
-	cancel()
-	if len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n\n%s\n", bytes.Join(left, []byte("\n\n")))
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-func leftBehind() [][]byte {
-	stacks := make([]byte, 16<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	var left [][]byte
-	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
-		ours := bytes.Contains(stack, []byte("cryptogw/gateway.")) || bytes.Contains(stack, []byte("net/http.(*persistConn)")) ||
-			bytes.Contains(stack, []byte("net/http.(*http2")) || bytes.Contains(stack, []byte("net/http/internal/http2"))
-		if ours && !bytes.Contains(stack, []byte("TestMain")) {
-			left = append(left, bytes.Clone(stack))
-		}
-	}
-	return left
-}
+// No test leaves a goroutine behind.
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func refusedConnection(call string) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(call, syscall.ECONNREFUSED)}
