@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // Wrong arguments are refused before anything is done, with what is right.
@@ -25,98 +26,57 @@ func TestUsage(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-17")
 	for line, text := range map[string]string{
-		"":                                       "gateway-orders pending",
-		"pendng":                                 "there is no command \"pendng\": did you mean pending?\nSee: gateway-orders help\n",
-		"recon":                                  "did you mean reconcile?",
-		"lsit":                                   "there is no command \"lsit\"\nSee",
-		"help pendnig":                           "did you mean pending?",
-		"pending A-17":                           "gateway-orders pending: there is one argument too many\nSee: gateway-orders help pending\n",
-		"pending -n 0":                           "-n must be at least 1",
-		"pending -n x":                           `invalid value "x" for flag -n`,
-		"pending -after x":                       "-after is not a place: copy it again",
-		"pending -after x/y":                     "-after is not a place",
-		"pending -o csv":                         "gateway-orders pending: -o is table or json here",
-		"-o xml pending":                         "for flag -o: it is table or json",
-		"pending -timeout x":                     "for flag -timeout: it is a duration such as 90s or 5m",
-		"pending -tabel x":                       "there is no flag -tabel: did you mean -table?",
-		"-merchant a prune":                      "gateway-orders prune: has no flag -merchant",
-		"pending -table A":                       "-table: ",
-		"show":                                   "gateway-orders show: the ORDER to show is missing",
-		"evidence A B":                           "there is one argument too many",
-		"resolve A-17":                           "give what was found, -exists or -absent",
-		"resolve A-17 -exists -absent -by a":     "give what was found, -exists or -absent",
-		"resolve A-17 -exists":                   "-by is required",
-		"resolve -exists -by a":                  "give the ORDER to resolve, or its -token",
-		"resolve -token x -exists -by a":         "-token is not a token, or not a whole one",
-		"resolve A-17 -absent -by a -invoice f":  "-invoice goes with -exists",
-		"resolve A-17 -absent -by a -margin -1s": "-margin is negative",
-		"resolve A-17 -exist -by a":              "did you mean -exists?",
-		"reconcile":                              "-file is required",
-		"reconcile -file f.csv -apply":           "-by is required with -apply",
-		"reconcile -file f.csv -from 2026-01-01": "give both -from and -until, or neither",
-		"reconcile -file f.xls":                  "-format is csv or jsonl",
-		"reconcile -file f.csv -margin 0s":       "-margin must be above zero",
-		"reconcile -file f.csv -from 2026-01-01 -until x":                                   "-from is a time with its zone, such as 2026-11-01T00:00:00Z",
-		"reconcile -file f.csv -from 2026-01-01T00:00:00 -until x":                          "-from is a time with its zone",
-		"reconcile -file f.csv -from 2026-01-01T00:00:00Z -until 2026-01-01T01:00:00+01:00": "-until is not after -from",
-		"export -state lost":    "-state is free",
-		"export -o table":       "-o is csv or json here",
-		"prune":                 "-older-than is required",
-		"prune -older-than 3w":  "-older-than is an age such as 400d",
-		"prune -older-than 23h": "-older-than must be at least 24h",
-		"prune -older-than 0d":  "-older-than must be at least 24h",
-		"prune -older-than -9d": "-older-than must be at least 24h",
-		"completion bash":       "has no flag -db",
+		"":                                          "Available Commands:",
+		"pendng":                                    "gateway-orders: there is no such command: did you mean pending?\nSee: gateway-orders --help\n",
+		"pending A-17":                              "gateway-orders pending: there is one argument too many\nSee: gateway-orders pending --help\n",
+		"pending -n 0":                              "--most must be at least 1",
+		"pending -n x":                              "--most: it is a number such as 20",
+		"pending --after x":                         "--after is not a place: copy it again",
+		"pending --after x/y":                       "--after is not a place",
+		"pending -o csv":                            "gateway-orders pending: --output: it is table or json here",
+		"pending --timeout -1s":                     "--timeout is negative",
+		"pending -merchant north":                   "gateway-orders: flags begin with two hyphens: write --merchant\n",
+		"prune -older-than 400d":                    "gateway-orders: flags begin with two hyphens: write --older-than\n",
+		"--merchant a prune --older-than 400d":      "gateway-orders prune: there is no flag --merchant here",
+		"prune --merchant a --older-than 400d":      "gateway-orders prune: there is no flag --merchant here",
+		"pending --table A":                         "--table: ",
+		"show":                                      "gateway-orders show: the ORDER to show is missing",
+		"resolve A-17":                              "give what was found, --exists or --absent",
+		"resolve A-17 --exists --absent --by a":     "give what was found, --exists or --absent",
+		"resolve A-17 --exists":                     "--by is required",
+		"resolve --exists --by a":                   "give the ORDER to resolve, or its --token",
+		"resolve --token x --exists --by a":         "--token is not a token, or not a whole one",
+		"resolve A-17 --absent --by a --invoice f":  "--invoice goes with --exists",
+		"resolve A-17 --absent --by a --margin -1s": "--margin is negative",
+		"resolve A-17 --exist --by a":               "did you mean --exists?",
+		"reconcile":                                 "--file is required",
+		"reconcile --file f.csv --apply":            "--by is required with --apply",
+		"reconcile --file f.csv --from 2026-01-01":  "give both --from and --until, or neither",
+		"reconcile --file f.xls":                    "--format is csv or jsonl",
+		"reconcile --file f.csv --margin 0s":        "--margin must be above zero",
+		"reconcile --file f.csv --from 2026-01-01 --until x":                                   "--from is a time with its zone, such as 2026-11-01T00:00:00Z",
+		"reconcile --file f.csv --from 2026-01-01T00:00:00 --until x":                          "--from is a time with its zone",
+		"reconcile --file f.csv --from 2026-01-01T00:00:00Z --until 2026-01-01T01:00:00+01:00": "--until is not after --from",
+		"export --state lost":    "--state is free",
+		"export -o table":        "--output: it is csv or json here",
+		"prune":                  "--older-than is required",
+		"prune --older-than 3w":  "--older-than is an age such as 400d",
+		"prune --older-than 23h": "--older-than must be at least 24h",
+		"prune --older-than 0d":  "--older-than must be at least 24h",
+		"prune --older-than -9d": "--older-than must be at least 24h",
+		"version --table x":      "there is no flag --db here",
+		"pending --db-file f":    "give --db or --db-file, not both",
 	} {
 		t.Run(line, func(t *testing.T) {
 			got := w.run(line)
-			want(t, got, exitUsage, text)
+			want(t, got, cli.ExitUsage, text)
 			if got.stdout != "" {
 				t.Error(got.stdout)
 			}
 		})
 	}
-	want(t, w.runIn(t.Context(), "", "pending", "-after", ""), exitUsage, "-after is empty: give it a value, or leave it out")
+	want(t, w.runIn(t.Context(), "", "pending", "--after", ""), cli.ExitUsage, "--after is empty: give it a value, or leave it out")
 	want(t, w.run("pending"), exitLeft)
-}
-
-// A URL in the wrong place, and one that the driver refuses, is not shown.
-func TestSecrets(t *testing.T) {
-	dsn := withPassword(t, postgresDSN(t))
-	t.Setenv(envDB, dsn)
-	user, rest, _ := strings.Cut(dsn, inURL)
-	for name, test := range map[string]struct {
-		args []string
-		text string
-	}{
-		"for a command":             {[]string{dsn, "pending"}, "there is no command of that name"},
-		"for an argument":           {[]string{"pending", dsn}, "there is one argument too many"},
-		"for the value of -n":       {[]string{"pending", "-n", dsn}, "for flag -n"},
-		"for the order":             {[]string{"show", dsn}, `has no table no_such`},
-		"for -table":                {[]string{"pending", "-table", dsn}, "-table: "},
-		"as a flag":                 {[]string{"pending", "-" + dsn}, "a flag is not defined"},
-		"in the form host=":         {[]string{"pending", "-db", "host=h password=" + password}, "-db is postgres://"},
-		"a slash that is no %2F":    {[]string{"pending", "-db", user + password + rest}, "what is special in a password is written with %"},
-		"a number before the slash": {[]string{"pending", "-db", "postgres://user:1/w@rd@host/db"}, "what is special in a password is written with %"},
-		"in a query":                {[]string{"pending", "-db", "postgres://user@127.0.0.1:1/db?password=" + inURL}, "put the password into PGPASSWORD"},
-		"a setting that is wrong":   {[]string{"pending", "-db", strings.Replace(dsn, "sslmode=disable", "sslmode=maybe", 1)}, "-db has a setting that cannot be used"},
-		"a port that is wrong":      {[]string{"pending", "-db", user + inURL + "@127.0.0.1:0/db?sslmode=disable"}, "-db"},
-		"nobody listens":            {[]string{"-db=" + user + inURL + "@127.0.0.1:1/db", "pending"}, "-db cannot be used"},
-		"another database":          {[]string{"-db", strings.Replace(dsn, "/postgres?", "/no_such?", 1), "pending"}, "(SQLSTATE 3D000)"},
-		"the whole of a help":       {[]string{"-db", dsn, "pending", "-h"}, "usage: gateway-orders pending"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if name == "for the order" {
-				test.args = append(test.args, "-table", "no_such")
-			}
-			for _, more := range [][]string{nil, {"-o", "json"}} {
-				got := call(t.Context(), "", append(slices.Clone(test.args), more...)...)
-				if !strings.Contains(got.stdout+got.err, test.text) || got.code == exitDone && name != "the whole of a help" {
-					t.Errorf("%d, no %q in %s%s", got.code, test.text, got.stdout, got.err)
-				}
-			}
-		})
-	}
 }
 
 // A database that is not there is named, and never created by reading.
@@ -128,49 +88,42 @@ func TestOpen(t *testing.T) {
 	check(t, os.WriteFile(empty, nil, 0o600))
 	check(t, os.WriteFile("text.db", []byte(strings.Repeat("no database ", 1000)), 0o600))
 	for args, text := range map[string]string{
-		"pending":                                      "no database is named: give -db or set GATEWAY_ORDERS_DB",
-		"-db mysql://h/db pending":                     "-db is postgres://user@host:5432/database or sqlite:PATH",
-		"-db sqlite: pending":                          "-db is sqlite: and the path of a file",
-		"-db sqlite://none.db pending":                 "-db is sqlite: and the path of a file",
-		"-db sqlite:none.db pending":                   "none.db: file does not exist: correct the path; only for a new shop, gateway-orders migrate creates the database",
-		"-db sqlite:none.db migrate -dry-run -table A": "table",
-		"-db sqlite:. pending":                         "is not a regular file",
-		"-db sqlite:text.db pending":                   "-db cannot be used: ",
-		"-db sqlite:" + empty + " pending":             "the database has no table gateway_orders: name another with -table, or create it with gateway-orders migrate",
+		"pending":                                         "no database is named: set GATEWAY_ORDERS_DB, or give --db-file or --db",
+		"--db mysql://h/db pending":                       "the database is postgres://user@host:5432/database or sqlite:PATH",
+		"--db sqlite: pending":                            "after sqlite: comes the path of a file",
+		"--db sqlite://none.db pending":                   "after sqlite: comes the path of a file",
+		"--db sqlite:none.db pending":                     "the file of the database: file does not exist: correct the path; only for a new shop, gateway-orders migrate creates it",
+		"--db sqlite:none.db migrate --dry-run --table A": "table",
+		"--db sqlite:. pending":                           "is not a regular file",
+		"--db sqlite:text.db pending":                     "the database cannot be used: ",
+		"--db sqlite:" + empty + " pending":               "the database has no such table: name another with --table, or create it with gateway-orders migrate",
 	} {
 		got := call(t.Context(), "", strings.Fields(args)...)
-		if got.code != exitUsage && got.code != exitFailed || !strings.Contains(got.err, text) || got.stdout != "" {
+		if got.code != cli.ExitUsage && got.code != cli.ExitFailed || !strings.Contains(got.err, text) || got.stdout != "" {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
-	want(t, call(t.Context(), "", "migrate", "-dry-run", "-db", "sqlite:none.db"), exitDone, "CREATE TABLE")
+	want(t, call(t.Context(), "", "migrate", "--dry-run", "--db", "sqlite:none.db"), cli.ExitDone, "CREATE TABLE")
 	if _, err := os.Stat("none.db"); err == nil {
 		t.Error("it was created")
 	}
-	want(t, call(t.Context(), "", "-o", "json", "-db", "sqlite:new.db", "migrate"), exitDone, `"from": 0`, `"to": 2`)
+	want(t, call(t.Context(), "", "-o", "json", "--db", "sqlite:new.db", "migrate"), cli.ExitDone, `"from": 0`, fmt.Sprintf(`"to": %d`, sqlguard.SchemaVersion))
 	t.Setenv(envDB, "sqlite:new.db")
-	want(t, call(t.Context(), "", "pending"), exitDone)
-	want(t, call(t.Context(), "", "pending", "-o", "json", "-n", "0"), exitUsage, `"exitCode": 2`)
+	want(t, call(t.Context(), "", "pending"), cli.ExitDone)
+	want(t, call(t.Context(), "", "pending", "-o", "json", "-n", "0"), cli.ExitUsage, `"exitCode": 2`)
 }
 
-// The table of an earlier version is brought up, and used by no other command before.
+// A table is brought up once, and a dry run prints the SQL and does nothing.
 func TestMigrate(t *testing.T) {
 	inBoth(t, func(t *testing.T, w *shop) {
 		w.loses(t, "A-17")
-		table := "gateway_orders"
-		if len(w.args) > 0 {
-			table = w.args[1]
-		}
-		for _, column := range strings.Fields("recorded request request_id sent_at status body cause invoice") {
-			_, err := w.raw.Exec(fmt.Sprintf(`ALTER TABLE %q DROP COLUMN %s`, table, column))
-			check(t, err)
-		}
-		want(t, w.run("pending"), exitFailed, "has version 1, and this program needs 2: gateway-orders migrate brings it up")
-		want(t, w.run("migrate -dry-run"), exitDone, "ALTER TABLE", "invoice")
-		want(t, w.run("pending"), exitFailed, "has version 1")
-		want(t, w.run("migrate"), exitDone, "has version 2 now")
-		want(t, w.run("migrate"), exitDone, "has version 2: there is nothing to do")
-		want(t, w.run("pending"), exitLeft, "A-17")
+		w.args = []string{"--table", "another"}
+		t.Cleanup(func() { _, _ = w.raw.Exec("DROP TABLE another") })
+		want(t, w.run("migrate --dry-run"), cli.ExitDone, "CREATE TABLE")
+		want(t, w.run("pending"), cli.ExitFailed, "the database has no such table")
+		want(t, w.run("migrate"), cli.ExitDone, fmt.Sprintf("the table another has version %d now", sqlguard.SchemaVersion))
+		want(t, w.run("migrate"), cli.ExitDone, "there is nothing to do")
+		want(t, w.run("pending"), cli.ExitDone)
 	})
 }
 
@@ -189,13 +142,13 @@ func TestPrune(t *testing.T) {
 		check(t, err)
 		w.ages(t, "late", 800*time.Hour)
 		check(t, w.guard.End(t.Context(), late, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: late.Request}))
-		want(t, w.run("prune -older-than 30d -dry-run"), exitDone, "2 orders would be deleted")
-		want(t, w.run("show old"), exitDone)
-		want(t, w.run("prune -older-than 720h"), exitDone, "2 orders deleted")
-		want(t, w.run("prune -older-than 30d -o json"), exitDone, `"pruned": 0`)
-		want(t, w.run("show old"), exitFailed)
-		want(t, w.run("show new"), exitDone)
-		want(t, w.run("show unknown"), exitDone)
+		want(t, w.run("prune --older-than 30d --dry-run"), cli.ExitDone, "2 orders would be deleted")
+		want(t, w.run("show old"), cli.ExitDone)
+		want(t, w.run("prune --older-than 720h"), cli.ExitDone, "2 orders deleted")
+		want(t, w.run("prune --older-than 30d -o json"), cli.ExitDone, `"pruned": 0`)
+		want(t, w.run("show old"), cli.ExitFailed)
+		want(t, w.run("show new"), cli.ExitDone)
+		want(t, w.run("show unknown"), cli.ExitDone)
 	})
 }
 
@@ -239,8 +192,8 @@ func TestExport(t *testing.T) {
 		if i := slices.Index(rows[0], "invoice"); !json.Valid([]byte(rows[1][i])) || rows[1][0] != `A "17", new`+"\n=1+1" {
 			t.Error(rows[1])
 		}
-		want(t, w.run("export -state unknown"), exitDone, "orderId,merchant")
-		if got := w.run("export -state created -o json").stdout; strings.Count(got, "\n") != 1 {
+		want(t, w.run("export --state unknown"), cli.ExitDone, "orderId,merchant")
+		if got := w.run("export --state created -o json").stdout; strings.Count(got, "\n") != 1 {
 			t.Error(got)
 		}
 	})
@@ -261,19 +214,19 @@ func TestInterrupted(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-17")
 	var stderr strings.Builder
-	code := run(t.Context(), []string{"-db", w.url, "export"}, console{out: brokenWriter{}, err: &stderr})
-	want(t, outcome{code, "", stderr.String()}, exitFailed, "the output is not whole, at most 1 orders are in it: no space left on device")
-	want(t, outcome{run(t.Context(), []string{"-db", w.url, "pending"}, console{out: brokenWriter{}, err: io.Discard}), "", ""}, exitFailed)
+	code := run(t.Context(), []string{"--db", w.url, "export"}, cli.Console{Out: brokenWriter{}, Err: &stderr})
+	want(t, outcome{code, "", stderr.String()}, cli.ExitFailed, "the output is not whole, at most 1 orders are in it: no space left on device")
+	want(t, outcome{run(t.Context(), []string{"--db", w.url, "pending"}, cli.Console{Out: brokenWriter{}, Err: io.Discard}), "", ""}, cli.ExitFailed)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	stderr.Reset()
-	code = run(ctx, []string{"-db", w.url, "export"}, console{out: brokenWriter{cancel}, err: &stderr})
-	want(t, outcome{code, "", stderr.String()}, exitFailed, "interrupted: the output is not whole, at most 1 orders are in it")
-	for _, line := range []string{"pending", "resolve A-17 -exists -by anna", "prune -older-than 30d", "migrate"} {
-		want(t, w.runIn(ctx, "", strings.Fields(line)...), exitFailed, "interrupted: ")
+	code = run(ctx, []string{"--db", w.url, "export"}, cli.Console{Out: brokenWriter{cancel}, Err: &stderr})
+	want(t, outcome{code, "", stderr.String()}, cli.ExitFailed, "interrupted: the output is not whole, at most 1 orders are in it")
+	for _, line := range []string{"pending", "resolve A-17 --exists --by anna", "prune --older-than 30d", "migrate"} {
+		want(t, w.runIn(ctx, "", strings.Fields(line)...), cli.ExitFailed, "interrupted: ")
 	}
-	want(t, w.run("pending -timeout 1ns"), exitFailed, "the time of -timeout, 1ns, is over: nothing was changed")
-	want(t, w.run("pending -timeout 0s"), exitLeft)
+	want(t, w.run("pending --timeout 1ns"), cli.ExitFailed, "the time of --timeout, 1ns, is over: nothing was changed")
+	want(t, w.run("pending --timeout 0s"), exitLeft)
 }
 
 // A process that waits for the database ends with the first Ctrl-C.
@@ -284,7 +237,7 @@ func TestProcess(t *testing.T) {
 	defer func() { _ = tx.Rollback() }()
 	_, err = tx.Exec(`LOCK TABLE ` + w.args[1] + ` IN ACCESS EXCLUSIVE MODE`)
 	check(t, err)
-	process := exec.Command(os.Args[0], append([]string{"pending", "-timeout", "0s"}, w.args...)...)
+	process := exec.Command(os.Args[0], append([]string{"pending", "--timeout", "0s"}, w.args...)...)
 	process.Env = append(os.Environ(), asProcess+"=1", envDB+"="+w.url)
 	stderr, err := process.StderrPipe()
 	check(t, err)
@@ -298,7 +251,7 @@ func TestProcess(t *testing.T) {
 	if err != nil || text != "interrupted: nothing was changed\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _ = process.Wait(); process.ProcessState.ExitCode() != exitFailed {
+	if _ = process.Wait(); process.ProcessState.ExitCode() != cli.ExitFailed {
 		t.Error(process.ProcessState)
 	}
 }
@@ -306,57 +259,35 @@ func TestProcess(t *testing.T) {
 // Every command has a help with an example of itself, narrow enough for a terminal.
 func TestHelp(t *testing.T) {
 	t.Setenv(envDB, "")
-	for _, c := range commands() {
-		got := call(t.Context(), "", "help", c.name)
-		want(t, got, exitDone, "usage: gateway-orders "+c.name, "\n gateway-orders "+c.name)
-		if again := call(t.Context(), "", c.name, "-h"); again != got {
+	for _, c := range (&session{}).root().Commands() {
+		if !c.Runnable() {
+			continue
+		}
+		got := call(t.Context(), "", "help", c.Name())
+		want(t, got, cli.ExitDone, "gateway-orders "+c.Name(), "Examples:\n gateway-orders "+c.Name())
+		if again := call(t.Context(), "", c.Name(), "-h"); again != got {
 			t.Errorf("%+v", again)
 		}
-		if c.define(&session{}, flag.NewFlagSet("", flag.ContinueOnError)) == nil || !c.local && c.early == "" {
-			t.Error(c.name)
-		}
-	}
-	text := ""
-	for _, args := range [][]string{{"help"}, {"-h"}, {"help", "exits"}, {"-db", "x", "-h"}, {"help", "resolve"}, {"help", "reconcile"}} {
-		got := call(t.Context(), "", args...)
-		want(t, got, exitDone)
-		text += got.stdout
-	}
-	for line := range strings.Lines(text) {
-		if len([]rune(line)) > 110 {
-			t.Error(line)
-		}
-	}
-	want(t, call(t.Context(), "", "version"), exitDone, "version 2 of the table")
-	want(t, call(t.Context(), "", "version", "-o", "json"), exitDone, `"table": 2`)
-}
-
-// Completion has every command and flag, and bash completes with it.
-func TestCompletion(t *testing.T) {
-	t.Setenv(envDB, "")
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		got := call(t.Context(), "", "completion", shell)
-		want(t, got, exitDone)
-		for _, c := range commands() {
-			for _, word := range []string{c.name, "older-than", "exists"} {
-				if !strings.Contains(got.stdout, word) {
-					t.Error(shell, word)
-				}
+		for line := range strings.Lines(got.stdout) {
+			if len([]rune(line)) > 130 {
+				t.Error(line)
 			}
 		}
 	}
-	want(t, call(t.Context(), "", "completion"), exitUsage, "the shell, bash, zsh or fish, is missing")
-	want(t, call(t.Context(), "", "completion", "tcsh"), exitUsage, "the shell is bash, zsh or fish")
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("there is no bash")
-	}
-	script := call(t.Context(), "", "completion", "bash").stdout + `
-for line in "p" "-db x resolve -e" "completion z"; do
-  COMP_WORDS=(gateway-orders $line); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gateway_orders; echo "${COMPREPLY[*]}"
-done`
-	out, err := exec.Command(bash, "-c", script).CombinedOutput()
-	if err != nil || string(out) != "pending prune\n-exists\nzsh\n" {
-		t.Errorf("%q, %v", out, err)
+	want(t, call(t.Context(), "", "--help"), cli.ExitDone, "--db-file", "gateway-orders resolve --token TOKEN --exists --by NAME")
+	want(t, call(t.Context(), "", "--db", "x", "-h"), cli.ExitDone, "Available Commands:")
+	want(t, call(t.Context(), "", "help", "exits"), cli.ExitDone, " 6 something to do\n")
+	want(t, call(t.Context(), "", "version"), cli.ExitDone, fmt.Sprintf("version %d of the table", sqlguard.SchemaVersion))
+	want(t, call(t.Context(), "", "version", "-o", "json"), cli.ExitDone, fmt.Sprintf(`"table": %d`, sqlguard.SchemaVersion))
+}
+
+// The exit codes of the page are those of the command.
+func TestExits_documented(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	check(t, err)
+	for _, e := range exits() {
+		if row := fmt.Sprintf("| %d, %s | %s |\n", e.Code, e.Meaning, e.Text); !strings.Contains(string(page), row) {
+			t.Errorf("no %q", row)
+		}
 	}
 }

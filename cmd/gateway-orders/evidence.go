@@ -2,30 +2,28 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // inTransit is how long a request may be under way, and how far clocks may differ.
 const inTransit = 15 * time.Minute
 
-func evidenceCommand() command {
-	return command{
-		name: "evidence", synopsis: "ORDER", short: "one page for the support of the gateway: what was sent, and what to ask",
-		text: `
-Prints a page that you can send to the operator of the gateway. It has no key. Below it, on stderr,
-are the commands that record the answer.
-
-  gateway-orders evidence A-17 >A-17.txt`,
-		timeout: 30 * time.Second, early: unchanged, formats: tableOrJSON(), single: true,
-		least: 1, most: 1, argument: "the ORDER to ask about",
-		define: func(s *session, _ *flag.FlagSet) action { return s.evidence },
-	}
+func (s *session) evidenceCommand() *cobra.Command {
+	return s.uses(&cobra.Command{
+		Use: "evidence ORDER", Short: "One page for the support of the gateway: what was sent, and what to ask",
+		Args: cli.Args(1, 1, "the ORDER to ask about"),
+		Long: `Prints a page that you can send to the operator of the gateway. It has no key. Below it, on stderr,
+are the commands that record the answer.`,
+		Example: "  gateway-orders evidence A-17 >A-17.txt",
+	}, traits{timeout: 30 * time.Second, early: unchanged, single: true}, s.evidence)
 }
 
 // evidenceJSON is the page as JSON.
@@ -36,27 +34,27 @@ type evidenceJSON struct {
 	Question    string    `json:"question"`
 }
 
-func (s *session) evidence(ctx context.Context) error {
-	o, err := s.order(ctx, s.merchant, s.args[0])
+func (s *session) evidence(ctx context.Context, args []string) error {
+	o, err := s.order(ctx, s.merchant, args[0])
 	if err != nil {
 		return err
 	}
 	if o.State != sqlguard.StateUnknown && o.State != sqlguard.StateCreated {
-		return fmt.Errorf("order %q is %s: there is nothing to ask", o.ID, o.State)
+		return fmt.Errorf("the order is %s: there is nothing to ask", o.State)
 	}
 	page := evidenceOf(o)
-	if s.format == formatJSON {
-		return s.writeJSON(s.out, page)
+	if s.format == cli.FormatJSON {
+		return s.WriteJSON(page)
 	}
 	if err := s.printFields(page.fields(o)); err != nil {
 		return err
 	}
-	if err := s.write("\n" + page.Question + "\n"); err != nil {
+	if err := s.Write("\n" + page.Question + "\n"); err != nil {
 		return err
 	}
 	if o.State == sqlguard.StateUnknown {
-		command := "\n  gateway-orders resolve -token " + o.Token()
-		s.note("\nWhen you know the answer:\n%s -exists -by NAME%s -absent -by NAME", command, command)
+		command := "\n  gateway-orders resolve --token " + o.Token()
+		s.note("\nWhen you know the answer:\n%s --exists --by NAME%s --absent --by NAME", command, command)
 	}
 	return nil
 }
@@ -116,7 +114,7 @@ func (page evidenceJSON) fields(o sqlguard.Order) [][]string {
 		{"Price", priceOf(r.Request)},
 		{"Amount", amountOf(r.Request)},
 		{"HTTP status", zeroIsNone(r.StatusCode)},
-		{"Response", shortened(strings.TrimSpace(response), 500)},
+		{"Response", cli.Shortened(strings.TrimSpace(response), 500)},
 		{"What happened", r.Cause},
 	}
 }

@@ -5,42 +5,40 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
 const exportPage = 500 // how many orders are in memory at once
 
-func exportCommand() command {
-	return command{
-		name: "export", synopsis: "[-state STATE] [-o csv|json]", short: "the whole table, as CSV or a line of JSON for each order",
-		text: `
-Prints every order, by merchant and order id, in pages: the table may be of any size. Times are in
+func (s *session) exportCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "export", Short: "The whole table, as CSV or a line of JSON for each order",
+		Long: `Prints every order, by merchant and order id, in pages: the table may be of any size. Times are in
 UTC. A spreadsheet takes a cell that begins with "=" for a formula: import all columns as text.
 Characters that control a terminal or the direction of text, such as ESC, are written as \u001b,
-but not the end of a line and the tab: JSON has the exact text, CSV has not.
-
-  gateway-orders export >orders.csv
-  gateway-orders export -o json -state created >created.jsonl`,
-		early: "the output is not whole", formats: []string{formatCSV, formatJSON},
-		define: func(s *session, flags *flag.FlagSet) action {
-			state := flags.String("state", "", "only the orders of this `state`: free, \"in flight\", unknown or created")
-			return func(ctx context.Context) error {
-				switch sqlguard.State(*state) {
-				case "", sqlguard.StateFree, sqlguard.StateInFlight, sqlguard.StateUnknown, sqlguard.StateCreated:
-					return s.export(ctx, sqlguard.State(*state))
-				default:
-					return badFlag("export", "state", `is free, "in flight", unknown or created`)
-				}
-			}
-		},
+but not the end of a line and the tab: JSON has the exact text, CSV has not.`,
+		Example: `  gateway-orders export >orders.csv
+  gateway-orders export -o json --state created >created.jsonl`,
 	}
+	states := []string{string(sqlguard.StateFree), string(sqlguard.StateInFlight), string(sqlguard.StateUnknown), string(sqlguard.StateCreated)}
+	state := c.Flags().String("state", "", "only the orders of this `state`: free, \"in flight\", unknown or created")
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	return s.uses(c, traits{early: "the output is not whole", formats: []string{cli.FormatCSV, cli.FormatJSON}}, func(ctx context.Context, _ []string) error {
+		if *state != "" && !slices.Contains(states, *state) {
+			return cli.Usage(c, `--state is free, "in flight", unknown or created`)
+		}
+		return s.export(ctx, sqlguard.State(*state))
+	})
 }
 
 // eachOrder calls do for every order of the table.
@@ -67,7 +65,7 @@ func (s *session) export(ctx context.Context, state sqlguard.State) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	write, flush := rowWriter(s.format, s.out)
+	write, flush := rowWriter(s.format, s.Out)
 	count := 0
 	err := s.eachOrder(ctx, func(o sqlguard.Order) error {
 		if state != "" && o.State != state {
@@ -87,9 +85,9 @@ func (s *session) export(ctx context.Context, state sqlguard.State) error {
 
 // rowWriter returns what writes an order as a line, after the header in CSV, and what ends the output.
 func rowWriter(format string, to io.Writer) (write func(sqlguard.Order) error, flush func() error) {
-	if format == formatJSON {
+	if format == cli.FormatJSON {
 		out := bufio.NewWriter(to)
-		return func(o sqlguard.Order) error { return encode(out, toJSON(o), "") }, out.Flush
+		return func(o sqlguard.Order) error { return cli.EncodeJSON(out, toJSON(o), "") }, out.Flush
 	}
 	rows := csv.NewWriter(to)
 	header := rows.Write(exportColumns())
@@ -120,7 +118,7 @@ func exportRow(o orderJSON) []string {
 		o.Body, o.Cause, string(o.Invoice), at(o.Resolved), o.ResolvedBy, o.Resolution, o.Note, o.Token,
 	}
 	for i, cell := range row {
-		row[i] = escaped(cell)
+		row[i] = cli.Escaped(cell)
 	}
 	return row
 }

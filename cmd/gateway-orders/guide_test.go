@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/cmd/internal/cli/clitest"
 )
 
 // shell runs a line of a guide as a shell does, where the command has the name that the guide gives it.
@@ -29,9 +31,6 @@ func (w *shop) shell(t *testing.T, dir, line string) outcome {
 // guideDir has the command, by its name.
 func guideDir(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("there is no sh")
-	}
 	self, err := filepath.Abs(os.Args[0])
 	check(t, err)
 	dir := t.TempDir()
@@ -51,7 +50,7 @@ func TestGuide(t *testing.T) {
 	inBoth(t, func(t *testing.T, w *shop) {
 		dir, day := guideDir(t), time.Now().Add(-48*time.Hour).UTC()
 		lines := regexp.MustCompile(`(?m)^ {4,}(gateway-orders .*)$`).FindAllStringSubmatch(page(t, "unknown.md"), -1)
-		codes := []int{exitLeft, exitDone, exitDone, exitDone, exitDone, exitDone, exitLeft, exitDone}
+		codes := []int{exitLeft, cli.ExitDone, cli.ExitDone, cli.ExitDone, cli.ExitDone, cli.ExitDone, exitLeft, cli.ExitDone}
 		if len(lines) != len(codes) {
 			t.Fatalf("%d commands: %q", len(lines), lines)
 		}
@@ -74,9 +73,9 @@ func TestGuide(t *testing.T) {
 				t.Fatalf("%s: exit code %d, want %d\n%s", line[1], got.code, codes[i], got.stdout)
 			}
 		}
-		want(t, w.run("pending"), exitDone)
+		want(t, w.run("pending"), cli.ExitDone)
 		for id, state := range map[string]string{"A-17": "created", "A-18": "free", "A-19": "created", "A-20": "free"} {
-			want(t, w.run("show "+id), exitDone, "state "+state, "by anna")
+			want(t, w.run("show "+id), cli.ExitDone, "state "+state, "by anna")
 		}
 	})
 }
@@ -89,7 +88,7 @@ func TestGuide_restore(t *testing.T) {
 			text = strings.Replace(text, "gateway_orders", w.args[1], 1)
 		}
 		w.loses(t, "known")
-		kind, lost := "text", "lost_"+strings.TrimPrefix(strings.Join(w.args, ""), "-table")
+		kind, lost := "text", "lost_"+strings.TrimPrefix(strings.Join(w.args, ""), "--table")
 		if len(w.args) > 0 {
 			kind = "timestamptz"
 		}
@@ -104,10 +103,19 @@ func TestGuide_restore(t *testing.T) {
 			check(t, err)
 		}
 		want(t, w.run("pending"), exitLeft, "2 orders are unknown", "known - 20", "forgotten - 2026-11-22 03:14:15 UTC once - its row was lost with a backup")
-		want(t, w.run("evidence forgotten"), exitDone, "Search from 2026-11-22 02:59:15 UTC", "create with this order id")
+		want(t, w.run("evidence forgotten"), cli.ExitDone, "Search from 2026-11-22 02:59:15 UTC", "create with this order id")
 		if _, err := w.guard.Begin(t.Context(), requestOf("", "forgotten")); err == nil {
 			t.Error("it is sent again")
 		}
-		want(t, w.run("resolve forgotten -exists -by anna"), exitDone)
+		want(t, w.run("resolve forgotten --exists --by anna"), cli.ExitDone)
+	})
+}
+
+// A shell completes commands, flags and values.
+func TestCompletion(t *testing.T) {
+	t.Setenv(asProcess, "1")
+	clitest.Complete(t, filepath.Join(guideDir(t), "gateway-orders"), map[string]string{
+		"gateway-orders p": "pending prune", "gateway-orders --table x resolve --ex": "--exists", "gateway-orders export --state ": "free in flight unknown created",
+		"gateway-orders export -o ": "csv json",
 	})
 }

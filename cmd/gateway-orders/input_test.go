@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 // A count of any size is no more than what there is.
@@ -10,7 +12,7 @@ func TestPending_many(t *testing.T) {
 	inBoth(t, func(t *testing.T, w *shop) {
 		w.loses(t, "A-17", "A-18")
 		want(t, w.run("pending -n 9223372036854775807"), exitLeft, "A-17", "A-18", "2 orders are unknown")
-		want(t, w.run("pending -n 9223372036854775808"), exitUsage, "for flag -n")
+		want(t, w.run("pending -n 9223372036854775808"), cli.ExitUsage, "--most: it is a number such as 20")
 		want(t, w.run("pending -n 1"), exitLeft, "There are more")
 	})
 }
@@ -23,11 +25,11 @@ func TestTable_hostile(t *testing.T) {
 		`gateway_orders"; DROP TABLE gateway_orders; --`, "gateway_orders--", "o'", "a\x1b[31mb", "a\u202eb", "a\x00b", strings.Repeat("a", 59), "1a", "sqlite_master", "main.gateway_orders",
 	} {
 		for _, command := range []string{"pending", "migrate", "prune"} {
-			got := w.run(command, "-table", name)
+			got := w.run(command, "--table", name)
 			if command == "prune" {
-				got = w.run("prune -older-than 400d", "-table", name)
+				got = w.run("prune --older-than 400d", "--table", name)
 			}
-			if got.code == exitDone || strings.ContainsAny(got.stdout+got.err, "\x1b\u202e\x00") {
+			if got.code == cli.ExitDone || strings.ContainsAny(got.stdout+got.err, "\x1b\u202e\x00") {
 				t.Errorf("%q: %+q", name, []string{got.stdout, got.err})
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/cryptogw/gateway/sqlguard"
 )
@@ -49,7 +51,8 @@ type shop struct {
 	url   string
 	raw   *sql.DB
 	guard *sqlguard.Guard
-	args  []string // that every command line begins with
+	db    []string // the flags that name the database
+	args  []string // that every command line begins with, after those
 }
 
 // inBoth runs a test against PostgreSQL and against SQLite.
@@ -62,8 +65,8 @@ func inBoth(t *testing.T, test func(t *testing.T, w *shop)) {
 func newSQLite(t *testing.T) *shop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "orders?100%#.db") // a name that a URI must escape
-	w := &shop{url: "sqlite:" + path}
-	want(t, w.run("migrate"), exitDone, "the table gateway_orders has version 2 now\n")
+	w := &shop{url: "sqlite:" + path, db: []string{"--db", "sqlite:" + path}}
+	want(t, w.run("migrate"), cli.ExitDone, fmt.Sprintf("the table gateway_orders has version %d now\n", sqlguard.SchemaVersion))
 	db, err := openSQLite(path, false)
 	check(t, err)
 	w.use(t, db)
@@ -72,10 +75,11 @@ func newSQLite(t *testing.T) *shop {
 
 func newPostgres(t *testing.T) *shop {
 	t.Helper()
-	w := &shop{url: withPassword(t, postgresDSN(t))}
+	w := &shop{url: withPassword(t, postgresDSN(t)), db: []string{"--db-file", filepath.Join(t.TempDir(), "url")}}
+	check(t, os.WriteFile(w.db[1], []byte(w.url+"\n"), 0o600))
 	table := "orders_" + strings.ToLower(rand.Text())
-	w.args = []string{"-table", table}
-	want(t, w.run("migrate"), exitDone, "the table "+table+" has version 2 now\n")
+	w.args = []string{"--table", table}
+	want(t, w.run("migrate"), cli.ExitDone, fmt.Sprintf("the table %s has version %d now\n", table, sqlguard.SchemaVersion))
 	db, err := sql.Open("pgx", w.url)
 	check(t, err)
 	w.use(t, db, sqlguard.WithTable(table))
@@ -133,12 +137,12 @@ func (w *shop) run(line string, more ...string) outcome {
 }
 
 func (w *shop) runIn(ctx context.Context, stdin string, args ...string) outcome {
-	return call(ctx, stdin, append(append([]string{"-db", w.url}, w.args...), args...)...)
+	return call(ctx, stdin, slices.Concat(w.db, w.args, args)...)
 }
 
 func call(ctx context.Context, stdin string, args ...string) outcome {
 	var stdout, stderr strings.Builder
-	code := run(ctx, args, console{strings.NewReader(stdin), &stdout, &stderr})
+	code := run(ctx, args, cli.Console{In: strings.NewReader(stdin), Out: &stdout, Err: &stderr})
 	if all := stdout.String() + stderr.String(); strings.Contains(all, passwordIs) || strings.Contains(all, "w@rd") {
 		panic("the output has the password: " + all)
 	}

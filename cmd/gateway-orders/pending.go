@@ -3,36 +3,34 @@ package main
 import (
 	"cmp"
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-func pendingCommand() command {
-	return command{
-		name: "pending", synopsis: "[-n COUNT] [-after PLACE]", short: "the orders that are unknown, the oldest first",
-		text: `
-Prints the orders that were sent and whose invoice may exist or not. The exit code is 6 if there
-is one, and 0 if not. With -merchant it is about those of one merchant, otherwise about all.
-
-  gateway-orders pending
+func (s *session) pendingCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "pending", Short: "The orders that are unknown, the oldest first",
+		Long: `Prints the orders that were sent and whose invoice may exist or not. The exit code is 6 if there
+is one, and 0 if not. With --merchant it is about those of one merchant, otherwise about all.`,
+		Example: `  gateway-orders pending
   gateway-orders pending -n 20 -o json`,
-		timeout: 30 * time.Second, early: unchanged, formats: tableOrJSON(), single: true,
-		define: func(s *session, flags *flag.FlagSet) action {
-			most := flags.Int("n", 100, "how `many` are printed at most")
-			after := flags.String("after", "", "those after this `place`, which an earlier run or a token names")
-			return func(ctx context.Context) error {
-				if *most < 1 {
-					return badFlag("pending", "n", "must be at least 1")
-				}
-				return s.pending(ctx, *most, *after)
-			}
-		},
 	}
+	most := c.Flags().IntP("most", "n", 100, "how `many` are printed at most")
+	after := c.Flags().String("after", "", "those after this `place`, which an earlier run or a token names")
+	return s.uses(c, traits{timeout: 30 * time.Second, early: unchanged, single: true}, func(ctx context.Context, _ []string) error {
+		if *most < 1 {
+			return cli.Usage(c, "--most must be at least 1")
+		}
+		return s.pending(ctx, c, *most, *after)
+	})
 }
 
 // pendingJSON is the result of pending.
@@ -40,14 +38,14 @@ type pendingJSON struct {
 	Count   int         `json:"count"` // how many orders are unknown, of all merchants
 	Oldest  time.Time   `json:"oldest,omitzero"`
 	Pending []orderJSON `json:"pending"`
-	Next    string      `json:"next,omitempty"` // for -after; left out if there are no more
+	Next    string      `json:"next,omitempty"` // for --after; left out if there are no more
 }
 
-func (s *session) pending(ctx context.Context, most int, after string) error {
+func (s *session) pending(ctx context.Context, c *cobra.Command, most int, after string) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	place, err := s.place(ctx, after)
+	place, err := s.place(ctx, c, after)
 	if err != nil {
 		return err
 	}
@@ -66,8 +64,8 @@ func (s *session) pending(ctx context.Context, most int, after string) error {
 	if more {
 		result.Next = placeOf(orders[len(orders)-1])
 	}
-	if s.format == formatJSON {
-		err = s.writeJSON(s.out, result)
+	if s.format == cli.FormatJSON {
+		err = s.WriteJSON(result)
 	} else {
 		err = s.printPending(orders, result)
 	}
@@ -77,7 +75,7 @@ func (s *session) pending(ctx context.Context, most int, after string) error {
 	return err
 }
 
-// page reads pending orders, of one merchant if -merchant names it, and whether there are more.
+// page reads pending orders, of one merchant if --merchant names it, and whether there are more.
 func (s *session) page(ctx context.Context, most int, after sqlguard.Order) (orders []sqlguard.Order, more bool, err error) {
 	size := min(max(100, most), 1000) + 1
 	for {
@@ -110,19 +108,19 @@ func (s *session) printPending(orders []sqlguard.Order, result pendingJSON) erro
 		}
 		return nil
 	}
-	rows := [][]string{{"ORDER", "MERCHANT", "UNKNOWN SINCE", "TRIED", "AMOUNT", "WHAT HAPPENED", "TOKEN"}}
+	var rows [][]string
 	for _, o := range orders {
 		rows = append(rows, []string{
 			o.ID, cmp.Or(o.Merchant, "-"), timeText(o.Since), times(o.Attempts), cmp.Or(amountOf(o.Record.Request), "-"),
-			shortened(what(o), 50), o.Token(),
+			cli.Shortened(what(o), 50), o.Token(),
 		})
 	}
-	if err := s.printRows(rows); err != nil {
+	if err := s.WriteTable([]string{"ORDER", "MERCHANT", "UNKNOWN SINCE", "TRIED", "AMOUNT", "WHAT HAPPENED", "TOKEN"}, rows); err != nil {
 		return err
 	}
 	s.note("%s, the oldest since %s. What to ask about one: gateway-orders evidence ORDER", unknown(result.Count), timeText(result.Oldest))
 	if result.Next != "" {
-		s.note("There are more: gateway-orders pending -after %s", result.Next)
+		s.note("There are more: gateway-orders pending --after %s", result.Next)
 	}
 	return nil
 }
@@ -156,7 +154,7 @@ func placeOf(o sqlguard.Order) string {
 }
 
 // place reads what placeOf has written, or the token of an order that is pending.
-func (s *session) place(ctx context.Context, text string) (o sqlguard.Order, err error) {
+func (s *session) place(ctx context.Context, c *cobra.Command, text string) (o sqlguard.Order, err error) {
 	if text == "" {
 		return o, nil
 	}
@@ -165,42 +163,37 @@ func (s *session) place(ctx context.Context, text string) (o sqlguard.Order, err
 		token = text
 	}
 	if o, err = sqlguard.ParseToken(token); err != nil {
-		return o, badFlag("pending", "after", "is not a place: copy it again from the last line of pending")
+		return o, cli.Usage(c, "--after is not a place: copy it again from the last line of pending")
 	}
 	if both {
 		if o.Since, err = time.Parse(time.RFC3339Nano, at); err != nil || o.Since.IsZero() {
-			return o, badFlag("pending", "after", "is not a place: it does not begin with a time")
+			return o, cli.Usage(c, "--after is not a place: it does not begin with a time")
 		}
 		return o, nil
 	}
 	o, err = s.guard.Order(ctx, o.Merchant, o.ID)
 	if err == nil && o.State != sqlguard.StateUnknown {
-		err = fmt.Errorf("-after: order %q is %s by now: list the pending orders from the first one", o.ID, o.State)
+		err = fmt.Errorf("--after: the order is %s by now: list the pending orders from the first one", o.State)
 	}
 	return o, err
 }
 
-func showCommand() command {
-	return command{
-		name: "show", synopsis: "ORDER", short: "all that is known of one order",
-		text: `
-Prints what the table has of an order, whatever its state is.
-
-  gateway-orders show A-17
+func (s *session) showCommand() *cobra.Command {
+	return s.uses(&cobra.Command{
+		Use: "show ORDER", Short: "All that is known of one order", Args: cli.Args(1, 1, "the ORDER to show"),
+		Long: "Prints what the table has of an order, whatever its state is.",
+		Example: `  gateway-orders show A-17
   gateway-orders show A-17 -o json`,
-		timeout: 30 * time.Second, early: unchanged, formats: tableOrJSON(), single: true,
-		least: 1, most: 1, argument: "the ORDER to show",
-		define: func(s *session, _ *flag.FlagSet) action { return s.show },
-	}
+	}, traits{timeout: 30 * time.Second, early: unchanged, single: true}, s.show)
 }
 
-func (s *session) show(ctx context.Context) error {
-	o, err := s.order(ctx, s.merchant, s.args[0])
+func (s *session) show(ctx context.Context, args []string) error {
+	o, err := s.order(ctx, s.merchant, args[0])
 	if err != nil {
 		return err
 	}
-	if s.format == formatJSON {
-		return s.writeJSON(s.out, toJSON(o))
+	if s.format == cli.FormatJSON {
+		return s.WriteJSON(toJSON(o))
 	}
 	j := toJSON(o)
 	return s.printFields([][]string{
@@ -243,7 +236,7 @@ func (s *session) printFields(fields [][]string) error {
 			rows = append(rows, field)
 		}
 	}
-	return s.printRows(rows)
+	return s.WriteRows(rows)
 }
 
 // order reads an order that the table has.
@@ -253,11 +246,11 @@ func (s *session) order(ctx context.Context, merchant, id string) (o sqlguard.Or
 	}
 	o, err = s.guard.Order(ctx, merchant, id)
 	if err == nil && o.Attempts == 0 {
-		where := "; if its calls name a merchant, give -merchant, or its -token"
+		where := "; if its calls name a merchant, give --merchant, or its --token"
 		if merchant != "" {
-			where = fmt.Sprintf(" of the merchant %q", merchant)
+			where = " of that merchant"
 		}
-		err = fmt.Errorf("the table %s has no order %q%s", s.table, id, where)
+		err = errors.New("the table has no such order" + where)
 	}
 	return o, err
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,36 +13,36 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
+	"github.com/spf13/cobra"
 
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/cryptogw/gateway/sqlguard/export"
 )
 
-func reconcileCommand() command {
-	return command{
-		name: "reconcile", synopsis: "-file FILE [-from TIME -until TIME] [-apply -by NAME]",
-		short: "compare the table with what the gateway has exported",
-		text: `
-Compares the invoices in a file that the gateway's operator has exported with the table, and prints
+func (s *session) reconcileCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "reconcile --file FILE", Short: "Compare the table with what the gateway has exported",
+		Long: `Compares the invoices in a file that the gateway's operator has exported with the table, and prints
 where they differ and which unknown orders the file does not decide. Nothing is changed, unless
--apply ends the unknown orders that the file decides, as resolve does.
+--apply ends the unknown orders that the file decides, as resolve does.
 
-The file is complete for the invoices that were created from -from until -until, by the clock of
-the gateway. Without these times, or without -time-column, no order is ended as absent. The exit
-code is 6 if something is left to do.
+The file is complete for the invoices that were created from --from until --until, by the clock of
+the gateway. Without these times, or without --time-column, no order is ended as absent. The exit
+code is 6 if something is left to do.`,
+		Example: `  gateway-orders reconcile --file invoices.csv --order-column "Order no." --time-column Created \
+    --from 2026-11-01T00:00:00Z --until 2026-11-22T00:00:00Z
 
-  gateway-orders reconcile -file invoices.csv -order-column "Order no." -time-column Created \
-    -from 2026-11-01T00:00:00Z -until 2026-11-22T00:00:00Z
-
-Add -apply -by NAME to end those that the file decides.`,
-		timeout: 10 * time.Minute, early: unchanged, formats: tableOrJSON(), single: true,
-		define: func(s *session, flags *flag.FlagSet) action { return newReconcile(s, flags).run },
+Add --apply --by NAME to end those that the file decides.`,
 	}
+	return s.uses(c, traits{timeout: 10 * time.Minute, early: unchanged, single: true}, newReconcile(s, c).run)
 }
 
 // A reconcile is one run of the command.
 type reconcile struct {
 	s                                   *session
+	c                                   *cobra.Command
 	file, format, from, until, by       *string
 	order, invoice, created, price, sum *string
 	apply                               *bool
@@ -52,21 +50,23 @@ type reconcile struct {
 	statement                           sqlguard.Statement
 }
 
-func newReconcile(s *session, flags *flag.FlagSet) *reconcile {
+func newReconcile(s *session, c *cobra.Command) *reconcile {
+	flags := c.Flags()
 	return &reconcile{
 		s:       s,
+		c:       c,
 		file:    flags.String("file", "", "the `file` that was exported; - for stdin"),
 		format:  flags.String("format", "", "`csv` or jsonl, a JSON object in each line, where the name of the file does not end so"),
 		from:    flags.String("from", "", "the `time` from which the file is complete, such as 2026-11-01T00:00:00Z"),
 		until:   flags.String("until", "", "the `time` until which it is"),
-		by:      flags.String("by", "", "with -apply, the `name` of who ends them, which is kept"),
+		by:      flags.String("by", "", "with --apply, the `name` of who ends them, which is kept"),
 		order:   flags.String("order-column", "order_id", "the `name` of the column, or the member, with the order id"),
 		invoice: flags.String("invoice-column", "", "the `name` of that with the gateway's own identifier of an invoice"),
 		created: flags.String("time-column", "", "the `name` of that with the time of creation, which has a zone"),
 		price:   flags.String("price-column", "", "the `name` of that with the price"),
 		sum:     flags.String("amount-column", "", "the `name` of that with the amount"),
 		apply:   flags.Bool("apply", false, "end the unknown orders that the file decides"),
-		margin:  flags.Duration("margin", inTransit, "how `long` before -until and after -from the file decides nothing"),
+		margin:  flags.Duration("margin", inTransit, "how `long` before --until and after --from the file decides nothing"),
 	}
 }
 
@@ -74,25 +74,25 @@ func newReconcile(s *session, flags *flag.FlagSet) *reconcile {
 func (r *reconcile) check() (err error) {
 	switch {
 	case *r.file == "":
-		return badFlag("reconcile", "file", "is required: what the gateway's operator has exported")
+		return cli.Usage(r.c, "--file is required: what the gateway's operator has exported")
 	case *r.apply && strings.TrimSpace(*r.by) == "":
-		return badFlag("reconcile", "by", "is required with -apply: the name of who ends the orders")
+		return cli.Usage(r.c, "--by is required with --apply: the name of who ends the orders")
 	case *r.margin <= 0:
-		return badFlag("reconcile", "margin", "must be above zero")
+		return cli.Usage(r.c, "--margin must be above zero")
 	case (*r.from == "") != (*r.until == ""):
-		return &usageError{text: "gateway-orders reconcile: give both -from and -until, or neither: then no order is ended as absent", of: "reconcile"}
+		return cli.Usage(r.c, "give both --from and --until, or neither: then no order is ended as absent")
 	}
 	if *r.format == "" {
 		*r.format = formatOf(*r.file)
 	}
 	if *r.format != "csv" && *r.format != "jsonl" {
-		return badFlag("reconcile", "format", "is csv or jsonl; the name of the file does not say which")
+		return cli.Usage(r.c, "--format is csv or jsonl; the name of the file does not say which")
 	}
-	if r.statement.From, err = parseTime("from", *r.from); err == nil {
-		r.statement.Until, err = parseTime("until", *r.until)
+	if r.statement.From, err = r.time("--from", *r.from); err == nil {
+		r.statement.Until, err = r.time("--until", *r.until)
 	}
 	if err == nil && *r.from != "" && !r.statement.From.Before(r.statement.Until) {
-		err = badFlag("reconcile", "until", "is not after -from")
+		err = cli.Usage(r.c, "--until is not after --from")
 	}
 	r.statement.Merchant = r.s.merchant
 	return err
@@ -110,23 +110,23 @@ func formatOf(name string) string {
 	}
 }
 
-func parseTime(name, text string) (at time.Time, err error) {
+func (r *reconcile) time(name, text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil
 	}
 	if at, err = time.Parse(time.RFC3339, text); err != nil {
-		return at, badFlag("reconcile", name, "is a time with its zone, such as 2026-11-01T00:00:00Z or 2026-11-01T00:00:00+01:00")
+		return at, cli.Usage(r.c, name+" is a time with its zone, such as 2026-11-01T00:00:00Z or 2026-11-01T00:00:00+01:00")
 	}
 	return at, nil
 }
 
 // read reads the rows of the file.
 func (r *reconcile) read() (rows []sqlguard.StatementRow, err error) {
-	var file io.Reader = r.s.in
+	file := r.s.In
 	if *r.file != "-" {
 		opened, err := os.Open(*r.file) // #nosec G304 -- whoever runs the command chooses the file
 		if err != nil {
-			return nil, fmt.Errorf("-file: %w", err)
+			return nil, fmt.Errorf("--file: %w", cli.Reason(err))
 		}
 		defer func() { _ = opened.Close() }()
 		file = opened
@@ -138,12 +138,28 @@ func (r *reconcile) read() (rows []sqlguard.StatementRow, err error) {
 		rows, err = export.JSONLines(file, columns)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("-file %s: %w; %s", *r.file, err, unchanged)
+		return nil, fmt.Errorf("--file: %w; %s", r.inTermsOfFlags(err), unchanged)
 	}
 	return rows, nil
 }
 
-func (r *reconcile) run(ctx context.Context) error {
+// inTermsOfFlags returns an error of the file with the flag that names a column in the place of its name.
+func (r *reconcile) inTermsOfFlags(err error) error {
+	wrong, ok := errors.AsType[*export.RowError](err)
+	for flag, name := range map[string]*string{
+		"--order-column": r.order, "--invoice-column": r.invoice, "--time-column": r.created, "--price-column": r.price, "--amount-column": r.sum,
+	} {
+		if ok && wrong.Column != "" && wrong.Column == *name {
+			return fmt.Errorf("row %d: the column of %s %s", wrong.Row, flag, wrong.Reason)
+		}
+	}
+	if _, ok := errors.AsType[*gateway.ArgumentError](err); ok {
+		return errors.New("two of the columns have the same name")
+	}
+	return err
+}
+
+func (r *reconcile) run(ctx context.Context, _ []string) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -226,7 +242,7 @@ func reportOf(s sqlguard.Statement, found sqlguard.Reconciliation, applied bool)
 		report.Differences = append(report.Differences, difference)
 	}
 	for _, u := range found.Undecided {
-		report.Undecided = append(report.Undecided, undecidedJSON{toJSON(u.Order), u.Reason})
+		report.Undecided = append(report.Undecided, undecidedJSON{toJSON(u.Order), strings.Replace(u.Reason, "set From and Until", "give --from and --until", 1)})
 	}
 	return report
 }
@@ -255,34 +271,34 @@ func (report reportJSON) left() bool {
 
 // print prints the counts, then a line for each difference, then what is undecided.
 func (r *reconcile) print(report reportJSON) error {
-	if r.s.format == formatJSON {
-		return r.s.writeJSON(r.s.out, report)
+	if r.s.format == cli.FormatJSON {
+		return r.s.WriteJSON(report)
 	}
 	rows := [][]string{{strconv.Itoa(report.Rows), "rows in the file"}}
 	for _, class := range classes() {
 		rows = append(rows, []string{strconv.Itoa(report.Counts[string(class)]), string(class)})
 	}
 	rows = append(rows, []string{strconv.Itoa(len(report.Undecided)), "unknown: the file does not decide it"})
-	err := r.s.printRows(rows)
+	err := r.s.WriteRows(rows)
 	if len(report.Differences) > 0 {
-		lines := [][]string{{"ORDER", "DIFFERENCE", "ROWS", "TABLE", "FILE", "ENDED"}}
+		var lines [][]string
 		for _, d := range report.Differences {
 			lines = append(lines, d.line(report.Applied))
 		}
-		err = errors.Join(err, r.s.write("\n"), r.s.printRows(lines))
+		err = errors.Join(err, r.s.Write("\n"), r.s.WriteTable([]string{"ORDER", "DIFFERENCE", "ROWS", "TABLE", "FILE", "ENDED"}, lines))
 	}
 	if len(report.Undecided) > 0 {
-		lines := [][]string{{"ORDER", "UNKNOWN SINCE", "WHY IT STAYS UNKNOWN"}}
+		var lines [][]string
 		for _, u := range report.Undecided {
 			lines = append(lines, []string{u.Order.OrderID, timeText(u.Order.UnknownSince), u.Reason})
 		}
-		err = errors.Join(err, r.s.write("\n"), r.s.printRows(lines))
+		err = errors.Join(err, r.s.Write("\n"), r.s.WriteTable([]string{"ORDER", "UNKNOWN SINCE", "WHY IT STAYS UNKNOWN"}, lines))
 	}
 	switch decided := report.Counts[string(sqlguard.ClassExists)] + report.Counts[string(sqlguard.ClassAbsent)]; {
 	case report.Applied:
 		r.s.note("\n%d of %d orders were ended.", report.ended(), decided)
 	case decided > 0:
-		r.s.note("\nNothing was changed. To end the %d that the file decides: the same with -apply -by NAME.", decided)
+		r.s.note("\nNothing was changed. To end the %d that the file decides: the same with --apply --by NAME.", decided)
 	}
 	return err
 }
@@ -305,7 +321,7 @@ func (d differenceJSON) line(applied bool) []string {
 	}
 	return []string{
 		d.OrderID, d.Class, dash(strings.Join(numbers, ", ")), dash(joined(d.Order.Price, d.Order.Amount)),
-		dash(shortened(strings.Join(said, "; "), 60)), ended,
+		dash(cli.Shortened(strings.Join(said, "; "), 60)), ended,
 	}
 }
 

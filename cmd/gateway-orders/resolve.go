@@ -4,81 +4,84 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
-func resolveCommand() command {
-	return command{
-		name: "resolve", synopsis: "ORDER|-token TOKEN -exists|-absent -by NAME [-invoice FILE] [-dry-run]",
-		short: "record what a person has found out about one order",
-		text: `
-Records that the gateway has an invoice for an unknown order, or that it has none. After -exists
-the order is created, and later calls get the invoice of -invoice if it is given: the JSON of the
-member "result" of the gateway's response. After -absent the next call sends the order.
+func (s *session) resolveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "resolve ORDER|--token TOKEN --exists|--absent --by NAME", Args: cli.Args(0, 1, ""),
+		Short: "Record what a person has found out about one order",
+		Long: `Records that the gateway has an invoice for an unknown order, or that it has none. After --exists
+the order is created, and later calls get the invoice of --invoice if it is given: the JSON of the
+member "result" of the gateway's response. After --absent the next call sends the order.
 
-With -token, which pending and evidence print, it fails if the order was sent again since: the
-finding would be outdated. Without it, the order is meant as it is now.
-
-  gateway-orders resolve A-17 -exists -by anna -note "invoice 4711" -invoice 4711.json
-  gateway-orders resolve -token MSAxICIiICJBLTE3Ig -absent -by anna -dry-run`,
-		timeout: 30 * time.Second, formats: tableOrJSON(), single: true, most: 1, argument: "the ORDER to resolve",
-		early:  "the finding may have been recorded or not: see gateway-orders show",
-		define: func(s *session, flags *flag.FlagSet) action { return newResolve(s, flags).run },
+With --token, which pending and evidence print, it fails if the order was sent again since: the
+finding would be outdated. Without it, the order is meant as it is now.`,
+		Example: `  gateway-orders resolve A-17 --exists --by anna --note "invoice 4711" --invoice 4711.json
+  gateway-orders resolve --token MSAxICIiICJBLTE3Ig --absent --by anna --dry-run`,
 	}
+	return s.uses(c, traits{
+		timeout: 30 * time.Second, single: true, early: "the finding may have been recorded or not: see gateway-orders show",
+	}, newResolve(s, c).run)
 }
 
 // A resolve is one run of the command.
 type resolve struct {
 	s                            *session
+	c                            *cobra.Command
 	exists, absent, dryRun       *bool
 	by, note, invoiceFile, token *string
 	margin                       *time.Duration
 	invoice                      json.RawMessage
 }
 
-func newResolve(s *session, flags *flag.FlagSet) *resolve {
+func newResolve(s *session, c *cobra.Command) *resolve {
+	flags := c.Flags()
 	return &resolve{
 		s:           s,
+		c:           c,
 		exists:      flags.Bool("exists", false, "the gateway has an invoice for the order"),
 		absent:      flags.Bool("absent", false, "the gateway has none"),
 		by:          flags.String("by", "", "the `name` of who found out, which is kept"),
 		note:        flags.String("note", "", "a `text` that is kept, such as the number of the invoice"),
 		invoiceFile: flags.String("invoice", "", "a `file` with the invoice as JSON, for later calls; - for stdin"),
 		token:       flags.String("token", "", "the `token` of the order, as it was listed"),
-		margin:      flags.Duration("margin", inTransit, "how `long` a request may be in transit: -absent is refused before"),
+		margin:      flags.Duration("margin", inTransit, "how `long` a request may be in transit: --absent is refused before"),
 		dryRun:      flags.Bool("dry-run", false, "say what would be done, and do nothing"),
 	}
 }
 
 // check returns what is wrong with the arguments, before anything is read.
-func (r *resolve) check() error {
+func (r *resolve) check(args []string) error {
 	wrong := ""
 	switch {
 	case *r.exists == *r.absent:
-		wrong = "give what was found, -exists or -absent"
+		wrong = "give what was found, --exists or --absent"
 	case strings.TrimSpace(*r.by) == "":
-		wrong = "-by is required: the name of who found out"
-	case len(r.s.args) == 0 && *r.token == "":
-		wrong = "give the ORDER to resolve, or its -token"
+		wrong = "--by is required: the name of who found out"
+	case len(args) == 0 && *r.token == "":
+		wrong = "give the ORDER to resolve, or its --token"
 	case *r.absent && *r.invoiceFile != "":
-		wrong = "-invoice goes with -exists: what does not exist has no invoice"
+		wrong = "--invoice goes with --exists: what does not exist has no invoice"
 	case *r.margin < 0:
-		wrong = "-margin is negative"
+		wrong = "--margin is negative"
 	default:
 		return nil
 	}
-	return &usageError{text: "gateway-orders resolve: " + wrong, of: "resolve"}
+	return cli.Usage(r.c, wrong)
 }
 
-func (r *resolve) run(ctx context.Context) error {
-	if err := r.check(); err != nil {
+func (r *resolve) run(ctx context.Context, args []string) error {
+	if err := r.check(args); err != nil {
 		return err
 	}
 	if *r.invoiceFile != "" {
@@ -87,7 +90,7 @@ func (r *resolve) run(ctx context.Context) error {
 			return err
 		}
 	}
-	listed, now, err := r.order(ctx)
+	listed, now, err := r.order(ctx, strings.Join(args, ""))
 	if err != nil {
 		return err
 	}
@@ -98,27 +101,27 @@ func (r *resolve) run(ctx context.Context) error {
 	if !*r.dryRun {
 		resolution := sqlguard.Resolution{Exists: *r.exists, By: *r.by, Note: *r.note, Invoice: r.invoice}
 		if err := r.s.guard.Resolve(ctx, listed, resolution); err != nil {
-			return explain(listed.ID, err)
+			return explain(err)
 		}
 		if after, err = r.s.guard.Order(ctx, listed.Merchant, listed.ID); err != nil {
-			return &partError{fmt.Sprintf("order %q is resolved", listed.ID), err}
+			return &partError{"the order is resolved", err}
 		}
 	}
-	if r.s.format == formatJSON {
-		return r.s.writeJSON(r.s.out, toJSON(after))
+	if r.s.format == cli.FormatJSON {
+		return r.s.WriteJSON(toJSON(after))
 	}
-	return r.s.write(r.result(after))
+	return r.s.Write(r.result(after))
 }
 
 // order returns the order as it was listed, and as it is now.
-func (r *resolve) order(ctx context.Context) (listed, now sqlguard.Order, err error) {
-	merchant, id := r.s.merchant, strings.Join(r.s.args, "")
+func (r *resolve) order(ctx context.Context, id string) (listed, now sqlguard.Order, err error) {
+	merchant := r.s.merchant
 	if *r.token != "" {
 		if listed, err = sqlguard.ParseToken(*r.token); err != nil {
-			return listed, now, badFlag("resolve", "token", "is not a token, or not a whole one: copy it again from pending or evidence")
+			return listed, now, cli.Usage(r.c, "--token is not a token, or not a whole one: copy it again from pending or evidence")
 		}
 		if id != "" && id != listed.ID || merchant != "" && merchant != listed.Merchant {
-			return listed, now, badFlag("resolve", "token", fmt.Sprintf("is that of another order, %q", joined(listed.ID, listed.Merchant)))
+			return listed, now, cli.Usage(r.c, "--token is that of another order: give it alone, or copy it again")
 		}
 		merchant, id = listed.Merchant, listed.ID
 	}
@@ -130,10 +133,10 @@ func (r *resolve) order(ctx context.Context) (listed, now sqlguard.Order, err er
 		return listed, now, err
 	}
 	if now.State != sqlguard.StateUnknown {
-		return listed, now, explain(id, fmt.Errorf("%w: it is %s", sqlguard.ErrNotUnknown, now.State))
+		return listed, now, explain(fmt.Errorf("%w: it is %s", sqlguard.ErrNotUnknown, now.State))
 	}
 	if now.Attempts != listed.Attempts {
-		return listed, now, explain(id, sqlguard.ErrTriedAgain)
+		return listed, now, explain(sqlguard.ErrTriedAgain)
 	}
 	return listed, now, nil
 }
@@ -145,8 +148,8 @@ func (r *resolve) tooEarly(o sqlguard.Order) error {
 		sent = o.Record.SentAt
 	}
 	if after := sent.Add(*r.margin); *r.absent && time.Now().Before(after) {
-		return fmt.Errorf("order %q was sent at %s, and its request may still be in transit: look again after %s, or set -margin if you know how long one takes",
-			o.ID, timeText(sent), timeText(after))
+		return fmt.Errorf("the order was sent at %s, and its request may still be in transit: look again after %s, or set --margin if you know how long one takes",
+			timeText(sent), timeText(after))
 	}
 	return nil
 }
@@ -168,16 +171,16 @@ func (r *resolve) result(o sqlguard.Order) string {
 	if *r.dryRun {
 		text += " (dry run: " + unchanged + ")"
 	}
-	return printable(text) + "\n"
+	return cli.Printable(text) + "\n"
 }
 
 // explain says what to do about a finding that was not accepted.
-func explain(id string, err error) error {
+func explain(err error) error {
 	switch {
 	case errors.Is(err, sqlguard.ErrTriedAgain):
-		return fmt.Errorf("order %q was sent again since it was listed, so the finding may be outdated: look it up again, from gateway-orders evidence on (%w)", id, err)
+		return fmt.Errorf("the order was sent again since it was listed, so the finding may be outdated: look it up again, from gateway-orders evidence on (%w)", err)
 	case errors.Is(err, sqlguard.ErrNotUnknown):
-		return fmt.Errorf("there is nothing to resolve about order %q: see gateway-orders show (%w)", id, err)
+		return fmt.Errorf("there is nothing to resolve about the order: see gateway-orders show (%w)", err)
 	default:
 		return err
 	}
@@ -185,29 +188,29 @@ func explain(id string, err error) error {
 
 const mostInvoice = 64 << 10 // what the guard keeps
 
-// readInvoice reads the file of -invoice.
+// readInvoice reads the file of --invoice.
 func (r *resolve) readInvoice() (json.RawMessage, error) {
-	file := r.s.in
+	file := r.s.In
 	if *r.invoiceFile != "-" {
 		opened, err := os.Open(*r.invoiceFile) // #nosec G304 -- whoever runs the command chooses the file
 		if err != nil {
-			return nil, fmt.Errorf("-invoice: %w", err)
+			return nil, fmt.Errorf("--invoice: %w", cli.Reason(err))
 		}
 		defer func() { _ = opened.Close() }()
 		file = opened
 	}
 	text, err := io.ReadAll(io.LimitReader(file, mostInvoice+1))
 	if err != nil {
-		return nil, fmt.Errorf("-invoice: %w", err)
+		return nil, fmt.Errorf("--invoice: %w", cli.Reason(err))
 	}
 	var members map[string]json.RawMessage
 	switch {
 	case len(text) > mostInvoice:
-		return nil, badFlag("resolve", "invoice", "has more than 64 KiB")
+		return nil, cli.Usage(r.c, "--invoice has more than 64 KiB")
 	case json.Unmarshal(text, &members) != nil:
-		return nil, badFlag("resolve", "invoice", "is not a JSON object")
+		return nil, cli.Usage(r.c, "--invoice is not a JSON object")
 	case members["result"] != nil && members["message"] != nil:
-		return nil, badFlag("resolve", "invoice", `is a whole response: give its member "result" only`)
+		return nil, cli.Usage(r.c, `--invoice is a whole response: give its member "result" only`)
 	}
 	return json.RawMessage(strings.TrimSpace(string(text))), nil
 }

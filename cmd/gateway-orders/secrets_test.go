@@ -3,9 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/cmd/internal/cli/clitest"
 )
 
 // A password that a URL must escape, in every form, and no piece of which any text may have.
@@ -26,100 +28,101 @@ func pieceOf(text string) string {
 	return ""
 }
 
-// However the password is given, in the right place or in a wrong one, no output has a piece of it.
-func TestSecrets_pieces(t *testing.T) {
+// A password, or a URL with one, that is typed where something else belongs is in no text.
+func TestSecrets(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := newSQLite(t)
+	w.loses(t, "A-17")
+	t.Setenv(envDB, w.url)
+	check(t, os.WriteFile("f.csv", []byte("order\nA-17\n"), 0o600))
+	right := map[string][]string{
+		"show": {"A-18"}, "evidence": {"A-18"}, "resolve": {"A-18", "--exists", "--by", "anna"},
+		"reconcile": {"--file", "f.csv"}, "prune": {"--older-than", "400d"},
+	}
+	for _, text := range []string{canary, "postgres://u:" + escapedOne + "@127.0.0.1:1/d", "sk_live_" + strings.ReplaceAll(canary, "/", "")} {
+		for _, line := range clitest.Misplaced((&session{}).root(), text, right) {
+			if got := call(t.Context(), "", line...); pieceOf(got.stdout+got.err) != "" {
+				t.Errorf("%q: %d, %s%s", line, got.code, got.stdout, got.err)
+			}
+		}
+	}
+}
+
+// However the URL of the database is wrong, no text has a piece of its password; --db takes none.
+func TestSecrets_url(t *testing.T) {
 	t.Chdir(t.TempDir())
 	services := filepath.Join(t.TempDir(), "services")
 	check(t, os.WriteFile(services, []byte("[good]\nhost=127.0.0.1\nport=1\npassword="+canary+"\n[bad]\npassword="+canary+"\nport=x\n"), 0o600))
 	check(t, os.WriteFile(services+"2", []byte("[worse]\n"+canary+"\n"), 0o600))
-	w := newSQLite(t)
-	w.loses(t, "A-17")
 	const inUse = "postgres://u:" + escapedOne + "@127.0.0.1:1/d"
-	type row struct {
-		line []string
-		env  map[string]string
-		text string
-	}
-	db := func(dsn, text string) row { return row{[]string{"-db", dsn, "pending"}, nil, text} }
-	for name, r := range map[string]row{
-		"a URL that is right":                   db(inUse, "-db cannot be used"),
-		"a postgresql:// URL":                   db("postgresql"+strings.TrimPrefix(inUse, "postgres"), "-db cannot be used"),
-		"several hosts":                         db("postgres://u:"+escapedOne+"@127.0.0.1:1,127.0.0.2:1/d", "-db cannot be used"),
-		"several hosts, each with the password": db("postgres://u:ZQ7KX@127.0.0.1:1,u:WV9JY@127.0.0.2:1/d", "must be written %40"),
-		"a @ that is not escaped":               db("postgres://u:ssZQ7@KXWV9JY@127.0.0.1:1/d", "a @ in the user or the password must be written %40"),
-		"a @ in a postgresql:// URL":            db("postgresql://u:ssZQ7@KXWV9JY@127.0.0.1:1/d", "must be written %40"),
-		"a / that is not escaped":               db("postgres://u:1/ZQ7KXWV9JY@127.0.0.1:1/d", "is written with %"),
-		"a ? that is not escaped":               db("postgres://u:1?ZQ7KXWV9JY@127.0.0.1:1/d", "is written with %"),
-		"a # that is not escaped":               db("postgres://u:1#ZQ7KXWV9JY@127.0.0.1:1/d", "is written with %"),
-		"a % that is not escaped":               db("postgres://u:ZQ7KX%WV9JY@127.0.0.1:1/d", "-db"),
-		"a [ that is not escaped":               db("postgres://u:[ZQ7KX@127.0.0.1:1/d", "-db"),
-		"no host after the password":            db("postgres://u:ZQ7KXWV9JY", "-db"),
-		"a : that is escaped":                   db("postgres://u%3AZQ7KXWV9JY@127.0.0.1:1/d", "the : before the password"),
-		"no slashes":                            db("postgres:u:ZQ7KXWV9JY@127.0.0.1:1/d", "-db is not a URL"),
-		"one slash":                             db("postgres:/u:ZQ7KXWV9JY@127.0.0.1:1/d", "-db is not a URL"),
-		"no scheme":                             db("u:ZQ7KXWV9JY@127.0.0.1:1/d", "-db is postgres://"),
-		"a scheme in capitals":                  db("POSTGRES://u:ZQ7KXWV9JY@127.0.0.1:1/d", "-db is postgres://"),
-		"a URL behind sqlite:":                  db("sqlite:"+inUse, "-db is sqlite: and the path"),
-		"a setting of SQLite":                   db("sqlite:orders.db?password="+canary, "-db is sqlite: and the path"),
-		"a password in the query":               db("postgres://127.0.0.1:1/d?user=u&password=ZQ7KX&WV9JY", "put the password into PGPASSWORD"),
-		"its name in another form":              db("postgres://127.0.0.1:1/d?user=u&pass%77ord=ZQ7KX", "put the password into PGPASSWORD"),
-		"its name in capitals":                  db("postgres://127.0.0.1:1/d?user=u&PASSWORD=ZQ7KX", "put the password into PGPASSWORD"),
-		"a parameter without =":                 db("postgres://u@127.0.0.1:1/d?ZQ7KXWV9JY", "-db has a parameter without ="),
-		"sslpassword":                           db("postgres://u@127.0.0.1:1/d?sslpassword=ZQ7KX", "put the password into PGPASSWORD"),
-		"keywords":                              db("host=127.0.0.1 port=1 password='"+canary+"'", "-db is postgres://"),
-		"keywords that are split": {
-			[]string{"-db", "host=127.0.0.1", "password=" + canary, "pending"}, nil, "there is no command of that name",
-		},
-		"keywords behind postgres:":               db("postgres: password="+canary, "-db is not a URL"),
-		"a wrong setting":                         db(inUse+"?sslmode=maybe", "-db has a setting that cannot be used"),
-		"a wrong port":                            db("postgres://u:"+escapedOne+"@127.0.0.1:0/d", "-db has a setting that cannot be used"),
-		"a port that is the password":             db("postgres://u:"+escapedOne, "-db"),
-		"a service":                               db("postgres://u@127.0.0.1:1/d?service=good&servicefile="+services, "-db cannot be used"),
-		"a service with a wrong port":             db("postgres:///?service=bad&servicefile="+services, "-db has a setting that cannot be used"),
-		"a service file with a line that is none": db("postgres:///?service=worse&servicefile="+services+"2", "-db has a setting that cannot be used"),
-		"a service of the environment": {
-			[]string{"-db", "postgres:///", "pending"}, map[string]string{"PGSERVICE": "bad", "PGSERVICEFILE": services}, "-db has a setting that cannot be used",
-		},
-		"PGPASSWORD": {
-			[]string{"-db", "postgres://u@127.0.0.1:1/d", "pending"}, map[string]string{"PGPASSWORD": canary, "PGSSLPASSWORD": canary}, "-db cannot be used",
-		},
-		"a line end in the environment": {[]string{"pending"}, map[string]string{envDB: inUse + "\n"}, "-db has a line end"},
-		"a line end of Windows":         {[]string{"pending"}, map[string]string{envDB: inUse + "\r\n"}, "-db has a line end"},
-		"a URL instead of a command":    {[]string{inUse, "pending"}, nil, "there is no command of that name"},
-		"a URL of help":                 {[]string{"help", inUse}, nil, "there is no command of that name"},
-		"a URL behind a command":        {[]string{"pending", inUse}, nil, "there is one argument too many"},
-		"a URL that is a flag":          {[]string{"pending", "-" + inUse}, nil, "a flag is not defined"},
-		"a URL that is no flag":         {[]string{"pending", "---" + inUse}, nil, "bad flag syntax"},
-		"a URL without slashes for -n":  {[]string{"pending", "-n", "postgres:u:" + canary}, nil, "invalid value for flag -n"},
-		"a URL for -n":                  {[]string{"pending", "-n=" + inUse}, nil, "invalid value for flag -n"},
-		"a URL for a switch":            {[]string{"resolve", "-exists=" + inUse}, nil, "invalid boolean value for -exists"},
-		"a URL for -timeout":            {[]string{"pending", "-timeout", inUse}, nil, "for flag -timeout: it is a duration"},
-		"a URL for -o":                  {[]string{"-o", inUse, "pending"}, nil, "for flag -o: it is table"},
-		"a URL for -table":              {[]string{"-db", w.url, "pending", "-table", inUse}, nil, "-table: "},
-		"a URL for -after":              {[]string{"-db", w.url, "pending", "-after", inUse}, nil, "-after is not a place"},
-		"a URL for an order":            {[]string{"-db", w.url, "show", inUse}, nil, "has no order"},
-		"keywords for an order":         {[]string{"-db", w.url, "show", "host=h password=" + canary}, nil, "has no order"},
-		"a URL for -merchant":           {[]string{"-db", w.url, "show", "A-17", "-merchant", inUse}, nil, "has no order"},
-		"a URL for -file":               {[]string{"-db", w.url, "reconcile", "-format", "csv", "-file", inUse}, nil, "-file: "},
-		"a URL for -invoice":            {[]string{"-db", w.url, "resolve", "A-17", "-exists", "-by", "anna", "-invoice", inUse}, nil, "-invoice: "},
-		"a URL for -token":              {[]string{"-db", w.url, "resolve", "-token", inUse, "-exists", "-by", "anna"}, nil, "-token is not a token"},
-		"a URL for -state":              {[]string{"-db", w.url, "export", "-state", inUse}, nil, "-state is free"},
-		"a URL for a shell":             {[]string{"completion", inUse}, nil, "gateway-orders completion: "},
-		"the help":                      {[]string{"-db", inUse, "-table", inUse, "pending", "-h"}, map[string]string{envDB: inUse}, "usage: "},
+	for name, r := range map[string]struct {
+		url, text string
+		code      int
+	}{
+		"right":                                 {inUse, "no connection: ", cli.ExitFailed},
+		"postgresql://":                         {"postgresql" + strings.TrimPrefix(inUse, "postgres"), "no connection: ", cli.ExitFailed},
+		"several hosts":                         {"postgres://u:" + escapedOne + "@127.0.0.1:1,127.0.0.2:1/d", "no connection: ", cli.ExitFailed},
+		"a password for each of several hosts":  {"postgres://u:ZQ7KX@127.0.0.1:1,u:WV9JY@127.0.0.2:1/d", "", 0},
+		"a @ that is not escaped":               {"postgres://u:ssZQ7@KXWV9JY@127.0.0.1:1/d", "", 0},
+		"a / that is not escaped":               {"postgres://u:1/ZQ7KXWV9JY@127.0.0.1:1/d", "", 0},
+		"a ? that is not escaped":               {"postgres://u:1?ZQ7KXWV9JY@127.0.0.1:1/d", "", 0},
+		"a # that is not escaped":               {"postgres://u:1#ZQ7KXWV9JY@127.0.0.1:1/d", "", 0},
+		"a % that is not escaped":               {"postgres://u:ZQ7KX%WV9JY@127.0.0.1:1/d", "as %2F and @ as %40", cli.ExitUsage},
+		"a [ that is not escaped":               {"postgres://u:[ZQ7KX@127.0.0.1:1/d", "", 0},
+		"a : that is escaped":                   {"postgres://u%3AZQ7KXWV9JY@127.0.0.1:1/d", "", 0},
+		"no host":                               {"postgres://u:ZQ7KXWV9JY", "as %2F and @ as %40", cli.ExitUsage},
+		"no slashes":                            {"postgres:u:ZQ7KXWV9JY@127.0.0.1:1/d", "", 0},
+		"one slash":                             {"postgres:/u:ZQ7KXWV9JY@127.0.0.1:1/d", "", 0},
+		"no scheme":                             {"u:ZQ7KXWV9JY@127.0.0.1:1/d", "the database is postgres://", cli.ExitUsage},
+		"a scheme in capitals":                  {"POSTGRES://u:ZQ7KXWV9JY@127.0.0.1:1/d", "the database is postgres://", cli.ExitUsage},
+		"behind sqlite:":                        {"sqlite:" + inUse, "after sqlite: comes the path", cli.ExitUsage},
+		"a setting of SQLite":                   {"sqlite:orders.db?password=" + canary, "the file of the database: file does not exist", cli.ExitFailed},
+		"a password in the query":               {"postgres://127.0.0.1:1/d?user=u&password=ZQ7KX&WV9JY", "", 0},
+		"its name in another form":              {"postgres://127.0.0.1:1/d?user=u&pass%77ord=ZQ7KX", "", 0},
+		"a parameter without =":                 {"postgres://u@127.0.0.1:1/d?ZQ7KXWV9JY", "", 0},
+		"sslpassword":                           {"postgres://u@127.0.0.1:1/d?sslpassword=ZQ7KX", "", 0},
+		"keywords":                              {"host=127.0.0.1 port=1 password='" + canary + "'", "the database is postgres://", cli.ExitUsage},
+		"a wrong setting":                       {inUse + "?sslmode=maybe", "has a setting that cannot be used", cli.ExitUsage},
+		"a wrong port":                          {"postgres://u:" + escapedOne + "@127.0.0.1:0/d", "has a setting that cannot be used", cli.ExitUsage},
+		"a service":                             {"postgres://u@127.0.0.1:1/d?service=good&servicefile=" + services, "no connection: ", cli.ExitFailed},
+		"a service with a wrong port":           {"postgres:///?service=bad&servicefile=" + services, "has a setting that cannot be used", cli.ExitUsage},
+		"a service file with a line that is no": {"postgres:///?service=worse&servicefile=" + services + "2", "has a setting that cannot be used", cli.ExitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, name := range []string{envDB, "PGPASSWORD", "PGSERVICE"} {
+			for _, name := range []string{"PGPASSWORD", "PGSERVICE", "PGHOST"} {
 				t.Setenv(name, "")
 			}
-			for name, value := range r.env {
-				t.Setenv(name, value)
-			}
-			for _, more := range [][]string{nil, {"-o", "json"}} {
-				got := call(t.Context(), "", append(slices.Clone(more), r.line...)...)
-				if piece := pieceOf(got.stdout + got.err); piece != "" || !strings.Contains(got.stdout+got.err, r.text) {
-					t.Errorf("%d, %q, no %q in\n%s%s", got.code, piece, r.text, got.stdout, got.err)
+			check(t, os.WriteFile("url", []byte(r.url+"\n"), 0o600))
+			for _, given := range []struct {
+				env  string
+				args []string
+			}{{r.url + "\r\n", nil}, {"", []string{"--db-file", "url"}}, {"", []string{"--db", r.url}}} {
+				t.Setenv(envDB, given.env)
+				for _, format := range []string{"table", "json"} {
+					got := call(t.Context(), "", append([]string{"pending", "-o", format}, given.args...)...)
+					if pieceOf(got.stdout+got.err) != "" || got.code == cli.ExitDone {
+						t.Errorf("%d, %s%s", got.code, got.stdout, got.err)
+					}
+					if len(given.args) > 0 && given.args[0] == "--db" {
+						if hasPassword(r.url) {
+							want(t, got, cli.ExitUsage, "--db takes no password")
+						}
+					} else if r.text != "" {
+						want(t, got, r.code, r.text)
+					}
 				}
 			}
 		})
+	}
+}
+
+// What the server says of a wrong database and user is told in words of our own.
+func TestSecrets_server(t *testing.T) {
+	dsn := withPassword(t, postgresDSN(t))
+	t.Setenv(envDB, strings.Replace(dsn, "/postgres?", "/"+escapedOne+"?", 1))
+	got := call(t.Context(), "", "pending")
+	want(t, got, cli.ExitFailed, "the server has no such database (SQLSTATE 3D000)")
+	if pieceOf(got.err) != "" {
+		t.Error(got.err)
 	}
 }

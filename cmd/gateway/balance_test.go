@@ -19,15 +19,15 @@ USDT  Ethereum                 310.5
 USDT  BNB Smart Chain (BEP20)  0
 TRX   Tron                     845.12
 `},
-		"a coin": {[]string{"-coin", "USDT"}, `COIN  NETWORK                  AMOUNT
+		"a coin": {[]string{"--coin", "USDT"}, `COIN  NETWORK                  AMOUNT
 USDT  Tron                     1520.75
 USDT  Ethereum                 310.5
 USDT  BNB Smart Chain (BEP20)  0
 `},
-		"a coin on a network": {[]string{"-coin", "USDT", "-network", "Tron"}, `COIN  NETWORK  AMOUNT
+		"a coin on a network": {[]string{"--coin", "USDT", "--network", "Tron"}, `COIN  NETWORK  AMOUNT
 USDT  Tron     1520.75
 `},
-		"a network": {[]string{"-network", "Tron"}, `COIN  NETWORK  AMOUNT
+		"a network": {[]string{"--network", "Tron"}, `COIN  NETWORK  AMOUNT
 USDT  Tron     1520.75
 TRX   Tron     845.12
 `},
@@ -39,7 +39,7 @@ TRX   Tron     845.12
 }
 
 func TestBalance_json(t *testing.T) {
-	got := call(t.Context(), t, standIn(t), "balance", "-coin", "ETH", "-o", "json")
+	got := call(t.Context(), t, standIn(t), "balance", "--coin", "ETH", "-o", "json")
 	assert.JSONEq(t, `[{"coinSymbol":"ETH","networkName":"Ethereum","amount":"3.250000000000000001"}]`, got.stdout)
 }
 
@@ -47,10 +47,10 @@ func TestBalance_json(t *testing.T) {
 func TestBalance_jsonText(t *testing.T) {
 	gw := standIn(t)
 	gw.SetBalance("A&B", "<C>", "1")
-	assert.Contains(t, call(t.Context(), t, gw, "balance", "-coin", "A&B", "-o", "json").stdout, "\"A&B\",\n    \"networkName\": \"<C>\"")
+	assert.Contains(t, call(t.Context(), t, gw, "balance", "--coin", "A&B", "-o", "json").stdout, "\"A&B\",\n    \"networkName\": \"<C>\"")
 }
 
 func TestBalance_none(t *testing.T) {
-	got := call(t.Context(), t, standIn(t), "balance", "-coin", "DOGE")
+	got := call(t.Context(), t, standIn(t), "balance", "--coin", "DOGE")
 	assert.Equal(t, outcome{code: exitRefused, err: "gateway: balance: 404: \"no such balance\"\n"}, got)
 }

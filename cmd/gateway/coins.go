@@ -3,48 +3,45 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/shopspring/decimal"
+	"github.com/spf13/cobra"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 // readTimeout is how long a command that reads may take.
 const readTimeout = time.Minute
 
-func coinsCommand() command {
-	return command{
-		name: "coins", synopsis: "[-coin SYMBOL [-network NAME]]", timeout: readTimeout,
-		short: "the coins on their networks, with fees and limits",
-		text: `Lists the coins of the gateway on their networks: all of them, those of one coin, or one
-coin on one network. It needs no key. Symbols and names match exactly.
-
-  gateway coins
-  gateway coins -coin USDT
-  gateway coins -coin USDT -network Tron -o json`,
-		define: func(flags *flag.FlagSet) action {
-			coin := flags.String("coin", "", "the ticker `symbol` of a coin, such as USDT")
-			network := flags.String("network", "", "the `name` of a network, with -coin")
-			return func(ctx context.Context, s *session) error {
-				if *coin == "" && *network != "" {
-					return usage(coinsCommand(), "-network needs -coin")
-				}
-				client, err := s.client()
-				if err != nil {
-					return err
-				}
-				pairs, err := listCoins(ctx, client, *coin, *network)
-				if err != nil {
-					return err
-				}
-				return s.printCoins(pairs)
-			}
-		},
+func (s *session) coinsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "coins", Short: "The coins on their networks, with fees and limits",
+		Long: `Lists the coins of the gateway on their networks: all of them, those of one coin, or one
+coin on one network. It needs no key. Symbols and names match exactly.`,
+		Example: `  gateway coins
+  gateway coins --coin USDT
+  gateway coins --coin USDT --network Tron -o json`,
 	}
+	coin := c.Flags().String("coin", "", "the ticker `symbol` of a coin, such as USDT")
+	network := c.Flags().String("network", "", "the `name` of a network, with --coin")
+	return s.asks(c, readTimeout, func(ctx context.Context, _ []string) error {
+		if *coin == "" && *network != "" {
+			return cli.Usage(c, "--network needs --coin")
+		}
+		client, err := s.client()
+		if err != nil {
+			return err
+		}
+		pairs, err := listCoins(ctx, client, *coin, *network)
+		if err != nil {
+			return err
+		}
+		return s.printCoins(pairs)
+	})
 }
 
 func listCoins(ctx context.Context, client *gateway.Client, coin, network string) (pairs []gateway.CoinNetwork, err error) {
@@ -87,7 +84,8 @@ type coinRecord struct {
 
 func (s *session) printCoins(pairs []gateway.CoinNetwork) error {
 	records := []coinRecord{}
-	t := table{columns: []string{"COIN", "NETWORK", "MIN AMOUNT", "FEE", "MIN WITHDRAW", "MAX WITHDRAW", "DEPOSIT", "WITHDRAW", "CONFIRMATIONS", "ACTIVE"}}
+	columns := []string{"COIN", "NETWORK", "MIN AMOUNT", "FEE", "MIN WITHDRAW", "MAX WITHDRAW", "DEPOSIT", "WITHDRAW", "CONFIRMATIONS", "ACTIVE"}
+	var rows [][]string
 	for _, p := range pairs {
 		r := coinRecord{
 			p.ID, p.Coin.Symbol, p.Coin.Name, p.Network.Name, p.Coin.IsActive && p.Network.IsActive, p.Coin.Precision,
@@ -95,10 +93,17 @@ func (s *session) printCoins(pairs []gateway.CoinNetwork) error {
 			p.Confirmations, p.ArrivalTime, p.ExpirationTime,
 		}
 		records = append(records, r)
-		t.rows = append(t.rows, []string{
+		rows = append(rows, []string{
 			r.CoinSymbol, r.NetworkName, r.MinAmount.Normalize().String(), r.WithdrawalFee.String(), r.MinWithdraw.String(), r.MaxWithdraw.String(),
 			yesNo(r.Depositable), yesNo(r.Withdrawable), strconv.Itoa(r.Confirmations), yesNo(r.Active),
 		})
 	}
-	return s.printResult(records, t)
+	return s.printResult(records, columns, rows)
+}
+
+func yesNo(flag bool) string {
+	if flag {
+		return "yes"
+	}
+	return "no"
 }

@@ -19,8 +19,8 @@ USDT  Solana                   1           0.8   5             50000         yes
 
 func TestCoins_one(t *testing.T) {
 	gw := standIn(t)
-	assert.Equal(t, outcome{stdout: tether}, call(t.Context(), t, gw, "coins", "-coin", "USDT"))
-	got := call(t.Context(), t, gw, "coins", "-coin", "USDT", "-network", "BNB Smart Chain (BEP20)")
+	assert.Equal(t, outcome{stdout: tether}, call(t.Context(), t, gw, "coins", "--coin", "USDT"))
+	got := call(t.Context(), t, gw, "coins", "--coin", "USDT", "--network", "BNB Smart Chain (BEP20)")
 	assert.Zero(t, got.code)
 	assert.Equal(t, 2, strings.Count(got.stdout, "\n"))
 	assert.Contains(t, got.stdout, "USDT  BNB Smart Chain (BEP20)  1           0.29 ")
@@ -46,7 +46,7 @@ func TestCoins_all(t *testing.T) {
 // Scripts may rely on every word of the JSON.
 func TestCoins_json(t *testing.T) {
 	gw := standIn(t)
-	got := call(t.Context(), t, gw, "coins", "-coin", "LTC", "-o", "json")
+	got := call(t.Context(), t, gw, "coins", "--coin", "LTC", "-o", "json")
 	require.Zero(t, got.code, got.err)
 	assert.JSONEq(t, `[{"id":"`+gw.Catalog()[19].ID+`","coinSymbol":"LTC","coinName":"Litecoin","networkName":"Litecoin",
 		"active":true,"precision":8,"minAmount":"0.005","withdrawalFee":"0.001","swapFee":"0.002","minWithdraw":"0.01",
@@ -57,7 +57,7 @@ func TestCoins_json(t *testing.T) {
 
 func TestCoins_unknown(t *testing.T) {
 	gw := standIn(t)
-	for _, args := range [][]string{{"-coin", "usdt"}, {"-coin", "USDT", "-network", "tron"}, {"-coin", gw.APIKey}} {
+	for _, args := range [][]string{{"--coin", "usdt"}, {"--coin", "USDT", "--network", "tron"}, {"--coin", gw.APIKey}} {
 		got := call(t.Context(), t, gw, append([]string{"coins"}, args...)...)
 		assert.Equal(t, exitRefused, got.code)
 		assert.Contains(t, got.err, "the gateway has no such coin, or not on that network; symbols are upper case")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -44,7 +45,7 @@ func call(ctx context.Context, t *testing.T, gw *gatewaytest.Server, args ...str
 	t.Helper()
 	setenv(t, gw)
 	var stdout, stderr strings.Builder
-	code := run(ctx, args, console{out: &stdout, err: &stderr})
+	code := run(ctx, args, cli.Console{Out: &stdout, Err: &stderr})
 	if gw != nil {
 		assert.NotContains(t, stdout.String(), gw.APIKey)
 		assert.NotContains(t, stderr.String(), gw.APIKey)
@@ -64,7 +65,7 @@ func refuses(t *testing.T, lines map[string]string) {
 		t.Run(line, func(t *testing.T) {
 			gw := standIn(t)
 			got := call(t.Context(), t, gw, words(line)...)
-			assert.Equal(t, exitUsage, got.code)
+			assert.Equal(t, cli.ExitUsage, got.code)
 			assert.Contains(t, got.err, text)
 			assert.Empty(t, got.stdout)
 			assert.Empty(t, gw.Requests())

@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/cmd/internal/cli/clitest"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -42,7 +44,7 @@ func TestProcess(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		code int
-	}{{[]string{"rates"}, exitDone}, {[]string{"pay"}, exitUsage}, {order(), exitUnknown}} {
+	}{{[]string{"rates"}, cli.ExitDone}, {[]string{"pay"}, cli.ExitUsage}, {order(), exitUnknown}} {
 		command := exec.Command(path, test.args...)
 		_ = command.Run()
 		assert.Equal(t, test.code, command.ProcessState.ExitCode(), test.args)
@@ -65,6 +67,10 @@ func TestProcess(t *testing.T) {
 	assert.Equal(t, exitInterrupted, wait.ProcessState.ExitCode())
 	assert.Contains(t, stderr.String(), "context canceled")
 	assert.NotContains(t, stderr.String(), gw.APIKey)
+	clitest.Complete(t, path, map[string]string{
+		"gateway wi": "withdrawal", "gateway withdrawal w": "wait watch", "gateway rates --co": "--coin", "gateway -o json coins --net": "--network", "gateway mock --late": "--latency",
+		"gateway coins -o ": "table json", "gateway help invoice ": "create", "gateway completion z": "zsh",
+	})
 	testSecondInterrupt(t, path)
 	testClosedStdout(t, path)
 	testCrash(t, path)
@@ -132,7 +138,7 @@ func testKilled(t *testing.T, path string) {
 	}))
 	defer server.Close()
 	t.Setenv(envBaseURL, server.URL)
-	create := order("-orders", t.TempDir())
+	create := order("--orders", t.TempDir())
 	killed := exec.Command(path, create...)
 	require.NoError(t, killed.Start())
 	id := <-received
@@ -158,7 +164,7 @@ func testClosedStdout(t *testing.T, path string) {
 	create.Stderr = &stderr
 	_ = create.Run()
 	require.NoError(t, write.Close())
-	assert.Equal(t, exitFailed, create.ProcessState.ExitCode())
+	assert.Equal(t, cli.ExitFailed, create.ProcessState.ExitCode())
 	assert.Contains(t, stderr.String(), "exists, but its response could not be written")
 }
 

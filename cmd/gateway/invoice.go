@@ -5,38 +5,41 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
-func invoiceCommand() command {
-	return command{
-		name: "invoice create", synopsis: "-order ID -price 10.50 -amount 10.50 [flags]", timeout: 90 * time.Second,
-		short: "creates an invoice for an order, at most once",
-		text: `Creates an invoice for an order. The exit code is 0 if it exists; 2, 3, 4 or 130 if it
+func (s *session) invoiceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "create --order ID --price 10.50 --amount 10.50", Short: "Creates an invoice for an order, at most once",
+		Long: `Creates an invoice for an order. The exit code is 0 if it exists; 2, 3, 4 or 130 if it
 does not; 5 if that is unknown: look the order up before you run this again. See
 gateway help outcomes.
 
-With -orders, a directory remembers what became of each order. Run again, the command
+With --orders, a directory remembers what became of each order. Run again, the command
 prints the same invoice, also while another process is creating it; with another
 price, amount, currency, coin or network it is refused, and names the invoice. An order
-whose outcome is unknown is sent again only with -resubmit.
-
-  gateway invoice create -order A-17 -price 10.50 -amount 10.50 -currency usd
-  gateway invoice create -order A-17 -price 10.50 -amount 10.50 -coin USDT -network Tron -o json
-  gateway invoice create -order A-17 -price 10.50 -amount 10.50 -orders ~/orders -resubmit`,
-		define: func(flags *flag.FlagSet) action {
-			var i invoiceFlags
-			i.define(flags)
-			return i.create
-		},
+whose outcome is unknown is sent again only with --resubmit.`,
+		Example: `  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --currency usd
+  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --coin USDT --network Tron -o json
+  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --orders ~/orders --resubmit`,
 	}
+	var i invoiceFlags
+	i.define(c.Flags())
+	return s.asks(c, 90*time.Second, func(ctx context.Context, _ []string) error {
+		if wrong := i.check(); wrong != "" {
+			return cli.Usage(c, wrong)
+		}
+		return i.create(ctx, s)
+	})
 }
 
 // invoiceFlags are the flags of `gateway invoice create`.
@@ -46,7 +49,7 @@ type invoiceFlags struct {
 	resubmit bool
 }
 
-func (i *invoiceFlags) define(flags *flag.FlagSet) {
+func (i *invoiceFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&i.request.OrderID, "order", "", "your own `ID` of the order, a new one for each order")
 	flags.Func("price", "the `price` of the order in the fiat currency, such as 10.50", into(&i.request.Price))
 	flags.Func("amount", "the `amount` of the order, such as 10.50", into(&i.request.Amount))
@@ -54,20 +57,20 @@ func (i *invoiceFlags) define(flags *flag.FlagSet) {
 	flags.StringVar(&i.request.CoinSymbol, "coin", "", "the ticker `symbol` of the coin to pay with, such as USDT")
 	flags.StringVar(&i.request.NetworkName, "network", "", "the `name` of the network to pay on")
 	flags.StringVar(&i.orders, "orders", "", "a `directory` that remembers the orders of all runs")
-	flags.BoolVar(&i.resubmit, "resubmit", false, "send an order of unknown outcome again, after you have looked it up; with -orders")
+	flags.BoolVar(&i.resubmit, "resubmit", false, "send an order of unknown outcome again, after you have looked it up; with --orders")
 }
 
 // check returns what is wrong with the flags. The client checks the rest of the request.
 func (i *invoiceFlags) check() string {
 	switch {
 	case i.request.OrderID == "":
-		return "-order is missing"
+		return "--order is missing"
 	case !i.request.Price.IsPositive():
-		return "-price is missing, or not above zero"
+		return "--price is missing, or not above zero"
 	case !i.request.Amount.IsPositive():
-		return "-amount is missing, or not above zero"
+		return "--amount is missing, or not above zero"
 	case i.resubmit && i.orders == "":
-		return "-resubmit needs -orders: without it no order is remembered, and none is refused"
+		return "--resubmit needs --orders: without it no order is remembered, and none is refused"
 	default:
 		return ""
 	}
@@ -75,9 +78,6 @@ func (i *invoiceFlags) check() string {
 
 // create creates the invoice.
 func (i *invoiceFlags) create(ctx context.Context, s *session) error {
-	if wrong := i.check(); wrong != "" {
-		return usage(invoiceCommand(), wrong)
-	}
 	var opts []gateway.Option
 	orders := newOrderDirectory(i.orders)
 	if i.orders != "" {
@@ -95,17 +95,17 @@ func (i *invoiceFlags) create(ctx context.Context, s *session) error {
 	if err != nil {
 		return &invoiceError{err, orders.failed}
 	}
-	if err := s.printInvoice(invoice, i.note(invoice, orders.failed)); err != nil {
-		return fmt.Errorf("the invoice for order %q exists, but its response could not be written: %w: %s", invoice.OrderID, err, invoice.Raw)
+	if err := s.printInvoice(invoice, note(invoice, orders.failed)); err != nil {
+		return fmt.Errorf("the invoice exists, but its response could not be written: %w: %s", err, invoice.Raw)
 	}
 	return nil
 }
 
 // note returns what there is to say about an invoice that exists, or "".
-func (i *invoiceFlags) note(invoice *gateway.Invoice, notRecorded error) string {
+func note(invoice *gateway.Invoice, notRecorded error) string {
 	switch {
 	case notRecorded != nil:
-		return fmt.Sprintf("The next run will not know that this invoice exists: %v could not keep it: %v", i.orders, notRecorded)
+		return fmt.Sprintf("The next run will not know that this invoice exists: the directory of --orders could not keep it: %v", cli.Reason(notRecorded))
 	case invoice.Replayed:
 		return "This invoice exists since an earlier run. Nothing was sent."
 	default:
@@ -126,7 +126,7 @@ func into(amount *decimal.Decimal) func(string) error {
 // An invoiceError is the failure of an invoice. Its text has the outcome.
 type invoiceError struct {
 	error
-	record error // why -orders does not have it; nil if it has
+	record error // why --orders does not have it; nil if it has
 }
 
 func (e *invoiceError) Unwrap() error { return e.error }
@@ -143,7 +143,7 @@ func (e *invoiceError) Error() string {
 		text += ". Its response: " + string(earlier.Invoice.Raw)
 	}
 	if e.record != nil {
-		text += "; the directory of -orders could not keep this: " + e.record.Error()
+		text += "; the directory of --orders could not keep this: " + cli.Reason(e.record).Error()
 	}
 	return text
 }
@@ -151,7 +151,7 @@ func (e *invoiceError) Error() string {
 // An invoiceRecord is a created invoice as JSON.
 type invoiceRecord struct {
 	OrderID  string          `json:"orderId"`
-	Response json.RawMessage `json:"response"` // as the service sent it; its form is not documented; null if -orders does not have it
+	Response json.RawMessage `json:"response"` // as the service sent it; its form is not documented; null if --orders does not have it
 	Replayed bool            `json:"replayed"` // whether it exists since an earlier run
 	Note     string          `json:"note,omitempty"`
 }
@@ -159,10 +159,8 @@ type invoiceRecord struct {
 // printInvoice prints an invoice with its response in one line, and a note about it on
 // stderr. Indented, a response that is deeply nested could fill the memory.
 func (s *session) printInvoice(invoice *gateway.Invoice, note string) error {
-	if s.format == formatJSON {
-		encoder := json.NewEncoder(s.out)
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed, note})
+	if s.format == cli.FormatJSON {
+		return cli.EncodeJSON(s.Out, invoiceRecord{invoice.OrderID, invoice.Raw, invoice.Replayed, note}, "")
 	}
 	text := "Its response was not kept."
 	if len(invoice.Raw) > 0 {
@@ -170,11 +168,11 @@ func (s *session) printInvoice(invoice *gateway.Invoice, note string) error {
 		if err := json.Compact(&response, invoice.Raw); err != nil {
 			return err
 		}
-		text = "Response:\n" + printable(response.String())
+		text = "Response:\n" + cli.Printable(response.String())
 	}
-	_, err := fmt.Fprintf(s.out, "The invoice for order %s exists. %s\n", printable(invoice.OrderID), text)
+	err := s.Write(fmt.Sprintf("The invoice for order %s exists. %s\n", cli.Printable(invoice.OrderID), text))
 	if note != "" {
-		_, _ = fmt.Fprintln(s.err, printable(note))
+		s.WriteError(note)
 	}
 	return err
 }

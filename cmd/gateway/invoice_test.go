@@ -17,16 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 func order(more ...string) []string {
-	return append([]string{"invoice", "create", "-order", "A-17", "-price", "10.50", "-amount", "10.490000"}, more...)
+	return append([]string{"invoice", "create", "--order", "A-17", "--price", "10.50", "--amount", "10.490000"}, more...)
 }
 
 func TestInvoice_succeeded(t *testing.T) {
 	gw := standIn(t)
-	out := call(t.Context(), t, gw, order("-currency", "usd", "-coin", "USDT", "-network", "Tron")...)
+	out := call(t.Context(), t, gw, order("--currency", "usd", "--coin", "USDT", "--network", "Tron")...)
 	require.Zero(t, out.code, out.err)
 	assert.Contains(t, out.stdout, "The invoice for order A-17 exists. Response:\n{")
 	require.Len(t, gw.Invoices(), 1)
@@ -53,7 +54,7 @@ func TestInvoice_response(t *testing.T) {
 		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":`+result+`,"meta":{}}`)
 	}))
 	defer server.Close()
-	for _, format := range []string{formatTable, formatJSON} {
+	for _, format := range []string{cli.FormatTable, cli.FormatJSON} {
 		got := call(t.Context(), t, &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}, order("-o", format)...)
 		assert.Zero(t, got.code, got.err)
 		assert.Contains(t, got.stdout, `{"a":[[[`)
@@ -77,31 +78,31 @@ func TestInvoice_jsonErrors(t *testing.T) {
 		Error: `the service refused the invoice: gateway: create_invoice: 429: "slowly"`, ExitCode: exitRefused,
 		Meaning: "refused by the service", Outcome: "rejected", Status: 429, SafeToRetry: true,
 	}, decode[failure](t, got.err))
-	got = call(t.Context(), t, gw, "invoice", "create", "-o", "json", "-price", "ten")
+	got = call(t.Context(), t, gw, "invoice", "create", "-o", "json", "--price", "ten")
 	assert.Equal(t, failure{
-		Error: `gateway invoice create: invalid value "ten" for flag -price: write it like 10.50`, ExitCode: exitUsage, Meaning: "usage",
+		Error: "gateway invoice create: --price: write it like 10.50", ExitCode: cli.ExitUsage, Meaning: "usage",
 	}, decode[failure](t, got.err))
 }
 
 func TestInvoice_usage(t *testing.T) {
 	refuses(t, map[string]string{
-		"invoice create -price 1 -amount 1":                           "gateway invoice create: -order is missing\nSee: gateway help invoice create\n",
-		"invoice create -order A-17 -amount 1":                        "-price is missing, or not above zero",
-		"invoice create -order A-17 -price 1 -amount -5":              "-amount is missing, or not above zero",
-		"invoice create -price ten":                                   `invalid value "ten" for flag -price: write it like 10.50`,
-		"invoice create -amount 1,5":                                  `invalid value for flag -amount: write it like 10.50`,
-		"invoice create -order A-17 -price 1 -amount 1 now":           `"now" is one argument too many`,
-		"invoice create -order A-17 -price 1 -amount 1 -resubmit":     "-resubmit needs -orders",
-		"invoice create -order A-17 -price 1 -amount 1 -currency a\b": "nothing was sent: gateway: create_invoice: baseCurrency: must not contain",
+		"invoice create --price 1 --amount 1":                             "gateway invoice create: --order is missing\nSee: gateway invoice create --help\n",
+		"invoice create --order A-17 --amount 1":                          "--price is missing, or not above zero",
+		"invoice create --order A-17 --price 1 --amount -5":               "--amount is missing, or not above zero",
+		"invoice create --price ten":                                      "--price: write it like 10.50",
+		"invoice create --amount 1,5":                                     "--amount: write it like 10.50",
+		"invoice create --order A-17 --price 1 --amount 1 now":            "there is one argument too many",
+		"invoice create --order A-17 --price 1 --amount 1 --resubmit":     "--resubmit needs --orders",
+		"invoice create --order A-17 --price 1 --amount 1 --currency a\b": "nothing was sent: gateway: create_invoice: baseCurrency: must not contain",
 	})
 }
 
-// With -orders an order is created once, whatever becomes of the processes.
+// With --orders an order is created once, whatever becomes of the processes.
 func TestInvoice_orders(t *testing.T) {
 	gw := standIn(t)
 	directory := filepath.Join(t.TempDir(), "new", "orders")
 	created := func(more ...string) outcome {
-		return call(t.Context(), t, gw, order(append(more, "-orders", directory)...)...)
+		return call(t.Context(), t, gw, order(append(more, "--orders", directory)...)...)
 	}
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
@@ -113,32 +114,32 @@ func TestInvoice_orders(t *testing.T) {
 	assert.Equal(t, exitUnknown, again.code)
 	first := sent[len(sent)-1].Header.Get("X-Request-Id")
 	assert.Regexp(t, `outcome unknown: an invoice of 20\d\d-\S+Z for order "A-17" may exist, .*502: .*; X-Request-Id `+first+
-		"\nLook the order up. If it has no invoice, run this again with -resubmit.\n$", again.err)
+		"\nLook the order up. If it has no invoice, run this again with --resubmit.\n$", again.err)
 	assert.Len(t, gw.Requests(), len(sent), "nothing is sent")
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
-	assert.Equal(t, exitUnknown, created("-resubmit").code, "a refusal proves nothing about the earlier one")
+	assert.Equal(t, exitUnknown, created("--resubmit").code, "a refusal proves nothing about the earlier one")
 	assert.Contains(t, created().err, "X-Request-Id "+first)
-	new := created("-resubmit")
+	new := created("--resubmit")
 	assert.Zero(t, new.code, new.err)
-	for _, more := range [][]string{nil, {"-resubmit"}, {"-price", "10.5"}} {
+	for _, more := range [][]string{nil, {"--resubmit"}, {"--price", "10.5"}} {
 		assert.Equal(t, outcome{stdout: new.stdout, err: "This invoice exists since an earlier run. Nothing was sent.\n"}, created(more...))
 	}
 	assert.Len(t, gw.Invoices(), 1)
-	assert.Zero(t, created("-order", "A-18").code)
+	assert.Zero(t, created("--order", "A-18").code)
 }
 
 // An order that has an invoice for another request gets no other one, and the message has it.
 func TestInvoice_conflict(t *testing.T) {
 	gw := standIn(t)
 	directory := t.TempDir()
-	require.Zero(t, call(t.Context(), t, gw, order("-orders", directory)...).code)
-	got := call(t.Context(), t, gw, order("-orders", directory, "-price", "11")...)
+	require.Zero(t, call(t.Context(), t, gw, order("--orders", directory)...).code)
+	got := call(t.Context(), t, gw, order("--orders", directory, "--price", "11")...)
 	assert.Equal(t, exitUnknown, got.code)
 	assert.Contains(t, got.err, `order "A-17" has an invoice for another request, of price 10.5 and amount 10.49: `)
 	assert.Contains(t, got.err, gw.Invoices()[0].ID)
-	assert.Contains(t, got.err, "Use that invoice, or another -order.\n")
-	failed := decode[failure](t, call(t.Context(), t, gw, order("-orders", directory, "-coin", "BTC", "-o", "json")...).err)
+	assert.Contains(t, got.err, "Use that invoice, or another --order.\n")
+	failed := decode[failure](t, call(t.Context(), t, gw, order("--orders", directory, "--coin", "BTC", "-o", "json")...).err)
 	assert.Equal(t, failure{ExitCode: exitUnknown, Meaning: "outcome unknown", Outcome: "unknown"}, failure{"", failed.ExitCode, failed.Meaning, failed.Outcome, failed.Status, failed.SafeToRetry})
 	assert.Len(t, gw.Invoices(), 1)
 }
@@ -155,8 +156,8 @@ func TestInvoice_replayed(t *testing.T) {
 		}))
 		gw := &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}
 		directory := t.TempDir()
-		first := call(t.Context(), t, gw, order("-orders", directory, "-o", "json")...)
-		again := call(t.Context(), t, gw, order("-orders", directory, "-o", "json")...)
+		first := call(t.Context(), t, gw, order("--orders", directory, "-o", "json")...)
+		again := call(t.Context(), t, gw, order("--orders", directory, "-o", "json")...)
 		server.Close()
 		require.Zero(t, first.code, first.err)
 		require.Zero(t, again.code, again.err)
@@ -165,7 +166,7 @@ func TestInvoice_replayed(t *testing.T) {
 		if test.result == result {
 			assert.Equal(t, decode[invoiceRecord](t, first.stdout).Response, decode[invoiceRecord](t, again.stdout).Response)
 		} else {
-			assert.Contains(t, call(t.Context(), t, gw, order("-orders", directory)...).stdout, "Its response was not kept.")
+			assert.Contains(t, call(t.Context(), t, gw, order("--orders", directory)...).stdout, "Its response was not kept.")
 		}
 		assert.True(t, decode[invoiceRecord](t, again.stdout).Replayed)
 		assert.Equal(t, 1, sent)
@@ -180,10 +181,10 @@ func TestInvoice_notKept(t *testing.T) {
 	gw := standIn(t)
 	invoice := &gateway.Invoice{OrderID: "A-17", Raw: []byte("{}")}
 	var stdout, stderr strings.Builder
-	s := &session{console: console{out: &stdout, err: &stderr}, format: formatTable}
+	s := &session{Console: cli.Console{Out: &stdout, Err: &stderr}, format: cli.FormatTable}
 	full := errors.New("no space left on device")
-	require.NoError(t, s.printInvoice(invoice, (&invoiceFlags{orders: "orders"}).note(invoice, full)))
-	assert.Equal(t, "The next run will not know that this invoice exists: orders could not keep it: no space left on device\n", stderr.String())
+	require.NoError(t, s.printInvoice(invoice, note(invoice, full)))
+	assert.Equal(t, "The next run will not know that this invoice exists: the directory of --orders could not keep it: no space left on device\n", stderr.String())
 	assert.ErrorContains(t, &invoiceError{gateway.ErrOutcomeUnknown, full}, "no space left on device")
 	assert.Empty(t, gw.Requests())
 }
@@ -310,17 +311,17 @@ func TestOrderDirectory_inFlight(t *testing.T) {
 			_, err = first.Begin(t.Context(), resubmitted(o))
 			require.NoError(t, err)
 		}
-		for _, more := range [][]string{{"-price", "11"}, {"-price", "11", "-resubmit"}} {
-			got := call(t.Context(), t, gw, order(append(more, "-orders", path)...)...)
+		for _, more := range [][]string{{"--price", "11"}, {"--price", "11", "--resubmit"}} {
+			got := call(t.Context(), t, gw, order(append(more, "--orders", path)...)...)
 			assert.Equal(t, exitUnknown, got.code, got.err)
 			assert.Contains(t, got.err, "an invoice for this order is being created")
 			assert.Contains(t, got.err, "This run has sent nothing. Run it again")
-			assert.Equal(t, len(more) == 3, strings.Contains(got.err, "without -resubmit"))
+			assert.Equal(t, len(more) == 3, strings.Contains(got.err, "without --resubmit"))
 		}
 		waited := make(chan outcome)
 		go func() {
 			var stdout, stderr strings.Builder
-			code := run(t.Context(), order("-orders", path), console{out: &stdout, err: &stderr})
+			code := run(t.Context(), order("--orders", path), cli.Console{Out: &stdout, Err: &stderr})
 			waited <- outcome{code, stdout.String(), stderr.String()}
 		}()
 		require.NoError(t, first.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request, Invoice: []byte(`{"id": 7}`)}))
@@ -409,7 +410,7 @@ func TestOrderDirectory_unusable(t *testing.T) {
 	gw := standIn(t)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	got := call(t.Context(), t, gw, order("-orders", file)...)
+	got := call(t.Context(), t, gw, order("--orders", file)...)
 	assert.Equal(t, exitUnknown, got.code, got.err)
 	assert.Contains(t, got.err, `gateway: create_invoice: order: order "A-17": the order guard: open `)
 	assert.Contains(t, got.err, "This run has sent nothing.")

@@ -1,7 +1,7 @@
 // Command gateway queries a payment gateway from a shell, and creates invoices there:
 //
-//	gateway coins -coin USDT
-//	gateway invoice create -order A-17 -price 10.50 -amount 10.50
+//	gateway coins --coin USDT
+//	gateway invoice create --order A-17 --price 10.50 --amount 10.50
 //	gateway help outcomes
 //
 // Its exit code is the outcome, so that a script knows whether an invoice exists. The
@@ -14,43 +14,30 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
-func main() { os.Exit(start()) }
-
-// start runs the command with a context that Ctrl-C cancels, and returns its exit code. A
-// second Ctrl-C ends the process at once.
-func start() int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func main() {
 	withoutCoreFile()
 	debug.SetTraceback("crash") // a crash ends with SIGABRT: by default its code is 2
-	invoice := len(os.Args) > 1 && os.Args[1] == "invoice"
-	if invoice {
+	twice := exitInterrupted
+	if slices.Contains(os.Args[1:], "invoice") { // the flags may stand before it
 		signal.Ignore(syscall.SIGPIPE) // so that stderr has a response that stdout does not take
+		twice = exitUnknown            // it may have been sent: not the code that SIGINT has in a shell
 	}
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		if invoice { // which may have been sent: not the code that SIGINT has in a shell
-			os.Exit(exitUnknown)
-		}
-		os.Exit(exitInterrupted)
-	}()
-	return run(ctx, os.Args[1:], standard())
+	os.Exit(cli.Main(run, twice))
 }
 
 // run runs the command that the arguments name, and returns its exit code.
-func run(ctx context.Context, args []string, c console) int {
-	s := &session{console: c}
-	err := s.execute(ctx, args)
+func run(ctx context.Context, args []string, c cli.Console) int {
+	s := &session{Console: c}
+	err := cli.Execute(ctx, s.root(), args, c)
 	if err != nil {
-		if _, ok := errors.AsType[*usageError](err); ok && asksForJSON(args) {
-			s.format = formatJSON
+		if _, ok := errors.AsType[*cli.UsageError](err); ok && s.format == "" {
+			s.format = cli.AskedFormat(args, envOutput)
 		}
 		s.reportError(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,25 +18,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/mock"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func mockCommand() command {
-	return command{
-		name: "mock", synopsis: "[flags]", local: true,
-		short: "a stand-in of the gateway, for tests in any language",
-		text: `Serves a stand-in of the gateway until Ctrl-C, with everything in memory, and prints then
+func (s *session) mockCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "mock", Short: "A stand-in of the gateway, for tests in any language",
+		Long: `Serves a stand-in of the gateway until Ctrl-C, with everything in memory, and prints then
 what was asked and committed. The service is under /gateway. Under /_mock/ is an API for
 tests: the journal, the invoices, faults, settings, the data, the clock and a reset; GET
 /_mock/ lists it, and /_mock/mock.yaml describes it. A response that has something in it
 which is not documented has the header X-Gatewaytest-Invented. Of the journal and of the
 invoices 128 MiB each are kept, and the oldest dropped.
 
-Requests are served for an IP address, localhost, the host of -addr and each name of -host,
+Requests are served for an IP address, localhost, the host of --addr and each name of --host,
 and refused with 421 for any other: a page of another site could make its own name resolve
 to this machine, and read the journal. Programs that reach the mock by the name of a
-container need -host.
+container need --host.
 
 A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
 coin_network_by_symbol, coin_networks_of, exchange_rates, balance, create_invoice, withdrawal and any.
@@ -47,22 +49,32 @@ TIMES is a number of requests, all, or a share such as 5%. The names are
 An order asks for a fault by itself: the first request of order mock-commit-then-drop-17
 is committed and loses its response, and that of mock-refuse=503-17 is refused.
 
-With -tls, -env also prints SSL_CERT_FILE and NODE_EXTRA_CA_CERTS. Programs that read the
-first trust no other authority in that shell.
-
-  gateway mock -env >mock.env & gateway mock -wait && . ./mock.env
-  gateway mock -key test -fault create_invoice:1:commit-then-drop -fault balance:all:refuse=503
-  gateway mock -addr :8090 -host mock    # for programs in other containers
-  gateway mock -repeated refused -limit 10/1s -latency 20ms-80ms,1%:2s -v
-  gateway mock -scenario evening.json    # {"state": {"rates": []}, "settings": {"repeatedOrders": "same"}, "faults": []}
-  curl localhost:8090/_mock/state >data.json; gateway mock -seed data.json
-  gateway probe -record profile.json; gateway mock -profile profile.json`,
-		define: func(flags *flag.FlagSet) action {
-			var m mockFlags
-			m.define(flags)
-			return m.run
-		},
+With --tls, --env also prints SSL_CERT_FILE and NODE_EXTRA_CA_CERTS. Programs that read the
+first trust no other authority in that shell.`,
+		Example: `  gateway mock --env >mock.env & gateway mock --wait && . ./mock.env
+  gateway mock --key test --fault create_invoice:1:commit-then-drop --fault balance:all:refuse=503
+  gateway mock --addr :8090 --host mock    # for programs in other containers
+  gateway mock --repeated refused --limit 10/1s --latency 20ms-80ms,1%:2s -v
+  gateway mock --scenario evening.json    # {"state": {"rates": []}, "settings": {"repeatedOrders": "same"}, "faults": []}
+  curl localhost:8090/_mock/state >data.json; gateway mock --seed data.json
+  gateway probe --record profile.json; gateway mock --profile profile.json`,
 	}
+	var m mockFlags
+	m.define(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		host, port, err := net.SplitHostPort(m.addr)
+		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+			return cli.Usage(c, "--addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
+		}
+		if m.caFile != "" && !m.tls {
+			return cli.Usage(c, "--tls-ca is for --tls")
+		}
+		if m.wait {
+			return m.waitFor(c.Context(), net.JoinHostPort(cmp.Or(host, "localhost"), port))
+		}
+		return m.run(c.Context(), s, host)
+	}
+	return c
 }
 
 // wrapped returns names, separated by commas, in lines of at most 88 characters.
@@ -98,7 +110,7 @@ type mockFlags struct {
 	verbose  bool
 }
 
-func (m *mockFlags) define(flags *flag.FlagSet) {
+func (m *mockFlags) define(flags *pflag.FlagSet) {
 	m.defineServer(flags)
 	m.defineFiles(flags)
 	m.setting(flags, "shape", "respond in this `shape`, such as invoice/payable; may be repeated", func(s *mock.Settings, text string) { s.Shapes = []string{text} })
@@ -112,13 +124,13 @@ func (m *mockFlags) define(flags *flag.FlagSet) {
 		return err
 	})
 	flags.BoolVar(&m.env, "env", false, "print the settings for a shell on stdout")
-	flags.BoolVar(&m.verbose, "v", false, "print each request on stderr")
-	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at -addr responds")
-	flags.DurationVar(&m.timeout, "timeout", 10*time.Second, "how `long` -wait waits")
+	flags.BoolVarP(&m.verbose, "verbose", "v", false, "print each request on stderr")
+	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at --addr responds")
+	flags.DurationVar(&m.timeout, "timeout", 10*time.Second, "how `long` --wait waits")
 }
 
 // defineServer defines the flags about where and to whom the mock is served.
-func (m *mockFlags) defineServer(flags *flag.FlagSet) {
+func (m *mockFlags) defineServer(flags *pflag.FlagSet) {
 	flags.StringVar(&m.addr, "addr", "127.0.0.1:8090", "the `address` to listen on; port 0 is a free one")
 	flags.Func("key", "the `key` that is accepted, not a real one (default random)", func(text string) (err error) {
 		defer func() {
@@ -142,30 +154,30 @@ func (m *mockFlags) defineServer(flags *flag.FlagSet) {
 }
 
 // defineFiles defines the flags that name files with what the mock starts with.
-func (m *mockFlags) defineFiles(flags *flag.FlagSet) {
+func (m *mockFlags) defineFiles(flags *pflag.FlagSet) {
 	flags.Func("scenario", "a JSON `file` with state, settings and faults to start with", func(name string) (err error) {
 		m.scenario, err = readJSON[mock.Scenario](name)
-		return cmp.Or(withoutPath(err), m.scenario.Check())
+		return cmp.Or(cli.Reason(err), m.scenario.Check())
 	})
 	flags.Func("seed", "a JSON `file` with the state alone; what it lacks stays as it is without it", func(name string) error {
 		seed, err := readJSON[gatewaytest.Seed](name)
 		m.seed = &seed
-		return withoutPath(err)
+		return cli.Reason(err)
 	})
-	flags.Func("profile", "a `file` that gateway probe -record wrote: respond as that gateway does", func(name string) error {
+	flags.Func("profile", "a `file` that gateway probe --record wrote: respond as that gateway does", func(name string) error {
 		file, err := os.Open(name) // #nosec G304 -- the user chooses the file
 		if err != nil {
-			return withoutPath(err)
+			return cli.Reason(err)
 		}
 		defer func() { _ = file.Close() }()
 		profile, err := gatewaytest.ReadProfile(file)
 		m.profile = &profile
-		return err
+		return cli.Reason(err)
 	})
 }
 
 // setting defines a flag that changes the settings, those of a scenario too.
-func (m *mockFlags) setting(flags *flag.FlagSet, name, usage string, set func(*mock.Settings, string)) {
+func (m *mockFlags) setting(flags *pflag.FlagSet, name, usage string, set func(*mock.Settings, string)) {
 	flags.Func(name, usage, func(text string) error {
 		var one mock.Settings
 		set(&one, text)
@@ -197,7 +209,7 @@ func readJSON[T any](name string) (value T, err error) {
 	return value, nil
 }
 
-// start returns the mock, which serves the names of -addr and -host.
+// start returns the mock, which serves the names of --addr and --host.
 func (m *mockFlags) start(s *session, host string) *mock.Mock {
 	c := m.config
 	c.Hosts = append(slices.Clone(c.Hosts), cmp.Or(host, "localhost")) // not "", which would be the host of a request that has none
@@ -218,7 +230,7 @@ func (m *mockFlags) start(s *session, host string) *mock.Mock {
 		c.Options = append(c.Options, gatewaytest.WithRequestLog(func(r gatewaytest.Request) {
 			mu.Lock()
 			defer mu.Unlock()
-			_, _ = io.WriteString(s.err, logLine(r)) // a log that is closed does not end the mock
+			_, _ = io.WriteString(s.Err, logLine(r)) // a log that is closed does not end the mock
 		}))
 	}
 	return mock.New(c)
@@ -240,10 +252,10 @@ func logLine(r gatewaytest.Request) string {
 	if r.Status != 0 {
 		status = strconv.Itoa(r.Status)
 	}
-	text := fmt.Sprintf("%s %s %s: %s", r.At.Format("15:04:05.000"), printable(r.Method), printable(r.Target), status)
+	text := fmt.Sprintf("%s %s %s: %s", r.At.Format("15:04:05.000"), cli.Printable(r.Method), cli.Printable(r.Target), status)
 	var body struct{ OrderID string }
 	if r.Operation == gatewaytest.OpCreateInvoice && json.Unmarshal(r.Body, &body) == nil && body.OrderID != "" {
-		text += ", order " + printable(body.OrderID)
+		text += ", order " + cli.Printable(body.OrderID)
 	}
 	if r.Fault != "" {
 		text += ", fault " + r.Fault
@@ -251,22 +263,12 @@ func logLine(r gatewaytest.Request) string {
 	return text + "\n"
 }
 
-// run serves the mock until ctx ends, or waits for one.
-func (m *mockFlags) run(ctx context.Context, s *session) error {
-	host, port, err := net.SplitHostPort(m.addr)
-	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
-		return usage(mockCommand(), "-addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
-	}
-	if m.caFile != "" && !m.tls {
-		return usage(mockCommand(), "-tls-ca is for -tls")
-	}
-	if m.wait {
-		return m.waitFor(ctx, net.JoinHostPort(cmp.Or(host, "localhost"), port))
-	}
+// run serves the mock until ctx ends.
+func (m *mockFlags) run(ctx context.Context, s *session, host string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", m.addr)
 	if err != nil {
-		return fmt.Errorf("the address of -addr cannot be used: %w", withoutHost(err, host))
+		return fmt.Errorf("the address of --addr cannot be used: %w", cli.Reason(err))
 	}
 	standIn := m.start(s, host)
 	defer standIn.Close()
@@ -289,7 +291,7 @@ func (m *mockFlags) serve(ctx context.Context, s *session, listener net.Listener
 		Handler: standIn, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
-	// The settings are written before the first response, for those who -wait for it.
+	// The settings are written before the first response, for those who --wait for it.
 	if err := m.announce(s, listener.Addr(), standIn.Server().APIKey); err != nil {
 		_ = listener.Close()
 		return err
@@ -306,11 +308,11 @@ func (m *mockFlags) serve(ctx context.Context, s *session, listener net.Listener
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(s.err, summary(standIn.Server()))
+	_, err = io.WriteString(s.Err, summary(standIn.Server()))
 	return err
 }
 
-// announce prints the banner on stderr and, with -env, the settings on stdout.
+// announce prints the banner on stderr and, with --env, the settings on stdout.
 func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
 	host, local := reachable(addr)
 	origin := "http://" + host
@@ -326,7 +328,7 @@ func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
 	}
 	shown := key
 	if m.config.Key != "" {
-		shown = "that of -key"
+		shown = "that of --key"
 	}
 	banner := fmt.Sprintf(`A stand-in of the gateway, in memory. Ctrl-C ends it.
   base URL     %s
@@ -340,15 +342,15 @@ balance and invoices. A response with an invention has the header %s.
 		banner += "Its authority is in " + m.caFile + ".\n"
 	}
 	if !local {
-		banner += "Other machines can reach this address; by a name only with -host.\n"
+		banner += "Other machines can reach this address; by a name only with --host.\n"
 	}
-	if _, err := io.WriteString(s.err, banner); err != nil {
+	if _, err := io.WriteString(s.Err, banner); err != nil {
 		return err
 	}
 	if !m.env {
 		return nil
 	}
-	return s.write(exports(settings))
+	return s.Write(exports(settings))
 }
 
 // exports returns what sets variables in a shell.
@@ -401,7 +403,7 @@ func summary(gw *gatewaytest.Server) string {
 		}
 	}
 	for _, order := range orders[:min(len(orders), maxSummary)] {
-		text += fmt.Sprintf("  %s: %d\n", printable(order), of[order])
+		text += fmt.Sprintf("  %s: %d\n", cli.Printable(order), of[order])
 	}
 	if more := len(orders) - maxSummary; more > 0 {
 		text += fmt.Sprintf("  and %d more orders\n", more)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -56,7 +57,7 @@ func startMock(t *testing.T, args ...string) mockRun {
 	banner, code := make(chan string, 1), make(chan int, 1)
 	m, stderr := mockRun{stdout: &strings.Builder{}}, &screen{banner: banner}
 	go func() {
-		code <- run(ctx, append([]string{"mock", "-addr", "127.0.0.1:0"}, args...), console{out: m.stdout, err: stderr})
+		code <- run(ctx, append([]string{"mock", "--addr", "127.0.0.1:0"}, args...), cli.Console{Out: m.stdout, Err: stderr})
 	}()
 	m.banner = <-banner
 	m.url = regexp.MustCompile(`https?://\S+/gateway`).FindString(m.banner)
@@ -73,12 +74,12 @@ func startMock(t *testing.T, args ...string) mockRun {
 
 // The mock serves the command itself, with faults and a key, and ends with a summary.
 func TestMock(t *testing.T) {
-	m := startMock(t, "-key", "key-of-the-mock", "-fault", "create_invoice:1:commit-then-drop", "-fault", "balance:all:refuse=403")
+	m := startMock(t, "--key", "key-of-the-mock", "--fault", "create_invoice:1:commit-then-drop", "--fault", "balance:all:refuse=403")
 	gw := &gatewaytest.Server{URL: m.url, APIKey: "key-of-the-mock"}
 	assert.NotContains(t, m.banner, gw.APIKey)
 	assert.Zero(t, call(t.Context(), t, gw, "rates").code)
 	assert.Equal(t, exitUnknown, call(t.Context(), t, gw, order()...).code)
-	assert.Zero(t, call(t.Context(), t, gw, order("-order", "A-18")...).code)
+	assert.Zero(t, call(t.Context(), t, gw, order("--order", "A-18")...).code)
 	assert.Equal(t, exitRefused, call(t.Context(), t, gw, "balance").code)
 	resp, err := http.Get(strings.TrimSuffix(m.url, "/gateway") + "/other")
 	require.NoError(t, err)
@@ -86,7 +87,7 @@ func TestMock(t *testing.T) {
 	assert.Equal(t, 404, resp.StatusCode)
 
 	code, rest := m.stop()
-	assert.Equal(t, exitDone, code)
+	assert.Equal(t, cli.ExitDone, code)
 	assert.Empty(t, m.stdout.String())
 	assert.Equal(t, `
 Requests: 5
@@ -100,9 +101,9 @@ Invoices committed: 2
 `, rest)
 }
 
-// The names of -addr and -host are those of the mock.
+// The names of --addr and --host are those of the mock.
 func TestMock_host(t *testing.T) {
-	for _, args := range [][]string{{"-host", "other", "-host", "mock"}, {"-addr", "localhost:0", "-host", "mock"}} {
+	for _, args := range [][]string{{"--host", "other", "--host", "mock"}, {"--addr", "localhost:0", "--host", "mock"}} {
 		m := startMock(t, args...)
 		for host, status := range map[string]int{"mock:8090": 200, "localhost": 200, "other.example": 421} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(m.url, "/gateway")+"/_mock/requests", nil)
@@ -121,15 +122,15 @@ func TestMock_host(t *testing.T) {
 // What is not an address is a mistake in the arguments, and the text has an example.
 func TestMock_addr(t *testing.T) {
 	for _, addr := range []string{"foo", ":notaport", "1.2.3.4", ":65536", ":-1", "127.0.0.1:", "::1:80", "http://127.0.0.1:80", ":http"} {
-		got := call(t.Context(), t, nil, "mock", "-addr", addr)
-		assert.Equal(t, exitUsage, got.code, addr)
-		assert.Contains(t, got.err, "gateway mock: -addr is HOST:PORT with a number as port, such as 127.0.0.1:8090", addr)
+		got := call(t.Context(), t, nil, "mock", "--addr", addr)
+		assert.Equal(t, cli.ExitUsage, got.code, addr)
+		assert.Contains(t, got.err, "gateway mock: --addr is HOST:PORT with a number as port, such as 127.0.0.1:8090", addr)
 	}
 }
 
 // The settings are for the shell that evaluates them.
 func TestMock_env(t *testing.T) {
-	m := startMock(t, "-env", "-key", "it's-a-key")
+	m := startMock(t, "--env", "--key", "it's-a-key")
 	_, _ = m.stop()
 	assert.Equal(t, "export GATEWAY_BASE_URL='"+m.url+"'\nexport GATEWAY_API_KEY='it'\\''s-a-key'\n", m.stdout.String())
 }
@@ -137,7 +138,7 @@ func TestMock_env(t *testing.T) {
 func TestMock_seed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seed.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"rates":[{"symbol":"ABC","usd":"2","eur":"1"}],"withdrawals":[]}`), 0o600))
-	m := startMock(t, "-seed", file)
+	m := startMock(t, "--seed", file)
 	gw := &gatewaytest.Server{URL: m.url, APIKey: "k"}
 	assert.Equal(t, "COIN  USD  EUR\nABC   2    1\n", call(t.Context(), t, gw, "rates").stdout)
 	assert.Contains(t, call(t.Context(), t, gw, "coins").stdout, "Litecoin")
@@ -150,7 +151,7 @@ func TestMock_scenario(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scenario.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"state":{"rates":[]},"settings":{"repeatedOrders":"same","latency":"1ms","shapes":["rates/fiat"]},
 		"faults":[{"operation":"balance","times":1,"fault":"refuse=503"}]}`), 0o600))
-	m := startMock(t, "-fault", "balance:5%:reset", "-latency", "2ms-3ms", "-shape", "balance/bare", "-scenario", file, "-strict")
+	m := startMock(t, "--fault", "balance:5%:reset", "--latency", "2ms-3ms", "--shape", "balance/bare", "--scenario", file, "--strict")
 	control := strings.TrimSuffix(m.url, "/gateway") + "/_mock/"
 	for range 2 {
 		assert.JSONEq(t, `{"shapes":["pair/record","symbol/array","rates/fiat","balance/bare","invoice/flat"],
@@ -176,10 +177,10 @@ func body(t *testing.T, url string) string {
 	return string(text)
 }
 
-// With -tls the settings name the authority, and its certificate is enough for a client.
+// With --tls the settings name the authority, and its certificate is enough for a client.
 func TestMock_tls(t *testing.T) {
-	for _, args := range [][]string{nil, {"-tls-ca", filepath.Join(t.TempDir(), "ca.pem")}, {"-addr", "localhost:0", "-host", "mock"}} {
-		m := startMock(t, append([]string{"-tls", "-env", "-key", "k"}, args...)...)
+	for _, args := range [][]string{nil, {"--tls-ca", filepath.Join(t.TempDir(), "ca.pem")}, {"--addr", "localhost:0", "--host", "mock"}} {
+		m := startMock(t, append([]string{"--tls", "--env", "--key", "k"}, args...)...)
 		require.True(t, strings.HasPrefix(m.url, "https://"), m.url)
 		found := regexp.MustCompile(`Its authority is in (.*)\.\n`).FindStringSubmatch(m.banner)
 		require.Len(t, found, 2)
@@ -192,32 +193,32 @@ func TestMock_tls(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		host := strings.TrimSuffix(strings.TrimPrefix(m.url, "https://"), "/gateway")
-		assert.Zero(t, call(t.Context(), t, nil, "mock", "-wait", "-tls", "-addr", host).code)
+		assert.Zero(t, call(t.Context(), t, nil, "mock", "--wait", "--tls", "--addr", host).code)
 		_, _ = m.stop()
 		assert.Contains(t, m.stdout.String(), "export SSL_CERT_FILE='"+found[1]+"'\nexport NODE_EXTRA_CA_CERTS='"+found[1]+"'\n")
 		_, err = os.Stat(found[1])
-		assert.Equal(t, len(args) != 2 || args[0] != "-tls-ca", os.IsNotExist(err), "a temporary file is removed")
+		assert.Equal(t, len(args) != 2 || args[0] != "--tls-ca", os.IsNotExist(err), "a temporary file is removed")
 	}
 }
 
 func TestMock_wait(t *testing.T) {
 	m := startMock(t)
 	host := strings.TrimSuffix(strings.TrimPrefix(m.url, "http://"), "/gateway")
-	assert.Zero(t, call(t.Context(), t, nil, "mock", "-wait", "-addr", host).code)
+	assert.Zero(t, call(t.Context(), t, nil, "mock", "--wait", "--addr", host).code)
 	_, _ = m.stop()
-	got := call(t.Context(), t, nil, "mock", "-wait", "-timeout", "50ms", "-addr", host)
-	assert.Equal(t, exitFailed, got.code)
-	assert.Contains(t, got.err, "no mock responds at "+host+" within 50ms: ")
+	got := call(t.Context(), t, nil, "mock", "--wait", "--timeout", "50ms", "--addr", host)
+	assert.Equal(t, cli.ExitFailed, got.code)
+	assert.Contains(t, got.err, "no mock responds at the address of --addr within 50ms: ")
 	gw := standIn(t)
 	host = strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway")
-	assert.Contains(t, call(t.Context(), t, nil, "mock", "-wait", "-addr", host).err, "what responds at this address is no mock: 404 Not Found")
+	assert.Contains(t, call(t.Context(), t, nil, "mock", "--wait", "--addr", host).err, "what responds at this address is no mock: 404 Not Found")
 }
 
 // The log has a line for each request, without a key and in one line.
 func TestMock_log(t *testing.T) {
-	m := startMock(t, "-v", "-key", "key-of-the-mock")
+	m := startMock(t, "-v", "--key", "key-of-the-mock")
 	gw := &gatewaytest.Server{URL: m.url, APIKey: "key-of-the-mock"}
-	assert.Equal(t, exitUnknown, call(t.Context(), t, gw, order("-order", "mock-commit-then-drop-17")...).code)
+	assert.Equal(t, exitUnknown, call(t.Context(), t, gw, order("--order", "mock-commit-then-drop-17")...).code)
 	assert.Contains(t, body(t, m.url+"/api/%0Axx?apiKey=key-of-the-mock"), "no such route")
 	_, rest := m.stop()
 	assert.Regexp(t, `^[\d:.]+ POST /gateway/api/invoice/create: no response, order mock-commit-then-drop-17, fault commit-then-drop
@@ -232,25 +233,24 @@ func TestMock_usage(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(directory, name), []byte(content), 0o600))
 	}
 	refuses(t, map[string]string{
-		"mock now":             "is one argument too many",
-		"mock -o json":         "there is no flag -o",
-		"mock -fault stall":    "write it like create_invoice:1:commit-then-drop",
-		"mock -host mock:80":   "flag -host: it is a name without a port",
-		"mock -host=":          "flag -host: it is a name without a port",
-		"mock -key schlüssel":  "it is 1 to 4,096 printable ASCII characters",
-		"mock -shape rates":    `there is no shape "rates", but pair/record`,
-		"mock -repeated twice": `a repeated order is not "twice", but one of again, same, refused`,
-		"mock -limit 10":       "write a limit like 10/1s, or off",
-		"mock -latency slow":   "write a latency like 50ms",
-		"mock -tls-ca ca.pem":  "-tls-ca is for -tls",
-		"mock -profile " + directory + "/unknown.json":  "it is not a profile",
-		"mock -profile " + directory + "/absent.json":   "no such file",
-		"mock -scenario " + directory + "/unknown.json": `unknown field "prices"`,
-		"mock -scenario " + directory + "/wrong.json":   `there is no shape "rates", but`,
-		"mock -seed " + directory + "/absent.json":      "no such file",
-		"mock -seed " + directory + "/unknown.json":     `unknown field "prices"`,
-		"mock -seed " + directory + "/more.json":        "there is more after the end of the object",
-		"mock -seed " + directory + "/none.json":        "EOF",
+		"mock now":              "there is one argument too many",
+		"mock --fault stall":    "write it like create_invoice:1:commit-then-drop",
+		"mock --host mock:80":   "--host: it is a name without a port",
+		"mock --host=":          "--host: it is a name without a port",
+		"mock --key schlüssel":  "it is 1 to 4,096 printable ASCII characters",
+		"mock --shape rates":    "there is no such shape, but pair/record",
+		"mock --repeated twice": "a repeated order gets one of again, same, refused",
+		"mock --limit 10":       "write a limit like 10/1s, or off",
+		"mock --latency slow":   "write a latency like 50ms",
+		"mock --tls-ca ca.pem":  "--tls-ca is for --tls",
+		"mock --profile " + directory + "/unknown.json":  "it is not a profile",
+		"mock --profile " + directory + "/absent.json":   "no such file",
+		"mock --scenario " + directory + "/unknown.json": `unknown field "prices"`,
+		"mock --scenario " + directory + "/wrong.json":   "there is no such shape, but",
+		"mock --seed " + directory + "/absent.json":      "no such file",
+		"mock --seed " + directory + "/unknown.json":     `unknown field "prices"`,
+		"mock --seed " + directory + "/more.json":        "there is more after the end of the object",
+		"mock --seed " + directory + "/none.json":        "EOF",
 	})
 }
 
@@ -258,13 +258,13 @@ func TestMock_usage(t *testing.T) {
 func TestMock_failed(t *testing.T) {
 	used, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	got := call(t.Context(), t, nil, "mock", "-addr", used.Addr().String())
-	assert.Equal(t, exitFailed, got.code)
-	assert.Contains(t, got.err, "the address of -addr cannot be used: ")
+	got := call(t.Context(), t, nil, "mock", "--addr", used.Addr().String())
+	assert.Equal(t, cli.ExitFailed, got.code)
+	assert.Contains(t, got.err, "the address of --addr cannot be used: ")
 	assert.Contains(t, got.err, "address already in use")
 	require.NoError(t, used.Close())
-	assert.Equal(t, exitFailed, run(t.Context(), []string{"mock", "-addr", "127.0.0.1:0"}, console{out: io.Discard, err: fullDisk{}}))
-	assert.Equal(t, exitFailed, run(t.Context(), []string{"mock", "-addr", "127.0.0.1:0", "-env"}, console{out: fullDisk{}, err: io.Discard}))
+	assert.Equal(t, cli.ExitFailed, run(t.Context(), []string{"mock", "--addr", "127.0.0.1:0"}, cli.Console{Out: io.Discard, Err: fullDisk{}}))
+	assert.Equal(t, cli.ExitFailed, run(t.Context(), []string{"mock", "--addr", "127.0.0.1:0", "--env"}, cli.Console{Out: fullDisk{}, Err: io.Discard}))
 }
 
 // Only an address of this machine is local; every other one needs plain HTTP.
@@ -287,8 +287,8 @@ func TestReachable(t *testing.T) {
 		assert.Equal(t, want.local, local, text)
 	}
 	var stdout, stderr strings.Builder
-	s := &session{console: console{out: &stdout, err: &stderr}}
+	s := &session{Console: cli.Console{Out: &stdout, Err: &stderr}}
 	require.NoError(t, (&mockFlags{env: true}).announce(s, &net.TCPAddr{IP: net.IPv4zero, Port: 1}, "k"))
 	assert.Contains(t, stdout.String(), "export GATEWAY_PLAIN_HTTP='1'\n")
-	assert.Contains(t, stderr.String(), "Other machines can reach this address; by a name only with -host.\n")
+	assert.Contains(t, stderr.String(), "Other machines can reach this address; by a name only with --host.\n")
 }

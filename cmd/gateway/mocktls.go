@@ -18,6 +18,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 // An authority is what a mock serves HTTPS with. Its key is nowhere but in the memory of
@@ -92,13 +94,13 @@ func (a *authority) write(text []byte) error {
 		file, err = os.Create(a.file)
 	}
 	if err != nil {
-		return fmt.Errorf("the file of -tls-ca cannot be written: %w", withoutPath(err))
+		return fmt.Errorf("the file of --tls-ca cannot be written: %w", cli.Reason(err))
 	}
 	a.file = file.Name()
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err != nil {
 		a.remove()
-		return fmt.Errorf("the file of -tls-ca cannot be written: %w", withoutPath(err))
+		return fmt.Errorf("the file of --tls-ca cannot be written: %w", cli.Reason(err))
 	}
 	return nil
 }
@@ -129,7 +131,7 @@ func (m *mockFlags) waitFor(ctx context.Context, host string) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("no mock responds at %s within %v: %w", host, m.timeout, err)
+			return fmt.Errorf("no mock responds at the address of --addr within %v: %w", m.timeout, cli.Reason(err))
 		}
 	}
 }
@@ -142,7 +144,7 @@ func healthy(ctx context.Context, client *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
-	response, err := client.Do(request) // #nosec G704 -- the address is that of -addr
+	response, err := client.Do(request) // #nosec G704 -- the address is that of --addr
 	if err != nil {
 		return err
 	}

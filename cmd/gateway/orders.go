@@ -23,7 +23,7 @@ import (
 // named by a hash of its identifier. The file and its name are on the disk before anything is
 // sent, so that an order whose process was killed, or whose machine lost its power, counts
 // as one of unknown outcome. The file is locked until the call ends, so that no other
-// process sends the order meanwhile, also with -resubmit. It is never removed: another
+// process sends the order meanwhile, also with --resubmit. It is never removed: another
 // process could have it open, and lock a file that no directory has.
 type orderDirectory struct {
 	path     string

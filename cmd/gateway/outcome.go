@@ -5,19 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/probe"
 )
 
-// Exit codes.
+// Exit codes beside those of package cli.
 const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2 // a crash has another code: see start
 	exitNotSent     = 3
 	exitRefused     = 4
 	exitUnknown     = 5
@@ -26,35 +25,53 @@ const (
 	exitInterrupted = 130
 )
 
-// An exit is an exit code and what it means.
-type exit struct {
-	code    int
-	meaning string // in a few words, for JSON and tables
-	text    string // for the help
+// exits returns all exit codes, in order.
+func exits() []cli.Exit {
+	return []cli.Exit{
+		{Code: cli.ExitDone, Meaning: "done", Text: "The command did what it is for. The invoice exists."},
+		{Code: cli.ExitFailed, Meaning: "failed", Text: "The response was not understood, the time of a wait was over, or the output could not be\nwritten. No invoice was created, unless the message has one."},
+		{Code: cli.ExitUsage, Meaning: "usage", Text: "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
+		{Code: exitNotSent, Meaning: "nothing was sent", Text: "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
+		{Code: exitRefused, Meaning: "refused by the service", Text: "The service responded with an error. No invoice was created. After status 429 run it again\nlater; see below."},
+		{Code: exitUnknown, Meaning: "outcome unknown", Text: "The invoice may exist or not, or exists for another request. LOOK THE ORDER UP before you\nrun the command again, unless \"safeToRetry\" is true: another process is sending the\norder, or its record in --orders could not be read, and this one has sent nothing."},
+		{Code: exitWithdrawal, Meaning: "withdrawal failed", Text: "A withdrawal that was waited for has the status FAILED."},
+		{Code: exitDiffers, Meaning: "differs from the interface", Text: "Only of probe: the gateway differs from what is documented."},
+		{Code: exitInterrupted, Meaning: "interrupted", Text: "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
+	}
 }
 
-// exits returns all exit codes, in order.
-func exits() []exit {
-	return []exit{
-		{exitDone, "done", "The command did what it is for. The invoice exists."},
-		{exitFailed, "failed", "The response was not understood, the time of a wait was over, or the output could not be\nwritten. No invoice was created, unless the message has one."},
-		{exitUsage, "usage", "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
-		{exitNotSent, "nothing was sent", "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
-		{exitRefused, "refused by the service", "The service responded with an error. No invoice was created. After status 429 run it again\nlater; see below."},
-		{exitUnknown, "outcome unknown", "The invoice may exist or not, or exists for another request. LOOK THE ORDER UP before you\nrun the command again, unless \"safeToRetry\" is true: another process is sending the\norder, or its record in -orders could not be read, and this one has sent nothing."},
-		{exitWithdrawal, "withdrawal failed", "A withdrawal that was waited for has the status FAILED."},
-		{exitDiffers, "differs from the interface", "Only of probe: the gateway differs from what is documented."},
-		{exitInterrupted, "interrupted", "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
-	}
+// outcomes is the help of the exit codes.
+func outcomes() *cobra.Command {
+	return cli.Exits("outcomes", "The exit code is the outcome:", `
+Stdout has the result, or nothing after an error; a withdrawal that failed, and one
+that was still waited for, are results too. Stderr has the error. With -o json both are
+JSON: {"error", "exitCode", "meaning", "outcome", "status", "safeToRetry"}.
+
+Status 429 is a refusal for now (code 4): too many requests. Run the command again after the
+time that it names, or after a minute; ask less often, with one process and --every.
+
+After a code that is not listed, such as that of a signal or a crash, an invoice may
+exist: it counts as 5. In a shell:
+
+  code=0
+  gateway invoice create --order A-17 --price 10.50 --amount 10.50 || code=$?
+  case $code in
+    0)   echo "the invoice exists" ;;
+    3)   echo "nothing was sent: try again later" ;;
+    2|4) echo "correct it, or wait after status 429; no invoice exists" ;;
+    130) echo "interrupted before anything was sent" ;;
+    *)   echo "look the order up before anything else" ;;
+  esac
+`, exits())
 }
 
 // exitCode returns the exit code for the error of a command, which may be nil.
 func exitCode(err error) int {
 	if err == nil {
-		return exitDone
+		return cli.ExitDone
 	}
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
+	if _, ok := errors.AsType[*cli.UsageError](err); ok {
+		return cli.ExitUsage
 	}
 	if _, ok := errors.AsType[*probe.DifferenceError](err); ok {
 		return exitDiffers
@@ -66,7 +83,7 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, gateway.ErrInvalidArgument):
-		return exitUsage
+		return cli.ExitUsage
 	}
 	return exitOfCall(err)
 }
@@ -78,7 +95,7 @@ func exitOfCall(err error) int {
 	}
 	timeout := errors.Is(err, gateway.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 	if _, ok := errors.AsType[*gateway.WaitError](err); ok && timeout {
-		return exitFailed // the time was over, whatever happened then
+		return cli.ExitFailed // the time was over, whatever happened then
 	}
 	if last, ok := errors.AsType[*gateway.TransportError](err); ok && gateway.OutcomeOf(err) == gateway.OutcomeNotSent &&
 		(timeout || isBeforeSending(last.Phase) || errors.Is(err, gateway.ErrNotSent) || gateway.SafeToRetry(err)) {
@@ -87,7 +104,7 @@ func exitOfCall(err error) int {
 	if _, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
 		return exitWithdrawal
 	}
-	return exitFailed
+	return cli.ExitFailed
 }
 
 // isBeforeSending reports whether an attempt that came as far as a phase sent nothing.
@@ -99,14 +116,6 @@ func isBeforeSending(phase gateway.Phase) bool {
 		return false
 	}
 }
-
-// A usageError is a mistake in the arguments or settings. Nothing was sent.
-type usageError struct {
-	text string
-	see  string // what to run for more, without the name of the command; "" for nothing
-}
-
-func (e *usageError) Error() string { return e.text }
 
 // A failure is an error as JSON, on stderr. No member is ever renamed or redefined.
 type failure struct {
@@ -121,34 +130,31 @@ type failure struct {
 // reportError prints an error on stderr: as text with what to do next, or as JSON.
 func (s *session) reportError(err error) {
 	code := exitCode(err)
-	if s.format == formatJSON {
-		f := failure{Error: inTermsOfFlags(err.Error()), ExitCode: code, Meaning: meaning(code), SafeToRetry: gateway.SafeToRetry(err)}
+	if s.format == cli.FormatJSON {
+		f := failure{Error: inTermsOfFlags(err.Error()), ExitCode: code, Meaning: cli.Meaning(exits(), code), SafeToRetry: gateway.SafeToRetry(err)}
 		if made, ok := errors.AsType[*invoiceError](err); ok {
 			f.Outcome = gateway.OutcomeOf(made.error).String()
 		}
 		if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
 			f.Status = refusal.StatusCode
 		}
-		_ = writeJSON(s.err, f) // there is nowhere left to report it
+		_ = cli.EncodeJSON(s.Err, f, "  ") // there is nowhere left to report it
 		return
 	}
-	text := ""
-	for line := range strings.SplitSeq(strings.TrimSpace(inTermsOfFlags(err.Error())), "\n") {
-		text += printable(strings.ReplaceAll(line, "\t", "    ")) + "\n"
+	var next []string
+	if wrong, ok := errors.AsType[*cli.UsageError](err); ok && wrong.See != "" {
+		next = append(next, "See: "+wrong.See)
 	}
-	if wrong, ok := errors.AsType[*usageError](err); ok && wrong.see != "" {
-		text += fmt.Sprintf("See: gateway %s\n", wrong.see)
-	}
-	if errors.Is(err, gateway.ErrMissingAPIKey) && code == exitUsage {
-		text += fmt.Sprintf("Set %s or %s; the key is never an argument.\n", envAPIKey, envAPIKeyFile)
+	if errors.Is(err, gateway.ErrMissingAPIKey) && code == cli.ExitUsage {
+		next = append(next, fmt.Sprintf("Set %s or %s; the key is never an argument.", envAPIKey, envAPIKeyFile))
 	}
 	if code == exitUnknown {
-		text += advice(err) + "\n"
+		next = append(next, advice(err))
 	}
 	if refusal, ok := errors.AsType[*gateway.APIError](err); ok && errors.Is(err, gateway.ErrRateLimited) {
-		text += fmt.Sprintf("Too many requests. Run it again after %v.\n", cmp.Or(refusal.RetryAfter, time.Minute))
+		next = append(next, fmt.Sprintf("Too many requests. Run it again after %v.", cmp.Or(refusal.RetryAfter, time.Minute)))
 	}
-	_, _ = io.WriteString(s.err, text)
+	s.WriteError(inTermsOfFlags(err.Error()), next...)
 }
 
 // inTermsOfFlags returns an error of the client with the flags and variables in the place of
@@ -156,7 +162,7 @@ func (s *session) reportError(err error) {
 func inTermsOfFlags(text string) string {
 	return strings.NewReplacer(
 		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
-		"look it up, then use AllowResubmit if there is none", "look it up, then use -resubmit if there is none",
+		"look it up, then use AllowResubmit if there is none", "look it up, then use --resubmit if there is none",
 		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
 		" or that of WithSuccessMessage", "",
 	).Replace(text)
@@ -168,22 +174,12 @@ func advice(err error) string {
 	case gateway.SafeToRetry(err):
 		return "This run has sent nothing. Run it again."
 	case errors.Is(err, gateway.ErrOrderInFlight):
-		return "This run has sent nothing. Run it again, without -resubmit."
+		return "This run has sent nothing. Run it again, without --resubmit."
 	case errors.Is(err, gateway.ErrOrderConflict):
-		return "This run has sent nothing. Use that invoice, or another -order."
+		return "This run has sent nothing. Use that invoice, or another --order."
 	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
-		return "Look the order up. If it has no invoice, run this again with -resubmit."
+		return "Look the order up. If it has no invoice, run this again with --resubmit."
 	default:
 		return "Do not run this again before you have looked the order up."
 	}
-}
-
-// meaning returns the meaning of an exit code.
-func meaning(code int) string {
-	for _, e := range exits() {
-		if e.code == code {
-			return e.meaning
-		}
-	}
-	return ""
 }

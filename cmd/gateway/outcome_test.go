@@ -18,10 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-var update = flag.Bool("update", false, "write the table of README.md")
+var update = flag.Bool("update", false, "write the table of cmd/README.md")
 
 // An errorClass is one way in which a run ends.
 type errorClass struct {
@@ -36,7 +37,7 @@ func inject(op gatewaytest.Operation, f gatewaytest.Fault) func(*testing.T, *gat
 	return func(_ *testing.T, gw *gatewaytest.Server) { gw.InjectFault(op, -1, f) }
 }
 
-const createOrder = "invoice create -order A-17 -price 10.50 -amount 10.50"
+const createOrder = "invoice create --order A-17 --price 10.50 --amount 10.50"
 
 func errorClasses() []errorClass {
 	balance, invoice := gatewaytest.OpBalance, gatewaytest.OpCreateInvoice
@@ -52,29 +53,29 @@ func errorClasses() []errorClass {
 			for _, f := range faults {
 				gw.InjectFault(invoice, 1, f)
 			}
-			run(t.Context(), words(createOrder+" -orders o"), console{out: io.Discard, err: io.Discard})
+			run(t.Context(), words(createOrder+" --orders o"), cli.Console{Out: io.Discard, Err: io.Discard})
 		}
 	}
 	failed := func(_ *testing.T, gw *gatewaytest.Server) { _ = gw.SetWithdrawalStatus(id, "FAILED") }
 	return []errorClass{
-		{"a result", "balance -coin BTC", false, nil},
-		{"wrong arguments", "balance -coin", false, nil},
+		{"a result", "balance --coin BTC", false, nil},
+		{"wrong arguments", "balance --coin", false, nil},
 		{"no key", "balance", false, noKey},
-		{"an argument that the client refuses", createOrder + " -currency US/D\x01", false, nil},
+		{"an argument that the client refuses", createOrder + " --currency US/D\x01", false, nil},
 		{"no connection, a read", "balance", false, closed},
 		{"no connection, an invoice", createOrder, false, closed},
 		{"a host that does not exist, a read", "balance", false, noHost},
 		{"a host that does not exist, an invoice", createOrder, false, noHost},
-		{"a host that does not exist, a wait", "withdrawal wait w-1 -timeout 2s", false, noHost},
+		{"a host that does not exist, a wait", "withdrawal wait w-1 --timeout 2s", false, noHost},
 		{"a certificate that is wrong, a read", "balance", false, noCertificate},
 		{"a certificate that is wrong, an invoice", createOrder, false, noCertificate},
 		{"a connection that breaks, a read", "balance", false, inject(balance, gatewaytest.FaultReset())},
 		{"a connection that breaks, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultReset())},
 		{"a response that is lost, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultCommitThenDrop())},
-		{"an order that an earlier run has created", createOrder + " -orders o", false, earlier()},
-		{"one that it has created for another price", createOrder + " -orders o -price 11", false, earlier()},
-		{"one whose response it has lost", createOrder + " -orders o", false, earlier(gatewaytest.FaultCommitThenDrop())},
-		{"a directory of -orders that cannot be used", createOrder + " -orders main.go", false, nil},
+		{"an order that an earlier run has created", createOrder + " --orders o", false, earlier()},
+		{"one that it has created for another price", createOrder + " --orders o --price 11", false, earlier()},
+		{"one whose response it has lost", createOrder + " --orders o", false, earlier(gatewaytest.FaultCommitThenDrop())},
+		{"a directory of --orders that cannot be used", createOrder + " --orders main.go", false, nil},
 		{"a refusal, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(403, "not you"))},
 		{"a refusal, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultRefuse(422, "no such coin"))},
 		{"a refusal for now, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(429, "slowly"))},
@@ -85,9 +86,9 @@ func errorClasses() []errorClass {
 		{"a response that is not understood, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultMalformedJSON())},
 		{"a redirect, a read", "balance", false, inject(balance, gatewaytest.FaultRedirect(302, "https://other.example"))},
 		{"a redirect, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultRedirect(307, "https://other.example"))},
-		{"the time is over, a read", "balance -timeout 1ns", false, nil},
-		{"the time is over, an invoice", createOrder + " -timeout 1ns", false, nil},
-		{"the time is over, a wait", "withdrawal wait w-1 -timeout 1ns", false, nil},
+		{"the time is over, a read", "balance --timeout 1ns", false, nil},
+		{"the time is over, an invoice", createOrder + " --timeout 1ns", false, nil},
+		{"the time is over, a wait", "withdrawal wait w-1 --timeout 1ns", false, nil},
 		{"a withdrawal that FAILED", "withdrawal wait w-1", false, failed},
 		{"a withdrawal that FAILED, only looked at", "withdrawal get w-1", false, failed},
 		{"an interface that differs", "probe", false, inject(gatewaytest.OpCoinNetworks, gatewaytest.FaultMalformedJSON())},
@@ -109,8 +110,8 @@ func withoutCertificate(t *testing.T) string {
 
 var changing = regexp.MustCompile(`(dial|read|write) tcp:? [^;(]*[^;( ]|certificate: [^;(]*[^;( ]|127\.0\.0\.1:\d+(->127\.0\.0\.1:\d+)?|\d+(\.\d+)?[mµn]?s\b|test-key-[0-9a-f]+|20\d\d-\S+Z|open main\.go.*`)
 
-// row runs the command and returns its row of the table.
-func (c errorClass) row(t *testing.T) string {
+// row runs the command and returns its exit code, and its row of the table.
+func (c errorClass) row(t *testing.T) (code int, row string) {
 	t.Helper()
 	gw := add(standIn(t), id)
 	setenv(t, gw)
@@ -123,7 +124,7 @@ func (c errorClass) row(t *testing.T) string {
 		interrupt()
 	}
 	var stdout, stderr strings.Builder
-	code := run(ctx, words(c.args), console{out: &stdout, err: &stderr})
+	code = run(ctx, words(c.args), cli.Console{Out: &stdout, Err: &stderr})
 	result := "nothing"
 	if stdout.Len() > 0 {
 		result = "the result"
@@ -133,50 +134,69 @@ func (c errorClass) row(t *testing.T) string {
 	if limit := 110; len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit], "") + "…"
 	}
-	if text != "" {
-		text = "`" + strings.ReplaceAll(text, "`", "'") + "`"
-	}
-	return fmt.Sprintf("| %s | %d, %s | %s | %s |", c.name, code, meaning(code), result, text)
+	return code, fmt.Sprintf("%s\n  gateway %q\n  %d, stdout: %s\n  stderr: %s\n", c.name, c.args, code, result, text)
 }
 
-// The table of README.md is what the command does.
+// How each command line ends is in testdata/outcomes.txt, and by exit code in cmd/README.md.
 func TestOutcomes_table(t *testing.T) {
-	rows := "| What happens | Exit code | stdout | stderr begins with |\n|---|---|---|---|\n"
+	all, byCode := "", map[int][]string{}
 	for _, c := range errorClasses() {
-		t.Run(c.name, func(t *testing.T) { rows += c.row(t) + "\n" })
+		t.Run(c.name, func(t *testing.T) {
+			code, row := c.row(t)
+			all += row
+			byCode[code] = append(byCode[code], c.name)
+		})
 	}
+	rows := "| Exit code | What happens |\n|---|---|\n"
+	for _, e := range exits() {
+		rows += fmt.Sprintf("| %d, %s | %s |\n", e.Code, e.Meaning, joined(byCode[e.Code]))
+		delete(byCode, e.Code)
+	}
+	assert.Empty(t, byCode)
+
 	const begin, end = "<!-- outcomes -->\n", "<!-- end -->\n"
-	content, err := os.ReadFile("README.md")
+	content, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(content), begin)
 	require.True(t, found)
 	table, after, found := strings.Cut(rest, end)
 	require.True(t, found)
 	if *update {
-		require.NoError(t, os.WriteFile("README.md", []byte(before+begin+rows+end+after), 0o600))
+		require.NoError(t, os.WriteFile("../README.md", []byte(before+begin+rows+end+after), 0o600))
+		require.NoError(t, os.WriteFile("testdata/outcomes.txt", []byte(all), 0o600))
 		return
 	}
-	assert.Equal(t, rows, table, "go test ./cmd/gateway -run TestOutcomes_table -update")
+	assert.Equal(t, rows, table, "go test ./gateway -run TestOutcomes_table -update")
+	content, err = os.ReadFile("testdata/outcomes.txt")
+	require.NoError(t, err)
+	assert.Equal(t, string(content), all, "go test ./gateway -run TestOutcomes_table -update")
 }
 
-// Every exit code is in the table, and in the README.
-func TestOutcomes_documented(t *testing.T) {
-	t.Parallel()
-	content, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	for _, e := range exits() {
-		assert.Contains(t, string(content), fmt.Sprintf("| %d, %s |", e.code, e.meaning))
-		assert.Contains(t, outcomes(), fmt.Sprintf("%4d  %s\n", e.code, e.meaning))
+// joined joins names such as "no connection, a read" and "no connection, an invoice".
+func joined(names []string) (text string) {
+	last := ""
+	for _, name := range names {
+		what, call, both := strings.Cut(name, ", ")
+		switch {
+		case both && what == last:
+			text = strings.TrimSuffix(text, ")") + ", " + call + ")"
+		case both:
+			text += "; " + what + " (" + call + ")"
+		default:
+			text += "; " + name
+		}
+		last = what
 	}
+	return strings.TrimPrefix(text, "; ")
 }
 
 // The example of the help survives `set -e`, and does something of its own for each outcome.
 // It is not parallel: a process that is started shares the file locks of other tests for a moment.
 func TestOutcomes_example(t *testing.T) {
-	_, example, found := strings.Cut(outcomes(), "In a shell:\n\n")
+	_, example, found := strings.Cut(outcomes().Long, "In a shell:\n\n")
 	require.True(t, found)
 	for code, want := range map[int]string{
-		exitDone: "the invoice exists", exitNotSent: "nothing was sent: try again later", exitUsage: "correct it, or wait after status 429; no invoice exists",
+		cli.ExitDone: "the invoice exists", exitNotSent: "nothing was sent: try again later", cli.ExitUsage: "correct it, or wait after status 429; no invoice exists",
 		exitRefused: "correct it, or wait after status 429; no invoice exists", exitInterrupted: "interrupted before anything was sent",
 		exitUnknown: "look the order up before anything else", 134: "look the order up before anything else",
 	} {
@@ -189,22 +209,20 @@ func TestOutcomes_example(t *testing.T) {
 
 // An error names flags and variables, never what is Go.
 func TestOutcomes_noGo(t *testing.T) {
-	content, err := os.ReadFile("README.md")
+	table, err := os.ReadFile("testdata/outcomes.txt")
 	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(content), "<!-- outcomes -->\n")
-	table, _, _ := strings.Cut(rest, "<!-- end -->")
 	inGo := `\b(With|Allow|Err)[A-Z]\w+|\bNew\b`
-	assert.NotRegexp(t, inGo, table)
+	assert.NotRegexp(t, inGo, string(table))
 	gw := standIn(t)
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	orders := t.TempDir()
 	for range 2 {
-		got := call(t.Context(), t, gw, order("-orders", orders)...)
+		got := call(t.Context(), t, gw, order("--orders", orders)...)
 		assert.Equal(t, exitUnknown, got.code)
 		assert.NotRegexp(t, inGo, got.err)
 	}
 	got := call(t.Context(), t, &gatewaytest.Server{URL: "http://gateway.example", APIKey: "k"}, "rates")
-	assert.Equal(t, exitUsage, got.code)
+	assert.Equal(t, cli.ExitUsage, got.code)
 	assert.Contains(t, got.err, "GATEWAY_PLAIN_HTTP=1")
 	assert.NotRegexp(t, inGo, got.err)
 }
@@ -235,7 +253,7 @@ func TestInTermsOfFlags(t *testing.T) {
 	for want, err := range map[string]error{
 		"GATEWAY_PLAIN_HTTP=1":                    plain,
 		"set GATEWAY_API_KEY or GATEWAY_API_KEY_": missing,
-		"then use -resubmit":                      gateway.ErrOrderOutcomeUnknown,
+		"then use --resubmit":                     gateway.ErrOrderOutcomeUnknown,
 		"with the documented message":             unread,
 	} {
 		require.Error(t, err, want)

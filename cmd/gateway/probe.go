@@ -4,44 +4,42 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/probe"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func probeCommand() command {
-	return command{
-		name: "probe", synopsis: "[-withdrawal ID] [-record FILE]", timeout: 10 * time.Minute,
-		short: "compares a gateway with what is documented, and changes nothing",
-		text: `Makes every call to a gateway that changes nothing, and prints a verdict: what is documented
+func (s *session) probeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "probe", Short: "Compares a gateway with what is documented, and changes nothing",
+		Long: `Makes every call to a gateway that changes nothing, and prints a verdict: what is documented
 and so, documented and not so, not stated and found to be, and what could not be asked.
 The numbers are those of docs/interface.md. It creates no invoice. It prints the names
 and types of what it receives, and never the key; an error may quote the beginning of a
 response. The exit code is 7 if something that is documented is not so, else 1 if a call
 failed, and 0 otherwise.
 
-With -record it writes a profile: the form of each response, with no key, amount, identifier
+With --record it writes a profile: the form of each response, with no key, amount, identifier
 or other value in it, and of the names of members only those that look like a program's.
-gateway mock -profile serves a stand-in that responds likewise.
-
-  gateway probe
-  gateway probe -record profile.json
-  gateway probe -withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json`,
-		define: func(flags *flag.FlagSet) action {
-			id := flags.String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
-			keyOnPublic := flags.Bool("key-on-public", false, "send the key with every call, even where it is not documented")
-			record := flags.String("record", "", "write the profile of the gateway to this `file`")
-			return func(ctx context.Context, s *session) error {
-				return s.probe(ctx, &probe.Probe{Withdrawal: *id, KeyOnPublic: *keyOnPublic}, *record)
-			}
-		},
+gateway mock --profile serves a stand-in that responds likewise.`,
+		Example: `  gateway probe
+  gateway probe --record profile.json
+  gateway probe --withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json`,
 	}
+	id := c.Flags().String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
+	keyOnPublic := c.Flags().Bool("key-on-public", false, "send the key with every call, even where it is not documented")
+	record := c.Flags().String("record", "", "write the profile of the gateway to this `file`")
+	return s.asks(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
+		return s.probe(ctx, &probe.Probe{Withdrawal: *id, KeyOnPublic: *keyOnPublic}, *record)
+	})
 }
 
 // probe asks the gateway, and writes its profile to a file if one is named.
@@ -59,17 +57,17 @@ func (s *session) probe(ctx context.Context, p *probe.Probe, record string) erro
 		return err
 	}
 	url := os.Getenv(envBaseURL)
-	if s.format == formatTable {
-		if err := s.write(fmt.Sprintf("Asking %s; nothing is changed there.\n", printable(url))); err != nil {
+	if s.format != cli.FormatJSON {
+		if err := s.Write(fmt.Sprintf("Asking %s; nothing is changed there.\n", cli.Printable(url))); err != nil {
 			return err
 		}
-		p.Print = func(call probe.Call) { _ = s.write("\n" + call.String()) } // the verdict reports a failure to write
+		p.Print = func(call probe.Call) { _ = s.Write("\n" + call.String()) } // the verdict reports a failure to write
 	}
 	r := p.Run(ctx, client, url)
-	if s.format == formatJSON {
-		err = writeJSON(s.out, r)
+	if s.format == cli.FormatJSON {
+		err = s.WriteJSON(r)
 	} else {
-		err = s.write(r.Verdict.String())
+		err = s.Write(r.Verdict.String())
 	}
 	if record != "" && ctx.Err() == nil {
 		err = errors.Join(err, writeProfile(record, p.Recorder.Profile()))
@@ -91,7 +89,7 @@ func writeProfile(name string, profile gatewaytest.Profile) error {
 		return err
 	}
 	if err := os.WriteFile(name, append(text, '\n'), 0o644); err != nil { // #nosec G306 -- nothing in it is a secret
-		return fmt.Errorf("the file of -record cannot be written: %w", withoutPath(err))
+		return fmt.Errorf("the file of --record cannot be written: %w", cli.Reason(err))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/probe"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
@@ -17,7 +18,7 @@ import (
 // The report names the URL that was asked, and ends with the verdict.
 func TestProbe(t *testing.T) {
 	gw := standIn(t)
-	got := call(t.Context(), t, gw, "probe", "-withdrawal", gw.Withdrawals()[0].WithdrawRequestID)
+	got := call(t.Context(), t, gw, "probe", "--withdrawal", gw.Withdrawals()[0].WithdrawRequestID)
 	assert.Zero(t, got.code, got.err)
 	assert.True(t, strings.HasPrefix(got.stdout, "Asking "+gw.URL+"; nothing is changed there.\n\nCoinNetworks, GET /api/networks-coins\n  200 in "))
 	for _, text := range []string{
@@ -37,16 +38,16 @@ func TestProbe_exitCodes(t *testing.T) {
 		code   int
 		text   string
 	}{
-		"none": {func(*gatewaytest.Server) {}, exitDone, ""},
+		"none": {func(*gatewaytest.Server) {}, cli.ExitDone, ""},
 		"refused": {func(gw *gatewaytest.Server) {
 			gw.InjectFault(gatewaytest.OpBalance, -1, gatewaytest.FaultRefuse(403, "no"))
-		}, exitFailed, "2 responses could not be read"},
+		}, cli.ExitFailed, "2 responses could not be read"},
 		"differs": {func(gw *gatewaytest.Server) {
 			gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultMalformedJSON())
 		}, exitDiffers, "the gateway differs from the interface: 1 difference"},
 		"unknown": {func(gw *gatewaytest.Server) {
 			gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDriftFields())
-		}, exitDone, ""},
+		}, cli.ExitDone, ""},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			gw := standIn(t)
@@ -64,8 +65,8 @@ func TestProbe_exitCodes(t *testing.T) {
 
 // An identifier that the client refuses is no difference of the gateway.
 func TestProbe_invalidIdentifier(t *testing.T) {
-	got := call(t.Context(), t, standIn(t), "probe", "-withdrawal", "w/1")
-	assert.Equal(t, exitFailed, got.code)
+	got := call(t.Context(), t, standIn(t), "probe", "--withdrawal", "w/1")
+	assert.Equal(t, cli.ExitFailed, got.code)
 	assert.Equal(t, "1 response could not be read\n", got.err)
 	assert.Contains(t, got.stdout, "\nCould not be asked: 1\n  GET /api/withdrawal/inquiry/{withdrawRequestId}: gateway: withdrawal: withdrawRequestId: must not contain")
 	assert.Contains(t, got.stdout, "\nDocumented and not so: 0\n")
@@ -73,7 +74,7 @@ func TestProbe_invalidIdentifier(t *testing.T) {
 
 func TestProbe_keyOnPublic(t *testing.T) {
 	gw := standIn(t)
-	assert.Zero(t, call(t.Context(), t, gw, "probe", "-key-on-public").code)
+	assert.Zero(t, call(t.Context(), t, gw, "probe", "--key-on-public").code)
 	assert.Equal(t, "header", gw.Requests()[0].KeyIn)
 }
 
@@ -97,17 +98,17 @@ func TestProbe_record(t *testing.T) {
 		_, verdict, _ := strings.Cut(got.stdout, "\nDocumented and so")
 		return verdict
 	}
-	recorded := verdict(gw, "-record", file)
+	recorded := verdict(gw, "--record", file)
 	profile, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.NotContains(t, string(profile), gw.APIKey)
 
-	m := startMock(t, "-profile", file, "-key", gw.APIKey)
+	m := startMock(t, "--profile", file, "--key", gw.APIKey)
 	assert.Equal(t, recorded, verdict(&gatewaytest.Server{URL: m.url, APIKey: gw.APIKey}))
 	code, _ := m.stop()
 	assert.Zero(t, code)
 
-	got := call(t.Context(), t, gw, "probe", "-record", filepath.Join(file, "absent"))
-	assert.Equal(t, exitFailed, got.code)
-	assert.Contains(t, got.err, "the file of -record cannot be written: not a directory")
+	got := call(t.Context(), t, gw, "probe", "--record", filepath.Join(file, "absent"))
+	assert.Equal(t, cli.ExitFailed, got.code)
+	assert.Contains(t, got.err, "the file of --record cannot be written: not a directory")
 }

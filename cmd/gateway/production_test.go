@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,8 +35,10 @@ func TestProduction(t *testing.T) {
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	script = strings.NewReplacer("127.0.0.1:8090", address, "gateway mock ", "gateway mock -addr "+address+" ").Replace(script)
-	run := exec.Command("bash", "-c", "trap 'kill %1' EXIT\n"+script)
+	script = strings.NewReplacer("127.0.0.1:8090", address, "gateway mock ", "gateway mock --addr "+address+" ").Replace(script)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a page whose mock does not start would wait for it
+	defer cancel()
+	run := exec.CommandContext(ctx, "bash", "-c", "trap 'kill %1' EXIT\n"+script)
 	run.Dir = dir
 	run.Env = append(os.Environ(), "PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
 	var stderr strings.Builder

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 // lineWidth is the width of the progress line in columns: few enough that it never
@@ -30,10 +31,10 @@ type progress struct {
 	last   string    // the status that was seen last
 }
 
-func newProgress(c console, total int) *progress {
+func newProgress(c cli.Console, total int) *progress {
 	p := &progress{total: total}
-	if c.errTerminal {
-		p.out = c.err
+	if c.ErrTerminal {
+		p.out = c.Err
 	}
 	return p
 }
@@ -74,7 +75,7 @@ func (p *progress) tick(done <-chan struct{}) {
 // changed is called with each withdrawal that has changed.
 func (p *progress) changed(w *gateway.Withdrawal) {
 	p.mu.Lock()
-	p.last = printable(string(w.Status))
+	p.last = cli.Printable(string(w.Status))
 	if w.Status.Terminal() {
 		p.ended++
 	}

@@ -3,49 +3,46 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"time"
 
 	"github.com/shopspring/decimal"
+	"github.com/spf13/cobra"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
-func quoteCommand() command {
-	return command{
-		name: "quote", synopsis: "PRICE [flags]", timeout: readTimeout, least: 1, most: 1,
-		short: "what a price is in each coin, and which can be paid",
-		text: `Prints what a price is in each coin on each network, rounded up to the precision of the
+func (s *session) quoteCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "quote PRICE", Short: "What a price is in each coin, and which can be paid", Args: cli.Args(1, 1, "the PRICE"),
+		Long: `Prints what a price is in each coin on each network, rounded up to the precision of the
 coin, of those that a buyer can choose: listed once, active, taking deposits, with a rate,
-and not below the minimum. With -all it prints the others too, and why not. It needs no
-key. The amount is what gateway invoice create takes as -amount.
-
-  gateway quote 10.50
-  gateway quote 10.50 -currency eur -all -o json`,
-		define: func(flags *flag.FlagSet) action {
-			currency := flags.String("currency", "usd", "the fiat `currency` of the price, usd or eur")
-			all := flags.Bool("all", false, "print also what cannot be paid, and why")
-			return func(ctx context.Context, s *session) error {
-				price, err := decimal.NewFromString(s.args[0])
-				if err != nil {
-					return usage(quoteCommand(), "write the price like 10.50")
-				}
-				offers, fetched, err := s.quote(ctx, price, *currency)
-				if err != nil {
-					return err
-				}
-				listed := offers.Payable()
-				if *all {
-					listed = offers.All()
-				}
-				return s.printOffers(listed, *all, fetched)
-			}
-		},
+and not below the minimum. With --all it prints the others too, and why not. It needs no
+key. The amount is what gateway invoice create takes as --amount.`,
+		Example: `  gateway quote 10.50
+  gateway quote 10.50 --currency eur --all -o json`,
 	}
+	currency := c.Flags().String("currency", "usd", "the fiat `currency` of the price, usd or eur")
+	all := c.Flags().Bool("all", false, "print also what cannot be paid, and why")
+	return s.asks(c, readTimeout, func(ctx context.Context, args []string) error {
+		price, err := decimal.NewFromString(args[0])
+		if err != nil {
+			return cli.Usage(c, "write the price like 10.50")
+		}
+		offers, fetched, err := s.quote(ctx, c, price, *currency)
+		if err != nil {
+			return err
+		}
+		listed := offers.Payable()
+		if *all {
+			listed = offers.All()
+		}
+		return s.printOffers(listed, *all, fetched)
+	})
 }
 
 // quote returns the offers for a price, and when the rates were read.
-func (s *session) quote(ctx context.Context, price decimal.Decimal, currency string) (*gateway.Offers, time.Time, error) {
+func (s *session) quote(ctx context.Context, c *cobra.Command, price decimal.Decimal, currency string) (*gateway.Offers, time.Time, error) {
 	client, err := s.client()
 	if err != nil {
 		return nil, time.Time{}, err
@@ -64,7 +61,7 @@ func (s *session) quote(ctx context.Context, price decimal.Decimal, currency str
 	}
 	offers, err := gateway.NewOffers(catalog, rates, price, currency)
 	if wrong, ok := errors.AsType[*gateway.ArgumentError](err); ok {
-		return nil, time.Time{}, usage(quoteCommand(), "the "+map[string]string{"fiat": "currency", "price": "price"}[wrong.Name]+" "+wrong.Reason)
+		return nil, time.Time{}, cli.Usage(c, "the "+map[string]string{"fiat": "currency", "price": "price"}[wrong.Name]+" "+wrong.Reason)
 	}
 	return offers, rates.FetchedAt, err
 }
@@ -81,9 +78,9 @@ type offerRecord struct {
 
 func (s *session) printOffers(offers []gateway.Offer, problems bool, fetched time.Time) error {
 	records := []offerRecord{}
-	t := table{columns: []string{"COIN", "NETWORK", "AMOUNT"}}
+	columns, rows := []string{"COIN", "NETWORK", "AMOUNT"}, [][]string{}
 	if problems {
-		t.columns = append(t.columns, "PROBLEM")
+		columns = append(columns, "PROBLEM")
 	}
 	for _, o := range offers {
 		r := offerRecord{o.Pair.Coin.Symbol, o.Pair.Network.Name, o.Amount, o.Err == nil, "", fetched.UTC()}
@@ -94,7 +91,7 @@ func (s *session) printOffers(offers []gateway.Offer, problems bool, fetched tim
 		if problems {
 			row = append(row, r.Problem)
 		}
-		records, t.rows = append(records, r), append(t.rows, row)
+		records, rows = append(records, r), append(rows, row)
 	}
-	return s.printResult(records, t)
+	return s.printResult(records, columns, rows)
 }

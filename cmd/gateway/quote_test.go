@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -27,7 +28,7 @@ func TestQuote(t *testing.T) {
 BTC   Bitcoin   0.00017704  
 USDT  Tron      11.372252   gateway: coin.minAmount: 11.372252 is below 20; the nearest amount that passes is 20
 USDT  Ethereum  0           gateway: depositable: is false; no amount passes
-`, call(t.Context(), t, gw, "quote", "10.50", "-currency", "EUR", "-all").stdout)
+`, call(t.Context(), t, gw, "quote", "10.50", "--currency", "EUR", "--all").stdout)
 	got := call(t.Context(), t, gw, "quote", "10.50", "-o", "json")
 	offers := decode[[]offerRecord](t, got.stdout)
 	require.Len(t, offers, 1)
@@ -37,14 +38,14 @@ USDT  Ethereum  0           gateway: depositable: is false; no amount passes
 }
 
 func TestQuote_usage(t *testing.T) {
-	refuses(t, map[string]string{"quote": "an argument is missing", "quote ten": "write the price like 10.50"})
+	refuses(t, map[string]string{"quote": "the PRICE is missing", "quote ten": "write the price like 10.50"})
 	gw := quoted(t)
 	for line, want := range map[string]string{
-		"quote 10 -currency gbp": "gateway quote: the currency must be usd or eur",
-		"quote 0":                "gateway quote: the price is required and must be greater than zero",
+		"quote 10 --currency gbp": "gateway quote: the currency must be usd or eur",
+		"quote 0":                 "gateway quote: the price is required and must be greater than zero",
 	} {
 		got := call(t.Context(), t, gw, words(line)...)
-		assert.Equal(t, exitUsage, got.code)
+		assert.Equal(t, cli.ExitUsage, got.code)
 		assert.Contains(t, got.err, want)
 	}
 }

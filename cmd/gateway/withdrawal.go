@@ -2,93 +2,86 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"iter"
 	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
+	"github.com/spf13/cobra"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 // waitTimeout is how long a wait may take.
 const waitTimeout = 10 * time.Minute
 
-func withdrawalGetCommand() command {
-	return command{
-		name: "withdrawal get", synopsis: "ID...", timeout: readTimeout, least: 1, most: manyArguments,
-		short: "the status of withdrawals",
-		text: `Prints the withdrawals with these identifiers. The exit code is 0 whatever their status.
+// ids is for commands that take identifiers of withdrawals.
+func ids() cobra.PositionalArgs { return cli.Args(1, manyArguments, "the ID of a withdrawal") }
 
-  gateway withdrawal get c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10
+func (s *session) withdrawalGetCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "get ID...", Short: "The status of withdrawals", Args: ids(),
+		Long: "Prints the withdrawals with these identifiers. The exit code is 0 whatever their status.",
+		Example: `  gateway withdrawal get c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10
   gateway withdrawal get w-1 w-2 -o json`,
-		define: func(*flag.FlagSet) action {
-			return func(ctx context.Context, s *session) error {
-				client, err := s.client()
-				if err != nil {
-					return err
-				}
-				var found []gateway.Withdrawal
-				var failed []error
-				for _, id := range s.args {
-					w, err := client.Withdrawal(ctx, id)
-					if err != nil {
-						failed = append(failed, err)
-						continue
-					}
-					found = append(found, *w)
-				}
-				return errors.Join(append(failed, s.printWithdrawals(found))...)
-			}
-		},
 	}
-}
-
-func withdrawalWaitCommand() command {
-	return command{
-		name: "withdrawal wait", synopsis: "ID...", timeout: waitTimeout, least: 1, most: manyArguments,
-		short: "waits until withdrawals are COMPLETED or FAILED",
-		text: `Waits until all withdrawals with these identifiers are COMPLETED or FAILED, and prints them
-then. On a terminal it shows the progress. The exit code is 6 if one FAILED.
-
-  gateway withdrawal wait w-1 w-2
-  gateway withdrawal wait w-1 -timeout 1h -every 5s -o json`,
-		define: func(flags *flag.FlagSet) action { return follow(flags, withdrawalWaitCommand, false) },
-	}
-}
-
-func withdrawalWatchCommand() command {
-	return command{
-		name: "withdrawal watch", synopsis: "ID...", timeout: waitTimeout, least: 1, most: manyArguments,
-		short: "prints every change of withdrawals until they have ended",
-		text: `Prints a line for every change of the withdrawals with these identifiers, until all are
-COMPLETED or FAILED; with -o json each line is an object. On a terminal it shows the
-progress. The exit code is 6 if one FAILED.
-
-  gateway withdrawal watch w-1
-  gateway withdrawal watch w-1 w-2 -timeout 0`,
-		define: func(flags *flag.FlagSet) action { return follow(flags, withdrawalWatchCommand, true) },
-	}
-}
-
-// follow returns the action of a command that waits. With each it prints every change.
-func follow(flags *flag.FlagSet, of func() command, each bool) action {
-	every := flags.Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
-	return func(ctx context.Context, s *session) error {
-		if n := duplicate(s.args); n > 0 {
-			return usage(of(), fmt.Sprintf("identifier %d is the same as an earlier one", n))
+	return s.asks(c, readTimeout, func(ctx context.Context, ids []string) error {
+		client, err := s.client()
+		if err != nil {
+			return err
 		}
-		f := &follower{session: s, each: each, shown: newProgress(s.console, len(s.args))}
+		var found []gateway.Withdrawal
+		var failed []error
+		for _, id := range ids {
+			w, err := client.Withdrawal(ctx, id)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			found = append(found, *w)
+		}
+		return errors.Join(append(failed, s.printWithdrawals(found))...)
+	})
+}
+
+func (s *session) withdrawalWaitCommand() *cobra.Command {
+	return s.follow(false, &cobra.Command{
+		Use: "wait ID...", Short: "Waits until withdrawals are COMPLETED or FAILED", Args: ids(),
+		Long: `Waits until all withdrawals with these identifiers are COMPLETED or FAILED, and prints them
+then. On a terminal it shows the progress. The exit code is 6 if one FAILED.`,
+		Example: `  gateway withdrawal wait w-1 w-2
+  gateway withdrawal wait w-1 --timeout 1h --every 5s -o json`,
+	})
+}
+
+func (s *session) withdrawalWatchCommand() *cobra.Command {
+	return s.follow(true, &cobra.Command{
+		Use: "watch ID...", Short: "Prints every change of withdrawals until they have ended", Args: ids(),
+		Long: `Prints a line for every change of the withdrawals with these identifiers, until all are
+COMPLETED or FAILED; with -o json each line is an object. On a terminal it shows the
+progress. The exit code is 6 if one FAILED.`,
+		Example: `  gateway withdrawal watch w-1
+  gateway withdrawal watch w-1 w-2 --timeout 0`,
+	})
+}
+
+// follow makes a command one that waits. With each it prints every change.
+func (s *session) follow(each bool, c *cobra.Command) *cobra.Command {
+	every := c.Flags().Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
+	return s.asks(c, waitTimeout, func(ctx context.Context, ids []string) error {
+		if n := duplicate(ids); n > 0 {
+			return cli.Usage(c, fmt.Sprintf("identifier %d is the same as an earlier one", n))
+		}
+		f := &follower{session: s, each: each, shown: newProgress(s.Console, len(ids))}
 		client, err := s.client(gateway.WithObserver(f.shown))
 		if err != nil {
 			return err
 		}
-		return f.run(withdrawals(ctx, client, s.args, gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}, each))
-	}
+		return f.run(withdrawals(ctx, client, ids, gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}, each))
+	})
 }
 
 // duplicate returns the position, from 1, of the first text that repeats an earlier one, or
@@ -180,16 +173,14 @@ func (f *follower) add(w *gateway.Withdrawal, err error) error {
 
 // printChange prints a withdrawal in one line.
 func (f *follower) printChange(w *gateway.Withdrawal) error {
-	if f.format == formatTable {
-		return f.write(describe(w) + "\n")
+	if f.format == cli.FormatJSON {
+		return cli.EncodeJSON(f.Out, recordOf(w), "")
 	}
-	encoder := json.NewEncoder(f.out)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(recordOf(w))
+	return f.Write(describe(w) + "\n")
 }
 
 func describe(w *gateway.Withdrawal) string {
-	return printable(fmt.Sprintf("%s: %s, %s %s, fee %s, on %s to %s",
+	return cli.Printable(fmt.Sprintf("%s: %s, %s %s, fee %s, on %s to %s",
 		w.WithdrawRequestID, w.Status, w.Amount, w.Coin, w.Fee, w.Network, w.Destination))
 }
 
@@ -214,10 +205,10 @@ func (s *session) printWithdrawals(all []gateway.Withdrawal) error {
 		return nil
 	}
 	records := []withdrawalRecord{}
-	t := table{columns: []string{"ID", "STATUS", "AMOUNT", "FEE", "COIN", "NETWORK", "DESTINATION"}}
+	var rows [][]string
 	for _, w := range all {
 		records = append(records, recordOf(&w))
-		t.rows = append(t.rows, []string{w.WithdrawRequestID, string(w.Status), w.Amount.String(), w.Fee.String(), w.Coin, w.Network, w.Destination})
+		rows = append(rows, []string{w.WithdrawRequestID, string(w.Status), w.Amount.String(), w.Fee.String(), w.Coin, w.Network, w.Destination})
 	}
-	return s.printResult(records, t)
+	return s.printResult(records, []string{"ID", "STATUS", "AMOUNT", "FEE", "COIN", "NETWORK", "DESTINATION"}, rows)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -56,7 +57,7 @@ func TestWithdrawalWatch(t *testing.T) {
 	require.NoError(t, gw.SetStatusAfterRequests(id, 2, "AWAITING APPROVAL"))
 	require.NoError(t, gw.SetStatusAfterRequests(id, 3, "COMPLETED"))
 	assert.Equal(t, outcome{stdout: pending + strings.Replace(pending, "PENDING", "AWAITING APPROVAL", 1) + done},
-		call(t.Context(), t, gw, "withdrawal", "watch", "-every", "1ms", id))
+		call(t.Context(), t, gw, "withdrawal", "watch", "--every", "1ms", id))
 	assert.Len(t, gw.Requests(), 4)
 }
 
@@ -65,7 +66,7 @@ func TestWithdrawalWatch_json(t *testing.T) {
 	gw := add(standIn(t), id, "w-2")
 	require.NoError(t, gw.SetStatusAfterRequests(id, 1, "COMPLETED"))
 	require.NoError(t, gw.SetStatusAfterRequests("w-2", 1, "FAILED"))
-	got := call(t.Context(), t, gw, "withdrawal", "watch", "-every", "1ms", id, "w-2", "-o", "json")
+	got := call(t.Context(), t, gw, "withdrawal", "watch", "--every", "1ms", id, "w-2", "-o", "json")
 	assert.Equal(t, exitWithdrawal, got.code)
 	seen := map[string]string{}
 	for line := range strings.Lines(got.stdout) {
@@ -81,8 +82,8 @@ func TestWithdrawalWait(t *testing.T) {
 	require.NoError(t, gw.SetStatusAfterRequests(id, 1, "COMPLETED"))
 	require.NoError(t, gw.SetStatusAfterRequests("w-2", 2, "FAILED"))
 	assert.Equal(t, outcome{stdout: heading + "w-1  COMPLETED  25.5    1    USDT  Tron     TXYZ\n"},
-		call(t.Context(), t, gw, "withdrawal", "wait", "-every", "1ms", id))
-	got := call(t.Context(), t, gw, "withdrawal", "wait", "-every", "1ms", id, "w-2")
+		call(t.Context(), t, gw, "withdrawal", "wait", "--every", "1ms", id))
+	got := call(t.Context(), t, gw, "withdrawal", "wait", "--every", "1ms", id, "w-2")
 	assert.Equal(t, exitWithdrawal, got.code)
 	assert.Equal(t, "gateway: withdrawal \"w-2\": the service reports FAILED\n", got.err)
 	assert.Contains(t, got.stdout, "w-1  COMPLETED")
@@ -93,8 +94,8 @@ func TestWithdrawalWait(t *testing.T) {
 func TestWithdrawalWait_timeout(t *testing.T) {
 	gw := add(standIn(t), id)
 	for _, c := range []string{"wait", "watch"} {
-		got := call(t.Context(), t, gw, "withdrawal", c, "-timeout", "1ns", id)
-		assert.Equal(t, exitFailed, got.code)
+		got := call(t.Context(), t, gw, "withdrawal", c, "--timeout", "1ns", id)
+		assert.Equal(t, cli.ExitFailed, got.code)
 		assert.Contains(t, got.err, "waiting for withdrawal \"w-1\"")
 		assert.Empty(t, got.stdout)
 	}
@@ -132,8 +133,8 @@ func (term terminal) run(t *testing.T, prepare func(*gatewaytest.Server)) (strin
 		gw := gatewaytest.NewMemoryServer()
 		defer gw.Close()
 		prepare(add(gw, term.ids...))
-		s := &session{console: console{out: &out, err: &out, errTerminal: !term.pipe}, format: cmp.Or(term.format, formatTable)}
-		f := &follower{session: s, each: term.each, shown: newProgress(s.console, len(term.ids))}
+		s := &session{Console: cli.Console{Out: &out, Err: &out, ErrTerminal: !term.pipe}, format: cmp.Or(term.format, cli.FormatTable)}
+		f := &follower{session: s, each: term.each, shown: newProgress(s.Console, len(term.ids))}
 		client, newErr := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(f.shown),
 			gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}),
 			gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
@@ -245,7 +246,7 @@ func TestProgress_neverSeen(t *testing.T) {
 // In the JSON of a watch that is interrupted, each change is there once.
 func TestProgress_interruptedJSON(t *testing.T) {
 	t.Parallel()
-	written, err := terminal{each: true, ids: []string{id}, long: 1500 * time.Millisecond, pipe: true, format: formatJSON}.
+	written, err := terminal{each: true, ids: []string{id}, long: 1500 * time.Millisecond, pipe: true, format: cli.FormatJSON}.
 		run(t, func(*gatewaytest.Server) {})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, id, decode[withdrawalRecord](t, written).WithdrawRequestID)
@@ -261,7 +262,7 @@ func TestProgress_hostileStatus(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		assert.NotContains(t, written, "\x1b")
 		assert.Equal(t, 1, strings.Count(written, "\n"))
-		assert.Contains(t, written, "ON�[2J��HOLD!!!")
+		assert.Contains(t, written, "ON�[2J  HOLD!!!")
 		assert.Contains(t, written, want)
 	}
 }

@@ -83,7 +83,7 @@ func (m *Mock) start() {
 func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host := (&url.URL{Host: r.Host}).Hostname(); !m.serves(host) {
 		writeError(w, &controlError{http.StatusMisdirectedRequest, fmt.Sprintf(
-			"the mock does not serve host %.64q, but IP addresses, localhost and the names of the flags -addr and -host", host)})
+			"the mock does not serve host %.64q, but IP addresses, localhost and the names of the flags --addr and --host", host)})
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, "/_mock/") {

@@ -198,7 +198,7 @@ func TestMock_host(t *testing.T) {
 			m.ServeHTTP(response, request)
 			assert.Equal(t, status, response.Code, "%s%s", host, path)
 			if status == 421 {
-				assert.Contains(t, response.Body.String(), "and the names of the flags -addr and -host", host)
+				assert.Contains(t, response.Body.String(), "and the names of the flags --addr and --host", host)
 			}
 		}
 	}
@@ -234,8 +234,8 @@ func TestMock_refusals(t *testing.T) {
 		{"POST /_mock/faults", `{"operation":"any","times":1,"share":"5%","fault":"stall"}`, 400, "times and share exclude each other"},
 		{"POST /_mock/faults", `{"operation":"any","fault":"drop"}`, 400, "times is 0"},
 		{"POST /_mock/faults", `{"operation":"any","times":1,"fault":"drop"}`, 400, "there is no such fault, but bad-gateway, "},
-		{"PATCH /_mock/settings", `{"shapes":["rates/symbols"]}`, 400, `there is no shape "rates/symbols", but pair/record, `},
-		{"PATCH /_mock/settings", `{"repeatedOrders":"never"}`, 400, `a repeated order is not "never", but one of again, same, refused`},
+		{"PATCH /_mock/settings", `{"shapes":["rates/symbols"]}`, 400, `there is no such shape, but pair/record, `},
+		{"PATCH /_mock/settings", `{"repeatedOrders":"never"}`, 400, `a repeated order gets one of again, same, refused`},
 		{"PATCH /_mock/settings", `{"rateLimit":"10"}`, 400, "write a limit like 10/1s, or off"},
 		{"PATCH /_mock/settings", `{"latency":"slow","rateLimit":"1/1h"}`, 400, "write a latency like 50ms, 20ms-80ms or 20ms-80ms,1%:2s"},
 		{"PATCH /_mock/state", `{"prices":[]}`, 400, `unknown field "prices"; it is an object with the members coins, rates, balances, withdrawals, invoices`},

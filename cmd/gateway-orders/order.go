@@ -1,116 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/sqlguard"
 )
-
-// Formats of the output.
-const (
-	formatTable = "table"
-	formatJSON  = "json"
-	formatCSV   = "csv"
-)
-
-func allFormats() []string { return []string{formatTable, formatJSON, formatCSV} }
-
-// A console is where a command reads and writes.
-type console struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-func standard() console { return console{os.Stdin, os.Stdout, os.Stderr} }
-
-// note writes lines for a person to stderr, after the result.
-func (s *session) note(format string, args ...any) {
-	if s.format != formatJSON {
-		_, _ = fmt.Fprintf(s.err, format+"\n", args...)
-	}
-}
-
-func (s *session) writeJSON(to io.Writer, value any) error { return encode(to, value, "  ") }
-
-// encode writes JSON that has no character which controls a terminal.
-func encode(to io.Writer, value any, indent string) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", indent)
-	if err := encoder.Encode(value); err != nil {
-		return err
-	}
-	_, err := io.WriteString(to, escaped(text.String()))
-	return err
-}
-
-// escaped writes the characters that control a terminal or the direction of text, all of Cc and Cf
-// but the end of a line and the tab, as \uXXXX, as a string of JSON may have them.
-func escaped(text string) string {
-	var b strings.Builder
-	for _, char := range text {
-		if char == '\n' || char == '\t' || !unicode.In(char, unicode.Cc, unicode.Cf) {
-			b.WriteRune(char)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, char) {
-			_, _ = fmt.Fprintf(&b, `\u%04x`, unit) // to memory: cannot fail
-		}
-	}
-	return b.String()
-}
-
-// printRows prints aligned columns, the last of which may be of any width.
-func (s *session) printRows(rows [][]string) error {
-	var text strings.Builder
-	aligned := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = printable(cell)
-		}
-		_, _ = fmt.Fprintln(aligned, strings.Join(cells, "\t")) // to memory: cannot fail
-	}
-	_ = aligned.Flush()
-	return s.write(text.String())
-}
-
-// printable replaces characters that are not printable: text of the service must not control
-// the terminal. The ends of lines become spaces.
-func printable(text string) string {
-	return strings.Map(func(char rune) rune {
-		switch {
-		case unicode.IsPrint(char):
-			return char
-		case unicode.IsSpace(char):
-			return ' '
-		default:
-			return unicode.ReplacementChar
-		}
-	}, text)
-}
-
-// shortened cuts a text after some characters, and marks the cut.
-func shortened(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
-}
 
 // timeText is a time in UTC to the second; "" for none.
 func timeText(at time.Time) string {
@@ -172,7 +71,7 @@ type orderJSON struct {
 	ResolvedBy string    `json:"resolvedBy,omitempty"`
 	Resolution string    `json:"resolution,omitempty"` // exists or absent
 	Note       string    `json:"note,omitempty"`
-	Token      string    `json:"token,omitempty"` // of an unknown order: for resolve -token
+	Token      string    `json:"token,omitempty"` // of an unknown order: for resolve --token
 }
 
 // Texts of a resolution.
