@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -69,6 +70,7 @@ type shop interface {
 	pay(ctx context.Context, order, price string) reply
 	show(ctx context.Context, order string) reply
 	shows(r reply, result []byte) bool // whether a reply shows this result of the gateway
+	reconcile(ctx context.Context, file string) reply
 }
 
 // A plainShop has the two routes of the task.
@@ -92,6 +94,10 @@ func (s plainShop) show(ctx context.Context, order string) reply {
 	return s.get(ctx, "/orders/"+url.PathEscape(order))
 }
 
+func (s plainShop) reconcile(ctx context.Context, file string) reply {
+	return s.do(ctx, http.MethodPost, "/reconcile", "text/csv", strings.NewReader(file))
+}
+
 // A site is where a candidate listens.
 type site struct {
 	base   string
@@ -108,19 +114,19 @@ func newSite(addr string) site {
 }
 
 func (s site) get(ctx context.Context, path string) reply {
-	return s.do(ctx, http.MethodGet, path, http.NoBody)
+	return s.do(ctx, http.MethodGet, path, "", http.NoBody)
 }
 
 func (s site) post(ctx context.Context, path string, form url.Values) reply {
-	return s.do(ctx, http.MethodPost, path, strings.NewReader(form.Encode()))
+	return s.do(ctx, http.MethodPost, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 }
 
-func (s site) do(ctx context.Context, method, path string, body io.Reader) reply {
+func (s site) do(ctx context.Context, method, path, kind string, body io.Reader) reply {
 	r, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return reply{err: err}
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Content-Type", kind)
 	if s.cookie != "" {
 		r.Header.Set("Cookie", s.cookie)
 	}
@@ -138,6 +144,7 @@ type world struct {
 	gateway *standIn
 	program *process
 	shop    shop
+	file    string // of the gateway's operator, the last one that the candidate was given
 
 	mu       sync.Mutex
 	seen     bytes.Buffer // all responses of the shop
@@ -155,6 +162,12 @@ func (w *world) payWith(ctx context.Context, order, price string) reply {
 
 func (w *world) show(order string) reply {
 	return w.judge(order, w.shop.show(context.Background(), order))
+}
+
+// reconcile gives the shop a file of the gateway's operator.
+func (w *world) reconcile(file string) reply {
+	w.file = file
+	return w.shop.reconcile(context.Background(), file)
 }
 
 // await is what the order shows in the end, after a reply that it is not known yet.
@@ -223,8 +236,21 @@ func (v verdict) and(other verdict) verdict {
 
 func (v verdict) String() string { return first(v.doubled, v.denied, v.wrong) }
 
-// isTrue reports whether a reply shows the result of the gateway.
+// isTrue reports whether a reply shows the result of the gateway or, of an order in the file of
+// the gateway's operator, its address.
 func (w *world) isTrue(order string, r reply) bool {
 	result, known := w.gateway.result(order)
-	return known && r.kind() == shown && w.shop.shows(r, result)
+	if !known || r.kind() != shown {
+		return false
+	}
+	return w.shop.shows(r, result) || strings.Contains(w.file, order) && bytes.Contains(r.body, addressOf(result))
+}
+
+// addressOf returns where a result of the gateway is paid.
+func addressOf(result []byte) []byte {
+	var invoice struct {
+		Address string `json:"address"`
+	}
+	_ = json.Unmarshal(result, &invoice)
+	return []byte(invoice.Address)
 }

@@ -20,7 +20,8 @@ const (
 	naive    = "naive"    // asks the gateway, and then records what it was told
 	forgets  = "forgets"  // records "created" in one table, and then the response in another
 	denies   = "denies"   // shows an order only if it has the response, and says otherwise that there is none
-	chatters = "chatters" // logs its requests, and shows its buyers what it has sent
+	chatters = "chatters" // logs its requests
+	believes = "believes" // takes an order that a file does not have for one without an invoice
 )
 
 type control struct {
@@ -42,8 +43,21 @@ func runControl(mistake string) error {
 	c := &control{mistake, db}
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /orders/{id}/pay", c.pay)
+	if mistake == believes {
+		routes.HandleFunc("POST /reconcile", c.reconcile)
+	}
 	routes.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) { c.show(w, r.PathValue("id")) })
 	return http.ListenAndServe(os.Getenv("SHOP_ADDR"), routes) // #nosec G114 -- of a test
+}
+
+func (c *control) reconcile(w http.ResponseWriter, r *http.Request) {
+	file, err := io.ReadAll(r.Body)
+	if err == nil {
+		_, err = c.db.Exec("DELETE FROM states WHERE state = 'sending' AND instr($1, id) = 0", string(file))
+	}
+	if err != nil {
+		http.Error(w, "failed", http.StatusInternalServerError)
+	}
 }
 
 // state returns what the tables have of an order; "" for nothing.
@@ -108,7 +122,7 @@ func (c *control) send(w http.ResponseWriter, id, price string) {
 		return
 	}
 	_, _ = c.db.Exec("INSERT INTO states VALUES ($1, 'created', $2) ON CONFLICT (id) DO UPDATE SET state = 'created'", id, price)
-	for range 5 { // what else there is to write down
+	for range 50 { // what else there is to write down
 		_, _ = c.db.Exec("INSERT INTO journal VALUES ($1, 'created')", id)
 	}
 	_, _ = c.db.Exec("INSERT INTO invoices VALUES ($1, $2) ON CONFLICT DO NOTHING", id, []byte(invoice))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
 )
@@ -145,6 +148,19 @@ func (s *standIn) result(order string) ([]byte, bool) {
 		return results[0], true
 	}
 	return nil, false
+}
+
+// export is a file of the gateway's operator: all invoices that there are.
+func (s *standIn) export() string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write([]string{"order_id", "invoice_id", "created", "price", "amount", "address"})
+	for _, i := range s.gw.Invoices() {
+		result, _ := s.result(i.OrderID)
+		_ = w.Write([]string{i.OrderID, i.ID, i.CreatedAt.UTC().Format(time.RFC3339Nano), i.Price, i.Amount, string(addressOf(result))})
+	}
+	w.Flush()
+	return b.String()
 }
 
 // ServeHTTP implements [http.Handler].

@@ -2,7 +2,7 @@
 // gateway with faults, sends the requests of buyers, kills the program and starts it again, and
 // prints 48 checks.
 //
-//	go run ./grader [-database URL] [-forms] PROGRAM [ARGUMENT]...
+//	go run -C examples/apps ./grader [-database URL] [-forms] PROGRAM [ARGUMENT]...
 //
 // It exits with 0 if all of them pass, with 1 if any fails, and with 2 if it cannot grade.
 package main
@@ -26,7 +26,8 @@ func main() {
 // A candidate is a program to grade.
 type candidate struct {
 	command  []string
-	database string // the DATABASE_URL; empty for a file of SQLite of each group
+	database string   // the DATABASE_URL; empty for a file of SQLite of each group
+	settings []string // further ones of its environment
 	shop     func(addr string) shop
 }
 
@@ -35,12 +36,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	c := candidate{shop: newPlainShop}
 	flags.StringVar(&c.database, "database", "", "the DATABASE_URL of the program; a new file of SQLite for each group of checks if it is empty")
-	forms := flags.Bool("forms", false, "the program is examples/shop: its pages and forms are used instead of the routes of the task")
+	forms := flags.Bool("forms", false, "the program is examples/apps/shop: its pages and forms are used instead of the routes of the task")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	if *forms {
-		c.shop = newFormShop
+		c.shop, c.settings = newFormShop, formSettings()
 	}
 	if c.command = flags.Args(); len(c.command) == 0 {
 		_, _ = fmt.Fprintln(stderr, "grader: name the program that it is to start")
@@ -67,6 +68,8 @@ func grade(c candidate) ([]*group, error) {
 		{title: "other responses", run: oddities},
 		{title: "clicks at once", run: clicks},
 		{title: "closed pages", run: departures},
+		{title: "deploy", run: deploy},
+		{title: "reconciliation", run: reconciliation},
 		{title: "kill -9", run: kills},
 	}
 	errs := make(chan error, len(groups))

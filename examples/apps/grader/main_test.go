@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,9 +23,9 @@ func TestMain(m *testing.M) {
 }
 
 // gradeOf grades a program, and returns the checks that fail.
-func gradeOf(t *testing.T, shop func(addr string) shop, command ...string) (fails []string) {
+func gradeOf(t *testing.T, c candidate) (fails []string) {
 	t.Helper()
-	groups, err := grade(candidate{command: command, shop: shop})
+	groups, err := grade(c)
 	require.NoError(t, err)
 	var table bytes.Buffer
 	passed := printTable(&table, groups)
@@ -56,16 +55,18 @@ func build(t *testing.T, dir string, args ...string) (program string) {
 	return program
 }
 
-// The reference shop, of at most 150 lines, gets everything.
+// program is a candidate with the routes of the task.
+func program(command ...string) candidate { return candidate{command: command, shop: newPlainShop} }
+
+// The reference shop gets everything.
 func TestGrade_reference(t *testing.T) {
-	assert.Empty(t, gradeOf(t, newPlainShop, build(t, "./reference", ".")))
-	text, err := os.ReadFile("reference/main.go")
-	require.NoError(t, err)
-	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 150)
+	t.Parallel()
+	assert.Empty(t, gradeOf(t, program(build(t, "./reference", "."))))
 }
 
 // The checkout of the guide gets everything, with a guard that survives the process.
 func TestGrade_checkout(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../checkout/main.go")
 	require.NoError(t, err)
 	require.Equal(t, 1, bytes.Count(text, []byte("\nfunc main() {")))
@@ -78,43 +79,47 @@ func TestGrade_checkout(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "overlay.json")
 	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	assert.Empty(t, gradeOf(t, newPlainShop, build(t, "..", "-overlay", file, "./checkout")))
+	assert.Empty(t, gradeOf(t, program(build(t, "..", "-overlay", file, "./checkout"))))
 }
 
 // The shop gets everything, through its pages.
 func TestGrade_shop(t *testing.T) {
-	t.Setenv("SHOP_INVOICE_ADDRESS", "/address")
-	t.Setenv("SHOP_INVOICE_AMOUNT", "/amount")
-	t.Setenv("SHOP_INVOICE_TIMEOUT", "5s")
-	assert.Empty(t, gradeOf(t, newFormShop, build(t, "../shop", ".")))
+	t.Parallel()
+	assert.Empty(t, gradeOf(t, candidate{command: []string{build(t, "../shop", ".")}, settings: formSettings(), shop: newFormShop}))
 }
 
 // The grader notices what each control does wrong.
 func TestGrade_controls(t *testing.T) {
+	t.Parallel()
 	const kept = "ten kills after the last byte of the response: no invoice is lost, the order shows it or that it is not known"
 	for mistake, noticed := range map[string][]string{
 		naive: {
 			"a gateway that creates the invoice and closes the connection: no second one, and nobody is told that there is none",
 			"a gateway that redirects: the key goes nowhere else, and no invoice is made up",
-			"ten double clicks: one invoice each",
+			"ten double and ten tenfold clicks: one invoice each",
 			"eight kills before the response is complete: no second invoice",
 			"eight kills before the response is complete: nobody is told that there is none",
 		},
 		forgets: {kept},
 		denies: {
-			"ten double clicks: nobody is told that there is none, neither by a click nor by the order",
-			"ten tenfold clicks: nobody is told that there is none, neither by a click nor by the order",
+			"ten double and ten tenfold clicks: nobody is told that there is none, neither by a click nor by the order",
 			"eight kills before the response is complete: nobody is told that there is none",
 		},
-		chatters: {"the key of the gateway is in no log and not in the database"},
+		chatters: {
+			"the key of the gateway is in no log and not in the database",
+			"a file that has the invoice of a lost response: the order shows it", // it has no such route
+		},
+		believes: {"a file that was made before a lost response: no second invoice, and nobody is told that there is none"},
 	} {
 		t.Run(mistake, func(t *testing.T) {
-			assert.Subset(t, gradeOf(t, newPlainShop, os.Args[0], "control", mistake), noticed)
+			t.Parallel()
+			assert.Subset(t, gradeOf(t, program(os.Args[0], "control", mistake)), noticed)
 		})
 	}
 }
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		args []string
 		code int

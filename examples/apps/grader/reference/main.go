@@ -20,14 +20,15 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/cryptogw/gateway/sqlguard/export"
 )
 
 // An order whose process has died is in flight until the end of its lease, and unknown from then
-// on. The lease is longer than a call can take by the policy: 11 seconds.
-const lease = 15 * time.Second
+// on. The lease is longer than a call can take by the policy: 7 seconds.
+const lease = 10 * time.Second
 
 func retryPolicy() gateway.RetryPolicy {
-	return gateway.RetryPolicy{MaxAttempts: 2, MaxDelay: time.Second, InvoiceTimeout: 5 * time.Second}
+	return gateway.RetryPolicy{MaxAttempts: 2, MaxDelay: time.Second, InvoiceTimeout: 3 * time.Second}
 }
 
 func main() {
@@ -62,6 +63,7 @@ func run(ctx context.Context) error {
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /orders/{id}/pay", s.pay)
 	routes.HandleFunc("GET /orders/{id}", s.show)
+	routes.HandleFunc("POST /reconcile", s.reconcile)
 	server := &http.Server{Addr: os.Getenv("SHOP_ADDR"), Handler: routes, ReadTimeout: 10 * time.Second}
 	finished := make(chan error, 1)
 	context.AfterFunc(ctx, func() { finished <- server.Shutdown(context.Background()) }) // waits for calls at work
@@ -119,7 +121,19 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// showInvoice shows the gateway's bytes. Without them a person has found that the invoice exists,
+// reconcile ends the unknown orders whose invoices are in the file, with the row as the invoice.
+func (s *shop) reconcile(w http.ResponseWriter, r *http.Request) {
+	rows, err := export.CSV(r.Body, export.Columns{OrderID: "order_id", InvoiceID: "invoice_id", CreatedAt: "created", Price: "price", Amount: "amount"})
+	if err == nil {
+		_, err = s.guard.Reconcile(r.Context(), sqlguard.Statement{Rows: rows}, sqlguard.ReconcileOptions{Apply: true, By: "the file"})
+	}
+	if err != nil {
+		slog.Error("a file cannot be used, or only in part", "error", err)
+		http.Error(w, "This file cannot be used, or only in part.", http.StatusUnprocessableEntity)
+	}
+}
+
+// showInvoice shows the gateway's bytes, or the row of a file. Without them a person has found that the invoice exists,
 // and has not said what it is.
 func showInvoice(w http.ResponseWriter, invoice json.RawMessage) {
 	if len(invoice) == 0 {

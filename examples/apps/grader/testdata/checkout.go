@@ -1,4 +1,4 @@
-// Command checkout is examples/checkout, for the grader: the routes of the task in front of its own,
+// Command checkout is examples/checkout of the root, for the grader: the routes of the task in front of its own,
 // and an order guard that survives the process. TestGrade_checkout builds it together with the file of
 // the example, whose main has another name there.
 package main
@@ -17,6 +17,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/cryptogw/gateway/sqlguard/export"
 )
 
 func main() {
@@ -24,16 +25,17 @@ func main() {
 	defer stop()
 	db, err := sql.Open("sqlite", os.Getenv("DATABASE_URL")+"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	must(err)
-	guard, err := sqlguard.New(db, sqlguard.WithLease(15*time.Second))
+	guard, err := sqlguard.New(db, sqlguard.WithLease(10*time.Second))
 	must(err)
 	must(guard.Migrate(ctx))
-	policy := gateway.RetryPolicy{MaxAttempts: 2, MaxDelay: time.Second, InvoiceTimeout: 5 * time.Second}
+	policy := gateway.RetryPolicy{MaxAttempts: 2, MaxDelay: time.Second, InvoiceTimeout: 3 * time.Second}
 	client, err := gateway.FromEnv(gateway.WithOrderGuard(guard), gateway.WithRetry(policy))
 	must(err)
 	t := task{client, guard}
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /orders/{id}/pay", t.pay)
 	routes.HandleFunc("GET /orders/{id}", t.show)
+	routes.HandleFunc("POST /reconcile", t.reconcile)
 	server := &http.Server{Addr: os.Getenv("SHOP_ADDR"), Handler: routes, ReadTimeout: 10 * time.Second}
 	finished := make(chan error, 1)
 	context.AfterFunc(ctx, func() { finished <- server.Shutdown(context.Background()) })
@@ -82,5 +84,16 @@ func (t task) show(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(order.Record.Invoice)
 	default:
 		http.Error(w, "We are checking your payment.", http.StatusAccepted)
+	}
+}
+
+// reconcile has the guard end what is in the file.
+func (t task) reconcile(w http.ResponseWriter, r *http.Request) {
+	rows, err := export.CSV(r.Body, export.Columns{OrderID: "order_id", InvoiceID: "invoice_id", CreatedAt: "created", Price: "price", Amount: "amount"})
+	if err == nil {
+		_, err = t.guard.Reconcile(r.Context(), sqlguard.Statement{Rows: rows}, sqlguard.ReconcileOptions{Apply: true, By: "the file"})
+	}
+	if err != nil {
+		http.Error(w, "This file cannot be used, or only in part.", http.StatusUnprocessableEntity)
 	}
 }
