@@ -1,4 +1,4 @@
-package prometheus_test
+package alerts_test
 
 import (
 	"bytes"

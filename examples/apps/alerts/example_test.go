@@ -1,7 +1,7 @@
-// Package prometheus_test shows the metrics of a client in Prometheus: alert rules in
-// rules.yml, their tests in rules_test.yml, and dashboard.json, which Grafana imports. It is a
-// separate module, so that users of otelgateway do not depend on Prometheus.
-package prometheus_test
+// Package alerts_test shows the metrics of a client in Prometheus: alert rules in
+// rules.yml, their tests in rules_test.yml, and dashboard.json, which Grafana imports. The
+// README of otelgateway describes it.
+package alerts_test
 
 import (
 	"bufio"

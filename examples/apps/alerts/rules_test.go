@@ -1,8 +1,11 @@
-package prometheus_test
+package alerts_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -217,23 +220,62 @@ func TestRules_tests(t *testing.T) {
 	}
 }
 
-// The table of the production checklist has each rule, with its meaning and what to do.
+// The table of the guide has each rule.
 func TestRules_table(t *testing.T) {
 	_, table, _ := strings.Cut(text(t, "../../../docs/production.md"), "\n## Alarms\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\| (.*) \\| (.*) \\|$").FindAllStringSubmatch(table, -1)
-	all := rules(t)
-	if lines := strings.Count(table, "\n| "); len(rows) != len(all) || len(rows) != lines-1 {
-		t.Fatalf("%d rows, %d rules", lines-1, len(all))
+	var listed, alerts []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(table, -1) {
+		listed = append(listed, row[1])
 	}
-	link := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
-	for i, r := range all {
-		row := rows[i]
-		for j := range row {
-			row[j] = strings.ReplaceAll(link.ReplaceAllString(row[j], "$1"), "`", "")
+	for _, r := range rules(t) {
+		alerts = append(alerts, r.Alert)
+	}
+	if !slices.Equal(listed, alerts) {
+		t.Errorf("the guide has %q, the rules are %q", listed, alerts)
+	}
+}
+
+// Prometheus takes the rules, and their tests pass.
+func TestRules(t *testing.T) {
+	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "rules.yml")
+	promtool(t, "test", "rules", "rules_test.yml")
+}
+
+// promtool runs the tool of Prometheus, which PROMTOOL may name.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), cmp.Or(os.Getenv("PROMTOOL"), "promtool"), args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool %q: %v (it is in Debian's package prometheus)\n%s", args, err, output)
+	}
+}
+
+// The panels of the dashboard show what the exporter prints.
+func TestDashboard(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
 		}
-		if want := []string{r.Alert, r.Annotations["summary"], r.Annotations["action"]}; !slices.Equal(want, []string{row[1], row[3], row[4]}) {
-			t.Errorf("the table has %q, the rules have %q", row[1:], want)
+	}
+	check(json.Unmarshal([]byte(text(t, "dashboard.json")), &dashboard))
+	if len(dashboard.Panels) == 0 {
+		t.Error("there are no panels")
+	}
+	_, after := scrapes(t)
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			found := selectors(target.Expr)
+			if len(found) == 0 {
+				t.Errorf("%s: there is no metric in %s", p.Title, target.Expr)
+			}
+			for _, s := range found {
+				if _, count := after.sum(s); count == 0 {
+					t.Errorf("%s: the exporter prints no %s", p.Title, s.text)
+				}
+			}
+			checkGroups(t, p.Title, target.Expr, after)
 		}
 	}
 }

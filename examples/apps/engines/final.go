@@ -1,5 +1,5 @@
 // Package engines shows how an invoice is created from a job of an engine that runs
-// jobs again: Temporal and asynq. docs/engines.md describes it.
+// jobs again: Temporal and asynq. The README of rivergateway describes it.
 package engines
 
 import (

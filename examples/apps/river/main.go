@@ -1,7 +1,7 @@
 // Command river creates the invoice of an order with a durable job of River. Run it again
 // after it was killed: the order is not sent twice, and its invoice is not lost.
 //
-//	DATABASE_URL=postgres://… GATEWAY_BASE_URL=https://… GATEWAY_API_KEY=… go run . A-17 10.50
+//	DATABASE_URL=postgres://… GATEWAY_BASE_URL=https://… GATEWAY_API_KEY=… go run -C examples/apps ./river A-17 10.50
 package main
 
 import (
