@@ -125,6 +125,6 @@ func (tb *tab) readQR() string {
 	cmd := exec.CommandContext(tb.t.Context(), "zbarimg", "--raw", "--quiet", "-")
 	cmd.Stdin = bytes.NewReader(screenshot)
 	text, err := cmd.Output()
-	require.NoError(tb.t, err, "run ci.sh: it installs zbarimg")
+	require.NoError(tb.t, err, "apt-get install zbar-tools")
 	return strings.TrimSpace(string(text))
 }

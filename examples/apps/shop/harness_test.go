@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
 	"flag"
 	"html"
 	"io"
@@ -9,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -21,18 +22,11 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
 )
-
-func TestMain(m *testing.M) {
-	if os.Getenv(processEnv) != "" {
-		main() // a shop started by startProcess
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 const testPassword = "a password for tests"
 
@@ -260,9 +254,39 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, h *harness)) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		h := newHarness(t)
-		h.database = newPostgres(t).database(t)
+		h.database = newDatabase(t)
 		test(t, h)
 	})
+}
+
+// newPostgres starts a PostgreSQL server.
+func newPostgres(t *testing.T) *postgrestest.Server {
+	t.Helper()
+	server, err := startPostgres()
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	return server
+}
+
+func startPostgres() (*postgrestest.Server, error) {
+	return postgrestest.Start("fsync=off", "shared_buffers=32MB", "max_connections=300")
+}
+
+// sharedPostgres is the server of all tests that do not stop theirs. It ends with this process.
+var sharedPostgres = sync.OnceValues(startPostgres)
+
+// newDatabase creates a database in PostgreSQL and returns its URL.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	server, err := sharedPostgres()
+	require.NoError(t, err)
+	db, err := sql.Open("pgx", server.DSN("postgres"))
+	require.NoError(t, err)
+	defer db.Close()
+	name := "shop_" + strings.ToLower(rand.Text())
+	_, err = db.ExecContext(t.Context(), "CREATE DATABASE "+name)
+	require.NoError(t, err)
+	return server.DSN(name)
 }
 
 // readOrder returns the stored order of a path.

@@ -178,7 +178,7 @@ func TestSession(t *testing.T) {
 // A database that may lose an order is refused.
 func TestDatabase_refused(t *testing.T) {
 	t.Chdir(t.TempDir())
-	postgres := newPostgres(t).database(t)
+	postgres := newDatabase(t)
 	for address, problem := range map[string]string{
 		"file:":                                 "DATABASE_URL: must be file: and the name of a file",
 		"file::memory:":                         `PRAGMA journal_mode is "memory", not "wal"`,
