@@ -46,17 +46,6 @@ func TestSecret_transportErrors(t *testing.T) {
 	}
 }
 
-// failing is a transport that fails after it has read the request.
-type failing struct{ err error }
-
-func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_ = r.Body.Close()
-	}
-	return nil, f.err
-}
-
 // Errors of the client's own do not show a key; those of a bad key are tested in New.
 func TestSecret_argumentErrors(t *testing.T) {
 	t.Parallel()

@@ -115,7 +115,8 @@ func TestRetry_RetryAfter(t *testing.T) {
 		{"31 s", gateway.RetryPolicy{}, []string{"Retry-After", "31"}, 31 * time.Second, 1},
 		{"an hour, which MaxRetryAfter allows", gateway.RetryPolicy{MaxRetryAfter: time.Hour}, []string{"Retry-After", "3600"}, time.Hour, 3},
 		{
-			"this clock is an hour behind the service's", gateway.RetryPolicy{},
+			"this clock is an hour behind the service's",
+			gateway.RetryPolicy{},
 			[]string{"Date", date(time.Hour), "Retry-After", date(time.Hour + 5*time.Second)},
 			5 * time.Second, 3,
 		},
