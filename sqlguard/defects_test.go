@@ -90,8 +90,8 @@ func (t *truth) insert(tb testing.TB, db *sql.DB, table string) {
 		case "free":
 			outcome = "rejected"
 		}
-		_, err := db.Exec(`INSERT INTO `+table+` (order_id, attempts, token, begun_at, lease_until, ended_at, outcome, unknown_since, created_at, recorded, request)
-			VALUES ($1, 1, $2, $3, $4, $5, $6, $7, $8, 1, $9)`, o.id, token, begun, lease, ended, outcome, unknown, created, request)
+		_, err := db.Exec(`INSERT INTO `+table+` (order_id, attempts, token, begun_at, lease_until, ended_at, outcome, unknown_since, created_at, request)
+			VALUES ($1, 1, $2, $3, $4, $5, $6, $7, $8, $9)`, o.id, token, begun, lease, ended, outcome, unknown, created, request)
 		if err != nil {
 			tb.Fatal(err)
 		}

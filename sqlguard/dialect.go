@@ -76,7 +76,6 @@ func (d Dialect) schema(table string) []string {
 	resolved_by   text,
 	resolution    text,             -- "exists" or "does not exist"
 	note          text,
-	recorded      integer,          -- the attempt that the following are of, or another than the last: ignore them
 	request       text,             -- JSON, a line for each attempt without a known outcome, the latest first
 	request_id    text,             -- likewise
 	sent_at       {time},
@@ -110,27 +109,26 @@ const begun = "begun"
 //
 // The record of an order that was unknown stays, and the request and the id that it had are kept
 // in a second line, until End says what became of this attempt.
-const beginText = `INSERT INTO {table} AS o (merchant, order_id, token, attempts, begun_at, lease_until, recorded, request, request_id)
-SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), 1, c.at, {lease}, 1, CAST($6 AS text), CAST($7 AS text) FROM {bounded clock}
+const beginText = `INSERT INTO {table} AS o (merchant, order_id, token, attempts, begun_at, lease_until, request, request_id)
+SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), 1, c.at, {lease}, CAST($6 AS text), CAST($7 AS text) FROM {bounded clock}
 ON CONFLICT (merchant, order_id) DO UPDATE SET {before}
-	(token, attempts, begun_at, lease_until, unknown_since, recorded, request, request_id, sent_at, status, body, cause, invoice) = (
+	(token, attempts, begun_at, lease_until, unknown_since, request, request_id, sent_at, status, body, cause, invoice) = (
 	SELECT excluded.token, o.attempts + 1, c.at, {lease},
 		CASE WHEN o.token IS NOT NULL THEN coalesce(o.unknown_since, o.begun_at) ELSE o.unknown_since END,
-		o.attempts + 1,
-		CASE WHEN c.known > 1 THEN coalesce(excluded.request, '') || coalesce({newline} || {few requests}, '') ELSE excluded.request END,
-		CASE WHEN c.known > 1 THEN coalesce(excluded.request_id, '') || coalesce({newline} || {first request_id}, '') ELSE excluded.request_id END,
-		CASE WHEN c.known > 0 THEN CASE c.known WHEN 2 THEN o.sent_at ELSE o.begun_at END END,
-		CASE WHEN c.known > 1 THEN o.status END,
-		CASE WHEN c.known > 1 THEN o.body END,
+		CASE WHEN c.known > 0 THEN coalesce(excluded.request, '') || coalesce({newline} || {few requests}, '') ELSE excluded.request END,
+		CASE WHEN c.known > 0 THEN coalesce(excluded.request_id, '') || coalesce({newline} || {first request_id}, '') ELSE excluded.request_id END,
+		CASE WHEN c.known > 0 THEN CASE c.known WHEN 1 THEN o.sent_at ELSE o.begun_at END END,
+		CASE WHEN c.known > 0 THEN o.status END,
+		CASE WHEN c.known > 0 THEN o.body END,
 		CASE WHEN c.known > 0 THEN {cause} END,
-		CASE WHEN c.known > 1 THEN o.invoice END
+		CASE WHEN c.known > 0 THEN o.invoice END
 	FROM (SELECT {clock} AS at, CASE WHEN o.token IS NULL AND o.unknown_since IS NULL THEN 0 ELSE {known} END AS known) AS c)
 WHERE {state} IN ('free', $5) {after}
-RETURNING 'begun' AS verdict, CASE WHEN unknown_since IS NULL THEN 0 ELSE 2 END AS known, {record}`
+RETURNING 'begun' AS verdict, CASE WHEN unknown_since IS NULL THEN 0 ELSE 1 END AS known, {record}`
 
 // Parameters of look: merchant, order, token.
 const lookText = `SELECT CASE WHEN token = $3 THEN 'begun' ELSE {state} END AS verdict,
-	CASE WHEN token = $3 THEN CASE WHEN unknown_since IS NULL THEN 0 ELSE 2 END ELSE {known} END AS known, {record}
+	CASE WHEN token = $3 THEN CASE WHEN unknown_since IS NULL THEN 0 ELSE 1 END ELSE {known} END AS known, {record}
 FROM {table} WHERE merchant = $1 AND order_id = $2`
 
 // In PostgreSQL, to look and to begin is one statement. Its comment is what pg_stat_activity, which has
@@ -166,8 +164,7 @@ WHERE merchant = $1 AND order_id = $2`
 	cause         = CASE WHEN {settled} THEN cause ELSE CAST($8 AS text) END,
 	request       = CASE WHEN {settled} THEN request ELSE CAST($9 AS text) END,
 	request_id    = CASE WHEN {settled} THEN request_id ELSE CAST($10 AS text) END,
-	invoice       = CASE WHEN {settled} THEN invoice ELSE CAST($11 AS {bytes}) END,
-	recorded      = attempts` + endAfter + `
+	invoice       = CASE WHEN {settled} THEN invoice ELSE CAST($11 AS {bytes}) END` + endAfter + `
 RETURNING 'ended'`
 
 	notCreatedText = endBegin + `	sent_at       = CASE WHEN {left} THEN sent_at ELSE {instant $5} END,
@@ -192,8 +189,7 @@ RETURNING 'ended'`
 	request_id    = CASE
 		WHEN {created} THEN request_id
 		WHEN token <> $3 THEN {first request_id} || {newline} || coalesce(CAST($10 AS text), '')
-		ELSE CAST($10 AS text) END,
-	recorded      = CASE WHEN {created} OR token <> $3 THEN recorded ELSE attempts END` + endAfter + `
+		ELSE CAST($10 AS text) END` + endAfter + `
 RETURNING 'ended'`
 )
 
@@ -207,14 +203,11 @@ const resolveText = `UPDATE {table} SET
 	resolved_by   = $5,
 	resolution    = $4,
 	note          = $6,
-	sent_at       = CASE {known} WHEN 2 THEN sent_at ELSE begun_at END,
-	status        = CASE WHEN {kept} THEN status END,
-	body          = CASE WHEN {kept} THEN body END,
+	sent_at       = CASE {known} WHEN 1 THEN sent_at ELSE begun_at END,
 	cause         = {cause of known},
-	invoice       = CASE WHEN $4 = 'exists' AND CAST($7 AS {bytes}) IS NOT NULL THEN CAST($7 AS {bytes}) WHEN {kept} THEN invoice END,
-	request       = CASE WHEN {kept} AND replace(request || {newline}, {first request} || {newline}, '') = '' THEN {first request} END,
-	request_id    = CASE WHEN {kept} THEN {first request_id} END,
-	recorded      = attempts
+	invoice       = CASE WHEN $4 = 'exists' AND CAST($7 AS {bytes}) IS NOT NULL THEN CAST($7 AS {bytes}) ELSE invoice END,
+	request       = CASE WHEN replace(request || {newline}, {first request} || {newline}, '') = '' THEN {first request} END,
+	request_id    = {first request_id}
 WHERE merchant = $1 AND order_id = $2 AND attempts = $3 AND {state} = 'unknown'
 RETURNING 'resolved'`
 
@@ -300,26 +293,21 @@ func (d Dialect) statements(table string) statements {
 const recordText = `coalesce(request, '') AS requests, coalesce(request_id, '') AS ids, begun_at, sent_at,
 	coalesce(status, 0) AS status, body, coalesce(cause, '') AS cause, invoice`
 
-// keptText is whether the record is that of the last attempt.
-const keptText = `coalesce({row}recorded = {row}attempts, false)`
-
 // How much the columns of the record say.
 const (
 	keptNothing    = 0 // there is no record
-	keptByNone     = 1 // a process of version 1 has begun the order since
-	keptByEnd      = 2 // the columns are the record
-	keptByBegin    = 3 // the process has not recorded an outcome, yet
-	keptOfEarlier  = 4 // likewise, and the columns besides the first request and id are the record of an earlier attempt
-	noRecord       = "it was sent by a version of sqlguard that keeps no record"
+	keptByEnd      = 1 // the columns are the record
+	keptByBegin    = 2 // the process has not recorded an outcome, yet
+	keptOfEarlier  = 3 // likewise, and the columns besides the first request and id are the record of an earlier attempt
 	noOutcome      = "the process did not record an outcome"
 	noOutcomeAgain = "the process that sent it again did not record an outcome; before: request "
 )
 
 // knownText is which of these it is, but for keptNothing.
-const knownText = `CASE WHEN NOT {kept} THEN 1 WHEN {row}token IS NULL THEN 2 WHEN {row}unknown_since IS NULL THEN 3 ELSE 4 END`
+const knownText = `CASE WHEN {row}token IS NULL THEN 1 WHEN {row}unknown_since IS NULL THEN 2 ELSE 3 END`
 
 // causeText is why the outcome is unknown.
-const causeText = `CASE {known as} WHEN 1 THEN '` + noRecord + `' WHEN 2 THEN {row}cause WHEN 3 THEN '` + noOutcome + `'
+const causeText = `CASE {known as} WHEN 1 THEN {row}cause WHEN 2 THEN '` + noOutcome + `'
 			ELSE substr('` + noOutcomeAgain + `' || coalesce({rest request_id}, '') || ': ' || coalesce({row}cause, ''), 1, 2048) END`
 
 // stateText is the state of a row. {now} is constant during a statement, so that the
@@ -338,12 +326,12 @@ const (
 )
 
 // earlierText are the requests of the attempts before the one that ends, whose outcome is unknown.
-const earlierText = `CASE WHEN token = $3 THEN {rest request} WHEN {kept} THEN request END`
+const earlierText = `CASE WHEN token = $3 THEN {rest request} ELSE request END`
 
 // What is known of an order does not change any more: settledText with a success, createdText with an
 // unknown outcome, and leftText with one that proves nothing about an earlier attempt.
 const (
-	settledText = `created_at IS NOT NULL AND unknown_since IS NULL AND invoice IS NOT NULL AND recorded = attempts`
+	settledText = `created_at IS NOT NULL AND unknown_since IS NULL AND invoice IS NOT NULL`
 	createdText = `created_at IS NOT NULL AND unknown_since IS NULL`
 	leftText    = `created_at IS NOT NULL OR unknown_since IS NOT NULL`
 )
@@ -366,7 +354,6 @@ func ofRow(text, prefix string) string {
 		"{cause}", strings.ReplaceAll(causeText, "{known as}", "c.known"), "{cause of known}", strings.ReplaceAll(causeText, "{known as}", "{known}"),
 	).Replace(text)
 	text = strings.ReplaceAll(text, "{known}", knownText)
-	text = strings.ReplaceAll(text, "{kept}", keptText)
 	return strings.NewReplacer(
 		"{row}", prefix, "{few requests}", "CASE WHEN length("+prefix+"request) < 8192 THEN "+prefix+"request ELSE "+firstLine(prefix+"request")+" END",
 		"{first request}", firstLine(prefix+"request"), "{first request_id}", firstLine(prefix+"request_id"),

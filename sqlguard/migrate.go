@@ -5,27 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// SchemaVersion is the version of the table that this package works with: 1 has the states of
-// the orders, 2 their records too.
-const SchemaVersion = 2
-
-// recordColumns are those that version 2 has added, with their types.
-func recordColumns() [][2]string {
-	return [][2]string{
-		{"recorded", "integer"},
-		{"request", "text"},
-		{"request_id", "text"},
-		{"sent_at", "{time}"},
-		{"status", "integer"},
-		{"body", "{bytes}"},
-		{"cause", "text"},
-		{"invoice", "{bytes}"},
-	}
-}
+// SchemaVersion is the version of the table that this package works with.
+const SchemaVersion = 1
 
 const (
 	migrateLockTimeout = 200 * time.Millisecond // for which a Begin may wait behind Migrate
@@ -33,10 +19,9 @@ const (
 	mostMigratePause   = 5 * time.Second
 )
 
-// Migrate creates the table and its indexes, or brings those of an earlier version to
-// [SchemaVersion], while processes of this and of the earlier version use them. Any number of processes may
+// Migrate creates the table and its indexes, where they are missing. Any number of processes may
 // call it at once. Where there is nothing to do it takes no lock. A process that dies in it
-// leaves the version that was there, or the new one.
+// leaves what was there, or all of it.
 //
 // In PostgreSQL it waits for the lock that changes the table for 0.2 seconds, in which a
 // Begin waits behind it, and tries again until ctx ends.
@@ -51,42 +36,21 @@ func (g *Guard) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// SchemaVersion returns the version of the table by the columns that it has; 0 if there is no
-// table. One that lacks some of those of a version has the version before.
+// SchemaVersion returns the version of the table; 0 if there is no table.
 func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
-	columns, _, err := g.shape(ctx, g.db)
+	exists, _, err := g.shape(ctx, g.db)
 	if err != nil {
 		return 0, fmt.Errorf("sqlguard: the version of the table: %w", err)
 	}
-	return version(columns), nil
-}
-
-func version(columns map[string]bool) int {
-	if len(columns) == 0 {
-		return 0
+	if !exists {
+		return 0, nil
 	}
-	if len(missingColumns(columns)) > 0 {
-		return 1
-	}
-	return SchemaVersion
-}
-
-// missingColumns are those that a table lacks.
-func missingColumns(columns map[string]bool) (missing [][2]string) {
-	for _, column := range recordColumns() {
-		if !columns[column[0]] {
-			missing = append(missing, column)
-		}
-	}
-	return missing
+	return SchemaVersion, nil
 }
 
 // MigrationSQL returns the statements that bring the table from a version to
 // [SchemaVersion], for a merchant's own tool; those from version 0 create it. The table name
 // is as for [WithTable]. The error for an invalid argument is a [*gateway.ArgumentError].
-//
-// In PostgreSQL set a lock_timeout for the statement that changes the table, and repeat it:
-// while it waits, every Begin waits behind it. [Guard.Migrate] does.
 func MigrationSQL(d Dialect, table string, from int) (string, error) {
 	if d != PostgreSQL && d != SQLite {
 		return "", badArgument("dialect", "must be PostgreSQL or SQLite")
@@ -94,34 +58,14 @@ func MigrationSQL(d Dialect, table string, from int) (string, error) {
 	if reason := checkTable(table); reason != "" {
 		return "", badArgument("table", reason)
 	}
-	var texts []string
 	switch from {
 	case 0:
-		texts = d.schema(table)
-	case 1:
-		texts = d.addColumns(table, recordColumns())
+		return strings.Join(d.schema(table), ";\n\n") + ";\n", nil
 	case SchemaVersion:
 		return "", nil
 	default:
 		return "", badArgument("from", fmt.Sprintf("must be from 0 to %d", SchemaVersion))
 	}
-	return strings.Join(texts, ";\n\n") + ";\n", nil
-}
-
-// addColumns returns the statements that add columns: one in PostgreSQL, and one for each in
-// SQLite.
-func (d Dialect) addColumns(table string, columns [][2]string) (texts []string) {
-	var clauses []string
-	for _, column := range columns {
-		if d == SQLite {
-			texts = append(texts, fmt.Sprintf("ALTER TABLE {table} ADD COLUMN %s %s", column[0], column[1]))
-		}
-		clauses = append(clauses, fmt.Sprintf("\tADD COLUMN IF NOT EXISTS %s %s", column[0], column[1]))
-	}
-	if d == PostgreSQL && len(columns) > 0 {
-		texts = []string{"ALTER TABLE {table}\n" + strings.Join(clauses, ",\n")}
-	}
-	return d.fill(table, texts...)
 }
 
 // A querier is a handle, a connection or a transaction.
@@ -130,48 +74,36 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// shapeInPostgres and shapeInSQLite return the names of the columns of a table, and of its indexes with a prefix.
+// shapeInPostgres and shapeInSQLite return whether there is a table, and the names of its indexes.
 const (
-	shapeInPostgres = `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(CAST($1 AS text)) AND attnum > 0 AND NOT attisdropped
-UNION ALL SELECT 'index ' || relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indrelid = to_regclass(CAST($1 AS text))`
-	shapeInSQLite = `SELECT name FROM pragma_table_info(?1) UNION ALL SELECT 'index ' || name FROM pragma_index_list(?1)`
+	shapeInPostgres = `SELECT '' WHERE to_regclass(CAST($1 AS text)) IS NOT NULL
+UNION ALL SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indrelid = to_regclass(CAST($1 AS text))`
+	shapeInSQLite = `SELECT '' WHERE EXISTS (SELECT 1 FROM pragma_table_info(?1)) UNION ALL SELECT name FROM pragma_index_list(?1)`
 )
 
-// shape returns the columns of the table, and whether its indexes are there.
-func (g *Guard) shape(ctx context.Context, q querier) (columns map[string]bool, indexed bool, err error) {
+// shape returns whether the table is there, and its indexes.
+func (g *Guard) shape(ctx context.Context, q querier) (exists, indexed bool, err error) {
 	query, table := shapeInSQLite, g.cfg.table
 	if g.cfg.dialect == PostgreSQL {
 		query, table = shapeInPostgres, `"`+table+`"`
 	}
 	names, err := readTexts(q.QueryContext(ctx, query, table))
-	columns = map[string]bool{}
-	indexes := map[string]bool{}
-	for _, name := range names {
-		if index, ok := strings.CutPrefix(name, "index "); ok {
-			indexes[index] = true
-		} else {
-			columns[name] = true
-		}
-	}
-	return columns, indexes[g.cfg.table+openIndex] && indexes[g.cfg.table+doneIndex], err
+	indexed = slices.Contains(names, g.cfg.table+openIndex) && slices.Contains(names, g.cfg.table+doneIndex)
+	return len(names) > 0, indexed, err
 }
 
 // migration returns the statements that are missing. It runs no others: in PostgreSQL,
 // CREATE INDEX … IF NOT EXISTS waits for all writers and for a VACUUM even if there is
 // nothing to create, and every Begin waits behind it.
 func (g *Guard) migration(ctx context.Context, q querier) ([]string, error) {
-	columns, indexed, err := g.shape(ctx, q)
-	if err != nil {
+	exists, indexed, err := g.shape(ctx, q)
+	switch schema := g.cfg.dialect.schema(g.cfg.table); {
+	case err != nil || indexed:
 		return nil, err
-	}
-	schema := g.cfg.dialect.schema(g.cfg.table)
-	switch from := version(columns); {
-	case from == 0:
-		return schema, nil
-	case !indexed:
-		return append(g.cfg.dialect.addColumns(g.cfg.table, missingColumns(columns)), schema[1:]...), nil
+	case exists:
+		return schema[1:], nil
 	default:
-		return g.cfg.dialect.addColumns(g.cfg.table, missingColumns(columns)), nil
+		return schema, nil
 	}
 }
 
@@ -277,7 +209,7 @@ func explained(err error) error {
 	}
 	if state == undefinedTable || state == undefinedColumn || strings.Contains(text, "no such table") ||
 		strings.Contains(text, "no such column") || strings.Contains(text, "has no column named") {
-		return fmt.Errorf("%w: call Migrate, which creates the table and brings an earlier one up", err)
+		return fmt.Errorf("%w: call Migrate, which creates the table", err)
 	}
 	return err
 }

@@ -108,13 +108,10 @@ func (s *storedRecord) dest() []any {
 
 // latest is the record of an order in a state.
 func (s *storedRecord) latest(state State) (r gateway.OrderRecord, err error) {
-	if r = s.record; s.known == keptByNone {
-		r = gateway.OrderRecord{Cause: noRecord}
-	} else {
-		request, _, _ := strings.Cut(s.requests, "\n")
-		r.Request, err = readRequest(request)
-		r.RequestID, _, _ = strings.Cut(s.requestIDs, "\n")
-	}
+	r = s.record
+	request, _, _ := strings.Cut(s.requests, "\n")
+	r.Request, err = readRequest(request)
+	r.RequestID, _, _ = strings.Cut(s.requestIDs, "\n")
 	switch state {
 	case StateInFlight:
 		r = gateway.OrderRecord{Request: r.Request, RequestID: r.RequestID}
@@ -122,10 +119,6 @@ func (s *storedRecord) latest(state State) (r gateway.OrderRecord, err error) {
 		s.undecided(&r)
 	case StateCreated:
 		r.Outcome = gateway.OutcomeSucceeded
-	case StateFree:
-		if s.known == keptByNone {
-			r = gateway.OrderRecord{}
-		}
 	}
 	return r, err
 }

@@ -11,5 +11,5 @@ FROM (SELECT o.*, CASE
 		WHEN g.outcome = 'rejected' THEN 'refused'
 		WHEN g.outcome IS NOT NULL THEN 'unsent'
 		ELSE 'open' END AS state,
-	CASE WHEN g.created_at IS NOT NULL AND g.recorded = g.attempts THEN g.invoice END AS invoice
+	CASE WHEN g.created_at IS NOT NULL THEN g.invoice END AS invoice
 	FROM shop_orders AS o LEFT JOIN gateway_orders AS g ON g.merchant = '' AND g.order_id = o.id) AS orders
