@@ -50,6 +50,8 @@ func enumerate(t *testing.T, e *enumeration, depth int) {
 	if e.database != nil {
 		slow := []move{{processA, begins}, {processA, losesNone}, {nobody, leaseIsOver}, {nobody, looks}, {nobody, resolves}}
 		e.each(t, "a slow process", world{coarse: true}, slow, depth-1) // whose order is free again
+		late := slices.Replace(slices.Clone(slow), 1, 2, move{processA, isCreated})
+		e.each(t, "a process that succeeds late", world{coarse: true}, late, depth-1) // whose order exists, without its invoice
 	}
 }
 
