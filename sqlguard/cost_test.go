@@ -5,30 +5,33 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway"
 )
 
-// What docs/scale.md says that an order costs PostgreSQL: two transaction ids and one dead row, and a
-// refusal nothing.
+// An order costs PostgreSQL two transaction ids and one dead row, and a refusal nothing.
 func TestCost(t *testing.T) {
 	w := newPostgres(t)
 	g := w.guard(t)
-	m := &measurement{testDB: w, t: t, handle: g.db}
-	m.exec(`ALTER TABLE ` + w.table + ` SET (autovacuum_enabled = off)`)
+	execute(t, g.db, `ALTER TABLE `+w.table+` SET (autovacuum_enabled = off)`)
 	g.db.SetMaxOpenConns(1) // its session reports what it did
 	const orders = 200
+	number := func(query string, args ...any) (n int) {
+		check(t, g.db.QueryRow(query, args...).Scan(&n))
+		return n
+	}
 	ids := func() int {
-		return m.number(`SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)`)
+		return number(`SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)`)
 	}
 	count := func(column string) int {
-		m.exec(`SELECT pg_stat_force_next_flush()`)
-		return m.number(`SELECT `+column+` FROM pg_stat_user_tables WHERE relname = $1`, w.table)
+		execute(t, g.db, `SELECT pg_stat_force_next_flush()`)
+		return number(`SELECT `+column+` FROM pg_stat_user_tables WHERE relname = $1`, w.table)
 	}
 	before := ids()
 	for i := range orders {
 		id := strconv.Itoa(i)
-		check(t, errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), scaleRecord(id))))
+		check(t, errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), successOf(id))))
 	}
 	used := ids() - before
 	before = ids()
@@ -51,13 +54,22 @@ func TestCost_statements(t *testing.T) {
 	g, connector := lossyGuardOf(t, newPostgres(t))
 	sent := 0
 	connector.observe = func(string, []driver.NamedValue) { sent++ }
-	check(t, errors.Join(g.begins(t.Context(), "A-17"), g.End(t.Context(), orderOf("A-17"), scaleRecord("A-17"))))
+	check(t, errors.Join(g.begins(t.Context(), "A-17"), g.End(t.Context(), orderOf("A-17"), successOf("A-17"))))
 	if sent != 2 {
 		t.Errorf("%d statements for an order", sent)
 	}
 	admission, err := g.Begin(t.Context(), orderOf("A-17"))
 	wantError(t, err, gateway.ErrOrderCreated)
-	if sent != 3 || string(admission.Known.Invoice) != string(scaleRecord("A-17").Invoice) {
+	if sent != 3 || string(admission.Known.Invoice) != string(successOf("A-17").Invoice) {
 		t.Errorf("%d statements with a refusal, which has the invoice %s", sent, admission.Known.Invoice)
+	}
+}
+
+// successOf is what a call records of a success.
+func successOf(id string) gateway.OrderRecord {
+	o := orderOf(id)
+	return gateway.OrderRecord{
+		Outcome: gateway.OutcomeSucceeded, Request: o.Request, RequestID: o.RequestID, SentAt: time.Now(), StatusCode: 201,
+		Invoice: []byte(`{"id":4711,"orderId":"` + id + `","payment_url":"https:\/\/pay.example\/i\/4711","address":"bc1q9h5yx3kq0w2v6u7l8m","amount":"0.00012500"}`),
 	}
 }

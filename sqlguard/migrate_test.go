@@ -143,18 +143,8 @@ func (j job) migrateHalf(ctx context.Context, db *sql.DB) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// An impatient guard ends a call with a context of withoutWait that would wait for an order in flight.
-type impatient struct{ gateway.OrderGuard }
-
+// withoutWait returns a context whose calls do not wait for an order in flight.
 func withoutWait(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	return context.WithValue(ctx, patienceKey{}, &patience{end: cancel}), cancel
-}
-
-func (g impatient) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
-	admission, err := g.OrderGuard.Begin(ctx, o)
-	if errors.Is(err, gateway.ErrOrderInFlight) {
-		ctx.Value(patienceKey{}).(*patience).end()
-	}
-	return admission, err
 }

@@ -37,7 +37,7 @@ func TestPgBouncer(t *testing.T) {
 			behind := w
 			behind.dsn = startPgBouncer(t, w.dsn, test.pooling) + "&default_query_exec_mode=" + test.mode
 			ids, failed := behind.ofClients(t, func(g *Guard, id string) error {
-				return errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), scaleRecord(id)))
+				return errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), successOf(id)))
 			})
 			if len(failed) > 0 {
 				t.Fatalf("%d of 100 orders, first: %v", len(failed), failed[0])
@@ -124,7 +124,7 @@ func startPgBouncer(t *testing.T, dsn, pooling string) string {
 	path, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
-			t.Fatalf("%v: ci.sh installs it, or apt-get install pgbouncer", err)
+			t.Fatalf("%v: apt-get install pgbouncer", err)
 		}
 	}
 	server, err := pgconn.ParseConfig(dsn)

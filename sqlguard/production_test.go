@@ -37,7 +37,7 @@ func TestRestore(t *testing.T) {
 		check(t, err)
 		check(t, g.Resolve(ctx, o, Resolution{By: "anna"}))
 		check(t, g.begins(ctx, "created"))
-		check(t, g.End(ctx, orderOf("created"), scaleRecord("created")))
+		check(t, g.End(ctx, orderOf("created"), successOf("created")))
 		g.once(t, "unknown", gateway.OutcomeUnknown)
 		before, err := g.Order(ctx, "", "unknown")
 		check(t, err)

@@ -460,7 +460,7 @@ func TestPartitions_by_month(t *testing.T) {
 	g, ctx := w.guard(t), t.Context()
 	for _, id := range []string{"2026-10-1", "2026-11-1"} {
 		check(t, g.begins(ctx, id))
-		check(t, g.End(ctx, orderOf(id), scaleRecord(id)))
+		check(t, g.End(ctx, orderOf(id), successOf(id)))
 		wantError(t, g.begins(ctx, id), gateway.ErrOrderCreated)
 	}
 	g.once(t, "2026-11-2", gateway.OutcomeUnknown)

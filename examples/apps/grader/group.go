@@ -71,8 +71,10 @@ func (g *group) start(c candidate) (err error) {
 	if database == "" {
 		database = "file:" + filepath.Join(g.dir, "shop.db")
 	}
-	program := newProcess(c.command, addr, append([]string{"SHOP_ADDR=" + addr, "DATABASE_URL=" + database,
-		"GATEWAY_BASE_URL=" + gateway.url(), "GATEWAY_API_KEY=" + key}, c.settings...)...)
+	program := newProcess(c.command, addr, append([]string{
+		"SHOP_ADDR=" + addr, "DATABASE_URL=" + database,
+		"GATEWAY_BASE_URL=" + gateway.url(), "GATEWAY_API_KEY=" + key,
+	}, c.settings...)...)
 	g.world = &world{gateway: gateway, program: program, shop: c.shop(addr), verdicts: map[string]verdict{}}
 	return program.start()
 }
