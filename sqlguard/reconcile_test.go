@@ -248,6 +248,17 @@ var situations = []struct {
 	{"its id in the case of another order that has its own row", around + "u unknown 300, U created 310", rowsAround + ", U@310=10.5", nil, "u undecided: row 4 has the id \"U\""},
 	{"another number of as many digits", around + "1234567890123456 unknown 300", rowsAround + ", 1234567890123457@200=1", nil, "1234567890123456 unknown: it does not exist\n1234567890123457 only at the gateway, row 4"},
 
+	// Invoices that are committed late, and clocks that differ.
+	{"it is committed five minutes after its response was lost", around + "u unknown 300", rowsAround + ", u@305=10.50", nil, "u unknown: it exists, row 4"},
+	{"it is committed after the lease of its process, which died", around + "u crashed 300", rowsAround + ", u@309=10.50", nil, "u unknown: it exists, row 4"},
+	{"it is committed later than the margin", around + "u unknown 300", rowsAround + ", u@316=10.50", nil, "u undecided: row 4 is of "},
+	{"the gateway's clock is four minutes ahead, and it exists", around + "u unknown 300", "c-1@64=10.5, c-2@504=10.5, u@304=10.50", nil, "u unknown: it exists, row 4"},
+	{"the gateway's clock is four minutes behind, and it does not exist", around + "u unknown 300", "c-1@56=10.5, c-2@496=10.5", nil, "u unknown: it does not exist"},
+	{"the gateway's clock is an hour ahead", around + "u unknown 300", "c-1@120=10.5, c-2@560=10.5, u@360=10.50", nil, "u undecided: row 4 is of "},
+	{"the gateway's clock was set back between two orders", around + "u unknown 300", "c-1@64=10.5, c-2@496=10.5, u@296=10.50", nil, "u unknown: it exists, row 4"},
+	{"the database's clock was set back by 90 seconds while it was sent", around + "u unknown 300", rowsAround + ", u@300=10.50", editing("ended_at = ?", 298), "u unknown: it exists, row 4"},
+	{"the database's clock was set back by an hour after it was sent", around + "u unknown 300", rowsAround, editing("ended_at = ?", 240), "u unknown: it does not exist"},
+
 	// Orders that are not unknown.
 	{"a created order is missing in the margin", around + "c-3 created 10, c-4 created 590", rowsAround, nil, ""},
 	{"a created order is missing of another time", around + "c-3 created -100, c-4 created 700", rowsAround, nil, ""},
