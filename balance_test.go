@@ -34,7 +34,7 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"an amount as a number", both, `250.75`, onTron},
 		{"an amount, of a coin", coin, `"250.75"`, usdt},
 		{"an amount without any name", none, `"250.75"`, unnamed},
-		{"row R13: a negative amount", none, `"-250.75"`, []gateway.BalanceAmount{{Amount: amount.Neg()}}},
+		{"a negative amount", none, `"-250.75"`, []gateway.BalanceAmount{{Amount: amount.Neg()}}},
 		{"a record, balance", none, `{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}`, onTron},
 		{"a record, amount", none, `{"coinSymbol":"USDT","networkName":"Tron","amount":"250.75"}`, onTron},
 		{"a record, available", none, `{"coinSymbol":"USDT","networkName":"Tron","available":"250.75"}`, onTron},
@@ -46,10 +46,10 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"a record, currency", none, `{"currency":"USDT","balance":"250.75"}`, usdt},
 		{"a record, coin and network as records", none, `{"coin":{"symbol":"USDT"},"network":{"name":"Tron"},"balance":"250.75"}`, onTron},
 		{"a record, coin before currency, which is a fiat one", none, `{"coin":"USDT","currency":"EUR","balance":"250.75"}`, usdt},
-		{"row R24: records that repeat their names", none, `{"USDT":{"symbol":"USDT","coin":{"symbol":"USDT"},"balance":"250.75"}}`, usdt},
-		{"row R24: a record of a coin, with amounts by other names", none, `{"coin":"USDT","balance":"250.75","LOCKED":"1"}`, usdt},
-		{"row R24: a record without a coin, with other members", none, `{"ID":"x","balance":"250.75","total":"9"}`, unnamed},
-		{"row R24: members that are no coins", none, `{"updatedAt":"today","USDT":"250.75","total":null,"pages":[1],"meta":{"page":1}}`, usdt},
+		{"records that repeat their names", none, `{"USDT":{"symbol":"USDT","coin":{"symbol":"USDT"},"balance":"250.75"}}`, usdt},
+		{"a record of a coin, with amounts by other names", none, `{"coin":"USDT","balance":"250.75","LOCKED":"1"}`, usdt},
+		{"a record without a coin, with other members", none, `{"ID":"x","balance":"250.75","total":"9"}`, unnamed},
+		{"members that are no coins", none, `{"updatedAt":"today","USDT":"250.75","total":null,"pages":[1],"meta":{"page":1}}`, usdt},
 		// I-107
 		{"a record without names belongs to the queried coin and network", both, `{"balance":"250.75"}`, onTron},
 		{"a record without any name", none, `{"balance":"250.75"}`, unnamed},
@@ -106,12 +106,12 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100_000)
 	for _, tt := range []struct{ name, result, pointer, reason string }{
-		{"row R3: null", `null`, "/result", "is null, not an amount"},
+		{"null", `null`, "/result", "is null, not an amount"},
 		{"a boolean", `true`, "/result", "is a boolean, not an amount"},
-		{"row R11: a text that is no amount", `"n/a"`, "/result", "is not a decimal number"},
-		{"row R11: an empty text", `""`, "/result", "is empty"},
-		{"row R12: a record whose balance is null", `{"coinSymbol":"USDT","balance":null}`, "/result/balance", "is null, not an amount"},
-		{"row R12: a record with a balance that is null, though there is an amount", `{"balance":null,"amount":"1"}`, "/result/balance", "is null, not an amount"},
+		{"a text that is no amount", `"n/a"`, "/result", "is not a decimal number"},
+		{"an empty text", `""`, "/result", "is empty"},
+		{"a record whose balance is null", `{"coinSymbol":"USDT","balance":null}`, "/result/balance", "is null, not an amount"},
+		{"a record with a balance that is null, though there is an amount", `{"balance":null,"amount":"1"}`, "/result/balance", "is null, not an amount"},
 		{"a record whose balance is a boolean", `{"balance":true}`, "/result/balance", "is a boolean, not an amount"},
 		{"a record whose balance is empty", `{"balance":""}`, "/result/balance", "is empty"},
 		{"a record whose balance is a record", `{"coinSymbol":"USDT","balance":{"free":"1"}}`, "/result", "has no balance, amount or available"},
@@ -127,14 +127,14 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"a coin that is null in a map", `{"USDT":"1","BTC":null}`, "/result/BTC", "is null, not an amount"},
 		{"a coin without an amount in a map", `{"USDT":{"locked":"1"}}`, "/result/USDT", "has no balance, amount or available"},
 		{"a coin of a name that must be escaped", `{"a/b~c":null}`, "/result/a~1b~0c", "is null, not an amount"},
-		{"row R10: a huge exponent", `{"USDT":"1e1000000000"}`, "/result/USDT", "is not an amount of money"},
-		{"row R24: a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","balance":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
-		{"row R24: a symbol and a coinSymbol that differ", `{"symbol":"BTC","coinSymbol":"ETH","balance":"1"}`, "/result", `is of the coin "BTC" and of "ETH"`},
-		{"row R24: a coinSymbol and a coin that differ", `[{"coinSymbol":"BTC","coin":"ETH","balance":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
-		{"row R24: an amount beside amounts by symbol", `{"BTC":"1","USDT":"2","balance":"3"}`, "/result", "is a record and amounts by symbol"},
-		{"row R24: an amount in euros beside amounts by symbol", `{"balance":"3","currency":"EUR","BTC":{"balance":"1"}}`, "/result", "is a record and amounts by symbol"},
-		{"row R24: nothing but members that are no coins", `{"updatedAt":"today","ok":true}`, "/result/updatedAt", "is not a decimal number"},
-		{"row R5: a coin twice", `{"USDT":"1","USDT":"2"}`, "/result/USDT", "duplicate"},
+		{"a huge exponent", `{"USDT":"1e1000000000"}`, "/result/USDT", "is not an amount of money"},
+		{"a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","balance":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
+		{"a symbol and a coinSymbol that differ", `{"symbol":"BTC","coinSymbol":"ETH","balance":"1"}`, "/result", `is of the coin "BTC" and of "ETH"`},
+		{"a coinSymbol and a coin that differ", `[{"coinSymbol":"BTC","coin":"ETH","balance":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
+		{"an amount beside amounts by symbol", `{"BTC":"1","USDT":"2","balance":"3"}`, "/result", "is a record and amounts by symbol"},
+		{"an amount in euros beside amounts by symbol", `{"balance":"3","currency":"EUR","BTC":{"balance":"1"}}`, "/result", "is a record and amounts by symbol"},
+		{"nothing but members that are no coins", `{"updatedAt":"today","ok":true}`, "/result/updatedAt", "is not a decimal number"},
+		{"a coin twice", `{"USDT":"1","USDT":"2"}`, "/result/USDT", "duplicate"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -220,10 +220,10 @@ func TestClient_Balance_refuses(t *testing.T) {
 	w := serve(t, respond(200, enveloped(balanceJSON)))
 	c := newClient(t, w.URL)
 	for _, tt := range []struct{ name, text, reason string }{
-		{"row A12: a NUL", "a\x00b", "control characters"},
-		{"row A12: an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
-		{"row A12: a space at the end", "a ", "a space"},
-		{"row A12: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+		{"a NUL", "a\x00b", "control characters"},
+		{"an encoded surrogate", "\xed\xa0\x80", "not valid UTF-8"},
+		{"a space at the end", "a ", "a space"},
+		{"257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: tt.text})
@@ -248,7 +248,7 @@ func TestClient_Balance_query(t *testing.T) {
 		{"no query: no question mark", gateway.BalanceQuery{}, ""},
 		{"a coin", gateway.BalanceQuery{CoinSymbol: "USDT"}, "?coinSymbol=USDT"},
 		{
-			"row A15: a network without a coin is sent as given", // I-104
+			"a network without a coin is sent as given", // I-104
 			gateway.BalanceQuery{NetworkName: "Tron"},
 			"?networkName=Tron",
 		},
@@ -258,11 +258,11 @@ func TestClient_Balance_query(t *testing.T) {
 			"?coinSymbol=USDT&networkName=Tron%20%28TRC20%29",
 		},
 		{
-			"row A16: an ampersand does not begin another value",
+			"an ampersand does not begin another value",
 			gateway.BalanceQuery{CoinSymbol: "a&apiKey=x"},
 			"?coinSymbol=a%26apiKey%3Dx",
 		},
-		{"row A17: a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
+		{"a lower-case symbol stays so", gateway.BalanceQuery{CoinSymbol: "usdt"}, "?coinSymbol=usdt"}, // I-25
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,11 +18,11 @@ func TestNew_baseURL(t *testing.T) {
 	t.Parallel()
 	const insecure = "plain http is for this machine only"
 	for _, tt := range []struct{ name, url, reason string }{
-		{"row A1: an empty URL", "", "is required"},
-		{"row A1: an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL"},
-		{"row A2: plain http to another machine", "http://api.example", insecure},
-		{"row A2: a host that only looks local", "http://localhost.example", insecure},
-		{"row A3: a user and a password", "https://user:s3cret@h", "must not hold a user or password"},
+		{"an empty URL", "", "is required"},
+		{"an unreadable URL with a password", "https://user:s3cret@h:x", "is not a URL"},
+		{"plain http to another machine", "http://api.example", insecure},
+		{"a host that only looks local", "http://localhost.example", insecure},
+		{"a user and a password", "https://user:s3cret@h", "must not hold a user or password"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,9 +41,9 @@ func TestNew_baseURLAccepted(t *testing.T) {
 		name, url string
 		opts      []gateway.Option
 	}{
-		{"row A2: plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
-		{"row A2: this machine", "http://localhost", nil},
-		{"row A5: a prefix", "https://gateway.example/merchant", nil},
+		{"plain http by choice", "http://api.example", []gateway.Option{gateway.WithPlainHTTP()}},
+		{"this machine", "http://localhost", nil},
+		{"a prefix", "https://gateway.example/merchant", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +65,7 @@ func TestNew_apiKey(t *testing.T) {
 			assertRefused(t, err, "new", "apiKey", tt.reason)
 		})
 	}
-	t.Run("row A7: 4,096 bytes are sent whole", func(t *testing.T) {
+	t.Run("4,096 bytes are sent whole", func(t *testing.T) {
 		t.Parallel()
 		key := strings.Repeat("k", 4096)
 		w := serve(t, respond(200, enveloped(`"1"`)))

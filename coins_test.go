@@ -238,7 +238,7 @@ func TestRecords_listing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"CoinNetworks", "CoinNetworksOf"} {
 		s := subjectNamed(name)
-		t.Run("row R21: one bad element of 500, "+name, func(t *testing.T) {
+		t.Run("one bad element of 500, "+name, func(t *testing.T) {
 			t.Parallel()
 			bad := written(pairFields, "withdrawalFee", `"abc"`)
 			body := enveloped("[" + strings.Repeat(pairJSON+",", 417) + bad + strings.Repeat(","+pairJSON, 82) + "]")
@@ -259,7 +259,7 @@ func TestRecords_listing(t *testing.T) {
 			assert.Equal(t, []string{"b", "a"}, []string{pairs[0].ID, pairs[1].ID})
 		})
 	}
-	t.Run("row R7: an object where an array is expected", func(t *testing.T) {
+	t.Run("an object where an array is expected", func(t *testing.T) {
 		t.Parallel()
 		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("{}"), "/result", "is an object, not an array")
 		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped(pairJSON), "/result", "is an object, not an array")

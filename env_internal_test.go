@@ -14,7 +14,7 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// row H16: a key file that never ends, such as a named pipe without a writer, is an error
+// a key file that never ends, such as a named pipe without a writer, is an error
 // after 5 seconds.
 func TestInTime(t *testing.T) {
 	t.Parallel()

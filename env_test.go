@@ -102,7 +102,7 @@ func TestFromEnv_theLongestKey(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// row H29: a key that is replaced in its file is that of the next call.
+// a key that is replaced in its file is that of the next call.
 func TestAPIKeyFile(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(201, enveloped(withdrawalJSON)))
@@ -119,7 +119,7 @@ func TestAPIKeyFile(t *testing.T) {
 	assertNoKey(t, c)
 }
 
-// row H29: a file without a key is an error, in which its name is not, and nothing is sent.
+// a file without a key is an error, in which its name is not, and nothing is sent.
 func TestAPIKeyFile_refuses(t *testing.T) {
 	t.Parallel()
 	const source = "the source of the API key: "

@@ -14,7 +14,7 @@ import (
 // A response that is cut anywhere is never a success, whatever was read of it.
 func TestEnvelope_truncated(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row R4: cut at every byte", func(t *testing.T, s subject) {
+	forEach(t, "cut at every byte", func(t *testing.T, s subject) {
 		body := s.body()
 		for n := range len(body) {
 			result, err := s.call(t.Context(), cannedClient(t, s.status, body[:n]))
@@ -33,14 +33,14 @@ func TestEnvelope_none(t *testing.T) {
 	t.Parallel()
 	const success = `"message":"Operation was successful."`
 	for _, tt := range []struct{ name, body, pointer, reason string }{
-		{"row R1: no body", "", "", "the body is empty"},
-		{"row R1: a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
-		{"row R1: null", "null", "", "is null, not an object"},
-		{"row R1: an array of an envelope", `[{"result":[]}]`, "", "is an array, not an object"},
-		{"row R3: an empty object", "{}", "/result", "is missing"},
-		{"row R3: an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
-		{"row R3: a result by another name", "{" + success + `,"Result":[],"data":[]}`, "/result", "is missing"},
-		{"row R23: a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
+		{"no body", "", "", "the body is empty"},
+		{"a byte-order mark and spaces", "\ufeff \r\n\t ", "", "the body is empty"},
+		{"null", "null", "", "is null, not an object"},
+		{"an array of an envelope", `[{"result":[]}]`, "", "is an array, not an object"},
+		{"an empty object", "{}", "/result", "is missing"},
+		{"an envelope without a result", "{" + success + `,"meta":{}}`, "/result", "is missing"},
+		{"a result by another name", "{" + success + `,"Result":[],"data":[]}`, "/result", "is missing"},
+		{"a page", "<!DOCTYPE html><html><body>Just a moment…</body></html>", "", "invalid character"},
 		{"a second byte-order mark", "\ufeff\ufeff{}", "", "invalid character"},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
@@ -56,23 +56,23 @@ func TestEnvelope_broken(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	for _, tt := range []struct{ name, before, after, pointer, reason string }{
-		{"row R3: a brace at the end", "", "}}", "", "there is more after the end"},
-		{"row R3: a second document", "", "}\n{}", "", "there is more after the end"},
-		{"row R5: a result twice", "", `,"result":[]}`, "/result", "duplicate"},
-		{"row R5: a result twice, first as null", `"result":null,`, "}", "/result", ""},
-		{"row R5: a result twice, once in escapes", "", `,"\u0072esult":[]}`, "/result", "duplicate"},
-		{"row R5: a message twice", "", `,"message":"a","message":"b"}`, "/message", "duplicate"},
-		{"row R5: an unknown name twice", "", `,"x":1,"x":2}`, "/x", "duplicate"},
-		{"row R5: a name twice in meta", "", `,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
-		{"row R5: a name twice in an unknown member", "", `,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
-		{"row R19: meta of depth 10,001", "", `,"meta":` + deep + "}", "/meta", "depth"},
-		{"row R19: an unknown member of depth 10,001", "", `,"x":` + deep + "}", "/x", "depth"},
-		{"row R19: a message of depth 10,001", `"message":` + deep + ",", "}", "/message", "depth"},
-		{"row R20: a broken byte in the message", "\"message\":\"a\xff\",", "}", "/message", "UTF-8"},
-		{"row R20: a lone surrogate in the message", `"message":"a\ud800",`, "}", "/message", "surrogate"},
-		{"row R20: a broken byte in meta", "", ",\"meta\":{\"a\":\"\xff\"}}", "/meta/a", "UTF-8"},
-		{"row R20: a broken byte in a name", "", ",\"\xff\":1}", "", "UTF-8"},
-		{"row R20: a broken byte in an unknown member", "", ",\"x\":\"\xff\"}", "/x", "UTF-8"},
+		{"a brace at the end", "", "}}", "", "there is more after the end"},
+		{"a second document", "", "}\n{}", "", "there is more after the end"},
+		{"a result twice", "", `,"result":[]}`, "/result", "duplicate"},
+		{"a result twice, first as null", `"result":null,`, "}", "/result", ""},
+		{"a result twice, once in escapes", "", `,"\u0072esult":[]}`, "/result", "duplicate"},
+		{"a message twice", "", `,"message":"a","message":"b"}`, "/message", "duplicate"},
+		{"an unknown name twice", "", `,"x":1,"x":2}`, "/x", "duplicate"},
+		{"a name twice in meta", "", `,"meta":{"a":{"b":1,"b":2}}}`, "/meta/a/b", "duplicate"},
+		{"a name twice in an unknown member", "", `,"x":[{"b":1,"b":2}]}`, "/x/0/b", "duplicate"},
+		{"meta of depth 10,001", "", `,"meta":` + deep + "}", "/meta", "depth"},
+		{"an unknown member of depth 10,001", "", `,"x":` + deep + "}", "/x", "depth"},
+		{"a message of depth 10,001", `"message":` + deep + ",", "}", "/message", "depth"},
+		{"a broken byte in the message", "\"message\":\"a\xff\",", "}", "/message", "UTF-8"},
+		{"a lone surrogate in the message", `"message":"a\ud800",`, "}", "/message", "surrogate"},
+		{"a broken byte in meta", "", ",\"meta\":{\"a\":\"\xff\"}}", "/meta/a", "UTF-8"},
+		{"a broken byte in a name", "", ",\"\xff\":1}", "", "UTF-8"},
+		{"a broken byte in an unknown member", "", ",\"x\":\"\xff\"}", "/x", "UTF-8"},
 		{"a comma at the end", "", ",}", "", "invalid character"},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
@@ -101,13 +101,13 @@ func assertBroken(t testing.TB, s subject, body, pointer, reason string) {
 func TestEnvelope_brokenResult(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result string }{
-		{"row R3: null", "null"},
-		{"row R19: a depth of 1,000,000 arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)},
-		{"row R19: a depth of 1,000,000 objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000)},
-		{"row R20: a broken byte", "\"\xff\""},
-		{"row R20: a broken byte in a member", "{\"a\":\"\xff\"}"},
-		{"row R5: a name twice", `{"a":1,"a":1}`},
-		{"row R5: a name twice in a record", `[{"a":1,"a":1}]`},
+		{"null", "null"},
+		{"a depth of 1,000,000 arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000)},
+		{"a depth of 1,000,000 objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000)},
+		{"a broken byte", "\"\xff\""},
+		{"a broken byte in a member", "{\"a\":\"\xff\"}"},
+		{"a name twice", `{"a":1,"a":1}`},
+		{"a name twice in a record", `[{"a":1,"a":1}]`},
 		{"nothing", ""},
 		{"a word", "undefined"},
 	} {
@@ -122,24 +122,24 @@ func TestEnvelope_brokenResult(t *testing.T) {
 func TestEnvelope_lenient(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, before, after, message, meta string }{
-		{"row R2: a byte-order mark", "\ufeff{", "}", "", ""},
-		{"row R2: a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", ""},
-		{"row R6: unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""}, // I-6
-		{"row R6: members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", ""},
-		{"row R8: meta is an array", `{"meta":[],`, "}", "", "[]"},
-		{"row R8: meta is null", `{"meta":null,`, "}", "", "null"},
-		{"row R8: meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
-		{"row R8: meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
-		{"row R8: meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
-		{"row R8: meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`},
-		{"row R8: meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", ""},
-		{"row R8: the message is a number", `{"message":1,`, "}", "", ""},
-		{"row R8: the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
-		{"row R8: the message is null", `{"message":null,`, "}", "", ""},
+		{"a byte-order mark", "\ufeff{", "}", "", ""},
+		{"a byte-order mark and spaces", "\ufeff\r\n {", "}\r\n ", "", ""},
+		{"unknown members", `{"x":1,"y":{"z":[null]},`, `,"w":null}`, "", ""}, // I-6
+		{"members that differ in case", `{"MESSAGE":1,"Result":null,`, `,"META":[]}`, "", ""},
+		{"meta is an array", `{"meta":[],`, "}", "", "[]"},
+		{"meta is null", `{"meta":null,`, "}", "", "null"},
+		{"meta is missing", `{"message":"Operation was successful.",`, "}", "Operation was successful.", ""},
+		{"meta is empty", `{"meta":{},`, "}", "", "{}"}, // I-42
+		{"meta is full", `{"meta":{"page":1,"more": {"a":[]}},`, "}", "", `{"page":1,"more": {"a":[]}}`},
+		{"meta has 64 KiB", `{"meta":"` + strings.Repeat("x", 64<<10-2) + `",`, "}", "", `"` + strings.Repeat("x", 64<<10-2) + `"`},
+		{"meta has more", `{"meta":"` + strings.Repeat("x", 64<<10-1) + `",`, "}", "", ""},
+		{"the message is a number", `{"message":1,`, "}", "", ""},
+		{"the message is an object", `{"message":{"en":"x"},`, "}", "", ""},
+		{"the message is null", `{"message":null,`, "}", "", ""},
 		// I-39
-		{"row R8: the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), ""},
-		{"row R8: the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), ""},
-		{"row R8: the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), ""},
+		{"the message has 1 KiB", `{"message":"` + strings.Repeat("x", 1<<10) + `",`, "}", strings.Repeat("x", 1<<10), ""},
+		{"the message has 1 MB", `{"message":"` + strings.Repeat("é", 1<<19) + `",`, "}", strings.Repeat("é", 1<<9), ""},
+		{"the message is truncated between characters", `{"message":"x` + strings.Repeat("é", 1<<10) + `",`, "}", "x" + strings.Repeat("é", 1<<9-1), ""},
 		{"the message comes last", "{", `,"message":"a\u0062c"}`, "abc", ""},
 		{"names in escapes", `{"\u006dessage":"x","\u006deta":{"a":1},`, "}", "x", `{"a":1}`},
 		{"spaces everywhere", "\t{\r\n", "\n}\n", "", ""},

@@ -258,7 +258,7 @@ func TestMerchantFromContext(t *testing.T) {
 	}
 }
 
-// row H8: merchants that share a guard have orders of their own.
+// merchants that share a guard have orders of their own.
 func TestNewMemoryGuard_merchants(t *testing.T) {
 	t.Parallel()
 	var g gateway.MemoryGuard

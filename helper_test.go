@@ -586,10 +586,10 @@ func only(t testing.TB, w *wire) received {
 
 // badKeys are some API keys that cannot be sent. Package validate tests all rules.
 var badKeys = []struct{ name, key, reason string }{
-	{"row A6: spaces", "   ", "is blank"},
-	{"row A7: a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
-	{"row A7: a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
-	{"row A7: 4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
+	{"spaces", "   ", "is blank"},
+	{"a header after the key", canary + "\r\nX: y", "must be printable ASCII"},
+	{"a space at the end is not trimmed", canary + " ", "must not begin or end with a space"},
+	{"4,097 bytes", canary + strings.Repeat("k", 4097-len(canary)), "is longer than 4,096 bytes"},
 }
 
 // assertRefused asserts that err is the refusal of one argument by the client

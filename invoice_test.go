@@ -60,11 +60,11 @@ func TestClient_CreateInvoice_raw(t *testing.T) {
 func TestClient_CreateInvoice_unreadable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, body string }{
-		{"row R1: no body", ""},
-		{"row R3: no result", "{}"},
-		{"row R4: half a body", `{"message":"Operation was successful.","result":{"inv`},
-		{"row R3: null for a result", enveloped("null")},
-		{"row R23: a page", "<html></html>"},
+		{"no body", ""},
+		{"no result", "{}"},
+		{"half a body", `{"message":"Operation was successful.","result":{"inv`},
+		{"null for a result", enveloped("null")},
+		{"a page", "<html></html>"},
 		{"an empty result, and another message", `{"message":"Order exists","result":{}}`},
 		{"a result that is no record, and another message", `{"message":"Order exists","result":false}`},
 		{"an error envelope", refused("Price is too small")},
@@ -333,17 +333,17 @@ var invoiceTexts = map[string]func(r *gateway.InvoiceRequest, text string){
 func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, field, text, reason string }{
-		{"row A22: no order", "orderId", "", "is required"},
-		{"row A22: a line end in an order", "orderId", "a\nb", "control characters"},
-		{"row A22: half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
-		{"row A12: a space in front of an order", "orderId", " a", "a space"},
-		{"row A12: 1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
-		{"row A23: a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
-		{"row A23: a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
-		{"row A12: an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
-		{"row A12: 1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
-		{"row A12: a NUL in a network", "networkName", "a\x00b", "control characters"},
-		{"row A12: 1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"no order", "orderId", "", "is required"},
+		{"a line end in an order", "orderId", "a\nb", "control characters"},
+		{"half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
+		{"a space in front of an order", "orderId", " a", "a space"},
+		{"1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
+		{"a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},
+		{"an encoded surrogate in a coin", "coinSymbol", "\xed\xa0\x80", "not valid UTF-8"},
+		{"1,025 bytes of coin", "coinSymbol", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
+		{"a NUL in a network", "networkName", "a\x00b", "control characters"},
+		{"1,025 bytes of network", "networkName", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -363,11 +363,11 @@ func TestClient_CreateInvoice_refusesAmounts(t *testing.T) {
 		amount decimal.Decimal
 		reason string
 	}{
-		{"row A18: a zero amount is required", decimal.Decimal{}, "is required"},
-		{"row A18: minus five", decimal.NewFromInt(-5), "must be greater than zero"},
-		{"row A19: 1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
-		{"row A19: 65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
-		{"row A19: 31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
+		{"a zero amount is required", decimal.Decimal{}, "is required"},
+		{"minus five", decimal.NewFromInt(-5), "must be greater than zero"},
+		{"1e1000000000", decimal.New(1, 1_000_000_000), "more than 64 digits"},
+		{"65 digits", decimal.RequireFromString(strings.Repeat("9", 65)), "more than 64 digits"},
+		{"31 decimal places", decimal.New(1, -31), "more than 30 decimal places"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -392,9 +392,9 @@ func TestClient_CreateInvoice_body(t *testing.T) {
 		request gateway.InvoiceRequest
 		want    string
 	}{
-		{"row A23: empty optional fields are left out", gateway.InvoiceFormatSample, order("A-17"), sampleBody}, // I-119
+		{"empty optional fields are left out", gateway.InvoiceFormatSample, order("A-17"), sampleBody}, // I-119
 		{"every field", gateway.InvoiceFormatSample, full, fullBody},
-		{"row A23: empty optional fields are left out of the table's spelling", gateway.InvoiceFormatTable, order("A-17"), tableBody},
+		{"empty optional fields are left out of the table's spelling", gateway.InvoiceFormatTable, order("A-17"), tableBody},
 		{"every field in the table's spelling", gateway.InvoiceFormatTable, full, fullTable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -418,7 +418,7 @@ func TestClient_CreateInvoice_optionalFields(t *testing.T) {
 	}{
 		{"the currency", func(r *gateway.InvoiceRequest) { r.BaseCurrency = "usd" }, `"baseCurrency":"usd",`}, // I-114
 		{
-			"row A23: an unknown currency is sent as given", // I-117
+			"an unknown currency is sent as given", // I-117
 			func(r *gateway.InvoiceRequest) { r.BaseCurrency = "XYZ" }, `"baseCurrency":"XYZ",`,
 		},
 		{"the coin", func(r *gateway.InvoiceRequest) { r.CoinSymbol = "usdt" }, `"coinSymbol":"usdt",`},      // I-115
@@ -448,11 +448,11 @@ func postedBody(t testing.TB, request gateway.InvoiceRequest, opts ...gateway.Op
 func TestClient_CreateInvoice_orderID(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, id, want string }{
-		{"row A22: leading zeros", "000123", `"000123"`},
-		{"row A22: a number with an exponent", "0e5", `"0e5"`},
-		{"row A22: the word null", "null", `"null"`},
-		{"row A22: the word true", "true", `"true"`},
-		{"row A22: a JSON document", `{"a":1}`, `"{\"a\":1}"`},
+		{"leading zeros", "000123", `"000123"`},
+		{"a number with an exponent", "0e5", `"0e5"`},
+		{"the word null", "null", `"null"`},
+		{"the word true", "true", `"true"`},
+		{"a JSON document", `{"a":1}`, `"{\"a\":1}"`},
 		{"a quote and a backslash", `a"b\c`, `"a\"b\\c"`},
 		{"markup is not escaped", "<a&b>", `"<a&b>"`},
 		{"an order that tries to be two members", `x","price":"1`, `"x\",\"price\":\"1"`},
@@ -485,15 +485,15 @@ var moneyOnTheWire = []struct {
 	amount decimal.Decimal
 	want   string
 }{
-	{"row A21: zeros at the end stay", decimal.RequireFromString("10.50"), "10.50"},
-	{"row A21: all of them", decimal.RequireFromString("1.000000000000000000"), "1.000000000000000000"},
-	{"row A20: an exponent is written out", decimal.New(1, 5), "100000"},
-	{"row A20: a large exponent is written out", decimal.New(1, 63), "1" + strings.Repeat("0", 63)},
-	{"row A20: a small amount has no exponent", decimal.New(1, -8), "0.00000001"},
-	{"row A19: the most decimal places", decimal.New(1, -30), "0." + strings.Repeat("0", 29) + "1"},
-	{"row A19: the most digits", decimal.RequireFromString(strings.Repeat("9", 64)), strings.Repeat("9", 64)},
+	{"zeros at the end stay", decimal.RequireFromString("10.50"), "10.50"},
+	{"all of them", decimal.RequireFromString("1.000000000000000000"), "1.000000000000000000"},
+	{"an exponent is written out", decimal.New(1, 5), "100000"},
+	{"a large exponent is written out", decimal.New(1, 63), "1" + strings.Repeat("0", 63)},
+	{"a small amount has no exponent", decimal.New(1, -8), "0.00000001"},
+	{"the most decimal places", decimal.New(1, -30), "0." + strings.Repeat("0", 29) + "1"},
+	{"the most digits", decimal.RequireFromString(strings.Repeat("9", 64)), strings.Repeat("9", 64)},
 	{
-		"row A19: the most of both",
+		"the most of both",
 		decimal.RequireFromString(strings.Repeat("9", 34) + "." + strings.Repeat("9", 30)),
 		strings.Repeat("9", 34) + "." + strings.Repeat("9", 30),
 	},
@@ -542,7 +542,7 @@ func TestClient_CreateInvoice_message(t *testing.T) {
 	}
 }
 
-// row R26: a result that names another order is not this one's, at any depth.
+// a result that names another order is not this one's, at any depth.
 func TestClient_CreateInvoice_otherOrder(t *testing.T) {
 	t.Parallel()
 	for result, want := range map[string]gateway.Outcome{
@@ -587,10 +587,10 @@ func TestDecimalSwitches(t *testing.T) {
 			request.Price, request.Amount = tt.amount, tt.amount
 			assert.Equal(t,
 				`{"apiKey":"`+canary+`","price":"`+tt.want+`","orderId":"A-17","amount":"`+tt.want+`"}`,
-				postedBody(t, request), "row A20: %s", tt.name)
+				postedBody(t, request), "%s", tt.name)
 			assert.Equal(t,
 				`{"apikey":"`+canary+`","price":`+tt.want+`,"orderId":"A-17","amount":`+tt.want+`}`,
-				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), "row A20: %s", tt.name)
+				postedBody(t, request, gateway.WithInvoiceFormat(gateway.InvoiceFormatTable)), "%s", tt.name)
 		}
 		assertReadsExactly(t, &rates)
 	}

@@ -581,7 +581,7 @@ func TestObserver_driftPointer(t *testing.T) {
 	}
 }
 
-// row H18: what the first attempt differed in is not reported with the second.
+// what the first attempt differed in is not reported with the second.
 func TestObserver_driftOfACutAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -202,7 +202,7 @@ func TestWithAPIKeySource_Slow(t *testing.T) {
 	})
 }
 
-// row H27: a source that ignores the end of its context is left, with an attempt's timeout at most.
+// a source that ignores the end of its context is left, with an attempt's timeout at most.
 func TestWithAPIKeySource_IsLeft(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

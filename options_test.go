@@ -219,26 +219,26 @@ func badOptions() []struct {
 		opt              gateway.Option
 		argument, reason string
 	}{
-		{"row A8: a nil option", nil, "opts", "holds a nil option"},
-		{"row A8: a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
-		{"row A9: MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"row A9: MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"row A9: MaxAttempts 1,000,000", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1_000_000}), "WithRetry", "MaxAttempts must be from 1 to 10"},
-		{"row A9: a negative attempt timeout", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", "must not be negative"},
-		{"row A9: a negative invoice timeout", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", "must not be negative"},
-		{"row A9: a negative base delay", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", "must not be negative"},
-		{"row A9: a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
-		{"row A9: a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
-		{"row A9: the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
-		{"row A9: an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
-		{"row A9: a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row A9: a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row A9: a limit over 1 GiB", gateway.WithMaxResponseBytes(1<<30 + 1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row A9: the largest number", gateway.WithMaxResponseBytes(math.MaxInt64), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"row A10: a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
-		{"row A10: an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
-		{"row A10: a user agent beyond ASCII", gateway.WithUserAgent("é"), "WithUserAgent", "printable ASCII"},
-		{"row A10: a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
+		{"a nil option", nil, "opts", "holds a nil option"},
+		{"a nil http.Client", gateway.WithHTTPClient(nil), "WithHTTPClient", "must not be nil"},
+		{"MaxAttempts -1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: -1}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"MaxAttempts 11", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 11}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"MaxAttempts 1,000,000", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1_000_000}), "WithRetry", "MaxAttempts must be from 1 to 10"},
+		{"a negative attempt timeout", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: -1}), "WithRetry", "must not be negative"},
+		{"a negative invoice timeout", gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: -1}), "WithRetry", "must not be negative"},
+		{"a negative base delay", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: -1}), "WithRetry", "must not be negative"},
+		{"a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
+		{"a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
+		{"the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
+		{"an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
+		{"a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"a limit over 1 GiB", gateway.WithMaxResponseBytes(1<<30 + 1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"the largest number", gateway.WithMaxResponseBytes(math.MaxInt64), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
+		{"a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
+		{"an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
+		{"a user agent beyond ASCII", gateway.WithUserAgent("é"), "WithUserAgent", "printable ASCII"},
+		{"a long user agent", gateway.WithUserAgent(strings.Repeat("a", 257)), "WithUserAgent", "1 to 256"},
 		{"an invoice format that there is not", gateway.WithInvoiceFormat(7), "WithInvoiceFormat", "must be"},
 		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
 		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
@@ -268,16 +268,16 @@ func TestNew_optionsAccepted(t *testing.T) {
 		name string
 		opt  gateway.Option
 	}{
-		{"row A9: an empty policy is the default one", gateway.WithRetry(gateway.RetryPolicy{})},
-		{"row A9: MaxAttempts 1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
-		{"row A9: MaxAttempts 10", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10})},
-		{"row A9: a zero field takes its default", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second})},
-		{"row A9: the default of the greatest delay gives way to the least", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Hour})},
-		{"row A9: the default of the least delay gives way to the greatest", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: 1})},
-		{"row A9: equal delays", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second})},
-		{"row A9: a limit of one byte", gateway.WithMaxResponseBytes(1)},
-		{"row A9: a limit of 1 GiB", gateway.WithMaxResponseBytes(1 << 30)},
-		{"row A10: 256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
+		{"an empty policy is the default one", gateway.WithRetry(gateway.RetryPolicy{})},
+		{"MaxAttempts 1", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1})},
+		{"MaxAttempts 10", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 10})},
+		{"a zero field takes its default", gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: time.Second})},
+		{"the default of the greatest delay gives way to the least", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Hour})},
+		{"the default of the least delay gives way to the greatest", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: 1})},
+		{"equal delays", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second})},
+		{"a limit of one byte", gateway.WithMaxResponseBytes(1)},
+		{"a limit of 1 GiB", gateway.WithMaxResponseBytes(1 << 30)},
+		{"256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
 		{"an http.Client of zero fields", gateway.WithHTTPClient(&http.Client{})},
 		{"no order guard", gateway.WithOrderGuard(nil)},
 		{"1,024 bytes of a message", gateway.WithSuccessMessage(strings.Repeat("a", 1024))},
@@ -303,20 +303,20 @@ func badCallOptions() []struct {
 		argument, reason string
 	}
 	rows := []row{
-		{"row A8: a nil option", nil, "opts", "holds a nil option"},
-		{"row A10: no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
-		{"row A10: a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
-		{"row A10: a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
-		{"row A10: a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
+		{"a nil option", nil, "opts", "holds a nil option"},
+		{"no header name", gateway.WithHeader("", "v"), "WithHeader", "not a header name"},
+		{"a header name with a line end", gateway.WithHeader("X\r\nY", "v"), "WithHeader", "not a header name"},
+		{"a value with a line end", gateway.WithHeader("X-Y", "v\r\nX-Api-Key: z"), "WithHeader", "printable ASCII"},
+		{"a long value", gateway.WithHeader("X-Y", strings.Repeat("v", 1025)), "WithHeader", "1,024"},
 		{"a nil response", gateway.WithResponse(nil), "WithResponse", "must not be nil"},
-		{"row A6: an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
+		{"an empty key for the call", gateway.WithAPIKey(""), "WithAPIKey", "is required"},
 	}
 	for _, name := range []string{
 		"X-Api-Key", "x-api-key", "X-API-KEY", "Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection",
 		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Upgrade", "Expect", "Range",
 		"Accept", "Accept-Encoding", "User-Agent", "Idempotency-Key", "X-Idempotency-Key", "idempotency-key",
 	} {
-		rows = append(rows, row{"row A10: the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
+		rows = append(rows, row{"the header " + name, gateway.WithHeader(name, "v"), "WithHeader", "is set by the client"})
 	}
 	for _, bad := range badKeys {
 		rows = append(rows, row{bad.name + ", for the call", gateway.WithAPIKey(bad.key), "WithAPIKey", bad.reason})

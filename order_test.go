@@ -28,7 +28,7 @@ import (
 // I-122
 func TestOrder_sameAtOnce(t *testing.T) {
 	t.Parallel()
-	t.Run("rows A24, N51: 1,000 for one order", func(t *testing.T) {
+	t.Run("1,000 for one order", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			sent := 0
@@ -137,13 +137,13 @@ func TestOrder_steps(t *testing.T) {
 			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: notSent, is: gateway.ErrInvalidArgument},
 			{trip: good, want: succeeded},
 		}},
-		{"row A25: an unknown outcome holds it", []orderStep{
+		{"an unknown outcome holds it", []orderStep{
 			{trip: cutOff, want: unknown, is: gateway.ErrOutcomeUnknown},
 			held,
 			{request: otherPrice, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true},
 			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true},
 		}},
-		{"row A25: a resubmission that succeeds ends it", []orderStep{{trip: cutOff, want: unknown}, {trip: good, resubmit: true, want: succeeded}, again}},
+		{"a resubmission that succeeds ends it", []orderStep{{trip: cutOff, want: unknown}, {trip: good, resubmit: true, want: succeeded}, again}},
 		{"a resubmission may be of another request", []orderStep{
 			{trip: cutOff, want: unknown},
 			{trip: good, resubmit: true, request: otherPrice, want: succeeded},
@@ -522,7 +522,7 @@ func (g *slowGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRec
 	return g.MemoryGuard.End(ctx, o, r)
 }
 
-// row H26: a guard that ignores the end of End's context is left; the outcome is told, and that the
+// a guard that ignores the end of End's context is left; the outcome is told, and that the
 // record may be missing.
 func TestOrderGuard_EndIsLeft(t *testing.T) {
 	t.Parallel()
@@ -559,7 +559,7 @@ func TestOrderGuard_EndIsLeft(t *testing.T) {
 	}
 }
 
-// row H27: a guard that ignores the end of Begin's context is left, and nothing is sent. An order
+// a guard that ignores the end of Begin's context is left, and nothing is sent. An order
 // that it admits too late is free again, unless it was unknown before.
 func TestOrderGuard_BeginIsLeft(t *testing.T) {
 	t.Parallel()
@@ -763,7 +763,7 @@ func TestOrderGuard_knowsUnknown(t *testing.T) {
 		`look it up before sending it again: a 502; X-Request-Id EARLIER`)
 }
 
-// row H7: an admission that is shorter than the call may last is refused with both named.
+// an admission that is shorter than the call may last is refused with both named.
 func TestOrderGuard_shortAdmission(t *testing.T) {
 	t.Parallel()
 	const forever = 24 * time.Hour // with the longest InvoiceTimeout
@@ -824,7 +824,7 @@ func (o slowObserver) Attempt(_ context.Context, a gateway.Attempt) {
 	}
 }
 
-// row H15: nothing is sent after an admission, and what others may have done since is not denied.
+// nothing is sent after an admission, and what others may have done since is not denied.
 func TestOrderGuard_admissionEnds(t *testing.T) {
 	t.Parallel()
 	const lasts = time.Hour

@@ -199,11 +199,11 @@ func TestOutcomeOf(t *testing.T) {
 		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
 		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
 		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
-		{"row H21: a refusal joined with an error of another package", errors.Join(refusal, io.EOF), gateway.OutcomeUnknown, false},
-		{"row H21: a temporary refusal joined with an error of another package", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, io.EOF), gateway.OutcomeUnknown, false},
-		{"row H21: a bad argument wrapped beside an error of another package", fmt.Errorf("%w: %w", io.EOF, argument), gateway.OutcomeUnknown, false},
-		{"row H21: a refusal joined with nil", errors.Join(refusal, nil), gateway.OutcomeRejected, false},
-		{"row H21: a sentinel of an error that another package only claims to match", claimsNotSent{}, gateway.OutcomeUnknown, false},
+		{"a refusal joined with an error of another package", errors.Join(refusal, io.EOF), gateway.OutcomeUnknown, false},
+		{"a temporary refusal joined with an error of another package", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, io.EOF), gateway.OutcomeUnknown, false},
+		{"a bad argument wrapped beside an error of another package", fmt.Errorf("%w: %w", io.EOF, argument), gateway.OutcomeUnknown, false},
+		{"a refusal joined with nil", errors.Join(refusal, nil), gateway.OutcomeRejected, false},
+		{"a sentinel of an error that another package only claims to match", claimsNotSent{}, gateway.OutcomeUnknown, false},
 		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeNotSent, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -226,7 +226,7 @@ type selfish struct{ text string }
 func (e *selfish) Error() string { return e.text }
 func (e *selfish) Unwrap() error { return errors.Join(e, errors.New(e.text)) }
 
-// row H20: an error that is a nil pointer, and one that cannot be walked through, prove nothing,
+// an error that is a nil pointer, and one that cannot be walked through, prove nothing,
 // alone and within another.
 func TestOutcomeOf_brokenErrors(t *testing.T) {
 	t.Parallel()
@@ -293,7 +293,7 @@ func leaves() []leaf {
 	}
 }
 
-// row H11: in a tree of errors unknown wins, then rejected, then not sent, in any order,
+// in a tree of errors unknown wins, then rejected, then not sent, in any order,
 // and only what may be made again by each error may be made again.
 func TestOutcomeOf_trees(t *testing.T) {
 	t.Parallel()

@@ -114,8 +114,8 @@ func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 func TestClient_Wire_baseURL(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, suffix, balance, listing string }{
-		{"row A5: a prefix loses its final slash", "/a/b/", "/a/b/api/balance/", "/a/b/api/networks-coins"},
-		{"row A5: escapes in a prefix are kept", "/a%20b%3F", "/a%20b%3F/api/balance/", "/a%20b%3F/api/networks-coins"},
+		{"a prefix loses its final slash", "/a/b/", "/a/b/api/balance/", "/a/b/api/networks-coins"},
+		{"escapes in a prefix are kept", "/a%20b%3F", "/a%20b%3F/api/balance/", "/a%20b%3F/api/networks-coins"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,8 +138,8 @@ func TestClient_Wire_baseURL(t *testing.T) {
 func TestClient_Wire_pathArguments(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, argument, segment string }{
-		{"row A13: spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
-		{"row A17: a lower-case symbol stays so", "usdt", "usdt"}, // I-25
+		{"spaces and parentheses", "Binance Smart Chain (BEP20)", "Binance%20Smart%20Chain%20%28BEP20%29"},
+		{"a lower-case symbol stays so", "usdt", "usdt"}, // I-25
 		{"letters beyond ASCII", "é世", "%C3%A9%E4%B8%96"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 	t.Parallel()
 	needKey := map[string]bool{"Balance": true, "CreateInvoice": true, "Withdrawal": true}
 	for _, s := range subjects() {
-		t.Run("row A6: an empty key, "+s.name, func(t *testing.T) {
+		t.Run("an empty key, "+s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(s.status, s.body()))
 			c, err := gateway.New(w.URL, "")
@@ -218,18 +218,18 @@ func TestClient_badReceiverOrContext(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(s.status, s.body()))
-			t.Run("row A11: a nil context", func(t *testing.T) {
+			t.Run("a nil context", func(t *testing.T) {
 				var none context.Context
 				got, err := s.call(none, newClient(t, w.URL))
 				assertRefused(t, err, s.op, "ctx", "must not be nil")
 				assertInvariants(t, got, err)
 			})
-			t.Run("row A11: a nil client", func(t *testing.T) {
+			t.Run("a nil client", func(t *testing.T) {
 				got, err := s.call(t.Context(), nil)
 				assertRefused(t, err, s.op, "client", "was not made by New")
 				assertInvariants(t, got, err)
 			})
-			t.Run("row A11: a zero client", func(t *testing.T) {
+			t.Run("a zero client", func(t *testing.T) {
 				got, err := s.call(t.Context(), &gateway.Client{})
 				assertRefused(t, err, s.op, "client", "was not made by New")
 				assertInvariants(t, got, err)
@@ -242,12 +242,12 @@ func TestClient_badReceiverOrContext(t *testing.T) {
 // badPathTexts are some texts that are not one segment of a path. Package validate
 // tests all rules.
 var badPathTexts = []struct{ name, text, reason string }{
-	{"row A12: nothing", "", "is required"},
-	{"row A12: two dots", "..", "must not be a dot segment"},
-	{"row A12: a path that climbs", "../balance", "must not contain any of"},
-	{"row A12: a query", "a?x=1", "must not contain any of"},
-	{"row A12: a line end", "a\r\nb", "control characters"},
-	{"row A12: 257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
+	{"nothing", "", "is required"},
+	{"two dots", "..", "must not be a dot segment"},
+	{"a path that climbs", "../balance", "must not contain any of"},
+	{"a query", "a?x=1", "must not contain any of"},
+	{"a line end", "a\r\nb", "control characters"},
+	{"257 bytes", strings.Repeat("a", 257), "is longer than 256 bytes"},
 }
 
 // pathCalls are the methods with an argument in the path, one for each such
@@ -293,7 +293,7 @@ func TestClient_pathTexts(t *testing.T) {
 			assert.Empty(t, w.Requests())
 		})
 	}
-	t.Run("row A14: an empty network name on a lookup by symbol and network", func(t *testing.T) { // I-16
+	t.Run("an empty network name on a lookup by symbol and network", func(t *testing.T) { // I-16
 		t.Parallel()
 		w := serve(t, respond(200, enveloped(pairJSON)))
 		_, err := newClient(t, w.URL).CoinNetworkBySymbol(t.Context(), "USDT", "")
@@ -316,9 +316,9 @@ func TestClient_endedContext(t *testing.T) {
 			ctx  context.Context
 			want error
 		}{
-			{"row A26: a cancelled context", cancelled, context.Canceled},
-			{"row A26: a deadline in the past", late, context.DeadlineExceeded},
-			{"row A26: a deadline in the past, with a value", context.WithValue(late, contextKey{}, 1), context.DeadlineExceeded},
+			{"a cancelled context", cancelled, context.Canceled},
+			{"a deadline in the past", late, context.DeadlineExceeded},
+			{"a deadline in the past, with a value", context.WithValue(late, contextKey{}, 1), context.DeadlineExceeded},
 		} {
 			t.Run(tt.name+", "+s.name, func(t *testing.T) {
 				t.Parallel()

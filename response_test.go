@@ -21,7 +21,7 @@ import (
 	"github.com/cryptogw/gateway/internal/testing/results"
 )
 
-// rows N31, N32, N33, N37, N39, N40, N41: every method meets every status with every form
+// every method meets every status with every form
 // of body.
 // I-37, I-128, I-156, I-159
 func TestClient_EveryStatus(t *testing.T) {
@@ -114,7 +114,7 @@ type refusalCase struct {
 func TestResponse_status(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 201, 202, 203, 206, 226, 299} {
-		forEach(t, fmt.Sprintf("row R24: status %d", status), func(t *testing.T, s subject) {
+		forEach(t, fmt.Sprintf("status %d", status), func(t *testing.T, s subject) {
 			got, err := s.call(t.Context(), cannedClient(t, status, s.body()))
 			assertInvariants(t, got, err)
 			if s.write && status > 201 {
@@ -124,7 +124,7 @@ func TestResponse_status(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	forEach(t, "row R24: status 204 has no body", func(t *testing.T, s subject) {
+	forEach(t, "status 204 has no body", func(t *testing.T, s subject) {
 		got, err := s.call(t.Context(), cannedClient(t, 204, ""))
 		assertInvariants(t, got, err)
 		assert.ErrorContains(t, decodeErrorOf(t, s, err), "the body is empty")
@@ -133,7 +133,7 @@ func TestResponse_status(t *testing.T) {
 
 func TestResponse_contentType(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row R23: a page that is labelled as one", func(t *testing.T, s subject) {
+	forEach(t, "a page that is labelled as one", func(t *testing.T, s subject) {
 		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 			rw.WriteHeader(200)
@@ -156,7 +156,7 @@ func TestResponse_contentType(t *testing.T) {
 		_, err := s.call(t.Context(), newClient(t, w.URL))
 		require.NoError(t, err)
 	})
-	forEach(t, "row R25: a Retry-After on a success is ignored", func(t *testing.T, s subject) {
+	forEach(t, "a Retry-After on a success is ignored", func(t *testing.T, s subject) {
 		w := serve(t, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Retry-After", "3600")
 			rw.WriteHeader(s.status)
@@ -193,9 +193,9 @@ func TestResponse_tooLarge(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
 	for _, tt := range []struct{ name, start, more string }{
-		{"row R19: a text without an end", `{"message":"`, "x"},
-		{"row R19: spaces without an end", "", " "},
-		{"row R19: records without an end", `{"result":[` + pairJSON, "," + pairJSON},
+		{"a text without an end", `{"message":"`, "x"},
+		{"spaces without an end", "", " "},
+		{"records without an end", `{"result":[` + pairJSON, "," + pairJSON},
 	} {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			source := &unending{start: tt.start, more: tt.more}
@@ -233,7 +233,7 @@ func assertTooLarge(t *testing.T, s subject, err error) {
 // I-162
 func TestResponse_limit(t *testing.T) {
 	t.Parallel()
-	forEach(t, "row R19: the limit is exact", func(t *testing.T, s subject) {
+	forEach(t, "the limit is exact", func(t *testing.T, s subject) {
 		body := s.body()
 		_, err := s.call(t.Context(), cannedClient(t, s.status, body, gateway.WithMaxResponseBytes(int64(len(body)))))
 		require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestResponse_limit(t *testing.T) {
 		require.Error(t, err)
 		assertTooLarge(t, s, err)
 	})
-	forEach(t, "row R2: a byte-order mark is over no limit, however small", func(t *testing.T, s subject) {
+	forEach(t, "a byte-order mark is over no limit, however small", func(t *testing.T, s subject) {
 		for limit := int64(1); limit <= 4; limit++ {
 			_, err := s.call(t.Context(), cannedClient(t, s.status, "\ufeff"+s.body(), gateway.WithMaxResponseBytes(limit)))
 			require.Error(t, err)
@@ -303,7 +303,7 @@ type heldBody chan struct{}
 func (b heldBody) Read([]byte) (int, error) { <-b; return 0, io.EOF }
 func (heldBody) Close() error               { return nil }
 
-// row H2: of a response whose body is never read the status is still reported. The attempt ends,
+// of a response whose body is never read the status is still reported. The attempt ends,
 // and a success is attempted again unless the caller's context has ended.
 func TestResponse_heldBody(t *testing.T) {
 	t.Parallel()
@@ -419,7 +419,7 @@ func (c *endingContext) Err() error {
 	return nil
 }
 
-// row H6: the end of the context is noticed while a result is read that has already come,
+// the end of the context is noticed while a result is read that has already come,
 // and while it is converted.
 func TestResponse_contextEndsInAResult(t *testing.T) {
 	t.Parallel()

@@ -306,21 +306,21 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 		options gateway.WaitOptions
 		want    error
 	}{
-		{"row A9: a negative MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: -1}, gateway.ErrInvalidArgument},
-		{"row A9: a negative MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: -1}, gateway.ErrInvalidArgument},
-		{"row A9: a MinInterval above the MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, gateway.ErrInvalidArgument},
-		{"row A9: a little over a day", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: 24*time.Hour + 1}, gateway.ErrInvalidArgument},
-		{"row A9: the longest MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
-		{"row A9: the longest of both", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
-		{"row A9: intervals that overflow by a half", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64 / 3 * 2, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
-		{"row A9: from the shortest to the longest", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 1, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
-		{"row A12: no identifier", t.Context(), c, "", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"row A12: a bad identifier", t.Context(), c, "../balance", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"row A11: no context", nil, c, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"row A11: a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
-		{"row A11: no client", t.Context(), nil, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"a negative MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: -1}, gateway.ErrInvalidArgument},
+		{"a negative MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: -1}, gateway.ErrInvalidArgument},
+		{"a MinInterval above the MaxInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 2, MaxInterval: 1}, gateway.ErrInvalidArgument},
+		{"a little over a day", t.Context(), c, requestID, gateway.WaitOptions{MaxInterval: 24*time.Hour + 1}, gateway.ErrInvalidArgument},
+		{"the longest MinInterval", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"the longest of both", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"intervals that overflow by a half", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64 / 3 * 2, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"from the shortest to the longest", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 1, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"no identifier", t.Context(), c, "", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"a bad identifier", t.Context(), c, "../balance", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"no context", nil, c, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"a zero client", t.Context(), &gateway.Client{}, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
+		{"no client", t.Context(), nil, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
 		{"no key", t.Context(), keyless, requestID, gateway.WaitOptions{}, gateway.ErrMissingAPIKey},
-		{"row A26: a context that has ended", ended, c, requestID, gateway.WaitOptions{}, context.Canceled},
+		{"a context that has ended", ended, c, requestID, gateway.WaitOptions{}, context.Canceled},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, tt.options)
@@ -641,7 +641,7 @@ func TestClient_WaitWithdrawals_none(t *testing.T) {
 	}
 }
 
-// row H14: the status of a withdrawal is not lost with another field.
+// the status of a withdrawal is not lost with another field.
 func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 	t.Parallel()
 	completed := strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)

@@ -29,7 +29,7 @@ func TestWithdrawalStatus(t *testing.T) {
 		{"COMPLETED\n", false, false},
 		{"", false, false},
 	} {
-		t.Run("row R16: "+string(tt.status), func(t *testing.T) {
+		t.Run(""+string(tt.status), func(t *testing.T) {
 			t.Parallel()
 			assert.Equal(t, tt.known, tt.status.Known())
 			assert.Equal(t, tt.terminal, tt.status.Terminal())
@@ -43,13 +43,13 @@ func TestClient_Withdrawal_status(t *testing.T) {
 		name, wire string
 		want       gateway.WithdrawalStatus
 	}{
-		{"pending", `"PENDING"`, gateway.WithdrawalPending},                                    // I-139
-		{"failed", `"FAILED"`, gateway.WithdrawalFailed},                                       // I-140
-		{"completed", `"COMPLETED"`, gateway.WithdrawalCompleted},                              // I-141
-		{"row R16: an undocumented status is returned as it is", `"PROCESSING"`, "PROCESSING"}, // I-144
-		{"row R16: lower case is returned as it is, and is not the status", `"completed"`, "completed"},
-		{"row R16: spaces are returned", `" COMPLETED "`, " COMPLETED "},
-		{"row R16: a status in escapes is the status", `"\u0043OMPLETED"`, gateway.WithdrawalCompleted},
+		{"pending", `"PENDING"`, gateway.WithdrawalPending},                           // I-139
+		{"failed", `"FAILED"`, gateway.WithdrawalFailed},                              // I-140
+		{"completed", `"COMPLETED"`, gateway.WithdrawalCompleted},                     // I-141
+		{"an undocumented status is returned as it is", `"PROCESSING"`, "PROCESSING"}, // I-144
+		{"lower case is returned as it is, and is not the status", `"completed"`, "completed"},
+		{"spaces are returned", `" COMPLETED "`, " COMPLETED "},
+		{"a status in escapes is the status", `"\u0043OMPLETED"`, gateway.WithdrawalCompleted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,10 +60,10 @@ func TestClient_Withdrawal_status(t *testing.T) {
 		})
 	}
 	for _, tt := range []struct{ name, wire, reason string }{
-		{"row R16: an empty status", `""`, "is empty"},
-		{"row R16: null", `null`, "is null, not text"},
-		{"row R16: a number", `2`, "is a number, not text"},
-		{"row R16: no status", ``, "is missing"},
+		{"an empty status", `""`, "is empty"},
+		{"null", `null`, "is null, not text"},
+		{"a number", `2`, "is a number, not text"},
+		{"no status", ``, "is missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -78,11 +78,11 @@ func TestClient_mismatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, subject, result, pointer string }{
 		// I-150
-		{"row R17: another withdrawal", "Withdrawal", written(withdrawalFields, "withdrawRequestId", `"other"`), "/result/withdrawRequestId"},
-		{"row R17: another withdrawal in an array", "Withdrawal", "[" + written(withdrawalFields, "withdrawRequestId", `"other"`) + "]", "/result/0/withdrawRequestId"},
-		{"row R17: another pair", "CoinNetwork", written(pairFields, "id", `"other"`), "/result/id"}, // I-17
-		{"row R17: the same letters in another case", "CoinNetwork", written(pairFields, "id", `"7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11"`), "/result/id"},
-		{"row R17: a space more", "CoinNetwork", written(pairFields, "id", `"`+pairID+` "`), "/result/id"},
+		{"another withdrawal", "Withdrawal", written(withdrawalFields, "withdrawRequestId", `"other"`), "/result/withdrawRequestId"},
+		{"another withdrawal in an array", "Withdrawal", "[" + written(withdrawalFields, "withdrawRequestId", `"other"`) + "]", "/result/0/withdrawRequestId"},
+		{"another pair", "CoinNetwork", written(pairFields, "id", `"other"`), "/result/id"}, // I-17
+		{"the same letters in another case", "CoinNetwork", written(pairFields, "id", `"7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11"`), "/result/id"},
+		{"a space more", "CoinNetwork", written(pairFields, "id", `"`+pairID+` "`), "/result/id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func TestClient_mismatch(t *testing.T) {
 			assert.ErrorIs(t, err, gateway.ErrResponseMismatch)
 		})
 	}
-	t.Run("row R17: the identifiers within a record are data", func(t *testing.T) { // I-56
+	t.Run("the identifiers within a record are data", func(t *testing.T) { // I-56
 		t.Parallel()
 		body := enveloped(written(pairFields, "networkId", `"another network"`))
 		got, err := cannedClient(t, 200, body).CoinNetwork(t.Context(), pairID)
@@ -100,7 +100,7 @@ func TestClient_mismatch(t *testing.T) {
 		assert.Equal(t, "another network", got.NetworkID)
 		assert.Equal(t, "1b0a4c5d-93c5-4a5a-8f3e-6a1f0b7c2d33", got.Network.ID)
 	})
-	t.Run("row R17: by symbol any identifier is accepted", func(t *testing.T) { // I-17
+	t.Run("by symbol any identifier is accepted", func(t *testing.T) { // I-17
 		t.Parallel()
 		body := enveloped(written(pairFields, "id", `"other"`))
 		got, err := cannedClient(t, 200, body).CoinNetworkBySymbol(t.Context(), "USDT", "Tron (TRC20)")

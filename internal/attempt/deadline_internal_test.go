@@ -18,7 +18,7 @@ type deadlineOnly struct{ context.Context }
 
 func (deadlineOnly) Done() <-chan struct{} { return nil }
 
-// row H3: an attempt has a timer of its own, unless a timer of package context ends it before.
+// an attempt has a timer of its own, unless a timer of package context ends it before.
 func TestSender_begin(t *testing.T) {
 	t.Parallel()
 	soon, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -74,7 +74,7 @@ func TestRead_returns(t *testing.T) {
 	assert.ErrorIs(t, ctx.Err(), context.Canceled)
 }
 
-// row H2: a reading that nothing ends is left half a second after its attempt.
+// a reading that nothing ends is left half a second after its attempt.
 func TestRead_leavesAReading(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("stop")
@@ -192,7 +192,7 @@ func TestRead_dropsALatePanic(t *testing.T) {
 	})
 }
 
-// row H2: a transport that does not heed the end of its context is left, and a response
+// a transport that does not heed the end of its context is left, and a response
 // that comes later is closed.
 func TestSender_leavesATransport(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func (lying) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 func (lying) Done() <-chan struct{}       { return nil }
 func (lying) Err() error                  { return nil }
 
-// row H3: the timer of an attempt runs, whatever deadline the caller's context has.
+// the timer of an attempt runs, whatever deadline the caller's context has.
 func TestSender_lyingContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestSender_lyingContext(t *testing.T) {
 	})
 }
 
-// row H4: after three new connections an attempt gets no fourth. One that was used
+// after three new connections an attempt gets no fourth. One that was used
 // before does not count.
 func TestSender_connections(t *testing.T) {
 	t.Parallel()
@@ -346,7 +346,7 @@ func servedOver(t *testing.T, http2 bool) (server *httptest.Server, own *http.Tr
 	return server, own
 }
 
-// row H1: over HTTP/1.1 no connection carries a second request.
+// over HTTP/1.1 no connection carries a second request.
 func TestPosts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -472,7 +472,7 @@ func readOver(ctx context.Context, t *testing.T, s *attempt.Sender, url string, 
 	return text, failure
 }
 
-// row H2: over HTTP/2 net/http confirms what it has read, and waits for that while the peer
+// over HTTP/2 net/http confirms what it has read, and waits for that while the peer
 // accepts nothing. The connection of a read is closed then, and another read on it may be
 // attempted again; a connection on which none is held is kept.
 func TestRead_closesTheConnectionOfAHeldRead(t *testing.T) {

@@ -333,7 +333,7 @@ func TestSender_Prepare_contexts(t *testing.T) {
 	})
 }
 
-// row H23: a dialer that knows no context is left when the context has ended.
+// a dialer that knows no context is left when the context has ended.
 func TestSender_Prepare_leavesADialer(t *testing.T) {
 	for name, within := range map[string]time.Duration{
 		"it returns much later": 4 * time.Second, "it returns a little later": 400 * time.Millisecond,
@@ -377,7 +377,7 @@ func TestSender_Prepare_panic(t *testing.T) {
 // merchantKey is the context key of the merchant whose request it is.
 type merchantKey struct{}
 
-// row H28: a connection that leads through the proxy of one merchant carries no request of
+// a connection that leads through the proxy of one merchant carries no request of
 // another, also where both ask the same server.
 func TestSender_Prepare_proxyOfTheRequest(t *testing.T) {
 	t.Parallel()

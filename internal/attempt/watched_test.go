@@ -12,7 +12,7 @@ import (
 	"github.com/cryptogw/gateway/internal/attempt"
 )
 
-// row H22: over HTTP/2 without TLS the reader of a connection writes, too, and nothing that a
+// over HTTP/2 without TLS the reader of a connection writes, too, and nothing that a
 // request waits for is held back by looking at the connection.
 func TestDedicated_unencryptedHTTP2(t *testing.T) {
 	t.Parallel()

@@ -169,8 +169,8 @@ func TestRetrier_Do_waits(t *testing.T) {
 	}{
 		{"drawn as 0, it is still a wait", broken, 1, 1, 1},
 		{"drawn", broken, time.Minute, 1, time.Minute - 1},
-		{"row N34: Retry-After alone", seconds(1), 1, time.Second, time.Second},
-		{"row N34: the longest Retry-After", seconds(30), 1, 30 * time.Second, 30 * time.Second},
+		{"Retry-After alone", seconds(1), 1, time.Second, time.Second},
+		{"the longest Retry-After", seconds(30), 1, 30 * time.Second, 30 * time.Second},
 		{"Retry-After is a floor under a drawn wait", seconds(20), time.Minute, 20 * time.Second, time.Minute - 1},
 		{"throttled", unavailable, time.Nanosecond, 1, time.Second - 1},
 	} {
@@ -224,10 +224,10 @@ func TestRetrier_Do_MaxRetryAfter(t *testing.T) {
 		after time.Duration
 		sent  int
 	}{
-		{"row N34: 30 s, the longest that is waited for", 30 * time.Second, 3},
-		{"row N35: 30 s and 1 ns", 30*time.Second + 1, 1},
-		{"row N35: a day", 24 * time.Hour, 1},
-		{"row N36: as long as there is", math.MaxInt64, 1},
+		{"30 s, the longest that is waited for", 30 * time.Second, 3},
+		{"30 s and 1 ns", 30*time.Second + 1, 1},
+		{"a day", 24 * time.Hour, 1},
+		{"as long as there is", math.MaxInt64, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -327,9 +327,9 @@ func TestRetrier_budget(t *testing.T) {
 		failing retry.Failure
 		retries int
 	}{
-		{"row N50: 1,000 calls fail with 500", broken, 35},
-		{"row N50: 1,000 calls are throttled", unavailable, 100},
-		{"row N50: 1,000 calls have no response", lost, 35},
+		{"1,000 calls fail with 500", broken, 35},
+		{"1,000 calls are throttled", unavailable, 100},
+		{"1,000 calls have no response", lost, 35},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -61,9 +61,9 @@ func TestReader(t *testing.T) {
 		{"nothing", nil, "", nil},
 		{"a text", script{"abc"}, "abc", nil},
 		{"a text in pieces", script{"a", "", "bc"}, "abc", nil},
-		{"row R2: a byte-order mark", script{mark + "abc"}, "abc", nil},
-		{"row R2: a byte-order mark alone", script{mark}, "", nil},
-		{"row R2: a byte-order mark in pieces", script{"\xef", "", "\xbb", "", "\xbf", "abc"}, "abc", nil},
+		{"a byte-order mark", script{mark + "abc"}, "abc", nil},
+		{"a byte-order mark alone", script{mark}, "", nil},
+		{"a byte-order mark in pieces", script{"\xef", "", "\xbb", "", "\xbf", "abc"}, "abc", nil},
 		{"a second byte-order mark is kept", script{mark + mark + "a"}, mark + "a", nil},
 		{"a byte-order mark later is kept", script{"a" + mark}, "a" + mark, nil},
 		{"a byte-order mark in a second piece is kept", script{"abc", mark}, "abc" + mark, nil},
@@ -105,9 +105,9 @@ func TestReader_limit(t *testing.T) {
 		want       string
 		err        error
 	}{
-		{"row R19: exactly the limit", "abcd", 4, "abcd", nil},
-		{"row R19: one byte over the limit", "abcde", 4, "abcd", strictjson.ErrTooLarge},
-		{"row R19: far over the limit", strings.Repeat("abcd", 1<<20), 4, "abcd", strictjson.ErrTooLarge},
+		{"exactly the limit", "abcd", 4, "abcd", nil},
+		{"one byte over the limit", "abcde", 4, "abcd", strictjson.ErrTooLarge},
+		{"far over the limit", strings.Repeat("abcd", 1<<20), 4, "abcd", strictjson.ErrTooLarge},
 		{"a limit of one byte", "a", 1, "a", nil},
 		{"a limit of nothing", "a", 0, "", strictjson.ErrTooLarge},
 		{"a byte-order mark does not count", mark + "abcd", 4, "abcd", nil},

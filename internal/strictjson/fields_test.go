@@ -76,16 +76,16 @@ func TestFields_missing(t *testing.T) {
 func TestFields_wrong(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, member, value, pointer, reason string }{
-		{"row R12: an amount that is null", "price", `null`, "/price", "is null, not an amount"},
-		{"row R15: an integer that is text", "count", `"12"`, "/count", "is text, not a number"},
-		{"row R14: a flag that is text", "open", `"true"`, "/open", "is text, not a boolean"},
+		{"an amount that is null", "price", `null`, "/price", "is null, not an amount"},
+		{"an integer that is text", "count", `"12"`, "/count", "is text, not a number"},
+		{"a flag that is text", "open", `"true"`, "/open", "is text, not a boolean"},
 		{"a text that is null", "name", `null`, "/name", "is null, not text"},
 		{"a record that is null", "part", `null`, "/part", "is null, not an object"},
 		{"a record that is text", "part", `"x"`, "/part", "is text, not an object"},
 		{"a record that is an array of one", "part", `[{"id":"p-1","price":1}]`, "/part", "is an array, not an object"},
 		{"a value within a record", "part", `{"id":"","price":1}`, "/part/id", "is empty"},
 		{"a member that is missing within a record", "part", `{"id":"p-1"}`, "/part/price", "is missing"},
-		{"row R17: an identifier that is another", "id", `"w-2"`, "/id", strictjson.ErrMismatch.Error()},
+		{"an identifier that is another", "id", `"w-2"`, "/id", strictjson.ErrMismatch.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,11 +102,11 @@ func TestFields_names(t *testing.T) {
 	t.Parallel()
 	renamed := func(old, new string) string { return strings.Replace(wholeJSON(), old, new, 1) }
 	for _, tt := range []struct{ name, text, pointer, reason string }{
-		{"row R5: a text twice", renamed(`"name":`, `"name":"x","name":`), "/name", "duplicate"},
-		{"row R5: an amount twice", renamed(`"price":`, `"price":"1","price":`), "/price", "duplicate"},
-		{"row R5: an amount twice, once in escapes", renamed(`"open":`, `"\u0070rice":"1","open":`), "/price", "duplicate"},
-		{"row R5: an unknown name twice", renamed(`"open":`, `"x":"1","x":2,"open":`), "/x", "duplicate"},
-		{"row R5: a name twice in a record within", renamed(`"price":"2.5"`, `"price":"2.5","price":"2.5"`), "/part/price", "duplicate"},
+		{"a text twice", renamed(`"name":`, `"name":"x","name":`), "/name", "duplicate"},
+		{"an amount twice", renamed(`"price":`, `"price":"1","price":`), "/price", "duplicate"},
+		{"an amount twice, once in escapes", renamed(`"open":`, `"\u0070rice":"1","open":`), "/price", "duplicate"},
+		{"an unknown name twice", renamed(`"open":`, `"x":"1","x":2,"open":`), "/x", "duplicate"},
+		{"a name twice in a record within", renamed(`"price":"2.5"`, `"price":"2.5","price":"2.5"`), "/part/price", "duplicate"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestFields_names(t *testing.T) {
 		require.Nil(t, d.Err())
 		assert.Equal(t, documentedWhole(), *got)
 	})
-	t.Run("row R6: unknown members are skipped and noted", func(t *testing.T) {
+	t.Run("unknown members are skipped and noted", func(t *testing.T) {
 		t.Parallel()
 		notes := &strictjson.Notes{}
 		text := `{"first":[{"price":7}],` + renamed(`"price":"2.5"`, `"inner":{},"price":"2.5"`)[1:]
@@ -153,9 +153,9 @@ func TestMatching(t *testing.T) {
 		name, text string
 		want       []strictjson.Note
 	}{
-		{"row R17: equal", `"partId":"p-1","part":` + inner("p-1"), nil},
-		{"row R17: they differ", `"partId":"p-2","part":` + inner("p-1"), []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/part"}}},
-		{"row R17: they differ, in another order", `"part":` + inner("p-1") + `,"partId":"p-2"`, []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/partId"}}},
+		{"equal", `"partId":"p-1","part":` + inner("p-1"), nil},
+		{"they differ", `"partId":"p-2","part":` + inner("p-1"), []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/part"}}},
+		{"they differ, in another order", `"part":` + inner("p-1") + `,"partId":"p-2"`, []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/partId"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

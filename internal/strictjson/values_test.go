@@ -22,19 +22,19 @@ func TestDecoder_Amount(t *testing.T) {
 		name, text, coefficient string
 		exponent                int32
 	}{
-		{"row R9: a number", `1.10`, "110", -2},
-		{"row R9: a number that float64 cannot hold", `0.1000000000000000055511151231257827`, "1000000000000000055511151231257827", -34},
-		{"row R9: a large number", `123456789012345678901234567890.12345678`, "12345678901234567890123456789012345678", -8},
-		{"row R9: a text", `"1.10"`, "110", -2},
-		{"row R9: a small exponent", `1e-7`, "1", -7},
-		{"row R9: an exponent in upper case", `1E-7`, "1", -7},
-		{"row R9: an exponent in a text", `"1E-7"`, "1", -7},
-		{"row R9: an exponent with a plus", `"1.5e+3"`, "15", 2},
-		{"row R9: the largest exponent", `1e64`, "1", 64},
-		{"row R9: the smallest exponent", `1e-64`, "1", -64},
-		{"row R10: 128 digits", `"` + strings.Repeat("9", 128) + `"`, strings.Repeat("9", 128), 0},
-		{"row R13: a negative amount", `"-1.50"`, "-150", -2},
-		{"row R13: a negative number", `-1.50`, "-150", -2},
+		{"a number", `1.10`, "110", -2},
+		{"a number that float64 cannot hold", `0.1000000000000000055511151231257827`, "1000000000000000055511151231257827", -34},
+		{"a large number", `123456789012345678901234567890.12345678`, "12345678901234567890123456789012345678", -8},
+		{"a text", `"1.10"`, "110", -2},
+		{"a small exponent", `1e-7`, "1", -7},
+		{"an exponent in upper case", `1E-7`, "1", -7},
+		{"an exponent in a text", `"1E-7"`, "1", -7},
+		{"an exponent with a plus", `"1.5e+3"`, "15", 2},
+		{"the largest exponent", `1e64`, "1", 64},
+		{"the smallest exponent", `1e-64`, "1", -64},
+		{"128 digits", `"` + strings.Repeat("9", 128) + `"`, strings.Repeat("9", 128), 0},
+		{"a negative amount", `"-1.50"`, "-150", -2},
+		{"a negative number", `-1.50`, "-150", -2},
 		{"zero", `"0"`, "0", 0},
 		{"zero with decimal places", `0.00`, "0", -2},
 		{"minus zero", `-0`, "0", 0},
@@ -65,43 +65,43 @@ const (
 
 // badAmounts are no amounts, as JSON.
 var badAmounts = []struct{ name, text, reason string }{
-	{"row R10: a huge exponent in a text", `"1e1000000000"`, notMoney},
-	{"row R10: a tiny exponent in a text", `"1e-1000000000"`, notMoney},
-	{"row R10: a huge exponent", `1e99999`, notMoney},
-	{"row R10: an exponent that overflows every integer", `"1e99999999999999999999999"`, notMoney},
-	{"row R10: an exponent of 65", `1e65`, notMoney},
-	{"row R10: an exponent of -65", `"1e-65"`, notMoney},
-	{"row R11: NaN", `"NaN"`, notDecimal},
-	{"row R11: infinity", `"Infinity"`, notDecimal},
-	{"row R11: a minus", `"-"`, notDecimal},
-	{"row R11: a plus", `"+1"`, notDecimal},
-	{"row R11: nothing", `""`, "is empty"},
-	{"row R11: spaces around", `" 1 "`, notDecimal},
-	{"row R11: a space", `" "`, notDecimal},
-	{"row R11: a comma for the point", `"1,5"`, notDecimal},
-	{"row R11: thousands", `"1,000.5"`, notDecimal},
-	{"row R11: an underscore", `"1_000"`, notDecimal},
-	{"row R11: hexadecimal", `"0x1"`, notDecimal},
-	{"row R11: another script's digit", `"१"`, notDecimal},
-	{"row R11: a currency", `"1 USDT"`, notDecimal},
-	{"row R11: two points", `"1.2.3"`, notDecimal},
-	{"row R11: a point at the end", `"1."`, notDecimal},
-	{"row R11: a point in front", `".5"`, notDecimal},
-	{"row R11: a leading zero", `"01"`, notDecimal},
-	{"row R11: an exponent without digits", `"1e"`, notDecimal},
-	{"row R11: an exponent of a sign", `"1e-"`, notDecimal},
-	{"row R11: an exponent with a point", `"1e1.5"`, notDecimal},
-	{"row R11: two exponents", `"1e1e1"`, notDecimal},
-	{"row R11: an exponent of nothing", `"e5"`, notDecimal},
-	{"row R11: a NUL at the end", `"1\u0000"`, notDecimal},
-	{"row R12: null", `null`, "is null, not an amount"},
-	{"row R12: a boolean", `false`, "is a boolean, not an amount"},
-	{"row R12: an object", `{}`, "is an object, not an amount"},
-	{"row R12: an array", `[]`, "is an array, not an amount"},
-	{"row R10: 400 digits", `"` + strings.Repeat("9", 400) + `"`, notMoney},
-	{"row R10: 129 digits", strings.Repeat("9", 129), notMoney},
-	{"row R10: 400 zeros", `"` + strings.Repeat("0", 400) + `"`, notMoney},
-	{"row R10: 400 decimal places", `0.` + strings.Repeat("0", 400), notMoney},
+	{"a huge exponent in a text", `"1e1000000000"`, notMoney},
+	{"a tiny exponent in a text", `"1e-1000000000"`, notMoney},
+	{"a huge exponent", `1e99999`, notMoney},
+	{"an exponent that overflows every integer", `"1e99999999999999999999999"`, notMoney},
+	{"an exponent of 65", `1e65`, notMoney},
+	{"an exponent of -65", `"1e-65"`, notMoney},
+	{"NaN", `"NaN"`, notDecimal},
+	{"infinity", `"Infinity"`, notDecimal},
+	{"a minus", `"-"`, notDecimal},
+	{"a plus", `"+1"`, notDecimal},
+	{"nothing", `""`, "is empty"},
+	{"spaces around", `" 1 "`, notDecimal},
+	{"a space", `" "`, notDecimal},
+	{"a comma for the point", `"1,5"`, notDecimal},
+	{"thousands", `"1,000.5"`, notDecimal},
+	{"an underscore", `"1_000"`, notDecimal},
+	{"hexadecimal", `"0x1"`, notDecimal},
+	{"another script's digit", `"१"`, notDecimal},
+	{"a currency", `"1 USDT"`, notDecimal},
+	{"two points", `"1.2.3"`, notDecimal},
+	{"a point at the end", `"1."`, notDecimal},
+	{"a point in front", `".5"`, notDecimal},
+	{"a leading zero", `"01"`, notDecimal},
+	{"an exponent without digits", `"1e"`, notDecimal},
+	{"an exponent of a sign", `"1e-"`, notDecimal},
+	{"an exponent with a point", `"1e1.5"`, notDecimal},
+	{"two exponents", `"1e1e1"`, notDecimal},
+	{"an exponent of nothing", `"e5"`, notDecimal},
+	{"a NUL at the end", `"1\u0000"`, notDecimal},
+	{"null", `null`, "is null, not an amount"},
+	{"a boolean", `false`, "is a boolean, not an amount"},
+	{"an object", `{}`, "is an object, not an amount"},
+	{"an array", `[]`, "is an array, not an amount"},
+	{"400 digits", `"` + strings.Repeat("9", 400) + `"`, notMoney},
+	{"129 digits", strings.Repeat("9", 129), notMoney},
+	{"400 zeros", `"` + strings.Repeat("0", 400) + `"`, notMoney},
+	{"400 decimal places", `0.` + strings.Repeat("0", 400), notMoney},
 }
 
 // I-55
@@ -143,11 +143,11 @@ func TestDecoder_Int(t *testing.T) {
 		name, text string
 		want       int
 	}{
-		{"row R15: a point and a zero", `1.0`, 1},
-		{"row R15: an exponent", `1e3`, 1000},
-		{"row R15: an exponent that makes it an integer", `1.5e1`, 15},
-		{"row R15: many zeros", `20.000000`, 20},
-		{"row R15: minus one is data", `-1`, -1},
+		{"a point and a zero", `1.0`, 1},
+		{"an exponent", `1e3`, 1000},
+		{"an exponent that makes it an integer", `1.5e1`, 15},
+		{"many zeros", `20.000000`, 20},
+		{"minus one is data", `-1`, -1},
 		{"zero", `0`, 0},
 		{"minus zero", `-0`, 0},
 		{"the largest", strconv.Itoa(math.MaxInt), math.MaxInt},
@@ -161,15 +161,15 @@ func TestDecoder_Int(t *testing.T) {
 	}
 	const outOfRange = "is not an integer in range"
 	for _, tt := range []struct{ name, text, reason string }{
-		{"row R15: a fraction", `1.5`, outOfRange},
-		{"row R15: a fraction by an exponent", `15e-1`, outOfRange},
-		{"row R15: more than 64 bits", `9999999999999999999`, outOfRange},
-		{"row R15: one above the largest", strconv.FormatUint(math.MaxInt+1, 10), outOfRange},
-		{"row R15: one below the smallest", "-" + strconv.FormatUint(math.MaxInt+2, 10), outOfRange},
-		{"row R15: more than 64 bits by an exponent", `1e19`, outOfRange},
-		{"row R15: a huge exponent", `1e1000000000`, outOfRange},
-		{"row R15: a text", `"12"`, "is text, not a number"},
-		{"row R15: null", `null`, "is null, not a number"},
+		{"a fraction", `1.5`, outOfRange},
+		{"a fraction by an exponent", `15e-1`, outOfRange},
+		{"more than 64 bits", `9999999999999999999`, outOfRange},
+		{"one above the largest", strconv.FormatUint(math.MaxInt+1, 10), outOfRange},
+		{"one below the smallest", "-" + strconv.FormatUint(math.MaxInt+2, 10), outOfRange},
+		{"more than 64 bits by an exponent", `1e19`, outOfRange},
+		{"a huge exponent", `1e1000000000`, outOfRange},
+		{"a text", `"12"`, "is text, not a number"},
+		{"null", `null`, "is null, not a number"},
 		{"a boolean", `true`, "is a boolean, not a number"},
 		{"an object", `{}`, "is an object, not a number"},
 		{"an array", `[1]`, "is an array, not a number"},
@@ -186,11 +186,11 @@ func TestDecoder_Bool(t *testing.T) {
 	assertReads(t, (*strictjson.Decoder).Bool, `true`, true)
 	assertReads(t, (*strictjson.Decoder).Bool, `false`, false)
 	for _, tt := range []struct{ name, text, reason string }{
-		{"row R14: true as text", `"true"`, "is text, not a boolean"},
-		{"row R14: one", `1`, "is a number, not a boolean"},
-		{"row R14: zero", `0`, "is a number, not a boolean"},
-		{"row R14: null", `null`, "is null, not a boolean"},
-		{"row R14: an object", `{}`, "is an object, not a boolean"},
+		{"true as text", `"true"`, "is text, not a boolean"},
+		{"one", `1`, "is a number, not a boolean"},
+		{"zero", `0`, "is a number, not a boolean"},
+		{"null", `null`, "is null, not a boolean"},
+		{"an object", `{}`, "is an object, not a boolean"},
 		{"an array", `[true]`, "is an array, not a boolean"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -207,32 +207,32 @@ func TestDecoder_Time(t *testing.T) {
 		name, text string
 		want       time.Time
 	}{
-		{"row R18: seconds", `"2024-01-02T03:04:05Z"`, second},
-		{"row R18: milliseconds", `"2024-01-02T03:04:05.678Z"`, second.Add(678 * time.Millisecond)},
-		{"row R18: microseconds", `"2024-01-02T03:04:05.000000Z"`, second},
-		{"row R18: an offset of zero", `"2024-01-02T03:04:05+00:00"`, second},
-		{"row R18: another offset", `"2024-01-02T06:34:05+03:30"`, second},
-		{"row R18: an offset without a colon", `"2024-01-02T06:34:05+0330"`, second},
-		{"row R18: nanoseconds", `"2024-01-02T03:04:05.123456789Z"`, second.Add(123456789)},
-		{"row R18: twelve digits of a second", `"2024-01-02T03:04:05.123456789012Z"`, second.Add(123456789)},
-		{"row R18: no zone", `"2024-01-02T03:04:05"`, second},
-		{"row R18: no zone, milliseconds", `"2024-01-02T03:04:05.5"`, second.Add(500 * time.Millisecond)},
-		{"row R18: a space for the T", `"2024-01-02 03:04:05"`, second},
-		{"row R18: a space for the T, and a zone", `"2024-01-02 03:04:05Z"`, second},
-		{"row R18: a space for the T, and an offset", `"2024-01-02 06:34:05+03:30"`, second},
-		{"row R18: a letter in escapes", `"2024-01-02\u005403:04:05Z"`, second},
-		{"row R18: all zeros", `"0000-00-00 00:00:00"`, time.Time{}},
-		{"row R18: nothing", `""`, time.Time{}},
-		{"row R18: seconds since 1970", `1704164645`, time.Time{}},
-		{"row R18: seconds since 1970 as text", `"1704164645"`, time.Time{}},
-		{"row R18: a leap second", `"2016-12-31T23:59:60Z"`, time.Time{}},
-		{"row R18: the year 99999", `"99999-01-02T03:04:05Z"`, time.Time{}},
-		{"row R18: the 31st of February", `"2024-02-31T03:04:05Z"`, time.Time{}},
-		{"row R18: words", `"yesterday"`, time.Time{}},
-		{"row R18: null", `null`, time.Time{}},
-		{"row R18: a boolean", `true`, time.Time{}},
-		{"row R18: an object", `{"a":1}`, time.Time{}},
-		{"row R18: an array", `[{"a":1}]`, time.Time{}},
+		{"seconds", `"2024-01-02T03:04:05Z"`, second},
+		{"milliseconds", `"2024-01-02T03:04:05.678Z"`, second.Add(678 * time.Millisecond)},
+		{"microseconds", `"2024-01-02T03:04:05.000000Z"`, second},
+		{"an offset of zero", `"2024-01-02T03:04:05+00:00"`, second},
+		{"another offset", `"2024-01-02T06:34:05+03:30"`, second},
+		{"an offset without a colon", `"2024-01-02T06:34:05+0330"`, second},
+		{"nanoseconds", `"2024-01-02T03:04:05.123456789Z"`, second.Add(123456789)},
+		{"twelve digits of a second", `"2024-01-02T03:04:05.123456789012Z"`, second.Add(123456789)},
+		{"no zone", `"2024-01-02T03:04:05"`, second},
+		{"no zone, milliseconds", `"2024-01-02T03:04:05.5"`, second.Add(500 * time.Millisecond)},
+		{"a space for the T", `"2024-01-02 03:04:05"`, second},
+		{"a space for the T, and a zone", `"2024-01-02 03:04:05Z"`, second},
+		{"a space for the T, and an offset", `"2024-01-02 06:34:05+03:30"`, second},
+		{"a letter in escapes", `"2024-01-02\u005403:04:05Z"`, second},
+		{"all zeros", `"0000-00-00 00:00:00"`, time.Time{}},
+		{"nothing", `""`, time.Time{}},
+		{"seconds since 1970", `1704164645`, time.Time{}},
+		{"seconds since 1970 as text", `"1704164645"`, time.Time{}},
+		{"a leap second", `"2016-12-31T23:59:60Z"`, time.Time{}},
+		{"the year 99999", `"99999-01-02T03:04:05Z"`, time.Time{}},
+		{"the 31st of February", `"2024-02-31T03:04:05Z"`, time.Time{}},
+		{"words", `"yesterday"`, time.Time{}},
+		{"null", `null`, time.Time{}},
+		{"a boolean", `true`, time.Time{}},
+		{"an object", `{"a":1}`, time.Time{}},
+		{"an array", `[{"a":1}]`, time.Time{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -324,7 +324,7 @@ func TestDecoder_ID(t *testing.T) {
 			assert.Equal(t, "w-1", got)
 		}
 	})
-	t.Run("row R17: another one", func(t *testing.T) {
+	t.Run("another one", func(t *testing.T) {
 		t.Parallel()
 		for _, text := range []string{`"w-2"`, `"W-1"`, `"w-1 "`, `"w-"`} {
 			_, d := read(text, "w-1")
@@ -358,9 +358,9 @@ func TestEnum(t *testing.T) {
 		{"the first", `"NEW"`, "NEW", true},
 		{"the last", `"DONE"`, "DONE", true},
 		{"in escapes", `"\u0044ONE"`, "DONE", true},
-		{"row R16: another text is kept", `"HELD"`, "HELD", false},
-		{"row R16: in lower case it is another text", `"done"`, "done", false},
-		{"row R16: with a space it is another text", `"DONE "`, "DONE ", false},
+		{"another text is kept", `"HELD"`, "HELD", false},
+		{"in lower case it is another text", `"done"`, "done", false},
+		{"with a space it is another text", `"DONE "`, "DONE ", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -379,7 +379,7 @@ func TestEnum(t *testing.T) {
 			assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnknownValue, Pointer: "/0"}}, notes.All())
 		})
 	}
-	t.Run("row R16: nothing and null are no text", func(t *testing.T) {
+	t.Run("nothing and null are no text", func(t *testing.T) {
 		t.Parallel()
 		_, d := readWhole(`""`, strictjson.Options{}, read)
 		assertError(t, d, "", "is empty")

@@ -186,7 +186,7 @@ func orderNumber(n int) string { return fmt.Sprintf("A-%d", n) }
 // It is never the response to the invoice, which goes on another connection. What is no response,
 // as the tickets of TLS, costs no connection.
 //
-// row H22: on one processor net/http has read nothing by then, unless it is given time.
+// on one processor net/http has read nothing by then, unless it is given time.
 func TestStray_unread(t *testing.T) {
 	for scheme, secure := range map[string]func(faultserver.Handler) faultserver.Handler{
 		"http": func(h faultserver.Handler) faultserver.Handler { return h },
@@ -240,8 +240,6 @@ func dialer(address string) func(context.Context, string, string) (net.Conn, err
 // TestStray_atAccept has a server send a stray response on each new connection, before the request
 // is written: the invoice is not sent, or gets its own response. What crosses the request cannot be
 // told apart.
-//
-// row H22
 func TestStray_atAccept(t *testing.T) {
 	for kindName, wrap := range map[string]func(*http.Transport) http.RoundTripper{
 		"a caller's transport": func(direct *http.Transport) http.RoundTripper { return direct },
@@ -269,8 +267,6 @@ func TestStray_atAccept(t *testing.T) {
 
 // TestStray_HTTP2 has a server respond on the first stream of a connection that was prepared,
 // before there is a request: each invoice gets its own response.
-//
-// row H22
 func TestStray_HTTP2(t *testing.T) {
 	for name, stray := range map[string][2]string{
 		"a refusal":             {"400", `{"message":"no","result":[],"meta":{}}`},
