@@ -13,7 +13,7 @@ import (
 // each response, the names of its members, and what kind of text or number each is. No
 // value of a response is in it, nor a name that may be one: of the members that
 // docs/interface.md does not have it keeps those that look like the names of a program,
-// and no text of the same response. `gateway probe -record` makes a profile, and
+// and no text of the same response. `gateway probe --record` makes a profile, and
 // [WithProfile] a server that responds likewise. The zero Profile is empty: a server with it
 // responds as one without. A Profile is not safe for concurrent use.
 type Profile struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// The file of an order is open for one at a time, on every system: .ci/machines runs this on
+// The file of an order is open for one at a time, on every system: .ci/emulated runs this on
 // others.
 func TestOpenLocked(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (h *harness) insertUnknown(s *shop, count int) {
 		id, at := fmt.Sprintf("order-%05d", i), first.Add(time.Duration(i)*time.Second)
 		_, err := tx.ExecContext(h.t.Context(), `INSERT INTO shop_orders (id, buyer, product, made_at, coin, network, amount) VALUES ($1, '', 'mug', $2, 'BTC', 'Bitcoin', '0.00028')`, id, at)
 		require.NoError(h.t, err)
-		_, err = tx.ExecContext(h.t.Context(), `INSERT INTO gateway_orders (order_id, attempts, recorded, begun_at, lease_until, unknown_since) VALUES ($1, 1, 1, $2, $2, $2)`, id, at.Format("2006-01-02T15:04:05.000Z"))
+		_, err = tx.ExecContext(h.t.Context(), `INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, unknown_since) VALUES ($1, 1, $2, $2, $2)`, id, at.Format("2006-01-02T15:04:05.000Z"))
 		require.NoError(h.t, err)
 	}
 	require.NoError(h.t, tx.Commit())
