@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -314,6 +316,64 @@ func TestClient_TransportPanics(t *testing.T) {
 	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
 	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
 	assert.NoError(t, err)
+}
+
+// A body reads from one function.
+type body func(p []byte) (int, error)
+
+func (b body) Read(p []byte) (int, error) { return b(p) }
+
+// What a read makes of odd responses: how often it is sent, how long that takes, and how much
+// it takes of a body. All faults of connections and bodies are tested in proof/wire.
+func TestClient_OddResponses(t *testing.T) {
+	t.Parallel()
+	spaces := body(func(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte(" "), len(p))), nil })
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   func(req *http.Request) body
+		kind   error
+		sent   int
+		lasts  time.Duration
+	}{
+		{"a status that is no response", 101, nil, &gateway.TransportError{}, 1, 0},
+		{"a body that cannot be decompressed", 200, func(*http.Request) body {
+			return func([]byte) (int, error) { return 0, gzip.ErrChecksum }
+		}, &gateway.DecodeError{}, 3, 0},
+		{"a refusal with a body that has no end", 404, func(*http.Request) body {
+			return io.MultiReader(strings.NewReader(`{"message":"`), spaces).Read
+		}, &gateway.APIError{}, 1, 0},
+		{"a status that is retried, with a body that stalls", 500, func(req *http.Request) body {
+			return func([]byte) (int, error) { <-req.Context().Done(); return 0, req.Context().Err() }
+		}, &gateway.APIError{}, 3, 3 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent, taken, begun := 0, 0, time.Now()
+				policy := gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1})
+				c := newClient(t, "http://localhost", policy, through(func(req *http.Request) (*http.Response, error) {
+					sent++
+					resp := reply(tt.status, "")
+					if tt.body != nil {
+						read := tt.body(req)
+						resp.ContentLength, resp.Body = -1, io.NopCloser(body(func(p []byte) (int, error) {
+							n, err := read(p)
+							taken += n
+							return n, err
+						}))
+					}
+					return resp, nil
+				}))
+				got, err := c.Withdrawal(t.Context(), requestID)
+				assertInvariants(t, got, err)
+				assert.IsType(t, tt.kind, err, "%v", err)
+				assert.Equal(t, tt.sent, sent)
+				assert.Equal(t, tt.lasts, time.Since(begun).Truncate(time.Second))
+				assert.Less(t, taken, 64<<10, "bytes of the body")
+			})
+		})
+	}
 }
 
 // A call that its caller has ended is not to be made again, whatever the cause.
