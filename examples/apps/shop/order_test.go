@@ -103,6 +103,9 @@ func TestOrder_state(t *testing.T) {
 			known, err := s.guard.Order(t.Context(), "", path.Base(at))
 			require.NoError(t, err)
 			require.NoError(t, s.guard.Resolve(t.Context(), known, sqlguard.Resolution{By: "Anna"}))
+			// SQLite counts in milliseconds: the next attempt begins later than this one was resolved.
+			_, err = s.db.change(t.Context(), `UPDATE gateway_orders SET begun_at = '2026-01-01T00:00:00.000Z', resolved_at = '2026-01-01T00:00:01.000Z'`)
+			require.NoError(t, err)
 		}
 		at := newVisitor(t).order(server.URL, "mug")
 		is := func(want state) {
