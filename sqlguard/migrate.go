@@ -36,7 +36,8 @@ func (g *Guard) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// SchemaVersion returns the version of the table; 0 if there is no table.
+// SchemaVersion returns the version of the table; 0 if there is no table. It does not look at the
+// columns: a table that another program has made has the first version, too, and cannot be used.
 func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 	exists, _, err := g.shape(ctx, g.db)
 	if err != nil {
@@ -207,9 +208,11 @@ func explained(err error) error {
 	if state == preparedTwice || state == preparedNowhere {
 		return fmt.Errorf("%w: behind PgBouncer with transaction pooling, the DSN needs default_query_exec_mode=exec", err)
 	}
-	if state == undefinedTable || state == undefinedColumn || strings.Contains(text, "no such table") ||
-		strings.Contains(text, "no such column") || strings.Contains(text, "has no column named") {
+	if state == undefinedTable || strings.Contains(text, "no such table") {
 		return fmt.Errorf("%w: call Migrate, which creates the table", err)
+	}
+	if state == undefinedColumn || strings.Contains(text, "no such column") || strings.Contains(text, "has no column named") {
+		return fmt.Errorf("%w: the table is not one of this version of sqlguard: name another by WithTable, or rename this one and call Migrate", err)
 	}
 	return err
 }

@@ -392,27 +392,26 @@ func TestGuard_Reconcile_refuses(t *testing.T) {
 	}
 }
 
-// A statement of another merchant is not worth a list.
-func TestGuard_Reconcile_too_many_differences(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
-		d := newWindow(t, w, w.guard(t).db)
-		w.fill(t, d.db, 10_001, time.Hour) // one in each second
-		missing := Statement{From: time.Now().Add(-6 * time.Hour), Until: time.Now()}
-		only := Statement{}
-		for i := range 10_001 {
-			only.Rows = append(only.Rows, StatementRow{Number: i + 1, OrderID: fmt.Sprint("other-", i)})
-		}
-		for name, s := range map[string]Statement{"missing": missing, "only at the gateway": only} {
-			r, err := d.Reconcile(t.Context(), s, ReconcileOptions{})
-			if refusal, ok := errors.AsType[*gateway.ArgumentError](err); !ok || refusal.Name != "s" || told(r) != "" {
-				t.Errorf("%s: %v, %.1000s", name, err, told(r))
+// A statement of another merchant or time differs in nearly every order: it is refused, so that nobody
+// has to read that.
+func TestComparison_too_many_differences(t *testing.T) {
+	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for name, differing := range map[string]Order{
+		"missing":             {State: StateCreated, Outcome: gateway.OutcomeSucceeded, Attempts: 1, Begun: at, Created: at},
+		"only at the gateway": {State: StateFree},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newComparison(Statement{From: at.Add(-time.Hour), Until: at.Add(time.Hour)}, time.Minute)
+			for i := range mostDifferences {
+				differing.ID = strconv.Itoa(i)
+				check(t, c.addOther(differing, at))
 			}
-		}
-		only.Rows = only.Rows[1:]
-		if r, err := d.Reconcile(t.Context(), only, ReconcileOptions{}); err != nil || len(r.Differences) != 10_000 {
-			t.Errorf("%d differences, %v", len(r.Differences), err)
-		}
-	})
+			differing.ID = "one more"
+			if refusal, ok := errors.AsType[*gateway.ArgumentError](c.addOther(differing, at)); !ok || refusal.Name != "s" {
+				t.Error(refusal)
+			}
+		})
+	}
 }
 
 // Only the orders of the merchant of the statement are compared and ended.

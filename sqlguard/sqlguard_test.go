@@ -455,6 +455,19 @@ func TestMigrationSQL(t *testing.T) {
 	}
 }
 
+// A table that another program has made admits no order, and the error does not send anybody to Migrate in vain.
+func TestGuard_another_table(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		db := w.open(t)
+		execute(t, db, `CREATE TABLE `+w.table+` (order_id text, merchant text)`)
+		g, err := New(db, WithTable(w.table))
+		check(t, err)
+		if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "not one of this version of sqlguard") {
+			t.Error(err)
+		}
+	})
+}
+
 // Without a table every method fails, and Begin admits no order.
 func TestGuard_no_table(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {

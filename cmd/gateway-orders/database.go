@@ -24,7 +24,7 @@ import (
 // forms is how a database is named.
 const forms = "postgres://user@host:5432/database or sqlite:PATH"
 
-// open opens the table. It must be there, in the version that this program works with.
+// open opens the table, which must be there.
 func (s *session) open(ctx context.Context) error {
 	if err := s.connect(ctx, false); err != nil {
 		return err
@@ -35,8 +35,6 @@ func (s *session) open(ctx context.Context) error {
 		return fmt.Errorf("the database cannot be used: %w", err)
 	case version == 0:
 		return errors.New("the database has no such table: name another with --table, or create it with gateway-orders migrate")
-	case version < sqlguard.SchemaVersion:
-		return fmt.Errorf("the table has version %d, and this program needs %d: gateway-orders migrate brings it up", version, sqlguard.SchemaVersion)
 	}
 	return nil
 }
@@ -103,8 +101,11 @@ func (s *session) database(ctx context.Context) (string, error) {
 	}
 }
 
-// hasPassword reports whether a URL, or keywords in its place, have a password.
+// hasPassword reports whether a URL of PostgreSQL, or keywords in its place, have a password.
 func hasPassword(text string) bool {
+	if strings.HasPrefix(text, "sqlite:") {
+		return false
+	}
 	_, rest, _ := strings.Cut(text, "://")
 	user := rest[:max(0, strings.LastIndex(rest, "@"))]
 	return strings.Contains(user, ":") || strings.Contains(strings.ToLower(text), "password")
@@ -124,10 +125,11 @@ func openPostgres(text string) (*sql.DB, error) {
 // one with a password that is not escaped, a part of it is the host or the database.
 func withoutURL(err error) string {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return map[string]string{
+		why := map[string]string{
 			"28P01": "the server refuses the user or the password", "28000": "the server refuses the user",
 			"3D000": "the server has no such database", "53300": "the server has too many connections",
-		}[refused.Code] + " (SQLSTATE " + refused.Code + ")"
+		}[refused.Code]
+		return cmp.Or(why, "the server refuses the connection") + " (SQLSTATE " + refused.Code + ")"
 	}
 	if failed, ok := errors.AsType[net.Error](err); ok {
 		return "no connection: " + cli.Reason(failed).Error()

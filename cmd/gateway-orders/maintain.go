@@ -17,14 +17,14 @@ import (
 
 func (s *session) migrateCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "migrate", Short: "Create the table, or bring an earlier one up",
-		Long: `Creates the table, or brings one of an earlier version up while processes use it. Where there is
-nothing to do it does nothing. It is the only command that creates a database file of SQLite.`,
+		Use: "migrate", Short: "Create the table",
+		Long: `Creates the table and its indexes, where they are missing. Any number of processes may use it
+meanwhile. It is the only command that creates a database file of SQLite.`,
 		Example: `  gateway-orders migrate --dry-run   # prints the SQL
   gateway-orders migrate`,
 	}
 	dryRun := c.Flags().Bool("dry-run", false, "print the SQL, and run nothing")
-	return s.uses(c, traits{timeout: 5 * time.Minute, early: "the table has the version that it had, or the new one: run it again"},
+	return s.uses(c, traits{timeout: 5 * time.Minute, early: "the table is there or not: run it again"},
 		func(ctx context.Context, _ []string) error { return s.migrate(ctx, *dryRun) })
 }
 

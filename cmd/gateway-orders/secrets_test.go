@@ -126,3 +126,19 @@ func TestSecrets_server(t *testing.T) {
 		t.Error(got.err)
 	}
 }
+
+func TestHasPassword(t *testing.T) {
+	for text, has := range map[string]bool{
+		"postgres://shop@db/shop":               false,
+		"postgres://shop:secret@db/shop":        true,
+		"postgres://shop:@db/shop":              true,
+		"postgres://db/shop?password=secret":    true,
+		"host=db user=shop Password = 'secret'": true,
+		"sqlite:orders.db":                      false,
+		"sqlite:/home/a:b@c/password.db":        false,
+	} {
+		if hasPassword(text) != has {
+			t.Errorf("%s: %t", text, !has)
+		}
+	}
+}
