@@ -130,15 +130,6 @@ func TestRedaction_whenPrinted(t *testing.T) {
 	}
 }
 
-// Texts that come one by one, such as the values of a header, are printed together.
-func TestRedaction_headersSideBySide(t *testing.T) {
-	t.Parallel()
-	response, err := responded(t, "first second", respondWith(400, "{}", "Via", "first", "Via", "second", "Server", "s"))
-	assert.NotContains(t, fmt.Sprint(response.Header), "first second")
-	assert.NotContains(t, fmt.Sprintf("%+v", err), "first second")
-	assert.Equal(t, "s", response.Header.Get("Server"))
-}
-
 // Errors.As reaches no error of which a text has the key, its own or that of what it
 // wraps.
 func TestRedaction_As(t *testing.T) {

@@ -211,7 +211,7 @@ func TestRaw(t *testing.T) {
 	})
 	t.Run("without the key", func(t *testing.T) {
 		t.Parallel()
-		got, d := readWhole(`{"`+canary+`":["\u0043`+canary[1:]+`"]}`, strictjson.Options{Redactor: redactor()}, strictjson.Raw)
+		got, d := readWhole(`{"`+canary+`":["`+canary+`"]}`, strictjson.Options{Redactor: redactor()}, strictjson.Raw)
 		require.Nil(t, d.Err())
 		assert.JSONEq(t, `{"[REDACTED]":["[REDACTED]"]}`, string(got))
 	})
