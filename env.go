@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
+	"unicode"
 
 	"github.com/cryptogw/gateway/internal/validate"
 )
@@ -22,10 +22,9 @@ const (
 )
 
 // FromEnv returns a client as [New] does, from environment variables: the base URL
-// from GATEWAY_BASE_URL, which is required, and the key from
-// GATEWAY_API_KEY or from the file that GATEWAY_API_KEY_FILE names, which is read
-// once and may end in a line end: for a key that changes use [APIKeyFile]. Without either
-// the key is empty; with both, and with a file that cannot be read within 5 seconds, FromEnv fails.
+// from GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the
+// file that GATEWAY_API_KEY_FILE names, which is one as of [APIKeyFile] and is read once.
+// Without either the key is empty; with both, FromEnv fails.
 // GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP]; any other value but 0 is refused. A variable
 // that is empty counts as not set.
 //
@@ -57,10 +56,7 @@ func keyFromEnv() (key, from string, err error) {
 	case key != "" && file != "":
 		return "", "", badOption(envAPIKeyFile, "must not be set together with "+envAPIKey)
 	case file != "":
-		key, err = readKey(func() ([]byte, error) {
-			return inTime(func() ([]byte, error) { return readStart(file) })
-		})
-		if err != nil {
+		if key, err = readKey(file); err != nil {
 			err = badOption(envAPIKeyFile, oneLine(err))
 		}
 		return key, envAPIKeyFile, err
@@ -70,79 +66,66 @@ func keyFromEnv() (key, from string, err error) {
 }
 
 // APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file: one that is
-// replaced there is that of the next call. The file has one line, with or without a line end,
-// and is a regular one or a link to one, such as a secret of Kubernetes. Replace it by
-// renaming a new one, so that none is read that is half written. A file that cannot be read,
-// or has no key that [New] accepts, is an error of the source.
+// replaced there is that of the next call. The file is a regular one or a link to one, such as a
+// secret of Kubernetes; a named pipe is refused. It has the key alone on one line, with or without
+// a line end: not in quotes, and without NAME= before it. Replace it by renaming a new one, so that
+// none is read that is half written. A file that cannot be read, or has no key that [New] accepts,
+// is an error of the source, which has neither its name nor its content.
 func APIKeyFile(name string) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		return readKey(func() ([]byte, error) {
-			info, err := os.Stat(name)
-			if err != nil {
-				return nil, err
-			}
-			if !info.Mode().IsRegular() { // a pipe may have no writer
-				return nil, errors.New("it is not a regular file")
-			}
-			return readStart(name)
-		})
-	}
+	return func(context.Context) (string, error) { return readKey(name) }
 }
 
-// keyFileTimeout bounds the reading of a key file: a named pipe may have no writer.
-const keyFileTimeout = 5 * time.Second
-
-// readKey returns the key in a file of one line, which read reads. No error has the name of
-// the file, which could be the key in the wrong variable.
-func readKey(read func() ([]byte, error)) (string, error) {
-	text, err := read()
+// readKey returns the key in a file. No error has the name of the file, which could be the
+// key in the wrong variable.
+func readKey(name string) (string, error) {
+	text, err := readStart(name)
 	if err != nil {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err
 		}
 		return "", fmt.Errorf("the file cannot be read: %w", err)
 	}
-	key := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-	if reason := validate.APIKey(key); reason != "" {
+	key := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	switch reason := validate.APIKey(key); {
+	case strings.ContainsAny(key, "\r\n"):
+		return "", errors.New("the file has several lines: write the key alone")
+	case isAssignment(key):
+		return "", errors.New("the file has NAME=...: write the value alone")
+	case len(key) > 1 && key[0] == key[len(key)-1] && strings.ContainsAny(key[:1], `"'`):
+		return "", errors.New("the file has quotes: write the key without them")
+	case reason != "":
 		return "", errors.New("the key in the file " + reason)
-	}
-	return key, nil
-}
-
-// inTime returns what read does, if it returns within [keyFileTimeout].
-func inTime(read func() ([]byte, error)) ([]byte, error) {
-	type content struct {
-		text []byte
-		err  error
-	}
-	done := make(chan content, 1)
-	go func() {
-		text, err := read()
-		done <- content{text, err}
-	}()
-	select {
-	case file := <-done:
-		return file.text, file.err
-	case <-time.After(keyFileTimeout):
-		return nil, os.ErrDeadlineExceeded
+	default:
+		return key, nil
 	}
 }
 
-func readStart(name string) ([]byte, error) {
-	file, err := os.Open(name) // #nosec G304 G703 -- whoever sets the environment, or calls APIKeyFile, chooses the file
+// isAssignment reports whether text is a line of a .env file or of a shell script. The = that
+// end a key in base64 assign nothing.
+func isAssignment(text string) bool {
+	name, value, _ := strings.Cut(strings.TrimPrefix(text, "export "), "=")
+	name = strings.TrimSpace(name)
+	isOther := func(char rune) bool { return char != '_' && !unicode.IsLetter(char) && !unicode.IsDigit(char) }
+	return name != "" && !unicode.IsDigit(rune(name[0])) && !strings.ContainsFunc(name, isOther) && strings.Trim(value, "=") != ""
+}
+
+// readStart reads as much of a regular file as a key and a line end can have, and a byte more.
+// Another one could block, such as a pipe without a writer.
+func readStart(name string) (string, error) {
+	info, err := os.Stat(name) // #nosec G304 G703 -- whoever sets the environment, or calls APIKeyFile, chooses the file
 	if err != nil {
-		return nil, err
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("it is not a regular file")
+	}
+	file, err := os.Open(name) // #nosec G304 G703 -- the same
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = file.Close() }()
-	return startOf(file)
-}
-
-// startOf reads as much of a file as a key and a line end can have, and a byte more.
-func startOf(file io.Reader) ([]byte, error) {
-	return io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
+	text, err := io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
+	return string(text), err
 }
 
 // inEnv names the variable that an argument of [New] came from.

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/measure"
 )
 
 // setenv sets the variables of FromEnv, and no others of them.
@@ -75,13 +75,13 @@ func TestFromEnv_refuses(t *testing.T) {
 		{"a bad key", url, " " + canary, "", "gateway: new: GATEWAY_API_KEY: must not begin or end with a space"},
 		{"both ways of a key", url, canary, "/etc/key", "gateway: new: GATEWAY_API_KEY_FILE: must not be set together with GATEWAY_API_KEY"},
 		{"a file that is not there", url, "", filepath.Join(t.TempDir(), canary), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: no such file or directory"},
-		{"a directory", url, "", t.TempDir(), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: is a directory"},
+		{"a directory", url, "", t.TempDir(), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: it is not a regular file"},
 		{"an empty file", url, "", keyFile(t, ""), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is required"},
 		{"a file of a line end", url, "", keyFile(t, "\n"), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is required"},
-		{"a file of two lines", url, "", keyFile(t, canary+"\n"+canary+"\n"), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file must be printable ASCII: no line end, tab or other control character"},
+		{"a file of two lines", url, "", keyFile(t, canary+"\n"+canary+"\n"), "gateway: new: GATEWAY_API_KEY_FILE: the file has several lines: write the key alone"},
 		{"a file with a space before its line end", url, "", keyFile(t, canary+" \n"), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file must not begin or end with a space"},
 		{"a file with a space before the key", url, "", keyFile(t, " "+canary), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file must not begin or end with a space"},
-		{"a file with an empty line", url, "", keyFile(t, canary+"\n\n"), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file must be printable ASCII: no line end, tab or other control character"},
+		{"a file with an empty line", url, "", keyFile(t, canary+"\n\n"), "gateway: new: GATEWAY_API_KEY_FILE: the file has several lines: write the key alone"},
 		{"a large file", url, "", keyFile(t, strings.Repeat("k", 1<<20)), "gateway: new: GATEWAY_API_KEY_FILE: the key in the file is longer than 4,096 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,7 +131,17 @@ func TestAPIKeyFile_refuses(t *testing.T) {
 		{"a directory", t.TempDir(), "the file cannot be read: it is not a regular file", nil},
 		{"a device", "/dev/zero", "the file cannot be read: it is not a regular file", nil},
 		{"empty", keyFile(t, ""), "the key in the file is required", nil},
-		{"two lines", keyFile(t, canary+"\n"+canary), "the key in the file must be printable ASCII: no line end, tab or other control character", nil},
+		{"a tab", keyFile(t, "\t"+canary), "the key in the file must be printable ASCII: no line end, tab or other control character", nil},
+		{"a byte order mark", keyFile(t, "\ufeff"+canary), "the key in the file must be printable ASCII: no line end, tab or other control character", nil},
+		{"two lines", keyFile(t, canary+"\n"+canary), "the file has several lines: write the key alone", nil},
+		{"more after the longest key", keyFile(t, strings.Repeat("k", 4096)+"\r\nx"), "the file has several lines: write the key alone", nil},
+		{"double quotes", keyFile(t, `"`+canary+"\"\n"), "the file has quotes: write the key without them", nil},
+		{"single quotes", keyFile(t, "'"+canary+"'"), "the file has quotes: write the key without them", nil},
+		{"nothing in quotes", keyFile(t, `""`), "the file has quotes: write the key without them", nil},
+		{"an assignment", keyFile(t, "GATEWAY_API_KEY="+canary+"\n"), "the file has NAME=...: write the value alone", nil},
+		{"an assignment in quotes", keyFile(t, `key2="`+canary+`"`), "the file has NAME=...: write the value alone", nil},
+		{"an assignment of a shell", keyFile(t, "export _KEY="+canary), "the file has NAME=...: write the value alone", nil},
+		{"an assignment with spaces", keyFile(t, "key = "+canary+"=="), "the file has NAME=...: write the value alone", nil},
 		{"large", keyFile(t, strings.Repeat("k", 1<<20)), "the key in the file is longer than 4,096 bytes", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,14 +159,27 @@ func TestAPIKeyFile_refuses(t *testing.T) {
 	}
 }
 
-// The file is not read for a call whose context has ended.
-func TestAPIKeyFile_context(t *testing.T) {
+// What a key may have in it is no reason to refuse it.
+func TestAPIKeyFile_oddKeys(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	key, err := gateway.APIKeyFile(keyFile(t, canary))(ctx)
-	assert.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, key)
+	for _, key := range []string{
+		"k", "c2VjcmV0a2V5MQ==", "c2VjcmV0a2V5MTI=", "a+b/c=", "=", "=key", "a-b=c", "1abc=def", `"key`, `key'`, `"key'`, `"`, `a"b"c`, "key with spaces", "export key",
+		strings.Repeat("k", 4096),
+	} {
+		got, err := gateway.APIKeyFile(keyFile(t, key+"\r\n"))(t.Context())
+		require.NoError(t, err, "%.20q", key)
+		assert.Equal(t, key, got)
+	}
+}
+
+// Of a file of any length no more is read than a key can have.
+func TestAPIKeyFile_bound(t *testing.T) {
+	name := keyFile(t, "")
+	require.NoError(t, os.Truncate(name, 64<<20))
+	assert.Less(t, measure.Allocated(func() {
+		_, err := gateway.APIKeyFile(name)(t.Context())
+		assert.Error(t, err)
+	}), uint64(1<<20))
 }
 
 // A key's source and a key's variable are two sources.
