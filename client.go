@@ -45,7 +45,7 @@
 //     service that fails receives few of them.
 //
 // CreateInvoice retries only if it is proved that nothing of the invoice was read for
-// sending, and never after a response, unless [WithRepeatableOrders] is declared.
+// sending, and never after a response, unless [WithIdempotentOrders] is declared.
 //
 // # Errors
 //

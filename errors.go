@@ -307,7 +307,7 @@ func (e *TransportError) isRetryable() bool {
 
 // An OutcomeUnknownError reports that an invoice may or may not have been created.
 // Look the order up at the service before sending it again, unless [SafeToRetry] is true, which it is
-// only with [WithRepeatableOrders].
+// only with [WithIdempotentOrders].
 //
 // It matches [ErrOutcomeUnknown], and [ErrOrderOutcomeUnknown] if it is Replayed, and nothing
 // else. As a [net.Error] it is neither a timeout nor temporary, so that no generic helper
@@ -327,7 +327,7 @@ type OutcomeUnknownError struct {
 	Replayed   bool      // whether the invoice is that of an earlier call, as the [OrderGuard] knows it: this one has sent nothing, or was refused
 	Cause      error     // why the outcome is unknown; deliberately not unwrapped
 
-	again bool // by WithRepeatableOrders the call may be made again
+	again bool // by WithIdempotentOrders the call may be made again
 }
 
 // Error returns one line: the order, what to do and the cause.

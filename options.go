@@ -171,7 +171,7 @@ func (p RetryPolicy) limits() retry.Policy {
 }
 
 // longestInvoice is how long a CreateInvoice may take, with all its attempts. Only with
-// [WithRepeatableOrders] does one follow a response, which can ask to wait.
+// [WithIdempotentOrders] does one follow a response, which can ask to wait.
 func (cfg *config) longestInvoice() time.Duration {
 	const forever = math.MaxInt64 / (2 * maxAttempts)
 	p := cfg.retry

@@ -119,9 +119,9 @@ func refusesInvoice(status int, enveloped bool) bool {
 }
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an
-// invoice, if what [WithRepeatableOrders] declares is true, and it may succeed. It is false for
+// invoice, if what [WithIdempotentOrders] declares is true, and it may succeed. It is false for
 // nil, for an error of another package and for a call without a response whose context has ended,
-// unless it was asking the [OrderGuard], or by WithRepeatableOrders the order may be repeated. Of
+// unless it was asking the [OrderGuard], or by WithIdempotentOrders the order may be repeated. Of
 // several errors that are joined or wrapped together, it must be true of each.
 //
 // All of this holds if no proxy or mesh on the way delivers a POST twice: one that does makes two

@@ -6,31 +6,30 @@ import (
 	"github.com/cryptogw/gateway/internal/retry"
 )
 
-// WithRepeatableOrders declares that the operator of the gateway has stated in writing: a repeated
-// orderId returns the existing invoice. Without such a statement, or with a gateway that does not keep
-// it, EVERY REPEATED INVOICE IS A SECOND ONE, which a buyer can pay. The client never finds out by
-// trying, and cannot notice that the statement is wrong.
+// WithIdempotentOrders declares what the operator of the gateway has guaranteed in writing: creating
+// an invoice is idempotent by orderId, and a repeated orderId returns the existing invoice. The client cannot
+// verify it; where it does not hold, each repetition is another invoice that a buyer can pay.
 //
-// An invoice whose outcome is unknown is then sent again, within the attempts of [RetryPolicy], and by
-// a later call for the order with an equal request: each time with the amounts and texts that the
-// [OrderGuard] has kept of it, digit by digit, and without [AllowResubmit]. A success ends the unknown
-// outcome. A refusal does not: it proves nothing about the earlier attempt, and is kept with it.
-// [SafeToRetry] is true of an [*OutcomeUnknownError] that another call may end.
-func WithRepeatableOrders() Option {
+// An invoice whose outcome is unknown is then retried within [RetryPolicy], and by a later call
+// for the order with an equal request, without [AllowResubmit]: each time with the amounts
+// and texts that the [OrderGuard] has kept, digit by digit. A success ends the unknown outcome; a
+// refusal does not, because it proves nothing about the earlier attempt. [SafeToRetry] is true of
+// an [*OutcomeUnknownError] that another call may end.
+func WithIdempotentOrders() Option {
 	return func(cfg *config) error {
 		cfg.repeatable = true
 		return nil
 	}
 }
 
-// isRepeatable reports whether the call may send an unknown order again by [WithRepeatableOrders].
+// isRepeatable reports whether the call may send an unknown order again by [WithIdempotentOrders].
 func (c *call) isRepeatable(r InvoiceRequest, known *OrderRecord) bool {
 	return c.client.cfg.repeatable && known != nil && known.Request.equal(r)
 }
 
 var errOtherRequest = errors.New("the order was sent for another request meanwhile")
 
-// repeat makes an order that is sent again by [WithRepeatableOrders] the one that was sent before:
+// repeat makes an order that is sent again by [WithIdempotentOrders] the one that was sent before:
 // the amounts of an equal request can have other digits. If it is not equal, another call has sent
 // the order since the guard was asked first.
 func (c *call) repeat(o *Order, known *OrderRecord) {

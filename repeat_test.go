@@ -37,7 +37,7 @@ func moreDigits(r *gateway.InvoiceRequest) { r.Price = decimal.RequireFromString
 
 // What is unknown is sent again, digit by digit, within a call and by later ones, until a success ends
 // it; a refusal does not.
-func TestWithRepeatableOrders(t *testing.T) {
+func TestWithIdempotentOrders(t *testing.T) {
 	t.Parallel()
 	type trips = []func() (*http.Response, error)
 	good, exists := respondWith(201, enveloped(invoiceJSON)), respondWith(422, refused("Order exists."))
@@ -89,7 +89,7 @@ func runRepeated(t *testing.T, calls []repeatedCall) {
 	t.Helper()
 	var left []func() (*http.Response, error)
 	var first string
-	c := newClient(t, "http://localhost", gateway.WithRepeatableOrders(), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+	c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
 		if !assert.NotEmpty(t, left, "this invoice must not be sent") {
 			return nil, errBreaker
 		}
@@ -133,11 +133,11 @@ func runRepeated(t *testing.T, calls []repeatedCall) {
 
 // The time of the first attempt that may have reached the service is what the gateway's operator
 // looks for.
-func TestWithRepeatableOrders_sentAt(t *testing.T) {
+func TestWithIdempotentOrders_sentAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := scriptedClient(t, reset)
-		s.connect(t, gateway.WithRepeatableOrders())
+		s.connect(t, gateway.WithIdempotentOrders())
 		_, err := s.client.CreateInvoice(t.Context(), order("A-17"))
 		var unknown *gateway.OutcomeUnknownError
 		require.ErrorAs(t, err, &unknown)
@@ -149,7 +149,7 @@ func TestWithRepeatableOrders_sentAt(t *testing.T) {
 
 // A call that waits for an equal one repeats what that one has left unknown, and what another
 // request has left unknown meanwhile is not repeated.
-func TestWithRepeatableOrders_guard(t *testing.T) {
+func TestWithIdempotentOrders_guard(t *testing.T) {
 	t.Parallel()
 	unknown := &gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), RequestID: "R-1"}
 	other := *unknown
@@ -174,7 +174,7 @@ func TestWithRepeatableOrders_guard(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sent := false
 				guard := &scriptedGuard{t: t, begins: tt.begins}
-				c := newClient(t, "http://localhost", gateway.WithRepeatableOrders(), gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
+				c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
 					sent = true
 					return reply(201, enveloped(invoiceJSON)), nil
 				}))
@@ -215,7 +215,7 @@ func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord)
 
 // What the attempts may take together, with a wait that a response asks for, is what an admission
 // must last.
-func TestWithRepeatableOrders_longest(t *testing.T) {
+func TestWithIdempotentOrders_longest(t *testing.T) {
 	t.Parallel()
 	policy := gateway.RetryPolicy{MaxAttempts: 3, InvoiceTimeout: 10 * time.Second, MaxDelay: time.Second, MaxRetryAfter: 20 * time.Second}
 	for _, tt := range []struct {
@@ -224,8 +224,8 @@ func TestWithRepeatableOrders_longest(t *testing.T) {
 		want  gateway.Outcome
 	}{
 		{33 * time.Second, nil, gateway.OutcomeSucceeded},
-		{69 * time.Second, []gateway.Option{gateway.WithRepeatableOrders()}, gateway.OutcomeNotSent},
-		{71 * time.Second, []gateway.Option{gateway.WithRepeatableOrders()}, gateway.OutcomeSucceeded},
+		{69 * time.Second, []gateway.Option{gateway.WithIdempotentOrders()}, gateway.OutcomeNotSent},
+		{71 * time.Second, []gateway.Option{gateway.WithIdempotentOrders()}, gateway.OutcomeSucceeded},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			guard := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(tt.lasts)}}
@@ -240,12 +240,12 @@ func TestWithRepeatableOrders_longest(t *testing.T) {
 
 // An order that may be repeated is held back before the guard admits it: a guard counts what it admits,
 // and what a person has found is of the last attempt.
-func TestWithRepeatableOrders_heldBack(t *testing.T) {
+func TestWithIdempotentOrders_heldBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		guard := &countingGuard{}
 		sent := 0
-		c := newClient(t, "http://localhost", gateway.WithRepeatableOrders(), gateway.WithUnknownLimit(1), gateway.WithOrderGuard(guard), once(),
+		c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithUnknownLimit(1), gateway.WithOrderGuard(guard), once(),
 			through(func(*http.Request) (*http.Response, error) {
 				sent++
 				return reset()

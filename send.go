@@ -179,7 +179,7 @@ func (c *call) judge(wrong error) retry.Failure {
 }
 
 // mayFollow reports whether another attempt may follow one that has failed. An invoice is attempted
-// again only if it is proved that nothing of it was sent, or with [WithRepeatableOrders]; a connection
+// again only if it is proved that nothing of it was sent, or with [WithIdempotentOrders]; a connection
 // that cannot be opened, never.
 func (c *call) mayFollow(wrong error) bool {
 	switch {

@@ -152,7 +152,7 @@ func (s *shop) cannotConnect() { s.cfg.BaseURL = "http://127.0.0.1:1" }
 // losesRepeatable loses a response of a gateway that returns the existing invoice.
 func (s *shop) losesRepeatable() {
 	inject(gatewaytest.FaultCommitThenDrop())(s)
-	s.cfg.Options = append(s.cfg.Options, gateway.WithRepeatableOrders())
+	s.cfg.Options = append(s.cfg.Options, gateway.WithIdempotentOrders())
 }
 
 // order is an order, as another process sends it.

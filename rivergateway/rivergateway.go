@@ -16,7 +16,7 @@
 //     cancelled.
 //   - Not sent, rejected for now, or the guard's database fails: the engine tries again. After
 //     its last attempt the job is cancelled.
-//   - Unknown, where the gateway returns the existing invoice ([gateway.WithRepeatableOrders]):
+//   - Unknown, where the gateway returns the existing invoice ([gateway.WithIdempotentOrders]):
 //     the engine tries again.
 //   - Another call for the order is in flight for longer than a run waits for it: the job is
 //     snoozed. Either that call records its outcome or its lease ends, so that a later run knows.
@@ -104,7 +104,7 @@ type Jobs struct {
 }
 
 const (
-	runTimeout     = 9 * time.Minute  // more than a CreateInvoice waits for another call and then takes, by default and with WithRepeatableOrders
+	runTimeout     = 9 * time.Minute  // more than a CreateInvoice waits for another call and then takes, by default and with WithIdempotentOrders
 	endTimeout     = 10 * time.Second // of the transaction that ends a job
 	inFlightSnooze = 15 * time.Second
 	resolveTimeout = 5 * time.Minute // the rest of a run is for the report

@@ -25,10 +25,10 @@ func lostOrder(n int) string {
 	return fmt.Sprintf("%s%s-%d", gatewaytest.OrderFaultPrefix, loss, n)
 }
 
-// What WithRepeatableOrders does with three gateways, of which the second and the third make it a false
+// What WithIdempotentOrders does with three gateways, of which the second and the third make it a false
 // declaration: docs/money.md refers to it. Without it, all of them are alike.
-func TestRepeatableOrders_gateways(t *testing.T) {
-	declared := []gateway.Option{gateway.WithRepeatableOrders()}
+func TestIdempotentOrders_gateways(t *testing.T) {
+	declared := []gateway.Option{gateway.WithIdempotentOrders()}
 	for _, c := range []struct {
 		name     string
 		repeated gatewaytest.RepeatedOrders
