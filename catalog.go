@@ -29,7 +29,7 @@ func NewCatalog(client *Client, o CacheOptions) (*Cache[*Catalog], error) {
 // reportRepeated reports the elements of the listing that repeat an earlier one, within
 // a bound.
 func (c *Client) reportRepeated(ctx context.Context, repeated []int) {
-	about := context.WithValue(ctx, operationKey{}, OpCoinNetworks)
+	about := context.WithValue(ctx, callKey{}, Call{Operation: OpCoinNetworks})
 	for _, i := range repeated[:min(len(repeated), strictjson.MaxNotes)] {
 		c.reportDrift(about, Drift{Operation: OpCoinNetworks, Pointer: "/result/" + strconv.Itoa(i), Kind: DriftMismatch})
 	}

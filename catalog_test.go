@@ -190,7 +190,7 @@ func TestCatalog_listedTwice(t *testing.T) {
 			t.Parallel()
 			var seen recorder
 			w := serve(t, respond(200, listing(tt.pairs...)))
-			catalog := catalogOf(t, newClient(t, w.URL, gateway.WithObserver(&seen)), gateway.CacheOptions{})
+			catalog := catalogOf(t, newClient(t, w.URL, gateway.WithObserver(seen.observer())), gateway.CacheOptions{})
 			snapshot, err := catalog.Get(t.Context())
 			require.NoError(t, err)
 
@@ -234,7 +234,7 @@ func TestCatalog_observer(t *testing.T) {
 	type key struct{}
 	var seen recorder
 	w := serve(t, respond(200, listing(slices.Repeat([]string{pairOf("a", "BTC", "One")}, 100)...)))
-	catalog := catalogOf(t, newClient(t, w.URL, gateway.WithObserver(&seen)), gateway.CacheOptions{})
+	catalog := catalogOf(t, newClient(t, w.URL, gateway.WithObserver(seen.observer())), gateway.CacheOptions{})
 	require.NoError(t, catalog.Refresh(context.WithValue(t.Context(), key{}, "the caller's")))
 
 	var first64 []int
@@ -244,9 +244,9 @@ func TestCatalog_observer(t *testing.T) {
 	assert.Equal(t, repeats(first64), seen.drifts)
 	for _, ctx := range seen.contexts {
 		assert.Equal(t, "the caller's", ctx.Value(key{}))
-		op, ok := gateway.OperationFromContext(ctx)
+		call, ok := gateway.CallFromContext(ctx)
 		assert.True(t, ok)
-		assert.Equal(t, "coin_networks", op)
+		assert.Equal(t, "coin_networks", call.Operation)
 	}
 }
 

@@ -81,9 +81,8 @@
 // [Client.PrepareInvoice] opens the connection of the next invoice. [MemoryGuard] guards the
 // orders of one process, and module sqlguard those of many. An [Observer], [WithLogger] and
 // module otelgateway report calls, attempts and each [Drift] from docs/interface.md;
-// [OperationFromContext] names requests in a RoundTripper, which is the place for a rate
-// limit or a circuit breaker. [FromEnv] and [APIKeyFile] are for settings and for keys that
-// change.
+// [CallFromContext] names requests in a RoundTripper, which is the place for a rate limit.
+// [FromEnv] and [APIKeyFile] are for settings and for keys that change.
 //
 // # Testing
 //
@@ -124,7 +123,7 @@ type Client struct {
 	keyring   *redact.Keyring
 	cfg       *config
 	observers []Observer
-	limit     *unknownLimit
+	breaker   *breaker
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
@@ -175,8 +174,8 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		key:       key,
 		keyring:   redact.NewKeyring(key),
 		cfg:       cfg,
-		observers: cfg.observers(),
-		limit:     &unknownLimit{most: cfg.unknownLimit},
+		observers: cfg.allObservers(),
+		breaker:   &breaker{limit: cfg.breakAfter, warn: cfg.orderWarning(), circuits: map[string]*circuit{}},
 
 		reads:   func() *attempt.Sender { return reads },
 		writes:  func() *attempt.Sender { return writes },

@@ -205,7 +205,7 @@ func TestRecords_values(t *testing.T) {
 			t.Parallel()
 			s := subjectNamed(name)
 			var w recorder
-			got, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), gateway.WithObserver(&w)))
+			got, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), gateway.WithObserver(w.observer())))
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
 			assert.Empty(t, w.drifts)

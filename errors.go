@@ -61,10 +61,10 @@ var (
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrTooManyUnknown matches the [*TransportError] of an invoice that was held back by
-	// [WithUnknownLimit]. It is [OutcomeNotSent], unless the order was unknown before, and the same
-	// call may be made again.
-	ErrTooManyUnknown = errors.New("gateway: too many invoices in a row have an unknown outcome")
+	// ErrCircuitOpen matches the [*TransportError] of an invoice that [WithCircuitBreaker] holds
+	// back. It is [OutcomeNotSent], unless the order was unknown before, and the same call may be
+	// made again.
+	ErrCircuitOpen = errors.New("gateway: circuit open: too many orders have an unknown outcome")
 
 	// ErrOrderInFlight is what [OrderGuard].Begin returns while another call for the order is
 	// in flight. It matches the [*TransportError] of a call that has waited for that one in
@@ -102,7 +102,7 @@ type Phase string
 
 const (
 	PhaseOrder   Phase = "order"   // asking the [OrderGuard]: it failed, another call for the order is in flight, or the admission is over
-	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source or the caller's transport refused, or [WithUnknownLimit] held the invoice back
+	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source or the caller's transport refused, or [WithCircuitBreaker] held the invoice back
 	PhaseDial    Phase = "dial"    // looking up or connecting to the host
 	PhaseProxy   Phase = "proxy"   // connecting through the proxy
 	PhaseTLS     Phase = "tls"     // the TLS handshake
@@ -533,7 +533,7 @@ func sentinels() []error {
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrNotSent, ErrOutcomeUnknown, ErrRedirect,
 		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderCreated,
-		ErrOrderConflict, ErrOrderOutcomeUnknown, ErrTooManyUnknown,
+		ErrOrderConflict, ErrOrderOutcomeUnknown, ErrCircuitOpen,
 	}
 }
 

@@ -202,25 +202,21 @@ func ExampleCoinNetwork_NetWithdrawal() {
 	// 0 gateway: withdrawalFee: 25.5 is not above 30; the nearest amount that passes is 30.000001
 }
 
-// metrics counts what a client does. Published with expvar.Publish, it is
-// served at /debug/vars.
-type metrics struct {
-	gateway.NopObserver
-	*expvar.Map
-}
-
-func (m metrics) Attempt(_ context.Context, a gateway.Attempt) {
-	m.Add(a.Operation, 1)
-	if a.Err != nil {
-		m.Add(a.Operation+"_failed", 1)
+// countIn returns an observer that counts what a client does. Published with expvar.Publish, the
+// counts are served at /debug/vars.
+func countIn(counts *expvar.Map) gateway.Observer {
+	return gateway.Observer{
+		Attempt: func(_ context.Context, a gateway.Attempt) {
+			counts.Add(a.Operation, 1)
+			if a.Err != nil {
+				counts.Add(a.Operation+"_failed", 1)
+			}
+			if a.Wait > 0 {
+				counts.Add(a.Operation+"_retried", 1)
+			}
+		},
+		Drift: func(context.Context, gateway.Drift) { counts.Add("drift", 1) },
 	}
-	if a.Wait > 0 {
-		m.Add(a.Operation+"_retried", 1)
-	}
-}
-
-func (m metrics) Drift(_ context.Context, d gateway.Drift) {
-	m.Add("drift", 1)
 }
 
 // Metrics are an observer.
@@ -230,15 +226,15 @@ func ExampleWithObserver() {
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultBadGateway())
 	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDriftFields())
 
-	seen := metrics{Map: new(expvar.Map)}
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(seen))
+	counts := new(expvar.Map)
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(countIn(counts)))
 	if err != nil {
 		log.Fatal(err)
 	}
 	if _, err := client.Balance(context.Background(), gateway.BalanceQuery{}); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(seen)
+	fmt.Println(counts)
 	// Output: {"balance": 2, "balance_failed": 1, "balance_retried": 1, "drift": 1}
 }
 
@@ -357,13 +353,13 @@ func ExampleWithHTTPClient_circuitBreaker() {
 	// requests: 3
 }
 
-// A RoundTripper finds the operation of a request in its context.
-func ExampleOperationFromContext() {
+// A RoundTripper finds the call of a request in its context.
+func ExampleCallFromContext() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	tracing := tripper(func(req *http.Request) (*http.Response, error) {
-		op, _ := gateway.OperationFromContext(req.Context())
-		fmt.Println("span:", op)
+		call, _ := gateway.CallFromContext(req.Context())
+		fmt.Println("span:", call.Operation)
 		return http.DefaultTransport.RoundTrip(req)
 	})
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: tracing}))

@@ -11,21 +11,8 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-type merchantKey struct{}
-
 // keyMerchant begins the name of a merchant that is known by a key only.
 const keyMerchant = "key:"
-
-// MerchantFromContext returns the merchant of a call, in the context of an [OrderGuard]
-// and of Attempt and Drift of an [Observer], as [WithMerchant] says who it is. For a key of
-// [WithAPIKey] it is a name that is derived from the key, stable and of 36 characters; the
-// key cannot be computed from it, but a key of little entropy could be guessed. It is false
-// for a call with the client's own key, and for a key of [WithAPIKey] beside
-// [WithAPIKeySource]: that may be the key of the same merchant.
-func MerchantFromContext(ctx context.Context) (string, bool) {
-	name, ok := ctx.Value(merchantKey{}).(string)
-	return name, ok
-}
 
 // WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
 // several merchants share and whose keys change. The name is 1 to 256 bytes of valid

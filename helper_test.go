@@ -610,19 +610,16 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	assertInvariants(t, nil, err)
 }
 
-type driftObserver struct {
-	gateway.NopObserver
-	all []gateway.Drift
+// collect returns an observer that appends what it is told of drift.
+func collect(all *[]gateway.Drift) gateway.Option {
+	return gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { *all = append(*all, d) }})
 }
-
-func (o *driftObserver) Drift(_ context.Context, d gateway.Drift) { o.all = append(o.all, d) }
 
 // drifted makes a call and returns what an observer is told of drift.
 func drifted(t *testing.T, body string, call func(c *gateway.Client) error) (all []gateway.Drift) {
 	t.Helper()
-	seen := &driftObserver{}
-	require.NoError(t, call(cannedClient(t, 200, body, gateway.WithObserver(seen))))
-	return seen.all
+	require.NoError(t, call(cannedClient(t, 200, body, collect(&all))))
+	return all
 }
 
 func sameKey(context.Context) (string, error) { return canary, nil }

@@ -231,7 +231,7 @@ func TestClient_PrepareInvoice(t *testing.T) {
 			}
 			server.Start()
 			t.Cleanup(server.Close)
-			c := newClient(t, server.URL, append(opts, gateway.WithObserver(countedCalls{calls: &made}))...)
+			c := newClient(t, server.URL, append(opts, gateway.WithObserver(countCalls(&made)))...)
 			var response gateway.Response
 			require.NoError(t, c.PrepareInvoice(t.Context(), gateway.WithResponse(&response)))
 			assert.Equal(t, 1, response.Attempts)
@@ -247,18 +247,13 @@ func TestClient_PrepareInvoice(t *testing.T) {
 	}
 }
 
-// countedCalls is an observer that counts calls, each of which has one attempt.
-type countedCalls struct {
-	gateway.NopObserver
-	calls *atomic.Int32
-}
-
-func (c countedCalls) Attempt(context.Context, gateway.Attempt) { c.calls.Add(1) }
-func (c countedCalls) End(context.Context, gateway.Call)        { c.calls.Add(1) }
-
-func (c countedCalls) Start(ctx context.Context, _ gateway.Call) context.Context {
-	c.calls.Add(1)
-	return ctx
+// countCalls returns an observer that counts calls, each of which has one attempt.
+func countCalls(n *atomic.Int32) gateway.Observer {
+	return gateway.Observer{
+		Start:   func(context.Context, gateway.Call) context.Context { n.Add(1); return nil },
+		Attempt: func(context.Context, gateway.Attempt) { n.Add(1) },
+		End:     func(context.Context, gateway.Call) { n.Add(1) },
+	}
 }
 
 // An error of PrepareInvoice states what is wrong, and that nothing was sent.

@@ -3,74 +3,45 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// An Observer is told what a client does: Start and End are called around every call,
-// also around one that ends before its first attempt. Between them Attempt is called for
-// every attempt, and before it Drift for each place in a response of 2xx that differs
-// from docs/interface.md. What recurs in the records of a list is reported once, and at most
-// 64 places of one response.
+// An Observer is a set of functions that a [Client] runs at the stages of a call. Each may be nil;
+// a later version may add others. They are run by the goroutine that makes the call, which is not the
+// caller's own in a [Cache] and in [Client.WaitWithdrawals], and may run concurrently. They should
+// not block, and must not panic.
 //
-// An implementation embeds [NopObserver], and has those methods that it needs: a later
-// version of this package may add others.
-//
-// It is called by the goroutine that makes the call, which waits for it. With a [Cache]
-// and [Client.WaitWithdrawals] that is not the caller's own. It must be safe for
-// concurrent use. A panic of it ends the call; the End of each observer whose Start has
-// returned is called all the same.
-//
-// The context is that of the call, with its values, and may have ended.
-type Observer interface {
-	// Start is called when a call begins, with its Operation and Route. The context
-	// that it returns, which must be derived from ctx, is used for the call; nil is
-	// ignored.
-	Start(ctx context.Context, c Call) context.Context
+// The context has the values of the caller's, and the call as [CallFromContext] returns it. It
+// may have ended.
+type Observer struct {
+	// Start is run when a call begins, also one that ends before its first attempt. c is as
+	// CallFromContext returns it. The returned context is used for the call, and must be derived
+	// from ctx; nil is ignored.
+	Start func(ctx context.Context, c Call) context.Context
 
-	// End is called when a call has ended, with the context of Start.
-	End(ctx context.Context, c Call)
+	// End is run when the call has ended, once for each Start.
+	End func(ctx context.Context, c Call)
 
-	// Attempt is called when an attempt has ended.
-	Attempt(ctx context.Context, a Attempt)
+	// Attempt is run when an attempt has ended.
+	Attempt func(ctx context.Context, a Attempt)
 
-	// Drift is called for a place where a response differs from docs/interface.md.
-	Drift(ctx context.Context, d Drift)
-
-	// UnknownLimit is called when invoices are held back by [WithUnknownLimit], and when they
-	// are sent again: in turn, with the context of a call that has ended then.
-	UnknownLimit(ctx context.Context, u UnknownLimit)
-
-	embedsNopObserver() // so that methods can be added
+	// Drift is run, before Attempt, for each place where a response of 2xx differs from
+	// docs/interface.md: at most 64 of one response, and once for what recurs in the records of
+	// a list.
+	Drift func(ctx context.Context, d Drift)
 }
-
-// NopObserver is an [Observer] that does nothing, to be embedded in every other one.
-type NopObserver struct{}
-
-func (NopObserver) embedsNopObserver() {}
-
-// Start implements [Observer].
-func (NopObserver) Start(ctx context.Context, _ Call) context.Context { return ctx }
-
-// End implements [Observer].
-func (NopObserver) End(context.Context, Call) {}
-
-// Attempt implements [Observer].
-func (NopObserver) Attempt(context.Context, Attempt) {}
-
-// Drift implements [Observer].
-func (NopObserver) Drift(context.Context, Drift) {}
-
-// UnknownLimit implements [Observer].
-func (NopObserver) UnknownLimit(context.Context, UnknownLimit) {}
 
 // A Call is one call of a method and, at its end, its result. It has no key, no URL, no
 // argument and no body.
 type Call struct {
-	Operation  string        // as [OperationFromContext] names it
-	Route      string        // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
+	Operation string // such as [OpBalance]
+	Route     string // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
+	Merchant  string // of [WithMerchant]; empty for the client's own
+
 	Attempts   int           // how many attempts were made; 0 for none
 	StatusCode int           // of the last response; 0 when none came
 	Outcome    Outcome       // [OutcomeOf] Err
@@ -84,7 +55,7 @@ type Call struct {
 
 // An Attempt is one attempt of a call and its result. It has no key, no URL and no body.
 type Attempt struct {
-	Operation  string        // as [OperationFromContext] names it
+	Operation  string        // such as [OpBalance]
 	Route      string        // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
 	Number     int           // from 1
 	StatusCode int           // of the response; 0 when none came
@@ -96,7 +67,7 @@ type Attempt struct {
 // A Drift is a place where a response differs from docs/interface.md. The call may have
 // succeeded all the same.
 type Drift struct {
-	Operation string    // as [OperationFromContext] names it
+	Operation string    // such as [OpBalance]
 	Pointer   string    // where in the response, as a JSON pointer such as "/result/17/network/color"
 	Kind      DriftKind // what differs
 }
@@ -105,11 +76,10 @@ type Drift struct {
 type DriftKind string
 
 const (
-	// DriftUnknownField is a member that is not documented. It was skipped:
-	// docs/interface.md, I-6.
+	// DriftUnknownField is a member that is not documented. It was skipped.
 	DriftUnknownField DriftKind = "unknown field"
 	// DriftUnknownStatus is a status of a withdrawal that is not documented. It was
-	// kept as it came: docs/interface.md, I-144.
+	// kept as it came.
 	DriftUnknownStatus DriftKind = "unknown status"
 	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: in none
 	// of the shapes that the method accepts, or with a member that is missing or
@@ -122,32 +92,31 @@ const (
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
 	// success message that is not the documented one, a meta that is not empty, a number
-	// where text is documented, a time that cannot be read. docs/interface.md, I-44, I-53
-	// and I-54. Where nothing is documented, it is an exchange rate that is missing,
-	// cannot be read or differs from another, and an amount under a name that is hardly a
-	// symbol.
+	// where text is documented, a time that cannot be read. Where nothing is documented, it is
+	// an exchange rate that is missing, cannot be read or differs from another, and an amount
+	// under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 
-// WithObserver adds an [Observer]. Several are told of each Start, Attempt and Drift in
-// the order of their options, after [WithLogger], and of each End in reverse order; each
-// Start gets the context that the one before has returned.
+// WithObserver adds an [Observer]. Several are run in the order of their options, after
+// [WithLogger], and their End functions in reverse order; each Start gets the context that the one
+// before has returned, and everything else that of the last.
 func WithObserver(o Observer) Option {
 	return func(cfg *config) error {
-		if o == nil {
-			return badOption("WithObserver", "must not be nil")
-		}
-		cfg.added = append(cfg.added, o)
+		cfg.observers = append(cfg.observers, o)
 		return nil
 	}
 }
 
-// WithLogger writes what an [Observer] is told to logger: attempts and the ends of calls
-// at level Debug, because the error of a call is the caller's to log; retried attempts
-// and drift at Warn, each of 1,024 places of drift once an hour, and when [WithUnknownLimit] holds
-// back invoices and no longer does; an outcome that the [OrderGuard] could not record at Error. The
-// keys are operation, route, attempt, attempts, status, outcome, duration, wait, error, request_id,
-// guard_error, kind, pointer and unknown. Without this option the client writes nothing.
+// WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
+// error of a call is the caller's to log. Retried attempts and drift have level Warn, each place
+// of drift once an hour. So has a merchant whose orders fail in a row: when a circuit of
+// [WithCircuitBreaker] opens, or without it when the outcomes of five different orders are unknown.
+// Only one merchant is warned of until an invoice of it is created or rejected. An outcome that
+// the [OrderGuard] could not record has level Error.
+//
+// The keys are operation, route, attempt, attempts, status, outcome, duration, wait, error,
+// request_id, guard_error, kind, pointer and merchant. Without this option the client logs nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -158,65 +127,67 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// OperationFromContext returns the operation that a request is made for, such as
-// [OpBalance], so that a RoundTripper can count or trace it. It is also in the context of
-// an [Observer], an [OrderGuard] and a key's source.
-func OperationFromContext(ctx context.Context) (string, bool) {
-	op, ok := ctx.Value(operationKey{}).(string)
-	return op, ok
+type callKey struct{}
+
+// CallFromContext returns the call that a context is used for: its Operation, Route and Merchant,
+// and nothing else. It is in the contexts of a RoundTripper's requests, an [OrderGuard], a key's source and
+// an [Observer]. It is false for any other context.
+func CallFromContext(ctx context.Context) (Call, bool) {
+	c, ok := ctx.Value(callKey{}).(Call)
+	return c, ok
 }
 
-// observers returns all observers, the logger first.
-func (c *config) observers() []Observer {
-	if c.logger == nil {
-		return c.added
-	}
-	return append([]Observer{&logObserver{logger: c.logger, logged: map[Drift]time.Time{}}}, c.added...)
+// described is the call as [CallFromContext] returns it.
+func (c *call) described() Call {
+	return Call{Operation: c.operation.name, Route: c.operation.route, Merchant: c.cfg.merchant}
 }
 
-// observe tells the observers that a call has begun. What it returns tells them that
-// the call has ended.
-func (c *Client) observe(ctx context.Context, what *operation) (context.Context, func(err error, of *call)) {
-	if c == nil || len(c.observers) == 0 {
-		return ctx, func(error, *call) {}
+// allObservers returns the observers, the logger first.
+func (cfg *config) allObservers() []Observer {
+	if cfg.logger == nil {
+		return cfg.observers
 	}
-	if ctx == nil { // the call will be refused
-		_, end := c.observe(context.Background(), what)
-		return nil, end
+	l := &logObserver{logger: cfg.logger, logged: map[Drift]time.Time{}}
+	return append([]Observer{{End: l.end, Attempt: l.attempt, Drift: l.drift}}, cfg.observers...)
+}
+
+// isObserved reports whether anybody is told of the call. One without a context is refused.
+func (c *call) isObserved(ctx context.Context) bool {
+	return ctx != nil && c.client != nil && len(c.client.observers) > 0
+}
+
+// observeStart tells the observers that the call begins, and returns its context.
+func (c *call) observeStart(ctx context.Context) context.Context {
+	if !c.isObserved(ctx) {
+		return ctx
 	}
-	begun, started := time.Now(), Call{Operation: what.name, Route: what.route}
-	contexts := make([]context.Context, 0, len(c.observers)) // of those whose Start has returned
-	end := func(err error, of *call) {
-		ended := started
-		ended.Attempts, ended.StatusCode, ended.Duration = of.attempts, of.status, time.Since(begun)
-		ended.Outcome, ended.Err = OutcomeOf(err), err
-		ended.RequestID, ended.Replayed, ended.GuardErr = of.requestID, of.replayed, of.guardErr
-		endAll(c.observers, contexts, ended)
-	}
-	defer func() {
-		if len(contexts) < len(c.observers) {
-			end(errPanicked, &call{})
+	started := c.described()
+	ctx = context.WithValue(ctx, callKey{}, started)
+	for _, o := range c.client.observers {
+		if o.Start == nil {
+			continue
 		}
-	}()
-	ctx = context.WithValue(ctx, operationKey{}, what.name)
-	for _, o := range c.observers {
 		if derived := o.Start(ctx, started); derived != nil {
 			ctx = derived
 		}
-		contexts = append(contexts, ctx)
 	}
-	return ctx, end
+	return ctx
 }
 
-// endAll calls End of as many observers as there are contexts, the last one first, also
-// when one panics.
-func endAll(observers []Observer, contexts []context.Context, ended Call) {
-	last := len(contexts) - 1
-	if last < 0 {
+// observeEnd tells the observers that the call has ended, with the context of observeStart.
+func (c *call) observeEnd(ctx context.Context, err error) {
+	if !c.isObserved(ctx) {
 		return
 	}
-	defer endAll(observers, contexts[:last], ended)
-	observers[last].End(contexts[last], ended)
+	ended := c.described()
+	ended.Attempts, ended.StatusCode, ended.Duration = c.attempts, c.status, time.Since(c.started)
+	ended.Outcome, ended.Err = OutcomeOf(err), err
+	ended.RequestID, ended.Replayed, ended.GuardErr = c.requestID, c.replayed, c.guardErr
+	for _, o := range slices.Backward(c.client.observers) {
+		if o.End != nil {
+			o.End(ctx, ended)
+		}
+	}
 }
 
 // report tells the observers of an attempt.
@@ -224,7 +195,7 @@ func (c *call) report(failure error, wait time.Duration) {
 	if len(c.client.observers) == 0 {
 		return
 	}
-	attempt := Attempt{
+	a := Attempt{
 		Operation: c.operation.name, Route: c.operation.route, Number: c.attempts,
 		StatusCode: c.last.status, Err: failure, Wait: wait, Duration: time.Since(c.begun),
 	}
@@ -232,13 +203,17 @@ func (c *call) report(failure error, wait time.Duration) {
 		c.client.reportDrift(&c.ctx, d)
 	}
 	for _, o := range c.client.observers {
-		o.Attempt(&c.ctx, attempt)
+		if o.Attempt != nil {
+			o.Attempt(&c.ctx, a)
+		}
 	}
 }
 
 func (c *Client) reportDrift(ctx context.Context, d Drift) {
 	for _, o := range c.observers {
-		o.Drift(ctx, d)
+		if o.Drift != nil {
+			o.Drift(ctx, d)
+		}
 	}
 }
 
@@ -266,15 +241,13 @@ func drifts(op string, notes *strictjson.Notes) (all []Drift) {
 
 // A logObserver writes to a logger.
 type logObserver struct {
-	NopObserver
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	logged map[Drift]time.Time // when a place of drift was logged last
 }
 
-// End implements [Observer].
-func (l *logObserver) End(ctx context.Context, c Call) {
+func (l *logObserver) end(ctx context.Context, c Call) {
 	level, text := slog.LevelDebug, "gateway: call"
 	if c.GuardErr != nil {
 		level, text = slog.LevelError, "gateway: the order guard could not record the outcome"
@@ -282,28 +255,20 @@ func (l *logObserver) End(ctx context.Context, c Call) {
 	if !l.logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{
+	l.logger.LogAttrs(ctx, level, text,
 		slog.String("operation", c.Operation),
 		slog.String("route", c.Route),
 		slog.Int("attempts", c.Attempts),
 		slog.Int("status", c.StatusCode),
 		slog.String("outcome", c.Outcome.String()),
 		slog.Duration("duration", c.Duration),
-	}
-	if c.Err != nil {
-		attrs = append(attrs, slog.String("error", printable(c.Err.Error())))
-	}
-	if c.RequestID != "" {
-		attrs = append(attrs, slog.String("request_id", printable(c.RequestID)))
-	}
-	if c.GuardErr != nil {
-		attrs = append(attrs, slog.String("guard_error", printable(c.GuardErr.Error())))
-	}
-	l.logger.LogAttrs(ctx, level, text, attrs...)
+		errorAttr("error", c.Err),
+		textAttr("request_id", c.RequestID),
+		errorAttr("guard_error", c.GuardErr),
+	)
 }
 
-// Attempt implements [Observer].
-func (l *logObserver) Attempt(ctx context.Context, a Attempt) {
+func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 	level, text := slog.LevelDebug, "gateway: attempt"
 	if a.Wait > 0 {
 		level, text = slog.LevelWarn, "gateway: attempt will be retried"
@@ -311,39 +276,52 @@ func (l *logObserver) Attempt(ctx context.Context, a Attempt) {
 	if !l.logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{
+	l.logger.LogAttrs(ctx, level, text,
 		slog.String("operation", a.Operation),
 		slog.String("route", a.Route),
 		slog.Int("attempt", a.Number),
 		slog.Int("status", a.StatusCode),
 		slog.Duration("duration", a.Duration),
 		slog.Duration("wait", a.Wait),
-	}
-	if a.Err != nil {
-		attrs = append(attrs, slog.String("error", printable(a.Err.Error())))
-	}
-	l.logger.LogAttrs(ctx, level, text, attrs...)
-}
-
-// Drift implements [Observer].
-func (l *logObserver) Drift(ctx context.Context, d Drift) {
-	if !l.isNew(d) {
-		return
-	}
-	l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
-		slog.String("operation", d.Operation),
-		slog.String("kind", string(d.Kind)),
-		slog.String("pointer", printable(d.Pointer)),
+		errorAttr("error", a.Err),
 	)
 }
 
-// UnknownLimit implements [Observer].
-func (l *logObserver) UnknownLimit(ctx context.Context, u UnknownLimit) {
-	text := "gateway: invoices are sent again"
-	if u.Reached {
-		text = "gateway: invoices are held back: too many in a row have an unknown outcome"
+func (l *logObserver) drift(ctx context.Context, d Drift) {
+	if l.isNew(d) {
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
+			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)), textAttr("pointer", d.Pointer))
 	}
-	l.logger.LogAttrs(ctx, slog.LevelWarn, text, slog.Int("unknown", u.Unknown))
+}
+
+// orderWarning returns what logs that the outcomes of a merchant's orders are unknown, or nil
+// without a logger.
+func (cfg *config) orderWarning() func(merchant string) {
+	if cfg.logger == nil {
+		return nil
+	}
+	text := "gateway: circuit open: the outcomes of too many orders in a row are unknown: look them up"
+	if cfg.breakAfter == 0 {
+		text = "gateway: the outcomes of five orders in a row are unknown: look them up, and consider WithCircuitBreaker"
+	}
+	return func(merchant string) {
+		cfg.logger.LogAttrs(context.Background(), slog.LevelWarn, text, textAttr("merchant", merchant))
+	}
+}
+
+// textAttr returns the zero attribute, which is not logged, for an empty text.
+func textAttr(key, text string) slog.Attr {
+	if text == "" {
+		return slog.Attr{}
+	}
+	return slog.String(key, printable(text))
+}
+
+func errorAttr(key string, err error) slog.Attr {
+	if err == nil {
+		return slog.Attr{}
+	}
+	return textAttr(key, err.Error())
 }
 
 const (

@@ -22,22 +22,24 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A recorder is an observer that records its events.
+// A recorder records the events of an observer.
 type recorder struct {
-	gateway.NopObserver
 	attempts []gateway.Attempt
 	drifts   []gateway.Drift
 	contexts []context.Context
 }
 
-func (w *recorder) Attempt(ctx context.Context, a gateway.Attempt) {
-	w.contexts = append(w.contexts, ctx)
-	w.attempts = append(w.attempts, a)
-}
-
-func (w *recorder) Drift(ctx context.Context, d gateway.Drift) {
-	w.contexts = append(w.contexts, ctx)
-	w.drifts = append(w.drifts, d)
+func (w *recorder) observer() gateway.Observer {
+	return gateway.Observer{
+		Attempt: func(ctx context.Context, a gateway.Attempt) {
+			w.contexts = append(w.contexts, ctx)
+			w.attempts = append(w.attempts, a)
+		},
+		Drift: func(ctx context.Context, d gateway.Drift) {
+			w.contexts = append(w.contexts, ctx)
+			w.drifts = append(w.drifts, d)
+		},
+	}
 }
 
 func TestObserver_success(t *testing.T) {
@@ -45,11 +47,11 @@ func TestObserver_success(t *testing.T) {
 	forEach(t, "one event", func(t *testing.T, s subject) {
 		synctest.Test(t, func(t *testing.T) {
 			var w recorder
-			c := newClient(t, "https://gateway.example", gateway.WithObserver(&w), through(func(req *http.Request) (*http.Response, error) {
+			c := newClient(t, "https://gateway.example", gateway.WithObserver(w.observer()), through(func(req *http.Request) (*http.Response, error) {
 				time.Sleep(40 * time.Millisecond) // of the bubble
-				op, ok := gateway.OperationFromContext(req.Context())
+				call, ok := gateway.CallFromContext(req.Context())
 				assert.True(t, ok)
-				assert.Equal(t, s.op, op, "the operation, for tracing")
+				assert.Equal(t, gateway.Call{Operation: s.op, Route: s.route}, call, "for tracing")
 				return reply(s.status, s.body()), nil
 			}))
 			_, err := s.call(t.Context(), c)
@@ -69,7 +71,7 @@ func TestObserver_retries(t *testing.T) {
 		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"), func() (*http.Response, error) {
 			return nil, refusedConnection("connect")
 		}, respondWith(201, enveloped(withdrawalJSON)))
-		p.connect(t, gateway.WithObserver(&w))
+		p.connect(t, gateway.WithObserver(w.observer()))
 		require.NoError(t, withdrawal(t.Context(), p.client))
 
 		require.Len(t, w.attempts, 3)
@@ -109,7 +111,7 @@ func TestObserver_failures(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var w recorder
-				c := newClient(t, "http://localhost", gateway.WithObserver(&w), through(func(*http.Request) (*http.Response, error) {
+				c := newClient(t, "http://localhost", gateway.WithObserver(w.observer()), through(func(*http.Request) (*http.Response, error) {
 					return reply(tt.status, tt.body), nil
 				}))
 				_, err := c.Withdrawal(t.Context(), requestID)
@@ -132,7 +134,7 @@ func TestObserver_failures(t *testing.T) {
 func TestObserver_unknownOutcome(t *testing.T) {
 	t.Parallel()
 	var w recorder
-	c := cannedClient(t, 500, refused("No."), gateway.WithObserver(&w))
+	c := cannedClient(t, 500, refused("No."), gateway.WithObserver(w.observer()))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
 	require.Len(t, w.attempts, 1)
@@ -145,7 +147,7 @@ func TestObserver_contextEndsBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w recorder
 		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"))
-		p.connect(t, gateway.WithObserver(&w))
+		p.connect(t, gateway.WithObserver(w.observer()))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		require.ErrorIs(t, withdrawal(ctx, p.client), context.Canceled)
@@ -157,7 +159,7 @@ func TestObserver_contextEndsBetweenAttempts(t *testing.T) {
 func TestObserver_nothingSent(t *testing.T) {
 	t.Parallel()
 	var w recorder
-	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(&w))
+	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(w.observer()))
 	_, err := c.Withdrawal(t.Context(), "..")
 	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
 	ended, cancel := context.WithCancel(t.Context())
@@ -169,22 +171,56 @@ func TestObserver_nothingSent(t *testing.T) {
 
 type tenantKey struct{}
 
-// The context is the caller's, with its values and the operation.
-func TestObserver_context(t *testing.T) {
+// All code of the caller's that a call runs finds the values of the caller's context, and the call.
+func TestCallFromContext(t *testing.T) {
 	t.Parallel()
-	var w recorder
-	c := cannedClient(t, 201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)), gateway.WithObserver(&w))
-	_, err := c.Withdrawal(context.WithValue(t.Context(), tenantKey{}, "shop-1"), requestID)
-	require.NoError(t, err)
-	require.Len(t, w.contexts, 2, "a drift and an attempt")
-	for _, ctx := range w.contexts {
-		assert.Equal(t, "shop-1", ctx.Value(tenantKey{}))
-		op, ok := gateway.OperationFromContext(ctx)
-		assert.True(t, ok)
-		assert.Equal(t, "withdrawal", op)
+	seen := map[string]int{}
+	want := gateway.Call{Operation: "create_invoice", Route: "/api/invoice/create", Merchant: "shop 1"}
+	saw := func(ctx context.Context, where string) {
+		seen[where]++
+		call, ok := gateway.CallFromContext(ctx)
+		assert.True(t, ok, where)
+		assert.Equal(t, want, call, where)
+		assert.Equal(t, "tenant 1", ctx.Value(tenantKey{}), where)
 	}
-	_, ok := gateway.OperationFromContext(t.Context())
+	c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
+		saw(ctx, "key source")
+		return canary, nil
+	}, gateway.WithOrderGuard(contextGuard{saw}), gateway.WithObserver(gateway.Observer{
+		Start: func(ctx context.Context, c gateway.Call) context.Context {
+			saw(ctx, "Start")
+			assert.Equal(t, want, c)
+			return nil
+		},
+		End:     func(ctx context.Context, _ gateway.Call) { saw(ctx, "End") },
+		Attempt: func(ctx context.Context, _ gateway.Attempt) { saw(ctx, "Attempt") },
+		Drift:   func(ctx context.Context, _ gateway.Drift) { saw(ctx, "Drift") },
+	}), through(func(req *http.Request) (*http.Response, error) {
+		saw(req.Context(), "RoundTrip")
+		return reply(201, strings.Replace(enveloped(invoiceJSON), `{`, `{"x":1,`, 1)), nil
+	}))
+	_, err := c.CreateInvoice(context.WithValue(t.Context(), tenantKey{}, "tenant 1"), order("A-17"), gateway.WithMerchant("shop 1"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{
+		"Start": 1, "End": 1, "Attempt": 1, "Drift": 1, "guard's Begin": 1, "guard's End": 1, "key source": 1, "RoundTrip": 1,
+	}, seen)
+	_, ok := gateway.CallFromContext(t.Context())
 	assert.False(t, ok, "a context of no call")
+}
+
+// A contextGuard admits every order, and shows its contexts.
+type contextGuard struct {
+	saw func(ctx context.Context, where string)
+}
+
+func (g contextGuard) Begin(ctx context.Context, _ gateway.Order) (gateway.Admission, error) {
+	g.saw(ctx, "guard's Begin")
+	return gateway.Admission{}, nil
+}
+
+func (g contextGuard) End(ctx context.Context, _ gateway.Order, _ gateway.OrderRecord) error {
+	g.saw(ctx, "guard's End")
+	return nil
 }
 
 func TestObserver_drift(t *testing.T) {
@@ -272,7 +308,7 @@ func TestObserver_drift(t *testing.T) {
 			t.Parallel()
 			var w recorder
 			s := subjectNamed(tt.subject)
-			_, _ = s.call(t.Context(), cannedClient(t, s.status, tt.body, gateway.WithObserver(&w)))
+			_, _ = s.call(t.Context(), cannedClient(t, s.status, tt.body, gateway.WithObserver(w.observer())))
 			assert.Equal(t, tt.want, w.drifts)
 			assert.Len(t, w.attempts, 1)
 		})
@@ -284,7 +320,7 @@ func TestObserver_driftOfARefusal(t *testing.T) {
 	t.Parallel()
 	forEach(t, "no drift", func(t *testing.T, s subject) {
 		var w recorder
-		_, err := s.call(t.Context(), cannedClient(t, 404, `{"error":"no such thing","result":{"x":1}}`, gateway.WithObserver(&w)))
+		_, err := s.call(t.Context(), cannedClient(t, 404, `{"error":"no such thing","result":{"x":1}}`, gateway.WithObserver(w.observer())))
 		require.Error(t, err)
 		assert.Empty(t, w.drifts)
 	})
@@ -298,7 +334,7 @@ func TestObserver_driftIsBounded(t *testing.T) {
 		fmt.Fprintf(&members, `"x%d":0,`, i)
 	}
 	var w recorder
-	c := cannedClient(t, 201, enveloped(`{`+members.String()+withdrawalJSON[1:]), gateway.WithObserver(&w))
+	c := cannedClient(t, 201, enveloped(`{`+members.String()+withdrawalJSON[1:]), gateway.WithObserver(w.observer()))
 	_, err := c.Withdrawal(t.Context(), requestID)
 	require.NoError(t, err)
 	assert.Len(t, w.drifts, 64)
@@ -316,7 +352,7 @@ func TestObserver_driftOfEachAttempt(t *testing.T) {
 			cut.Body = io.NopCloser(io.MultiReader(cut.Body, brokenReader{io.ErrUnexpectedEOF}))
 			return cut, nil
 		}, respondWith(201, enveloped(withdrawalJSON)))
-		p.connect(t, gateway.WithObserver(&w))
+		p.connect(t, gateway.WithObserver(w.observer()))
 		require.NoError(t, withdrawal(t.Context(), p.client))
 		assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/x", Kind: gateway.DriftUnknownField}}, w.drifts)
 		require.Len(t, w.attempts, 2)
@@ -332,7 +368,7 @@ func TestWithLogger(t *testing.T) {
 		var w recorder
 		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"),
 			respondWith(201, strings.Replace(enveloped(withdrawalJSON), `{`, `{"`+canary+`":1,`, 1)))
-		p.connect(t, gateway.WithLogger(logger), gateway.WithObserver(&w))
+		p.connect(t, gateway.WithLogger(logger), gateway.WithObserver(w.observer()))
 		require.NoError(t, withdrawal(t.Context(), p.client))
 
 		const route = `"operation":"withdrawal","route":"/api/withdrawal/inquiry/{withdrawRequestId}"`
@@ -372,125 +408,69 @@ func TestWithLogger_level(t *testing.T) {
 	assert.Empty(t, out.String())
 }
 
-// An observer that panics in the middle of an invoice leaves the order guarded.
-func TestObserver_panics(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, "http://localhost", gateway.WithObserver(panicking{event: "attempt"}), through(func(*http.Request) (*http.Response, error) {
-		return reply(201, enveloped(invoiceJSON)), nil
-	}))
-	assert.PanicsWithError(t, "the observer's", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
-}
-
 // Observers are told in the order of their options, and of the end in reverse, each with
-// the context of its own Start.
+// the context that the starts before have made.
 func TestWithObserver_adds(t *testing.T) {
 	t.Parallel()
+	type key struct{}
 	var log []string
-	var ends []gateway.Call
-	a, b := callRecorder{name: "a", log: &log, ends: &ends}, callRecorder{name: "b", log: &log, ends: &ends}
-	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(a), gateway.WithObserver(b))
-	require.NoError(t, withdrawal(t.Context(), c))
-	assert.Equal(t, []string{"start a withdrawal", "start b withdrawal", "end ab succeeded", "end a succeeded"}, log)
-}
-
-// An observer that panics keeps none of the others, whose Start has returned, from its end.
-func TestWithObserver_panics(t *testing.T) {
-	t.Parallel()
-	for _, event := range []string{"start", "attempt", "end"} {
-		for _, first := range []bool{true, false} {
-			t.Run(fmt.Sprint(event, " of the first: ", first), func(t *testing.T) {
-				t.Parallel()
-				var log []string
-				var ends []gateway.Call
-				opts := []gateway.Option{
-					gateway.WithObserver(panicking{event: event}),
-					gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}),
-				}
-				if !first {
-					slices.Reverse(opts)
-				}
-				c := cannedClient(t, 201, enveloped(withdrawalJSON), opts...)
-				assert.PanicsWithError(t, "the observer's", func() { _ = withdrawal(t.Context(), c) })
-				want := map[string]string{"start": "end a unknown", "attempt": "end a unknown", "end": "end a succeeded"}
-				if event == "start" && first {
-					assert.Empty(t, log)
-					return
-				}
-				assert.Equal(t, []string{"start a withdrawal", want[event]}, log)
-			})
+	named := func(name string) gateway.Option {
+		note := func(ctx context.Context, event string) string {
+			text, _ := ctx.Value(key{}).(string)
+			log = append(log, fmt.Sprintf("%s %s %q", event, name, text))
+			return text + name
 		}
+		return gateway.WithObserver(gateway.Observer{
+			Start: func(ctx context.Context, _ gateway.Call) context.Context {
+				return context.WithValue(ctx, key{}, note(ctx, "start"))
+			},
+			Attempt: func(ctx context.Context, _ gateway.Attempt) { note(ctx, "attempt") },
+			End:     func(ctx context.Context, _ gateway.Call) { note(ctx, "end") },
+		})
 	}
+	returnsNil := gateway.WithObserver(gateway.Observer{Start: func(context.Context, gateway.Call) context.Context { return nil }})
+	c := cannedClient(t, 201, enveloped(withdrawalJSON), named("a"), gateway.WithObserver(gateway.Observer{}), returnsNil, named("b"))
+	require.NoError(t, withdrawal(t.Context(), c))
+	assert.Equal(t, []string{`start a ""`, `start b "a"`, `attempt a "ab"`, `attempt b "ab"`, `end b "ab"`, `end a "ab"`}, log)
 }
 
-// A panicking observer panics in one event.
-type panicking struct {
-	gateway.NopObserver
-	event string
+// recordEnds returns an observer that appends the calls that have ended.
+func recordEnds(ends *[]gateway.Call) gateway.Option {
+	return gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { *ends = append(*ends, c) }})
 }
 
-func (p panicking) at(event string) {
-	if p.event == event {
-		panic(errors.New("the observer's"))
-	}
-}
-
-func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
-	p.at("start")
-	return ctx
-}
-
-func (p panicking) Attempt(context.Context, gateway.Attempt) { p.at("attempt") }
-func (p panicking) End(context.Context, gateway.Call)        { p.at("end") }
-
-// A callRecorder records the calls, with the name of its context.
-type callRecorder struct {
-	gateway.NopObserver
-	name string
-	log  *[]string
-	ends *[]gateway.Call
-}
-
-type observerKey struct{}
-
-func (r callRecorder) Start(ctx context.Context, c gateway.Call) context.Context {
-	outer, _ := ctx.Value(observerKey{}).(string)
-	*r.log = append(*r.log, "start "+r.name+" "+c.Operation)
-	return context.WithValue(ctx, observerKey{}, outer+r.name)
-}
-
-func (r callRecorder) End(ctx context.Context, c gateway.Call) {
-	*r.log = append(*r.log, fmt.Sprint("end ", ctx.Value(observerKey{}), " ", c.Outcome))
-	*r.ends = append(*r.ends, c)
-}
-
-// Start and End are called around every call, also around one that is refused.
+// Start and End are run around every call, also around one that is refused.
 func TestObserver_calls(t *testing.T) {
 	t.Parallel()
 	forEach(t, "start and end", func(t *testing.T, s subject) {
-		var log []string
-		var ends []gateway.Call
-		o := gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends})
-		_, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), o))
+		var starts, ends []gateway.Call
+		opts := []gateway.Option{recordEnds(&ends), gateway.WithObserver(gateway.Observer{Start: func(_ context.Context, c gateway.Call) context.Context {
+			starts = append(starts, c)
+			return nil
+		}})}
+		_, err := s.call(t.Context(), cannedClient(t, s.status, s.body(), opts...))
 		require.NoError(t, err)
-		_, err = s.call(t.Context(), cannedClient(t, 404, refused("No."), o))
+		_, err = s.call(t.Context(), cannedClient(t, 404, refused("No."), opts...))
 		require.Error(t, err)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = s.call(ended, cannedClient(t, s.status, s.body(), o))
+		_, err = s.call(ended, cannedClient(t, s.status, s.body(), opts...))
 		require.Error(t, err)
-		refusal := "end a not sent"
+		started := gateway.Call{Operation: s.op, Route: s.route}
+		assert.Equal(t, []gateway.Call{started, started, started}, starts)
+		refusal := gateway.OutcomeNotSent
 		if s.write {
-			refusal = "end a rejected"
+			refusal = gateway.OutcomeRejected
 		}
-		start := "start a " + s.op
-		assert.Equal(t, []string{start, "end a succeeded", start, refusal, start, "end a not sent"}, log)
-		for i, want := range []gateway.Call{{Attempts: 1, StatusCode: s.status}, {Attempts: 1, StatusCode: 404}, {}} {
+		require.Len(t, ends, 3)
+		for i, want := range []gateway.Call{
+			{Attempts: 1, StatusCode: s.status, Outcome: gateway.OutcomeSucceeded}, {Attempts: 1, StatusCode: 404, Outcome: refusal}, {Outcome: gateway.OutcomeNotSent},
+		} {
 			assert.Equal(t, want.Attempts, ends[i].Attempts)
 			assert.Equal(t, want.StatusCode, ends[i].StatusCode)
+			assert.Equal(t, want.Outcome, ends[i].Outcome)
 			assert.Equal(t, s.route, ends[i].Route)
-			assert.Equal(t, gateway.OutcomeOf(ends[i].Err), ends[i].Outcome)
+			assert.Equal(t, want.Outcome, gateway.OutcomeOf(ends[i].Err))
 		}
 		assert.Equal(t, err, ends[2].Err)
 	})
@@ -592,8 +572,8 @@ func TestObserver_driftOfACutAttempt(t *testing.T) {
 			"no response":                 func() (*http.Response, error) { return nil, errors.New("no route") },
 			"a redirect":                  func() (*http.Response, error) { return reply(302, ""), nil },
 		} {
-			attempts, seen := 0, &driftObserver{}
-			c := newClient(t, "http://localhost", gateway.WithObserver(seen), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 3}),
+			attempts, seen := 0, []gateway.Drift(nil)
+			c := newClient(t, "http://localhost", collect(&seen), gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 3}),
 				through(func(*http.Request) (*http.Response, error) {
 					if attempts++; attempts > 1 {
 						return last()
@@ -606,7 +586,7 @@ func TestObserver_driftOfACutAttempt(t *testing.T) {
 			_, err := c.Withdrawal(t.Context(), requestID)
 			require.Error(t, err, name)
 			assert.GreaterOrEqual(t, attempts, 2, name)
-			assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/extra", Kind: gateway.DriftUnknownField}}, seen.all, name)
+			assert.Equal(t, []gateway.Drift{{Operation: "withdrawal", Pointer: "/extra", Kind: gateway.DriftUnknownField}}, seen, name)
 		}
 	})
 }

@@ -36,13 +36,12 @@ type config struct {
 	guard       OrderGuard
 	noRequestID bool
 	repeatable  bool
-
-	unknownLimit int // 0 for none
+	breakAfter  int // of WithCircuitBreaker; 0 for never
 
 	successMessage string // besides the documented one; empty for none
 	maxBytes       int64
 	keySource      func(context.Context) (string, error)
-	added          []Observer // by WithObserver
+	observers      []Observer // of WithObserver, in order
 	logger         *slog.Logger
 }
 
@@ -51,8 +50,6 @@ func newConfig(opts []Option) (*config, error) {
 		userAgent: "cryptogw-gateway-go/" + Version,
 		guard:     new(MemoryGuard),
 		maxBytes:  defaultMaxResponseBytes,
-
-		unknownLimit: defaultUnknownLimit,
 	}
 	for _, opt := range opts {
 		if opt == nil {

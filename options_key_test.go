@@ -71,8 +71,8 @@ func TestWithAPIKeySource(t *testing.T) {
 		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
 			calls++
 			assert.Equal(t, "shop-1", ctx.Value(tenantKey{}), "the source has the context of the call")
-			op, _ := gateway.OperationFromContext(ctx)
-			assert.Equal(t, "withdrawal", op)
+			call, _ := gateway.CallFromContext(ctx)
+			assert.Equal(t, "withdrawal", call.Operation)
 			return fmt.Sprintf("key-number-%d", calls), nil
 		}, through(func(req *http.Request) (*http.Response, error) {
 			sent = append(sent, req.Header.Get("x-api-key"))

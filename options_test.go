@@ -243,7 +243,7 @@ func badOptions() []struct {
 		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
 		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
 		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
-		{"no observer", gateway.WithObserver(nil), "WithObserver", "must not be nil"},
+		{"a negative limit of a breaker", gateway.WithCircuitBreaker(-1), "WithCircuitBreaker", "must not be negative: 0 is no circuit breaker"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
 		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
 		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},

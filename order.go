@@ -15,7 +15,7 @@ import (
 
 // An Order is what an [OrderGuard] is asked about: one call of [Client.CreateInvoice].
 type Order struct {
-	Merchant  string         // of [WithMerchant], or derived from the key of [WithAPIKey]; empty for the client's own: see [MerchantFromContext]
+	Merchant  string         // of [WithMerchant], or derived from the key of [WithAPIKey]; empty for the client's own
 	Request   InvoiceRequest // with the OrderID; with nothing else if the rest is not valid
 	RequestID string         // of this call: what it sends as X-Request-Id; empty for none, or if it will not be sent
 	Resubmit  bool           // whether the call has [AllowResubmit]
@@ -80,10 +80,9 @@ const (
 // sendOrder sends the invoice of an order that the guard admits. Of any other order it returns
 // what the guard knows.
 func sendOrder(c *resultCall[*Invoice]) (*Invoice, error) {
-	defer c.reportLimit() // when the guard knows the outcome
 	guard := c.client.cfg.guard
 	if guard == nil {
-		return c.sendWithinLimit()
+		return c.sendThroughBreaker(false)
 	}
 	o := c.newOrder()
 	admission, refused := c.admit(guard, &o)
@@ -96,7 +95,7 @@ func sendOrder(c *resultCall[*Invoice]) (*Invoice, error) {
 			c.end(guard, o, c.newRecord(o, admission.Known, nil, errPanicked))
 		}
 	}()
-	invoice, err := c.sendUntil(admission.Until)
+	invoice, err := c.sendUntil(admission)
 	returned = true
 
 	err = c.afterUnknown(admission.Known, err)
@@ -136,7 +135,7 @@ type refusal struct {
 	sentinel error // of which it is; nil if the guard cannot say
 	detail   error // nil for none
 	argument bool  // the call or the guard is not set up for the other
-	heldBack bool  // it would be repeated, but for WithUnknownLimit
+	heldBack bool  // it would be repeated, but for WithCircuitBreaker
 }
 
 func (r *refusal) Error() string {
@@ -167,7 +166,8 @@ func (c *call) admit(guard OrderGuard, o *Order) (Admission, *refusal) {
 		}
 		refused, waited := c.newRefusal(err), time.Since(begun)
 		if refused.sentinel == ErrOrderOutcomeUnknown && !o.Resubmit && c.isRepeatable(o.Request, admission.Known) {
-			if refused.heldBack = c.client.limit.whyHeldBack() != nil; refused.heldBack {
+			if _, open := c.client.breaker.begin(o.Merchant, o.Request.OrderID, true); open != nil {
+				refused.heldBack = true
 				return admission, refused // the guard counts what it admits
 			}
 			o.Resubmit = true
@@ -259,11 +259,11 @@ func (c *call) newRefusal(err error) *refusal {
 // errAdmissionOver is why an invoice was not sent, or why its refusal does not decide the order.
 var errAdmissionOver = errors.New("the guard's admission of the order is over")
 
-// sendUntil sends the invoice before a time, unless the call may last longer; the zero time is
-// never.
-func (c *resultCall[T]) sendUntil(until time.Time) (result T, err error) {
+// sendUntil sends the invoice before the admission ends, unless the call may last longer.
+func (c *resultCall[T]) sendUntil(admission Admission) (result T, err error) {
+	until, wasUnknown := admission.Until, admission.Known != nil && admission.Known.Outcome == OutcomeUnknown
 	if c.until = until; until.IsZero() {
-		return c.sendWithinLimit()
+		return c.sendThroughBreaker(wasUnknown)
 	}
 	longest := c.client.cfg.longestInvoice()
 	if deadline, bounded := c.ctx.Deadline(); bounded {
@@ -273,7 +273,7 @@ func (c *resultCall[T]) sendUntil(until time.Time) (result T, err error) {
 		return result, c.refuse("WithOrderGuard", fmt.Sprintf("the guard admits the order for %v, and a call may last %v by WithRetry: "+
 			"set a longer lease of the guard, or a shorter InvoiceTimeout", left.Round(time.Millisecond), longest.Round(time.Millisecond)))
 	}
-	return c.sendWithinLimit()
+	return c.sendThroughBreaker(wasUnknown)
 }
 
 // differsFrom reports whether the request of a record is known, and not equal to r.

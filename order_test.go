@@ -494,9 +494,8 @@ func (*panickingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) 
 // An observer is told of no success whose record was not kept.
 func TestOrderGuard_EndPanics(t *testing.T) {
 	t.Parallel()
-	var log []string
 	var ends []gateway.Call
-	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&panickingGuard{}), gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}))
+	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&panickingGuard{}), recordEnds(&ends))
 	assertPassedOn(t, "of the guard", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
 	require.Len(t, ends, 1)
 	assert.Equal(t, gateway.OutcomeUnknown, ends[0].Outcome)
@@ -537,11 +536,10 @@ func TestOrderGuard_EndIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var log []string
 				var ends []gateway.Call
 				guard := &slowGuard{end: make(chan struct{})}
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard),
-					gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}),
+					recordEnds(&ends),
 					through(func(*http.Request) (*http.Response, error) {
 						return reply(tt.status, enveloped(invoiceJSON)), nil
 					}))
@@ -591,11 +589,10 @@ func TestOrderGuard_BeginIsLeft(t *testing.T) {
 // The error of End is told to observers and to the log, and changes nothing for the caller.
 func TestOrderGuard_EndFails(t *testing.T) {
 	t.Parallel()
-	var log []string
 	var ends []gateway.Call
 	var out bytes.Buffer
 	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&recordingGuard{}),
-		gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}), gateway.WithLogger(slog.New(slog.NewJSONHandler(&out, nil))))
+		recordEnds(&ends), gateway.WithLogger(slog.New(slog.NewJSONHandler(&out, nil))))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.NoError(t, err)
 	require.Len(t, ends, 1)
@@ -812,16 +809,13 @@ func TestOrderGuard_shortAdmission(t *testing.T) {
 	}
 }
 
-// A slowObserver holds a call up after its first attempt.
-type slowObserver struct {
-	gateway.NopObserver
-	takes time.Duration
-}
-
-func (o slowObserver) Attempt(_ context.Context, a gateway.Attempt) {
-	if a.Number == 1 {
-		time.Sleep(o.takes)
-	}
+// slowObserver returns an observer that holds a call up after its first attempt.
+func slowObserver(takes time.Duration) gateway.Observer {
+	return gateway.Observer{Attempt: func(_ context.Context, a gateway.Attempt) {
+		if a.Number == 1 {
+			time.Sleep(takes)
+		}
+	}}
 }
 
 // nothing is sent after an admission, and what others may have done since is not denied.
@@ -840,7 +834,7 @@ func TestOrderGuard_admissionEnds(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, sent := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(lasts)}}, 0
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithObserver(slowObserver{takes: lasts}), gateway.WithHTTPClient(&http.Client{
+				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithObserver(slowObserver(lasts)), gateway.WithHTTPClient(&http.Client{
 					Transport: tripper(func(*http.Request) (*http.Response, error) { sent++; return tt.trip() }),
 				}))
 				got, err := c.CreateInvoice(t.Context(), order("A-17"))
@@ -875,10 +869,9 @@ func TestOrder_requestID(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var log []string
 			var ends []gateway.Call
 			status, sent, n := 500, []string{}, &recordingGuard{}
-			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(n), gateway.WithObserver(callRecorder{name: "a", log: &log, ends: &ends}),
+			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(n), recordEnds(&ends),
 				through(func(req *http.Request) (*http.Response, error) {
 					sent = append(sent, strings.Join(req.Header.Values("X-Request-Id"), ", "))
 					return reply(status, refused("No.")), nil

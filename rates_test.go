@@ -94,7 +94,7 @@ func TestClient_ExchangeRates_coinsNamedLikeCurrencies(t *testing.T) {
 func TestClient_ExchangeRates_besideCurrencies(t *testing.T) {
 	t.Parallel()
 	var w recorder
-	c := cannedClient(t, 200, enveloped(`{"usd":{"BTC":"1"},"gbp":{"BTC":"2"},"eur":{"BTC":"3"},"updatedAt":7}`), gateway.WithObserver(&w))
+	c := cannedClient(t, 200, enveloped(`{"usd":{"BTC":"1"},"gbp":{"BTC":"2"},"eur":{"BTC":"3"},"updatedAt":7}`), gateway.WithObserver(w.observer()))
 	got, err := c.ExchangeRates(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []gateway.Rate{{CoinSymbol: "BTC", USD: rateOf("1"), EUR: rateOf("3")}}, got.Rates)

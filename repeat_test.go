@@ -244,11 +244,11 @@ func TestWithIdempotentOrders_heldBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		guard := &countingGuard{}
-		sent := 0
-		c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithUnknownLimit(1), gateway.WithOrderGuard(guard), once(),
+		trip, sent := reset, 0
+		c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithCircuitBreaker(1), gateway.WithOrderGuard(guard), once(),
 			through(func(*http.Request) (*http.Response, error) {
 				sent++
-				return reset()
+				return trip()
 			}))
 		for range 3 {
 			_, err := c.CreateInvoice(t.Context(), order("A-17"))
@@ -259,7 +259,13 @@ func TestWithIdempotentOrders_heldBack(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-		assert.Equal(t, []int{2, 2}, []int{sent, guard.admitted})
+		assert.Equal(t, []int{1, 1}, []int{sent, guard.admitted}, "it is not the probe")
+		trip = succeed
+		for _, id := range []string{"A-18", "A-17"} {
+			_, err = c.CreateInvoice(t.Context(), order(id))
+			assert.NoError(t, err)
+		}
+		assert.Equal(t, []int{3, 3}, []int{sent, guard.admitted})
 	})
 }
 

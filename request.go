@@ -63,9 +63,9 @@ type call struct {
 	progress
 }
 
-// prepare checks the arguments of a call, and completes its inputs.
-func (c *call) prepare(ctx context.Context, opts []CallOption) error {
-	refusal := c.cfg.apply(c.operation.name, opts)
+// prepare checks the arguments of a call, and completes its inputs. A refusal is what is wrong with
+// its options.
+func (c *call) prepare(ctx context.Context, refusal *ArgumentError) error {
 	if refusal != nil && (c.operation.write == nil || c.cfg.nobody || c.cfg.badKey && c.cfg.merchant == "") {
 		return refusal
 	}
@@ -262,8 +262,7 @@ func (c *call) newHTTPRequest() *http.Request {
 	return req.WithContext(&c.ctx)
 }
 
-// A callContext is the caller's context during a call, which also has the
-// operation and the merchant.
+// A callContext is the caller's context during a call, which also has the call.
 type callContext struct {
 	context.Context
 	call *call
@@ -272,18 +271,10 @@ type callContext struct {
 // Unwrap returns the caller's context.
 func (c *callContext) Unwrap() context.Context { return c.Context }
 
-type operationKey struct{}
-
 // Value implements [context.Context].
 func (c *callContext) Value(key any) any {
-	switch key {
-	case operationKey{}:
-		return c.call.operation.name
-	case merchantKey{}:
-		if name := c.call.merchant(); name != "" {
-			return name
-		}
-		return nil
+	if key == (callKey{}) {
+		return c.call.described()
 	}
 	return c.Context.Value(key)
 }

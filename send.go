@@ -19,10 +19,11 @@ func do[T any](ctx context.Context, client *Client, what operation, read func(*s
 // run makes a call: the only way from a method to the wire and back.
 func run[T any](ctx context.Context, c *resultCall[T], send func(*resultCall[T]) (T, error), opts []CallOption) (result T, err error) {
 	c.started = time.Now()
-	ctx, end := c.client.observe(ctx, &c.operation)
+	refusal := c.cfg.apply(c.operation.name, opts)
+	ctx = c.observeStart(ctx)
 	err = errPanicked // until the call returns
-	defer func() { end(err, &c.call) }()
-	if err := c.prepare(ctx, opts); err != nil {
+	defer func() { c.observeEnd(ctx, err) }()
+	if err := c.prepare(ctx, refusal); err != nil {
 		return result, err
 	}
 	return send(c)

@@ -139,15 +139,6 @@ func (o *telemetry) counted(t *testing.T, name string) map[string]int64 {
 	return sums
 }
 
-// held is how many clients hold invoices back.
-func (o *telemetry) held(t *testing.T) (sum int64) {
-	t.Helper()
-	data, ok := o.collect(t)["gateway.client.held_back"].Data.(metricdata.Sum[int64])
-	require.True(t, ok)
-	require.Len(t, data.DataPoints, 1)
-	return data.DataPoints[0].Value
-}
-
 // inFlight is the sum of all points of that metric.
 func (o *telemetry) inFlight(t *testing.T) (sum int64) {
 	t.Helper()

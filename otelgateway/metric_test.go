@@ -32,7 +32,7 @@ func TestNew_metrics(t *testing.T) {
 			units[name] = metric.Unit
 			assert.Regexp(t, `^[A-Z].*\.$`, metric.Description, name)
 			if sum, ok := metric.Data.(metricdata.Sum[int64]); ok {
-				assert.Equal(t, name != "gateway.client.call.in_flight" && name != "gateway.client.held_back", sum.IsMonotonic, name)
+				assert.Equal(t, name != "gateway.client.call.in_flight", sum.IsMonotonic, name)
 			}
 		}
 		assert.Equal(t, map[string]string{
@@ -43,7 +43,6 @@ func TestNew_metrics(t *testing.T) {
 			"gateway.client.call.unrecorded": "{call}",
 			"gateway.client.call.in_flight":  "{call}",
 			"gateway.client.call.drift":      "{place}",
-			"gateway.client.held_back":       "{client}",
 		}, units)
 	})
 }
@@ -93,7 +92,7 @@ func TestNew_beginsWithZero(t *testing.T) {
 		"failures": {
 			"error.type=401," + create, "error.type=429," + create, "error.type=missing_api_key," + create, "error.type=decode," + create,
 			"error.type=response_mismatch," + create, "error.type=response_too_large," + create,
-			"error.type=order_conflict," + create, "error.type=order," + create, "error.type=429,gateway.operation=exchange_rates",
+			"error.type=order_conflict," + create, "error.type=order," + create, "error.type=circuit_open," + create, "error.type=429,gateway.operation=exchange_rates",
 		},
 		"unrecorded": {create},
 		"drift":      {"gateway.drift.kind=unknown_field," + create, "gateway.drift.kind=unknown_status,gateway.operation=withdrawal"},
@@ -106,7 +105,7 @@ func TestNew_beginsWithZero(t *testing.T) {
 			assert.Zero(t, value, one)
 		}
 	}
-	for name, count := range map[string]int{"outcomes": 20, "failures": 56, "unrecorded": 1, "drift": 45} {
+	for name, count := range map[string]int{"outcomes": 20, "failures": 57, "unrecorded": 1, "drift": 45} {
 		assert.Len(t, o.sums(t, name), count, name)
 	}
 }
@@ -133,35 +132,16 @@ func (forgetfulGuard) End(context.Context, gateway.Order, gateway.OrderRecord) e
 	return errors.New("the disk is full")
 }
 
-// Clients that hold invoices back are counted, also those that share an observer.
-func TestNew_heldBack(t *testing.T) {
-	o := newTelemetry()
-	observer := otelgateway.Observer(o.options())
-	told := func(reached bool) {
-		observer.UnknownLimit(t.Context(), gateway.UnknownLimit{Reached: reached})
-	}
-	assert.EqualValues(t, 0, o.held(t), "at the start")
-	told(true)
-	told(true)
-	assert.EqualValues(t, 2, o.held(t), "two clients hold back")
-	told(false)
-	assert.EqualValues(t, 1, o.held(t), "one sends again")
-}
-
-// A client holds invoices back after five unknown outcomes, until one is created.
-func TestNew_heldBackByTheLimit(t *testing.T) {
+// An invoice that an open circuit holds back is a failure of its own.
+func TestNew_circuitOpen(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
+		client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithCircuitBreaker(5))
 		f.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultBadGateway())
 		for i := range 6 {
-			_, err := f.client.CreateInvoice(t.Context(), everycall.Order(strconv.Itoa(i)))
-			assert.Equal(t, i == 5, errors.Is(err, gateway.ErrTooManyUnknown), i)
+			_, err := client.CreateInvoice(t.Context(), everycall.Order(strconv.Itoa(i)))
+			assert.Equal(t, i == 5, errors.Is(err, gateway.ErrCircuitOpen), i)
 		}
-		assert.EqualValues(t, 1, f.held(t))
-		assert.EqualValues(t, 1, f.counted(t, "failures")["error.type=too_many_unknown,gateway.operation=create_invoice"])
-		time.Sleep(time.Second)
-		_, err := f.client.CreateInvoice(t.Context(), order())
-		require.NoError(t, err)
-		assert.EqualValues(t, 0, f.held(t))
+		assert.EqualValues(t, 1, f.counted(t, "failures")["error.type=circuit_open,gateway.operation=create_invoice"])
 	})
 }
 
@@ -259,38 +239,5 @@ func TestNew_inFlight(t *testing.T) {
 				assert.Equal(t, tt.failure, attributesOf(call)["error.type"])
 			})
 		})
-	}
-}
-
-// A panic of the caller's observer leaves nothing in flight and ends the span.
-func TestNew_inFlightAfterObserverPanics(t *testing.T) {
-	for event, spans := range map[string]int{"start": 1, "attempt": 2, "end": 2} {
-		t.Run(event, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, f fixture) {
-				client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithObserver(panicking{event: event}))
-				assert.Panics(t, func() { _, _ = client.ExchangeRates(t.Context()) })
-				assert.Zero(t, f.inFlight(t))
-				assert.Len(t, f.names(), spans)
-			})
-		})
-	}
-}
-
-// panicking is an observer that panics in one event.
-type panicking struct {
-	gateway.NopObserver
-	event string
-}
-
-func (p panicking) Start(ctx context.Context, _ gateway.Call) context.Context {
-	p.at("start")
-	return ctx
-}
-func (p panicking) End(context.Context, gateway.Call)        { p.at("end") }
-func (p panicking) Attempt(context.Context, gateway.Attempt) { p.at("attempt") }
-
-func (p panicking) at(event string) {
-	if p.event == event {
-		panic(event)
 	}
 }

@@ -21,24 +21,21 @@ import (
 
 const scope = "github.com/cryptogw/gateway/otelgateway"
 
-// An observer makes spans and metrics of what it is told.
+// An observer makes spans and metrics.
 type observer struct {
-	gateway.NopObserver
 	tracer trace.Tracer
 	server []attribute.KeyValue
 
 	duration                                        metric.Float64Histogram
 	attempts, outcomes, failures, unrecorded, drift metric.Int64Counter
-	inFlight, heldBack                              metric.Int64UpDownCounter
+	inFlight                                        metric.Int64UpDownCounter
 }
 
-func newObserver(opts Options) *observer {
+// newObserver returns an observer that makes spans and metrics.
+func newObserver(opts Options) gateway.Observer {
 	meter := opts.meter()
 	counter := func(name, unit, description string) metric.Int64Counter {
 		return handled(meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description)))
-	}
-	upDown := func(name, unit, description string) metric.Int64UpDownCounter {
-		return handled(meter.Int64UpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description)))
 	}
 	o := &observer{
 		tracer: opts.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(gateway.Version), trace.WithSchemaURL(semconv.SchemaURL)),
@@ -52,11 +49,11 @@ func newObserver(opts Options) *observer {
 		failures:   counter("gateway.client.call.failures", "{call}", "Calls that have ended with an error, by its type."),
 		unrecorded: counter("gateway.client.call.unrecorded", "{call}", "Calls whose outcome the order guard could not record."),
 		drift:      counter("gateway.client.call.drift", "{place}", "Places in responses that differ from the documented interface."),
-		inFlight:   upDown("gateway.client.call.in_flight", "{call}", "Calls that have begun and not ended."),
-		heldBack:   upDown("gateway.client.held_back", "{client}", "Clients that hold invoices back, because the outcome of too many in a row is unknown."),
+		inFlight: handled(meter.Int64UpDownCounter("gateway.client.call.in_flight", metric.WithUnit("{call}"),
+			metric.WithDescription("Calls that have begun and not ended."))),
 	}
 	o.begin()
-	return o
+	return gateway.Observer{Start: o.start, End: o.end, Attempt: o.attempt, Drift: o.drifted}
 }
 
 // begin makes the series that an alarm is for, with 0: for Prometheus a series that appears
@@ -71,7 +68,7 @@ func (o *observer) begin() {
 		failures := []string{"401", "429", "missing_api_key", "decode", "response_mismatch", "response_too_large"}
 		if operation == gateway.OpCreateInvoice {
 			outcomes = append(outcomes, gateway.OutcomeRejected, gateway.OutcomeUnknown)
-			failures = append(failures, "order_conflict", "order")
+			failures = append(failures, "order_conflict", "order", "circuit_open")
 			o.unrecorded.Add(ctx, 0, o.with(operation))
 		}
 		for _, outcome := range outcomes {
@@ -86,7 +83,6 @@ func (o *observer) begin() {
 			o.drift.Add(ctx, 0, o.with(operation, kindOf(kind)))
 		}
 	}
-	o.heldBack.Add(ctx, 0, metric.WithAttributes(o.server...))
 }
 
 // handled reports an error and returns the instrument, which can be used all the same.
@@ -97,18 +93,17 @@ func handled[T any](instrument T, err error) T {
 	return instrument
 }
 
-// spanKey is the key of the span of a call. The current span can be another observer's.
-type spanKey struct{}
+// spanKey is the key of the span that an observer has made of a call. The current span can be that
+// of another observer.
+type spanKey struct{ of *observer }
 
-// Start implements [gateway.Observer].
-func (o *observer) Start(ctx context.Context, c gateway.Call) context.Context {
+func (o *observer) start(ctx context.Context, c gateway.Call) context.Context {
 	ctx, span := o.tracer.Start(ctx, "gateway."+c.Operation, trace.WithAttributes(o.attributes(c.Operation)...))
 	o.inFlight.Add(ctx, 1, o.with(c.Operation))
-	return context.WithValue(ctx, spanKey{}, span)
+	return context.WithValue(ctx, spanKey{o}, span)
 }
 
-// End implements [gateway.Observer]. The context is that of Start.
-func (o *observer) End(ctx context.Context, c gateway.Call) {
+func (o *observer) end(ctx context.Context, c gateway.Call) {
 	failure := failureOf(c.Err)
 	outcome := outcomeOf(c.Outcome)
 	o.inFlight.Add(ctx, -1, o.with(c.Operation))
@@ -117,7 +112,7 @@ func (o *observer) End(ctx context.Context, c gateway.Call) {
 	if c.Err != nil {
 		o.failures.Add(ctx, 1, o.with(c.Operation, failure...))
 	}
-	span := trace.SpanFromContext(ctx)
+	span := ctx.Value(spanKey{o}).(trace.Span)
 	span.SetAttributes(append(failure, outcome, attribute.Int("gateway.attempts", c.Attempts))...)
 	if c.StatusCode != 0 {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(c.StatusCode))
@@ -132,11 +127,11 @@ func (o *observer) End(ctx context.Context, c gateway.Call) {
 		o.unrecorded.Add(ctx, 1, o.with(c.Operation))
 		span.SetAttributes(attribute.Bool("gateway.unrecorded", true))
 	}
-	end(span, c.Err)
+	endSpan(span, c.Err)
 }
 
-// Attempt implements [gateway.Observer]. The span of the attempt begins in the past.
-func (o *observer) Attempt(ctx context.Context, a gateway.Attempt) {
+// attempt makes a span that begins in the past.
+func (o *observer) attempt(ctx context.Context, a gateway.Attempt) {
 	begun, method := time.Now().Add(-a.Duration), http.MethodGet
 	if a.Operation == gateway.OpCreateInvoice || a.Operation == gateway.OpPrepareInvoice {
 		method = http.MethodPost
@@ -155,24 +150,15 @@ func (o *observer) Attempt(ctx context.Context, a gateway.Attempt) {
 	}
 	_, span := o.tracer.Start(ctx, method+" "+a.Route, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(begun), trace.WithAttributes(attributes...))
-	end(span, a.Err)
+	endSpan(span, a.Err)
 }
 
-// Drift implements [gateway.Observer]. The place is left out: its names are the service's.
-func (o *observer) Drift(ctx context.Context, d gateway.Drift) {
+// drifted leaves the place out: its names are the service's.
+func (o *observer) drifted(ctx context.Context, d gateway.Drift) {
 	o.drift.Add(ctx, 1, o.with(d.Operation, kindOf(d.Kind)))
-	if span, ok := ctx.Value(spanKey{}).(trace.Span); ok { // the drift of a catalog is outside of a call
+	if span, ok := ctx.Value(spanKey{o}).(trace.Span); ok { // the drift of a catalog is outside of a call
 		span.SetAttributes(attribute.Bool("gateway.drift", true))
 	}
-}
-
-// UnknownLimit implements [gateway.Observer].
-func (o *observer) UnknownLimit(ctx context.Context, u gateway.UnknownLimit) {
-	change := int64(-1)
-	if u.Reached {
-		change = 1
-	}
-	o.heldBack.Add(ctx, change, metric.WithAttributes(o.server...))
 }
 
 // attributes are those of everything.
@@ -184,7 +170,7 @@ func (o *observer) with(operation string, more ...attribute.KeyValue) metric.Mea
 	return metric.WithAttributes(append(o.attributes(operation), more...)...)
 }
 
-func end(span trace.Span, err error) {
+func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, "") // the text of err can have what the service sent
 	}
@@ -246,7 +232,7 @@ func reasonOf(err error, other string) string {
 		{gateway.ErrResponseMismatch, "response_mismatch"},
 		{gateway.ErrMissingAPIKey, "missing_api_key"},
 		{gateway.ErrOrderInFlight, "order_in_flight"},
-		{gateway.ErrTooManyUnknown, "too_many_unknown"},
+		{gateway.ErrCircuitOpen, "circuit_open"},
 	} {
 		if errors.Is(err, known.sentinel) {
 			return known.word

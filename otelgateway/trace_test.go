@@ -183,11 +183,6 @@ func TestNew_withoutAttempt(t *testing.T) {
 			_, err := f.client.CreateInvoice(ctx, order())
 			return err
 		}, "order_outcome_unknown", true},
-		"no context": {func(_ context.Context, f fixture) error {
-			var none context.Context
-			_, err := f.client.ExchangeRates(none)
-			return err
-		}, "argument", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, f fixture) {
@@ -304,62 +299,40 @@ func TestNew_concurrent(t *testing.T) {
 	})
 }
 
-// recorder is an observer of the caller's.
-type recorder struct {
-	gateway.NopObserver
-	spans  []trace.SpanID // of the contexts
-	events []string
-	start  func(context.Context) context.Context
-}
-
-func (r *recorder) saw(ctx context.Context, event string) {
-	r.events = append(r.events, event)
-	r.spans = append(r.spans, trace.SpanContextFromContext(ctx).SpanID())
-}
-
-func (r *recorder) Start(ctx context.Context, c gateway.Call) context.Context {
-	r.saw(ctx, "start")
-	if r.start != nil {
-		return r.start(ctx)
-	}
-	return ctx
-}
-func (r *recorder) End(ctx context.Context, c gateway.Call)        { r.saw(ctx, "end") }
-func (r *recorder) Attempt(ctx context.Context, a gateway.Attempt) { r.saw(ctx, "attempt") }
-func (r *recorder) Drift(ctx context.Context, d gateway.Drift)     { r.saw(ctx, "drift") }
-
-// An observer that is added after has the span of the call in its contexts.
+// An observer that is added after has the span of the call in its contexts, and one that makes a span
+// of its own keeps none from ending.
 func TestNew_observer(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
-		var after recorder
+		var events []string
+		spans := map[trace.SpanID]bool{}
+		saw := func(ctx context.Context, event string) {
+			events = append(events, event)
+			spans[trace.SpanContextFromContext(ctx).SpanID()] = true
+		}
+		after := gateway.WithObserver(gateway.Observer{
+			Start:   func(ctx context.Context, _ gateway.Call) context.Context { saw(ctx, "start"); return ctx },
+			End:     func(ctx context.Context, _ gateway.Call) { saw(ctx, "end") },
+			Attempt: func(ctx context.Context, _ gateway.Attempt) { saw(ctx, "attempt") },
+			Drift:   func(ctx context.Context, _ gateway.Drift) { saw(ctx, "drift") },
+		})
 		id := f.gw.Withdrawals()[0].WithdrawRequestID
-		_, err := f.connect(t, f.gw.Transport(), f.options(), gateway.WithObserver(&after)).Withdrawal(t.Context(), id)
+		_, err := f.connect(t, f.gw.Transport(), f.options(), after).Withdrawal(t.Context(), id)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"start", "drift", "attempt", "end"}, after.events)
-		for _, span := range after.spans {
-			assert.Equal(t, f.spans()[1].SpanContext.SpanID(), span)
+		assert.Equal(t, []string{"start", "drift", "attempt", "end"}, events)
+		assert.Equal(t, map[trace.SpanID]bool{f.spans()[1].SpanContext.SpanID(): true}, spans)
+
+		f.exporter.Reset()
+		other := newTelemetry()
+		_, err = f.connect(t, f.gw.Transport(), f.options(), otelgateway.New(other.options())).Withdrawal(t.Context(), id)
+		require.NoError(t, err)
+		for _, o := range []*telemetry{f.telemetry, other} {
+			require.Contains(t, o.names(), "gateway.withdrawal")
+			call := o.spans()[len(o.spans())-1]
+			assert.Equal(t, "succeeded", attributesOf(call)["gateway.outcome"])
+			assert.Zero(t, o.inFlight(t))
 		}
 	})
-}
-
-// An observer that returns no context, or one that is not derived, breaks no call and no span.
-func TestNew_observerContext(t *testing.T) {
-	for name, start := range map[string]func(context.Context) context.Context{
-		"nil":         func(context.Context) context.Context { return nil },
-		"not derived": func(context.Context) context.Context { return context.Background() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, f fixture) {
-				client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithObserver(&recorder{start: start}))
-				_, err := client.ExchangeRates(t.Context())
-				require.NoError(t, err)
-				assert.Len(t, f.names(), 2)
-				assert.Zero(t, f.inFlight(t))
-				assert.Len(t, f.counted(t, "outcomes"), 1)
-			})
-		})
-	}
 }
 
 // Without providers, the global ones are used.

@@ -60,9 +60,8 @@ const (
 )
 
 // Order returns the record of an order. The merchant is as [gateway.WithMerchant] sets
-// it and [Guard.Pending] returns it; empty for the one that the client is for. In a guard
-// around this one it is that of [gateway.MerchantFromContext]. An order that was never
-// begun is free, with no attempts.
+// it and [Guard.Pending] returns it; empty for the one that the client is for. An order
+// that was never begun is free, with no attempts.
 func (g *Guard) Order(ctx context.Context, merchant, orderID string) (Order, error) {
 	k := key{merchant, orderID}
 	orders, err := g.read(ctx, g.stmts.order, k.merchant, k.order)

@@ -22,7 +22,7 @@ const (
 	outageProcesses = 16
 	outageOrders    = 1000
 	outageAtOnce    = 4 // calls of a process
-	unknownLimit    = 5
+	outageLimit     = 5 // unknown orders that open the circuit of a process
 
 	outage = "outage" // what a process reports when it has tried all of its orders
 )
@@ -133,8 +133,8 @@ func checkProcesses(t *testing.T, processes []sold) (unknown int) {
 	for n, p := range processes {
 		unknown, heldBack = unknown+p["unknown"], heldBack+p["held back"]
 		tried := bits.Len(uint(p["seconds"]) + 1) // after 1, 2, 4 … seconds
-		if most := unknownLimit + outageAtOnce - 1 + tried; p["unknown"] > most || p["unknown"] < unknownLimit {
-			t.Errorf("in process %d %d orders are unknown, want 5 to %d", n, p["unknown"], most)
+		if most := outageLimit + outageAtOnce - 1 + tried; p["unknown"] > most || p["unknown"] < outageLimit {
+			t.Errorf("in process %d %d orders are unknown, want %d to %d", n, p["unknown"], outageLimit, most)
 		}
 		if p["created"] != p["held back"] {
 			t.Errorf("process %d: %v", n, p)
@@ -161,7 +161,7 @@ func (j job) sell(ctx context.Context, client *gateway.Client, results sold) err
 	reportingGuard{job: j}.report(ctx, outage)
 	for n := range left {
 		_, err := client.CreateInvoice(ctx, request(n))
-		for errors.Is(err, gateway.ErrTooManyUnknown) && results["created"] == 0 && wait(ctx, leastPause) == nil {
+		for errors.Is(err, gateway.ErrCircuitOpen) && results["created"] == 0 && wait(ctx, leastPause) == nil {
 			_, err = client.CreateInvoice(ctx, request(n))
 		}
 		if err != nil {
@@ -183,7 +183,7 @@ func (j job) tryAll(ctx context.Context, client *gateway.Client, results sold, l
 				_, err := client.CreateInvoice(ctx, request(n))
 				mu.Lock()
 				switch {
-				case errors.Is(err, gateway.ErrTooManyUnknown) && gateway.OutcomeOf(err) == gateway.OutcomeNotSent:
+				case errors.Is(err, gateway.ErrCircuitOpen) && gateway.OutcomeOf(err) == gateway.OutcomeNotSent:
 					results["held back"]++
 					left <- n
 				case gateway.OutcomeOf(err) == gateway.OutcomeUnknown && !gateway.SafeToRetry(err):

@@ -222,7 +222,7 @@ func (r *stalledRace) stall(ctx context.Context) {
 // others remain unknown.
 func (r *stalledRace) merchant(ctx context.Context) {
 	g := r.w.guard(r.t, WithLease(stalledLease))
-	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"), gateway.WithUnknownLimit(0),
+	client, err := gateway.New(r.job.URL, "a-key-for-tests", gateway.WithOrderGuard(g), gateway.WithUserAgent("merchant"),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: stalledLease / 4}))
 	if err != nil {
 		r.t.Error(err)

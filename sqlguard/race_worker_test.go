@@ -126,8 +126,8 @@ func (j job) client(ctx context.Context, db *sql.DB) (*gateway.Client, error) {
 		order = gateway.WithOrderGuard(nil)
 	}
 	options := []gateway.Option{gateway.WithUserAgent(j.Name), gateway.WithRetry(retry), order}
-	if !j.Outage {
-		options = append(options, gateway.WithUnknownLimit(0))
+	if j.Outage {
+		options = append(options, gateway.WithCircuitBreaker(outageLimit))
 	}
 	return gateway.New(j.URL, "a-key-for-tests", options...)
 }

@@ -44,7 +44,7 @@ gateway mock --profile serves a stand-in that responds likewise.`,
 
 // probe asks the gateway, and writes its profile to a file if one is named.
 func (s *session) probe(ctx context.Context, p *probe.Probe, record string) error {
-	opts := []gateway.Option{gateway.WithObserver(p)}
+	opts := []gateway.Option{gateway.WithObserver(p.Observer())}
 	if record != "" {
 		p.Recorder = &probe.Recorder{Base: http.DefaultTransport}
 		opts = append(opts, gateway.WithHTTPClient(&http.Client{Transport: p.Recorder}))

@@ -16,10 +16,9 @@ import (
 const lineWidth = 64
 
 // A progress is a line on a terminal that is rewritten every second while a command
-// waits. Without a terminal it writes nothing. It is an observer of the client, because
-// the client does not yield unchanged withdrawals.
+// waits. Without a terminal it writes nothing. It observes the client, because the client
+// does not yield unchanged withdrawals.
 type progress struct {
-	gateway.NopObserver
 	out   io.Writer // nil without a terminal
 	total int       // how many withdrawals are waited for
 
@@ -93,8 +92,10 @@ func (p *progress) above(write func() error) error {
 	return write()
 }
 
-// Attempt implements [gateway.Observer].
-func (p *progress) Attempt(_ context.Context, a gateway.Attempt) {
+// observer returns what notes each inquiry.
+func (p *progress) observer() gateway.Observer { return gateway.Observer{Attempt: p.attempt} }
+
+func (p *progress) attempt(_ context.Context, a gateway.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked, p.failed = time.Now(), a.Err != nil

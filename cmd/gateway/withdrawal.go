@@ -76,7 +76,7 @@ func (s *session) follow(each bool, c *cobra.Command) *cobra.Command {
 			return cli.Usage(c, fmt.Sprintf("identifier %d is the same as an earlier one", n))
 		}
 		f := &follower{session: s, each: each, shown: newProgress(s.Console, len(ids))}
-		client, err := s.client(gateway.WithObserver(f.shown))
+		client, err := s.client(gateway.WithObserver(f.shown.observer()))
 		if err != nil {
 			return err
 		}

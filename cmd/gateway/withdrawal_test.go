@@ -135,7 +135,7 @@ func (term terminal) run(t *testing.T, prepare func(*gatewaytest.Server)) (strin
 		prepare(add(gw, term.ids...))
 		s := &session{Console: cli.Console{Out: &out, Err: &out, ErrTerminal: !term.pipe}, format: cmp.Or(term.format, cli.FormatTable)}
 		f := &follower{session: s, each: term.each, shown: newProgress(s.Console, len(term.ids))}
-		client, newErr := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(f.shown),
+		client, newErr := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(f.shown.observer()),
 			gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}),
 			gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
 		require.NoError(t, newErr)

@@ -321,7 +321,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // wrong.
 func (s schedule) run() (results []call.Result, wrong []string) {
 	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, attempts: s.Attempts, timeout: s.Timeout}
-	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithUnknownLimit(0), gateway.WithHTTPClient(&http.Client{Transport: w}),
+	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
 		return nil, []string{err.Error()}

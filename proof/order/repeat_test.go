@@ -126,7 +126,7 @@ func lose(t *testing.T, gw *gatewaytest.Server, options []gateway.Option) []call
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client, err := gateway.New(gw.URL, canary, append([]gateway.Option{
-		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithUnknownLimit(0),
+		gateway.WithHTTPClient(&http.Client{Transport: transport}),
 		gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Millisecond}),
 	}, options...)...)
 	require.NoError(t, err)

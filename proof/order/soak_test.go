@@ -65,9 +65,9 @@ func TestSoak(t *testing.T) {
 	policy := gateway.WithRetry(gateway.RetryPolicy{
 		AttemptTimeout: time.Second, InvoiceTimeout: time.Second, BaseDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond, MaxRetryAfter: time.Millisecond,
 	})
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), policy, gateway.WithUnknownLimit(0))
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), policy)
 	require.NoError(t, err)
-	preparing, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(prepared), policy, gateway.WithUnknownLimit(0))
+	preparing, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(prepared), policy)
 	require.NoError(t, err)
 	s := &soak{gw: gw, client: client, prepared: preparing, outcomes: map[string]gateway.Outcome{}, forced: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFor)

@@ -34,7 +34,7 @@ func (a *answer) RoundTrip(r *http.Request) (*http.Response, error) {
 func answering(t testing.TB, a *answer, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
 	c, err := gateway.New("https://gateway.example/merchant", canary, append([]gateway.Option{
-		gateway.WithHTTPClient(&http.Client{Transport: a}), gateway.WithOrderGuard(nil), gateway.WithUnknownLimit(0),
+		gateway.WithHTTPClient(&http.Client{Transport: a}), gateway.WithOrderGuard(nil),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}),
 	}, opts...)...)
 	require.NoError(t, err)

@@ -71,7 +71,7 @@ func TestCost_entries(t *testing.T) {
 		for method, shapes := range results.Wide(tt.entries, tt.coin, tt.amount) {
 			for _, result := range shapes {
 				s, body := everycall.Named(method), everycall.Enveloped(result)
-				c := answered(t, s.Status, body, gateway.WithObserver(gateway.NopObserver{}))
+				c := answered(t, s.Status, body, gateway.WithObserver(gateway.Observer{}))
 				var err error
 				cost := measure.Allocated(func() { _, err = s.Do(t.Context(), c, everycall.Documented()) })
 				most := mostTimes*len(body) + mostEach*min(tt.entries, strictjson.MaxEntries)

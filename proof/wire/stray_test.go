@@ -133,7 +133,7 @@ func (k kind) connect(t *testing.T, url string, policy gateway.RetryPolicy, opts
 		t.Cleanup(client.CloseIdleConnections)
 		opts = append(opts, gateway.WithHTTPClient(client))
 	}
-	client, err := gateway.New(url+"/merchant", canary, append(opts, gateway.WithUnknownLimit(0))...)
+	client, err := gateway.New(url+"/merchant", canary, opts...)
 	require.NoError(t, err)
 	if k.prepares {
 		_ = client.PrepareInvoice(t.Context()) // the policy may be too short for it

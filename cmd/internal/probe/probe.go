@@ -17,9 +17,7 @@ import (
 // callTimeout is how long a call may take, all its attempts together.
 const callTimeout = time.Minute
 
-// A Probe makes one call to a gateway after another. It is an observer of the client
-// that it uses. Unlike other observers it need not be safe for concurrent use, because
-// it makes one call at a time.
+// A Probe makes one call to a gateway after another. It is not safe for concurrent use.
 type Probe struct {
 	// Withdrawal is the identifier of one that is inquired about; "" for none.
 	Withdrawal string
@@ -30,13 +28,12 @@ type Probe struct {
 	// Recorder makes a profile of the responses; it is the transport of the client, or nil.
 	Recorder *Recorder
 
-	gateway.NopObserver
 	client *gateway.Client
 	drifts []gateway.Drift // in the last response
 	calls  []Call
 }
 
-// Run makes all calls with a client that has p as its observer, and returns the report
+// Run makes all calls with a client that has the Observer of p, and returns the report
 // about the gateway with this base URL. When ctx ends, the report has the calls made
 // so far.
 func (p *Probe) Run(ctx context.Context, client *gateway.Client, url string) Report {
@@ -45,8 +42,10 @@ func (p *Probe) Run(ctx context.Context, client *gateway.Client, url string) Rep
 	return newReport(url, p.calls)
 }
 
-// Drift implements [gateway.Observer].
-func (p *Probe) Drift(_ context.Context, drift gateway.Drift) { p.drifts = append(p.drifts, drift) }
+// Observer returns what the client of p needs.
+func (p *Probe) Observer() gateway.Observer {
+	return gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { p.drifts = append(p.drifts, d) }}
+}
 
 // ask makes a call, records its report, and returns the result in the response as
 // JSON values. It does nothing after ctx has ended.

@@ -121,7 +121,7 @@ func TestRun_interrupted(t *testing.T) {
 			interrupt()
 		}
 	}}
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(p))
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(p.Observer()))
 	require.NoError(t, err)
 	r := p.Run(ctx, client, gw.URL)
 	assert.Len(t, gw.Requests(), 4)

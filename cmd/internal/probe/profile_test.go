@@ -143,7 +143,7 @@ func recorded(t *testing.T, url, apiKey, withdrawal string) (Report, []byte) {
 	t.Helper()
 	recorder := &Recorder{Base: http.DefaultTransport}
 	p := &Probe{Withdrawal: withdrawal, Recorder: recorder}
-	client, err := gateway.New(url, apiKey, gateway.WithObserver(p), gateway.WithHTTPClient(&http.Client{Transport: recorder}))
+	client, err := gateway.New(url, apiKey, gateway.WithObserver(p.Observer()), gateway.WithHTTPClient(&http.Client{Transport: recorder}))
 	require.NoError(t, err)
 	report := p.Run(t.Context(), client, url)
 	profile, err := json.MarshalIndent(recorder.Profile(), "", "  ")

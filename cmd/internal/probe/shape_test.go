@@ -23,7 +23,7 @@ func report(t *testing.T, gw *gatewaytest.Server, withdrawal ...string) Report {
 
 func reportOf(t *testing.T, gw *gatewaytest.Server, p *Probe) Report {
 	t.Helper()
-	opts := []gateway.Option{gateway.WithObserver(p)}
+	opts := []gateway.Option{gateway.WithObserver(p.Observer())}
 	if p.KeyOnPublic {
 		opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
 	}

@@ -62,7 +62,7 @@ func newProcess(t *testing.T) *process {
 	p.metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	p.client, err = gateway.New(p.gw.URL, "", otelgateway.New(options), gateway.WithOrderGuard(p),
 		gateway.WithAPIKeySource(func(context.Context) (string, error) { return p.key, nil }), gateway.WithMaxResponseBytes(64<<10),
-		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}), gateway.WithHTTPClient(&http.Client{Transport: p}))
+		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}), gateway.WithCircuitBreaker(5), gateway.WithHTTPClient(&http.Client{Transport: p}))
 	check(err)
 	return p
 }
@@ -159,7 +159,7 @@ func (p *process) happen() {
 	for i := range 5 {
 		must(gateway.ErrOutcomeUnknown, p.invoice("unknown "+strconv.Itoa(i), "10"))
 	}
-	must(gateway.ErrTooManyUnknown, p.invoice("held back", "10"))
+	must(gateway.ErrCircuitOpen, p.invoice("held back", "10"))
 }
 
 // scrape returns what Prometheus gets.

@@ -56,15 +56,18 @@ func TestAll_isTrue(t *testing.T) {
 				_, _ = io.WriteString(w, c.Body())
 			}))
 			t.Cleanup(server.Close)
-			var seen attempts
-			client, err := gateway.New(server.URL, key, gateway.WithObserver(&seen))
+			var attempts []gateway.Attempt
+			client, err := gateway.New(server.URL, key, gateway.WithObserver(gateway.Observer{
+				Attempt: func(_ context.Context, a gateway.Attempt) { attempts = append(attempts, a) },
+				Drift:   func(_ context.Context, d gateway.Drift) { t.Error(d) },
+			}))
 			require.NoError(t, err)
 			result, err := c.Do(t.Context(), client, everycall.Documented())
 			require.NoError(t, err)
 			assert.NotEmpty(t, result)
 
-			require.Len(t, seen.all, 1)
-			assert.Equal(t, []any{c.Operation, c.Route, c.Method}, []any{seen.all[0].Operation, seen.all[0].Route, got.Method})
+			require.Len(t, attempts, 1)
+			assert.Equal(t, []any{c.Operation, c.Route, c.Method}, []any{attempts[0].Operation, attempts[0].Route, got.Method})
 			assert.Equal(t, strings.Count(c.Route, "/"), strings.Count(got.URL.Path, "/"))
 			assert.Equal(t, c.Key == everycall.InHeader, got.Header.Get("X-Api-Key") == key)
 			assert.Equal(t, c.Key == everycall.InBody, strings.Contains(body, key))
@@ -72,15 +75,6 @@ func TestAll_isTrue(t *testing.T) {
 		})
 	}
 }
-
-// attempts is an observer that keeps the attempts.
-type attempts struct {
-	gateway.NopObserver
-	all []gateway.Attempt
-}
-
-func (a *attempts) Attempt(_ context.Context, seen gateway.Attempt) { a.all = append(a.all, seen) }
-func (a *attempts) Drift(_ context.Context, d gateway.Drift)        { panic(d) }
 
 // A stand-in accepts every call with the values that it knows, as that operation.
 func TestAccepted(t *testing.T) {

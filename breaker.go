@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// WithCircuitBreaker opens a circuit when k different orders of one merchant in a row have an unknown
+// outcome. While it is open, [Client.CreateInvoice] sends no order of the merchant, so that an outage
+// leaves few of them unknown: it returns a [*TransportError] that matches [ErrCircuitOpen] and may
+// be repeated. An order that is created or rejected ends the row; one that is not sent, or whose
+// outcome was unknown before, is not counted.
+//
+// After a second, then at growing intervals of up to a minute, one order is sent as a probe. If it is
+// created or rejected, the circuit closes; if it is not sent, the next order is the probe. An order whose
+// earlier outcome is unknown never is, so that one that always fails cannot keep the circuit open.
+//
+// Each client has a circuit for each merchant, as [WithMerchant] names it. The [OrderGuard] is asked first,
+// and an invoice that is in flight goes on. The default is 0: no circuit opens, and [WithLogger]
+// warns at five. A negative k is an [*ArgumentError].
+func WithCircuitBreaker(k int) Option {
+	return func(cfg *config) error {
+		if k < 0 {
+			return badOption("WithCircuitBreaker", "must not be negative: 0 is no circuit breaker")
+		}
+		cfg.breakAfter = k
+		return nil
+	}
+}
+
+const (
+	warnAfter = 5 // unknown orders, without WithCircuitBreaker
+
+	minProbeInterval = time.Second
+	maxProbeInterval = time.Minute
+)
+
+// A breaker has the circuits of a client. It is safe for concurrent use.
+type breaker struct {
+	limit int                   // unknown orders that open a circuit; 0 for none
+	warn  func(merchant string) // of unknown orders in a row; nil without a logger
+
+	mu       sync.Mutex
+	circuits map[string]*circuit // by merchant, of those with unknown orders
+	warned   *circuit            // the one that was warned of, until its row ends
+}
+
+// A circuit has the row of unknown orders of a merchant.
+type circuit struct {
+	unknown  []string      // the last different orders, at most as many as open the circuit
+	probe    string        // the order that is in flight while the circuit is open; empty for none
+	interval time.Duration // between two probes
+	next     time.Time     // when the next probe may be sent
+}
+
+// begin returns why an invoice may not be sent, or whether it is sent as a probe. For an order
+// that was unknown it changes nothing.
+func (b *breaker) begin(merchant, orderID string, wasUnknown bool) (probe bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.circuits[merchant]
+	if c == nil || b.limit == 0 || len(c.unknown) < b.limit {
+		return false, nil
+	}
+	switch wait := time.Until(c.next); {
+	case wasUnknown || slices.Contains(c.unknown, orderID):
+		return false, fmt.Errorf("%w: another order must be created or rejected first", ErrCircuitOpen)
+	case c.probe != "":
+		return false, fmt.Errorf("%w: another order is in flight as a probe", ErrCircuitOpen)
+	case wait > 0:
+		return false, fmt.Errorf("%w: the next order is sent in %v", ErrCircuitOpen, wait.Round(time.Millisecond))
+	}
+	c.probe = orderID
+	return true, nil
+}
+
+// end counts an order that begin has let through.
+func (b *breaker) end(merchant, orderID string, probe bool, outcome Outcome) {
+	if b.count(merchant, orderID, probe, outcome) {
+		b.warn(merchant)
+	}
+}
+
+// count counts an order, and reports whether the row is to be warned of.
+func (b *breaker) count(merchant, orderID string, probe bool, outcome Outcome) (warn bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.circuits[merchant]
+	probe = probe && c != nil && c.probe == orderID // not if its circuit was closed meanwhile
+	if probe {
+		c.probe = ""
+	}
+	switch outcome {
+	case OutcomeSucceeded, OutcomeRejected:
+		if b.warned == c {
+			b.warned = nil
+		}
+		delete(b.circuits, merchant)
+		return false
+	case OutcomeUnknown:
+		if c == nil {
+			c = &circuit{}
+			b.circuits[merchant] = c
+		}
+	default:
+		return false
+	}
+	reached := c.add(orderID, cmp.Or(b.limit, warnAfter))
+	if reached || probe {
+		c.interval = min(max(2*c.interval, minProbeInterval), maxProbeInterval)
+		c.next = time.Now().Add(c.interval)
+	}
+	warn = reached && b.warned == nil && b.warn != nil
+	if warn {
+		b.warned = c
+	}
+	return warn
+}
+
+// add adds an order to the row, and reports whether it now has most orders and had fewer.
+func (c *circuit) add(orderID string, most int) (reached bool) {
+	before := len(c.unknown)
+	if !slices.Contains(c.unknown, orderID) {
+		c.unknown = append(c.unknown[max(0, before+1-most):], orderID)
+	}
+	return before < most && len(c.unknown) == most
+}
+
+// sendThroughBreaker sends the invoice unless the circuit of its merchant is open.
+func (c *resultCall[T]) sendThroughBreaker(wasUnknown bool) (result T, err error) {
+	merchant, orderID := c.merchant(), c.operation.write.OrderID
+	probe, err := c.client.breaker.begin(merchant, orderID, wasUnknown)
+	if err != nil {
+		return result, c.transportError(fault{phase: PhaseStart, err: err, again: true})
+	}
+	err = errPanicked // until the call returns
+	defer func() {
+		if outcome := OutcomeOf(err); !wasUnknown || outcome != OutcomeUnknown { // an order counts once
+			c.client.breaker.end(merchant, orderID, probe, outcome)
+		}
+	}()
+	return c.send()
+}
