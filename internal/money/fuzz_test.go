@@ -15,12 +15,13 @@ import (
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE]([+-]?[0-9]+))?$`)
 
 // An amount is a number of JSON within bounds, and has the value that the decimal
-// package reads from it; all else is refused.
+// package reads from it; all else is refused. It is written so that it is read again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "0", "-0", "1", "10.50", "-10.50", "0.000000000000000001", "1e-7", "1E+7", "1e64", "1e65", "1e-65", "1e1000000000", "1e00001",
 		"999999999999999999", "9999999999999999999", "-9223372036854775809", "01", ".5", "5.", "+1", "-", "1e", "1e+", "1.e1", "NaN", "Infinity",
 		" 1", "1 ", "1,5", "0x1", "१", "1_0", "1\x00", strings.Repeat("9", 128), strings.Repeat("9", 129), "0." + strings.Repeat("0", 126),
+		"1." + strings.Repeat("2", 123) + "e-5", "-0." + strings.Repeat("0", 100) + "1e-64", strings.Repeat("9", 125) + "e64", "1" + strings.Repeat("0", 62) + "." + strings.Repeat("3", 59) + "e-64",
 	} {
 		f.Add(seed)
 	}
@@ -41,6 +42,14 @@ func FuzzParse(f *testing.F) {
 		}
 		if !money.Representable(got) {
 			t.Fatalf("%q: read, and not representable", text)
+		}
+		written, err := money.Text(got)
+		if err != nil {
+			t.Fatalf("%q: read, and not written: %v", text, err)
+		}
+		again, err := money.Parse([]byte(written))
+		if err != nil || again.Exponent() != got.Exponent() || !again.Equal(got) {
+			t.Fatalf("%q: written as %q, and read as %v, %v", text, written, again, err)
 		}
 	})
 }

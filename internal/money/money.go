@@ -1,7 +1,8 @@
 // Package money reads and writes amounts of money, exactly.
 //
 // [Parse] reads the digits of a JSON string or number, [Format] writes the
-// amount's own digits; neither uses a float or a setting of the decimal package.
+// amount's own digits, and [Text] what Parse reads again; none uses a float or a setting
+// of the decimal package.
 // Every function bounds its work before it builds any digits, so that a short
 // text with a huge exponent costs nothing.
 package money
@@ -213,6 +214,24 @@ func Format(amount decimal.Decimal) string {
 	}
 	point := len(digits) - scale
 	return sign + digits[:point] + "." + digits[point:]
+}
+
+// Text writes an amount as [Parse] reads it, digit by digit: without an exponent, unless the
+// amount has one above zero or would be longer than Parse reads. The error is [ErrSize].
+func Text(amount decimal.Decimal) (string, error) {
+	if !Representable(amount) {
+		return "", ErrSize
+	}
+	exponent := int(amount.Exponent())
+	text := ""
+	if exponent > 0 {
+		text = coefficientText(amount) + "e" + strconv.Itoa(exponent)
+	} else if text = Format(amount); len(text) > maxText {
+		shift := min(maxExponent, 1-exponent-amount.NumDigits())               // one digit before the point
+		text = Format(amount.Shift(int32(shift))) + "e" + strconv.Itoa(-shift) // #nosec G115 -- from -512 to 64
+	}
+	_, err := Parse([]byte(text))
+	return text, err
 }
 
 func coefficientText(amount decimal.Decimal) string {

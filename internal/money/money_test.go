@@ -217,6 +217,37 @@ const (
 	tooManyPlaces = "has more than 30 decimal places"
 )
 
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		amount decimal.Decimal
+		want   string
+	}{
+		{decimal.Decimal{}, "0"},
+		{decimal.New(1050, -2), "10.50"},
+		{decimal.New(-1, -8), "-0.00000001"},
+		{decimal.New(0, -2), "0.00"},
+		{decimal.New(15, 2), "15e2"},
+		{decimal.New(-1, 64), "-1e64"},
+		{decimal.New(1, -126), "0." + strings.Repeat("0", 125) + "1"},
+		{decimal.New(1, -128), "0." + strings.Repeat("0", 63) + "1e-64"},
+		{decimal.New(123, -130), "0." + strings.Repeat("0", 63) + "123e-64"},
+		{decimal.New(0, 3), "0e3"},
+	} {
+		got, err := money.Text(tt.amount)
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, got)
+	}
+	for _, amount := range []decimal.Decimal{
+		decimal.New(1, 65), decimal.New(1, -193), decimal.New(1, math.MaxInt32), decimal.New(1, math.MinInt32),
+		decimal.RequireFromString(strings.Repeat("9", 129)),
+		decimal.RequireFromString(strings.Repeat("9", 127) + ".9"),
+	} {
+		_, err := money.Text(amount)
+		assert.ErrorIs(t, err, money.ErrSize)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const (
