@@ -89,6 +89,7 @@ type state struct {
 	texts   *arena        // of the results in that list; nil outside of one
 	outer   *Decoder      // reads the text that the value of this one is a part of; nil for none
 	steps   int           // since the reading began, of a result of an undocumented shape
+	entries int           // in that result
 }
 
 // Reset makes d ready for another text.

@@ -10,161 +10,149 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// maxNodeDepth is how far below a result a [Node] can be.
-const maxNodeDepth = 4
-
 // A Node is a value in a result of an undocumented shape, with its place. It is a part
 // of the result. The zero value is no value.
 type Node struct {
-	doc   *document
-	value jsontext.Value
-	depth int
-	path  [maxNodeDepth]step // from the result to the value
+	doc *document // nil for no value
+	at  int
 }
 
-// A step is a member or an element.
-type step struct {
-	name  jsontext.Value // of a member, quoted; nil for an element
-	index int            // of an element
-}
-
-// text returns the name of a member or the index of an element.
-func (s step) text() string {
-	if s.name == nil {
-		return strconv.Itoa(s.index)
-	}
-	return string(Unquote(s.name))
-}
-
-// A document is what the nodes of a result share.
+// A document is a result of which the nodes are parts.
 type document struct {
 	d       *Decoder
-	root    jsontext.Pointer
-	cursors []*cursor                  // that are not in use
+	place   jsontext.Pointer           // of the result
+	values  []value                    // the result and all that is in it, in the order of the text
 	amounts map[string]decimal.Decimal // by their JSON
-	noted   map[notedStep]bool
+	noted   map[notedPart]bool
 }
 
-// A cursor reads the members or elements of one node after another.
-type cursor struct {
-	json  jsontext.Decoder
-	value bytes.Buffer
+type value struct {
+	json   jsontext.Value
+	name   jsontext.Value // of a member, quoted; nil for an element
+	parent int            // the object or array that it is in
+	next   int            // the value after all that is in it
 }
 
-// NodeOf returns the node of a value that d has read last.
-func NodeOf(d *Decoder, value jsontext.Value) Node {
-	return Node{doc: &document{d: d, root: d.pointer(), amounts: map[string]decimal.Decimal{}, noted: map[notedStep]bool{}}, value: value}
+// NodeOf returns the node of a result that [Raw] has read last.
+func NodeOf(d *Decoder, result jsontext.Value) Node {
+	doc := &document{
+		d: d, place: d.pointer(), values: make([]value, 0, d.entries+1),
+		amounts: map[string]decimal.Decimal{}, noted: map[notedPart]bool{},
+	}
+	text := jsontext.NewDecoder(bytes.NewBuffer(result), jsontext.AllowDuplicateNames(true)) // without keys, two can be equal
+	doc.read(text, result, value{})
+	return Node{doc: doc}
+}
+
+// read reads the next value of a result, and all that is in it.
+func (doc *document) read(text *jsontext.Decoder, result jsontext.Value, v value) {
+	at := len(doc.values)
+	doc.values = append(doc.values, v)
+	if kind := text.PeekKind(); kind == '{' || kind == '[' {
+		_, _ = text.ReadToken() // valid, as all that follows: the decoder has read it
+		start := text.InputOffset() - 1
+		for inner := text.PeekKind(); inner != '}' && inner != ']' && inner != 0; inner = text.PeekKind() {
+			in := value{parent: at}
+			if kind == '{' {
+				in.name = part(text, result)
+			}
+			doc.read(text, result, in)
+		}
+		_, _ = text.ReadToken()
+		doc.values[at].json = result[start:text.InputOffset()]
+	} else {
+		doc.values[at].json = part(text, result)
+	}
+	doc.values[at].next = len(doc.values)
+}
+
+// part reads a name or a value and returns the part of the result that it is.
+func part(text *jsontext.Decoder, result jsontext.Value) jsontext.Value {
+	read, _ := text.ReadValue()
+	end := int(text.InputOffset())
+	return result[end-len(read) : end]
+}
+
+func (n Node) value() value {
+	if n.doc == nil {
+		return value{}
+	}
+	return n.doc.values[n.at]
 }
 
 // Kind returns the kind of the value.
-func (n Node) Kind() jsontext.Kind { return n.value.Kind() }
+func (n Node) Kind() jsontext.Kind { return n.value().json.Kind() }
 
 // IsZero reports whether there is no value.
-func (n Node) IsZero() bool { return n.value == nil }
+func (n Node) IsZero() bool { return n.doc == nil }
 
 // Errorf returns an error at the place of n.
 func (n Node) Errorf(format string, args ...any) *Error {
 	return &Error{Pointer: n.pointer(), Err: fmt.Errorf(format, args...)}
 }
 
-func (n Node) pointer() string {
-	pointer := n.doc.root
-	for _, s := range n.path[:n.depth] {
-		pointer = pointer.AppendToken(s.text())
+func (n Node) pointer() string { return n.doc.d.cleanPointer(n.doc.pointer(n.at)) }
+
+func (doc *document) pointer(at int) jsontext.Pointer {
+	if at == 0 {
+		return doc.place
 	}
-	return n.doc.d.cleanPointer(pointer)
+	v, token := doc.values[at], ""
+	if v.name != nil {
+		token = string(Unquote(v.name))
+	} else {
+		index := 0
+		for before := v.parent + 1; before < at; before = doc.values[before].next {
+			index++
+		}
+		token = strconv.Itoa(index)
+	}
+	return doc.pointer(v.parent).AppendToken(token)
 }
 
 // Name returns the name of the member that holds n within the result, or "".
 func (n Node) Name() string {
-	if n.depth == 0 || n.path[n.depth-1].name == nil {
-		return ""
+	if name := n.value().name; name != nil {
+		return string(Unquote(name))
 	}
-	return n.path[n.depth-1].text()
+	return ""
 }
 
 // Members yields the members of an object in their order, or nothing.
-func (n Node) Members() iter.Seq[Node] {
-	return func(yield func(Node) bool) { n.each('{', yield) }
-}
+func (n Node) Members() iter.Seq[Node] { return n.parts('{') }
 
 // Elements yields the elements of an array in their order, or nothing.
-func (n Node) Elements() iter.Seq[Node] {
-	return func(yield func(Node) bool) { n.each('[', yield) }
+func (n Node) Elements() iter.Seq[Node] { return n.parts('[') }
+
+func (n Node) parts(of jsontext.Kind) iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		if n.Kind() != of {
+			return
+		}
+		for at := n.at + 1; at < n.value().next && yield(Node{n.doc, at}); at = n.doc.values[at].next {
+		}
+	}
 }
 
 // Len returns how many members or elements there are.
 func (n Node) Len() (all int) {
-	n.each(n.Kind(), func(Node) bool {
+	for range n.parts(n.Kind()) {
 		all++
-		return true
-	})
+	}
 	return all
-}
-
-// each calls yield with what is in an object or array, until it returns false or the
-// reading is interrupted.
-func (n Node) each(kind jsontext.Kind, yield func(Node) bool) {
-	if n.Kind() != kind || kind != '{' && kind != '[' || n.depth == maxNodeDepth {
-		return
-	}
-	c := n.doc.open(n.value)
-	defer n.doc.close(c)
-	child := n
-	child.depth++
-	at := &child.path[n.depth]
-	for at.index = 0; c.more() && !n.doc.d.interrupted(); at.index++ {
-		if kind == '{' {
-			at.name = c.next(n.value)
-		}
-		child.value = c.next(n.value)
-		if !yield(child) {
-			return
-		}
-	}
-}
-
-// open returns a cursor before the first member or element of a value. Neither the value
-// nor its names, which the decoder has checked, are copied.
-func (doc *document) open(value jsontext.Value) *cursor {
-	if len(doc.cursors) == 0 {
-		doc.close(&cursor{})
-	}
-	last := len(doc.cursors) - 1
-	c := doc.cursors[last]
-	doc.cursors = doc.cursors[:last]
-	c.value = *bytes.NewBuffer(value)
-	c.json.Reset(&c.value, jsontext.AllowDuplicateNames(true))
-	_, _ = c.json.ReadToken()
-	return c
-}
-
-func (doc *document) close(c *cursor) { doc.cursors = append(doc.cursors, c) }
-
-func (c *cursor) more() bool {
-	kind := c.json.PeekKind()
-	return kind != '}' && kind != ']'
-}
-
-// next reads a name or a value and returns the part of the outer value that it is.
-func (c *cursor) next(outer jsontext.Value) jsontext.Value {
-	value, _ := c.json.ReadValue() // valid: the decoder has read it
-	end := int(c.json.InputOffset())
-	return outer[end-len(value) : end]
 }
 
 // Find puts those members of an object that have one of the names into the places of
 // their names.
 func (n Node) Find(names []string, into []Node) {
-	n.each('{', func(m Node) bool {
-		name := Unquote(m.path[n.depth].name)
+	for m := range n.Members() {
+		name := Unquote(m.value().name)
 		for i := range names {
 			if names[i] == string(name) {
 				into[i] = m
 			}
 		}
-		return true
-	})
+	}
 }
 
 // Member returns the member of an object with a name.
@@ -179,28 +167,29 @@ func (n Node) Text() string {
 	if n.Kind() != '"' {
 		return ""
 	}
-	return string(Unquote(n.value))
+	return string(Unquote(n.value().json))
 }
 
-// Amount returns an amount from a string or a number, as [Decoder.Amount] does. Equal
-// ones mostly share their memory.
+// Amount returns an amount from a string or a number, as [Decoder.Amount] does. Equal ones mostly
+// share their memory.
 func (n Node) Amount() (decimal.Decimal, error) {
-	if known, ok := n.doc.amounts[string(n.value)]; ok {
+	text := n.value().json
+	if known, ok := n.doc.amounts[string(text)]; ok {
 		return known, nil
 	}
-	amount, err := parseAmount(n.value)
+	amount, err := parseAmount(text)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
 	if len(n.doc.amounts) == maxInterned {
 		clear(n.doc.amounts)
 	}
-	n.doc.amounts[string(n.value)] = amount
+	n.doc.amounts[string(text)] = amount
 	return amount, nil
 }
 
-// A notedStep is what is noted in the elements of an array.
-type notedStep struct {
+// A notedPart is what is noted in the elements of an array.
+type notedPart struct {
 	kind Kind
 	name string // of the member; empty for the element
 }
@@ -212,12 +201,12 @@ func (n Node) Note(kind Kind) {
 	if notes == nil || notes.isFull() {
 		return
 	}
-	if n.depth > 0 && n.path[0].name == nil {
-		place := notedStep{kind, n.Name()}
-		if n.doc.noted[place] {
+	if n.doc.values[0].json.Kind() == '[' {
+		part := notedPart{kind, n.Name()}
+		if n.doc.noted[part] {
 			return
 		}
-		n.doc.noted[place] = true
+		n.doc.noted[part] = true
 	}
 	notes.add(kind, n.pointer())
 }

@@ -39,7 +39,7 @@ func Raw(d *Decoder) jsontext.Value {
 // are kept to find one that is there twice. It reports whether the value holds anything.
 func (d *Decoder) readEntries() (holds bool) {
 	depth := d.json.StackDepth()
-	for entries := -1; !d.interrupted(); { // the value itself is none
+	for d.entries = -1; !d.interrupted(); { // the value itself is none
 		token, err := d.json.ReadToken()
 		if err != nil {
 			d.failSyntax(err)
@@ -49,11 +49,11 @@ func (d *Decoder) readEntries() (holds bool) {
 		kind, isName := token.Kind(), within == '{' && count%2 == 1 && d.json.StackDepth() > depth
 		switch {
 		case isName || kind == '}' || kind == ']':
-		case entries == MaxEntries:
+		case d.entries == MaxEntries:
 			d.failTooMany(depth)
 			return holds
 		default:
-			entries++
+			d.entries++
 			holds = holds || kind == '0' || kind == 't' || kind == 'f' || kind == '"' && token.String() != ""
 		}
 		if d.json.StackDepth() == depth {
