@@ -265,7 +265,7 @@ func TestObserver_drift(t *testing.T) {
 		{
 			"a networkId of another network", "CoinNetworks", // I-56, I-68
 			enveloped("[" + pairJSON + "," + strings.Replace(pairJSON, `"networkId":"1`, `"networkId":"2`, 1) + "]"),
-			drifts{{"coin_networks", "/result/1/network", gateway.DriftMismatch}},
+			drifts{{"coin_networks", "/result/1/networkId", gateway.DriftMismatch}},
 		},
 		{
 			"a coinId of another coin, which comes after the coin", "CoinNetwork", // I-56, I-69

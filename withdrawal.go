@@ -10,8 +10,8 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// A WithdrawalStatus is the status of a withdrawal: docs/interface.md, I-139 to I-144. A
-// text that is not listed there is kept as it came.
+// A WithdrawalStatus is the status of a withdrawal: one of the three documented ones, or
+// another text, which is kept as it came.
 type WithdrawalStatus string
 
 const (
@@ -34,36 +34,30 @@ func (s WithdrawalStatus) Terminal() bool {
 	return s == WithdrawalFailed || s == WithdrawalCompleted
 }
 
-// A Withdrawal is a request to withdraw: docs/interface.md, I-132 to I-138.
+// A Withdrawal is a request to withdraw.
 type Withdrawal struct {
-	Status            WithdrawalStatus // one of the three above, or another text
-	Destination       string           // as it came
-	Amount            decimal.Decimal  // of no documented unit: docs/interface.md, I-146
-	Fee               decimal.Decimal  // of no documented unit: docs/interface.md, I-146
-	Coin              string           // as it came
-	Network           string           // as it came
-	WithdrawRequestID string           // the identifier that was asked for
+	Status            WithdrawalStatus `json:"status"`                       // one of the three above, or another text
+	Destination       string           `json:"destination"`                  // as it came
+	Amount            decimal.Decimal  `json:"amount"`                       // of no documented unit
+	Fee               decimal.Decimal  `json:"fee"`                          // of no documented unit; whether Amount includes it is not documented
+	Coin              string           `json:"coin"`                         // as it came
+	Network           string           `json:"network"`                      // as it came
+	WithdrawRequestID string           `json:"withdrawRequestId" check:"id"` // the identifier that was asked for
 }
 
-var withdrawalFields = strictjson.Fields[Withdrawal]{
-	strictjson.Required("status", strictjson.Enum(WithdrawalPending, WithdrawalFailed, WithdrawalCompleted), func(w *Withdrawal) *WithdrawalStatus { return &w.Status }),
-	strictjson.Required("destination", (*strictjson.Decoder).Text, func(w *Withdrawal) *string { return &w.Destination }),
-	strictjson.Required("amount", (*strictjson.Decoder).Amount, func(w *Withdrawal) *decimal.Decimal { return &w.Amount }),
-	strictjson.Required("fee", (*strictjson.Decoder).Amount, func(w *Withdrawal) *decimal.Decimal { return &w.Fee }),
-	strictjson.Required("coin", (*strictjson.Decoder).Text, func(w *Withdrawal) *string { return &w.Coin }),
-	strictjson.Required("network", (*strictjson.Decoder).Text, func(w *Withdrawal) *string { return &w.Network }),
-	strictjson.Required("withdrawRequestId", (*strictjson.Decoder).ID, func(w *Withdrawal) *string { return &w.WithdrawRequestID }),
-}
-
-var readWithdrawal = strictjson.One(withdrawalFields)
+// docs/interface.md, I-132 to I-144.
+var (
+	withdrawalRecord = strictjson.RecordOf[Withdrawal]()
+	readWithdrawal   = strictjson.One(withdrawalRecord)
+)
 
 // routeWithdrawRequestID is the name of the argument in the route and in errors.
 const routeWithdrawRequestID = "withdrawRequestId"
 
 // Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
-// yields its identifier, is not stated (docs/interface.md, I-148); the identifier is 1 to
-// 256 bytes without any of / \ % ? #. A record with another identifier is an error that
-// matches [ErrResponseMismatch].
+// yields its identifier, is not documented; the identifier is 1 to 256 bytes without any of
+// / \ % ? #. A record with another identifier is an error that matches
+// [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts ...CallOption) (*Withdrawal, error) {

@@ -3,7 +3,7 @@
 // A [Decoder] reads a text from start to end and stops at the first error, which
 // has the JSON pointer of its place. Duplicate names, invalid UTF-8 and trailing
 // data are errors; names match exactly; an amount is exact and never missing.
-// Records whose members are documented are read by tables of [Fields], with [One],
+// A [Record] whose members are documented is read by the tags of its type, with [One],
 // [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw], which bounds
 // it, and examined as a [Node]. What differs from the tables without being an error is
 // collected in [Notes]. A [Reader] bounds the text. Decoded values are free of the keys
@@ -52,7 +52,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Options are what a [Decoder] is told of a text.
 type Options struct {
 	Redactor redact.Redactor
-	ExpectID string // what [Decoder.ID] must read; empty for anything
+	ExpectID string // what a member with check:"id" must be; empty for anything
 	Size     int64  // of the text, in bytes; not above zero where it is unknown
 	Notes    *Notes // collects what differs; nil for nothing
 
@@ -83,13 +83,13 @@ type Decoder struct {
 // state is what a Decoder knows of one text.
 type state struct {
 	Options
-	err     *Error
-	content Content
-	intern  *internTables // of the list that is read; nil outside of one
-	texts   *arena        // of the results in that list; nil outside of one
-	outer   *Decoder      // reads the text that the value of this one is a part of; nil for none
-	steps   int           // since the reading began, of a result of an undocumented shape
-	entries int           // in that result
+	err       *Error
+	content   Content
+	recurring recurring     // of the list that is read; nil outside of one
+	outer     *Decoder      // reads the text that the value of this one is a part of; nil for none
+	inner     *innerDecoder // reads values of the text of this one; nil before the first
+	steps     int           // since the reading began, of a result of an undocumented shape
+	entries   int           // in that result
 }
 
 // Reset makes d ready for another text.

@@ -26,7 +26,7 @@ func seeds() []string {
 		wholeJSON(), "[" + wholeJSON() + "]", "[" + wholeJSON() + "," + wholeJSON() + "," + wholeJSON() + "]", mark + wholeJSON(),
 		object(wholeMembers(), "price", `1e64`), object(wholeMembers(), "price", `"1e-99999999999"`), object(wholeMembers(), "price", `null`),
 		object(wholeMembers(), "count", `1.0`), object(wholeMembers(), "count", `9999999999999999999`), object(wholeMembers(), "open", `"true"`),
-		object(wholeMembers(), "at", `"2024-01-02 03:04:05"`), object(wholeMembers(), "at", ``), object(wholeMembers(), "partId", `"p-2"`),
+		object(wholeMembers(), "at", `"2024-01-02 03:04:05"`), object(wholeMembers(), "at", ``), object(wholeMembers(), "at", `"0000-01-01 00:00:00+01:00"`), object(wholeMembers(), "price", `15e2`), object(wholeMembers(), "partId", `"p-2"`),
 		object(wholeMembers(), "part", `{"id":"p-1"}`), object(wholeMembers(), "state", `"\u0044ONE"`), object(wholeMembers(), "name", `"`+canary+`"`),
 		`{"a":1,"a":2}`, `{"\u0061":1,"a":2}`, `{}x`, `{}{}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`,
 		`{"` + canary + `":1,"\u0043` + canary[1:] + `":nope}`, `{"` + canary + `":{"` + canary + `":"` + canary + `"}}`,
@@ -44,7 +44,7 @@ type reading struct {
 
 // readers are the ways to read a result.
 func readers() map[string]func(*strictjson.Decoder) any {
-	one, many, both := strictjson.One(wholeFields), strictjson.Many(wholeFields), strictjson.OneOrMany(wholeFields)
+	one, many, both := strictjson.One(wholeRecord), strictjson.Many(wholeRecord), strictjson.OneOrMany(wholeRecord)
 	return map[string]func(*strictjson.Decoder) any{
 		"One":       func(d *strictjson.Decoder) any { return one(d) },
 		"Many":      func(d *strictjson.Decoder) any { return many(d) },
@@ -106,12 +106,12 @@ func checkReading(t *testing.T, name string, text []byte, r reading) {
 }
 
 // A record that is read has the values of its text, as encoding/json reads them.
-func FuzzFields(f *testing.F) {
+func FuzzRecord(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		list, d := readWhole("["+string(text)+","+string(text)+","+string(text)+"]", strictjson.Options{}, strictjson.Many(wholeFields))
+		list, d := readWhole("["+string(text)+","+string(text)+","+string(text)+"]", strictjson.Options{}, strictjson.Many(wholeRecord))
 		if d.Err() != nil {
 			return
 		}
@@ -126,7 +126,7 @@ func FuzzFields(f *testing.F) {
 		require.NoError(t, dec.Decode(&want))
 		inner := want["part"].(map[string]any)
 		assert.Equal(t, []any{want["id"], want["name"], want["open"], want["state"], want["partId"], inner["id"]},
-			[]any{got.ID, got.Name, got.Open, got.State, got.PartID, got.Part.ID})
+			[]any{got.ID, got.Name, got.Open, string(got.State), got.PartID, got.Part.ID})
 		assertAmount(t, want["price"], got.Price)
 		assertAmount(t, inner["price"], got.Part.Price)
 		assertAmount(t, want["count"], decimal.NewFromInt(int64(got.Count)))

@@ -34,10 +34,8 @@ func readWhole[T any](text string, o strictjson.Options, read func(*strictjson.D
 }
 
 // A box is a record with one member.
-type box[T any] struct{ Value T }
-
-func boxFields[T any](read func(*strictjson.Decoder) T) strictjson.Fields[box[T]] {
-	return strictjson.Fields[box[T]]{strictjson.Required("v", read, func(b *box[T]) *T { return &b.Value })}
+type box[T any] struct {
+	Value T `json:"v"`
 }
 
 // boxes is a list of boxes with these values, as JSON.
@@ -45,26 +43,34 @@ func boxes(values ...string) string {
 	return `[{"v":` + strings.Join(values, `},{"v":`) + `}]`
 }
 
-// assertReads asserts that a method reads a value, alone and in each record of a
-// list, where all after the first are interned.
-func assertReads[T any](t *testing.T, read func(*strictjson.Decoder) T, text string, want T) {
+func readBox[T any](text string) (T, *strictjson.Decoder) {
+	got, d := readWhole(`{"v":`+text+`}`, strictjson.Options{}, strictjson.One(strictjson.RecordOf[box[T]]()))
+	return got.Value, d
+}
+
+func readBoxes[T any](texts ...string) ([]box[T], *strictjson.Decoder) {
+	return readWhole(boxes(texts...), strictjson.Options{}, strictjson.Many(strictjson.RecordOf[box[T]]()))
+}
+
+// assertReads asserts that a value is read, alone and in each record of a list, where it
+// recurs.
+func assertReads[T any](t *testing.T, text string, want T) {
 	t.Helper()
-	got, d := readWhole(text, strictjson.Options{}, read)
+	got, d := readBox[T](text)
 	require.Nil(t, d.Err())
 	assert.Equal(t, want, got)
-	list, d := readWhole(boxes(text, text, text), strictjson.Options{}, strictjson.Many(boxFields(read)))
+	list, d := readBoxes[T](text, text, text)
 	require.Nil(t, d.Err())
 	assert.Equal(t, []box[T]{{want}, {want}, {want}}, list, "in a list")
 }
 
-// assertRejects asserts that a method does not read a value, alone or in a list
-// after good ones.
-func assertRejects[T any](t *testing.T, read func(*strictjson.Decoder) T, good, text, reason string) {
+// assertRejects asserts that a value is not read, alone or in a list after good ones.
+func assertRejects[T any](t *testing.T, good, text, reason string) {
 	t.Helper()
-	got, d := readWhole(text, strictjson.Options{}, read)
+	got, d := readBox[T](text)
 	assert.Zero(t, got)
-	assertError(t, d, "", reason)
-	_, d = readWhole(boxes(good, good, text), strictjson.Options{}, strictjson.Many(boxFields(read)))
+	assertError(t, d, "/v", reason)
+	_, d = readBoxes[T](good, good, text)
 	assertError(t, d, "/2/v", reason)
 }
 
@@ -88,43 +94,33 @@ func assertSyntax(t *testing.T, d *strictjson.Decoder, pointer, reason string) {
 
 // A part is the record within a [whole].
 type part struct {
-	ID    string
-	Price decimal.Decimal
-	At    time.Time
+	ID    string          `json:"id" check:"nonempty"`
+	Price decimal.Decimal `json:"price"`
+	At    time.Time       `json:"at,omitzero"`
 }
 
-// A whole is a record with a member of every kind.
+// A whole is a record with a member of every kind that the service has.
 type whole struct {
-	ID     string
-	Name   string
-	Price  decimal.Decimal
-	Count  int
-	Open   bool
-	State  string
-	At     time.Time
-	PartID string
-	Part   part
+	ID     string          `json:"id" check:"id"`
+	Name   string          `json:"name"`
+	Price  decimal.Decimal `json:"price"`
+	Count  int             `json:"count"`
+	Open   bool            `json:"open"`
+	State  state           `json:"state"`
+	At     time.Time       `json:"at,omitzero"`
+	PartID string          `json:"partId" check:"equals part.id"`
+	Part   part            `json:"part"`
 }
 
-var partFields = strictjson.Fields[part]{
-	strictjson.Required("id", (*strictjson.Decoder).NonEmpty, func(p *part) *string { return &p.ID }),
-	strictjson.Required("price", (*strictjson.Decoder).Amount, func(p *part) *decimal.Decimal { return &p.Price }),
-	strictjson.Timestamp("at", func(p *part) *time.Time { return &p.At }),
-}
+// A state is an enumeration.
+type state string
 
-var wholeFields = strictjson.Fields[whole]{
-	strictjson.Required("id", (*strictjson.Decoder).ID, func(w *whole) *string { return &w.ID }),
-	strictjson.Required("name", (*strictjson.Decoder).Text, func(w *whole) *string { return &w.Name }),
-	strictjson.Required("price", (*strictjson.Decoder).Amount, func(w *whole) *decimal.Decimal { return &w.Price }),
-	strictjson.Required("count", (*strictjson.Decoder).Int, func(w *whole) *int { return &w.Count }),
-	strictjson.Required("open", (*strictjson.Decoder).Bool, func(w *whole) *bool { return &w.Open }),
-	strictjson.Required("state", strictjson.Enum("NEW", "DONE"), func(w *whole) *string { return &w.State }),
-	strictjson.Timestamp("at", func(w *whole) *time.Time { return &w.At }),
-	strictjson.Matching(strictjson.Required("partId", (*strictjson.Decoder).Repeated, func(w *whole) *string { return &w.PartID }), partIDs),
-	strictjson.Matching(strictjson.Nested("part", partFields, func(w *whole) *part { return &w.Part }), partIDs),
-}
+func (s state) Known() bool { return s == "NEW" || s == "DONE" }
 
-func partIDs(w *whole) (string, string) { return w.PartID, w.Part.ID }
+var (
+	partRecord  = strictjson.RecordOf[part]()
+	wholeRecord = strictjson.RecordOf[whole]()
+)
 
 // A member is a name and a value as JSON.
 type member struct{ name, value string }

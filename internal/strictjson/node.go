@@ -170,7 +170,7 @@ func (n Node) Text() string {
 	return string(Unquote(n.value().json))
 }
 
-// Amount returns an amount from a string or a number, as [Decoder.Amount] does. Equal ones mostly
+// Amount returns an amount from a string or a number, as in a [Record]. Equal ones mostly
 // share their memory.
 func (n Node) Amount() (decimal.Decimal, error) {
 	text := n.value().json
@@ -181,7 +181,7 @@ func (n Node) Amount() (decimal.Decimal, error) {
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
-	if len(n.doc.amounts) == maxInterned {
+	if len(n.doc.amounts) == maxRecurring {
 		clear(n.doc.amounts)
 	}
 	n.doc.amounts[string(text)] = amount

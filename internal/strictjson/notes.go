@@ -12,7 +12,7 @@ type Kind int8
 // Kinds of a [Note].
 const (
 	UnknownField    Kind = iota // a member that no table has
-	UnknownValue                // a text that is none of an [Enum]
+	UnknownValue                // a text that its type does not know
 	UnknownShape                // a value that cannot be read: an error
 	Mismatch                    // an identifier that does not equal another's
 	UnexpectedValue             // a value of another form than is documented, which was accepted
@@ -76,6 +76,13 @@ func (d *Decoder) NoteUnexpected() { d.note(UnexpectedValue) }
 func (d *Decoder) note(kind Kind) {
 	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
 		d.Notes.add(kind, d.place())
+	}
+}
+
+// noteMember records that a member of the object that was read last differs.
+func (d *Decoder) noteMember(kind Kind, name string) {
+	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
+		d.Notes.add(kind, d.cleanPointer(d.pointer().AppendToken(name)))
 	}
 }
 

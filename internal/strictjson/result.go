@@ -9,11 +9,11 @@ var errSeveral = errors.New("is one of several records where one is expected")
 
 // One returns what reads a record, or an array that holds exactly one. An empty
 // array is a nil record with the content [NoRecord].
-func One[T any](fs Fields[T]) func(*Decoder) *T {
+func One[T any](r *Record[T]) func(*Decoder) *T {
 	return func(d *Decoder) *T {
 		record := new(T)
 		if d.Peek() != '[' {
-			fs.fill(d, record)
+			r.fill(d, record)
 			return record
 		}
 		d.Begin('[')
@@ -23,7 +23,7 @@ func One[T any](fs Fields[T]) func(*Decoder) *T {
 			}
 			return nil
 		}
-		fs.fill(d, record)
+		r.fill(d, record)
 		if d.More() {
 			d.Fail(errSeveral)
 		}
@@ -34,7 +34,7 @@ func One[T any](fs Fields[T]) func(*Decoder) *T {
 
 // Many returns what reads an array of records. An empty one has the content
 // [EmptyResult] and is not nil.
-func Many[T any](fs Fields[T]) func(*Decoder) []T {
+func Many[T any](r *Record[T]) func(*Decoder) []T {
 	return func(d *Decoder) []T {
 		records := []T{}
 		if !d.Begin('[') {
@@ -43,16 +43,15 @@ func Many[T any](fs Fields[T]) func(*Decoder) []T {
 		start := d.Offset()
 		for d.More() {
 			if len(records) == 1 {
-				d.intern = newInternTables(len(fs))
-				d.texts = &d.intern.results
+				d.recurring = make(recurring, len(r.members))
 			}
 			if len(records) == cap(records) {
 				records = slices.Grow(records, d.estimateRemaining(len(records), start))
 			}
 			records = append(records, *new(T))
-			fs.fill(d, &records[len(records)-1])
+			r.fill(d, &records[len(records)-1])
 		}
-		d.intern, d.texts = nil, nil
+		d.recurring = nil
 		if d.End() && len(records) == 0 {
 			d.content = EmptyResult
 		}
@@ -62,14 +61,14 @@ func Many[T any](fs Fields[T]) func(*Decoder) []T {
 
 // OneOrMany returns what reads an array of records, or one record as an array of
 // one.
-func OneOrMany[T any](fs Fields[T]) func(*Decoder) []T {
-	many := Many(fs)
+func OneOrMany[T any](r *Record[T]) func(*Decoder) []T {
+	many := Many(r)
 	return func(d *Decoder) []T {
 		if d.Peek() == '[' {
 			return many(d)
 		}
 		records := make([]T, 1)
-		fs.fill(d, &records[0])
+		r.fill(d, &records[0])
 		return records
 	}
 }

@@ -57,7 +57,7 @@ func TestOne(t *testing.T) {
 
 func TestMany(t *testing.T) {
 	t.Parallel()
-	read := strictjson.Many(boxFields((*strictjson.Decoder).Int))
+	read := strictjson.Many(strictjson.RecordOf[box[int]]())
 	t.Run("in the order of the text", func(t *testing.T) {
 		t.Parallel()
 		got, d := readWhole(boxes("3", "1", "2"), strictjson.Options{}, read)
@@ -97,21 +97,9 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// What follows a list is read without its intern tables.
-func TestMany_afterTheList(t *testing.T) {
-	t.Parallel()
-	d := decoderOf(`[`+boxes(`"a"`, `"a"`)+`,"b",{"id":"p","price":1}]`, strictjson.Options{})
-	d.Begin('[')
-	strictjson.Many(boxFields((*strictjson.Decoder).Repeated))(d)
-	assert.Equal(t, "b", d.Repeated())
-	assert.Equal(t, "p", strictjson.One(partFields)(d).ID)
-	d.End()
-	assert.Nil(t, d.Err())
-}
-
 func TestOneOrMany(t *testing.T) {
 	t.Parallel()
-	read := strictjson.OneOrMany(boxFields((*strictjson.Decoder).Int))
+	read := strictjson.OneOrMany(strictjson.RecordOf[box[int]]())
 	for _, tt := range []struct {
 		text    string
 		want    []box[int]

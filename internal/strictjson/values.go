@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"reflect"
 	"strconv"
 	"time"
 
@@ -10,122 +11,74 @@ import (
 	"github.com/cryptogw/gateway/internal/money"
 )
 
-// scalar reads a value that must be of the given kind; nil if it is not.
-func (d *Decoder) scalar(kind jsontext.Kind) jsontext.Value {
-	value := d.Value()
-	if d.err == nil && value.Kind() != kind {
+// is reports whether a value is of a kind. It fails where it is not.
+func (d *Decoder) is(kind jsontext.Kind, value jsontext.Value) bool {
+	if value.Kind() != kind {
 		d.Fail(notA(kind, value.Kind()))
-		return nil
 	}
-	return value
+	return d.err == nil
 }
 
-// Text reads a string, which may be empty.
-func (d *Decoder) Text() string {
-	value := d.scalar('"')
-	if value == nil {
+// text returns the text of a string, without keys.
+func (d *Decoder) text(value jsontext.Value) string {
+	if !d.is('"', value) {
 		return ""
 	}
-	return d.text(Unquote(value))
+	return d.Redactor.Text(string(Unquote(value)))
 }
 
-// NonEmpty reads a string that is not empty.
-func (d *Decoder) NonEmpty() string {
-	value := d.scalar('"')
-	if value == nil {
-		return ""
-	}
-	return d.nonEmpty(value)
-}
-
-// Repeated is NonEmpty for a string that recurs in the records of a list: equal
-// strings share their memory.
-func (d *Decoder) Repeated() string {
-	value := d.scalar('"')
-	switch {
-	case value == nil:
-		return ""
-	case d.intern == nil:
-		return d.nonEmpty(value)
-	default:
-		return interned(d, &d.intern.texts, value, (*Decoder).nonEmpty)
-	}
-}
-
-// text returns a copy of b, without keys.
-func (d *Decoder) text(b []byte) string {
-	if d.texts == nil {
-		return d.Redactor.Text(string(b))
-	}
-	return d.Redactor.Text(d.texts.text(b))
-}
-
-func (d *Decoder) nonEmpty(value []byte) string {
-	text := d.text(Unquote(value))
+func (d *Decoder) nonEmpty(value jsontext.Value) string {
+	text := d.text(value)
 	if text == "" {
 		d.Fail(errEmpty)
 	}
 	return text
 }
 
-// ID reads an identifier: a string that is not empty and, where the Decoder has an
+// readText reads a string, which may be empty.
+func readText(d *Decoder, value jsontext.Value, into reflect.Value) { into.SetString(d.text(value)) }
+
+// readNonEmpty reads a string that is not empty.
+func readNonEmpty(d *Decoder, value jsontext.Value, into reflect.Value) {
+	into.SetString(d.nonEmpty(value))
+}
+
+// readID reads an identifier: a string that is not empty and, where the Decoder has an
 // ExpectID, equals it. Another one fails with [ErrMismatch].
-func (d *Decoder) ID() string {
-	value := d.scalar('"')
-	switch {
-	case value == nil:
-		return ""
-	case d.ExpectID == "":
-		return d.nonEmpty(value)
-	case string(Unquote(value)) == d.ExpectID:
-		return d.ExpectID
-	default:
-		id := d.nonEmpty(value)
+func readID(d *Decoder, value jsontext.Value, into reflect.Value) {
+	if d.ExpectID != "" && value.Kind() == '"' && string(Unquote(value)) == d.ExpectID {
+		into.SetString(d.ExpectID)
+		return
+	}
+	into.SetString(d.nonEmpty(value))
+	if d.ExpectID != "" {
 		d.Fail(ErrMismatch)
-		return id
 	}
 }
 
-// Enum returns a method that reads one of the known texts. Another one that is not
-// empty is kept and noted as an [UnknownValue].
-func Enum[S ~string](known ...S) func(*Decoder) S {
-	return func(d *Decoder) S {
-		value := d.scalar('"')
-		if value == nil {
-			return ""
-		}
-		for _, k := range known {
-			if string(Unquote(value)) == string(k) {
-				return k
-			}
-		}
+// An enumeration is a type of text.
+type enumeration interface{ Known() bool }
+
+// readEnum reads a string that is not empty, and notes one that is not known.
+func readEnum(d *Decoder, value jsontext.Value, into reflect.Value) {
+	readNonEmpty(d, value, into)
+	if d.err == nil && !into.Addr().Interface().(enumeration).Known() {
 		d.note(UnknownValue)
-		return S(d.nonEmpty(value))
 	}
 }
 
-// Amount reads an amount as [money.Parse] does, from a string, or from a number, which
+// readAmount reads an amount as [money.Parse] does, from a string, or from a number, which
 // is an [UnexpectedValue].
-func (d *Decoder) Amount() decimal.Decimal {
-	value := d.Value()
-	switch {
-	case d.err != nil:
-		return decimal.Decimal{}
-	case d.intern == nil:
-		return d.amount(value)
-	default:
-		return interned(d, &d.intern.amounts, value, (*Decoder).amount)
-	}
-}
-
-func (d *Decoder) amount(value []byte) decimal.Decimal {
+func readAmount(d *Decoder, value jsontext.Value, into reflect.Value) {
 	amount, err := parseAmount(value)
 	if err != nil {
 		d.Fail(err)
-	} else if value[0] != '"' {
+		return
+	}
+	if value.Kind() != '"' {
 		d.note(UnexpectedValue)
 	}
-	return amount
+	*into.Addr().Interface().(*decimal.Decimal) = amount
 }
 
 func parseAmount(value jsontext.Value) (decimal.Decimal, error) {
@@ -150,68 +103,56 @@ func (k notAmount) Error() string {
 	return "is " + KindName(jsontext.Kind(k)) + ", not an amount"
 }
 
-// Bool reads a boolean.
-func (d *Decoder) Bool() bool {
-	kind := d.Value().Kind()
+// readBool reads a boolean.
+func readBool(d *Decoder, value jsontext.Value, into reflect.Value) {
+	kind := value.Kind()
 	if kind != 't' && kind != 'f' {
 		d.Fail(notA('t', kind))
 	}
-	return kind == 't'
+	into.SetBool(kind == 't')
 }
 
-// Int reads an integer in any spelling: 3, 3.0 and 3e0.
-func (d *Decoder) Int() int {
-	value := d.scalar('0')
-	if value == nil {
-		return 0
+// readInt reads an integer in any spelling: 3, 3.0 and 3e0.
+func readInt(d *Decoder, value jsontext.Value, into reflect.Value) {
+	if !d.is('0', value) {
+		return
 	}
 	if n, err := strconv.Atoi(string(value)); err == nil {
-		return n
+		into.SetInt(int64(n))
+		return
 	}
 	number, err := money.Parse(value)
 	if err != nil || !number.IsInteger() {
 		d.Fail(errInteger)
-		return 0
+		return
 	}
 	whole := number.BigInt()
-	if !whole.IsInt64() || int64(int(whole.Int64())) != whole.Int64() {
+	if !whole.IsInt64() || into.OverflowInt(whole.Int64()) {
 		d.Fail(errInteger)
-		return 0
+		return
 	}
-	return int(whole.Int64())
+	into.SetInt(whole.Int64())
 }
 
-// Time reads a timestamp leniently: what cannot be read is the zero time and an
-// [UnexpectedValue].
-func (d *Decoder) Time() time.Time {
-	value := d.Value()
-	switch {
-	case d.err != nil:
-		return time.Time{}
-	case value.Kind() != '"':
-		d.note(UnexpectedValue)
-		return time.Time{}
-	case d.intern == nil:
-		return d.time(value)
-	default:
-		return interned(d, &d.intern.times, value, (*Decoder).time)
-	}
-}
-
-// time accepts the usual spellings of a timestamp; one without a zone is in UTC.
-func (d *Decoder) time(value []byte) time.Time {
-	text := string(Unquote(value))
-	for _, layout := range [...]string{
-		time.RFC3339,
-		"2006-01-02T15:04:05",
-		"2006-01-02T15:04:05Z0700",
-		"2006-01-02 15:04:05",
-		"2006-01-02 15:04:05Z07:00",
-	} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at.UTC()
+// readTime reads a timestamp leniently: what cannot be read is the zero time and an
+// [UnexpectedValue]. It accepts the usual spellings of the years 0 to 9999, which JSON is
+// written with, too; one without a zone is in UTC.
+func readTime(d *Decoder, value jsontext.Value, into reflect.Value) {
+	if value.Kind() == '"' {
+		text := string(Unquote(value))
+		for _, layout := range [...]string{
+			time.RFC3339,
+			"2006-01-02T15:04:05",
+			"2006-01-02T15:04:05Z0700",
+			"2006-01-02 15:04:05",
+			"2006-01-02 15:04:05Z07:00",
+		} {
+			at, err := time.Parse(layout, text)
+			if at = at.UTC(); err == nil && at.Year() >= 0 && at.Year() <= 9999 {
+				*into.Addr().Interface().(*time.Time) = at
+				return
+			}
 		}
 	}
 	d.note(UnexpectedValue)
-	return time.Time{}
 }

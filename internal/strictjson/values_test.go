@@ -16,7 +16,7 @@ import (
 )
 
 // I-55
-func TestDecoder_Amount(t *testing.T) {
+func TestRecord_amount(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text, coefficient string
@@ -44,9 +44,9 @@ func TestDecoder_Amount(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			list, d := readWhole(boxes(tt.text, tt.text, tt.text), strictjson.Options{}, strictjson.Many(boxFields((*strictjson.Decoder).Amount)))
+			list, d := readBoxes[decimal.Decimal](tt.text, tt.text, tt.text)
 			require.Nil(t, d.Err())
-			alone, d := readWhole(tt.text, strictjson.Options{}, (*strictjson.Decoder).Amount)
+			alone, d := readBox[decimal.Decimal](tt.text)
 			require.Nil(t, d.Err())
 			node, err := nodeOf(t, tt.text).Amount()
 			require.Nil(t, err)
@@ -105,12 +105,12 @@ var badAmounts = []struct{ name, text, reason string }{
 }
 
 // I-55
-func TestDecoder_Amount_rejects(t *testing.T) {
+func TestRecord_amount_rejects(t *testing.T) {
 	t.Parallel()
 	for _, tt := range badAmounts {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertRejects(t, (*strictjson.Decoder).Amount, "1", tt.text, tt.reason)
+			assertRejects[decimal.Decimal](t, "1", tt.text, tt.reason)
 			amount, err := nodeOf(t, tt.text).Amount()
 			assert.Zero(t, amount)
 			assert.EqualError(t, err, tt.reason)
@@ -120,10 +120,10 @@ func TestDecoder_Amount_rejects(t *testing.T) {
 
 // A bad amount is rejected by its text, before any digits are built. This test is
 // not parallel, because it measures.
-func TestDecoder_Amount_cost(t *testing.T) {
+func TestRecord_amount_cost(t *testing.T) {
 	for _, tt := range badAmounts {
-		d := decoderOf(tt.text, strictjson.Options{})
-		assert.Less(t, allocated(func() { d.Amount() }), uint64(64<<10), tt.name)
+		d, read := decoderOf(`{"v":`+tt.text+`}`, strictjson.Options{}), strictjson.One(strictjson.RecordOf[box[decimal.Decimal]]())
+		assert.Less(t, allocated(func() { read(d) }), uint64(64<<10), tt.name)
 		require.NotNil(t, d.Err(), tt.name)
 	}
 }
@@ -137,7 +137,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func TestDecoder_Int(t *testing.T) {
+func TestRecord_int(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text string
@@ -156,7 +156,7 @@ func TestDecoder_Int(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertReads(t, (*strictjson.Decoder).Int, tt.text, tt.want)
+			assertReads(t, tt.text, tt.want)
 		})
 	}
 	const outOfRange = "is not an integer in range"
@@ -176,15 +176,15 @@ func TestDecoder_Int(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertRejects(t, (*strictjson.Decoder).Int, "1", tt.text, tt.reason)
+			assertRejects[int](t, "1", tt.text, tt.reason)
 		})
 	}
 }
 
-func TestDecoder_Bool(t *testing.T) {
+func TestRecord_bool(t *testing.T) {
 	t.Parallel()
-	assertReads(t, (*strictjson.Decoder).Bool, `true`, true)
-	assertReads(t, (*strictjson.Decoder).Bool, `false`, false)
+	assertReads(t, `true`, true)
+	assertReads(t, `false`, false)
 	for _, tt := range []struct{ name, text, reason string }{
 		{"true as text", `"true"`, "is text, not a boolean"},
 		{"one", `1`, "is a number, not a boolean"},
@@ -195,12 +195,12 @@ func TestDecoder_Bool(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertRejects(t, (*strictjson.Decoder).Bool, "true", tt.text, tt.reason)
+			assertRejects[bool](t, "true", tt.text, tt.reason)
 		})
 	}
 }
 
-func TestDecoder_Time(t *testing.T) {
+func TestRecord_time(t *testing.T) {
 	t.Parallel()
 	second := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tt := range []struct {
@@ -226,6 +226,8 @@ func TestDecoder_Time(t *testing.T) {
 		{"seconds since 1970", `1704164645`, time.Time{}},
 		{"seconds since 1970 as text", `"1704164645"`, time.Time{}},
 		{"a leap second", `"2016-12-31T23:59:60Z"`, time.Time{}},
+		{"the year 10000 in UTC", `"9999-12-31T23:00:00-01:00"`, time.Time{}},
+		{"the year -1 in UTC", `"0000-01-01T00:00:00+01:00"`, time.Time{}},
 		{"the year 99999", `"99999-01-02T03:04:05Z"`, time.Time{}},
 		{"the 31st of February", `"2024-02-31T03:04:05Z"`, time.Time{}},
 		{"words", `"yesterday"`, time.Time{}},
@@ -236,12 +238,12 @@ func TestDecoder_Time(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertReads(t, (*strictjson.Decoder).Time, tt.text, tt.want)
+			assertReads(t, tt.text, tt.want)
 		})
 	}
 }
 
-func TestDecoder_Text(t *testing.T) {
+func TestRecord_text(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{
 		{"plain", `"abc"`, "abc"},
@@ -252,29 +254,52 @@ func TestDecoder_Text(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assertReads(t, (*strictjson.Decoder).Text, tt.text, tt.want)
-			assertReads(t, (*strictjson.Decoder).NonEmpty, tt.text, tt.want)
-			assertReads(t, (*strictjson.Decoder).Repeated, tt.text, tt.want)
-			assertReads(t, (*strictjson.Decoder).ID, tt.text, tt.want)
+			for name, read := range textReaders() {
+				if name != "an enumeration" {
+					got, d := read(strictjson.Options{}, tt.text, tt.text, tt.text)
+					require.Nil(t, d.Err(), name)
+					assert.Equal(t, []string{tt.want, tt.want, tt.want}, got, name)
+				}
+			}
 		})
 	}
-	assertReads(t, (*strictjson.Decoder).Text, `""`, "")
+	assertReads(t, `""`, "")
 }
 
-// textMethods are the methods that read a string.
-func textMethods() map[string]func(*strictjson.Decoder) string {
-	return map[string]func(*strictjson.Decoder) string{
-		"Text":     (*strictjson.Decoder).Text,
-		"NonEmpty": (*strictjson.Decoder).NonEmpty,
-		"Repeated": (*strictjson.Decoder).Repeated,
-		"ID":       (*strictjson.Decoder).ID,
-		"Enum":     strictjson.Enum("a", "b"),
+// textReaders read a list of text, by each of the tags and types that text can have.
+func textReaders() map[string]func(o strictjson.Options, texts ...string) ([]string, *strictjson.Decoder) {
+	type nonEmpty struct {
+		Value string `json:"v" check:"nonempty"`
+	}
+	type id struct {
+		Value string `json:"v" check:"id"`
+	}
+	type equal struct {
+		Value string `json:"v" check:"equals v"`
+	}
+	return map[string]func(strictjson.Options, ...string) ([]string, *strictjson.Decoder){
+		"any":            textsOf(func(b box[string]) string { return b.Value }),
+		"not empty":      textsOf(func(b nonEmpty) string { return b.Value }),
+		"an identifier":  textsOf(func(b id) string { return b.Value }),
+		"a reference":    textsOf(func(b equal) string { return b.Value }),
+		"an enumeration": textsOf(func(b box[state]) string { return string(b.Value) }),
 	}
 }
 
-func TestDecoder_Text_rejects(t *testing.T) {
+func textsOf[T any](text func(T) string) func(strictjson.Options, ...string) ([]string, *strictjson.Decoder) {
+	read := strictjson.Many(strictjson.RecordOf[T]())
+	return func(o strictjson.Options, texts ...string) (all []string, d *strictjson.Decoder) {
+		list, d := readWhole(boxes(texts...), o, read)
+		for _, record := range list {
+			all = append(all, text(record))
+		}
+		return all, d
+	}
+}
+
+func TestRecord_text_rejects(t *testing.T) {
 	t.Parallel()
-	for name, read := range textMethods() {
+	for name, read := range textReaders() {
 		for _, tt := range []struct{ name, text, reason string }{
 			{"null", `null`, "is null, not text"},
 			{"a number", `1`, "is a number, not text"},
@@ -283,38 +308,36 @@ func TestDecoder_Text_rejects(t *testing.T) {
 			{"an array", `["a"]`, "is an array, not text"},
 			{"nothing", `""`, "is empty"},
 		} {
-			if name == "Text" && tt.text == `""` {
+			if name == "any" && tt.text == `""` {
 				continue
 			}
 			t.Run(name+", "+tt.name, func(t *testing.T) {
 				t.Parallel()
-				assertRejects(t, read, `"a"`, tt.text, tt.reason)
+				_, d := read(strictjson.Options{}, tt.text)
+				assertError(t, d, "/0/v", tt.reason)
+				_, d = read(strictjson.Options{}, `"a"`, `"a"`, tt.text)
+				assertError(t, d, "/2/v", tt.reason)
 			})
 		}
 	}
 }
 
 // A key that a service repeats is in no text, alone or in a list.
-func TestDecoder_Text_key(t *testing.T) {
+func TestRecord_text_key(t *testing.T) {
 	t.Parallel()
-	for name, read := range textMethods() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := `"a ` + canary + ` b"`
-			got, d := readWhole(text, strictjson.Options{Redactor: redactor()}, read)
-			require.Nil(t, d.Err())
-			assert.Equal(t, "a [REDACTED] b", got)
-			list, d := readWhole(boxes(text, text, text), strictjson.Options{Redactor: redactor()}, strictjson.Many(boxFields(read)))
-			require.Nil(t, d.Err())
-			assert.Equal(t, []box[string]{{got}, {got}, {got}}, list)
-		})
+	for name, read := range textReaders() {
+		text := `"a ` + canary + ` b"`
+		got, d := read(strictjson.Options{Redactor: redactor()}, text, text, text)
+		require.Nil(t, d.Err(), name)
+		assert.Equal(t, []string{"a [REDACTED] b", "a [REDACTED] b", "a [REDACTED] b"}, got, name)
 	}
 }
 
-func TestDecoder_ID(t *testing.T) {
+func TestRecord_id(t *testing.T) {
 	t.Parallel()
 	read := func(text, expected string) (string, *strictjson.Decoder) {
-		return readWhole(text, strictjson.Options{Redactor: redactor(), ExpectID: expected}, (*strictjson.Decoder).ID)
+		got, d := textReaders()["an identifier"](strictjson.Options{Redactor: redactor(), ExpectID: expected}, text)
+		return got[0], d
 	}
 	t.Run("the expected one", func(t *testing.T) {
 		t.Parallel()
@@ -336,7 +359,7 @@ func TestDecoder_ID(t *testing.T) {
 	t.Run("an empty one is empty, not another one", func(t *testing.T) {
 		t.Parallel()
 		_, d := read(`""`, "w-1")
-		assertError(t, d, "", "is empty")
+		assertError(t, d, "/0/v", "is empty")
 	})
 	t.Run("an expected one that is a key", func(t *testing.T) {
 		t.Parallel()
@@ -346,10 +369,8 @@ func TestDecoder_ID(t *testing.T) {
 	})
 }
 
-func TestEnum(t *testing.T) {
+func TestRecord_enumeration(t *testing.T) {
 	t.Parallel()
-	type state string
-	read := strictjson.Enum[state]("NEW", "DONE")
 	for _, tt := range []struct {
 		name, text string
 		want       state
@@ -365,25 +386,14 @@ func TestEnum(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			notes := &strictjson.Notes{}
-			got, d := readWhole(`[`+tt.text+`]`, strictjson.Options{Notes: notes}, func(d *strictjson.Decoder) state {
-				d.Begin('[')
-				defer d.End()
-				return read(d)
-			})
+			got, d := readWhole(boxes(tt.text), strictjson.Options{Notes: notes}, strictjson.Many(strictjson.RecordOf[box[state]]()))
 			require.Nil(t, d.Err())
-			assert.Equal(t, tt.want, got)
+			assert.Equal(t, []box[state]{{tt.want}}, got)
 			if tt.known {
 				assert.Empty(t, notes.All())
 				return
 			}
-			assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnknownValue, Pointer: "/0"}}, notes.All())
+			assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnknownValue, Pointer: "/0/v"}}, notes.All())
 		})
 	}
-	t.Run("nothing and null are no text", func(t *testing.T) {
-		t.Parallel()
-		_, d := readWhole(`""`, strictjson.Options{}, read)
-		assertError(t, d, "", "is empty")
-		_, d = readWhole(`null`, strictjson.Options{}, read)
-		assertError(t, d, "", "is null, not text")
-	})
 }

@@ -1,0 +1,151 @@
+package strictjson
+
+import (
+	"bytes"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Record is how a type of struct is read, by the tags of its fields. Each has
+// the name of its member, which must be there unless the tag says omitzero:
+//
+//	json:"name"
+//	json:"name,omitzero"
+//
+// A field is text, a bool, an int, a [decimal.Decimal], a [time.Time], which is read
+// leniently, or a struct of these. A type of text with a method Known is an enumeration: a text that is not known is
+// kept and noted as an [UnknownValue]. Other text can have a second tag:
+//
+//	check:"nonempty"
+//	check:"id"              not empty, and the ExpectID of [Options] where there is one
+//	check:"equals coin.id"  not empty, and a [Mismatch] where it differs from that member
+type Record[T any] struct{ members members }
+
+// RecordOf makes the Record of T, whose fields must all be of the form above. It panics
+// where one is not.
+func RecordOf[T any]() *Record[T] { return &Record[T]{membersOf(reflect.TypeFor[T]())} }
+
+// fill reads one object into a record.
+func (r *Record[T]) fill(d *Decoder, into *T) { r.members.fill(d, reflect.ValueOf(into).Elem()) }
+
+// members are the members of a record, by the index of their fields.
+type members []member
+
+type member struct {
+	name     string
+	quoted   jsontext.Value // the name as JSON
+	optional bool
+	equals   []int // the index of the field that it is documented to equal; nil for none
+	recurs   bool  // in a list, equal values are read once
+	read     reader
+}
+
+// A reader reads a field from a value that d has read last.
+type reader func(d *Decoder, value jsontext.Value, into reflect.Value)
+
+// readerWithin reads an object or array with a decoder of its own.
+func readerWithin(fill func(*Decoder, reflect.Value)) reader {
+	return func(d *Decoder, value jsontext.Value, into reflect.Value) {
+		inner := d.within(value)
+		fill(inner, into)
+		d.err = inner.err
+	}
+}
+
+// fill reads one object into a record. A member that the record does not have is skipped;
+// one that must be there and is missing is an error.
+func (ms members) fill(d *Decoder, into reflect.Value) {
+	if !d.Begin('{') {
+		return
+	}
+	var seen uint64
+	for next := 0; d.More(); {
+		i, quoted := next, d.Value()
+		if d.err == nil && (next == len(ms) || !bytes.Equal(quoted, ms[next].quoted)) { // members mostly come in one order
+			i = ms.index(Unquote(quoted))
+		}
+		if i < 0 {
+			d.SkipUnknown()
+			continue
+		}
+		if value := d.Value(); d.err == nil {
+			d.readMember(ms, i, value, into.Field(i))
+		}
+		seen |= 1 << i
+		next = i + 1
+	}
+	if !d.End() {
+		return
+	}
+	for i := range ms {
+		m := &ms[i]
+		if seen&(1<<i) == 0 && !m.optional {
+			d.FailMissing(m.name)
+			return
+		}
+		if m.equals != nil && d.Notes != nil && into.Field(i).String() != into.FieldByIndex(m.equals).String() {
+			d.noteMember(Mismatch, m.name)
+		}
+	}
+}
+
+// index returns the place of a name, or -1.
+func (ms members) index(name []byte) int {
+	for i := range ms {
+		if ms[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// recurring are values of the members of the records of a list, each by its JSON: in a listing
+// each coin comes with every network, and a few amounts and times recur. They are neither
+// decoded nor stored a second time.
+type recurring []map[string]reflect.Value
+
+// maxRecurring is how many values of a member are kept at one time.
+const maxRecurring = 256
+
+// readMember reads the member i from a value that was read last.
+func (d *Decoder) readMember(ms members, i int, value jsontext.Value, into reflect.Value) {
+	if d.recurring == nil || !ms[i].recurs {
+		ms[i].read(d, value, into)
+		return
+	}
+	if before, ok := d.recurring[i][string(value)]; ok {
+		into.Set(before)
+		return
+	}
+	if ms[i].read(d, value, into); d.err != nil {
+		return
+	}
+	if d.recurring[i] == nil {
+		d.recurring[i] = map[string]reflect.Value{}
+	} else if len(d.recurring[i]) == maxRecurring {
+		clear(d.recurring[i])
+	}
+	stored := reflect.New(into.Type()).Elem()
+	stored.Set(into)
+	d.recurring[i][string(value)] = stored
+}
+
+// within returns a decoder for a value, with the same errors and notes in the same places.
+// It is that of the next value, too.
+func (d *Decoder) within(value jsontext.Value) *Decoder {
+	if d.inner == nil {
+		d.inner = &innerDecoder{}
+	}
+	inner := d.inner
+	inner.text = *bytes.NewBuffer(value) // read without a copy
+	inner.json.Reset(&inner.text)
+	inner.state = state{Options: Options{Redactor: d.Redactor, Notes: d.Notes}, outer: d}
+	return &inner.Decoder
+}
+
+// An innerDecoder reads values of the text of another.
+type innerDecoder struct {
+	Decoder
+	text bytes.Buffer
+}
