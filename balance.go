@@ -23,15 +23,36 @@ type BalanceQuery struct {
 
 // A Balance is the balances of the account that an API key belongs to.
 type Balance struct {
-	Amounts []BalanceAmount // in the order of the response
-	Raw     json.RawMessage // the result as it came
+	Amounts []BalanceAmount `json:"amounts"`      // in the order of the response
+	Raw     json.RawMessage `json:"raw,omitzero"` // the result as it came
 }
 
 // A BalanceAmount is an amount of one coin.
 type BalanceAmount struct {
-	CoinSymbol  string          // empty when neither the response nor the query names the coin
-	NetworkName string          // empty when neither the response nor the query names the network
-	Amount      decimal.Decimal // taken to be in units of the coin
+	CoinSymbol  string          `json:"coinSymbol"`  // empty when neither the response nor the query names the coin
+	NetworkName string          `json:"networkName"` // empty when neither the response nor the query names the network
+	Amount      decimal.Decimal `json:"amount"`      // taken to be in units of the coin
+}
+
+var (
+	balanceRecord       = strictjson.RecordOf[Balance]()
+	balanceAmountRecord = strictjson.RecordOf[BalanceAmount]()
+)
+
+// MarshalJSON implements [json.Marshaler]. Amounts are text with all their digits; one that a
+// response cannot hold is an error. White space in Raw is lost.
+func (b Balance) MarshalJSON() ([]byte, error) { return balanceRecord.Marshal(b) }
+
+// UnmarshalJSON implements [json.Unmarshaler] for what MarshalJSON writes: a member that is
+// missing, null or malformed is an error, but for Raw. Unknown members are skipped.
+func (b *Balance) UnmarshalJSON(text []byte) error { return balanceRecord.Unmarshal(text, b) }
+
+// MarshalJSON is as that of [Balance].
+func (a BalanceAmount) MarshalJSON() ([]byte, error) { return balanceAmountRecord.Marshal(a) }
+
+// UnmarshalJSON is as that of [Balance].
+func (a *BalanceAmount) UnmarshalJSON(text []byte) error {
+	return balanceAmountRecord.Unmarshal(text, a)
 }
 
 // Total returns the sum of the amounts of a coin over all networks; it is zero when the
@@ -52,12 +73,11 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	return total, nil
 }
 
-// Balance returns the account's balances. The response is not documented
-// (docs/interface.md, I-105). These shapes are accepted: an amount, which is of the coin
-// and network of the query; a record, or an array of records, with an amount under
-// balance, amount or available; amounts or records by symbol. Anything else is a
-// [*DecodeError], and so are a record that names two coins, one that names none and has
-// amounts by symbol too, and more than 100,000 members and elements.
+// Balance returns the account's balances. The response is not documented. These shapes are
+// accepted: an amount, which is of the coin and network of the query; a record, or an array
+// of records, with an amount under balance, amount or available; amounts or records by
+// symbol. Anything else is a [*DecodeError], and so are a record that names two coins, one
+// that names none and has amounts by symbol too, and more than 100,000 members and elements.
 //
 // Among amounts by symbol, a member with a lower-case letter in its name that holds no
 // amount, such as a time in text, is no coin, and is reported as drift. A number under
@@ -85,7 +105,7 @@ func (q BalanceQuery) read(d *strictjson.Decoder) *Balance {
 	return b
 }
 
-// amounts recognizes the shape of a balance.
+// amounts recognizes the shape of a balance: docs/interface.md, I-105.
 func (q BalanceQuery) amounts(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
 	r := recordOf(result)
 	coin, err := r.coinOf(result)

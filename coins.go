@@ -53,10 +53,34 @@ type Coin struct {
 // docs/interface.md, I-57 to I-91.
 var (
 	coinNetworkRecord = strictjson.RecordOf[CoinNetwork]()
-	readPairs         = strictjson.Many(coinNetworkRecord)
-	readPair          = strictjson.One(coinNetworkRecord)
-	readPairOrPairs   = strictjson.OneOrMany(coinNetworkRecord)
+	networkRecord     = strictjson.RecordOf[Network]()
+	coinRecord        = strictjson.RecordOf[Coin]()
+
+	readPairs       = strictjson.Many(coinNetworkRecord)
+	readPair        = strictjson.One(coinNetworkRecord)
+	readPairOrPairs = strictjson.OneOrMany(coinNetworkRecord)
 )
+
+// MarshalJSON implements [encoding/json.Marshaler]. It writes the record as the gateway does:
+// by the documented names, amounts as text with all their digits. A time that is zero is left
+// out; an amount that a response cannot hold is an error.
+func (p CoinNetwork) MarshalJSON() ([]byte, error) { return coinNetworkRecord.Marshal(p) }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler], as strictly as a call: a member that
+// is missing, null or malformed is an error, but for the times. Unknown members are skipped.
+func (p *CoinNetwork) UnmarshalJSON(text []byte) error { return coinNetworkRecord.Unmarshal(text, p) }
+
+// MarshalJSON is as that of [CoinNetwork].
+func (n Network) MarshalJSON() ([]byte, error) { return networkRecord.Marshal(n) }
+
+// UnmarshalJSON is as that of [CoinNetwork].
+func (n *Network) UnmarshalJSON(text []byte) error { return networkRecord.Unmarshal(text, n) }
+
+// MarshalJSON is as that of [CoinNetwork].
+func (c Coin) MarshalJSON() ([]byte, error) { return coinRecord.Marshal(c) }
+
+// UnmarshalJSON is as that of [CoinNetwork].
+func (c *Coin) UnmarshalJSON(text []byte) error { return coinRecord.Unmarshal(text, c) }
 
 // CoinNetworks lists all coins on all their networks, one element per pair. An empty
 // listing is not nil.

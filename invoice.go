@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +18,7 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-// An InvoiceRequest asks for an invoice: docs/interface.md, I-110 to I-121.
+// An InvoiceRequest asks for an invoice.
 //
 // How Amount relates to Price is not stated. The examples send the price converted to
 // the coin, with [ExchangeRates.ToCoin], and without a coin the price itself; ask the
@@ -27,16 +28,16 @@ import (
 // are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
 // bytes, without control characters or surrounding space.
 type InvoiceRequest struct {
-	OrderID      string          // required: the merchant's unique identifier of the order
-	Price        decimal.Decimal // required: in the fiat currency, that of BaseCurrency
-	Amount       decimal.Decimal // required: the order's amount; of no documented unit (I-118)
-	BaseCurrency string          // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
-	CoinSymbol   string          // the coin to pay with; left out when empty
-	NetworkName  string          // the network to pay on; left out when empty
+	OrderID      string          `json:"orderId"`               // required: the merchant's unique identifier of the order
+	Price        decimal.Decimal `json:"price"`                 // required: in the fiat currency, that of BaseCurrency
+	Amount       decimal.Decimal `json:"amount"`                // required: the order's amount; of no documented unit
+	BaseCurrency string          `json:"baseCurrency,omitzero"` // the fiat currency, such as "usd"; at most 64 bytes, sent as given; left out when empty
+	CoinSymbol   string          `json:"coinSymbol,omitzero"`   // the coin to pay with; left out when empty
+	NetworkName  string          `json:"networkName,omitzero"`  // the network to pay on; left out when empty
 }
 
 // InvoiceFormat is how an invoice is written on the wire. It is documented in two ways,
-// by a sample and by a table: docs/interface.md, I-33 and I-113.
+// by a sample and by a table.
 type InvoiceFormat int8
 
 const (
@@ -48,16 +49,39 @@ const (
 	InvoiceFormatTable
 )
 
-// An Invoice is an invoice that was created. The response is not documented
-// (docs/interface.md, I-124), so it is kept as it came.
+// An Invoice is an invoice that was created. The response is not documented, so it is kept
+// as it came.
 type Invoice struct {
-	OrderID string          // the order of the request
-	Raw     json.RawMessage // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
+	OrderID string          `json:"orderId" check:"nonempty"` // the order of the request
+	Raw     json.RawMessage `json:"raw,omitzero"`             // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
 
 	// Replayed is true for the invoice of an earlier call, which the [OrderGuard] remembers:
 	// nothing was sent.
-	Replayed bool
+	Replayed bool `json:"replayed"`
+
+	// CreatedAt is when the invoice was recorded by the guard; zero if that is unknown.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
+
+var (
+	invoiceRequestRecord = strictjson.RecordOf[InvoiceRequest]() // docs/interface.md, I-110 to I-121
+	invoiceRecord        = strictjson.RecordOf[Invoice]()        // I-124
+)
+
+// MarshalJSON is as that of [CoinNetwork], to store a request: it has no key, and is not
+// validated.
+func (r InvoiceRequest) MarshalJSON() ([]byte, error) { return invoiceRequestRecord.Marshal(r) }
+
+// UnmarshalJSON is as that of [CoinNetwork].
+func (r *InvoiceRequest) UnmarshalJSON(text []byte) error {
+	return invoiceRequestRecord.Unmarshal(text, r)
+}
+
+// MarshalJSON is as that of [Balance].
+func (i Invoice) MarshalJSON() ([]byte, error) { return invoiceRecord.Marshal(i) }
+
+// UnmarshalJSON is as that of [Balance].
+func (i *Invoice) UnmarshalJSON(text []byte) error { return invoiceRecord.Unmarshal(text, i) }
 
 // Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
 // Go: names match exactly, a duplicate name is an error, and so is invalid UTF-8.
@@ -216,6 +240,7 @@ func (r *InvoiceRequest) check() (name, reason string) {
 	return "", ""
 }
 
+// encode writes the body of the request: docs/interface.md, I-33 and I-113.
 func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	keyName, quote := "apiKey", `"`
 	if format == InvoiceFormatTable {

@@ -207,7 +207,7 @@ func TestInvoice_encodes(t *testing.T) {
 	t.Parallel()
 	encoded, err := json.Marshal(createdInvoice(t, invoiceJSON))
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"OrderID":"A-17","Raw":`+invoiceJSON+`,"Replayed":false}`, string(encoded))
+	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false}`, string(encoded))
 }
 
 // A prepared connection has carried nothing, and then carries the invoice: through the

@@ -18,18 +18,35 @@ import (
 
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
-	Rates     []Rate          // in the order of the response, each symbol once
-	FetchedAt time.Time       // when the response was read, by the local clock
-	Raw       json.RawMessage // the result as it came
+	Rates     []Rate          `json:"rates"`        // in the order of the response, each symbol once
+	FetchedAt time.Time       `json:"fetchedAt"`    // when the response was read, by the local clock
+	Raw       json.RawMessage `json:"raw,omitzero"` // the result as it came
 }
 
 // A Rate is the price of one unit of a coin. A price that is missing in the response,
 // cannot be read, or is listed with two values, is not Valid.
 type Rate struct {
-	CoinSymbol string              // ticker symbol of the coin, as it came
-	USD        decimal.NullDecimal // US dollars per unit of the coin
-	EUR        decimal.NullDecimal // euros per unit of the coin
+	CoinSymbol string              `json:"coinSymbol"` // ticker symbol of the coin, as it came
+	USD        decimal.NullDecimal `json:"usd"`        // US dollars per unit of the coin; null in JSON if there is none
+	EUR        decimal.NullDecimal `json:"eur"`        // euros per unit of the coin; null in JSON if there is none
 }
+
+var (
+	ratesRecord = strictjson.RecordOf[ExchangeRates]()
+	rateRecord  = strictjson.RecordOf[Rate]()
+)
+
+// MarshalJSON is as that of [Balance].
+func (r ExchangeRates) MarshalJSON() ([]byte, error) { return ratesRecord.Marshal(r) }
+
+// UnmarshalJSON is as that of [Balance].
+func (r *ExchangeRates) UnmarshalJSON(text []byte) error { return ratesRecord.Unmarshal(text, r) }
+
+// MarshalJSON is as that of [Balance].
+func (r Rate) MarshalJSON() ([]byte, error) { return rateRecord.Marshal(r) }
+
+// UnmarshalJSON is as that of [Balance].
+func (r *Rate) UnmarshalJSON(text []byte) error { return rateRecord.Unmarshal(text, r) }
 
 // In returns the price in a fiat currency, "usd" or "eur" in any case. It reports false
 // for another currency, and where there is no rate in it.
@@ -128,12 +145,11 @@ func (r Rate) usable(op string, listed bool, fiat, coinSymbol string) (decimal.D
 }
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The
-// response is not documented (docs/interface.md, I-95). These shapes are accepted: an
-// array of records with a symbol and both rates; such records by symbol; rates by currency
-// and symbol. Anything else is a [*DecodeError], and so are a record that names two coins,
-// more than 100,000 members and elements, a response whose usd and eur can be currencies
-// or coins, and one with coins of which none has a rate that can be read. An empty
-// response has no rates.
+// response is not documented. These shapes are accepted: an array of records with a symbol
+// and both rates; such records by symbol; rates by currency and symbol. Anything else is a
+// [*DecodeError], and so are a record that names two coins, more than 100,000 members and
+// elements, a response whose usd and eur can be currencies or coins, and one with coins of
+// which none has a rate that can be read. An empty response has no rates.
 //
 // A coin of which a rate is missing or malformed, or listed twice with different values,
 // has no rate in that currency, which is reported as drift. A member of records by symbol
@@ -166,7 +182,7 @@ func readRates(d *strictjson.Decoder) *ExchangeRates {
 	return r
 }
 
-// ratesIn recognizes the shape of the exchange rates.
+// ratesIn recognizes the shape of the exchange rates: docs/interface.md, I-95.
 func ratesIn(result strictjson.Node) ([]Rate, *strictjson.Error) {
 	r := recordOf(result)
 	usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)

@@ -51,6 +51,12 @@ var (
 	readWithdrawal   = strictjson.One(withdrawalRecord)
 )
 
+// MarshalJSON is as that of [CoinNetwork].
+func (w Withdrawal) MarshalJSON() ([]byte, error) { return withdrawalRecord.Marshal(w) }
+
+// UnmarshalJSON is as that of [CoinNetwork].
+func (w *Withdrawal) UnmarshalJSON(text []byte) error { return withdrawalRecord.Unmarshal(text, w) }
+
 // routeWithdrawRequestID is the name of the argument in the route and in errors.
 const routeWithdrawRequestID = "withdrawRequestId"
 

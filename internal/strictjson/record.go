@@ -2,20 +2,27 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"reflect"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/money"
 )
 
-// A Record is how a type of struct is read, by the tags of its fields. Each has
+// A Record is how a type of struct is read and written, by the tags of its fields. Each has
 // the name of its member, which must be there unless the tag says omitzero:
 //
 //	json:"name"
 //	json:"name,omitzero"
 //
-// A field is text, a bool, an int, a [decimal.Decimal], a [time.Time], which is read
-// leniently, or a struct of these. A type of text with a method Known is an enumeration: a text that is not known is
-// kept and noted as an [UnknownValue]. Other text can have a second tag:
+// A field is text, a bool, an int, a [decimal.Decimal], a [decimal.NullDecimal] or
+// [encoding/json.RawMessage], which can be null, a [time.Time], which is read leniently, a
+// struct, or a slice of these. A type of text with a method Known is an enumeration: a text
+// that is not known is kept and noted as an [UnknownValue]. Other text can have a second tag:
 //
 //	check:"nonempty"
 //	check:"id"              not empty, and the ExpectID of [Options] where there is one
@@ -25,6 +32,57 @@ type Record[T any] struct{ members members }
 // RecordOf makes the Record of T, whose fields must all be of the form above. It panics
 // where one is not.
 func RecordOf[T any]() *Record[T] { return &Record[T]{membersOf(reflect.TypeFor[T]())} }
+
+// Marshal writes the members in the order of the fields. An amount is text with all its
+// digits: see [money.Text].
+func (r *Record[T]) Marshal(record T) ([]byte, error) {
+	text := []byte{'{'}
+	for i, m := range r.members {
+		value := reflect.ValueOf(record).Field(i)
+		if m.optional && value.IsZero() {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		var err error
+		if text, err = appendValue(append(append(text, m.quoted...), ':'), value.Interface()); err != nil {
+			return nil, fmt.Errorf("%T to JSON: /%s %w", record, m.name, err)
+		}
+	}
+	return append(text, '}'), nil
+}
+
+func appendValue(text []byte, value any) ([]byte, error) {
+	switch value := value.(type) {
+	case decimal.Decimal:
+		amount, err := money.Text(value)
+		return append(text, `"`+amount+`"`...), err
+	case decimal.NullDecimal:
+		if value.Valid {
+			return appendValue(text, value.Decimal)
+		}
+		return append(text, "null"...), nil
+	default:
+		encoded, err := jsonv2.Marshal(value)
+		return append(text, encoded...), err
+	}
+}
+
+// Unmarshal reads a text that is one record. Members that the record does not have are
+// skipped. After an error, into is as it was.
+func (r *Record[T]) Unmarshal(text []byte, into *T) error {
+	var d Decoder
+	d.Reset(bytes.NewBuffer(text), Options{})
+	record := new(T)
+	r.fill(&d, record)
+	d.EndDocument()
+	if d.err != nil {
+		return fmt.Errorf("%T from JSON: %s %w", *record, cmp.Or(d.err.Pointer, "it"), d.err.Err)
+	}
+	*into = *record
+	return nil
+}
 
 // fill reads one object into a record.
 func (r *Record[T]) fill(d *Decoder, into *T) { r.members.fill(d, reflect.ValueOf(into).Elem()) }
@@ -51,6 +109,21 @@ func readerWithin(fill func(*Decoder, reflect.Value)) reader {
 		fill(inner, into)
 		d.err = inner.err
 	}
+}
+
+func readSlice(d *Decoder, read reader, into reflect.Value) {
+	all := reflect.MakeSlice(into.Type(), 0, 0)
+	if !d.Begin('[') {
+		return
+	}
+	for d.More() {
+		if value := d.Value(); d.err == nil {
+			all = reflect.Append(all, reflect.Zero(into.Type().Elem()))
+			read(d, value, all.Index(all.Len()-1))
+		}
+	}
+	d.End()
+	into.Set(all)
 }
 
 // fill reads one object into a record. A member that the record does not have is skipped;

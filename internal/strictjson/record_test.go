@@ -237,3 +237,48 @@ func TestMany_shared(t *testing.T) {
 	require.NoError(t, list[2].Price.UnmarshalBinary([]byte{0, 0, 0, 0, 2, 9}))
 	assert.Equal(t, documentedWhole(), list[0])
 }
+
+// A type that is not a record is noticed when its table is made.
+func TestRecordOf_panics(t *testing.T) {
+	t.Parallel()
+	type within struct {
+		B any `json:"b"`
+	}
+	for name, compile := range map[string]func(){
+		"no tag": compiling[struct{ A string }],
+		"no name": compiling[struct {
+			A string `json:",omitzero"`
+		}],
+		"a hidden field": compiling[struct {
+			A string `json:"-"`
+		}],
+		"another option": compiling[struct {
+			A string `json:"a,omitempty"`
+		}],
+		"a type": compiling[struct {
+			A float64 `json:"a"`
+		}],
+		"a type of a slice": compiling[struct {
+			A []byte `json:"a"`
+		}],
+		"a type within": compiling[struct {
+			A within `json:"a"`
+		}],
+		"a check": compiling[struct {
+			A string `json:"a" check:"empty"`
+		}],
+		"a check of a flag": compiling[struct {
+			A bool `json:"a" check:"id"`
+		}],
+		"a path": compiling[struct {
+			A string `json:"a" check:"equals b"`
+		}],
+		"a path into text": compiling[struct {
+			A string `json:"a" check:"equals a.b"`
+		}],
+	} {
+		assert.Panics(t, compile, name)
+	}
+}
+
+func compiling[T any]() { strictjson.RecordOf[T]() }

@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -63,8 +64,12 @@ func readerOf(t reflect.Type) (read reader, recurs bool) {
 	switch {
 	case t == reflect.TypeFor[decimal.Decimal]():
 		return readAmount, true
+	case t == reflect.TypeFor[decimal.NullDecimal]():
+		return readNullAmount, false
 	case t == reflect.TypeFor[time.Time]():
 		return readTime, true
+	case t == reflect.TypeFor[json.RawMessage]():
+		return readRaw, false
 	case t.Kind() == reflect.Bool:
 		return readBool, false
 	case t.Kind() == reflect.Int:
@@ -75,6 +80,9 @@ func readerOf(t reflect.Type) (read reader, recurs bool) {
 		return readText, false
 	case t.Kind() == reflect.Struct:
 		return readerWithin(membersOf(t).fill), true
+	case t.Kind() == reflect.Slice:
+		read, _ := readerOf(t.Elem())
+		return readerWithin(func(d *Decoder, into reflect.Value) { readSlice(d, read, into) }), false
 	}
 	panic(fmt.Sprintf("strictjson: a field of type %v", t))
 }

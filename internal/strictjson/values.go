@@ -81,6 +81,15 @@ func readAmount(d *Decoder, value jsontext.Value, into reflect.Value) {
 	*into.Addr().Interface().(*decimal.Decimal) = amount
 }
 
+// readNullAmount reads an amount, or null.
+func readNullAmount(d *Decoder, value jsontext.Value, into reflect.Value) {
+	if value.Kind() != 'n' {
+		amount := into.Addr().Interface().(*decimal.NullDecimal)
+		readAmount(d, value, reflect.ValueOf(&amount.Decimal).Elem())
+		amount.Valid = true
+	}
+}
+
 func parseAmount(value jsontext.Value) (decimal.Decimal, error) {
 	switch kind := value.Kind(); kind {
 	case '"':
@@ -155,4 +164,11 @@ func readTime(d *Decoder, value jsontext.Value, into reflect.Value) {
 		}
 	}
 	d.note(UnexpectedValue)
+}
+
+// readRaw reads any value, without keys. Null is none.
+func readRaw(d *Decoder, value jsontext.Value, into reflect.Value) {
+	if value.Kind() != 'n' {
+		into.SetBytes(d.Redactor.JSON(value)) // a copy
+	}
 }
