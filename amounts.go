@@ -52,8 +52,9 @@ func (e *LimitError) Error() string {
 	return "gateway: " + printable(string(e.Limit)) + ": " + reason + "; " + next
 }
 
-func (e *LimitError) outcome() Outcome  { return OutcomeNotSent }
-func (e *LimitError) isRetryable() bool { return false }
+func (e *LimitError) decided() decision {
+	return decision{outcome: OutcomeNotSent}
+}
 
 // amountText writes an amount without trailing zeros. An error that a caller makes can
 // hold one that is too large to write.

@@ -128,19 +128,3 @@ func (c *circuit) add(orderID string, most int) (reached bool) {
 	}
 	return before < most && len(c.unknown) == most
 }
-
-// sendThroughBreaker sends the invoice unless the circuit of its merchant is open.
-func (c *resultCall[T]) sendThroughBreaker(wasUnknown bool) (result T, err error) {
-	merchant, orderID := c.merchant(), c.operation.write.OrderID
-	probe, err := c.client.breaker.begin(merchant, orderID, wasUnknown)
-	if err != nil {
-		return result, c.transportError(fault{phase: PhaseStart, err: err, again: true})
-	}
-	err = errPanicked // until the call returns
-	defer func() {
-		if outcome := OutcomeOf(err); !wasUnknown || outcome != OutcomeUnknown { // an order counts once
-			c.client.breaker.end(merchant, orderID, probe, outcome)
-		}
-	}()
-	return c.send()
-}

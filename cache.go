@@ -187,7 +187,7 @@ func (c *Cache[T]) refuse(ctx context.Context) *ArgumentError {
 func (c *Cache[T]) contextError(ctx context.Context, phase Phase) error {
 	keys := c.keyring.Redactor()
 	return &TransportError{
-		Operation: opCache, Phase: phase, Err: contextError(ctx, keys), keys: keys,
+		Operation: opCache, Phase: phase, Err: contextError(ctx, keys), decision: decision{outcome: OutcomeNotSent},
 		timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
 	}
 }

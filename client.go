@@ -1,8 +1,7 @@
 // Package gateway is a client for a cryptocurrency payment gateway: coins and
 // networks, exchange rates, balance, invoices and the inquiry of withdrawals.
 //
-// A [Client] has a method for each endpoint of the service. The package prints nothing, has
-// no global state and keeps no goroutine in the background.
+// A [Client] has a method for each endpoint of the service.
 //
 //	client, err := gateway.New("https://gateway.example", apiKey)
 //	...
@@ -14,80 +13,43 @@
 //
 // # Money
 //
-// Amounts are exact: they are read from the digits of the response and written from
-// their own digits, never through a float. An amount that is missing, null or
-// malformed is an error that names its place, never zero.
+// Amounts are exact, never a float. An amount that is missing, null or malformed is an error
+// that names its place, never zero.
 //
-// [Client.CreateInvoice] puts at most one invoice on the wire, and the client's [OrderGuard]
-// remembers the order: the same call again returns the same invoice. When it fails, [OutcomeOf]
-// reports which of three things is true:
-//
-//   - [OutcomeNotSent]: no invoice is known, and this call sent no byte of one.
-//   - [OutcomeRejected]: no invoice is known, and the service refused this one.
-//   - [OutcomeUnknown]: it may exist. Call again if [SafeToRetry] is true; otherwise look it up
-//     before anything else. Until then the guard does not let the order be sent again.
-//
-// # Retries
-//
-// A read makes several attempts, and [RetryPolicy] has their numbers.
-//
-//   - Retried: a connection that was refused, reset, cut or timed out, a name server
-//     that did not respond, a body that was cut or cannot be decompressed, and the
-//     statuses 408, 425, 429, 500, 502 to 504, 520 to 524 and 529.
-//   - Not retried: a name that does not exist, a certificate or protocol version that
-//     is not accepted, a proxy that requires a password, a redirect, a response that
-//     is too large or cannot be decoded, and all other statuses.
-//   - The first wait is drawn between 0 and BaseDelay, and each later one up to twice as
-//     far, at most MaxDelay. A Retry-After of up to MaxRetryAfter is respected. A longer
-//     one, and any wait past the context's deadline, ends the call at once with the last
-//     error.
-//   - All retries of a client share a budget, which successful calls refill, so that a
-//     service that fails receives few of them.
-//
-// CreateInvoice retries only if it is proved that nothing of the invoice was read for
-// sending, and never after a response, unless [WithIdempotentOrders] is declared.
+// [Client.CreateInvoice] sends at most one invoice, and the client's [OrderGuard] remembers the
+// order: the same call again returns the same invoice. When it fails, [OutcomeOf] reports what is
+// known of the order: [OutcomeNotSent], [OutcomeRejected], [OutcomeConflict] or [OutcomeUnknown].
+// An invoice of unknown outcome may exist: call again if [SafeToRetry] is true, otherwise look it
+// up before anything else.
 //
 // # Errors
 //
-// Errors have these types: [*ArgumentError] (refused here, nothing sent), [*APIError]
-// (an error response of the service), [*DecodeError] (a response that cannot be
-// decoded), [*TransportError] (no usable response), [*OutcomeUnknownError] (an
-// invoice that may exist), [*OrderConflictError] (one that exists for another request), for
-// waiting [*WithdrawalFailedError] and [*WaitError], and
-// for amounts [*LimitError] (the catalog does not allow it, nothing sent). What
-// callers branch on has a sentinel, such as [ErrRateLimited]. [SafeToRetry] works for
-// all of them.
+// A call returns an [*ArgumentError] (refused here, nothing sent), an [*APIError] (an error
+// response), a [*DecodeError] (a response that cannot be decoded), a [*TransportError] (no
+// usable response), and for an invoice an [*OutcomeUnknownError] or an [*OrderConflictError].
+// Waits end with a [*WithdrawalFailedError] or a [*WaitError] too.
+//
+// # Retries
+//
+// A read makes several attempts, as [RetryPolicy] says: after a connection that was refused, reset,
+// cut or timed out, a name server that did not respond, a body that was cut or damaged, and the
+// statuses 408, 425, 429, 500, 502 to 504, 520 to 524 and 529. All retries of a client share a
+// budget, which successful calls refill. An invoice is retried only if it is proved that nothing
+// of it was sent, or with [WithIdempotentOrders].
 //
 // # The key
 //
-// The key is sent where it is documented to be required and printed nowhere: no way of
-// printing a client, an option, a result or an error shows it. Where a response
-// repeats a key of 8 characters or more, [REDACTED] replaces it in everything that
-// the client returns.
+// No way of printing a client, an option, a result or an error shows the key. Where a response
+// repeats a key of 8 characters or more, [REDACTED] replaces it.
 //
-// # What is not documented
+// # Undocumented responses
 //
-// The service is documented in part; docs/interface.md states in numbers, such as I-50,
-// what is documented and what is not. What is documented is typed. What is not is
-// read tolerantly where its meaning is documented, as each method's comment states,
-// and, for rates, balance and invoices, kept as it came in a field Raw.
-// [WithResponse] returns the envelope of any response.
+// The service is documented in part: docs/interface.md says what is. What is documented is typed.
+// What is not is read in the forms that are likely, and kept in a field Raw; [WithResponse]
+// returns the envelope of any response.
 //
-// # Around the calls
-//
-// [NewCatalog] and [NewRatesCache] cache what many callers ask for. The methods of
-// [CoinNetwork] and [ExchangeRates] check and convert amounts by it, before anything is
-// sent. [Client.WaitWithdrawal] and its siblings poll until a withdrawal has ended.
-// [Client.PrepareInvoice] opens the connection of the next invoice. [MemoryGuard] guards the
-// orders of one process, and module sqlguard those of many. An [Observer], [WithLogger] and
-// module otelgateway report calls, attempts and each [Drift] from docs/interface.md;
-// [CallFromContext] names requests in a RoundTripper, which is the place for a rate limit.
-// [FromEnv] and [APIKeyFile] are for settings and for keys that change.
-//
-// # Testing
-//
-// Package [github.com/cryptogw/gateway/gatewaytest] has a gateway to test against, with
-// faults on demand.
+// Package [github.com/cryptogw/gateway/pricing] has what can be paid, in what and how much, and
+// package [github.com/cryptogw/gateway/gatewaytest] a gateway to test against.
 package gateway
 
 import (
@@ -115,21 +77,22 @@ const (
 	invoiceIdleTimeout = 2 * time.Second
 )
 
-// A Client calls the gateway. Make it with [New], once, and share it: it never
-// changes and is safe for concurrent use. No way of printing it shows the key.
+// A Client calls the gateway. It is made by [New], never changes, and is safe for concurrent use.
 type Client struct {
 	base      endpoint.Base
 	key       redact.Secret
 	keyring   *redact.Keyring
 	cfg       *config
 	observers []Observer
+	request   *http.Request // all that requests have in common
 	breaker   *breaker
+	flights   *flights
+	retrier   *retry.Retrier
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
-	reads, writes func() *attempt.Sender
-	retrier       func() *retry.Retrier
-	readers       func() *sync.Pool // of responseReaders
+	http    func() *http.Client
+	readers func() *sync.Pool // of responseReaders
 }
 
 // New returns a client for the gateway at baseURL, such as
@@ -166,9 +129,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	reads, writes := cfg.senders()
-	cfg.http = nil // it is not to be reached from the client: see reads and writes
-	retrier, readers := retry.New(cfg.retry.limits()), newReaderPool()
+	sender, readers := &http.Client{Transport: cfg.transport(), CheckRedirect: useLastResponse}, newReaderPool()
+	cfg.http = nil // it is not to be reached from the client: see http
 	return &Client{
 		base:      base,
 		key:       key,
@@ -176,30 +138,38 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		cfg:       cfg,
 		observers: cfg.allObservers(),
 		breaker:   &breaker{limit: cfg.breakAfter, warn: cfg.orderWarning(), circuits: map[string]*circuit{}},
+		flights:   &flights{},
+		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
+		retrier:   &retry.Retrier{Policy: cfg.retry.limits()},
 
-		reads:   func() *attempt.Sender { return reads },
-		writes:  func() *attempt.Sender { return writes },
-		retrier: func() *retry.Retrier { return retrier },
+		http:    func() *http.Client { return sender },
 		readers: func() *sync.Pool { return readers },
 	}
 }
 
-// senders returns what sends the reads, and what sends the invoices.
-func (cfg *config) senders() (reads, writes *attempt.Sender) {
-	var transport http.RoundTripper
-	if cfg.http != nil {
-		transport = cfg.http.Transport // nothing else of it is used
+// CloseIdleConnections closes the connections that no call is using, if the transport has a method
+// of this name. A client needs no other end, and can be used afterwards.
+func (c *Client) CloseIdleConnections() {
+	next := c.http().Transport.(*attempt.Transport).Next
+	if closer, ok := next.(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
 	}
-	if t, ok := transport.(*http.Transport); ok {
-		transport = InvoiceTransport(t)
+}
+
+// useLastResponse follows no redirect.
+func useLastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// transport returns what makes the attempts of all calls.
+func (cfg *config) transport() *attempt.Transport {
+	var next http.RoundTripper = attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
+	if cfg.http != nil && cfg.http.Transport != nil {
+		next = cfg.http.Transport // nothing else of it is used
 	}
-	switch t := transport.(type) {
-	case nil:
-		own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
-		return attempt.NewReadSender(own.Shared, cfg.retry.AttemptTimeout), attempt.NewSender(own.Dedicated, cfg.retry.InvoiceTimeout)
-	case *attempt.Split:
-		return attempt.NewSender(t.Shared, cfg.retry.AttemptTimeout), attempt.NewSender(t.Dedicated, cfg.retry.InvoiceTimeout)
-	default:
-		return attempt.NewSender(t, cfg.retry.AttemptTimeout), attempt.NewSender(t, cfg.retry.InvoiceTimeout)
+	if t, ok := next.(*http.Transport); ok {
+		next = InvoiceTransport(t)
+	}
+	return &attempt.Transport{
+		Next: next, ReadTimeout: attempt.Timeout(cfg.retry.AttemptTimeout), InvoiceTimeout: attempt.Timeout(cfg.retry.InvoiceTimeout),
+		MaxBody: cfg.maxBytes, MaxErrorBody: maxErrorBody, IsTransient: retry.IsRetryableStatus,
 	}
 }

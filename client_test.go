@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -75,4 +76,34 @@ func TestNew_apiKey(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, key, only(t, w).Header.Get("X-Api-Key"))
 	})
+}
+
+// A countingCloser is a RoundTripper that counts how often its idle connections are closed.
+type countingCloser struct {
+	http.RoundTripper
+	closed int
+}
+
+func (c *countingCloser) CloseIdleConnections() { c.closed++ }
+
+// The idle connections are those of the caller's transport; errors of calls do not close them.
+func TestClient_CloseIdleConnections(t *testing.T) {
+	t.Parallel()
+	counting := &countingCloser{RoundTripper: tripper(respondAlways(404))}
+	c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: counting}))
+	for range 3 {
+		require.Error(t, withdrawal(t.Context(), c))
+	}
+	assert.Zero(t, counting.closed)
+	c.CloseIdleConnections()
+	assert.Equal(t, 1, counting.closed)
+
+	newClient(t, "http://localhost", through(respondAlways(404))).CloseIdleConnections() // a RoundTripper without the method
+	w := serve(t, respond(201, enveloped(withdrawalJSON)))
+	own, err := gateway.New(w.URL, canary)
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, withdrawal(t.Context(), own))
+		own.CloseIdleConnections()
+	}
 }

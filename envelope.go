@@ -38,7 +38,7 @@ type envelope struct {
 
 // readEnvelope reads a whole body: the envelope and, with read, the result in it. An
 // error is in d. The message of a success is the documented one, or another.
-func readEnvelope[T any](d *strictjson.Decoder, another string, read func(*strictjson.Decoder) T) (result T, e envelope) {
+func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.Decoder)) (e envelope) {
 	found := false
 	d.BeginDocument()
 	for d.More() {
@@ -50,7 +50,7 @@ func readEnvelope[T any](d *strictjson.Decoder, another string, read func(*stric
 		case "result":
 			found = true
 			e.start = d.Offset()
-			result = read(d)
+			read(d)
 			e.end = d.Offset()
 		default:
 			d.SkipUnknown()
@@ -60,13 +60,7 @@ func readEnvelope[T any](d *strictjson.Decoder, another string, read func(*stric
 		d.FailMissing("result")
 	}
 	d.EndDocument()
-	return result, e
-}
-
-// skipResult skips the result without decoding it.
-func skipResult(d *strictjson.Decoder) struct{} {
-	d.Skip()
-	return struct{}{}
+	return e
 }
 
 // isError reports whether an envelope is that of an error although the status is

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +13,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/cryptogw/gateway/internal/caller"
+	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/retry"
 )
 
 // Sentinels for [errors.Is].
@@ -26,62 +24,39 @@ var (
 	ErrInvalidArgument = errors.New("gateway: invalid argument")
 
 	// ErrMissingAPIKey matches a call that needs a key and has none, and a
-	// response with the documented text for a missing key, whatever its status:
-	// docs/interface.md, I-35 and I-36.
+	// response with the documented text for a missing key.
 	ErrMissingAPIKey = errors.New("gateway: API key is missing")
 
-	ErrUnauthorized = errors.New("gateway: unauthorized") // ErrUnauthorized matches an [*APIError] of status 401.
-	ErrForbidden    = errors.New("gateway: forbidden")    // ErrForbidden matches an [*APIError] of status 403.
-	ErrNotFound     = errors.New("gateway: not found")    // ErrNotFound matches an [*APIError] of status 404.
-	ErrConflict     = errors.New("gateway: conflict")     // ErrConflict matches an [*APIError] of status 409.
-	ErrRateLimited  = errors.New("gateway: rate limited") // ErrRateLimited matches an [*APIError] of status 429.
-	ErrServer       = errors.New("gateway: server error") // ErrServer matches an [*APIError] of status 500 or above.
+	// These match an [*APIError] by its status.
+	ErrUnauthorized = errors.New("gateway: unauthorized") // 401
+	ErrForbidden    = errors.New("gateway: forbidden")    // 403
+	ErrNotFound     = errors.New("gateway: not found")    // 404
+	ErrConflict     = errors.New("gateway: conflict")     // 409
+	ErrRateLimited  = errors.New("gateway: rate limited") // 429
+	ErrServer       = errors.New("gateway: server error") // 500 and above
 
-	// ErrTimeout matches a [*TransportError] caused by a timeout, of an attempt
-	// or of a part of it, or by the deadline of the caller's context.
+	// ErrTimeout matches a [*TransportError] caused by a timeout, or by the deadline of the
+	// caller's context.
 	ErrTimeout = errors.New("gateway: timeout")
 
-	// ErrNotSent matches every [*ArgumentError], and a [*TransportError] of
-	// [Client.CreateInvoice] where it is proved that the call sent no byte of the
-	// invoice and the [OrderGuard] knows of none. It is [OutcomeNotSent].
-	ErrNotSent = errors.New("gateway: invoice was not sent")
-
-	// ErrOutcomeUnknown matches an [*OutcomeUnknownError].
-	ErrOutcomeUnknown = errors.New("gateway: outcome unknown")
-
-	// ErrRedirect matches a [*TransportError] for a response of 3xx. The client
-	// follows none.
+	// ErrRedirect matches a [*TransportError] for a response of 3xx, which is never followed.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
-	// ErrResponseTooLarge matches a [*TransportError] for a body over the
-	// limit of [WithMaxResponseBytes].
+	// ErrResponseTooLarge matches a [*TransportError] for a body over the limit of
+	// [WithMaxResponseBytes].
 	ErrResponseTooLarge = errors.New("gateway: response too large")
 
 	// ErrResponseMismatch matches a [*DecodeError] for a record with another
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrCircuitOpen matches the [*TransportError] of an invoice that [WithCircuitBreaker] holds
-	// back. It is [OutcomeNotSent], unless the order was unknown before, and the same call may be
-	// made again.
-	ErrCircuitOpen = errors.New("gateway: circuit open: too many orders have an unknown outcome")
+	// ErrCircuitOpen matches the [*TransportError] of an invoice that [WithCircuitBreaker] has
+	// not sent.
+	ErrCircuitOpen = errors.New("gateway: circuit open: the invoices of several orders have an unknown outcome")
 
-	// ErrOrderInFlight is what [OrderGuard].Begin returns while another call for the order is
-	// in flight. It matches the [*TransportError] of a call that has waited for that one in
-	// vain, or that has another request, and has sent nothing.
+	// ErrOrderInFlight matches the [*TransportError] of an invoice that was not sent because another
+	// call for the order was in flight, with another request or for too long.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
-
-	// ErrOrderCreated is what [OrderGuard].Begin returns for an order that was created.
-	// [Client.CreateInvoice] returns the invoice then, or an [*OrderConflictError].
-	ErrOrderCreated = errors.New("gateway: the invoice for this order was already created")
-
-	// ErrOrderConflict matches an [*OrderConflictError].
-	ErrOrderConflict = errors.New("gateway: the order has an invoice for another request")
-
-	// ErrOrderOutcomeUnknown is what [OrderGuard].Begin returns for an order whose earlier
-	// outcome is unknown. It matches an [*OutcomeUnknownError] that is Replayed.
-	// [AllowResubmit] permits another invoice, once it is known that there is none.
-	ErrOrderOutcomeUnknown = errors.New("gateway: an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
 )
 
 // Operations, as errors, contexts, attempts and drift name them.
@@ -93,7 +68,6 @@ const (
 	OpExchangeRates       = "exchange_rates"         // [Client.ExchangeRates]
 	OpBalance             = "balance"                // [Client.Balance]
 	OpCreateInvoice       = "create_invoice"         // [Client.CreateInvoice]
-	OpPrepareInvoice      = "prepare_invoice"        // [Client.PrepareInvoice]
 	OpWithdrawal          = "withdrawal"             // [Client.Withdrawal], and what waits for one
 )
 
@@ -101,65 +75,59 @@ const (
 type Phase string
 
 const (
-	PhaseOrder   Phase = "order"   // asking the [OrderGuard]: it failed, another call for the order is in flight, or the admission is over
-	PhaseStart   Phase = "start"   // before a connection was requested: the context had ended, or the key's source or the caller's transport refused, or [WithCircuitBreaker] held the invoice back
+	PhaseOrder   Phase = "order"   // asking the [OrderGuard], or the lease has expired
+	PhaseStart   Phase = "start"   // before a connection was requested
 	PhaseDial    Phase = "dial"    // looking up or connecting to the host
 	PhaseProxy   Phase = "proxy"   // connecting through the proxy
 	PhaseTLS     Phase = "tls"     // the TLS handshake
 	PhaseWrite   Phase = "write"   // sending the request
-	PhaseWait    Phase = "wait"    // waiting for the header of the response, or in a [Cache] for a load
+	PhaseWait    Phase = "wait"    // waiting for the header of the response
 	PhaseRead    Phase = "read"    // reading the body of the response
 	PhaseBackoff Phase = "backoff" // waiting between two attempts
 )
 
 // An ArgumentError is a refusal by the client's own checks. Nothing was sent.
-// It matches [ErrInvalidArgument] and [ErrNotSent].
+// It matches [ErrInvalidArgument].
 type ArgumentError struct {
-	Operation string // the operation, such as "create_invoice"; else "new", "cache", "memory_guard" or the computation, such as "to_coin"
-	Name      string // the argument, option or field, as docs/interface.md names it where it does, such as "orderId"
-	Reason    string // what is wrong with it; of its value at most the name of a coin or a currency
+	Operation string // the operation, such as "create_invoice", "new" or "to_coin"
+	Name      string // the argument, option or field, such as "orderId"
+	Reason    string // what is wrong with it, without its value
 
 	err error
 }
 
-// Error returns one line: the operation, the argument and what is wrong.
+// Error returns the operation, the argument and the reason in one line.
 func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("gateway: %s: %s: %s", e.Operation, e.Name, e.Reason)
 }
 
-// Is reports whether target is [ErrInvalidArgument] or [ErrNotSent].
-func (e *ArgumentError) Is(target error) bool {
-	return target == ErrInvalidArgument || target == ErrNotSent
-}
+// Is reports whether target is [ErrInvalidArgument].
+func (e *ArgumentError) Is(target error) bool { return target == ErrInvalidArgument }
 
 // Unwrap returns the reason, [ErrMissingAPIKey], or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
 
-func (e *ArgumentError) outcome() Outcome  { return OutcomeNotSent }
-func (e *ArgumentError) isRetryable() bool { return false }
+func (e *ArgumentError) decided() decision { return decision{outcome: OutcomeNotSent} }
 
 // An APIError is an error response of the service: any status of 400 or above, or a
 // 2xx with an error envelope.
 type APIError struct {
 	Operation  string          // the operation, such as "withdrawal"
 	StatusCode int             // of the response
-	Message    string          // the envelope's message, at most 1 KiB; empty when the response was not an envelope
-	Meta       json.RawMessage // the envelope's meta; nil when there was none, or more than 64 KiB
-	Body       []byte          // at most the first 8 KiB of the response, without the key
-	Header     http.Header     // what helps to find the response in a log, such as Date and X-Request-Id
+	Message    string          // the envelope's message, at most 1 KiB; empty for none
+	Meta       json.RawMessage // the envelope's meta, at most 64 KiB; nil for none
+	Body       []byte          // at most the first 8 KiB of the response
+	Header     http.Header     // what helps to find the response in a log, such as Date
 	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
-	Attempts   int             // how many attempts were made, this one included
-	RequestID  string          // what the invoice sent as X-Request-Id; empty for none
+	Attempts   int             // how many attempts were made
+	RequestID  string          // of an invoice: its X-Request-Id
 
+	decision
 	missingKey bool
-	once       bool // the call is not to be made again
-	noEnvelope bool // the body is not the documented envelope: an intermediary may have written it
-	premature  bool // it may have come before the invoice was sent
 	note       string
-	keys       redact.Redactor // of the whole text: its parts can be a key together, or quoted
 }
 
-// Error returns one line: the operation, the status and the service's message, quoted.
+// Error returns the operation, the status and the service's message in one line.
 func (e *APIError) Error() string {
 	message := fmt.Sprintf("%q", e.Message)
 	if e.Message == "" {
@@ -172,7 +140,7 @@ func (e *APIError) Error() string {
 	if e.StatusCode == http.StatusNotFound && namesNothing(e.Operation) {
 		text += "; is the path of the base URL right?"
 	}
-	return e.keys.Text(text + history(e.Attempts, e.note))
+	return text + history(e.Attempts, e.note)
 }
 
 // namesNothing reports whether the path of an operation names no record: what is not found then
@@ -208,33 +176,21 @@ func (e *APIError) Is(target error) bool {
 	return false
 }
 
-func (e *APIError) outcome() Outcome {
-	if e.Operation == OpCreateInvoice && refusesInvoice(e.StatusCode, !e.noEnvelope) && !e.premature {
-		return OutcomeRejected
-	}
-	return outcomeWithoutProof(e.Operation)
-}
-
-func (e *APIError) isRetryable() bool {
-	return retry.IsRetryableStatus(e.StatusCode) && !e.once && (e.Operation != OpCreateInvoice || e.outcome() == OutcomeRejected)
-}
-
 // A DecodeError is a response that the client cannot decode.
 type DecodeError struct {
 	Operation   string // the operation, such as "withdrawal"
 	StatusCode  int    // of the response
 	ContentType string // of the response, at most 256 bytes of it
-	Pointer     string // where in the response, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
-	Body        []byte // at most the first 8 KiB of the response, without the key
+	Pointer     string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
+	Body        []byte // at most the first 8 KiB of the response
 	Err         error  // what is wrong there
 
-	status    string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
-	retryable bool
-	keys      redact.Redactor // of the whole text
+	decision
+	status string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
 }
 
-// Error returns one line: the operation, the status, the place, what is wrong there and
-// a sample of the response.
+// Error returns the operation, the status, the place, the reason and a sample of the response in
+// one line.
 func (e *DecodeError) Error() string {
 	place := ""
 	if e.Pointer != "" {
@@ -244,19 +200,16 @@ func (e *DecodeError) Error() string {
 	if e.status != "" {
 		status = fmt.Sprintf(" (the status is %q)", e.status)
 	}
-	return e.keys.Text(fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s",
-		e.Operation, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body)))
+	return fmt.Sprintf("gateway: %s: %d: response not understood: %s%s%s: %s",
+		e.Operation, e.StatusCode, place, oneLine(e.Err), status, sample(e.Body))
 }
 
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-func (e *DecodeError) outcome() Outcome  { return outcomeWithoutProof(e.Operation) }
-func (e *DecodeError) isRetryable() bool { return e.retryable && e.Operation != OpCreateInvoice }
-
-// A TransportError is a call without a usable response: none came, it was cut, it was
-// too large ([ErrResponseTooLarge]), it was a redirect ([ErrRedirect]), or the [OrderGuard]
-// did not let the invoice be sent ([PhaseOrder]).
+// A TransportError is a call without a usable response: none came, it was cut, too large
+// ([ErrResponseTooLarge]) or a redirect ([ErrRedirect]), or the invoice was not sent ([PhaseOrder],
+// [ErrCircuitOpen]).
 type TransportError struct {
 	Operation  string // the operation, such as "withdrawal"
 	Phase      Phase  // how far the last attempt came
@@ -264,29 +217,25 @@ type TransportError struct {
 	LastStatus int    // the status of the last response of any attempt; 0 for none
 	Err        error  // why there is no usable response
 
-	notSent   bool
-	timeout   bool
-	retryable bool
-	note      string
-	keys      redact.Redactor // of the whole text
+	decision
+	timeout bool
+	note    string
 }
 
-// Error returns one line: the operation, how far it came and why it ended.
+// Error returns the operation, the phase and the reason in one line.
 func (e *TransportError) Error() string {
 	text := fmt.Sprintf("gateway: %s: %s: %s", e.Operation, e.Phase, oneLine(e.Err))
 	if e.LastStatus != 0 {
 		text += fmt.Sprintf("; last status %d", e.LastStatus)
 	}
-	if e.notSent {
+	if e.Operation == OpCreateInvoice && e.decision.outcome == OutcomeNotSent {
 		text += "; nothing was sent"
 	}
-	return e.keys.Text(text + history(e.Attempts, e.note))
+	return text + history(e.Attempts, e.note)
 }
 
-// Is reports whether target is [ErrNotSent] or [ErrTimeout] and true of e.
-func (e *TransportError) Is(target error) bool {
-	return target == ErrNotSent && e.notSent || target == ErrTimeout && e.timeout
-}
+// Is reports whether target is [ErrTimeout] and true of e.
+func (e *TransportError) Is(target error) bool { return target == ErrTimeout && e.timeout }
 
 // Timeout reports whether e matches [ErrTimeout].
 func (e *TransportError) Timeout() bool { return e.timeout }
@@ -294,43 +243,27 @@ func (e *TransportError) Timeout() bool { return e.timeout }
 // Unwrap returns Err.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-func (e *TransportError) outcome() Outcome {
-	if e.notSent {
-		return OutcomeNotSent
-	}
-	return outcomeWithoutProof(e.Operation)
-}
-
-func (e *TransportError) isRetryable() bool {
-	return e.retryable && (e.Operation != OpCreateInvoice || e.notSent || e.Phase == PhaseOrder)
-}
-
-// An OutcomeUnknownError reports that an invoice may or may not have been created.
-// Look the order up at the service before sending it again, unless [SafeToRetry] is true, which it is
-// only with [WithIdempotentOrders].
+// An OutcomeUnknownError reports that an invoice may or may not have been created. Look the order
+// up at the service before sending it again, unless [SafeToRetry] is true.
 //
-// It matches [ErrOutcomeUnknown], and [ErrOrderOutcomeUnknown] if it is Replayed, and nothing
-// else. As a [net.Error] it is neither a timeout nor temporary, so that no generic helper
-// repeats the call.
-//
-// [Client.CreateInvoice] returns the error itself, not wrapped, and its type keeps its
-// name: rivergateway/README.md.
+// As a [net.Error] it is neither a timeout nor temporary, so that no generic helper repeats the
+// call.
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
 	Operation  string    // the operation, "create_invoice"
 	OrderID    string    // the order of the invoice
 	StatusCode int       // the status of the response; 0 when none came
-	Body       []byte    // at most the first 8 KiB of the response, without the key
-	SentAt     time.Time // when the attempt that may have reached the service began; zero if that is not known
-	RequestID  string    // what that attempt sent as X-Request-Id; empty for none, or if it is not known
-	Replayed   bool      // whether the invoice is that of an earlier call, as the [OrderGuard] knows it: this one has sent nothing, or was refused
-	Cause      error     // why the outcome is unknown; deliberately not unwrapped
+	Body       []byte    // at most the first 8 KiB of the response
+	SentAt     time.Time // when the attempt began that may have reached the service; zero if not known
+	RequestID  string    // the X-Request-Id of that attempt; empty if not known
+	Replayed   bool      // the invoice is that of an earlier call, as the [OrderGuard] knows it
+	Cause      error     // why the outcome is unknown; not unwrapped
 
 	again bool // by WithIdempotentOrders the call may be made again
 }
 
-// Error returns one line: the order, what to do and the cause.
+// Error returns the order, what to do and the cause in one line.
 func (e *OutcomeUnknownError) Error() string {
 	invoice, details := "an invoice", ""
 	if e.Replayed {
@@ -347,40 +280,30 @@ func (e *OutcomeUnknownError) Error() string {
 		e.Operation, invoice, e.OrderID, cause, details)
 }
 
-// Is reports whether target is [ErrOutcomeUnknown], or [ErrOrderOutcomeUnknown] and true of e.
-func (e *OutcomeUnknownError) Is(target error) bool {
-	return target == ErrOutcomeUnknown || target == ErrOrderOutcomeUnknown && e.Replayed
-}
-
 // Timeout is false.
 func (e *OutcomeUnknownError) Timeout() bool { return false }
 
 // Temporary is false.
 func (e *OutcomeUnknownError) Temporary() bool { return false }
 
-func (e *OutcomeUnknownError) outcome() Outcome  { return OutcomeUnknown }
-func (e *OutcomeUnknownError) isRetryable() bool { return e.again }
+func (e *OutcomeUnknownError) decided() decision { return decision{retryable: e.again} }
 
-// An OrderConflictError reports that the order has an invoice already, and that it was created
-// for another request: with another price, amount, currency, coin or network. Nothing was sent.
-// Show the buyer that invoice, or use another orderId. It matches [ErrOrderConflict].
+// An OrderConflictError reports that the order has an invoice for another request: with another
+// price, amount, currency, coin or network. Nothing was sent. Show the buyer that invoice, or use
+// another orderId.
 type OrderConflictError struct {
 	OrderID string         // of both requests
 	Request InvoiceRequest // of the invoice
 	Invoice *Invoice       // the invoice, Replayed; nil if the [OrderGuard] has no response
 }
 
-// Error returns one line: the order, the earlier request and what to do.
+// Error returns the order, the earlier request and what to do in one line.
 func (e *OrderConflictError) Error() string {
 	return fmt.Sprintf("gateway: %s: order %q has an invoice for another request, of price %s and amount %s: use that invoice, or another orderId",
 		OpCreateInvoice, e.OrderID, money.Format(e.Request.Price), money.Format(e.Request.Amount))
 }
 
-// Is reports whether target is [ErrOrderConflict].
-func (e *OrderConflictError) Is(target error) bool { return target == ErrOrderConflict }
-
-func (e *OrderConflictError) outcome() Outcome  { return OutcomeUnknown }
-func (e *OrderConflictError) isRetryable() bool { return false }
+func (e *OrderConflictError) decided() decision { return decision{outcome: OutcomeConflict} }
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -428,18 +351,15 @@ func history(attempts int, note string) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// A sanitizedError replaces an error of the caller's: of a transport, context, key
-// source or order guard. Its text is one line without keys and passwords. It passes on
-// [errors.Is], except for what is ours, which only this call may decide: the error may
-// be that of another call. It passes on [errors.As] too, except for what is ours and
-// for an error whose text, or that of an error within it, has a key or a password.
+// A sanitizedError replaces an error of the caller's: of a transport, context, key source or
+// order guard. Its text is one line without keys and passwords. It passes on [errors.Is] and
+// [errors.As], except for what is ours, which only this call may decide: the error may be that
+// of another call. It passes on no errors.As if the caller's text has a key or a password.
 type sanitizedError struct {
-	text string
-	keys redact.Redactor
-	is   func(target error) bool
-	as   func(target any) bool
-
-	ofGuard bool // a password in it is not a proxy's, but that of the guard's own database
+	text    string
+	timeout bool
+	is      func(target error) bool // functions, so that no way of printing shows the caller's error
+	as      func(target any) bool
 }
 
 const (
@@ -453,87 +373,65 @@ const (
 
 func sanitize(err error, keys redact.Redactor) *sanitizedError {
 	whole := err.Error()
-	text := redact.Passwords(string(keys.Snippet([]byte(whole), maxExaminedText)), len(whole) > maxExaminedText)
-	text = keys.Text(printable(strings.Join(strings.Fields(text), " ")))
+	examined := string(keys.Snippet([]byte(whole), maxExaminedText))
+	text := redact.Passwords(examined, len(whole) > maxExaminedText)
 	return &sanitizedError{
-		text: redact.Truncate(text, maxSanitizedText),
-		keys: keys,
-		is:   func(target error) bool { return errors.Is(err, target) },
-		as:   func(target any) bool { return errors.As(err, target) },
+		text:    redact.Truncate(printable(strings.Join(strings.Fields(text), " ")), maxSanitizedText),
+		timeout: attempt.IsTimeout(err),
+		is:      func(target error) bool { return errors.Is(err, target) },
+		as:      func(target any) bool { return !reveals(err, keys) && errors.As(err, target) },
+	}
+}
+
+// reveals reports whether the text of an error, or of one that it wraps, has a key or a password.
+func reveals(err error, keys redact.Redactor) bool {
+	if err == nil {
+		return false
+	}
+	if text := err.Error(); keys.Contains(text) || redact.Passwords(text, false) != text {
+		return true
+	}
+	switch err := err.(type) {
+	case interface{ Unwrap() error }:
+		return reveals(err.Unwrap(), keys)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(err.Unwrap(), func(inner error) bool { return reveals(inner, keys) })
+	default:
+		return false
 	}
 }
 
 func (e *sanitizedError) Error() string { return e.text }
 
+// Timeout reports whether the caller's error is a timeout.
+func (e *sanitizedError) Timeout() bool { return e.timeout }
+
+// Temporary is false, as it is of every error of this package.
+func (e *sanitizedError) Temporary() bool { return false }
+
 // MarshalText returns the text, for loggers that write errors as JSON.
 func (e *sanitizedError) MarshalText() ([]byte, error) { return []byte(e.text), nil }
 
-func (e *sanitizedError) Is(target error) bool { return !isSentinel(target) && e.is(target) }
+func (e *sanitizedError) Is(target error) bool {
+	return !isSentinel(target) && e.is(target)
+}
 
-// As sets target to the caller's error, if no text that can be reached from it has a
-// key or a password. Of one that has, it keeps whether it is a timeout.
 func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
 		**OrderConflictError, **WithdrawalFailedError, **WaitError, **LimitError, *callError:
 		return false
 	}
-	found := reflect.New(reflect.TypeOf(target).Elem())
-	if !e.as(found.Interface()) {
-		return false
-	}
-	if !e.isHarmless(found.Elem().Interface()) {
-		timeout, ok := found.Elem().Interface().(interface{ Timeout() bool })
-		found = reflect.ValueOf(&sanitizedNetError{e, ok && timeout.Timeout()})
-		if !ok || !found.Type().AssignableTo(reflect.TypeOf(target).Elem()) {
-			return false
-		}
-		reflect.ValueOf(target).Elem().Set(found)
-		return true
-	}
-	reflect.ValueOf(target).Elem().Set(found.Elem())
-	return true
+	return e.as(target)
 }
-
-// isHarmless reports whether the text of v and of the errors that it wraps has no key
-// and no password.
-func (e *sanitizedError) isHarmless(v any) bool {
-	text := fmt.Sprintf("%+v", v)
-	if err, ok := v.(error); ok {
-		text = err.Error() + "\n" + text
-	}
-	if e.keys.Contains(text) || !e.ofGuard && redact.Passwords(text, false) != text {
-		return false
-	}
-	switch wrapping := v.(type) {
-	case interface{ Unwrap() error }:
-		inner := wrapping.Unwrap()
-		return inner == nil || e.isHarmless(inner)
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(wrapping.Unwrap(), func(inner error) bool { return inner != nil && !e.isHarmless(inner) })
-	}
-	return true
-}
-
-// A sanitizedNetError is a sanitizedError that replaces a [net.Error].
-type sanitizedNetError struct {
-	*sanitizedError
-	timeout bool
-}
-
-func (e *sanitizedNetError) Timeout() bool { return e.timeout }
-
-// Temporary is false, as it is in every error of this package.
-func (e *sanitizedNetError) Temporary() bool { return false }
 
 func isSentinel(err error) bool { return slices.Contains(sentinels(), err) }
 
 func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
-		ErrRateLimited, ErrServer, ErrTimeout, ErrNotSent, ErrOutcomeUnknown, ErrRedirect,
-		ErrResponseTooLarge, ErrResponseMismatch, ErrOrderInFlight, ErrOrderCreated,
-		ErrOrderConflict, ErrOrderOutcomeUnknown, ErrCircuitOpen,
+		ErrRateLimited, ErrServer, ErrTimeout, ErrRedirect, ErrResponseTooLarge, ErrResponseMismatch,
+		ErrOrderInFlight, ErrCircuitOpen,
 	}
 }
 
@@ -541,12 +439,6 @@ func sentinels() []error {
 // caller gave one.
 func contextError(ctx context.Context, keys redact.Redactor) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if err != context.Canceled && err != context.DeadlineExceeded {
-		err = sanitize(caller.Examined(err), keys) // a context of the caller's own type
-	}
-	if cause != nil {
-		cause = caller.Examined(cause)
-	}
 	if cause == nil || errors.Is(err, cause) {
 		return err
 	}

@@ -198,25 +198,6 @@ func ExampleClient_CreateInvoice() {
 	// 10.50
 }
 
-// The page with the coins is shown, and a moment later the buyer orders: the invoice goes
-// on a connection that is open.
-func ExampleClient_PrepareInvoice() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	if err := client.PrepareInvoice(context.Background()); err != nil {
-		fmt.Println("the invoice will open its own connection:", err)
-	}
-	fmt.Println("requests:", len(gw.Requests()))
-
-	_, err := client.CreateInvoice(context.Background(), order("A-17"))
-	fmt.Println(gateway.OutcomeOf(err))
-	// Output:
-	// requests: 0
-	// succeeded
-}
-
 // The four outcomes of an invoice, each made to happen.
 func ExampleClient_CreateInvoice_outcomes() {
 	gw := gatewaytest.NewServer()
@@ -288,17 +269,17 @@ func ExampleAllowResubmit() {
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultReset())
 	_, err := client.CreateInvoice(ctx, request)
-	fmt.Println(errors.Is(err, gateway.ErrOutcomeUnknown))
+	fmt.Println(gateway.OutcomeOf(err))
 
 	_, err = client.CreateInvoice(ctx, request)
-	fmt.Println(errors.Is(err, gateway.ErrOrderOutcomeUnknown))
+	fmt.Println(gateway.OutcomeOf(err))
 
 	// The merchant has looked it up: the service has no invoice for the order.
 	_, err = client.CreateInvoice(ctx, request, gateway.AllowResubmit())
 	fmt.Println(err)
 	// Output:
-	// true
-	// true
+	// unknown
+	// unknown
 	// <nil>
 }
 
@@ -412,7 +393,7 @@ func ExampleClient_WaitWithdrawals() {
 	defer cancel()
 	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
 	completed, failed := 0, 0
-	for w, err := range client.WaitWithdrawals(ctx, ids, nil, wait) {
+	for w, err := range client.WaitWithdrawals(ctx, ids, wait) {
 		var end *gateway.WithdrawalFailedError
 		switch {
 		case err == nil && w.Status == gateway.WithdrawalCompleted:

@@ -427,13 +427,10 @@ func ExampleFromEnv() {
 }
 
 // Two clients of one program share what they know of the orders.
-func ExampleNewMemoryGuard() {
+func ExampleMemoryGuard() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	guard, err := gateway.NewMemoryGuard(gateway.MemoryGuardOptions{Remember: 1000})
-	if err != nil {
-		log.Fatal(err)
-	}
+	guard := &gateway.MemoryGuard{Remember: 1000}
 
 	for range 2 {
 		client := connect(gw, gateway.WithOrderGuard(guard))

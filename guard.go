@@ -4,94 +4,33 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"sync"
-
-	"github.com/cryptogw/gateway/internal/validate"
 )
-
-// keyMerchant begins the name of a merchant that is known by a key only.
-const keyMerchant = "key:"
-
-// WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
-// several merchants share and whose keys change. The name is 1 to 256 bytes of valid
-// UTF-8 and does not begin with "key:". It is not sent.
-//
-// A merchant is the name of WithMerchant, else the key of [WithAPIKey], else the client's own. One
-// that is known by two of these is two merchants to a guard, and so is one whose key of WithAPIKey
-// changes: name it with WithMerchant.
-func WithMerchant(name string) CallOption {
-	return func(cfg *callConfig) *ArgumentError {
-		reason := validate.Text(name, validate.MaxURLText)
-		switch {
-		case name == "":
-			reason = "must not be empty"
-		case strings.HasPrefix(name, keyMerchant):
-			reason = `must not begin with "key:"`
-		}
-		if reason != "" {
-			cfg.nobody = true
-			return &ArgumentError{Name: "WithMerchant", Reason: reason}
-		}
-		cfg.merchant = name
-		return nil
-	}
-}
-
-// merchant returns the merchant of the call, or "" for the one that the client is for.
-func (c *call) merchant() string {
-	ownKey := c.cfg.key == nil || c.cfg.key.Reveal() == c.client.key.Reveal() || c.client.cfg.keySource != nil
-	if c.cfg.merchant != "" || ownKey {
-		return c.cfg.merchant
-	}
-	sum := sha256.Sum256([]byte("gateway merchant\x00" + c.cfg.key.Reveal()))
-	return keyMerchant + hex.EncodeToString(sum[:16])
-}
-
-// MemoryGuardOptions are the options of [NewMemoryGuard].
-type MemoryGuardOptions struct {
-	Remember int // how many created orders are remembered, the last ones; default 65,536
-}
 
 const (
 	defaultRemember = 1 << 16
 
-	maxKeptResponses = 16 << 20 // of created orders
-	maxKeptBodies    = 4 << 20  // of failures
+	maxKeptResponses = 16 << 20
 )
 
-// A MemoryGuard is an [OrderGuard] in memory: it knows no other process and nothing from
-// before a restart. It remembers orders with an unknown outcome for as
-// long as it lives, and the created orders that it was told of last: 65,536 of them take at most
-// 8 MiB. Of these it keeps the requests and responses, of at most 16 MiB together, which is about
-// 20,000 small ones. An order whose record it had to drop, the oldest first, is still known to be
-// created: its invoice is returned without Raw, whatever the request. Of the
-// bodies of failures it keeps 4 MiB. It never waits.
+// A MemoryGuard is an [OrderGuard] in memory: it knows no other process and nothing from before a
+// restart. It remembers orders of unknown outcome for as long as it lives, and the created orders
+// that came last. Of requests and responses it keeps 16 MiB, about 20,000 small ones: of older
+// orders the invoice is returned without Raw, whatever the request. Clients that share a guard share
+// their orders: name their merchants with [WithMerchant].
 //
-// Clients that share a guard share their orders: give each of their merchants a name
-// with [WithMerchant], or their calls a key with [WithAPIKey].
-//
-// The zero guard is that of [NewMemoryGuard] without options. Do not copy it.
+// The zero guard is ready to use. It must not be copied.
 type MemoryGuard struct {
-	remember int // 0 for defaultRemember
+	// Remember is how many created orders are remembered; 0 for 65,536. It must not change.
+	Remember int
 
-	mu        sync.Mutex
-	orders    map[orderKey]*memoryOrder
-	created   []*memoryOrder // a ring of those that were created
-	count     int            // how many were created
-	dropped   int            // of how many the record is dropped
-	responses int            // bytes that are kept of created orders
-	bodies    int            // bytes of bodies that are kept of failures
-}
-
-// NewMemoryGuard returns a guard that knows no order. A negative Remember is an
-// [*ArgumentError].
-func NewMemoryGuard(o MemoryGuardOptions) (*MemoryGuard, error) {
-	if o.Remember < 0 {
-		return nil, &ArgumentError{Operation: "memory_guard", Name: "o", Reason: "Remember must not be negative"}
-	}
-	return &MemoryGuard{remember: o.Remember}, nil
+	mu      sync.Mutex
+	orders  map[orderKey]*memoryOrder
+	created []*memoryOrder // the oldest first
+	bare    int            // how many of these have no record any more
+	kept    int            // bytes of records
 }
 
 // An orderKey identifies an order of a merchant in little memory: an orderId can have
@@ -103,59 +42,65 @@ func orderKeyOf(o Order) (key orderKey) {
 	return orderKey(sum[:len(key)])
 }
 
-// A memoryOrder is an order that is not free.
+// A memoryOrder is an order that is in flight, created or unknown.
 type memoryOrder struct {
 	key      orderKey
-	inFlight *InvoiceRequest // of the call; nil for none
-	created  bool
-	unknown  bool
-	record   *OrderRecord // of the outcome; nil if it is dropped
+	inFlight *InvoiceRequest // of the call that has the lease; nil for none
+	state    OrderState      // apart from that call
+	record   *OrderRecord    // of the outcome; nil if it is not kept
 }
 
 // Begin implements [OrderGuard].
-func (g *MemoryGuard) Begin(_ context.Context, o Order) (Admission, error) {
+func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.order(orderKeyOf(o))
 	switch {
 	case known.inFlight != nil:
-		return Admission{Known: &OrderRecord{Request: *known.inFlight}}, ErrOrderInFlight
-	case known.created:
-		return Admission{Known: known.record}, ErrOrderCreated
-	case known.unknown && !o.Resubmit:
-		return Admission{Known: known.record}, ErrOrderOutcomeUnknown
+		return Lease{State: OrderInFlight, Known: &OrderRecord{Request: *known.inFlight}}, nil
+	case known.state == OrderUnknown && o.Resubmit, known.state == OrderFree:
+		known.inFlight = &o.Request
+		return Lease{Known: known.record}, nil
+	default:
+		return Lease{State: known.state, Known: known.record}, nil
 	}
-	known.inFlight = &o.Request
-	return Admission{Known: known.record}, nil
 }
 
-// End implements [OrderGuard]. It frees the order, unless it was created, or its outcome or an
-// earlier one is unknown: that a second invoice was refused or not sent proves nothing about
-// the first.
-func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) error {
+// End implements [OrderGuard].
+func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecord, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.order(orderKeyOf(o))
 	known.inFlight = nil
 	switch {
-	case known.created:
+	case known.state == OrderCreated && r.Outcome == OutcomeSucceeded:
+		if known.record == nil {
+			return OrderRecord{Outcome: OutcomeSucceeded, Others: []json.RawMessage{r.Invoice}}, nil
+		}
+		has := *known.record
+		has.Others = append(has.Others[:len(has.Others):len(has.Others)], r.Invoice)
+		g.keep(known, has)
+		g.makeRoom()
+	case known.state == OrderCreated:
 	case r.Outcome == OutcomeSucceeded:
-		g.bodies -= known.bodySize()
-		r.Request, r.Body, r.Cause = r.Request.clone(), nil, ""
-		known.created, known.unknown, known.record = true, false, &r
-		g.rememberCreated(known)
+		known.state, r.Body, r.Cause = OrderCreated, nil, ""
+		g.keep(known, r)
+		g.remember(known)
 	case r.Outcome == OutcomeUnknown:
-		g.bodies -= known.bodySize()
-		if g.bodies+len(r.Body) > maxKeptBodies {
+		known.state = OrderUnknown
+		if g.kept+len(r.Body) > maxKeptResponses {
 			r.Body = nil
 		}
-		r.Request = r.Request.clone()
-		known.unknown, known.record = true, &r
-		g.bodies += known.bodySize()
-	case !known.unknown:
+		g.keep(known, r)
+	case known.state == OrderUnknown: // that another invoice was refused or not sent proves nothing about this one
+	default:
 		delete(g.orders, known.key)
+		return r, nil
 	}
-	return nil
+	if known.record == nil {
+		return OrderRecord{Outcome: OutcomeSucceeded}, nil
+	}
+	return *known.record, nil
 }
 
 // order returns an order, which is in the map then.
@@ -171,38 +116,40 @@ func (g *MemoryGuard) order(key orderKey) *memoryOrder {
 	return known
 }
 
-func (m *memoryOrder) bodySize() int {
-	if m.record == nil {
-		return 0
-	}
-	return len(m.record.Body)
+// keep keeps a record of an order in the place of the one before.
+func (g *MemoryGuard) keep(m *memoryOrder, r OrderRecord) {
+	r.Request = r.Request.clone()
+	g.drop(m)
+	m.record = &r
+	g.kept += r.size()
 }
 
-// rememberCreated remembers an order that was created, forgets the oldest one where there
-// are too many, and drops the records of the oldest ones where they are too large.
-func (g *MemoryGuard) rememberCreated(m *memoryOrder) {
-	most := cmp.Or(g.remember, defaultRemember)
-	if len(g.created) < most {
-		g.created = append(g.created, m)
-	} else {
-		delete(g.orders, g.created[g.count%most].key)
-		if g.dropped == g.count-most {
-			g.dropRecord(most)
-		}
-		g.created[g.count%most] = m
-	}
-	g.count++
-	for g.responses += m.record.size(); g.responses > maxKeptResponses; {
-		g.dropRecord(most)
+// drop drops the record of an order.
+func (g *MemoryGuard) drop(m *memoryOrder) {
+	if m.record != nil {
+		g.kept -= m.record.size()
+		m.record = nil
 	}
 }
 
-// dropRecord drops the oldest record of an order that was created.
-func (g *MemoryGuard) dropRecord(most int) {
-	oldest := g.created[g.dropped%most]
-	g.responses -= oldest.record.size()
-	oldest.record = nil
-	g.dropped++
+// remember remembers an order that was created, and forgets the oldest one where there are too
+// many.
+func (g *MemoryGuard) remember(m *memoryOrder) {
+	g.created = append(g.created, m)
+	if len(g.created) > cmp.Or(g.Remember, defaultRemember) {
+		oldest := g.created[0]
+		g.drop(oldest)
+		delete(g.orders, oldest.key)
+		g.created[0], g.created, g.bare = nil, g.created[1:], max(g.bare-1, 0)
+	}
+	g.makeRoom()
+}
+
+// makeRoom drops the records of the oldest created orders where all of them are too large.
+func (g *MemoryGuard) makeRoom() {
+	for ; g.kept > maxKeptResponses && g.bare < len(g.created); g.bare++ {
+		g.drop(g.created[g.bare])
+	}
 }
 
 // clone returns a request whose texts keep nothing else in memory.
@@ -213,8 +160,11 @@ func (r InvoiceRequest) clone() InvoiceRequest {
 	return r
 }
 
-// size is about how many bytes a record of a created order takes.
+// size is about how many bytes a record takes.
 func (r *OrderRecord) size() int {
-	const fixed = 512
-	return fixed + len(r.Invoice) + len(r.RequestID) + len(r.Request.OrderID) + len(r.Request.BaseCurrency) + len(r.Request.CoinSymbol) + len(r.Request.NetworkName)
+	size := 512
+	for _, other := range r.Others {
+		size += len(other)
+	}
+	return size + len(r.Invoice) + len(r.Body) + len(r.Cause) + len(r.RequestID) + len(r.Request.OrderID) + len(r.Request.BaseCurrency) + len(r.Request.CoinSymbol) + len(r.Request.NetworkName)
 }

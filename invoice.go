@@ -59,8 +59,8 @@ type Invoice struct {
 	// nothing was sent.
 	Replayed bool `json:"replayed"`
 
-	// CreatedAt is when the invoice was recorded by the guard; zero if that is unknown.
-	CreatedAt time.Time `json:"createdAt,omitzero"`
+	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if it is not known
+	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order that the guard knows, which should not be
 }
 
 var (
@@ -124,57 +124,36 @@ func isName(dec *jsontext.Decoder) bool {
 	return kind == '{' && length%2 == 1
 }
 
-// CreateInvoice creates the invoice of an order. It puts at most one on the wire, and
-// [OutcomeOf] reports of every error which is true: not sent, rejected by the service, or
-// unknown. After [OutcomeUnknown], call again if [SafeToRetry] is true; otherwise look the order
-// up at the service before anything else.
+// CreateInvoice creates the invoice of an order. It sends at most one, and [OutcomeOf] reports what an
+// error means for the order. After [OutcomeUnknown], call again if [SafeToRetry] is true; otherwise
+// look the order up at the service before anything else.
 //
-// Of an order that the [OrderGuard] knows to be created it returns that invoice, Replayed; for
-// another request the error is an [*OrderConflictError]. While an equal call for the order is in
-// flight it waits for that one, for as long as one invoice may take by [RetryPolicy], and then
-// sends if there is still none.
+// Of an order that the [OrderGuard] knows to be created it returns that invoice, Replayed, or for
+// another request an [*OrderConflictError]. While an equal call for the order is in flight it waits
+// for that one, for as long as an invoice may take by [RetryPolicy].
 //
-// It returns soon after its context ends, and 10 seconds later if the [OrderGuard] does not record
-// the outcome. It leaves a source of keys, a guard and a RoundTripper that do not return
-// behind, but not an [http.Transport]: see [WithHTTPClient].
+// It returns soon after its context ends, and at most 10 seconds later if the guard does not record
+// the outcome.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {
-	what := operation{name: OpCreateInvoice, route: "/api/invoice/create", key: keyInBody, write: &r}
-	return run(ctx, &resultCall[*Invoice]{call: call{client: c, operation: what}, read: r.read}, sendOrder, opts)
+	call := &call{client: c, operation: operation{
+		name:    OpCreateInvoice,
+		route:   "/api/invoice/create",
+		key:     keyInBody,
+		invoice: &r,
+	}}
+	call.decode = call.readInvoice
+	if err := call.run(ctx, opts); err != nil {
+		return nil, err
+	}
+	return call.order.invoice, nil
 }
 
-// PrepareInvoice opens the connection on which the next invoice goes, so that the invoice
-// takes one round trip instead of three: call it when a buyer is shown the page with the
-// coins. Nothing is sent on the connection but the TLS handshake.
-//
-// The connection carries one invoice; over HTTP/2, every invoice until it is closed. It is
-// closed after 15 seconds. At most 4 are open: a call that finds 4, or one of HTTP/2,
-// does nothing. It carries what goes to the same server through the same proxy, and no other
-// invoice. An invoice does not wait for one that is being opened, and does not use
-// one that the gateway has closed; without one it opens its own, so the error, a
-// [*TransportError], can be ignored. Where a network drops idle connections silently, an
-// invoice can be lost on one, and its outcome is then unknown: docs/money.md has measurements.
-//
-// It takes at most InvoiceTimeout of [RetryPolicy], and is not retried. A host in the base URL
-// that is not ASCII must be in Punycode for it. With a Transport in [WithHTTPClient] that is
-// neither an [http.Transport] nor one of [InvoiceTransport], it is refused with an
-// [*ArgumentError].
-//
-// The options are those of a call; without a request, [WithHeader] has no effect, and
-// [WithResponse] has Attempts and Duration only. It prepares POST /api/invoice/create.
-func (c *Client) PrepareInvoice(ctx context.Context, opts ...CallOption) error {
-	_, err := do(ctx, c, operation{
-		name:     OpPrepareInvoice,
-		route:    "/api/invoice/create",
-		connects: true,
-	}, skipResult, opts)
-	return err
-}
-
-func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
-	raw := strictjson.Raw(d)
-	if d.Err() == nil && namesAnotherOrder(raw, r.OrderID) {
+// readInvoice reads the result of a response, which is not documented.
+func (c *call) readInvoice(d *strictjson.Decoder) {
+	orderID, raw := c.order.Request.OrderID, strictjson.Raw(d)
+	if d.Err() == nil && namesAnotherOrder(raw, orderID) {
 		d.Fail(strictjson.ErrMismatch)
 	}
 	switch raw.Kind() {
@@ -184,7 +163,7 @@ func (r *InvoiceRequest) read(d *strictjson.Decoder) *Invoice {
 	default:
 		d.SetContent(strictjson.EmptyResult)
 	}
-	return &Invoice{OrderID: r.OrderID, Raw: json.RawMessage(raw)}
+	c.order.invoice = &Invoice{OrderID: orderID, Raw: json.RawMessage(raw)}
 }
 
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r

@@ -1,17 +1,9 @@
 package gateway_test
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -208,94 +200,6 @@ func TestInvoice_encodes(t *testing.T) {
 	encoded, err := json.Marshal(createdInvoice(t, invoiceJSON))
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false}`, string(encoded))
-}
-
-// A prepared connection has carried nothing, and then carries the invoice: through the
-// client's own transport, an http.Transport, and one of InvoiceTransport. Observers are told.
-func TestClient_PrepareInvoice(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]gateway.Option{
-		"the client's own transport": nil,
-		"an http.Client without one": {gateway.WithHTTPClient(&http.Client{})},
-		"an http.Transport":          {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
-		"InvoiceTransport":           {gateway.WithHTTPClient(&http.Client{Transport: gateway.InvoiceTransport(&http.Transport{})})},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var opened, made atomic.Int32
-			server := httptest.NewUnstartedServer(respond(200, enveloped(invoiceJSON)))
-			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-				if state == http.StateNew {
-					opened.Add(1)
-				}
-			}
-			server.Start()
-			t.Cleanup(server.Close)
-			c := newClient(t, server.URL, append(opts, gateway.WithObserver(countCalls(&made)))...)
-			var response gateway.Response
-			require.NoError(t, c.PrepareInvoice(t.Context(), gateway.WithResponse(&response)))
-			assert.Equal(t, 1, response.Attempts)
-			assert.ErrorIs(t, newClient(t, server.URL).PrepareInvoice(t.Context(), gateway.AllowResubmit()), gateway.ErrInvalidArgument)
-			assert.EqualValues(t, 3, made.Load(), "a start, an attempt and an end")
-			for n := range int32(2) {
-				_, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", n)))
-				require.NoError(t, err)
-				assert.Equal(t, n+1, opened.Load())
-			}
-			assert.EqualValues(t, 9, made.Load())
-		})
-	}
-}
-
-// countCalls returns an observer that counts calls, each of which has one attempt.
-func countCalls(n *atomic.Int32) gateway.Observer {
-	return gateway.Observer{
-		Start:   func(context.Context, gateway.Call) context.Context { n.Add(1); return nil },
-		Attempt: func(context.Context, gateway.Attempt) { n.Add(1) },
-		End:     func(context.Context, gateway.Call) { n.Add(1) },
-	}
-}
-
-// An error of PrepareInvoice states what is wrong, and that nothing was sent.
-func TestClient_PrepareInvoice_errors(t *testing.T) {
-	t.Parallel()
-	dial := func(err error) gateway.Option {
-		return gateway.WithHTTPClient(&http.Client{Transport: gateway.InvoiceTransport(&http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, cmp.Or(ctx.Err(), err) },
-		})})
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	refused := &net.OpError{Op: "dial", Err: fmt.Errorf("%w %s", syscall.ECONNREFUSED, canary)}
-	for _, tt := range []struct {
-		name   string
-		ctx    context.Context
-		client *gateway.Client
-		text   string
-		is     error
-		safe   bool
-	}{
-		{"a nil client", t.Context(), nil, "client: was not made by New", gateway.ErrInvalidArgument, false},
-		{"a zero client", t.Context(), &gateway.Client{}, "client: was not made by New", gateway.ErrInvalidArgument, false},
-		{"a nil context", nil, newClient(t, "https://gateway.test"), "ctx: must not be nil", gateway.ErrInvalidArgument, false},
-		{
-			"a RoundTripper of the caller's", t.Context(), newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: memory{}})),
-			"WithHTTPClient: has a RoundTripper that opens no connection before a request", gateway.ErrInvalidArgument, false,
-		},
-		{"a host that refuses", t.Context(), newClient(t, "https://gateway.test", dial(refused)), "dial: connection refused [REDACTED]", syscall.ECONNREFUSED, true},
-		{"a context that has ended", ended, newClient(t, "https://gateway.test", dial(nil)), "context canceled", context.Canceled, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			err := tt.client.PrepareInvoice(tt.ctx)
-			require.ErrorContains(t, err, "gateway: prepare_invoice: ")
-			assert.ErrorContains(t, err, tt.text)
-			assert.ErrorIs(t, err, tt.is)
-			assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-			assert.Equal(t, tt.safe, gateway.SafeToRetry(err))
-			assertInvariants(t, nil, err)
-		})
-	}
 }
 
 // assertInvoiceRefused asserts that an invoice is refused in both formats, and that

@@ -49,7 +49,8 @@ type Call struct {
 	Duration   time.Duration // of the whole call, waits included
 
 	RequestID string // what an invoice was to send as X-Request-Id; empty for none
-	Replayed  bool   // whether the invoice of an earlier call was returned: nothing was sent
+	Replayed  bool   // whether the invoice of an earlier call was returned
+	Others    int    // how many further invoices of the order the [OrderGuard] knows, which should not be
 	GuardErr  error  // why the [OrderGuard] could not record the outcome; nil if it could, or had none to record
 }
 
@@ -113,7 +114,7 @@ func WithObserver(o Observer) Option {
 // of drift once an hour. So has a merchant whose orders fail in a row: when a circuit of
 // [WithCircuitBreaker] opens, or without it when the outcomes of five different orders are unknown.
 // Only one merchant is warned of until an invoice of it is created or rejected. An outcome that
-// the [OrderGuard] could not record has level Error.
+// the [OrderGuard] could not record, and an order with more than one invoice, have level Error.
 //
 // The keys are operation, route, attempt, attempts, status, outcome, duration, wait, error,
 // request_id, guard_error, kind, pointer and merchant. Without this option the client logs nothing.
@@ -182,7 +183,10 @@ func (c *call) observeEnd(ctx context.Context, err error) {
 	ended := c.described()
 	ended.Attempts, ended.StatusCode, ended.Duration = c.attempts, c.status, time.Since(c.started)
 	ended.Outcome, ended.Err = OutcomeOf(err), err
-	ended.RequestID, ended.Replayed, ended.GuardErr = c.requestID, c.replayed, c.guardErr
+	ended.RequestID, ended.GuardErr = c.order.RequestID, c.order.guardErr
+	if err == nil && c.order.invoice != nil {
+		ended.Replayed, ended.Others = c.order.invoice.Replayed, len(c.order.invoice.Others)
+	}
 	for _, o := range slices.Backward(c.client.observers) {
 		if o.End != nil {
 			o.End(ctx, ended)
@@ -190,16 +194,16 @@ func (c *call) observeEnd(ctx context.Context, err error) {
 	}
 }
 
-// report tells the observers of an attempt.
-func (c *call) report(failure error, wait time.Duration) {
+// reportAttempt tells the observers of an attempt.
+func (c *call) reportAttempt() {
 	if len(c.client.observers) == 0 {
 		return
 	}
 	a := Attempt{
 		Operation: c.operation.name, Route: c.operation.route, Number: c.attempts,
-		StatusCode: c.last.status, Err: failure, Wait: wait, Duration: time.Since(c.begun),
+		StatusCode: c.response.status, Err: c.failed(), Wait: c.next.Wait, Duration: time.Since(c.begun),
 	}
-	for _, d := range c.last.drift {
+	for _, d := range c.response.drift {
 		c.client.reportDrift(&c.ctx, d)
 	}
 	for _, o := range c.client.observers {
@@ -249,8 +253,11 @@ type logObserver struct {
 
 func (l *logObserver) end(ctx context.Context, c Call) {
 	level, text := slog.LevelDebug, "gateway: call"
-	if c.GuardErr != nil {
+	switch {
+	case c.GuardErr != nil:
 		level, text = slog.LevelError, "gateway: the order guard could not record the outcome"
+	case c.Others > 0:
+		level, text = slog.LevelError, "gateway: the order has more than one invoice: look it up"
 	}
 	if !l.logger.Enabled(ctx, level) {
 		return

@@ -35,7 +35,7 @@ type config struct {
 	plainHTTP   bool
 	guard       OrderGuard
 	noRequestID bool
-	repeatable  bool
+	idempotent  bool
 	breakAfter  int // of WithCircuitBreaker; 0 for never
 
 	successMessage string // besides the documented one; empty for none
@@ -66,20 +66,13 @@ func badOption(name, reason string) error {
 	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
-// WithHTTPClient sends requests through the Transport of client, which is read
-// once and never changed; if it is nil, the [Client] uses a transport of its own, as
-// without this option. A Timeout above zero becomes the timeout of one attempt,
-// unless [WithRetry] sets that. The Jar and CheckRedirect are not used: the service
-// sets no cookies, and redirects are never followed.
+// WithHTTPClient sends requests through the Transport of client; nil means the [Client]'s own.
+// A Timeout above zero is that of one attempt, unless [WithRetry] sets it. The Jar and CheckRedirect
+// are not used, and redirects are never followed.
 //
-// Where the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it.
-// Any other RoundTripper is used as it is: one that wraps a transport should wrap that of
-// InvoiceTransport, and must not send a request twice by itself.
-//
-// A call does not wait for a RoundTripper that does not return when the context of its
-// request ends. An [http.Transport], and one of InvoiceTransport, is relied on to return: its
-// Proxy function, its dialer and connections, and the protocols registered with it must
-// honor the end.
+// If the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it. A
+// RoundTripper that wraps a transport should wrap that of InvoiceTransport, must return when the
+// context of its request ends, and must not send a request twice.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
@@ -93,26 +86,19 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// InvoiceTransport returns a RoundTripper that sends each POST over HTTP/1 on a connection of
-// its own, which carried no response before and is closed after it: a server that sends a
-// response too many, or too late, cannot have it taken for that of an invoice. HTTP/2, where
-// responses have numbers, shares its connections. Everything else goes through t.
+// InvoiceTransport returns a RoundTripper that sends each POST over HTTP/1 on a connection of its
+// own, so that a server that sends a response too many cannot have it taken for that of an invoice.
+// Connections of HTTP/2 are shared, and closed after two idle seconds. Everything else goes through
+// t; nil means a transport with the settings of the [Client]'s own.
 //
-// A [Client] without [WithHTTPClient], or with an [http.Transport] in it, does this by itself:
-// InvoiceTransport is for a RoundTripper that wraps a transport, such as one that makes traces.
-// Invoices go through a copy of t as it is now, with connections of its own, which are closed
-// after two idle seconds, and not through what is registered with RegisterProtocol, which
-// cannot be copied. Those of [Client.PrepareInvoice] do not count towards MaxConnsPerHost. A nil
-// t means a transport with the settings of the Client's own.
-//
-// Its CloseIdleConnections closes the idle connections of both.
+// It is for a RoundTripper that wraps a transport, such as one that makes traces: a Client with an
+// [http.Transport] does this by itself. Invoices go through a copy of t, without what was
+// registered with RegisterProtocol.
 func InvoiceTransport(t *http.Transport) http.RoundTripper {
 	if t == nil {
 		return attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
 	}
-	dedicated := t.Clone()
-	dedicated.IdleConnTimeout = invoiceIdleTimeout
-	return &attempt.Split{Dedicated: attempt.NewDedicated(dedicated), Shared: t}
+	return &attempt.Split{Invoices: attempt.Dedicated(t, invoiceIdleTimeout), Shared: t}
 }
 
 // WithRetry sets the retry policy. The zero policy is the default one.
@@ -126,9 +112,8 @@ func WithRetry(policy RetryPolicy) Option {
 	}
 }
 
-// A RetryPolicy limits the attempts of a call; the comment of the package says after what
-// there is another one. A zero field takes the default that its comment states. Durations
-// must not be negative.
+// A RetryPolicy limits the attempts of a call. A zero field takes its default. Durations must not
+// be negative.
 type RetryPolicy struct {
 	MaxAttempts    int           // 1 to 10, the first included; 1 turns retries off; default 3
 	BaseDelay      time.Duration // the first wait is drawn between 0 and this; default 100 ms, after 429 and 503 at least 1 s
@@ -173,7 +158,7 @@ func (cfg *config) longestInvoice() time.Duration {
 	const forever = math.MaxInt64 / (2 * maxAttempts)
 	p := cfg.retry
 	timeout, delay := min(p.InvoiceTimeout, forever), min(p.MaxDelay, forever)
-	if cfg.repeatable {
+	if cfg.idempotent {
 		delay = max(delay, min(p.MaxRetryAfter, forever))
 	}
 	return time.Duration(p.MaxAttempts)*timeout + time.Duration(p.MaxAttempts-1)*delay
@@ -191,8 +176,8 @@ func (p RetryPolicy) withDefaults() RetryPolicy {
 	}
 }
 
-// WithUserAgent sets the User-Agent header: 1 to 256 printable ASCII
-// characters. The default names this library and its version.
+// WithUserAgent sets the User-Agent: 1 to 256 printable ASCII characters. The default names this
+// library and its version.
 func WithUserAgent(agent string) Option {
 	return func(cfg *config) error {
 		if agent == "" || len(agent) > validate.MaxURLText || !validate.IsHeaderValue(agent) {
@@ -215,9 +200,8 @@ func WithInvoiceFormat(format InvoiceFormat) Option {
 	}
 }
 
-// WithAPIKeyOnPublicCalls sends the key header on the listing, the lookups and
-// the exchange rates too. Whether they require it is not stated (docs/interface.md,
-// I-34); without this option it is not sent.
+// WithAPIKeyOnPublicCalls sends the key with the listing, the lookups and the exchange rates too.
+// Whether they require it is not documented.
 func WithAPIKeyOnPublicCalls() Option {
 	return func(cfg *config) error {
 		cfg.keyOnPublic = true
@@ -225,17 +209,11 @@ func WithAPIKeyOnPublicCalls() Option {
 	}
 }
 
-// WithAPIKeySource calls source for the key, once for each call that sends one, with the
-// context of the call; the apiKey of [New] must then be empty. An error of source ends the
-// call with a [*TransportError] that matches it, before anything is sent; an empty key
-// counts as missing. [WithAPIKey] takes precedence: source is then not called.
-//
-// A key that [New] would refuse is an [*ArgumentError], and so is an invoice with [WithAPIKey] and
-// without [WithMerchant] where there is an [OrderGuard]. Source must be safe for concurrent
-// use and return when the context ends; one that does not is left then, or after the timeout of
-// an attempt. It is meant for the changing keys of one merchant:
-// for many use [WithAPIKey], by which an [OrderGuard] tells their orders apart. The key of
-// the call and the last 4 keys of source are removed from responses.
+// WithAPIKeySource calls source for the key, once for each call that sends one and has no
+// [WithAPIKey]; the apiKey of [New] must then be empty. It is for the changing keys of one merchant.
+// Source must be safe for concurrent use and return when the context ends, which it does after the
+// timeout of an attempt at the latest. Its error ends the call with a [*TransportError] that matches
+// it; an empty key counts as missing.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	return func(cfg *config) error {
 		if source == nil {
@@ -246,22 +224,20 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	}
 }
 
-// WithOrderGuard sets what keeps two invoices from being created for one order. The
-// default is a [MemoryGuard] of the client's own; nil turns the guard off, but a nil
-// *MemoryGuard, which is what [NewMemoryGuard] returns with an error, is refused.
+// WithOrderGuard sets what keeps two invoices from being created for one order. The default is a
+// [MemoryGuard] of the client's own; nil means no guard.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
-		if memory, ok := guard.(*MemoryGuard); ok && memory == nil {
-			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard")
+		if memory, ok := guard.(*MemoryGuard); ok && memory.Remember < 0 {
+			return badOption("WithOrderGuard", "Remember must not be negative")
 		}
 		cfg.guard = guard
 		return nil
 	}
 }
 
-// WithSuccessMessage names the message of a success, 1 to 1,024 bytes, for a gateway whose
-// message is not the documented one (docs/interface.md, I-40), which counts too. It is still
-// reported as drift. An invoice whose response has neither message has an unknown outcome.
+// WithSuccessMessage names the message of a success, 1 to 1,024 bytes, for a gateway whose message
+// is not the documented one, which counts too. Without either, the outcome of an invoice is unknown.
 func WithSuccessMessage(text string) Option {
 	return func(cfg *config) error {
 		if text == "" || len(text) > maxMessage {
@@ -272,10 +248,9 @@ func WithSuccessMessage(text string) Option {
 	}
 }
 
-// WithoutRequestID turns off the header X-Request-Id of an invoice: a random text for each
-// call, by which the operator of the gateway can find the request in a log. Without this option
-// it is sent, and is in [Call], [APIError], [OutcomeUnknownError] and [OrderRecord]; one that the caller sets with
-// [WithHeader] takes its place, also with this option.
+// WithoutRequestID turns off the header X-Request-Id of an invoice: a random text for each call, by
+// which the operator of the gateway can find the request. One that is set with [WithHeader] is sent
+// all the same.
 func WithoutRequestID() Option {
 	return func(cfg *config) error {
 		cfg.noRequestID = true
@@ -283,10 +258,8 @@ func WithoutRequestID() Option {
 	}
 }
 
-// WithMaxResponseBytes bounds the body of a successful response, decompressed: from
-// 1 byte to 1 GiB. The default is 8 MiB. A listing takes about as much memory as its
-// text. A body that is announced and never sent takes no more than that, and at most
-// about 80 MiB.
+// WithMaxResponseBytes bounds the decompressed body of a successful response: 1 byte to 1 GiB; default
+// 8 MiB. Reading a listing takes about twice its text, up to four times beyond 8 MiB.
 func WithMaxResponseBytes(n int64) Option {
 	return func(cfg *config) error {
 		if n < 1 || n > largestMaxResponseBytes {
@@ -317,8 +290,6 @@ type callConfig struct {
 	key      *redact.Secret
 	resubmit bool
 	merchant string
-	nobody   bool // an option that names the merchant was refused
-	badKey   bool // a key was refused, by which an order without another name is known
 }
 
 // apply applies all options, also after one that is refused: a Response among them
@@ -328,8 +299,8 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 		if opt == nil {
 			opt = func(*callConfig) *ArgumentError { return &ArgumentError{Name: "opts", Reason: "holds a nil option"} }
 		}
-		if wrong := opt(cfg); refusal == nil {
-			refusal = wrong
+		if wrong := opt(cfg); wrong != nil && (refusal == nil || wrong.Name == "WithMerchant") {
+			refusal = wrong // whose order it is, is said before all else
 		}
 	}
 	if refusal == nil && cfg.resubmit && op != OpCreateInvoice {
@@ -341,15 +312,14 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 	return refusal
 }
 
-// A Response is what came with a result. [WithResponse] fills it, on failure too, as
-// far as there was a response. It is zero where nothing was sent because of what the
-// [OrderGuard] knows. It does not contain the key.
+// A Response is what came with a result. [WithResponse] fills it, on failure too, as far as there
+// was a response. It is zero where nothing was sent because of what the [OrderGuard] knows.
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
 	Header     http.Header     // of the last response that was read
 	Message    string          // the envelope's message, at most 1 KiB
-	Meta       json.RawMessage // the envelope's meta; nil when there was none, or more than 64 KiB
-	Result     json.RawMessage // the envelope's result as it came; nil when there was none
+	Meta       json.RawMessage // the envelope's meta, at most 64 KiB; nil for none
+	Result     json.RawMessage // the envelope's result as it came; nil for none
 	Attempts   int             // how many attempts were made
 	Duration   time.Duration   // of the whole call, waits included
 }
@@ -367,10 +337,9 @@ func WithResponse(r *Response) CallOption {
 	}
 }
 
-// WithHeader adds a header to the request: a name of at most 256 bytes, a value
-// of at most 1,024 printable ASCII characters. Headers that the client or the
-// protocol sets are refused, among them x-api-key, Host, Content-Type and
-// Idempotency-Key: net/http sends a request with the latter again by itself.
+// WithHeader adds a header to the request: a name of at most 256 bytes, a value of at most 1,024
+// printable ASCII characters. Headers that the client or HTTP sets are refused, and so is
+// Idempotency-Key, with which net/http sends a request again by itself.
 func WithHeader(name, value string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		switch {
@@ -401,24 +370,40 @@ func isReserved(name string) bool {
 }
 
 // WithAPIKey makes the call with another key than the client's: one process, many
-// merchants. The key is 1 to 4,096 printable ASCII characters.
+// merchants. The key is 1 to 4,096 printable ASCII characters. An invoice needs [WithMerchant]
+// with it, unless the client has no [OrderGuard].
 func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
-		if reason := validate.APIKey(key); reason != "" {
-			cfg.badKey = true
-			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
-		}
 		secret := redact.NewSecret(key)
 		cfg.key = &secret
+		if reason := validate.APIKey(key); reason != "" {
+			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
+		}
 		return nil
 	}
 }
 
-// AllowResubmit lets [Client.CreateInvoice] send an order whose earlier outcome is
-// unknown. Pass it once it is known that no invoice exists. An order that was created is not
-// sent again; nor is one that was in flight when the call began, and has become unknown since.
-// No error of the call is [SafeToRetry]: repeated, it would send what has become unknown since.
-// Other calls refuse the option.
+// WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
+// several merchants share. The name is 1 to 256 bytes of valid UTF-8. It is not sent.
+//
+// One merchant has one name: calls with a name and without are of two merchants to a guard.
+func WithMerchant(name string) CallOption {
+	return func(cfg *callConfig) *ArgumentError {
+		reason := validate.Text(name, validate.MaxURLText)
+		if name == "" {
+			reason = "must not be empty"
+		}
+		if reason != "" {
+			return &ArgumentError{Name: "WithMerchant", Reason: reason}
+		}
+		cfg.merchant = name
+		return nil
+	}
+}
+
+// AllowResubmit lets [Client.CreateInvoice] send an order whose earlier outcome is unknown. Pass it
+// once it is known that no invoice exists. An order that was created, or has become unknown since the
+// call began, is not sent. No error of the call is [SafeToRetry].
 func AllowResubmit() CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		cfg.resubmit = true

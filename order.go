@@ -3,70 +3,90 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
-	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/redact"
 )
-
-// An Order is what an [OrderGuard] is asked about: one call of [Client.CreateInvoice].
-type Order struct {
-	Merchant  string         // of [WithMerchant], or derived from the key of [WithAPIKey]; empty for the client's own
-	Request   InvoiceRequest // with the OrderID; with nothing else if the rest is not valid
-	RequestID string         // of this call: what it sends as X-Request-Id; empty for none, or if it will not be sent
-	Resubmit  bool           // whether the call has [AllowResubmit]
-}
-
-// An OrderRecord is all that a guard keeps of an order. It has no key. Its slices are at most
-// 64 KiB, and are not changed after the call.
-type OrderRecord struct {
-	Outcome    Outcome         // of the order
-	Request    InvoiceRequest  // as it was sent last; the zero request if it is not known
-	Invoice    json.RawMessage // the result of the response; nil if it is not known, or larger than 64 KiB
-	RequestID  string          // of the call
-	SentAt     time.Time       // when the last attempt of the call began; zero if nothing was sent
-	StatusCode int             // of the response; 0 when none came
-	Body       []byte          // of a failure: at most the first 8 KiB of the response
-	Cause      string          // of a failure: at most 1 KiB in one line
-}
-
-// An Admission is the answer of an [OrderGuard].
-type Admission struct {
-	Known *OrderRecord // what was known of the order before; nil for nothing
-	Until time.Time    // when the admission ends, by the clock of this process; zero for never
-}
 
 // An OrderGuard keeps two invoices from being created for one order, and remembers what became
 // of each. It must be safe for concurrent use. [WithOrderGuard] sets it.
 //
-// An order is identified by its OrderID and, where the calls of several merchants share a
-// guard, by the Merchant. The context of both methods has the values of the caller's; a
-// method that does not return soon after its context is left.
+// An order is identified by its OrderID and the Merchant.
 type OrderGuard interface {
-	// Begin is called before an invoice is sent, and records at least the RequestID of a call
-	// that it admits. It refuses with an error that matches [ErrOrderInFlight] while another
-	// call for the order is in flight, [ErrOrderCreated] after a success, and
-	// [ErrOrderOutcomeUnknown] after an unknown outcome, unless o.Resubmit is set. The
-	// Admission has what is known of the order, beside these errors too. Any other error means
-	// that the guard cannot say.
+	// Begin asks for the lease of an order, before its invoice is sent. A lease that is granted
+	// is recorded first, with at least the RequestID. While another call has the lease the order is
+	// in flight, after a success created, and after an unknown outcome unknown, unless o.Resubmit
+	// is set. An error means that nothing was granted: a guard withdraws what it may have recorded.
 	//
-	// After ErrOrderInFlight the client asks again, at growing intervals, for as long as it
-	// waits: a Begin that refuses should write nothing. What one that was left admits is ended
-	// as not sent. The client sends nothing after Until, and refuses an admission that is
-	// shorter than the call may last.
-	Begin(ctx context.Context, o Order) (Admission, error)
+	// For an order in flight the client asks again, so a Begin that grants nothing should write
+	// nothing. Nothing is sent after the lease has expired, and one that is shorter than the call
+	// may last is refused.
+	Begin(ctx context.Context, o Order) (Lease, error)
 
-	// End records what became of a call that Begin admitted, once for each, before its caller
-	// sees it. After an unknown outcome of an earlier call, r is about that one, unless this
-	// one has succeeded or is unknown too. The context ends after 10 seconds and not with the
-	// caller's, so that the record is not lost. Observers are told of the error, and of an End
-	// that was left; it does not change what the call returns: a guard that cannot record an
-	// outcome must treat the order as unknown later.
-	End(ctx context.Context, o Order, r OrderRecord) error
+	// End records what became of the call that has the lease, once, before its caller sees it,
+	// and returns what the guard has then: r, or what is more certain. An unknown outcome gives
+	// way to a success or another unknown outcome only, and a success to nothing: a further invoice
+	// is added to its Others. A success and an unknown outcome are recorded even if the guard has
+	// no such order any more. The context ends after 10 seconds, not with the caller's. An error is
+	// for observers, and the order must be treated as unknown later.
+	End(ctx context.Context, o Order, r OrderRecord) (OrderRecord, error)
+}
+
+// An Order is what an [OrderGuard] is asked about: one call of [Client.CreateInvoice].
+type Order struct {
+	Gateway   string         // the base URL in one form: lower-case host, no default port, no last slash; at most 512 bytes
+	Merchant  string         // of [WithMerchant]; empty for the client's own
+	Request   InvoiceRequest // with the OrderID only, if the rest is not valid
+	RequestID string         // what the call sends as X-Request-Id; empty for nothing
+	Resubmit  bool           // an order of unknown outcome may be sent again
+}
+
+// An OrderState is what an [OrderGuard] says of an order. The zero value is [OrderFree].
+type OrderState int8
+
+const (
+	OrderFree     OrderState = iota // OrderFree: the lease is granted.
+	OrderInFlight                   // OrderInFlight: another call has the lease.
+	OrderCreated                    // OrderCreated: the order has an invoice.
+	OrderUnknown                    // OrderUnknown: an invoice of the order may exist.
+)
+
+// String returns the state in words: "free", "in flight", "created" or "unknown".
+func (s OrderState) String() string {
+	if s < OrderFree || s > OrderUnknown {
+		return fmt.Sprintf("OrderState(%d)", int8(s))
+	}
+	return [...]string{"free", "in flight", "created", "unknown"}[s]
+}
+
+// MarshalText returns the text of String.
+func (s OrderState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// A Lease is the answer of an [OrderGuard]. One whose State is [OrderFree] is granted.
+type Lease struct {
+	State   OrderState
+	Known   *OrderRecord // what was known of the order before; nil for nothing
+	Expires time.Time    // of a granted lease, by the clock of this process; zero for never
+}
+
+// An OrderRecord is all that a guard keeps of an order. It has no key. Its slices are at most
+// 64 KiB each, and are not changed after the call.
+type OrderRecord struct {
+	Outcome    Outcome           // of the order
+	Request    InvoiceRequest    // as it was sent last; the zero request if it is not known
+	Invoice    json.RawMessage   // the result of the response; nil if it is not known, or larger than 64 KiB
+	Others     []json.RawMessage // further invoices of the order that were learned of, which should not be
+	RequestID  string            // of the call
+	SentAt     time.Time         // when the last attempt of the call began; zero if nothing was sent
+	CreatedAt  time.Time         // when the invoice was recorded; zero if it is not known
+	StatusCode int               // of the response; 0 when none came
+	Body       []byte            // of a failure: at most the first 8 KiB of the response
+	Cause      string            // of a failure: at most 1 KiB in one line
 }
 
 const (
@@ -75,244 +95,285 @@ const (
 
 	maxKeptInvoice = 64 << 10
 	maxKeptCause   = 1 << 10
-)
 
-// sendOrder sends the invoice of an order that the guard admits. Of any other order it returns
-// what the guard knows.
-func sendOrder(c *resultCall[*Invoice]) (*Invoice, error) {
-	guard := c.client.cfg.guard
-	if guard == nil {
-		return c.sendThroughBreaker(false)
-	}
-	o := c.newOrder()
-	admission, refused := c.admit(guard, &o)
-	if refused != nil {
-		return c.fromGuard(o, admission.Known, refused)
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			c.end(guard, o, c.newRecord(o, admission.Known, nil, errPanicked))
-		}
-	}()
-	invoice, err := c.sendUntil(admission)
-	returned = true
-
-	err = c.afterUnknown(admission.Known, err)
-	record := c.newRecord(o, admission.Known, invoice, err)
-	c.end(guard, o, record)
-	if c.cfg.resubmit {
-		neverAgain(err)
-	}
-	if outcome := record.Outcome; attempt.HasPassed(c.until) && (outcome == OutcomeNotSent || outcome == OutcomeRejected) {
-		err = c.undecided(fmt.Errorf("%w: %s", errAdmissionOver, oneLine(err))) // others may have sent the order since
-	}
-	return invoice, err
-}
-
-// neverAgain makes an error one that is not [SafeToRetry].
-func neverAgain(err error) {
-	switch failure := err.(type) {
-	case *TransportError:
-		failure.retryable = false
-	case *APIError:
-		failure.once = true
-	}
-}
-
-// newOrder is what the guard is asked about. It has the whole request only if that is valid:
-// a guard need not be able to store another.
-func (c *call) newOrder() Order {
-	o := Order{Merchant: c.merchant(), Request: *c.operation.write, RequestID: c.requestID, Resubmit: c.cfg.resubmit}
-	if c.requestInvalid {
-		o.Request = InvoiceRequest{OrderID: o.Request.OrderID}
-	}
-	return o
-}
-
-// A refusal is why a guard does not admit an order.
-type refusal struct {
-	sentinel error // of which it is; nil if the guard cannot say
-	detail   error // nil for none
-	argument bool  // the call or the guard is not set up for the other
-	heldBack bool  // it would be repeated, but for WithCircuitBreaker
-}
-
-func (r *refusal) Error() string {
-	switch {
-	case r.sentinel == nil:
-		return "the order guard: " + oneLine(r.detail)
-	case r.detail == nil:
-		return oneLine(r.sentinel)
-	default:
-		return oneLine(r.sentinel) + ": " + oneLine(r.detail)
-	}
-}
-
-// Is reports whether target is the sentinel.
-func (r *refusal) Is(target error) bool { return r.sentinel != nil && target == r.sentinel }
-
-func (r *refusal) Unwrap() error { return r.detail }
-
-// admit asks the guard for the order. While an equal call for it is in flight, it waits for
-// that call: until the context ends, and for as long as one invoice may take.
-func (c *call) admit(guard OrderGuard, o *Order) (Admission, *refusal) {
-	begun, longest := time.Now(), c.client.cfg.longestInvoice()
-	for {
-		admission, err := c.ask(guard, *o, longest)
-		if err == nil {
-			c.repeat(o, admission.Known)
-			return admission, nil
-		}
-		refused, waited := c.newRefusal(err), time.Since(begun)
-		if refused.sentinel == ErrOrderOutcomeUnknown && !o.Resubmit && c.isRepeatable(o.Request, admission.Known) {
-			if _, open := c.client.breaker.begin(o.Merchant, o.Request.OrderID, true); open != nil {
-				refused.heldBack = true
-				return admission, refused // the guard counts what it admits
-			}
-			o.Resubmit = true
-			continue
-		}
-		if refused.sentinel != ErrOrderInFlight || waited >= longest || o.Request.differsFrom(admission.Known) {
-			return admission, refused
-		}
-		if sleep(&c.ctx, min(max(waited/8, leastAsk), mostAsk)) != nil {
-			refused.detail = contextError(&c.ctx, c.redactor)
-			return admission, refused
-		}
-		o.Resubmit = false // it was permitted for what was unknown before this call
-	}
-}
-
-// errNoAdmission is why a guard that does not return cannot say what it knows.
-var errNoAdmission = errors.New("the order guard has not returned")
-
-// ask calls Begin of a guard, in a goroutine that can be left unless it is the guard in memory. What
-// is admitted too late is ended as not sent there.
-func (c *call) ask(guard OrderGuard, o Order, longest time.Duration) (Admission, error) {
-	if _, inMemory := guard.(*MemoryGuard); inMemory {
-		return guard.Begin(&c.ctx, o)
-	}
-	return c.askWithin(guard, o, longest)
-}
-
-func (c *call) askWithin(guard OrderGuard, o Order, longest time.Duration) (Admission, error) {
-	type answer struct {
-		admission Admission
-		err       error
-	}
-	got, finished := caller.Await(&c.ctx, longest, func() (a answer) {
-		a.admission, a.err = guard.Begin(&c.ctx, o)
-		return a
-	}, func(late answer) {
-		if late.err == nil {
-			known := late.admission.Known
-			unsent := &TransportError{Operation: c.operation.name, Phase: PhaseOrder, Err: errNoAdmission, notSent: true}
-			_ = c.tell(guard, o, c.newRecord(o, known, nil, c.afterUnknown(known, unsent)))
-		}
-	})
-	if !finished {
-		return Admission{}, errNoAdmission
-	}
-	if got.err == nil {
-		return got.admission, nil
-	}
-	return got.admission, caller.Examined(got.err)
-}
-
-// How long a call waits between two questions for an order in flight. It learns of the end
-// an eighth later than it could.
-const (
+	// How long a call waits between two questions for an order in flight. It learns of the end
+	// an eighth later than it could.
 	leastAsk = 2 * time.Millisecond
 	mostAsk  = 500 * time.Millisecond
 )
 
-// sleep waits, and returns the error of a context that has ended.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
+// requestIDHeader names the header of an invoice by which the operator of the gateway can find
+// its request in a log. The interface does not document it, so that a gateway ignores it.
+const requestIDHeader = "X-Request-Id"
+
+// An orderOfCall is the order of a call that creates an invoice, and what is known of it.
+type orderOfCall struct {
+	Order
+	refused error     // what is wrong with the call but for its order; nil for nothing
+	expires time.Time // of the lease; zero for never
+
+	unknownSince time.Time // when the first attempt began whose outcome is unknown; zero for none
+	invoice      *Invoice
+	guardErr     error // why the guard could not record the outcome
+}
+
+var (
+	errLeaseExpired  = errors.New("the lease of the order has expired")
+	errUnknownBefore = errors.New("an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
+	errOtherRequest  = errors.New("the order was sent for another request meanwhile")
+)
+
+// WithIdempotentOrders declares that a repeated orderId returns the existing invoice, as the
+// operator of the gateway has stated in writing. Where that is not true, every repeated invoice
+// is a second one, which a buyer can pay.
+//
+// An invoice of unknown outcome is then sent again, within the attempts of [RetryPolicy] and by a
+// later call with an equal request, each time digit by digit as the first, until it succeeds. A
+// refusal proves nothing about the earlier attempt. [SafeToRetry] is true of an
+// [*OutcomeUnknownError] that another call may end.
+func WithIdempotentOrders() Option {
+	return func(cfg *config) error {
+		cfg.idempotent = true
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
-func (c *call) newRefusal(err error) *refusal {
-	r := &refusal{}
-	_, r.argument = errors.AsType[*ArgumentError](err)
-	for _, known := range []error{ErrOrderInFlight, ErrOrderCreated, ErrOrderOutcomeUnknown} {
-		if errors.Is(err, known) {
-			r.sentinel = known
-			break
+// prepareOrder determines the order of the call. What else is wrong with the call is kept until
+// the guard has been asked: it says nothing about an earlier invoice of the order.
+func (c *call) prepareOrder(refusal *ArgumentError) error {
+	if refusal != nil && refusal.Name == "WithMerchant" {
+		return refusal
+	}
+	if c.cfg.key != nil && c.cfg.merchant == "" && c.client.cfg.guard != nil {
+		if refusal != nil {
+			return refusal
+		}
+		return c.refuse("WithMerchant", "is required with WithAPIKey: the key does not say whose order it is")
+	}
+	request := *c.operation.invoice
+	name, reason := request.check()
+	if name == "orderId" {
+		return c.refuse(name, reason)
+	}
+	c.order.Order = Order{Gateway: c.client.base.String(), Merchant: c.cfg.merchant, Request: request, Resubmit: c.cfg.resubmit}
+	switch {
+	case reason != "": // a guard need not be able to store the request
+		c.order.Request, c.order.refused = InvoiceRequest{OrderID: request.OrderID}, c.refuse(name, reason)
+	case refusal != nil:
+		c.order.refused = refusal
+	default:
+		c.order.refused = c.resolveKey()
+	}
+	if c.order.refused == nil {
+		c.order.RequestID = c.newRequestID()
+	}
+	return nil
+}
+
+// newRequestID returns the identifier of a call that creates an invoice, or "".
+func (c *call) newRequestID() string {
+	switch set := c.cfg.header.Get(requestIDHeader); {
+	case set != "":
+		return c.redactor.Text(set)
+	case c.client.cfg.noRequestID:
+		return ""
+	default:
+		return rand.Text()
+	}
+}
+
+// sendOrder sends the invoice of an order whose lease the guard grants. Of any other order it
+// returns what the guard knows.
+func (c *call) sendOrder() (err error) {
+	guard := c.client.cfg.guard
+	if guard == nil {
+		return c.sendInvoice(nil)
+	}
+	lease, err := c.acquire(guard)
+	if err != nil {
+		return err
+	}
+	switch lease.State {
+	case OrderFree:
+	case OrderCreated:
+		return c.replay(lease.Known)
+	case OrderUnknown:
+		return c.unknownBefore(lease.Known, errUnknownBefore)
+	default:
+		return c.undecided(ErrOrderInFlight)
+	}
+	flight := c.client.flights.begin(&c.order.Order, c.key)
+	err = errPanicked // until the invoice is sent
+	defer func() {
+		err = c.release(guard, lease, err)
+		flight.end(err)
+	}()
+	if reason := c.tooShort(lease); reason != nil {
+		return reason
+	}
+	c.order.expires = lease.Expires
+	return c.sendInvoice(lease.Known)
+}
+
+// acquire asks the guard for the lease of the order. While an equal call has it, acquire waits
+// for that one: until the context ends, and for as long as one invoice may take.
+func (c *call) acquire(guard OrderGuard) (Lease, error) {
+	begun, longest := time.Now(), c.client.cfg.longestInvoice()
+	for {
+		flight := c.client.flights.of(&c.order.Order, c.key)
+		lease, err := c.ask(guard, longest)
+		if err != nil {
+			_, misused := errors.AsType[*ArgumentError](err)
+			failure := c.undecided(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
+			failure.retryable = failure.retryable && !misused
+			return Lease{}, failure
+		}
+		waited, equal := time.Since(begun), lease.Known != nil && lease.Known.Request.equal(c.order.Request)
+		switch {
+		case lease.State == OrderFree && c.order.Resubmit && !c.cfg.resubmit && lease.Known != nil && !equal:
+			c.order.refused = c.transportError(PhaseOrder, errOtherRequest, false)
+			return lease, nil
+		case lease.State == OrderUnknown && !c.order.Resubmit && c.client.cfg.idempotent && equal:
+			if _, open := c.client.breaker.begin(c.order.Merchant, c.order.Request.OrderID, true); open != nil {
+				failure := c.unknownBefore(lease.Known, open)
+				failure.again = true
+				return Lease{}, failure
+			}
+			c.order.Request, c.order.Resubmit = lease.Known.Request, true // with the digits that were sent
+		case lease.State != OrderInFlight || waited >= longest || c.order.Request.differsFrom(lease.Known):
+			return lease, nil
+		default:
+			c.order.Resubmit = false // it was permitted for what was unknown before this call
+			pause := min(max(waited/8, leastAsk), mostAsk)
+			if flight != nil {
+				pause = longest - waited
+			}
+			refusal, err := flight.wait(&c.ctx, pause)
+			if err != nil {
+				return Lease{}, c.undecided(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(&c.ctx, c.redactor)))
+			}
+			if refusal != nil {
+				return Lease{}, refusal
+			}
 		}
 	}
-	if err != r.sentinel {
-		detail := sanitize(err, c.redactor)
-		detail.ofGuard = true
-		r.detail = detail
-	}
-	return r
 }
 
-// errAdmissionOver is why an invoice was not sent, or why its refusal does not decide the order.
-var errAdmissionOver = errors.New("the guard's admission of the order is over")
+// ask calls Begin of the guard.
+func (c *call) ask(guard OrderGuard, longest time.Duration) (Lease, error) {
+	if _, inMemory := guard.(*MemoryGuard); inMemory { // it never waits, and a timeout costs nine allocations
+		return guard.Begin(&c.ctx, c.order.Order)
+	}
+	ctx, cancel := context.WithTimeout(&c.ctx, longest)
+	defer cancel()
+	return guard.Begin(ctx, c.order.Order)
+}
 
-// sendUntil sends the invoice before the admission ends, unless the call may last longer.
-func (c *resultCall[T]) sendUntil(admission Admission) (result T, err error) {
-	until, wasUnknown := admission.Until, admission.Known != nil && admission.Known.Outcome == OutcomeUnknown
-	if c.until = until; until.IsZero() {
-		return c.sendThroughBreaker(wasUnknown)
+// tooShort returns why the invoice is not sent under a lease that may expire before the call ends.
+func (c *call) tooShort(lease Lease) error {
+	if lease.Expires.IsZero() {
+		return nil
 	}
 	longest := c.client.cfg.longestInvoice()
 	if deadline, bounded := c.ctx.Deadline(); bounded {
 		longest = min(longest, time.Until(deadline))
 	}
-	if left := time.Until(until); left < longest {
-		return result, c.refuse("WithOrderGuard", fmt.Sprintf("the guard admits the order for %v, and a call may last %v by WithRetry: "+
+	if left := time.Until(lease.Expires); left < longest {
+		return c.refuse("WithOrderGuard", fmt.Sprintf("the lease of the order is %v, and a call may last %v by WithRetry: "+
 			"set a longer lease of the guard, or a shorter InvoiceTimeout", left.Round(time.Millisecond), longest.Round(time.Millisecond)))
 	}
-	return c.sendThroughBreaker(wasUnknown)
+	return nil
 }
 
-// differsFrom reports whether the request of a record is known, and not equal to r.
-func (r InvoiceRequest) differsFrom(known *OrderRecord) bool {
-	return known != nil && known.Request.OrderID != "" && !known.Request.equal(r)
+// sendInvoice sends the invoice, unless the call is refused or the circuit breaker is open.
+func (c *call) sendInvoice(known *OrderRecord) (err error) {
+	if c.order.refused != nil {
+		return c.order.refused
+	}
+	o := &c.order.Order
+	wasUnknown := known != nil && known.Outcome == OutcomeUnknown
+	probe, open := c.client.breaker.begin(o.Merchant, o.Request.OrderID, wasUnknown)
+	if open != nil {
+		return c.transportError(PhaseStart, open, true)
+	}
+	err = errPanicked // until the call returns
+	defer func() {
+		if outcome := OutcomeOf(err); !wasUnknown || outcome != OutcomeUnknown { // an order counts once
+			c.client.breaker.end(o.Merchant, o.Request.OrderID, probe, outcome)
+		}
+	}()
+	return c.send()
 }
 
-// equal reports whether two requests ask for the same invoice: amounts are compared by value.
-func (r InvoiceRequest) equal(other InvoiceRequest) bool {
-	return r.OrderID == other.OrderID && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
-		r.BaseCurrency == other.BaseCurrency && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
-}
-
-// fromGuard returns what a guard that has refused an order knows of it. Nothing was sent.
-func (c *call) fromGuard(o Order, known *OrderRecord, refused *refusal) (*Invoice, error) {
-	switch refused.sentinel {
-	case ErrOrderCreated:
-	case ErrOrderOutcomeUnknown:
-		before := c.unknownBefore(known, refused)
-		before.again = refused.heldBack
-		return nil, before
+// release has the guard record what became of the call, and returns what is known of the order
+// then.
+func (c *call) release(guard OrderGuard, lease Lease, err error) error {
+	err = c.raise(lease.Known, err)
+	has, failed := c.record(guard, c.newRecord(lease.Known, err))
+	switch {
+	case failed != nil:
+		c.order.guardErr = sanitize(failed, c.redactor)
+	case err == nil:
+		c.order.invoice.CreatedAt, c.order.invoice.Others = has.CreatedAt, has.Others
 	default:
-		failure := c.undecided(refused)
-		failure.retryable = failure.retryable && !refused.argument
-		return nil, failure
+		err = c.raise(&has, err)
 	}
-	invoice := &Invoice{OrderID: o.Request.OrderID, Replayed: true}
+	if outcome := OutcomeOf(err); attempt.HasPassed(lease.Expires) && (outcome == OutcomeNotSent || outcome == OutcomeRejected) {
+		err = c.undecided(fmt.Errorf("%w: %s", errLeaseExpired, oneLine(err))) // others may have sent the order since
+	}
+	return err
+}
+
+// record calls End of the guard.
+func (c *call) record(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
+	if _, inMemory := guard.(*MemoryGuard); inMemory {
+		return guard.End(&c.ctx, c.order.Order, r)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), guardTimeout)
+	defer cancel()
+	return guard.End(ctx, c.order.Order, r)
+}
+
+// raise returns what is known of the order after a call that has ended with err: that a call sent
+// nothing, or was refused, proves nothing about an earlier invoice, and one that is known ends all
+// doubt.
+func (c *call) raise(known *OrderRecord, err error) error {
+	outcome := OutcomeOf(err)
+	switch {
+	case known == nil || err == nil:
+		return err
+	case known.Outcome == OutcomeSucceeded:
+		return c.replay(known)
+	case known.Outcome != OutcomeUnknown || outcome == OutcomeUnknown:
+		return err
+	}
+	before := c.unknownBefore(known, errUnknownBefore)
+	before.again = c.client.cfg.idempotent && !c.order.Request.differsFrom(known) && c.isTemporary(err)
+	before.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(err), oneLine(before.Cause))
+	return before
+}
+
+// isTemporary reports whether the call could succeed if it were made again, be that safe or not.
+func (c *call) isTemporary(failure error) bool {
+	own, ok := failure.(callError)
+	return ok && own.decided().transient || c.ctx.Err() != nil
+}
+
+// replay returns the invoice that the order has, unless that is for another request.
+func (c *call) replay(known *OrderRecord) error {
+	invoice := &Invoice{OrderID: c.order.Request.OrderID, Replayed: true}
 	if known != nil {
-		invoice.Raw = bytes.Clone(known.Invoice)
+		invoice.Raw, invoice.CreatedAt, invoice.Others = bytes.Clone(known.Invoice), known.CreatedAt, known.Others
 	}
-	if !o.Request.differsFrom(known) {
-		c.replayed = true
-		return invoice, nil
+	if !c.order.Request.differsFrom(known) {
+		c.order.invoice = invoice
+		return nil
 	}
-	conflict := &OrderConflictError{OrderID: o.Request.OrderID, Request: known.Request}
+	conflict := &OrderConflictError{OrderID: c.order.Request.OrderID, Request: known.Request}
 	if len(invoice.Raw) > 0 {
 		conflict.Invoice = invoice
 	}
-	return nil, conflict
+	return conflict
 }
 
 // undecided is the error of a call that knows of no invoice and cannot say that there is none.
@@ -320,46 +381,45 @@ func (c *call) fromGuard(o Order, known *OrderRecord, refused *refusal) (*Invoic
 func (c *call) undecided(err error) *TransportError {
 	return &TransportError{
 		Operation: c.operation.name, Phase: PhaseOrder, Attempts: c.attempts, LastStatus: c.status,
-		Err:     fmt.Errorf("order %q: %w", c.operation.write.OrderID, err),
-		timeout: errors.Is(c.ctx.Err(), context.DeadlineExceeded), retryable: !c.cfg.resubmit, keys: c.redactor,
+		Err:      fmt.Errorf("order %q: %w", c.order.Request.OrderID, err),
+		timeout:  errors.Is(c.ctx.Err(), context.DeadlineExceeded),
+		decision: decision{outcome: OutcomeUnknown, transient: true, retryable: !c.cfg.resubmit},
+	}
+}
+
+// outcomeUnknown is the error of a call that may have created the invoice.
+func (c *call) outcomeUnknown(failure error) *OutcomeUnknownError {
+	return &OutcomeUnknownError{
+		Operation: c.operation.name, OrderID: c.order.Request.OrderID, RequestID: c.order.RequestID,
+		StatusCode: c.status, Body: c.response.body, SentAt: c.order.unknownSince, Cause: failure,
+		again: c.client.cfg.idempotent && c.isTemporary(failure),
 	}
 }
 
 // unknownBefore is the error of a call that has created no invoice, while that of an earlier
 // call may exist.
-func (c *call) unknownBefore(known *OrderRecord, now error) *OutcomeUnknownError {
-	e := &OutcomeUnknownError{Operation: c.operation.name, OrderID: c.operation.write.OrderID, Replayed: true, Cause: now}
+func (c *call) unknownBefore(known *OrderRecord, cause error) *OutcomeUnknownError {
+	e := &OutcomeUnknownError{Operation: c.operation.name, OrderID: c.order.Request.OrderID, Replayed: true, Cause: cause}
 	if known != nil {
 		e.RequestID, e.SentAt, e.StatusCode, e.Body = known.RequestID, known.SentAt, known.StatusCode, bytes.Clone(known.Body)
-		if known.Cause != "" {
+		if known.Cause != "" && cause == errUnknownBefore {
 			e.Cause = errors.New(known.Cause)
 		}
 	}
 	return e
 }
 
-// afterUnknown is the error of a call that was admitted after an unknown outcome: that it sent
-// nothing, or was refused, proves nothing about the invoice of the earlier call.
-func (c *call) afterUnknown(known *OrderRecord, err error) error {
-	if known == nil || known.Outcome != OutcomeUnknown || OutcomeOf(err) == OutcomeUnknown || err == nil {
-		return err
-	}
-	before := c.unknownBefore(known, ErrOrderOutcomeUnknown)
-	before.again = c.isRepeatable(*c.operation.write, known) && c.mayDoBetter(err)
-	before.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(err), oneLine(before.Cause))
-	return before
-}
-
-// newRecord is what a guard is to keep of a call that has ended. What is unknown from an earlier
+// newRecord is what the guard is to keep of a call that has ended. What is unknown from an earlier
 // call is kept as it was known.
-func (c *call) newRecord(o Order, known *OrderRecord, invoice *Invoice, err error) OrderRecord {
-	r := OrderRecord{Outcome: OutcomeOf(err), Request: o.Request, RequestID: c.requestID, StatusCode: c.status}
+func (c *call) newRecord(known *OrderRecord, err error) OrderRecord {
+	r := OrderRecord{Outcome: OutcomeOf(err), Request: c.order.Request, RequestID: c.order.RequestID, StatusCode: c.status}
 	if r.Outcome != OutcomeNotSent {
 		r.SentAt = c.begun
 	}
 	if err == nil {
-		if len(invoice.Raw) <= maxKeptInvoice {
-			r.Invoice = bytes.Clone(invoice.Raw)
+		r.CreatedAt = time.Now()
+		if len(c.order.invoice.Raw) <= maxKeptInvoice {
+			r.Invoice = bytes.Clone(c.order.invoice.Raw)
 		}
 		return r
 	}
@@ -378,33 +438,13 @@ func (c *call) newRecord(o Order, known *OrderRecord, invoice *Invoice, err erro
 	return r
 }
 
-// errNoRecord is why the record of an outcome may be missing.
-var errNoRecord = errors.New("the order guard has not returned: the record of the outcome may be missing")
-
-// end has the guard keep what became of the call. One that does not return in time is left.
-func (c *call) end(guard OrderGuard, o Order, r OrderRecord) {
-	if _, inMemory := guard.(*MemoryGuard); inMemory {
-		_ = guard.End(&c.ctx, o, r)
-		return
-	}
-	c.endWithin(guard, o, r)
+// differsFrom reports whether the request of a record is known, and not equal to r.
+func (r InvoiceRequest) differsFrom(known *OrderRecord) bool {
+	return known != nil && known.Request.OrderID != "" && !known.Request.equal(r)
 }
 
-func (c *call) endWithin(guard OrderGuard, o Order, r OrderRecord) {
-	err, finished := caller.Await(context.WithoutCancel(&c.ctx), guardTimeout, func() error { return c.tell(guard, o, r) }, nil)
-	switch {
-	case !finished:
-		c.guardErr = errNoRecord
-	case err != nil:
-		failure := sanitize(caller.Examined(err), c.redactor)
-		failure.ofGuard = true
-		c.guardErr = failure
-	}
-}
-
-// tell calls End of a guard.
-func (c *call) tell(guard OrderGuard, o Order, r OrderRecord) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), guardTimeout)
-	defer cancel()
-	return guard.End(ctx, o, r)
+// equal reports whether two requests ask for the same invoice: amounts are compared by value.
+func (r InvoiceRequest) equal(other InvoiceRequest) bool {
+	return r.OrderID == other.OrderID && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
+		r.BaseCurrency == other.BaseCurrency && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }

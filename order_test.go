@@ -108,9 +108,10 @@ func TestOrder_steps(t *testing.T) {
 	const (
 		unknown, succeeded = gateway.OutcomeUnknown, gateway.OutcomeSucceeded
 		notSent, rejected  = gateway.OutcomeNotSent, gateway.OutcomeRejected
+		conflict           = gateway.OutcomeConflict
 	)
 	again := orderStep{want: succeeded, replayed: true}
-	held := orderStep{want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true}
+	held := orderStep{want: unknown, replayed: true}
 	for _, tt := range []struct {
 		name  string
 		steps []orderStep
@@ -119,8 +120,8 @@ func TestOrder_steps(t *testing.T) {
 		{"a resubmission does not override it", []orderStep{{trip: good, want: succeeded}, {resubmit: true, want: succeeded, replayed: true}}},
 		{"another request conflicts with it", []orderStep{
 			{trip: good, want: succeeded},
-			{request: otherPrice, want: unknown, is: gateway.ErrOrderConflict},
-			{request: otherPrice, resubmit: true, want: unknown, is: gateway.ErrOrderConflict},
+			{request: otherPrice, want: conflict},
+			{request: otherPrice, resubmit: true, want: conflict},
 			again,
 		}},
 		{"an amount is compared by its value", []orderStep{
@@ -129,34 +130,34 @@ func TestOrder_steps(t *testing.T) {
 		}},
 		{"a request that is not valid conflicts with it", []orderStep{
 			{trip: good, want: succeeded},
-			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, is: gateway.ErrOrderConflict},
+			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: conflict},
 		}},
 		{"a refusal by the service frees it", []orderStep{{trip: no, want: rejected}, {trip: good, want: succeeded}}},
-		{"an invoice that was not sent frees it", []orderStep{{trip: brokenOff, want: notSent, is: gateway.ErrNotSent}, {trip: good, want: succeeded}}},
+		{"an invoice that was not sent frees it", []orderStep{{trip: brokenOff, want: notSent}, {trip: good, want: succeeded}}},
 		{"a request that is not valid frees it", []orderStep{
 			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: notSent, is: gateway.ErrInvalidArgument},
 			{trip: good, want: succeeded},
 		}},
 		{"an unknown outcome holds it", []orderStep{
-			{trip: cutOff, want: unknown, is: gateway.ErrOutcomeUnknown},
+			{trip: cutOff, want: unknown},
 			held,
-			{request: otherPrice, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true},
-			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true},
+			{request: otherPrice, want: unknown, replayed: true},
+			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, replayed: true},
 		}},
 		{"a resubmission that succeeds ends it", []orderStep{{trip: cutOff, want: unknown}, {trip: good, resubmit: true, want: succeeded}, again}},
 		{"a resubmission may be of another request", []orderStep{
 			{trip: cutOff, want: unknown},
 			{trip: good, resubmit: true, request: otherPrice, want: succeeded},
-			{want: unknown, is: gateway.ErrOrderConflict},
+			{want: conflict},
 		}},
 		{"a resubmission that is refused leaves it unknown", []orderStep{
-			{trip: cutOff, want: unknown}, {trip: no, resubmit: true, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true}, held,
+			{trip: cutOff, want: unknown}, {trip: no, resubmit: true, want: unknown, replayed: true}, held,
 		}},
 		{"a resubmission that is not sent leaves it unknown", []orderStep{
-			{trip: cutOff, want: unknown}, {trip: brokenOff, resubmit: true, want: unknown, is: gateway.ErrOrderOutcomeUnknown, replayed: true}, held,
+			{trip: cutOff, want: unknown}, {trip: brokenOff, resubmit: true, want: unknown, replayed: true}, held,
 		}},
 		{"a resubmission that is unknown too leaves it unknown", []orderStep{
-			{trip: fails, want: unknown}, {trip: respondWith(504, refused("No.")), resubmit: true, want: unknown, is: gateway.ErrOutcomeUnknown}, held,
+			{trip: fails, want: unknown}, {trip: respondWith(504, refused("No.")), resubmit: true, want: unknown}, held,
 		}},
 		{"allowing a resubmission of a free order changes nothing", []orderStep{{trip: good, resubmit: true, want: succeeded}, again}},
 	} {
@@ -193,7 +194,6 @@ func runSteps(t *testing.T, steps []orderStep) {
 		got, err := c.CreateInvoice(t.Context(), request, opts...)
 		assertInvariants(t, got, err)
 		assert.Equal(t, s.want, gateway.OutcomeOf(err), "step %d: %v", i, err)
-		assert.Equal(t, s.want == gateway.OutcomeNotSent, errors.Is(err, gateway.ErrNotSent), "step %d: %v", i, err)
 		if s.is != nil {
 			assert.ErrorIs(t, err, s.is, "step %d", i)
 		}
@@ -269,7 +269,7 @@ func TestOrder_waits(t *testing.T) {
 	}{
 		{"it succeeds", respondWith(201, enveloped(invoiceJSON)), gateway.OutcomeSucceeded, false},
 		{"its outcome is unknown", cutOff, gateway.OutcomeUnknown, false},
-		{"it is refused", respondWith(422, refused("No.")), gateway.OutcomeSucceeded, true},
+		{"it is refused", respondWith(422, refused("No.")), gateway.OutcomeRejected, false},
 		{"it is not sent", brokenOff, gateway.OutcomeSucceeded, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -294,10 +294,139 @@ func TestOrder_waits(t *testing.T) {
 				got, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit()) // of what was unknown before
 				assertInvariants(t, got, err)
 				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-				assert.Equal(t, !tt.second, isReplayed(got, err))
+				assert.Equal(t, !tt.second && tt.want != gateway.OutcomeRejected, isReplayed(got, err))
 				assert.Equal(t, tt.second, sent == 2)
 				assert.Less(t, time.Since(begun), takes*5/4)
 			})
+		})
+	}
+}
+
+// A refusal is that of all equal calls that were waiting for it, and of no others.
+func TestOrder_sharesRefusal(t *testing.T) {
+	t.Parallel()
+	another, key := order("A-17"), "another-key-of-32-characters-len"
+	otherPrice(&another)
+	for _, tt := range []struct {
+		name  string
+		first []gateway.CallOption
+		call  func(ctx context.Context, c *gateway.Client) error
+		sent  int
+		is    error // nil for the refusal
+	}{
+		{"999 equal calls", nil, func(ctx context.Context, c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, order("A-17"))
+			return err
+		}, 1, nil},
+		{"another request", nil, func(ctx context.Context, c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, another)
+			return err
+		}, 1, gateway.ErrOrderInFlight},
+		{"another order", nil, func(ctx context.Context, c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, order("A-18"))
+			return err
+		}, 1000, nil},
+		{"another merchant", nil, func(ctx context.Context, c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithMerchant("b"))
+			return err
+		}, 2, nil},
+		{"another key", []gateway.CallOption{gateway.WithMerchant("a")}, func(ctx context.Context, c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithMerchant("a"), gateway.WithAPIKey(key))
+			return err
+		}, 2, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var sent atomic.Int32
+				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+					sent.Add(1)
+					time.Sleep(10 * time.Second)
+					return reply(429, refused("Slow down.")), nil
+				}))
+				var all sync.WaitGroup
+				all.Go(func() { _, _ = c.CreateInvoice(t.Context(), order("A-17"), tt.first...) })
+				synctest.Wait()
+				begun := time.Now()
+				for range 999 {
+					all.Go(func() {
+						err := tt.call(t.Context(), c)
+						if tt.is != nil {
+							assert.ErrorIs(t, err, tt.is)
+							return
+						}
+						refusal, ok := errors.AsType[*gateway.APIError](err)
+						if assert.True(t, ok, "%v", err) {
+							assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
+							assert.True(t, gateway.SafeToRetry(err))
+							assert.NotEmpty(t, refusal.RequestID, "that of the request that was refused")
+						}
+					})
+				}
+				all.Wait()
+				assert.LessOrEqual(t, time.Since(begun), 25*time.Second)
+				assert.LessOrEqual(t, int(sent.Load()), tt.sent)
+			})
+		})
+	}
+}
+
+// The outcome of a call follows what the guard has when the call ends.
+func TestOrderGuard_EndRaises(t *testing.T) {
+	t.Parallel()
+	createdAt := time.Unix(1_700_000_000, 0)
+	unknown := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), RequestID: "EARLIER", Cause: "create_invoice: a 502"}
+	created := gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: order("A-17"), Invoice: []byte(`{"id":"of another call"}`), CreatedAt: createdAt}
+	another := created
+	otherPrice(&another.Request)
+	two := created
+	two.Others = []json.RawMessage{[]byte(`{"id":"of a third call"}`)}
+	no, fails, good := respondWith(422, refused("No.")), respondWith(500, refused("No.")), respondWith(201, enveloped(invoiceJSON))
+	for _, tt := range []struct {
+		name     string
+		trip     func() (*http.Response, error)
+		has      gateway.OrderRecord
+		want     gateway.Outcome
+		replayed bool
+	}{
+		{"rejected, and the guard has the same", no, gateway.OrderRecord{Outcome: gateway.OutcomeRejected}, gateway.OutcomeRejected, false},
+		{"rejected, and the guard has an unknown outcome", no, unknown, gateway.OutcomeUnknown, true},
+		{"rejected, and the guard has an invoice", no, created, gateway.OutcomeSucceeded, true},
+		{"rejected, and the guard has an invoice for another request", no, another, gateway.OutcomeConflict, false},
+		{"not sent, and the guard has an unknown outcome", brokenOff, unknown, gateway.OutcomeUnknown, true},
+		{"not sent, and the guard has an invoice", brokenOff, created, gateway.OutcomeSucceeded, true},
+		{"unknown, and the guard has an invoice", fails, created, gateway.OutcomeSucceeded, true},
+		{"unknown, and the guard has less", fails, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent}, gateway.OutcomeUnknown, false},
+		{"succeeded, and the guard has the same", good, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, CreatedAt: createdAt}, gateway.OutcomeSucceeded, false},
+		{"succeeded, and the guard has another invoice", good, two, gateway.OutcomeSucceeded, false},
+		{"succeeded, and the guard has an unknown outcome", good, unknown, gateway.OutcomeSucceeded, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var ends []gateway.Call
+			var log bytes.Buffer
+			n := &recordingGuard{has: &tt.has}
+			c := newClient(t, "http://localhost", once(), gateway.WithOrderGuard(n), recordEnds(&ends), gateway.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), gateway.WithHTTPClient(&http.Client{
+				Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					response, err := tt.trip()
+					if err == nil {
+						drain(req)
+					}
+					return response, err
+				}),
+			}))
+			got, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assertInvariants(t, got, err)
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+			assert.Equal(t, tt.replayed, isReplayed(got, err))
+			require.Len(t, ends, 1)
+			assert.Equal(t, tt.want, ends[0].Outcome)
+			if err == nil {
+				assert.Equal(t, tt.has.CreatedAt, got.CreatedAt)
+				assert.Equal(t, tt.has.Others, got.Others)
+				assert.Equal(t, len(tt.has.Others), ends[0].Others)
+				assert.Equal(t, len(tt.has.Others) > 0, strings.Contains(log.String(), "more than one invoice"))
+			}
 		})
 	}
 }
@@ -321,7 +450,7 @@ func TestOrder_waitEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := &recordingGuard{refuse: gateway.ErrOrderInFlight, admission: gateway.Admission{Known: &gateway.OrderRecord{Request: order("A-17")}}}
+				n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderInFlight, Known: &gateway.OrderRecord{Request: order("A-17")}}}
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
 					panic("is not sent")
 				}))
@@ -349,8 +478,9 @@ func TestOrder_waitEnds(t *testing.T) {
 
 // A recordingGuard is a guard that records its calls.
 type recordingGuard struct {
-	refuse    error
-	admission gateway.Admission
+	fails error
+	lease gateway.Lease
+	has   *gateway.OrderRecord // what End returns; nil for an error
 
 	mu    sync.Mutex
 	begun []gateway.Order
@@ -362,14 +492,14 @@ type recordingGuard struct {
 
 type guardContextKey struct{}
 
-func (n *recordingGuard) Begin(_ context.Context, o gateway.Order) (gateway.Admission, error) {
+func (n *recordingGuard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.begun = append(n.begun, o)
-	return n.admission, n.refuse
+	return n.lease, n.fails
 }
 
-func (n *recordingGuard) End(ctx context.Context, _ gateway.Order, r gateway.OrderRecord) error {
+func (n *recordingGuard) End(ctx context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = append(n.ended, r)
@@ -378,7 +508,10 @@ func (n *recordingGuard) End(ctx context.Context, _ gateway.Order, r gateway.Ord
 	if deadline, ok := ctx.Deadline(); ok {
 		n.left = append(n.left, time.Until(deadline))
 	}
-	return errors.New("what End returns changes nothing")
+	if n.has != nil {
+		return *n.has, nil
+	}
+	return gateway.OrderRecord{}, errors.New("an error of End changes nothing")
 }
 
 // End is told once what became of the order, with a context that has not ended although
@@ -431,7 +564,7 @@ func TestOrderGuard_End(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), guardContextKey{}, "the caller's"))
-				n, sentAt := &recordingGuard{admission: gateway.Admission{Known: tt.known}}, time.Now()
+				n, sentAt := &recordingGuard{lease: gateway.Lease{Known: tt.known}}, time.Now()
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
 					return tt.trip(cancel)
 				}))
@@ -442,7 +575,10 @@ func TestOrderGuard_End(t *testing.T) {
 				require.Len(t, n.ended, 1)
 				id := n.begun[0].RequestID
 				assert.Len(t, id, 26)
-				assert.Equal(t, gateway.Order{Request: order("A-17"), RequestID: id, Resubmit: true}, n.begun[0])
+				assert.Equal(t, gateway.Order{Gateway: "http://localhost", Request: order("A-17"), RequestID: id, Resubmit: true}, n.begun[0])
+				if tt.want.Outcome == gateway.OutcomeSucceeded {
+					tt.want.CreatedAt = sentAt
+				}
 				if tt.want.Request = order("A-17"); tt.want.RequestID == "" {
 					tt.want.RequestID, tt.want.SentAt = id, sentAt
 				} else {
@@ -465,7 +601,7 @@ func TestOrderGuard_EndReceivesNotSent(t *testing.T) {
 		Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errBreaker }),
 	}))
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 	require.Len(t, n.ended, 1)
 	assert.Equal(t, gateway.OutcomeNotSent, n.ended[0].Outcome)
 	assert.Zero(t, n.ended[0].SentAt)
@@ -487,7 +623,7 @@ func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
 // A panickingGuard is a guard whose End panics.
 type panickingGuard struct{ recordingGuard }
 
-func (*panickingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error {
+func (*panickingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) (gateway.OrderRecord, error) {
 	panic("of the guard")
 }
 
@@ -501,91 +637,6 @@ func TestOrderGuard_EndPanics(t *testing.T) {
 	assert.Equal(t, gateway.OutcomeUnknown, ends[0].Outcome)
 }
 
-// A slowGuard is a guard whose methods ignore their contexts, until they are released.
-type slowGuard struct {
-	gateway.MemoryGuard
-	begin, end chan struct{} // closed to release a method; nil for at once
-}
-
-func (g *slowGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
-	if g.begin != nil {
-		<-g.begin
-	}
-	return g.MemoryGuard.Begin(ctx, o)
-}
-
-func (g *slowGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
-	if g.end != nil {
-		<-g.end
-	}
-	return g.MemoryGuard.End(ctx, o, r)
-}
-
-// a guard that ignores the end of End's context is left; the outcome is told, and that the
-// record may be missing.
-func TestOrderGuard_EndIsLeft(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		status  int
-		outcome gateway.Outcome
-	}{
-		"a success":  {201, gateway.OutcomeSucceeded},
-		"a refusal":  {404, gateway.OutcomeRejected},
-		"an unknown": {500, gateway.OutcomeUnknown},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var ends []gateway.Call
-				guard := &slowGuard{end: make(chan struct{})}
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard),
-					recordEnds(&ends),
-					through(func(*http.Request) (*http.Response, error) {
-						return reply(tt.status, enveloped(invoiceJSON)), nil
-					}))
-				begun := time.Now()
-				_, err := c.CreateInvoice(t.Context(), order("A-17"))
-				assert.Equal(t, tt.outcome, gateway.OutcomeOf(err))
-				assert.Equal(t, 10*time.Second+time.Second/2, time.Since(begun))
-				require.Len(t, ends, 1)
-				assert.Equal(t, tt.outcome, ends[0].Outcome)
-				assert.EqualError(t, ends[0].GuardErr, "the order guard has not returned: the record of the outcome may be missing")
-				close(guard.end)
-				synctest.Wait()
-			})
-		})
-	}
-}
-
-// a guard that ignores the end of Begin's context is left, and nothing is sent. An order
-// that it admits too late is free again, unless it was unknown before.
-func TestOrderGuard_BeginIsLeft(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		guard := &slowGuard{begin: make(chan struct{})}
-		sent := 0
-		c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard),
-			through(func(*http.Request) (*http.Response, error) {
-				sent++
-				return reply(201, enveloped(invoiceJSON)), nil
-			}))
-		begun := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.CreateInvoice(ctx, order("A-17"))
-		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-		assert.True(t, gateway.SafeToRetry(err))
-		assert.ErrorContains(t, err, "the order guard has not returned")
-		assert.Equal(t, time.Second+time.Second/2, time.Since(begun))
-		close(guard.begin)
-		synctest.Wait()
-		assert.Zero(t, sent)
-		_, err = c.CreateInvoice(t.Context(), order("A-17"))
-		assert.NoError(t, err, "what was admitted too late is not in flight")
-		assert.Equal(t, 1, sent)
-	})
-}
-
 // The error of End is told to observers and to the log, and changes nothing for the caller.
 func TestOrderGuard_EndFails(t *testing.T) {
 	t.Parallel()
@@ -596,11 +647,11 @@ func TestOrderGuard_EndFails(t *testing.T) {
 	_, err := c.CreateInvoice(t.Context(), order("A-17"))
 	require.NoError(t, err)
 	require.Len(t, ends, 1)
-	assert.EqualError(t, ends[0].GuardErr, "what End returns changes nothing")
+	assert.EqualError(t, ends[0].GuardErr, "an error of End changes nothing")
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
 	assert.Equal(t, "ERROR", line["level"])
-	assert.Equal(t, "what End returns changes nothing", line["guard_error"])
+	assert.Equal(t, "an error of End changes nothing", line["guard_error"])
 	assert.Equal(t, ends[0].RequestID, line["request_id"])
 }
 
@@ -642,7 +693,7 @@ func TestOrderGuard_isAsked(t *testing.T) {
 	cancel()
 	_, err = c.CreateInvoice(ended, order("A-17"))
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.ErrorIs(t, err, gateway.ErrNotSent)
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 	assert.Len(t, n.ended, 4)
 }
 
@@ -662,10 +713,9 @@ func TestOrderGuard_fails(t *testing.T) {
 		err  error
 	}{
 		{"a plain error", errors.New("disk full")},
-		{"an unknown outcome", gateway.ErrOutcomeUnknown},
 		{"a limit", gateway.ErrRateLimited},
 		{"a timeout", gateway.ErrTimeout},
-		{"every sentinel but those of orders", errors.Join(sentinels[:14]...)},
+		{"every sentinel", errors.Join(sentinels...)},
 		{"a refusal of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}},
 		{"a failure of the service", &gateway.APIError{Operation: "create_invoice", StatusCode: 500}},
 		{"a previous call's unknown outcome", previous},
@@ -673,7 +723,7 @@ func TestOrderGuard_fails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n := &recordingGuard{refuse: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{address})}
+			n := &recordingGuard{fails: fmt.Errorf("%w: %w: %w", tt.err, errOfTheGuard, &databaseError{"orders"})}
 			got, err := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
 				panic("is not sent")
 			})).CreateInvoice(t.Context(), order("A-17"))
@@ -686,17 +736,17 @@ func TestOrderGuard_fails(t *testing.T) {
 			assert.Equal(t, gateway.PhaseOrder, failure.Phase)
 			assert.Zero(t, failure.Attempts)
 			assert.Contains(t, err.Error(), `gateway: create_invoice: order: order "A-17": the order guard: `)
-			assertGuardErrorKept(t, err)
-			assert.Empty(t, n.ended, "End is not called without an admission")
+			assertGuardErrorKept(t, err, tt.err.Error() != address)
+			assert.Empty(t, n.ended, "End is not called without a lease")
 		})
 	}
 }
 
-func assertGuardErrorKept(t *testing.T, err error) {
+func assertGuardErrorKept(t *testing.T, err error, whole bool) {
 	t.Helper()
 	assert.ErrorIs(t, err, errOfTheGuard)
 	_, isDatabase := errors.AsType[*databaseError](err)
-	assert.True(t, isDatabase, "the error of the guard is kept")
+	assert.Equal(t, whole, isDatabase, "the error of the guard is found, unless its text has a password")
 	_, isRefusal := errors.AsType[*gateway.APIError](err)
 	assert.False(t, isRefusal)
 	_, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
@@ -707,7 +757,7 @@ func assertGuardErrorKept(t *testing.T, err error) {
 // A guard that is not set up for the call refuses it again.
 func TestOrderGuard_refusesArgument(t *testing.T) {
 	t.Parallel()
-	n := &recordingGuard{refuse: fmt.Errorf("guard: %w", &gateway.ArgumentError{Operation: "sqlguard", Name: "WithMerchants", Reason: "is not set"})}
+	n := &recordingGuard{fails: fmt.Errorf("guard: %w", &gateway.ArgumentError{Operation: "sqlguard", Name: "WithMerchants", Reason: "is not set"})}
 	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
 	assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 	assert.False(t, gateway.SafeToRetry(err))
@@ -715,20 +765,21 @@ func TestOrderGuard_refusesArgument(t *testing.T) {
 	assert.ErrorContains(t, err, "WithMerchants: is not set")
 }
 
-// A guard may refuse with more than the sentinel, and know nothing of the order.
-func TestOrderGuard_refuses(t *testing.T) {
+// A guard may know nothing of an order but its state.
+func TestOrderGuard_states(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		sentinel error
-		want     gateway.Outcome
-		is       []error
+		state gateway.OrderState
+		want  gateway.Outcome
+		is    []error
 	}{
-		{gateway.ErrOrderInFlight, gateway.OutcomeUnknown, []error{gateway.ErrOrderInFlight}},
-		{gateway.ErrOrderCreated, gateway.OutcomeSucceeded, nil},
-		{gateway.ErrOrderOutcomeUnknown, gateway.OutcomeUnknown, []error{gateway.ErrOrderOutcomeUnknown, gateway.ErrOutcomeUnknown}},
+		{gateway.OrderInFlight, gateway.OutcomeUnknown, []error{gateway.ErrOrderInFlight}},
+		{gateway.OrderCreated, gateway.OutcomeSucceeded, nil},
+		{gateway.OrderUnknown, gateway.OutcomeUnknown, nil},
+		{9, gateway.OutcomeUnknown, []error{gateway.ErrOrderInFlight}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			n := &recordingGuard{refuse: fmt.Errorf("%w: %w", tt.sentinel, &databaseError{"orders"})}
+			n := &recordingGuard{lease: gateway.Lease{State: tt.state}}
 			c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) { panic("is not sent") }))
 			got, err := c.CreateInvoice(t.Context(), order("A-17"))
 			assertInvariants(t, got, err)
@@ -748,7 +799,7 @@ func TestOrderGuard_knowsUnknown(t *testing.T) {
 	known := &gateway.OrderRecord{
 		Request: order("A-17"), RequestID: "EARLIER", SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502",
 	}
-	n := &recordingGuard{refuse: gateway.ErrOrderOutcomeUnknown, admission: gateway.Admission{Known: known}}
+	n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown, Known: known}}
 	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
 	unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
 	require.True(t, ok)
@@ -771,11 +822,11 @@ func TestOrderGuard_shortAdmission(t *testing.T) {
 		want     string        // of the refusal; "" for a success
 	}{
 		{"it is as long as a call with all attempts", 125 * time.Second, 0, ""},
-		{"it is shorter", 124 * time.Second, 0, "the guard admits the order for 2m4s, and a call may last 2m5s by WithRetry"},
-		{"it is over", 0, 0, "the guard admits the order for 0s"},
-		{"attempts have no end", forever, 0, "the guard admits the order for"},
+		{"it is shorter", 124 * time.Second, 0, "the lease of the order is 2m4s, and a call may last 2m5s by WithRetry"},
+		{"it is over", 0, 0, "the lease of the order is 0s"},
+		{"attempts have no end", forever, 0, "the lease of the order is"},
 		{"the context ends before it", time.Minute, time.Minute, ""},
-		{"the context ends after it", time.Minute, 61 * time.Second, "the guard admits the order for 1m0s, and a call may last 1m1s"},
+		{"the context ends after it", time.Minute, 61 * time.Second, "the lease of the order is 1m0s, and a call may last 1m1s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -784,7 +835,7 @@ func TestOrderGuard_shortAdmission(t *testing.T) {
 				if tt.lasts == forever {
 					policy.InvoiceTimeout = math.MaxInt64
 				}
-				n := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(tt.lasts)}}
+				n := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(tt.lasts)}}
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
 					return reply(201, enveloped(invoiceJSON)), nil
 				}))
@@ -833,7 +884,7 @@ func TestOrderGuard_admissionEnds(t *testing.T) {
 		t.Run("the process stands still "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n, sent := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(lasts)}}, 0
+				n, sent := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(lasts)}}, 0
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithObserver(slowObserver(lasts)), gateway.WithHTTPClient(&http.Client{
 					Transport: tripper(func(*http.Request) (*http.Response, error) { sent++; return tt.trip() }),
 				}))
@@ -843,7 +894,7 @@ func TestOrderGuard_admissionEnds(t *testing.T) {
 				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 				assert.True(t, gateway.SafeToRetry(err), "the guard knows more")
 				assertSentinels(t, err)
-				assert.ErrorContains(t, err, "the guard's admission of the order is over")
+				assert.ErrorContains(t, err, "the lease of the order has expired")
 				require.Len(t, n.ended, 1)
 				assert.Equal(t, tt.want, n.ended[0].Outcome)
 			})
@@ -904,7 +955,7 @@ func TestOrder_requestIDOfAttempts(t *testing.T) {
 			return nil, refusedConnection("connect")
 		})}))
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		require.ErrorIs(t, err, gateway.ErrNotSent)
+		require.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 		require.Len(t, sent, 3)
 		assert.NotEmpty(t, sent[0])
 		assert.Equal(t, []string{sent[0], sent[0], sent[0]}, sent)
@@ -930,7 +981,7 @@ func TestAllowResubmit_onceOnly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n := &recordingGuard{refuse: tt.refuse}
+				n := &recordingGuard{fails: tt.refuse}
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithHTTPClient(&http.Client{
 					Transport: tripper(func(*http.Request) (*http.Response, error) { return tt.trip() }),
 				}))

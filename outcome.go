@@ -2,9 +2,7 @@ package gateway
 
 import (
 	"fmt"
-	"reflect"
-
-	"github.com/cryptogw/gateway/internal/caller"
+	"slices"
 )
 
 // Outcome is what is known of the invoice of an order, after a call for it. The zero value is
@@ -12,8 +10,7 @@ import (
 type Outcome int8
 
 const (
-	// OutcomeUnknown: the invoice may exist, or exists for another request
-	// ([OrderConflictError]), or the [OrderGuard] cannot say.
+	// OutcomeUnknown: the invoice may exist, or the [OrderGuard] cannot say.
 	OutcomeUnknown Outcome = iota
 	// OutcomeSucceeded: the invoice was created, by this call or by an earlier one.
 	OutcomeSucceeded
@@ -23,83 +20,108 @@ const (
 	// OutcomeRejected: the service refused the request. This call created no invoice, and
 	// the guard knows of none.
 	OutcomeRejected
+	// OutcomeConflict: the order has an invoice, for another request. This call sent nothing. See
+	// [OrderConflictError].
+	OutcomeConflict
 )
 
-// String returns the outcome in words: "unknown", "succeeded", "not sent" or
-// "rejected".
+var outcomes = [...]string{
+	OutcomeUnknown: "unknown", OutcomeSucceeded: "succeeded", OutcomeNotSent: "not sent",
+	OutcomeRejected: "rejected", OutcomeConflict: "conflict",
+}
+
+// String returns the outcome in words: "unknown", "succeeded", "not sent", "rejected" or
+// "conflict".
 func (o Outcome) String() string {
-	switch o {
-	case OutcomeUnknown:
-		return "unknown"
-	case OutcomeSucceeded:
-		return "succeeded"
-	case OutcomeNotSent:
-		return "not sent"
-	case OutcomeRejected:
-		return "rejected"
-	default:
+	if o < 0 || int(o) >= len(outcomes) {
 		return fmt.Sprintf("Outcome(%d)", int8(o))
 	}
+	return outcomes[o]
 }
+
+// MarshalText returns the text of String. An outcome that is none of the constants is an error.
+func (o Outcome) MarshalText() ([]byte, error) {
+	if o < 0 || int(o) >= len(outcomes) {
+		return nil, fmt.Errorf("gateway: %v is no outcome", o)
+	}
+	return []byte(outcomes[o]), nil
+}
+
+// UnmarshalText sets o to the outcome of which text is the String.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	i := slices.Index(outcomes[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("gateway: %q is no outcome", text)
+	}
+	*o = Outcome(i) // #nosec G115 -- one of the outcomes
+	return nil
+}
+
+// A decision is what an error means for its call. It is made once, where the error is made. The
+// zero decision is the safe one.
+type decision struct {
+	outcome   Outcome // of the order; [OutcomeNotSent] of a call that creates no invoice
+	transient bool    // the failure is temporary, which says nothing about safety
+	retryable bool    // the same call may be made again
+}
+
+func (d decision) decided() decision { return d }
 
 // A callError is an error of this package. It alone decides the outcome of its call:
 // other errors in its chain prove nothing.
 type callError interface {
 	error
-	outcome() Outcome
-	isRetryable() bool // the same call may be made again
+	decided() decision
 }
 
 // OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is
-// [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of any other call of this
-// package, and [OutcomeUnknown] for an error of another package. Of several errors that are
-// joined or wrapped together, the least certain counts: [OutcomeUnknown], then
-// [OutcomeRejected], then [OutcomeNotSent]. So a rejection that is joined with an error of
-// another package is unknown: that one may be about another invoice. To add words to an error,
-// wrap it alone. A nil pointer, and an error that cannot be walked through, prove nothing.
+// [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of another method, and
+// [OutcomeUnknown] for an error that no call of this package has returned. Of joined errors the least
+// certain counts: [OutcomeUnknown], then [OutcomeConflict], [OutcomeRejected], [OutcomeNotSent].
 func OutcomeOf(err error) Outcome {
 	if err == nil {
 		return OutcomeSucceeded
 	}
-	found := map[Outcome]bool{}
-	examine(err, func(e error, own callError) {
-		switch {
-		case own != nil:
-			found[own.outcome()] = true
-		case e == ErrNotSent:
-			found[OutcomeNotSent] = true
-		default:
-			found[OutcomeUnknown] = true
-		}
-	})
-	switch {
-	case found[OutcomeUnknown]:
-		return OutcomeUnknown
-	case found[OutcomeRejected]:
-		return OutcomeRejected
-	default:
-		return OutcomeNotSent
-	}
+	return decisionOf(err).outcome
 }
 
-// examine shows the errors of this package in a tree, and those of others that wrap nothing, for
-// which own is nil. What an error of this package wraps is not shown: it decides alone. Where the
-// tree cannot be walked through, an error of neither kind is shown.
-func examine(err error, show func(e error, own callError)) {
-	leaves, whole := caller.Leaves(err, func(e error) bool {
-		_, own := e.(callError)
-		return own
-	})
-	if !whole {
-		show(nil, nil)
-	}
-	for _, e := range leaves {
-		own, _ := e.(callError)
-		if own != nil && reflect.ValueOf(own).IsNil() {
-			own = nil // its methods would panic
+// SafeToRetry reports whether the same call may be made again: it cannot double an invoice, and it
+// may succeed. It is false for nil, for an error that no call of this package has returned, and for
+// a call whose context has ended, unless it was asking the [OrderGuard]. Of joined errors it must be
+// true of each.
+//
+// This holds if no proxy on the way delivers a POST twice, and if what [WithIdempotentOrders]
+// declares is true.
+func SafeToRetry(err error) bool { return decisionOf(err).retryable }
+
+// decisionOf returns the decision of an error of this package, and the least certain one of
+// several that err wraps. What an error of this package wraps does not count, and an error of
+// another package that wraps nothing decides nothing.
+func decisionOf(err error) (all decision) {
+	switch err := err.(type) {
+	case callError:
+		return err.decided()
+	case interface{ Unwrap() error }:
+		return decisionOf(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		for i, inner := range err.Unwrap() {
+			one := decisionOf(inner)
+			if i == 0 {
+				all = one
+				continue
+			}
+			if certainty(one.outcome) < certainty(all.outcome) {
+				all.outcome = one.outcome
+			}
+			all.retryable = all.retryable && one.retryable
 		}
-		show(e, own)
 	}
+	return all
+}
+
+// certainty orders the outcomes of errors, the least certain one first.
+func certainty(o Outcome) int {
+	return slices.Index([]Outcome{OutcomeUnknown, OutcomeConflict, OutcomeRejected, OutcomeNotSent}, o)
 }
 
 // refusesInvoice reports whether a status proves that no invoice was created, in the documented
@@ -116,28 +138,4 @@ func refusesInvoice(status int, enveloped bool) bool {
 	default:
 		return false
 	}
-}
-
-// SafeToRetry reports whether the same call may be made again: it cannot double an
-// invoice, if what [WithIdempotentOrders] declares is true, and it may succeed. It is false for
-// nil, for an error of another package and for a call without a response whose context has ended,
-// unless it was asking the [OrderGuard], or by WithIdempotentOrders the order may be repeated. Of
-// several errors that are joined or wrapped together, it must be true of each.
-//
-// All of this holds if no proxy or mesh on the way delivers a POST twice: one that does makes two
-// invoices, or turns a success into a refusal.
-func SafeToRetry(err error) bool {
-	safe := err != nil
-	examine(err, func(_ error, own callError) { safe = safe && own != nil && own.isRetryable() })
-	return safe
-}
-
-// outcomeWithoutProof is the outcome of an error that proves nothing: of a call that
-// sends no invoice it is [OutcomeNotSent]. An error without an operation was made by
-// somebody else.
-func outcomeWithoutProof(op string) Outcome {
-	if op == OpCreateInvoice || op == "" {
-		return OutcomeUnknown
-	}
-	return OutcomeNotSent
 }

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"compress/flate"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,6 @@ func TestClient_ErrorsOfOthersProveNothing(t *testing.T) {
 	}{
 		{"another invoice was rejected", &gateway.APIError{Operation: "create_invoice", StatusCode: 400, Message: "of another"}},
 		{"another invoice was not sent", &gateway.ArgumentError{Operation: "create_invoice", Name: "orderId", Reason: "of another"}},
-		{"it claims not to have been sent", fmt.Errorf("pool: %w", gateway.ErrNotSent)},
 		{"another read may be made again", &gateway.APIError{Operation: "balance", StatusCode: 503}},
 		{"another order is held", fmt.Errorf("guard: %w", gateway.ErrOrderInFlight)},
 	} {
@@ -74,7 +74,7 @@ func assertProvesNothing(ctx context.Context, t *testing.T, c *gateway.Client) {
 	assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), "the invoice was sent: %v", err)
 	assert.False(t, gateway.SafeToRetry(err))
 	_, err = c.CreateInvoice(t.Context(), order("A-17"))
-	assert.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown, "the guard holds the order")
+	assertUnknownBefore(t, err, "the guard holds the order")
 }
 
 // The cause of an unknown outcome is for a person to read. SafeToRetry of it is
@@ -128,36 +128,6 @@ func TestOutcomeUnknownError_CauseIsNotSafeToRetry(t *testing.T) {
 	}
 }
 
-// A transport that does not heed the end of an attempt can read the invoice because of
-// it, and return a refusal of what it has not sent yet: that proves nothing.
-func TestClient_RefusalAfterTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		read bool
-		want gateway.Outcome
-	}{
-		{"the invoice was read", true, gateway.OutcomeUnknown},
-		{"nothing of it was read", false, gateway.OutcomeRejected},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithCancel(t.Context())
-			c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-				cancel()
-				if tt.read {
-					_, _ = io.ReadAll(req.Body)
-				}
-				return reply(429, refused("Later.")), nil
-			})}))
-			_, err := c.CreateInvoice(ctx, order("A-17"))
-			require.Error(t, err)
-			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-			assert.Equal(t, tt.want == gateway.OutcomeRejected, gateway.SafeToRetry(err))
-		})
-	}
-}
-
 // A success of which the transport has read nothing, such as that of a cache, is not
 // that of the invoice.
 func TestClient_SuccessWithoutTheInvoice(t *testing.T) {
@@ -171,11 +141,26 @@ func TestClient_SuccessWithoutTheInvoice(t *testing.T) {
 	assert.ErrorContains(t, err, "without having read the invoice")
 }
 
+// failure returns the error of a call whose response has a status.
+func failure(t *testing.T, call func(context.Context, *gateway.Client) (any, error), status int) error {
+	t.Helper()
+	_, err := call(t.Context(), newClient(t, "http://localhost", once(), through(respondAlways(status))))
+	require.Error(t, err)
+	if lost, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		return lost.Cause
+	}
+	return err
+}
+
+func respondAlways(status int) tripper {
+	return func(*http.Request) (*http.Response, error) { return reply(status, refused("No.")), nil }
+}
+
 func TestOutcomeOf(t *testing.T) {
 	t.Parallel()
 	unknown := &gateway.OutcomeUnknownError{Cause: io.EOF}
 	argument := &gateway.ArgumentError{}
-	refusal := &gateway.APIError{Operation: "create_invoice", StatusCode: 400}
+	refusal, temporary := failure(t, invoiceCall, 400), failure(t, invoiceCall, 429)
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -185,25 +170,27 @@ func TestOutcomeOf(t *testing.T) {
 		{"nil", nil, gateway.OutcomeSucceeded, false},
 		{"an error of another package", io.EOF, gateway.OutcomeUnknown, false},
 		{"a context's", context.Canceled, gateway.OutcomeUnknown, false},
-		{"a zero APIError", &gateway.APIError{}, gateway.OutcomeUnknown, false},
+		{"an APIError that no call has made", &gateway.APIError{Operation: "create_invoice", StatusCode: 400}, gateway.OutcomeUnknown, false},
+		{"a conflict", &gateway.OrderConflictError{}, gateway.OutcomeConflict, false},
+		{"a conflict joined with a refusal", errors.Join(refusal, &gateway.OrderConflictError{}), gateway.OutcomeConflict, false},
+		{"an error that wraps nothing", wrapsNothing{}, gateway.OutcomeUnknown, false},
 		{"a zero TransportError", &gateway.TransportError{Err: io.EOF}, gateway.OutcomeUnknown, false},
 		{"a zero DecodeError", &gateway.DecodeError{Err: io.EOF}, gateway.OutcomeUnknown, false},
 		{"an ArgumentError", argument, gateway.OutcomeNotSent, false},
 		{"a refusal", refusal, gateway.OutcomeRejected, false},
-		{"a temporary refusal", &gateway.APIError{Operation: "create_invoice", StatusCode: 429}, gateway.OutcomeRejected, true},
+		{"a temporary refusal", temporary, gateway.OutcomeRejected, true},
 		{"an unknown outcome", unknown, gateway.OutcomeUnknown, false},
 		{"an unknown outcome that is wrapped", fmt.Errorf("%w", unknown), gateway.OutcomeUnknown, false},
 		{"a refusal that is wrapped twice", fmt.Errorf("b: %w", fmt.Errorf("a: %w", refusal)), gateway.OutcomeRejected, false},
 		{"a refusal joined with an unknown outcome", errors.Join(refusal, unknown), gateway.OutcomeUnknown, false},
 		{"a bad argument joined with an unknown outcome", errors.Join(argument, unknown), gateway.OutcomeUnknown, false},
-		{"a temporary refusal joined with an unknown outcome", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, unknown), gateway.OutcomeUnknown, false},
-		{"the sentinel of what was not sent", gateway.ErrNotSent, gateway.OutcomeNotSent, false},
-		{"the sentinel of an unknown outcome", gateway.ErrOutcomeUnknown, gateway.OutcomeUnknown, false},
+		{"a temporary refusal joined with an unknown outcome", errors.Join(temporary, unknown), gateway.OutcomeUnknown, false},
+		{"a sentinel", gateway.ErrInvalidArgument, gateway.OutcomeUnknown, false},
 		{"a refusal joined with an error of another package", errors.Join(refusal, io.EOF), gateway.OutcomeUnknown, false},
-		{"a temporary refusal joined with an error of another package", errors.Join(&gateway.APIError{Operation: "create_invoice", StatusCode: 429}, io.EOF), gateway.OutcomeUnknown, false},
+		{"a temporary refusal joined with an error of another package", errors.Join(temporary, io.EOF), gateway.OutcomeUnknown, false},
 		{"a bad argument wrapped beside an error of another package", fmt.Errorf("%w: %w", io.EOF, argument), gateway.OutcomeUnknown, false},
 		{"a refusal joined with nil", errors.Join(refusal, nil), gateway.OutcomeRejected, false},
-		{"a sentinel of an error that another package only claims to match", claimsNotSent{}, gateway.OutcomeUnknown, false},
+		{"a sentinel of an error that another package only claims to match", claimsArgument{}, gateway.OutcomeUnknown, false},
 		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeNotSent, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -214,45 +201,17 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// claimsNotSent is an error of another package.
-type claimsNotSent struct{}
+// wrapsNothing is an error of another package with nothing in it.
+type wrapsNothing struct{}
 
-func (claimsNotSent) Error() string        { return "nothing was sent" }
-func (claimsNotSent) Is(target error) bool { return target == gateway.ErrNotSent }
+func (wrapsNothing) Error() string { return "nothing" }
+func (wrapsNothing) Unwrap() error { return nil }
 
-// selfish is an error whose Unwrap returns itself; a nil one panics.
-type selfish struct{ text string }
+// claimsArgument is an error of another package.
+type claimsArgument struct{}
 
-func (e *selfish) Error() string { return e.text }
-func (e *selfish) Unwrap() error { return errors.Join(e, errors.New(e.text)) }
-
-// an error that is a nil pointer, and one that cannot be walked through, prove nothing,
-// alone and within another.
-func TestOutcomeOf_brokenErrors(t *testing.T) {
-	t.Parallel()
-	for name, broken := range map[string]error{
-		"a nil ArgumentError":              (*gateway.ArgumentError)(nil),
-		"a nil APIError":                   (*gateway.APIError)(nil),
-		"a nil DecodeError":                (*gateway.DecodeError)(nil),
-		"a nil TransportError":             (*gateway.TransportError)(nil),
-		"a nil OutcomeUnknownError":        (*gateway.OutcomeUnknownError)(nil),
-		"a nil OrderConflictError":         (*gateway.OrderConflictError)(nil),
-		"a nil WithdrawalFailedError":      (*gateway.WithdrawalFailedError)(nil),
-		"a nil WaitError":                  (*gateway.WaitError)(nil),
-		"a nil LimitError":                 (*gateway.LimitError)(nil),
-		"a nil error of another package":   (*selfish)(nil),
-		"an error whose Unwrap has no end": &selfish{"again"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rejected := &gateway.APIError{Operation: "create_invoice", StatusCode: 429}
-			for _, err := range []error{broken, errors.Join(rejected, broken), fmt.Errorf("%w", errors.Join(broken, rejected))} {
-				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-				assert.False(t, gateway.SafeToRetry(err))
-			}
-		})
-	}
-}
+func (claimsArgument) Error() string        { return "nothing was sent" }
+func (claimsArgument) Is(target error) bool { return target == gateway.ErrInvalidArgument }
 
 func TestOutcome_String(t *testing.T) {
 	t.Parallel()
@@ -260,9 +219,34 @@ func TestOutcome_String(t *testing.T) {
 	assert.Equal(t, gateway.OutcomeUnknown, zero, "the zero value is the safe one")
 	for outcome, want := range map[gateway.Outcome]string{
 		gateway.OutcomeUnknown: "unknown", gateway.OutcomeSucceeded: "succeeded",
-		gateway.OutcomeNotSent: "not sent", gateway.OutcomeRejected: "rejected", 9: "Outcome(9)", -1: "Outcome(-1)",
+		gateway.OutcomeNotSent: "not sent", gateway.OutcomeRejected: "rejected", gateway.OutcomeConflict: "conflict",
+		9: "Outcome(9)", -1: "Outcome(-1)",
 	} {
 		assert.Equal(t, want, outcome.String())
+		text, err := json.Marshal(map[string]gateway.Outcome{"outcome": outcome})
+		var back map[string]gateway.Outcome
+		if strings.HasPrefix(want, "Outcome") {
+			assert.Error(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		assert.JSONEq(t, `{"outcome":"`+want+`"}`, string(text))
+		require.NoError(t, json.Unmarshal(text, &back))
+		assert.Equal(t, outcome, back["outcome"])
+	}
+	assert.Error(t, new(gateway.Outcome).UnmarshalText([]byte("Succeeded")))
+}
+
+func TestOrderState_String(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[gateway.OrderState]string{
+		gateway.OrderFree: "free", gateway.OrderInFlight: "in flight", gateway.OrderCreated: "created", gateway.OrderUnknown: "unknown",
+		9: "OrderState(9)", -1: "OrderState(-1)",
+	} {
+		assert.Equal(t, want, state.String())
+		text, err := state.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
 	}
 }
 
@@ -273,31 +257,33 @@ type leaf struct {
 	safe    bool
 }
 
-func leaves() []leaf {
+func leaves(t *testing.T) []leaf {
+	t.Helper()
 	const op = "create_invoice"
 	return []leaf{
 		{io.EOF, gateway.OutcomeUnknown, false},
 		{errors.New("gateway: of another package"), gateway.OutcomeUnknown, false},
 		{&gateway.ArgumentError{Operation: op}, gateway.OutcomeNotSent, false},
-		{&gateway.APIError{Operation: op, StatusCode: 400}, gateway.OutcomeRejected, false},
-		{&gateway.APIError{Operation: op, StatusCode: 429}, gateway.OutcomeRejected, true},
-		{&gateway.APIError{Operation: op, StatusCode: 500}, gateway.OutcomeUnknown, false},
-		{&gateway.APIError{Operation: "balance", StatusCode: 500}, gateway.OutcomeNotSent, true},
+		{failure(t, invoiceCall, 400), gateway.OutcomeRejected, false},
+		{failure(t, invoiceCall, 429), gateway.OutcomeRejected, true},
+		{failure(t, invoiceCall, 500), gateway.OutcomeUnknown, false},
+		{failure(t, withdrawalCall, 500), gateway.OutcomeNotSent, true},
 		{&gateway.DecodeError{Operation: op, Err: io.EOF}, gateway.OutcomeUnknown, false},
-		{&gateway.DecodeError{Operation: "balance", Err: io.EOF}, gateway.OutcomeNotSent, false},
+		{failure(t, withdrawalCall, 299), gateway.OutcomeNotSent, false},
 		{&gateway.TransportError{Operation: op, Err: io.EOF}, gateway.OutcomeUnknown, false},
+		{&gateway.OrderConflictError{OrderID: "A-17"}, gateway.OutcomeConflict, false},
 		{&gateway.OutcomeUnknownError{Operation: op, Cause: io.EOF}, gateway.OutcomeUnknown, false},
-		{&gateway.WaitError{Err: &gateway.APIError{Operation: "withdrawal", StatusCode: 503}}, gateway.OutcomeNotSent, true},
+		{&gateway.WaitError{Err: failure(t, withdrawalCall, 503)}, gateway.OutcomeNotSent, true},
 		{&gateway.WithdrawalFailedError{}, gateway.OutcomeNotSent, false},
 		{&gateway.LimitError{}, gateway.OutcomeNotSent, false},
 	}
 }
 
-// in a tree of errors unknown wins, then rejected, then not sent, in any order,
+// in a tree of errors unknown wins, then conflict, rejected and not sent, in any order,
 // and only what may be made again by each error may be made again.
 func TestOutcomeOf_trees(t *testing.T) {
 	t.Parallel()
-	all := leaves()
+	all := leaves(t)
 	for _, a := range all {
 		for _, b := range all {
 			for _, tree := range []error{errors.Join(a.err, b.err), errors.Join(b.err, a.err), fmt.Errorf("%w, %w", a.err, b.err)} {
@@ -341,6 +327,8 @@ func assertTree(t *testing.T, tree error, of ...leaf) {
 	want := gateway.OutcomeUnknown
 	switch {
 	case found[gateway.OutcomeUnknown]:
+	case found[gateway.OutcomeConflict]:
+		want = gateway.OutcomeConflict
 	case found[gateway.OutcomeRejected]:
 		want = gateway.OutcomeRejected
 	case found[gateway.OutcomeNotSent]:

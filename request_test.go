@@ -205,7 +205,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 			assertRefused(t, err, s.op, "apiKey", "is required for this call")
 			assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
 			assert.Empty(t, w.Requests())
-			_, err = s.call(t.Context(), c, gateway.WithAPIKey(canary))
+			_, err = s.call(t.Context(), c, gateway.WithAPIKey(canary), gateway.WithMerchant("a"))
 			require.NoError(t, err, "a key for the call is enough, and the refusal left nothing behind")
 		})
 	}
@@ -330,7 +330,7 @@ func TestClient_endedContext(t *testing.T) {
 				assert.Equal(t, gateway.PhaseStart, failure.Phase)
 				assert.Zero(t, failure.Attempts)
 				assert.ErrorIs(t, err, tt.want)
-				assert.Equal(t, s.write, errors.Is(err, gateway.ErrNotSent))
+				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 				assert.Equal(t, tt.want == context.DeadlineExceeded, errors.Is(err, gateway.ErrTimeout))
 				assert.Empty(t, w.Requests())
 			})
@@ -379,5 +379,53 @@ func TestClient_HeaderIsOfOneAttempt(t *testing.T) {
 	assert.Equal(t, []string{canary}, sent[0]["X-Api-Key"])
 	for _, header := range sent {
 		assert.Equal(t, sent[0], header)
+	}
+}
+
+// An argument that has a key in it would show the key in a URL, a record or an error.
+func TestClient_keyAsArgument(t *testing.T) {
+	t.Parallel()
+	const other = "another-key-of-32-characters-len"
+	n := &recordingGuard{}
+	c := inMemory(t, "", gateway.WithOrderGuard(n))
+	for name, call := range map[string]func(key string, opts ...gateway.CallOption) error{
+		"orderId": func(key string, opts ...gateway.CallOption) error {
+			_, err := c.CreateInvoice(t.Context(), order("of "+key), opts...)
+			return err
+		},
+		"withdrawRequestId": func(key string, opts ...gateway.CallOption) error {
+			_, err := c.Withdrawal(t.Context(), key, opts...)
+			return err
+		},
+		"id": func(key string, opts ...gateway.CallOption) error {
+			_, err := c.CoinNetwork(t.Context(), key, opts...)
+			return err
+		},
+		"networkName": func(key string, opts ...gateway.CallOption) error {
+			_, err := c.CoinNetworkBySymbol(t.Context(), "BTC", key, opts...)
+			return err
+		},
+		"coinSymbol": func(key string, opts ...gateway.CallOption) error {
+			_, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: key}, opts...)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, err := range []error{call(canary), call(other, gateway.WithAPIKey(other), gateway.WithMerchant("a"))} {
+				refusal, ok := errors.AsType[*gateway.ArgumentError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, name, refusal.Name)
+				assert.Equal(t, "contains an API key", refusal.Reason)
+			}
+		})
+	}
+	t.Cleanup(func() { assert.Empty(t, n.begun) })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{t.Context(), ended} {
+		for _, err := range c.WaitWithdrawals(ctx, []string{canary}, gateway.WaitOptions{}) {
+			assertInvariants(t, nil, err)
+		}
 	}
 }

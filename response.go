@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync"
 
+	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
 	"github.com/cryptogw/gateway/internal/strictjson"
@@ -22,139 +23,121 @@ const (
 	maxHeaderValue = 1 << 10
 	maxContentType = 256
 	maxLocation    = 256
+
+	// maxErrorBody bounds the body of an error that is read: beyond what an error shows, so much
+	// that no key of 4,096 characters, each of them escaped, is cut in two.
+	maxErrorBody  = maxSnippet + 6*4096
+	maxReused     = 1 << 20 // the text after which a reader is used again
+	byteOrderMark = "\uFEFF"
 )
-
-// A response is what is known of the response to an attempt.
-type response struct {
-	status int     // 0 when none came
-	body   []byte  // the beginning of one that failed an invoice, without keys
-	drift  []Drift // where it differs from docs/interface.md
-}
-
-// received is what a response is once it is read.
-type received[T any] struct {
-	result   T
-	failure  error
-	body     []byte
-	drift    []Drift
-	response Response // for a caller who asked for it
-}
 
 // A responseReader reads one response at a time. Results do not alias its buffers.
 type responseReader struct {
-	text    strictjson.Reader
+	text    []byte // the body, without a byte-order mark
 	decoder strictjson.Decoder
 }
 
 func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &responseReader{} }} }
 
-// readResponse reads a response and closes it. It changes nothing that the caller has:
-// nobody may be waiting for it any more.
-func readResponse[T any](c *call, resp *http.Response, read func(*strictjson.Decoder) T) (all received[T]) {
-	defer func() { _ = resp.Body.Close() }()
-	rr := c.client.readers().Get().(*responseReader)
-	var e envelope
-	switch {
-	case resp.StatusCode >= 400:
-		e = rr.readErrorBody(c, resp)
-		refusal := c.apiError(resp, e, rr.text.Kept())
-		refusal.noEnvelope = rr.decoder.Err() != nil || e.message == ""
-		all.failure = refusal
-	case resp.StatusCode >= 300:
-		all.failure = fault{phase: PhaseWait, err: c.redirect(resp)}
-	case resp.StatusCode < 200:
-		all.failure = fault{phase: PhaseWait, err: fmt.Errorf("status %d is not a response", resp.StatusCode)}
-	default:
-		all.result, e, all.failure = readResult(rr, c, resp, read)
-		all.drift = drifts(c.operation.name, rr.decoder.Notes)
-	}
-	if all.failure != nil && c.operation.write != nil {
-		all.body = c.redactor.Snippet(rr.text.Kept(), maxSnippet)
-	}
-	if c.cfg.response != nil {
-		all.response = c.newResponse(resp, e, rr.text.Kept())
-	}
-	rr.release(c.client.readers())
-	return all
-}
-
-// unreadable is a response of which only the header came in time.
-func (c *call) unreadable(resp *http.Response, err error) error {
-	if resp.StatusCode >= 400 {
-		refusal := c.apiError(resp, envelope{}, nil)
-		refusal.noEnvelope = true
-		return refusal
-	}
-	return fault{PhaseRead, sanitize(err, c.redactor), true}
-}
-
 // release lets another call use the reader, unless it has become large.
 func (rr *responseReader) release(pool *sync.Pool) {
+	small := len(rr.text) <= maxReused
+	rr.text = nil
 	rr.decoder.Release()
-	if rr.text.Release() {
+	if small {
 		pool.Put(rr)
 	}
 }
+
+// receive reads the response to an attempt, and returns what is wrong with it.
+func (c *call) receive(resp *http.Response) (failure callError) {
+	body := resp.Body.(*attempt.Result)
+	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
+	c.status = resp.StatusCode
+	c.response = response{status: resp.StatusCode, bodyUnread: body.Unread, doubt: body.Doubt}
+	rr := c.client.readers().Get().(*responseReader)
+	defer rr.release(c.client.readers())
+	rr.text = bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
+
+	var e envelope
+	switch {
+	case resp.StatusCode >= 400:
+		rr.text = rr.text[:min(len(rr.text), c.maxKept())] // its end may be missing: the status says enough
+		e, failure = c.readError(rr, resp)
+	case resp.StatusCode >= 300:
+		failure = c.transportError(PhaseWait, c.redirect(resp), false)
+	case resp.StatusCode < 200:
+		failure = c.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode), false)
+	case body.Err != nil:
+		e, failure = c.reread(rr.text), c.bodyError(resp, body.Err, rr.text)
+	default:
+		e, failure = c.readResult(rr, resp)
+	}
+	if failure == nil && body.Unread {
+		failure = c.transportError(PhaseWait, errUnsentSuccess, false)
+	}
+	if failure == nil && body.Doubt != nil {
+		failure = c.transportError(PhaseWait, body.Doubt, false)
+	}
+	if failure != nil && c.operation.invoice != nil {
+		c.response.body = c.redactor.Snippet(rr.text, maxSnippet)
+	}
+	if c.cfg.response != nil {
+		*c.cfg.response = c.newResponse(resp, e, rr.text)
+	}
+	return failure
+}
+
+// errUnsentSuccess is a success that cannot be that of the invoice.
+var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
 
 // maxKept is how much of a body is kept for an error: beyond what it shows, so much
 // that no key is cut in two.
 func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 
-// readErrorBody reads the beginning of the body of an error response. Truncation is
-// harmless here: the status code is known.
-func (rr *responseReader) readErrorBody(c *call, resp *http.Response) envelope {
-	rr.text.Reset(resp.Body, int64(c.maxKept()), c.maxKept())
-	rr.decoder.Reset(&rr.text, strictjson.Options{Redactor: c.redactor})
-	_, e := readEnvelope(&rr.decoder, "", skipResult)
-	rr.text.Fill()
-	return e
+// readError reads the body of an error response.
+func (c *call) readError(rr *responseReader, resp *http.Response) (envelope, *APIError) {
+	rr.decoder.ResetText(rr.text, strictjson.Options{Redactor: c.redactor})
+	e := readEnvelope(&rr.decoder, "", (*strictjson.Decoder).Skip)
+	enveloped := rr.decoder.Err() == nil && e.message != ""
+	return e, c.apiError(resp, e, rr.text, enveloped)
 }
 
-// readResult reads the body of a response of 2xx and keeps its beginning; all of it
-// for a caller who asked for the [Response].
-func readResult[T any](rr *responseReader, c *call, resp *http.Response, read func(*strictjson.Decoder) T) (T, envelope, error) {
-	limit, keep := c.client.cfg.maxBytes, c.maxKept()
-	if c.cfg.response != nil {
-		keep = int(limit)
-	}
-	rr.text.Reset(resp.Body, limit, keep)
-	rr.decoder.Reset(&rr.text, strictjson.Options{
-		Redactor: c.redactor, ExpectID: c.operation.expectID, Size: min(resp.ContentLength, limit), Notes: c.client.newNotes(),
-		Context: &c.ctx,
+// readResult reads the body of a response of 2xx.
+func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, callError) {
+	rr.decoder.ResetText(rr.text, strictjson.Options{
+		Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes(), Context: &c.ctx,
 	})
-	result, e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, read)
+	e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, c.decode)
 	rr.decoder.NoteError()
-	failure := rr.failure(c, resp, e)
-	if rr.decoder.Err() != nil && c.cfg.response != nil {
-		e = reread(c, rr.text.Kept())
+	c.response.drift = drifts(c.operation.name, rr.decoder.Notes)
+	wrong := rr.decoder.Err()
+	switch {
+	case wrong != nil && wrong.Ended:
+		return c.reread(rr.text), c.transportError(PhaseRead, sanitize(wrong.Err, c.redactor), true)
+	case wrong != nil:
+		return c.reread(rr.text), c.decodeError(resp, wrong, rr.text)
+	case e.isError(rr.decoder.Content()):
+		return e, c.apiError(resp, e, rr.text, true)
+	case c.operation.invoice != nil && (!e.success || resp.StatusCode > http.StatusCreated):
+		return e, c.decodeError(resp, &strictjson.Error{Err: errNoSuccess}, rr.text)
+	default:
+		return e, nil
 	}
-	if failure != nil {
-		return *new(T), e, failure
-	}
-	return result, e, nil
 }
 
-// failure is what is wrong with a response of 2xx that was read, or nil.
-func (rr *responseReader) failure(c *call, resp *http.Response, e envelope) error {
-	readErr, decodeErr := rr.text.Err(), rr.decoder.Err()
-	if readErr == nil && decodeErr != nil && decodeErr.Ended {
-		readErr = decodeErr.Err
+// errNoSuccess is a response of 2xx to an invoice that may be to something else, or be about
+// something that has not been done yet.
+var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201, with the documented message or that of WithSuccessMessage")
+
+// reread finds what a caller asked for in a body that was not read to its end.
+func (c *call) reread(body []byte) envelope {
+	if c.cfg.response == nil {
+		return envelope{}
 	}
-	if decodeErr != nil && readErr == nil {
-		rr.text.Fill() // the decoder has stopped early
-	}
-	switch {
-	case readErr != nil:
-		return c.bodyError(resp, readErr, rr.text.Kept())
-	case decodeErr != nil:
-		return c.decodeError(resp, decodeErr, rr.text.Kept())
-	case e.isError(rr.decoder.Content()):
-		return c.apiError(resp, e, rr.text.Kept())
-	case c.operation.write != nil && (!e.success || resp.StatusCode > http.StatusCreated):
-		return c.decodeError(resp, &strictjson.Error{Err: errNoSuccess}, rr.text.Kept())
-	default:
-		return nil
-	}
+	var d strictjson.Decoder
+	d.ResetText(body, strictjson.Options{Redactor: c.redactor})
+	return readEnvelope(&d, c.client.cfg.successMessage, (*strictjson.Decoder).Skip)
 }
 
 // redirect returns the error of a response of 3xx, with the place that it names: neither its
@@ -168,19 +151,6 @@ func (c *call) redirect(resp *http.Response) error {
 	return fmt.Errorf("%w: to %s", ErrRedirect, redact.Truncate(c.redactor.Text(place.String()), maxLocation))
 }
 
-// errNoSuccess is a response of 2xx to an invoice that may be to something else, or be about
-// something that has not been done yet.
-var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201, with the documented message or that of WithSuccessMessage")
-
-// reread finds the message, meta and result of a body whose result was not read to
-// its end.
-func reread(c *call, body []byte) envelope {
-	var d strictjson.Decoder
-	d.Reset(bytes.NewReader(body), strictjson.Options{Redactor: c.redactor})
-	_, e := readEnvelope(&d, c.client.cfg.successMessage, skipResult)
-	return e
-}
-
 // newResponse is what a response has besides its result.
 func (c *call) newResponse(resp *http.Response, e envelope, body []byte) Response {
 	response := Response{Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
@@ -190,12 +160,17 @@ func (c *call) newResponse(resp *http.Response, e envelope, body []byte) Respons
 	return response
 }
 
-func (c *call) apiError(resp *http.Response, e envelope, body []byte) *APIError {
+func (c *call) apiError(resp *http.Response, e envelope, body []byte, enveloped bool) *APIError {
+	proved := OutcomeUnknown
+	if resp.StatusCode >= 400 && refusesInvoice(resp.StatusCode, enveloped) && c.response.doubt == nil {
+		proved = OutcomeRejected
+	}
 	return &APIError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
-		RetryAfter: retry.After(resp.Header), RequestID: c.requestID, keys: c.redactor,
+		RetryAfter: retry.After(resp.Header), Attempts: c.attempts, RequestID: c.order.RequestID,
+		decision: c.decide(proved, retry.IsRetryableStatus(resp.StatusCode)),
 	}
 }
 
@@ -229,25 +204,30 @@ func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []
 	failure := &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
-		Pointer:     c.redactor.Text(wrong.Pointer), Body: c.redactor.Snippet(body, maxSnippet), Err: err, keys: c.redactor,
+		Pointer:     c.redactor.Text(wrong.Pointer), Body: c.redactor.Snippet(body, maxSnippet), Err: err,
+		decision: c.decide(OutcomeUnknown, isDamaged(err)),
 	}
-	if c.operation.statusIn != nil && !wrong.Syntax && err != ErrResponseMismatch {
-		failure.status = c.operation.statusIn(failure.Body)
+	if c.operation.name == OpWithdrawal && !wrong.Syntax && err != ErrResponseMismatch {
+		failure.status = withdrawalStatusIn(failure.Body)
 	}
 	return failure
 }
 
 // bodyError returns the error of a body that was cut, is too large or cannot be
 // decompressed.
-func (c *call) bodyError(resp *http.Response, err error, body []byte) error {
-	if errors.Is(err, strictjson.ErrTooLarge) {
-		return fault{phase: PhaseRead, err: ErrResponseTooLarge}
+func (c *call) bodyError(resp *http.Response, err error, body []byte) callError {
+	switch {
+	case errors.Is(err, attempt.ErrTooLarge):
+		return c.transportError(PhaseRead, ErrResponseTooLarge, false)
+	case isDamaged(err):
+		return c.decodeError(resp, &strictjson.Error{Err: sanitize(err, c.redactor)}, body)
+	default:
+		return c.transportError(PhaseRead, sanitize(err, c.redactor), true)
 	}
+}
+
+// isDamaged reports whether a body cannot be decompressed: another attempt may get a whole one.
+func isDamaged(err error) bool {
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
-	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		failure := c.decodeError(resp, &strictjson.Error{Err: sanitize(err, c.redactor)}, body)
-		failure.retryable = true
-		return failure
-	}
-	return fault{PhaseRead, sanitize(err, c.redactor), true}
+	return corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum)
 }

@@ -192,7 +192,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 				assert.ErrorContains(t, err, tt.text)
 				assert.NotErrorIs(t, err, context.DeadlineExceeded)
 				assert.NotErrorIs(t, err, gateway.ErrTimeout)
-				assert.Equal(t, tt.write, errors.Is(err, gateway.ErrNotSent))
+				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 			})
 		})
 	}
@@ -279,7 +279,7 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 					_, err := s.call(t.Context(), c)
 					assert.Equal(t, tt.callers, client.Timeout)
 					if s.write {
-						assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+						assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 						assert.Equal(t, []time.Duration{tt.invoice}, lasted)
 						return
 					}

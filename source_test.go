@@ -161,7 +161,6 @@ func TestSource_imports(t *testing.T) {
 	t.Parallel()
 	arrows := map[string][]string{
 		".":                   {"attempt", "caller", "endpoint", "money", "poll", "redact", "retry", "strictjson", "validate"},
-		"internal/attempt":    {"caller"},
 		"internal/poll":       {"caller"},
 		"internal/strictjson": {"money", "redact"},
 		"internal/endpoint":   {"validate"},
@@ -203,9 +202,9 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][]string{
-		"the library": {"internal/retry/loop.go"},
-		"Do":          {"internal/retry/loop.go", "send.go"},                                                            // of the library, and of our loop
-		"RoundTrip":   {"internal/attempt/dedicated.go", "internal/attempt/sender.go", "internal/attempt/transport.go"}, // of Dedicated, the sender and a Split
+		"the library": {"call.go"},
+		"Do":          {"call.go"},
+		"RoundTrip":   {"internal/attempt/attempt.go", "internal/attempt/transport.go"}, // of the attempt and a Split
 	} {
 		assert.Equal(t, want, slices.Compact(calls[name]), name)
 	}

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/poll"
-	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // WaitOptions set how often a wait polls. The waits between two polls are drawn at
@@ -37,8 +36,9 @@ func (e *WithdrawalFailedError) Error() string {
 	return fmt.Sprintf("gateway: withdrawal %q: the service reports %s", w.WithdrawRequestID, WithdrawalFailed)
 }
 
-func (e *WithdrawalFailedError) outcome() Outcome  { return OutcomeNotSent }
-func (e *WithdrawalFailedError) isRetryable() bool { return false }
+func (e *WithdrawalFailedError) decided() decision {
+	return decision{outcome: OutcomeNotSent}
+}
 
 // A WaitError is a wait that ended before the withdrawal did: the context ended, or
 // another poll would not help, such as after a refusal or a response that cannot be
@@ -50,8 +50,6 @@ type WaitError struct {
 	Polls             int              // how many polls were made
 	Fault             error            // the last failure after which polling went on; nil for none
 	Err               error            // why the wait ended
-
-	keys redact.Redactor
 }
 
 // Error returns one line: the withdrawal, the last status seen and why the
@@ -65,14 +63,15 @@ func (e *WaitError) Error() string {
 	if e.Fault != nil {
 		text += fmt.Sprintf(" (last fault: %s)", oneLine(e.Fault))
 	}
-	return e.keys.Text(text)
+	return text
 }
 
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-func (e *WaitError) outcome() Outcome  { return OutcomeNotSent }
-func (e *WaitError) isRetryable() bool { return SafeToRetry(e.Err) }
+func (e *WaitError) decided() decision {
+	return decision{outcome: OutcomeNotSent, retryable: SafeToRetry(e.Err)}
+}
 
 const (
 	maxInterval = 24 * time.Hour
@@ -108,15 +107,7 @@ func (w WaitOptions) check() string {
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (*Withdrawal, error) {
-	for seen, err := range c.WatchWithdrawal(ctx, withdrawRequestID, w, opts...) {
-		switch {
-		case err != nil:
-			return nil, err
-		case seen.Status.Terminal():
-			return seen.result()
-		}
-	}
-	panic("gateway: a watch ended without a terminal status or an error")
+	return last(c.WatchWithdrawal(ctx, withdrawRequestID, w, opts...))
 }
 
 // WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its fields
@@ -126,14 +117,97 @@ func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
+	return c.watch(ctx, withdrawRequestID, w, poll.NewLimiter(1, 0), opts)
+}
+
+// WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
+// [Client.WaitWithdrawal] returns it; an error names the withdrawal. When the context ends,
+// it yields a [*WaitError] for each that is left. An identifier that cannot be sent is a [*WaitError]
+// that matches [ErrInvalidArgument], and any other [*ArgumentError] is the last value. The options are
+// those of each inquiry.
+//
+// At most 8 polls run at a time, and at most 100 begin within a MinInterval; where the
+// service asks for a wait, all wait. When the loop is left, no request is in flight.
+//
+// GET /api/withdrawal/inquiry/{withdrawRequestId}
+func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
 	return func(yield func(*Withdrawal, error) bool) {
-		if reason := w.check(); reason != "" {
-			yield(nil, &ArgumentError{Operation: OpWithdrawal, Name: "w", Reason: reason})
+		if err := c.checkWait(ctx, w); err != nil {
+			yield(nil, err)
 			return
 		}
-		p, pacer := newWithdrawalPoller(c, withdrawRequestID, opts), poll.NewPacer(w.intervals())
+		ctx, cancel := context.WithCancel(ctx)
+		limiter := poll.NewLimiter(maxPolls, w.intervals().Min/maxPollsPerInterval)
+		ended := make(chan waitResult, len(withdrawRequestIDs))
+		var waits sync.WaitGroup
+		defer waits.Wait()
+		defer cancel()
+		for _, id := range withdrawRequestIDs {
+			waits.Go(func() {
+				seen, err := last(c.watch(ctx, id, w, limiter, opts))
+				if refusal, ok := err.(*ArgumentError); ok && refusal.Name == routeWithdrawRequestID {
+					err = c.newPoller(id, opts).waitError(refusal) // the others can be waited for
+				}
+				ended <- waitResult{seen, err}
+			})
+		}
+		for range withdrawRequestIDs {
+			result := <-ended
+			if !yield(result.withdrawal, result.err) || isArgumentError(result.err) {
+				return
+			}
+		}
+	}
+}
+
+const (
+	maxPolls            = 8   // of WaitWithdrawals at a time
+	maxPollsPerInterval = 100 // of WaitWithdrawals that begin within a MinInterval
+)
+
+// A waitResult is how the wait for one withdrawal ended.
+type waitResult struct {
+	withdrawal *Withdrawal
+	err        error
+}
+
+// last returns how a watch ends.
+func last(watch iter.Seq2[*Withdrawal, error]) (seen *Withdrawal, err error) {
+	for seen, err = range watch {
+	}
+	if err == nil {
+		return seen.result()
+	}
+	return nil, err
+}
+
+// checkWait checks what is the same for every withdrawal.
+func (c *Client) checkWait(ctx context.Context, w WaitOptions) error {
+	name, reason := c.check(ctx)
+	if reason == "" {
+		name, reason = "w", w.check()
+	}
+	if reason != "" {
+		return &ArgumentError{Operation: OpWithdrawal, Name: name, Reason: reason}
+	}
+	return nil
+}
+
+func isArgumentError(err error) bool {
+	_, refused := err.(*ArgumentError)
+	return refused
+}
+
+// watch yields what [Client.WatchWithdrawal] does, within the bounds of a limiter.
+func (c *Client) watch(ctx context.Context, id string, w WaitOptions, limiter *poll.Limiter, opts []CallOption) iter.Seq2[*Withdrawal, error] {
+	return func(yield func(*Withdrawal, error) bool) {
+		if err := c.checkWait(ctx, w); err != nil {
+			yield(nil, err)
+			return
+		}
+		p, pacer := c.newPoller(id, opts), poll.NewPacer(w.intervals())
 		for {
-			changed, err := p.poll(ctx)
+			changed, err := p.poll(ctx, limiter)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -142,115 +216,34 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 				return
 			}
 			if poll.Sleep(ctx, pacer.Next(p.retryAfter)) != nil {
-				yield(nil, p.waitError(contextError(ctx, c.keyring.Redactor())))
+				yield(nil, p.contextEnded(ctx))
 				return
 			}
 		}
 	}
 }
 
-// WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
-// [Client.WaitWithdrawal] returns it; an error names the withdrawal. When the context ends,
-// it yields a [*WaitError] for each that is left. The identifiers must differ; an
-// [*ArgumentError] is the last value. The options are those of each inquiry.
-//
-// Further identifiers come through more. One that is being waited for is ignored; one that
-// cannot be sent is a [*WaitError] that matches [ErrInvalidArgument]. The wait ends when none
-// is left and more is nil or closed: without identifiers and with a nil more, at once.
-//
-// At most 8 polls run at a time, and at most 100 begin within a MinInterval, those
-// first that have been due for the longest; where the service asks for a wait, all
-// wait. While the body of the loop runs, no further poll begins. When the loop is left,
-// no request is in flight.
-//
-// GET /api/withdrawal/inquiry/{withdrawRequestId}
-func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, more <-chan string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
-	return func(yield func(*Withdrawal, error) bool) {
-		if err := c.checkWaits(ctx, withdrawRequestIDs, w); err != nil {
-			yield(nil, err)
-			return
-		}
-		polling, cancel := context.WithCancel(ctx)
-		waiting := map[string]bool{}
-		newTask := func(id string) poll.Task[waitResult] {
-			if waiting[id] {
-				return nil
-			}
-			waiting[id] = true
-			return newWithdrawalPoller(c, id, opts)
-		}
-		var tasks []poll.Task[waitResult]
-		for _, id := range withdrawRequestIDs {
-			tasks = append(tasks, newTask(id))
-		}
-		group := poll.NewGroup(tasks, w.intervals())
-		group.AddFrom(more, newTask)
-		defer group.Wait()
-		defer cancel()
-		for {
-			ended, ok := group.Next(polling)
-			delete(waiting, ended.id)
-			if !ok || !yield(ended.withdrawal, ended.err) || isArgumentError(ended.err) {
-				return
-			}
-		}
-	}
-}
-
-// checkWaits checks everything that a caller can get wrong before anything is sent.
-func (c *Client) checkWaits(ctx context.Context, ids []string, w WaitOptions) error {
-	refuse := func(name, reason string) error {
-		return &ArgumentError{Operation: OpWithdrawal, Name: name, Reason: reason}
-	}
-	if name, reason := c.check(ctx); reason != "" {
-		return refuse(name, reason)
-	}
-	if reason := w.check(); reason != "" {
-		return refuse("w", reason)
-	}
-	seen := map[string]bool{}
-	for i, id := range ids {
-		name := fmt.Sprintf("withdrawRequestIds[%d]", i)
-		if reason := validate.PathSegment(id); reason != "" {
-			return refuse(name, reason)
-		}
-		if seen[id] {
-			return refuse(name, "is listed twice")
-		}
-		seen[id] = true
-	}
-	return nil
-}
-
-// isArgumentError reports whether a wait cannot go on: every inquiry would be refused.
-func isArgumentError(err error) bool {
-	_, refused := err.(*ArgumentError)
-	return refused
-}
-
-// A waitResult is how the wait for one withdrawal ended.
-type waitResult struct {
-	id         string
-	withdrawal *Withdrawal
-	err        error
-}
-
-// A withdrawalPoller polls one withdrawal. It implements [poll.Task].
+// A withdrawalPoller polls one withdrawal.
 type withdrawalPoller struct {
 	client     *Client
+	id         string
 	opts       []CallOption
 	progress   WaitError     // the error if the wait ended now
 	retryAfter time.Duration // what the service asked to wait
 }
 
-func newWithdrawalPoller(c *Client, id string, opts []CallOption) *withdrawalPoller {
-	return &withdrawalPoller{client: c, opts: opts, progress: WaitError{WithdrawRequestID: id}}
+func (c *Client) newPoller(id string, opts []CallOption) *withdrawalPoller {
+	return &withdrawalPoller{client: c, id: id, opts: opts, progress: WaitError{WithdrawRequestID: c.keyring.Redactor().Text(id)}}
 }
 
 // poll polls once. A failure that may pass is neither an error nor a change.
-func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
+func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (changed bool, err error) {
 	p.retryAfter = 0
-	seen, err := p.client.Withdrawal(ctx, p.progress.WithdrawRequestID, p.opts...)
+	if limiter.Begin(ctx) != nil {
+		return false, p.contextEnded(ctx)
+	}
+	defer func() { limiter.End(p.retryAfter) }()
+	seen, err := p.client.Withdrawal(ctx, p.id, p.opts...)
 	if isArgumentError(err) {
 		return false, err
 	}
@@ -271,35 +264,13 @@ func (p *withdrawalPoller) poll(ctx context.Context) (changed bool, err error) {
 	return false, nil
 }
 
-// Poll implements [poll.Task].
-func (p *withdrawalPoller) Poll(ctx context.Context) (waitResult, bool, time.Duration) {
-	changed, err := p.poll(ctx)
-	if refusal, ok := err.(*ArgumentError); ok && refusal.Name == routeWithdrawRequestID {
-		err = p.waitError(err) // the others can be waited for
-	}
-	id := p.progress.WithdrawRequestID
-	switch {
-	case err != nil:
-		return waitResult{id, nil, err}, true, 0
-	case changed && p.progress.Last.Status.Terminal():
-		w, err := p.progress.Last.result()
-		return waitResult{id, w, err}, true, 0
-	default:
-		return waitResult{}, false, p.retryAfter
-	}
-}
-
-// Cancel implements [poll.Task].
-func (p *withdrawalPoller) Cancel(ctx context.Context) waitResult {
-	return waitResult{p.progress.WithdrawRequestID, nil, p.waitError(contextError(ctx, p.client.keyring.Redactor()))}
+func (p *withdrawalPoller) contextEnded(ctx context.Context) error {
+	return p.waitError(contextError(ctx, p.client.keyring.Redactor()))
 }
 
 func (p *withdrawalPoller) waitError(err error) error {
 	ended := p.progress
 	ended.Err = err
-	if p.client != nil && p.client.keyring != nil {
-		ended.keys = p.client.keyring.Redactor()
-	}
 	return &ended
 }
 

@@ -7,9 +7,9 @@ import (
 	"math"
 	"net/http"
 	"path"
-	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,7 +79,7 @@ func TestClient_WaitWithdrawal_callOptions(t *testing.T) {
 			return nil
 		},
 		"many": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, nil, gateway.WaitOptions{}, key) {
+			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, gateway.WaitOptions{}, key) {
 				if err != nil {
 					return err
 				}
@@ -479,7 +479,7 @@ func TestClient_WaitWithdrawals(t *testing.T) {
 		})
 		ends := map[string]string{}
 		var order []string
-		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"late", "odd", "flaky", "failed", "gone", "done"}, nil, gateway.WaitOptions{}) {
+		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"late", "odd", "flaky", "failed", "gone", "done"}, gateway.WaitOptions{}) {
 			assertInvariants(t, w, err)
 			var failed *gateway.WithdrawalFailedError
 			var ended *gateway.WaitError
@@ -515,7 +515,7 @@ func TestClient_WaitWithdrawals_bounds(t *testing.T) {
 			return inState(id, "COMPLETED")
 		})
 		ended := 0
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(many), nil, gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}) {
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(many), gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}) {
 			require.NoError(t, err)
 			ended++
 		}
@@ -532,13 +532,14 @@ func TestClient_WaitWithdrawals_bounds(t *testing.T) {
 func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := queued(t, time.Millisecond, func(id string, n int) (*http.Response, error) {
-			if id == "w-0" && n == 1 {
+		var limited atomic.Bool
+		q := queued(t, time.Millisecond, func(id string, _ int) (*http.Response, error) {
+			if limited.CompareAndSwap(false, true) {
 				return reply(429, refused("Slow down."), "Retry-After", "600"), nil
 			}
 			return inState(id, "COMPLETED")
 		})
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(200), nil, gateway.WaitOptions{}) {
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(200), gateway.WaitOptions{}) {
 			require.NoError(t, err)
 		}
 		early := 0
@@ -557,7 +558,7 @@ func TestClient_WaitWithdrawals_left(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := queued(t, 10*time.Second, func(id string, _ int) (*http.Response, error) { return inState(id, "COMPLETED") })
-		for w, err := range q.client.WaitWithdrawals(t.Context(), ids(100), nil, gateway.WaitOptions{}) {
+		for w, err := range q.client.WaitWithdrawals(t.Context(), ids(100), gateway.WaitOptions{}) {
 			require.NoError(t, err)
 			require.NotNil(t, w)
 			break
@@ -581,7 +582,7 @@ func TestClient_WaitWithdrawals_contextEnds(t *testing.T) {
 				time.AfterFunc(90*time.Second, func() { cancel(errors.New("the shop closes")) })
 			}
 			ended := map[string]bool{}
-			for w, err := range q.client.WaitWithdrawals(ctx, ids(100), nil, gateway.WaitOptions{}) {
+			for w, err := range q.client.WaitWithdrawals(ctx, ids(100), gateway.WaitOptions{}) {
 				assertInvariants(t, w, err)
 				require.ErrorIs(t, err, want)
 				assert.Equal(t, want == context.Canceled, strings.Contains(err.Error(), "the shop closes"), err.Error())
@@ -614,14 +615,11 @@ func TestClient_WaitWithdrawals_refuses(t *testing.T) {
 		{"no context", good, nil, []string{"a"}, gateway.WaitOptions{}, "ctx: must not be nil"},
 		{"no client", nil, t.Context(), []string{"a"}, gateway.WaitOptions{}, "client: was not made by New"},
 		{"bad options", good, t.Context(), []string{"a"}, gateway.WaitOptions{MinInterval: -1}, "w: intervals must not be negative"},
-		{"a bad identifier", good, t.Context(), []string{"a", ".."}, gateway.WaitOptions{}, "withdrawRequestIds[1]: must not be a dot segment"},
-		{"an empty identifier", good, t.Context(), []string{""}, gateway.WaitOptions{}, "withdrawRequestIds[0]: is required"},
-		{"an identifier that is listed twice", good, t.Context(), []string{"a", "b", "a"}, gateway.WaitOptions{}, "withdrawRequestIds[2]: is listed twice"},
 		{"no key", keyless, t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}, "apiKey: is required for this call: give it to New, WithAPIKeySource or WithAPIKey"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var all []error
-			for seen, err := range tt.client.WaitWithdrawals(tt.ctx, tt.ids, nil, tt.options) {
+			for seen, err := range tt.client.WaitWithdrawals(tt.ctx, tt.ids, tt.options) {
 				assertInvariants(t, seen, err)
 				all = append(all, err)
 			}
@@ -633,10 +631,30 @@ func TestClient_WaitWithdrawals_refuses(t *testing.T) {
 	assert.Empty(t, w.Requests(), "nothing was sent")
 }
 
+// An identifier that cannot be sent ends its own wait.
+func TestClient_WaitWithdrawals_badIdentifier(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued(t, 0, func(id string, _ int) (*http.Response, error) { return inState(id, "COMPLETED") })
+		var ended, refused []string
+		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"a", "..", "", "b", "a"}, gateway.WaitOptions{}) {
+			if wait, ok := err.(*gateway.WaitError); ok {
+				assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+				refused = append(refused, wait.WithdrawRequestID)
+				continue
+			}
+			require.NoError(t, err)
+			ended = append(ended, w.WithdrawRequestID)
+		}
+		assert.ElementsMatch(t, []string{"a", "b", "a"}, ended)
+		assert.ElementsMatch(t, []string{"..", ""}, refused)
+	})
+}
+
 // Without identifiers it yields nothing.
 func TestClient_WaitWithdrawals_none(t *testing.T) {
 	t.Parallel()
-	for range newClient(t, "http://localhost").WaitWithdrawals(t.Context(), nil, nil, gateway.WaitOptions{}) {
+	for range newClient(t, "http://localhost").WaitWithdrawals(t.Context(), nil, gateway.WaitOptions{}) {
 		assert.Fail(t, "there is nothing to wait for")
 	}
 }
@@ -664,74 +682,5 @@ func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 			assert.Nil(t, ended.Last)
 			assert.ErrorContains(t, err, `last seen "COMPLETED"`)
 		}
-	}
-}
-
-// Identifiers come while the wait runs: one that is being waited for is ignored, a bad
-// one is named, and the wait ends when the channel is closed.
-func TestClient_WaitWithdrawals_more(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := queued(t, 0, func(id string, n int) (*http.Response, error) {
-			if n < 2 {
-				return inState(id, "PENDING")
-			}
-			return inState(id, "COMPLETED")
-		})
-		more := make(chan string)
-		go func() {
-			for _, id := range []string{"b", "a", "no/path", "c"} {
-				more <- id
-			}
-			close(more)
-		}()
-		var ended, refused []string
-		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"a"}, more, gateway.WaitOptions{}) {
-			if wait, ok := err.(*gateway.WaitError); ok {
-				assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-				refused = append(refused, wait.WithdrawRequestID)
-				continue
-			}
-			require.NoError(t, err)
-			ended = append(ended, w.WithdrawRequestID)
-		}
-		assert.ElementsMatch(t, []string{"a", "b", "c"}, ended)
-		assert.Equal(t, []string{"no/path"}, refused)
-	})
-}
-
-// With a channel that stays open, the end of the context ends the wait.
-func TestClient_WaitWithdrawals_moreContextEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		c := cannedClient(t, 404, refused("No."))
-		for range c.WaitWithdrawals(ctx, nil, make(chan string), gateway.WaitOptions{}) {
-			assert.Fail(t, "there is nothing to wait for")
-		}
-		assert.Error(t, ctx.Err())
-	})
-}
-
-// A panic of the caller's transport comes out where the caller can recover from
-// it, and so does the end of its goroutine.
-func TestClient_WaitWithdrawals_Panics(t *testing.T) {
-	t.Parallel()
-	for value, end := range map[any]func(){
-		"the transport's": func() { panic("the transport's") },
-		nil:               runtime.Goexit,
-	} {
-		t.Run(fmt.Sprint(value), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) { end(); return nil, nil }))
-				assertPassedOn(t, value, func() {
-					for range c.WaitWithdrawals(t.Context(), []string{"a", "b", "c"}, nil, gateway.WaitOptions{}) {
-						assert.Fail(t, "nothing has ended")
-					}
-				})
-			})
-		})
 	}
 }

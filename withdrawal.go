@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -74,7 +73,6 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 		expectID:         withdrawRequestID,
 		key:              keyInHeader,
 		sendsContentType: true,
-		statusIn:         withdrawalStatusIn,
 	}, readWithdrawal, opts)
 }
 
@@ -82,14 +80,13 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 // cannot be decoded: it may be the end of the withdrawal.
 func withdrawalStatusIn(body []byte) (status string) {
 	var d strictjson.Decoder
-	d.Reset(bytes.NewReader(body), strictjson.Options{})
-	readEnvelope(&d, "", func(d *strictjson.Decoder) struct{} {
+	d.ResetText(body, strictjson.Options{})
+	readEnvelope(&d, "", func(d *strictjson.Decoder) {
 		record := strictjson.NodeOf(d, strictjson.Raw(d))
 		for element := range record.Elements() {
 			record = element
 		}
 		status = record.Member("status").Text()
-		return struct{}{}
 	})
 	return status
 }

@@ -87,7 +87,7 @@ func TestNew_beginsWithZero(t *testing.T) {
 	for metric, series := range map[string][]string{
 		"outcomes": {
 			create + ",gateway.outcome=succeeded", create + ",gateway.outcome=not_sent", create + ",gateway.outcome=rejected",
-			create + ",gateway.outcome=unknown", "gateway.operation=balance,gateway.outcome=not_sent",
+			create + ",gateway.outcome=unknown", create + ",gateway.outcome=conflict", "gateway.operation=balance,gateway.outcome=not_sent",
 		},
 		"failures": {
 			"error.type=401," + create, "error.type=429," + create, "error.type=missing_api_key," + create, "error.type=decode," + create,
@@ -105,7 +105,7 @@ func TestNew_beginsWithZero(t *testing.T) {
 			assert.Zero(t, value, one)
 		}
 	}
-	for name, count := range map[string]int{"outcomes": 20, "failures": 57, "unrecorded": 1, "drift": 45} {
+	for name, count := range map[string]int{"outcomes": 19, "failures": 51, "unrecorded": 1, "drift": 40} {
 		assert.Len(t, o.sums(t, name), count, name)
 	}
 }
@@ -124,12 +124,12 @@ func TestNew_unrecorded(t *testing.T) {
 // A forgetfulGuard admits every order and records none.
 type forgetfulGuard struct{}
 
-func (forgetfulGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
-	return gateway.Admission{}, nil
+func (forgetfulGuard) Begin(context.Context, gateway.Order) (gateway.Lease, error) {
+	return gateway.Lease{}, nil
 }
 
-func (forgetfulGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error {
-	return errors.New("the disk is full")
+func (forgetfulGuard) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	return r, errors.New("the disk is full")
 }
 
 // An invoice that an open circuit holds back is a failure of its own.

@@ -62,12 +62,12 @@ func (o *observer) begin() {
 	ctx := context.Background()
 	for _, operation := range []string{
 		gateway.OpCoinNetworks, gateway.OpCoinNetwork, gateway.OpCoinNetworkBySymbol, gateway.OpCoinNetworksOf, gateway.OpExchangeRates,
-		gateway.OpBalance, gateway.OpCreateInvoice, gateway.OpPrepareInvoice, gateway.OpWithdrawal,
+		gateway.OpBalance, gateway.OpCreateInvoice, gateway.OpWithdrawal,
 	} {
 		outcomes := []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent}
 		failures := []string{"401", "429", "missing_api_key", "decode", "response_mismatch", "response_too_large"}
 		if operation == gateway.OpCreateInvoice {
-			outcomes = append(outcomes, gateway.OutcomeRejected, gateway.OutcomeUnknown)
+			outcomes = append(outcomes, gateway.OutcomeRejected, gateway.OutcomeUnknown, gateway.OutcomeConflict)
 			failures = append(failures, "order_conflict", "order", "circuit_open")
 			o.unrecorded.Add(ctx, 0, o.with(operation))
 		}
@@ -133,7 +133,7 @@ func (o *observer) end(ctx context.Context, c gateway.Call) {
 // attempt makes a span that begins in the past.
 func (o *observer) attempt(ctx context.Context, a gateway.Attempt) {
 	begun, method := time.Now().Add(-a.Duration), http.MethodGet
-	if a.Operation == gateway.OpCreateInvoice || a.Operation == gateway.OpPrepareInvoice {
+	if a.Operation == gateway.OpCreateInvoice {
 		method = http.MethodPost
 	}
 	attributes := append(o.attributes(a.Operation), semconv.HTTPRequestMethodKey.String(method), semconv.URLTemplate(a.Route))

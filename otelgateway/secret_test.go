@@ -139,10 +139,13 @@ func TestNew_recordsNothingSecretUnsent(t *testing.T) {
 
 type refusingGuard struct{}
 
-func (refusingGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
-	return gateway.Admission{}, errors.New(canary)
+func (refusingGuard) Begin(context.Context, gateway.Order) (gateway.Lease, error) {
+	return gateway.Lease{}, errors.New(canary)
 }
-func (refusingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }
+
+func (refusingGuard) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	return r, nil
+}
 
 func checkNothingSecret(t *testing.T, o *telemetry) {
 	t.Helper()

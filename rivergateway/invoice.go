@@ -99,6 +99,7 @@ type storedInvoice struct {
 	Outcome    string    `json:"outcome"`
 	Invoice    string    `json:"invoice,omitempty"` // text: PostgreSQL would change the spelling of an object
 	Replayed   bool      `json:"replayed,omitempty"`
+	CreatedAt  time.Time `json:"createdAt,omitzero"`
 	Reason     string    `json:"reason,omitempty"`
 	StatusCode int       `json:"statusCode,omitempty"`
 	Body       []byte    `json:"body,omitempty"`
@@ -112,7 +113,7 @@ func (r InvoiceResult) stored(job *rivertype.JobRow) storedInvoice {
 		RequestID: r.RequestID,
 	}
 	if r.Invoice != nil {
-		s.Invoice, s.Replayed = string(r.Invoice.Raw), r.Invoice.Replayed
+		s.Invoice, s.Replayed, s.CreatedAt = string(r.Invoice.Raw), r.Invoice.Replayed, r.Invoice.CreatedAt
 	}
 	return s
 }
@@ -132,23 +133,14 @@ func InvoiceResultOf(job *rivertype.JobRow) (InvoiceResult, bool) {
 		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt, RequestID: s.RequestID,
 		Delivered: json.Unmarshal(metadata[deliveredKey], &run) == nil && run == s.Run,
 	}
-	for o := gateway.OutcomeUnknown; o <= gateway.OutcomeRejected; o++ {
-		if o.String() == s.Outcome {
-			r.Outcome = o
-		}
-	}
+	_ = r.Outcome.UnmarshalText([]byte(s.Outcome)) // unknown if it is none
 	if r.Outcome == gateway.OutcomeSucceeded {
-		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Replayed: s.Replayed}
+		r.Invoice = &gateway.Invoice{OrderID: args.OrderID, Replayed: s.Replayed, CreatedAt: s.CreatedAt}
 		if s.Invoice != "" {
 			r.Invoice.Raw = []byte(s.Invoice)
 		}
 	}
 	return r, true
-}
-
-// isOver reports whether a job ends with this error of CreateInvoice, before its last attempt.
-func isOver(err error) bool {
-	return err == nil || gateway.OutcomeOf(err) != gateway.OutcomeNotSent && !gateway.SafeToRetry(err)
 }
 
 type invoiceWorker struct {
@@ -169,14 +161,14 @@ func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	if stored && !before.Delivered {
 		return w.end(ctx, job, before, errors.New(before.Reason))
 	}
-	invoice, err := w.create(ctx, job.Args)
+	invoice, outcome, err := w.create(ctx, job.Args)
 	switch {
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return river.JobSnooze(w.inFlight)
-	case !isOver(err) && !isLastAttempt(ctx, job.JobRow):
+	case (outcome == gateway.OutcomeNotSent || gateway.SafeToRetry(err)) && !isLastAttempt(ctx, job.JobRow):
 		return tryAgain(ctx, err)
 	}
-	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: gateway.OutcomeOf(err), Invoice: invoice}
+	result := InvoiceResult{JobID: job.ID, OrderID: job.Args.OrderID, Merchant: job.Args.Merchant, Outcome: outcome, Invoice: invoice}
 	if err != nil {
 		result.Reason = err.Error()
 	}
@@ -187,23 +179,17 @@ func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) e
 	return w.end(ctx, job, result, err)
 }
 
-func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, error) {
+// create creates the invoice. That a call could not be made is no error of the client, of which
+// the outcome would be unknown: nothing was sent.
+func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.Invoice, gateway.Outcome, error) {
 	request, err1 := args.request()
 	opts, err2 := w.callOptions(ctx, args.Merchant)
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, &notSentError{err}
+		return nil, gateway.OutcomeNotSent, err
 	}
-	return w.client.CreateInvoice(ctx, request, opts...)
+	invoice, err := w.client.CreateInvoice(ctx, request, opts...)
+	return invoice, gateway.OutcomeOf(err), err
 }
-
-// A notSentError is why an invoice was not sent. It wraps [gateway.ErrNotSent] alone: joined with
-// an error of somebody else's that would be unknown.
-type notSentError struct{ cause error }
-
-func (e *notSentError) Error() string        { return gateway.ErrNotSent.Error() + ": " + e.cause.Error() }
-func (e *notSentError) Unwrap() error        { return gateway.ErrNotSent }
-func (e *notSentError) Is(target error) bool { return errors.Is(e.cause, target) }
-func (e *notSentError) As(target any) bool   { return errors.As(e.cause, target) }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
 	e := jobEnd{output: r.stored(job.JobRow), callback: w.tell(r)}

@@ -57,8 +57,9 @@ func ordersAtOnce(t *testing.T, db *sql.DB, guard *sqlguard.Guard, connections i
 			<-begun
 			o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: fmt.Sprint(i)}}
 			err = errors.Join(err, conn.Close())
-			_, failed := guard.Begin(t.Context(), o)
-			if err = errors.Join(err, failed, guard.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})); err != nil {
+			_, err1 := guard.Begin(t.Context(), o)
+			_, err2 := guard.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})
+			if err = errors.Join(err, err1, err2); err != nil {
 				t.Error(err)
 			}
 		})

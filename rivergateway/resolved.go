@@ -102,7 +102,7 @@ func (w *resolvedWorker) work(ctx context.Context, job *river.Job[resolvedArgs])
 	}
 	r := InvoiceResult{JobID: job.ID, OrderID: order.ID, Merchant: order.Merchant, Outcome: gateway.OutcomeNotSent}
 	if order.State == sqlguard.StateCreated {
-		r.Outcome, r.Invoice = gateway.OutcomeSucceeded, &gateway.Invoice{OrderID: order.ID, Raw: order.Record.Invoice, Replayed: true}
+		r.Outcome, r.Invoice = gateway.OutcomeSucceeded, &gateway.Invoice{OrderID: order.ID, Raw: order.Record.Invoice, Replayed: true, CreatedAt: order.Created}
 	} else {
 		r.Reason = "rivergateway: no invoice exists, as was found by " + order.Resolution.By
 	}

@@ -14,6 +14,7 @@
 //     person or the Resolver of [Config] has looked it up. It is not sent again before.
 //   - Rejected by the service, unless the same request may be accepted later: the job is
 //     cancelled.
+//   - Conflict: the order has an invoice for another request. The job is cancelled.
 //   - Not sent, rejected for now, or the guard's database fails: the engine tries again. After
 //     its last attempt the job is cancelled.
 //   - Unknown, where the gateway returns the existing invoice ([gateway.WithIdempotentOrders]):

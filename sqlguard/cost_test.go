@@ -31,12 +31,12 @@ func TestCost(t *testing.T) {
 	before := ids()
 	for i := range orders {
 		id := strconv.Itoa(i)
-		check(t, errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), successOf(id))))
+		check(t, errors.Join(g.begins(t.Context(), id), recorded(g.End(t.Context(), orderOf(id), successOf(id)))))
 	}
 	used := ids() - before
 	before = ids()
 	for i := range orders {
-		wantError(t, g.begins(t.Context(), strconv.Itoa(i)), gateway.ErrOrderCreated)
+		wantError(t, g.begins(t.Context(), strconv.Itoa(i)), errCreated)
 	}
 	refused := ids() - before
 	t.Logf("%d ids, %d of refusals, %d updates, %d of them HOT, %d dead rows", used, refused, count("n_tup_upd"), count("n_tup_hot_upd"), count("n_dead_tup"))
@@ -54,14 +54,14 @@ func TestCost_statements(t *testing.T) {
 	g, connector := lossyGuardOf(t, newPostgres(t))
 	sent := 0
 	connector.observe = func(string, []driver.NamedValue) { sent++ }
-	check(t, errors.Join(g.begins(t.Context(), "A-17"), g.End(t.Context(), orderOf("A-17"), successOf("A-17"))))
+	check(t, errors.Join(g.begins(t.Context(), "A-17"), recorded(g.End(t.Context(), orderOf("A-17"), successOf("A-17")))))
 	if sent != 2 {
 		t.Errorf("%d statements for an order", sent)
 	}
-	admission, err := g.Begin(t.Context(), orderOf("A-17"))
-	wantError(t, err, gateway.ErrOrderCreated)
-	if sent != 3 || string(admission.Known.Invoice) != string(successOf("A-17").Invoice) {
-		t.Errorf("%d statements with a refusal, which has the invoice %s", sent, admission.Known.Invoice)
+	refused, err := g.Begin(t.Context(), orderOf("A-17"))
+	wantError(t, granted(refused, err), errCreated)
+	if sent != 3 || string(refused.Known.Invoice) != string(successOf("A-17").Invoice) {
+		t.Errorf("%d statements with a refusal, which has the invoice %s", sent, refused.Known.Invoice)
 	}
 }
 

@@ -165,7 +165,7 @@ WHERE merchant = $1 AND order_id = $2`
 	request       = CASE WHEN {settled} THEN request ELSE CAST($9 AS text) END,
 	request_id    = CASE WHEN {settled} THEN request_id ELSE CAST($10 AS text) END,
 	invoice       = CASE WHEN {settled} THEN invoice ELSE CAST($11 AS {bytes}) END` + endAfter + `
-RETURNING 'ended'`
+RETURNING {state} AS verdict, {known} AS known, {record}`
 
 	notCreatedText = endBegin + `	sent_at       = CASE WHEN {left} THEN sent_at ELSE {instant $5} END,
 	status        = CASE WHEN {left} THEN status ELSE CAST($6 AS integer) END,
@@ -173,7 +173,7 @@ RETURNING 'ended'`
 	cause         = CASE WHEN {left} THEN cause ELSE CAST($8 AS text) END,
 	request       = CASE WHEN unknown_since IS NOT NULL THEN {rest request} WHEN created_at IS NOT NULL THEN request ELSE CAST($9 AS text) END,
 	request_id    = CASE WHEN unknown_since IS NOT NULL THEN {rest request_id} WHEN created_at IS NOT NULL THEN request_id ELSE CAST($10 AS text) END` + endAfter + ` AND token = $3
-RETURNING 'ended'`
+RETURNING {state} AS verdict, {known} AS known, {record}`
 
 	unknownText = endBegin + `	unknown_since = CASE WHEN created_at IS NULL THEN coalesce(unknown_since, begun_at) ELSE unknown_since END,
 	sent_at       = CASE WHEN {created} THEN sent_at ELSE {instant $5} END,
@@ -190,7 +190,7 @@ RETURNING 'ended'`
 		WHEN {created} THEN request_id
 		WHEN token <> $3 THEN {first request_id} || {newline} || coalesce(CAST($10 AS text), '')
 		ELSE CAST($10 AS text) END` + endAfter + `
-RETURNING 'ended'`
+RETURNING {state} AS verdict, {known} AS known, {record}`
 )
 
 // Parameters of resolve: merchant, order, attempts, finding, by, note, invoice. If the attempts
@@ -235,7 +235,7 @@ const pendingSummaryText = `SELECT count(*), {text}min(coalesce(unknown_since, b
 const unknownOfText = orderText + whereUnknown + ` AND merchant = $1`
 
 // fewText selects what scan reads, without responses.
-var fewText = strings.Replace(orderText, "{record}", `coalesce(request, '') AS requests, '' AS ids, begun_at, sent_at, 0 AS status, NULL AS body, '' AS cause, NULL AS invoice`, 1)
+var fewText = strings.Replace(orderText, "{record}", `coalesce(request, '') AS requests, '' AS ids, begun_at, sent_at, 0 AS status, NULL AS body, '' AS cause, NULL AS invoice, NULL AS created_at`, 1)
 
 // Parameters of createdOf: merchant, and after and before which the invoice was made. The last time is
 // after all times; without it PostgreSQL expects a third of the table and reads all.
@@ -291,7 +291,7 @@ func (d Dialect) statements(table string) statements {
 
 // recordText selects what storedRecord scans, after knownText.
 const recordText = `coalesce(request, '') AS requests, coalesce(request_id, '') AS ids, begun_at, sent_at,
-	coalesce(status, 0) AS status, body, coalesce(cause, '') AS cause, invoice`
+	coalesce(status, 0) AS status, body, coalesce(cause, '') AS cause, invoice, created_at`
 
 // How much the columns of the record say.
 const (

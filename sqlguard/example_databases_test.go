@@ -25,11 +25,11 @@ func (g byOrder) of(o gateway.Order) *sqlguard.Guard {
 	return g[hash.Sum32()%uint32(len(g))]
 }
 
-func (g byOrder) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (g byOrder) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	return g.of(o).Begin(ctx, o)
 }
 
-func (g byOrder) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+func (g byOrder) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	return g.of(o).End(ctx, o, r)
 }
 

@@ -53,7 +53,9 @@ func Example() {
 	_, err = client.CreateInvoice(ctx, invoice)
 	fmt.Println("outcome:", gateway.OutcomeOf(err))
 	_, err = client.CreateInvoice(ctx, invoice)
-	fmt.Println("refused:", errors.Is(err, gateway.ErrOrderOutcomeUnknown))
+	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		fmt.Println("an earlier invoice may exist:", unknown.Replayed)
+	}
 
 	pending, err := guard.Pending(ctx, sqlguard.PendingQuery{})
 	check(err)
@@ -67,7 +69,7 @@ func Example() {
 	fmt.Println("already created:", created.Replayed)
 	// Output:
 	// outcome: unknown
-	// refused: true
+	// an earlier invoice may exist: true
 	// A-17 is unknown after 1 attempt
 	// already created: true
 }

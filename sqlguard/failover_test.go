@@ -58,7 +58,7 @@ func (l *failingOver) work(t *testing.T) {
 		id := rand.Text()
 		err := l.g.begins(t.Context(), id)
 		if err == nil {
-			err = l.g.End(t.Context(), orderOf(id), successOf(id))
+			err = recorded(l.g.End(t.Context(), orderOf(id), successOf(id)))
 		}
 		l.mu.Lock()
 		if err != nil {

@@ -359,7 +359,7 @@ func (w *world) keep(exists bool, from string) {
 }
 
 var refusalOf = map[State]error{
-	StateInFlight: gateway.ErrOrderInFlight, StateUnknown: gateway.ErrOrderOutcomeUnknown, StateCreated: gateway.ErrOrderCreated,
+	StateInFlight: errInFlight, StateUnknown: errUnknown, StateCreated: errCreated,
 }
 
 func (w *world) begin(s move) expectation {
@@ -401,9 +401,7 @@ func (w *world) proceed(p *process, a action) (want expectation) {
 		}
 		p.stage, p.outcome = wasAnswered, gateway.OutcomeUnknown
 	case ends:
-		if !w.order.end(p.requestID, p.report()) {
-			want.err = ErrNotHeld
-		}
+		want.known = w.order.end(p.requestID, p.report())
 		w.keep(p.outcome == gateway.OutcomeSucceeded, p.requestID)
 	}
 	if a == ends || a == crashes {
@@ -429,7 +427,8 @@ func (r *subjects) do(ctx context.Context, m move, before, after *world) (known 
 		return r.begin(ctx, m, after)
 	case ends:
 		p := &before.processes[m.who]
-		return nil, r.guards[m.who].End(ctx, r.orders[m.who], r.record(m.who, p))
+		has, err := r.guards[m.who].End(ctx, r.orders[m.who], r.record(m.who, p))
+		return &has, err
 	case crashes:
 		forget(r.guards[m.who].(*Guard))
 	case leaseIsOver:
@@ -453,14 +452,15 @@ func (r *subjects) begin(ctx context.Context, m move, after *world) (*gateway.Or
 		o.Request.CoinSymbol = "y"
 	}
 	o.Resubmit = m.action == resubmits || m.action == resubmitsOther
-	admission, err := r.guards[m.who].Begin(ctx, o)
+	lease, err := r.guards[m.who].Begin(ctx, o)
+	err = granted(lease, err)
 	if err == nil {
-		r.orders[m.who], r.known[m.who] = o, admission.Known
+		r.orders[m.who], r.known[m.who] = o, lease.Known
 	}
-	if _, leased := r.guards[m.who].(*Guard); admission.Until.IsZero() == (leased && err == nil) {
-		err = fmt.Errorf("%w, until %v", err, admission.Until)
+	if _, leased := r.guards[m.who].(*Guard); lease.Expires.IsZero() == (leased && err == nil) {
+		err = fmt.Errorf("%w, until %v", err, lease.Expires)
 	}
-	return admission.Known, err
+	return lease.Known, err
 }
 
 // record is what the client has the guard keep; see report.
@@ -606,7 +606,7 @@ func (e *enumeration) move(m move, before, after *world, want expectation) {
 	ctx := e.t.Context()
 	known, err := e.subjects.do(ctx, m, before, after)
 	got := factOf(known)
-	if after.inMemory && errors.Is(err, gateway.ErrOrderInFlight) {
+	if after.inMemory && errors.Is(err, errInFlight) {
 		want.known.requestID = "" // it is not kept there
 	}
 	if got != want.known || !errors.Is(err, want.err) || (err == nil) != (want.err == nil) {

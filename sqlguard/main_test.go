@@ -129,23 +129,39 @@ func orderOf(id string) gateway.Order {
 	return gateway.Order{Request: r, RequestID: "request-" + id}
 }
 
-// begins and resubmits begin an order, and return why it was refused.
+// What Begin says of an order whose lease it does not grant, as errors.
+var (
+	errInFlight = errors.New("the order is in flight")
+	errCreated  = errors.New("the order is created")
+	errUnknown  = errors.New("the order is unknown")
+)
+
+// granted returns why a lease was not granted.
+func granted(lease gateway.Lease, err error) error {
+	if err != nil {
+		return err
+	}
+	return map[gateway.OrderState]error{gateway.OrderInFlight: errInFlight, gateway.OrderCreated: errCreated, gateway.OrderUnknown: errUnknown}[lease.State]
+}
+
+// recorded returns the error of an End.
+func recorded(_ gateway.OrderRecord, err error) error { return err }
+
+// begins and resubmits begin an order, and return why it was not granted.
 func (g *Guard) begins(ctx context.Context, id string) error {
-	_, err := g.Begin(ctx, orderOf(id))
-	return err
+	return granted(g.Begin(ctx, orderOf(id)))
 }
 
 func (g *Guard) resubmits(ctx context.Context, id string) error {
 	o := orderOf(id)
 	o.Resubmit = true
-	_, err := g.Begin(ctx, o)
-	return err
+	return granted(g.Begin(ctx, o))
 }
 
 // ends ends an order.
 func (g *Guard) ends(ctx context.Context, id string, outcome gateway.Outcome) error {
 	o := orderOf(id)
-	return g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID})
+	return recorded(g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID}))
 }
 
 func wantError(t testing.TB, err, want error) {

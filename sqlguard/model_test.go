@@ -10,7 +10,7 @@ import (
 // TestInterleavings compares the guards with, and knows nothing of how they work.
 type model struct {
 	attempts int
-	held     holding // the attempt that Begin has admitted and that nothing has ended since
+	held     holding // the attempt that Begin has granted and that nothing has ended since
 	unknown  fact    // of attempts that have ended, and whose invoice may exist; no requestID: none
 	asked    string  // the requests of those attempts
 	created  fact    // of the invoice that exists; no outcome: none
@@ -81,10 +81,9 @@ func (m *model) begin(requestID, request string, resubmit bool) (known fact, ref
 	return known, StateFree
 }
 
-// end reports whether there was anything to record of the call that began with the requestID.
-func (m *model) end(requestID string, r fact) (recorded bool) {
-	holds := m.held.requestID == requestID
-	if holds {
+// end returns what is known after a call that began with the requestID.
+func (m *model) end(requestID string, r fact) fact {
+	if m.held.requestID == requestID {
 		m.held = holding{}
 	}
 	switch {
@@ -93,12 +92,18 @@ func (m *model) end(requestID string, r fact) (recorded bool) {
 		if m.created.invoice == "" {
 			m.created = r
 		}
+		return m.created
 	case r.outcome == gateway.OutcomeUnknown && m.created.outcome != gateway.OutcomeSucceeded:
 		m.unknown, m.asked = r, m.asked+r.request
-	default:
-		return holds || r.outcome == gateway.OutcomeUnknown
 	}
-	return true
+	switch state := m.state(); {
+	case state == StateUnknown, state == StateCreated:
+		return m.record()
+	case state == StateInFlight && r.outcome != gateway.OutcomeUnknown && m.unknown.requestID != "":
+		return m.unknown // a refusal proves nothing about that one
+	default:
+		return r
+	}
 }
 
 func (m *model) leaseOver() { m.held.over = true }

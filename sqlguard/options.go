@@ -80,8 +80,8 @@ func WithLease(d time.Duration) Option {
 
 // WithMerchants tells the orders of several merchants apart: an order is identified
 // by the merchant, see [gateway.Order], and the orderId. Without it every order is that of
-// one merchant, and a call that names another, with [gateway.WithMerchant] or the key
-// of [gateway.WithAPIKey], is refused with a [*gateway.ArgumentError].
+// one merchant, and a call that names another with [gateway.WithMerchant] is refused with a
+// [*gateway.ArgumentError].
 //
 // The calls with a client's own key name no merchant. Several clients with different
 // keys may therefore share a table only if their calls have [gateway.WithMerchant].

@@ -31,8 +31,8 @@ type Order struct {
 	ID       string          // the orderId of the invoice
 	Merchant string          // empty for the one that the client is for; see [WithMerchants]
 	State    State           // free for an order that was never begun
-	Attempts int             // how often Begin has admitted it; an upper bound of the invoices that exist
-	Begun    time.Time       // when Begin last admitted it
+	Attempts int             // how often its lease was granted; an upper bound of the invoices that exist
+	Begun    time.Time       // when its lease was last granted
 	Ended    time.Time       // when End last recorded an outcome
 	Outcome  gateway.Outcome // the outcome that End last recorded
 	Since    time.Time       // when the oldest attempt with an unknown outcome began; zero in other states

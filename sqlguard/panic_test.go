@@ -62,7 +62,7 @@ func TestGuard_driver_panics_twice(t *testing.T) {
 	if err := g.endLeases(t.Context()); err != nil || len(g.tokens) > 0 {
 		t.Error(err, g.tokens)
 	}
-	wantError(t, g.begins(t.Context(), order), gateway.ErrOrderOutcomeUnknown)
+	wantError(t, g.begins(t.Context(), order), errUnknown)
 }
 
 // afterwards ends the statement, and then calls escape.

@@ -37,7 +37,7 @@ func TestPgBouncer(t *testing.T) {
 			behind := w
 			behind.dsn = startPgBouncer(t, w.dsn, test.pooling) + "&default_query_exec_mode=" + test.mode
 			ids, failed := behind.ofClients(t, func(g *Guard, id string) error {
-				return errors.Join(g.begins(t.Context(), id), g.End(t.Context(), orderOf(id), successOf(id)))
+				return errors.Join(g.begins(t.Context(), id), recorded(g.End(t.Context(), orderOf(id), successOf(id))))
 			})
 			if len(failed) > 0 {
 				t.Fatalf("%d of 100 orders, first: %v", len(failed), failed[0])
@@ -97,7 +97,7 @@ func (w testDB) life(t *testing.T) {
 	ctx, id := t.Context(), rand.Text()
 	g := w.guard(t)
 	g.once(t, id, gateway.OutcomeUnknown)
-	wantError(t, g.begins(ctx, id), gateway.ErrOrderOutcomeUnknown)
+	wantError(t, g.begins(ctx, id), errUnknown)
 	check(t, g.resubmits(ctx, id))
 	check(t, g.ends(ctx, id, gateway.OutcomeUnknown))
 	summary, err := g.PendingSummary(ctx)

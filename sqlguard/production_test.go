@@ -37,15 +37,15 @@ func TestRestore(t *testing.T) {
 		check(t, err)
 		check(t, g.Resolve(ctx, o, Resolution{By: "anna"}))
 		check(t, g.begins(ctx, "created"))
-		check(t, g.End(ctx, orderOf("created"), successOf("created")))
+		check(t, recorded(g.End(ctx, orderOf("created"), successOf("created"))))
 		g.once(t, "unknown", gateway.OutcomeUnknown)
 		before, err := g.Order(ctx, "", "unknown")
 		check(t, err)
 
 		w.markLost(t, g, names)
 		for id, want := range map[string]error{
-			"new": gateway.ErrOrderOutcomeUnknown, "rejected": gateway.ErrOrderOutcomeUnknown, "absent": gateway.ErrOrderOutcomeUnknown,
-			"created": gateway.ErrOrderCreated, "unknown": gateway.ErrOrderOutcomeUnknown,
+			"new": errUnknown, "rejected": errUnknown, "absent": errUnknown,
+			"created": errCreated, "unknown": errUnknown,
 		} {
 			wantError(t, g.begins(ctx, id), want)
 		}

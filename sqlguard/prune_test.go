@@ -324,9 +324,8 @@ func TestGuard_Prune_after_Begin(t *testing.T) {
 	g.once(t, order, gateway.OutcomeRejected)
 	w.growOld(t, g.db, 10*day)
 	tx := w.begin(t)
-	var v verdict
-	rows, err := tx.Query(g.stmts.begin, g.beginArgs(key{order: order}, "token", orderOf(order))...)
-	if err := readVerdict(&v, rows, err); err != nil || v.text != begun {
+	v, err := readVerdict(tx.Query(g.stmts.begin, g.beginArgs(key{order: order}, "token", orderOf(order))...))
+	if err != nil || v.text != begun {
 		t.Fatal(v, err)
 	}
 	for range 2 { // while the Begin is about to commit, and after it
@@ -354,7 +353,7 @@ func TestGuard_Prune_before_Begin(t *testing.T) {
 			if err != nil || len(deleted) != 2 {
 				t.Fatal(deleted, err)
 			}
-			wantError(t, g.begins(t.Context(), "old-1"), gateway.ErrOrderCreated)
+			wantError(t, g.begins(t.Context(), "old-1"), errCreated)
 			result := make(chan error)
 			go func() { result <- g.begins(context.Background(), order) }()
 			w.awaitWaiting(t, 1)
@@ -406,7 +405,7 @@ func TestGuard_Prune_beside_Begin(t *testing.T) {
 // free.
 func (w testDB) beginOld(t *testing.T, g *Guard, id string) {
 	for range 50 {
-		if err := g.begins(t.Context(), id); errors.Is(err, gateway.ErrOrderInFlight) {
+		if err := g.begins(t.Context(), id); errors.Is(err, errInFlight) {
 			continue
 		} else if err != nil {
 			t.Error(err)
@@ -460,8 +459,8 @@ func TestPartitions_by_month(t *testing.T) {
 	g, ctx := w.guard(t), t.Context()
 	for _, id := range []string{"2026-10-1", "2026-11-1"} {
 		check(t, g.begins(ctx, id))
-		check(t, g.End(ctx, orderOf(id), successOf(id)))
-		wantError(t, g.begins(ctx, id), gateway.ErrOrderCreated)
+		check(t, recorded(g.End(ctx, orderOf(id), successOf(id))))
+		wantError(t, g.begins(ctx, id), errCreated)
 	}
 	g.once(t, "2026-11-2", gateway.OutcomeUnknown)
 	execute(t, db, `DROP TABLE `+w.table+`_0`)
@@ -470,7 +469,7 @@ func TestPartitions_by_month(t *testing.T) {
 			t.Errorf("%s is not refused: %s", id, state)
 		}
 	}
-	wantError(t, g.begins(ctx, "2026-11-1"), gateway.ErrOrderCreated)
+	wantError(t, g.begins(ctx, "2026-11-1"), errCreated)
 	if pending, err := g.Pending(ctx, PendingQuery{}); err != nil || len(pending) != 1 {
 		t.Errorf("%d are pending, %v", len(pending), err)
 	}
@@ -516,9 +515,8 @@ func TestGuard_Pending_pages(t *testing.T) {
 		for i := range 12 {
 			o := orderOf(fmt.Sprint("order-", i%4))
 			o.Merchant = []string{"", "b", "a"}[i/4]
-			_, err := g.Begin(t.Context(), o)
-			check(t, err)
-			check(t, g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown}))
+			check(t, granted(g.Begin(t.Context(), o)))
+			check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown})))
 		}
 		execute(t, g.db, `UPDATE `+w.table+` SET unknown_since = '2026-01-02T03:04:05.678Z' WHERE order_id <> 'order-3'`)
 		all, err := g.Pending(t.Context(), PendingQuery{})

@@ -299,7 +299,7 @@ func (r *race) checkInFlight(g *Guard) {
 	states := r.states(g)
 	r.t.Logf("before the leases end: %s", sizes(states))
 	for _, id := range states[StateInFlight] {
-		if err := g.resubmits(r.t.Context(), id); !errors.Is(err, gateway.ErrOrderInFlight) {
+		if err := g.resubmits(r.t.Context(), id); !errors.Is(err, errInFlight) {
 			r.t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -328,7 +328,7 @@ func (r *race) checkPending(g *Guard) {
 		r.t.Errorf("pending are %v, unknown are %v", slices.Sorted(maps.Keys(listed)), unknown)
 	}
 	for _, id := range unknown {
-		if err := g.begins(r.t.Context(), id); !listed[id] || !errors.Is(err, gateway.ErrOrderOutcomeUnknown) {
+		if err := g.begins(r.t.Context(), id); !listed[id] || !errors.Is(err, errUnknown) {
 			r.t.Errorf("%s: listed: %v, %v", id, listed[id], err)
 		}
 	}

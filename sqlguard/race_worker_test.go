@@ -165,6 +165,7 @@ func createInvoice(ctx context.Context, client *gateway.Client, n int) (*gateway
 // classify returns the result of a request in a word, and whether the process is
 // done with the order.
 func classify(invoice *gateway.Invoice, err error) (word string, done bool) {
+	unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
 	switch {
 	case err == nil && invoice.Replayed && !json.Valid(invoice.Raw):
 		return withoutInvoice, true
@@ -172,11 +173,11 @@ func classify(invoice *gateway.Invoice, err error) (word string, done bool) {
 		return "replayed", true
 	case err == nil:
 		return "created", true
-	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+	case isUnknown && unknown.Replayed:
 		return "refused: unknown", true
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return "refused: in flight", false
-	case errors.Is(err, gateway.ErrOutcomeUnknown):
+	case isUnknown:
 		return "unknown", true
 	case gateway.OutcomeOf(err) == gateway.OutcomeRejected:
 		return "rejected", false
@@ -203,31 +204,30 @@ type reportingGuard struct {
 	job
 }
 
-func (w reportingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (w reportingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	w.report(ctx, beginning)
-	admission, err := w.Guard.Begin(ctx, o)
+	lease, err := w.Guard.Begin(ctx, o)
 	if w.Grant == grantStale {
-		admission.Until = time.Time{}
+		lease.Expires = time.Time{}
 	}
 	switch {
-	case err == nil:
+	case err != nil:
+		w.report(ctx, failed)
+	case lease.State == gateway.OrderFree:
 		w.report(ctx, taken)
-	case errors.Is(err, gateway.ErrOrderInFlight):
+	case lease.State == gateway.OrderInFlight:
 		if calls, ok := ctx.Value(patienceKey{}).(*patience); ok {
 			calls.ask()
 		}
-	case errors.Is(err, gateway.ErrOrderCreated), errors.Is(err, gateway.ErrOrderOutcomeUnknown):
-	default:
-		w.report(ctx, failed)
 	}
-	return admission, err
+	return lease, err
 }
 
-func (w reportingGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+func (w reportingGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	w.report(ctx, ending)
-	err := w.Guard.End(ctx, o, r)
+	has, err := w.Guard.End(ctx, o, r)
 	w.report(ctx, ended)
-	return err
+	return has, err
 }
 
 func (w reportingGuard) report(ctx context.Context, point string) {

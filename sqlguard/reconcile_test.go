@@ -449,7 +449,7 @@ var happenings = map[string]struct {
 	}, []State{StateUnknown}},
 	"its process reports a success": {func(t *testing.T, its, other *Guard) {
 		o := orderOf("u")
-		check(t, its.End(context.Background(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request}))
+		check(t, recorded(its.End(context.Background(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request})))
 	}, []State{StateCreated}},
 	"a person finds it": {func(t *testing.T, its, other *Guard) {
 		o, err := other.Order(context.Background(), "", "u")

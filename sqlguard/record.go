@@ -103,7 +103,7 @@ type storedRecord struct {
 // dest are where the columns are scanned to.
 func (s *storedRecord) dest() []any {
 	r := &s.record
-	return []any{&s.known, &s.requests, &s.requestIDs, stamp{&s.begun}, stamp{&r.SentAt}, &r.StatusCode, &r.Body, &r.Cause, (*[]byte)(&r.Invoice)}
+	return []any{&s.known, &s.requests, &s.requestIDs, stamp{&s.begun}, stamp{&r.SentAt}, &r.StatusCode, &r.Body, &r.Cause, (*[]byte)(&r.Invoice), stamp{&r.CreatedAt}}
 }
 
 // latest is the record of an order in a state.

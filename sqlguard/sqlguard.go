@@ -20,7 +20,7 @@
 //   - unknown: an invoice was sent and may exist. No other is sent until a person
 //     has looked the order up at the service: [Guard.Pending] lists these orders,
 //     and [Guard.Resolve] or [gateway.AllowResubmit] ends the state.
-//   - created: an invoice exists. No other is sent, see [gateway.ErrOrderCreated].
+//   - created: an invoice exists. No other is sent.
 //
 // # What ends an unknown order
 //
@@ -34,7 +34,7 @@
 //
 // # Records
 //
-// The statement that admits an order records its request and the id of it, so that an order
+// The statement that grants the lease records its request and the id of it, so that an order
 // whose process died has them; the one that ends it records the rest of [gateway.OrderRecord].
 // The invoice of an order that is created is kept byte for byte. Times have microseconds. In
 // Cause, what is not UTF-8 is replaced.
@@ -86,13 +86,11 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// Errors that the methods of [Guard] match, besides [gateway.ErrOrderInFlight],
-// [gateway.ErrOrderOutcomeUnknown] and [gateway.ErrOrderCreated].
+// Errors that the methods of [Guard] match.
 var (
-	// ErrNotHeld matches the error of [Guard.End] that found nothing to record: there is no
-	// such order, or it is not held by this guard and the call was not sent or was rejected.
-	// The order is not changed. A success or an unknown outcome is recorded all the same.
-	ErrNotHeld = errors.New("sqlguard: the order is not held by this guard")
+	// ErrNotHeld matches the error of [Guard.End] for a success or an unknown outcome that could
+	// not be recorded, because the table does not have the order.
+	ErrNotHeld = errors.New("sqlguard: the table does not have the order")
 
 	// ErrNotUnknown matches the error of [Guard.Resolve] for an order that is
 	// not unknown. The order is not changed.
@@ -170,7 +168,7 @@ type key struct{ merchant, order string }
 // keyOf returns the key of the order that a call is about.
 func (g *Guard) keyOf(o gateway.Order) (key, error) {
 	if o.Merchant != "" && !g.cfg.merchants {
-		return key{}, badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant or WithAPIKey")
+		return key{}, badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant")
 	}
 	return key{o.Merchant, o.Request.OrderID}, nil
 }
@@ -183,136 +181,136 @@ func (k key) error(err error) error {
 	return fmt.Errorf("sqlguard: order %q: %w", k.order, err)
 }
 
-// Begin acquires the order for a lease, and records the request and its id. Its error matches
-// [gateway.ErrOrderInFlight] while another invoice for the order is being sent,
-// [gateway.ErrOrderOutcomeUnknown] after an unknown outcome or a crash unless
-// o.Resubmit is set, and [gateway.ErrOrderCreated] after a success; the Admission has what is known of
-// the order then. It is a [*gateway.ArgumentError] for an order that names a merchant without
-// [WithMerchants]. A refusal writes nothing.
+// Begin implements [gateway.OrderGuard]. A lease is granted for the duration of [WithLease], and
+// the request and its id are recorded. An order is in flight while this process is between Begin
+// and End, even if its lease has expired. An answer that grants nothing writes nothing.
 //
-// Any other error means that the database failed, or took longer than a quarter of
-// the lease or 10 seconds, and the invoice must not be sent. Begin then tries for up
-// to a second to withdraw what the database may have recorded nonetheless. If that
-// fails too, the order is unknown after its lease.
-func (g *Guard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+// An error means that nothing was granted. It is a [*gateway.ArgumentError] for an order that names
+// a merchant without [WithMerchants]. Any other means that the context has ended, or that the
+// database failed, or took longer than a quarter of the lease or 10 seconds. Begin then tries for up
+// to a second to withdraw what the database may have recorded nonetheless. If that fails too, the
+// order is in flight until the lease ends and unknown from then on, although nothing was sent.
+func (g *Guard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	k, err := g.keyOf(o)
 	if err != nil {
-		return gateway.Admission{}, err
+		return gateway.Lease{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return gateway.Admission{}, k.error(err)
+		return gateway.Lease{}, k.error(err)
 	}
 	token := rand.Text()
 	if holder, ok := g.acquire(k, token); !ok {
-		return gateway.Admission{Known: &gateway.OrderRecord{Request: holder.request}}, k.error(gateway.ErrOrderInFlight)
+		return gateway.Lease{State: gateway.OrderInFlight, Known: &gateway.OrderRecord{Request: holder.request}}, nil
 	}
-	begun := false // stays so when the driver panics
-	defer func() { g.begun(k, token, o.Request, begun) }()
-	admission, err := g.begin(ctx, k, token, o)
+	granted := false // stays so when the driver panics
+	defer func() { g.begun(k, token, o.Request, granted) }()
+	lease, err := g.begin(ctx, k, token, o)
 	if err != nil {
-		return admission, k.error(err)
+		return gateway.Lease{}, k.error(err)
 	}
-	begun = true
-	return admission, nil
+	granted = lease.State == gateway.OrderFree
+	return lease, nil
 }
 
-// begin returns why the order was refused, or the error of the database. What
-// the database may have recorded without a verdict in time is withdrawn.
-func (g *Guard) begin(ctx context.Context, k key, token string, o gateway.Order) (gateway.Admission, error) {
+// begin asks the database for the lease. What it may have recorded without a verdict in time is
+// withdrawn.
+func (g *Guard) begin(ctx context.Context, k key, token string, o gateway.Order) (lease gateway.Lease, err error) {
 	decided := false // stays so when the driver panics
 	defer func() {
 		if !decided {
 			g.withdraw(ctx, k, token)
 		}
 	}()
-	until := g.now().Add(g.cfg.lease) // the database reads its clock later
+	expires := g.now().Add(g.cfg.lease) // the database reads its clock later
 	bounded, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
 	v, err := g.ask(bounded, o, g.beginArgs(k, token, o))
 	if err != nil {
-		return gateway.Admission{}, err
+		return gateway.Lease{}, err
 	}
-	admission, refusal, known := v.admission(o.Resubmit)
-	decided = known && v.err == nil
-	switch {
-	case v.err != nil:
-		return gateway.Admission{}, v.err
-	case !known: // another process was faster, or this one whose statement was sent twice
-		return gateway.Admission{}, gateway.ErrOrderInFlight
+	state, known := v.state(o.Resubmit)
+	if !known { // another process was faster, or this one whose statement was sent twice
+		return gateway.Lease{State: gateway.OrderInFlight}, nil
 	}
-	if refusal == nil {
-		admission.Until = until
-	}
-	return admission, refusal
-}
-
-// A verdict is what the database says about an order that is to be begun.
-type verdict struct {
-	text   string // "" for none
-	record storedRecord
-	err    error // of the record
-}
-
-// refusals returns the refusal by a verdict of the statement begin, nil if it has
-// stored the token.
-func refusals(verdict string, resubmit bool) (refusal error, known bool) {
-	switch {
-	case verdict == begun:
-		return nil, true
-	case verdict == string(StateInFlight):
-		return gateway.ErrOrderInFlight, true
-	case verdict == string(StateUnknown) && !resubmit:
-		return gateway.ErrOrderOutcomeUnknown, true
-	case verdict == string(StateCreated):
-		return gateway.ErrOrderCreated, true
-	default:
-		return nil, false
-	}
-}
-
-// admission is what the verdict says to a call; known is false if it says that the call could have been
-// admitted, but was not.
-func (v *verdict) admission(resubmit bool) (a gateway.Admission, refusal error, known bool) {
-	refusal, known = refusals(v.text, resubmit)
-	switch {
-	case !known:
-	case refusal == nil:
-		a.Known, v.err = v.record.earlier()
-	default:
+	lease = gateway.Lease{State: state}
+	if state == gateway.OrderFree {
+		lease.Expires = expires
+		lease.Known, err = v.record.earlier()
+	} else {
 		var latest gateway.OrderRecord
-		latest, v.err = v.record.latest(State(v.text))
-		a.Known = &latest
+		latest, err = v.record.latest(State(v.text))
+		lease.Known = &latest
 	}
-	return a, refusal, known
+	decided = err == nil
+	return lease, err
+}
+
+// A verdict is what the database says about an order that is begun or ended.
+type verdict struct {
+	text   string // "" if there is no such order
+	record storedRecord
+}
+
+// state is the answer of Begin; known is false if the verdict says that the lease could have been
+// granted, but was not.
+func (v *verdict) state(resubmit bool) (state gateway.OrderState, known bool) {
+	switch {
+	case v.text == begun:
+		return gateway.OrderFree, true
+	case v.text == string(StateInFlight):
+		return gateway.OrderInFlight, true
+	case v.text == string(StateUnknown) && !resubmit:
+		return gateway.OrderUnknown, true
+	case v.text == string(StateCreated):
+		return gateway.OrderCreated, true
+	default:
+		return gateway.OrderFree, false
+	}
+}
+
+// after returns what the table has after the End of a call with the record r.
+func (v *verdict) after(r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	exists := r.Outcome == gateway.OutcomeSucceeded || r.Outcome == gateway.OutcomeUnknown
+	switch state := State(v.text); {
+	case v.text == "" && exists:
+		return r, ErrNotHeld
+	case r.Outcome == gateway.OutcomeSucceeded: // also if another call has the lease
+		return v.record.latest(StateCreated)
+	case state == StateUnknown, state == StateCreated:
+		return v.record.latest(state)
+	case state == StateInFlight && !exists && v.record.known == keptOfEarlier: // another call has the lease
+		v.record.known = keptByEnd
+		earlier, err := v.record.earlier()
+		return *earlier, err
+	default:
+		return r, nil
+	}
 }
 
 // ask runs the statement begin. In SQLite, where it would take the write lock, it looks first.
 func (g *Guard) ask(ctx context.Context, o gateway.Order, args []any) (v verdict, err error) {
 	if g.cfg.dialect == PostgreSQL {
-		rows, err := g.db.QueryContext(ctx, g.stmts.begin, args...)
-		err = readVerdict(&v, rows, err)
-		return v, err
+		return readVerdict(g.db.QueryContext(ctx, g.stmts.begin, args...))
 	}
-	err = g.withBusyTimeout(ctx, func(q querier) error {
-		rows, err := q.QueryContext(ctx, g.stmts.look, args[:3]...)
-		if err = readVerdict(&v, rows, err); err != nil {
+	err = g.withBusyTimeout(ctx, func(q querier) (err error) {
+		if v, err = readVerdict(q.QueryContext(ctx, g.stmts.look, args[:3]...)); err != nil {
 			return err
 		}
-		if _, refused := refusals(v.text, o.Resubmit); refused {
+		if _, known := v.state(o.Resubmit); known {
 			return nil
 		}
-		v = verdict{}
-		rows, err = q.QueryContext(ctx, g.stmts.begin, args...)
-		return readVerdict(&v, rows, err)
+		v, err = readVerdict(q.QueryContext(ctx, g.stmts.begin, args...))
+		return err
 	})
 	return v, err
 }
 
-// readVerdict reads the one row of the statement, if there is one.
-func readVerdict(v *verdict, rows *sql.Rows, failure error) error {
-	return readRows(rows, failure, func() error {
+// readVerdict reads the one row of a statement, if there is one.
+func readVerdict(rows *sql.Rows, failure error) (v verdict, err error) {
+	err = readRows(rows, failure, func() error {
 		return rows.Scan(append([]any{&v.text}, v.record.dest()...)...)
 	})
+	return v, err
 }
 
 func (g *Guard) beginArgs(k key, token string, o gateway.Order) []any {
@@ -336,7 +334,7 @@ const withdrawTimeout = time.Second
 func (g *Guard) withdraw(ctx context.Context, k key, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
 	defer cancel()
-	_, _ = g.queryText(ctx, g.stmts.notCreated, endArgs(k, token, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})...)
+	_, _ = g.queryVerdict(ctx, g.stmts.notCreated, endArgs(k, token, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})...)
 }
 
 const (
@@ -346,40 +344,40 @@ const (
 	mostUnended  = 1024 // a failure of the database leaves as many as were being sent
 )
 
-// End records what became of the invoice that Begin admitted. After a success
-// the order is created, after an unknown outcome unknown. After a rejection, or
-// if the invoice was not sent, it is as before Begin: free or, if the
-// outcome of an earlier invoice is unknown, unknown, with the record of that one. What is not one
-// of the constants counts as an unknown outcome. An order that is known to be created remains so.
+// End implements [gateway.OrderGuard]. After a success the order is created, after an unknown outcome
+// unknown. After a rejection, or if the invoice was not sent, it is as before Begin. What is none of
+// these counts as an unknown outcome. An order that is known to be created remains so, with the first
+// invoice that was recorded.
+//
+// If the lease has expired and another call has the order since, a success and an unknown outcome are
+// recorded all the same. An error that matches [ErrNotHeld] means that the table does not have the
+// order any more.
 //
 // If the database fails, End tries again until ctx ends, for up to 10 seconds. If it
-// returns an error, the outcome may not have been recorded, and the order is then
+// returns another error, the outcome may not have been recorded, and the order is then
 // unknown after its lease. It may be called again with the same outcome until Begin
-// accepts the order again; the guard remembers up to 1,024 such orders. An error that
-// matches [ErrNotHeld] means that there was nothing to record, or that a statement whose
-// response was lost has recorded it.
-func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+// grants the order again; the guard remembers up to 1,024 such orders.
+func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	k, err := g.keyOf(o)
 	if err != nil {
-		return err
+		return r, err
 	}
 	token := g.token(k)
-	ended := false // stays so when the driver panics
-	defer func() { g.ended(k, token, ended) }()
-	found, err := g.end(ctx, k, token, r)
-	ended = err == nil
-	if ended && !found {
-		err = ErrNotHeld
+	recorded := false // stays so when the driver panics
+	defer func() { g.ended(k, token, recorded) }()
+	var v verdict
+	if v, err = g.end(ctx, k, token, &r); err == nil {
+		recorded = true
+		r, err = v.after(r)
 	}
 	if err != nil {
-		return k.error(err)
+		return r, k.error(err)
 	}
-	return nil
+	return r, nil
 }
 
-// end records an outcome, and reports whether there was one to record. To repeat the
-// statement is safe: a token ends one attempt only.
-func (g *Guard) end(ctx context.Context, k key, token string, r gateway.OrderRecord) (found bool, err error) {
+// end records an outcome. To repeat the statement is safe: a token ends one attempt only.
+func (g *Guard) end(ctx context.Context, k key, token string, r *gateway.OrderRecord) (v verdict, err error) {
 	text := g.stmts.unknown
 	switch r.Outcome {
 	case gateway.OutcomeSucceeded:
@@ -389,11 +387,14 @@ func (g *Guard) end(ctx context.Context, k key, token string, r gateway.OrderRec
 	default:
 		r.Outcome = gateway.OutcomeUnknown
 	}
-	start := g.now()
+	args, start := endArgs(k, token, *r), g.now()
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
-		ended, err := g.queryText(ctx, text, endArgs(k, token, r)...)
+		v, err := g.queryVerdict(ctx, text, args...)
+		if err == nil && v.text == "" { // another call has the order, or it is gone
+			v, err = g.queryVerdict(ctx, g.stmts.look, args[:3]...)
+		}
 		if err == nil || elapsed(start, g.now()) >= g.retryEnd || wait(ctx, pause) != nil {
-			return ended != "", err
+			return v, err
 		}
 	}
 }
@@ -423,7 +424,7 @@ func wait(ctx context.Context, pause time.Duration) error {
 // A holder is the Begin of this process that has an order.
 type holder struct {
 	token   string
-	request gateway.InvoiceRequest // the zero request until the database has admitted it
+	request gateway.InvoiceRequest // the zero request until the database has granted it
 }
 
 // acquire stores the token of an order, or returns who has it: the
@@ -438,12 +439,12 @@ func (g *Guard) acquire(k key, token string) (taken holder, ok bool) {
 	return holder{}, true
 }
 
-// begun keeps the token of a Begin that has accepted the order, and deletes that of another.
-func (g *Guard) begun(k key, token string, request gateway.InvoiceRequest, accepted bool) {
+// begun keeps the token of a Begin that was granted the order, and deletes that of another.
+func (g *Guard) begun(k key, token string, request gateway.InvoiceRequest, granted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case accepted:
+	case granted:
 		g.tokens[k] = holder{token, request}
 		delete(g.unended, k) // an End is that of this Begin from now on
 	case g.tokens[k].token == token:
@@ -452,7 +453,7 @@ func (g *Guard) begun(k key, token string, request gateway.InvoiceRequest, accep
 }
 
 // token returns the token of the attempt that an End is about, "" if there is none. If one
-// has failed to end, no Begin has accepted the order since.
+// has failed to end, no Begin was granted the order since.
 func (g *Guard) token(k key) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -484,6 +485,15 @@ func (g *Guard) ended(k key, token string, recorded bool) {
 		}
 		g.unended[k] = token
 	}
+}
+
+// queryVerdict runs a statement that returns at most one row.
+func (g *Guard) queryVerdict(ctx context.Context, query string, args ...any) (v verdict, err error) {
+	err = g.withBusyTimeout(ctx, func(q querier) (err error) {
+		v, err = readVerdict(q.QueryContext(ctx, query, args...))
+		return err
+	})
+	return v, err
 }
 
 // queryText runs a statement that changes at most one row and returns one text,

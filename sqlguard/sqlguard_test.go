@@ -48,25 +48,39 @@ type step struct {
 	state  State
 }
 
+// orderOf is what a process asks.
+func (p *scenario) orderOf(who string) gateway.Order {
+	return gateway.Order{Request: invoice, RequestID: "request of " + who}
+}
+
+// recordOf is what a process reports.
+func (p *scenario) recordOf(who string, outcome gateway.Outcome) gateway.OrderRecord {
+	r := gateway.OrderRecord{Outcome: outcome, Request: invoice, RequestID: p.orderOf(who).RequestID}
+	if outcome == gateway.OutcomeSucceeded {
+		r.Invoice = []byte(`{"by":"` + who + `"}`)
+	}
+	return r
+}
+
+var reports = map[string]gateway.Outcome{
+	"succeeds": gateway.OutcomeSucceeded, "is rejected": gateway.OutcomeRejected, "sends nothing": gateway.OutcomeNotSent,
+	"learns nothing": gateway.OutcomeUnknown, "reports nonsense": gateway.Outcome(77),
+}
+
 // do performs an action. Its first word is the actor.
 func (p *scenario) do(ctx context.Context, action string) error {
 	who, what, _ := strings.Cut(action, " ")
-	g := map[string]*Guard{"a": p.a, "b": p.b}[who]
+	g, o := map[string]*Guard{"a": p.a, "b": p.b}[who], p.orderOf(who)
+	if outcome, ok := reports[what]; ok {
+		return recorded(g.End(ctx, o, p.recordOf(who, outcome)))
+	}
 	switch what {
-	case "begins":
-		return g.begins(ctx, order)
-	case "resubmits":
-		return g.resubmits(ctx, order)
-	case "succeeds":
-		return g.ends(ctx, order, gateway.OutcomeSucceeded)
-	case "is rejected":
-		return g.ends(ctx, order, gateway.OutcomeRejected)
-	case "sends nothing":
-		return g.ends(ctx, order, gateway.OutcomeNotSent)
-	case "learns nothing":
-		return g.ends(ctx, order, gateway.OutcomeUnknown)
-	case "reports nonsense":
-		return g.ends(ctx, order, gateway.Outcome(77))
+	case "begins", "resubmits":
+		o.Resubmit = what == "resubmits"
+		return granted(g.Begin(ctx, o))
+	case "is lost":
+		_, err := p.a.db.ExecContext(ctx, `DELETE FROM `+p.a.cfg.table)
+		return err
 	case "ends": // the lease expires
 		return p.a.endLeases(ctx)
 	case "looks it up":
@@ -84,13 +98,13 @@ func (p *scenario) do(ctx context.Context, action string) error {
 var scenarios = map[string][]step{
 	"success": {
 		{"a begins", nil, StateInFlight},
-		{"b begins", gateway.ErrOrderInFlight, StateInFlight},
-		{"b resubmits", gateway.ErrOrderInFlight, StateInFlight},
-		{"a begins", gateway.ErrOrderInFlight, StateInFlight},
+		{"b begins", errInFlight, StateInFlight},
+		{"b resubmits", errInFlight, StateInFlight},
+		{"a begins", errInFlight, StateInFlight},
 		{"a succeeds", nil, StateCreated},
-		{"b begins", gateway.ErrOrderCreated, StateCreated},
-		{"b resubmits", gateway.ErrOrderCreated, StateCreated},
-		{"a begins", gateway.ErrOrderCreated, StateCreated},
+		{"b begins", errCreated, StateCreated},
+		{"b resubmits", errCreated, StateCreated},
+		{"a begins", errCreated, StateCreated},
 	},
 	"rejection": {
 		{"a begins", nil, StateInFlight},
@@ -107,10 +121,10 @@ var scenarios = map[string][]step{
 	"unknown": {
 		{"a begins", nil, StateInFlight},
 		{"a learns nothing", nil, StateUnknown},
-		{"a begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
-		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"a begins", errUnknown, StateUnknown},
+		{"b begins", errUnknown, StateUnknown},
 		{"time ends", nil, StateUnknown},
-		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"b begins", errUnknown, StateUnknown},
 	},
 	"an invalid outcome": {
 		{"a begins", nil, StateInFlight},
@@ -120,11 +134,11 @@ var scenarios = map[string][]step{
 		{"a begins", nil, StateInFlight},
 		{"a learns nothing", nil, StateUnknown},
 		{"b resubmits", nil, StateInFlight},
-		{"a resubmits", gateway.ErrOrderInFlight, StateInFlight},
+		{"a resubmits", errInFlight, StateInFlight},
 		{"b is rejected", nil, StateUnknown},
 		{"a resubmits", nil, StateInFlight},
 		{"a sends nothing", nil, StateUnknown},
-		{"a begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"a begins", errUnknown, StateUnknown},
 		{"a resubmits", nil, StateInFlight},
 		{"a learns nothing", nil, StateUnknown},
 		{"b resubmits", nil, StateInFlight},
@@ -133,7 +147,7 @@ var scenarios = map[string][]step{
 	"crash": {
 		{"a begins", nil, StateInFlight},
 		{"time ends", nil, StateUnknown},
-		{"b begins", gateway.ErrOrderOutcomeUnknown, StateUnknown},
+		{"b begins", errUnknown, StateUnknown},
 		{"b resubmits", nil, StateInFlight},
 		{"b is rejected", nil, StateUnknown},
 		{"b resubmits", nil, StateInFlight},
@@ -153,22 +167,22 @@ var scenarios = map[string][]step{
 		{"anna looks it up", nil, StateUnknown},
 		{"anna finds one", nil, StateCreated},
 		{"anna finds none", ErrNotUnknown, StateCreated},
-		{"b begins", gateway.ErrOrderCreated, StateCreated},
+		{"b begins", errCreated, StateCreated},
 	},
 	"slow, but before any other": {
 		{"a begins", nil, StateInFlight},
 		{"time ends", nil, StateUnknown},
-		{"a begins", gateway.ErrOrderInFlight, StateUnknown},
-		{"a resubmits", gateway.ErrOrderInFlight, StateUnknown},
+		{"a begins", errInFlight, StateUnknown},
+		{"a resubmits", errInFlight, StateUnknown},
 		{"a is rejected", nil, StateFree},
-		{"a is rejected", ErrNotHeld, StateFree},
+		{"a is rejected", nil, StateFree},
 	},
 	"late rejection during a resubmission": {
 		{"a begins", nil, StateInFlight},
 		{"time ends", nil, StateUnknown},
 		{"b resubmits", nil, StateInFlight},
-		{"a is rejected", ErrNotHeld, StateInFlight},
-		{"a resubmits", gateway.ErrOrderInFlight, StateInFlight},
+		{"a is rejected", nil, StateInFlight},
+		{"a resubmits", errInFlight, StateInFlight},
 		{"b succeeds", nil, StateCreated},
 	},
 	"late success during a resubmission": {
@@ -202,7 +216,7 @@ var scenarios = map[string][]step{
 		{"anna looks it up", nil, StateUnknown},
 		{"anna finds none", nil, StateFree},
 		{"a succeeds", nil, StateCreated},
-		{"b begins", gateway.ErrOrderCreated, StateCreated},
+		{"b begins", errCreated, StateCreated},
 	},
 	"late success during the next one": {
 		{"a begins", nil, StateInFlight},
@@ -218,7 +232,7 @@ var scenarios = map[string][]step{
 		{"time ends", nil, StateUnknown},
 		{"anna looks it up", nil, StateUnknown},
 		{"anna finds none", nil, StateFree},
-		{"a is rejected", ErrNotHeld, StateFree},
+		{"a is rejected", nil, StateFree},
 	},
 	"late unknown outcome after it was found that none exists": {
 		{"a begins", nil, StateInFlight},
@@ -256,11 +270,11 @@ var scenarios = map[string][]step{
 		{"anna finds none", nil, StateFree},
 	},
 	"an end without a beginning": {
-		{"a is rejected", ErrNotHeld, StateFree},
+		{"a is rejected", nil, StateFree},
 		{"a succeeds", ErrNotHeld, StateFree},
 		{"a begins", nil, StateInFlight},
-		{"b is rejected", ErrNotHeld, StateInFlight},
-		{"b sends nothing", ErrNotHeld, StateInFlight},
+		{"b is rejected", nil, StateInFlight},
+		{"b sends nothing", nil, StateInFlight},
 		{"a is rejected", nil, StateFree},
 	},
 }
@@ -300,6 +314,54 @@ func runScenario(t *testing.T, p *scenario, steps []step) {
 	}
 }
 
+// End returns what the table has then: what the call reports, or what is more certain.
+func TestGuard_End_returns(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		for name, tt := range map[string]struct {
+			before  string // what happens, separated by commas
+			report  gateway.Outcome
+			want    gateway.Outcome
+			from    string // whose record it is
+			wantErr error
+		}{
+			"created":                    {"a begins", gateway.OutcomeSucceeded, gateway.OutcomeSucceeded, "a", nil},
+			"rejected":                   {"a begins", gateway.OutcomeRejected, gateway.OutcomeRejected, "a", nil},
+			"not sent":                   {"a begins", gateway.OutcomeNotSent, gateway.OutcomeNotSent, "a", nil},
+			"unknown":                    {"a begins", gateway.OutcomeUnknown, gateway.OutcomeUnknown, "a", nil},
+			"no outcome":                 {"a begins", gateway.Outcome(77), gateway.OutcomeUnknown, "a", nil},
+			"created after unknown":      {"b begins, b learns nothing, a resubmits", gateway.OutcomeSucceeded, gateway.OutcomeSucceeded, "a", nil},
+			"rejected after unknown":     {"b begins, b learns nothing, a resubmits", gateway.OutcomeRejected, gateway.OutcomeUnknown, "b", nil},
+			"not sent after unknown":     {"b begins, b learns nothing, a resubmits", gateway.OutcomeNotSent, gateway.OutcomeUnknown, "b", nil},
+			"rejected after created":     {"a begins, time ends, b resubmits, b succeeds", gateway.OutcomeRejected, gateway.OutcomeSucceeded, "b", nil},
+			"unknown after created":      {"a begins, time ends, b resubmits, b succeeds", gateway.OutcomeUnknown, gateway.OutcomeSucceeded, "b", nil},
+			"created after created":      {"a begins, time ends, b resubmits, b succeeds", gateway.OutcomeSucceeded, gateway.OutcomeSucceeded, "b", nil},
+			"created, taken over":        {"a begins, time ends, b resubmits", gateway.OutcomeSucceeded, gateway.OutcomeSucceeded, "a", nil},
+			"unknown, taken over":        {"a begins, time ends, b resubmits", gateway.OutcomeUnknown, gateway.OutcomeUnknown, "a", nil},
+			"rejected, taken over":       {"a begins, time ends, b resubmits", gateway.OutcomeRejected, gateway.OutcomeUnknown, "a", nil}, // as the table has it of a
+			"rejected, taken over twice": {"a begins, time ends, b resubmits, b learns nothing", gateway.OutcomeRejected, gateway.OutcomeUnknown, "b", nil},
+			"rejected, found absent":     {"a begins, time ends, anna looks it up, anna finds none, b begins", gateway.OutcomeRejected, gateway.OutcomeRejected, "a", nil},
+			"rejected, no row":           {"a begins, everything is lost", gateway.OutcomeRejected, gateway.OutcomeRejected, "a", nil},
+			"unknown, no row":            {"a begins, everything is lost", gateway.OutcomeUnknown, gateway.OutcomeUnknown, "a", ErrNotHeld},
+			"created, no row":            {"a begins, everything is lost", gateway.OutcomeSucceeded, gateway.OutcomeSucceeded, "a", ErrNotHeld},
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := newScenario(t, w)
+				p.doAll(t, tt.before)
+				has, err := p.a.End(t.Context(), p.orderOf("a"), p.recordOf("a", tt.report))
+				if !errors.Is(err, tt.wantErr) || has.Outcome != tt.want || has.RequestID != p.orderOf(tt.from).RequestID {
+					t.Fatalf("%+v, %v", has, err)
+				}
+				if o, err := p.a.Order(t.Context(), "", order); err != nil || tt.want == gateway.OutcomeSucceeded && !has.CreatedAt.Equal(o.Created) {
+					t.Errorf("created at %v, %+v, %v", has.CreatedAt, o, err)
+				}
+				if want := `{"by":"` + tt.from + `"}`; tt.want == gateway.OutcomeSucceeded && string(has.Invoice) != want || len(has.Others) > 0 {
+					t.Errorf("%+v", has)
+				}
+			})
+		}
+	})
+}
+
 // The record has who resolved an order, how and when.
 func TestGuard_record(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
@@ -312,7 +374,7 @@ func TestGuard_record(t *testing.T) {
 		o := listed[0]
 		want := Order{
 			ID: order, State: StateUnknown, Attempts: 2, Outcome: gateway.OutcomeRejected,
-			Begun: o.Begun, Ended: o.Ended, Since: o.Since, Record: gateway.OrderRecord{Request: invoice, RequestID: orderOf(order).RequestID},
+			Begun: o.Begun, Ended: o.Ended, Since: o.Since, Record: gateway.OrderRecord{Request: invoice, RequestID: p.orderOf("a").RequestID},
 		}
 		if !reflect.DeepEqual(o, want) || o.Since.After(o.Begun) || o.Begun.After(o.Ended) || o.Since.IsZero() || o.Ended.Location() != time.UTC {
 			t.Fatalf("%+v", o)
@@ -322,7 +384,7 @@ func TestGuard_record(t *testing.T) {
 		after, err := p.a.Order(t.Context(), "", order)
 		want.State, want.Since = StateCreated, time.Time{}
 		want.Created, want.Resolved, want.Resolution = after.Created, after.Resolved, found
-		want.Record.Outcome = gateway.OutcomeSucceeded
+		want.Record.Outcome, want.Record.CreatedAt = gateway.OutcomeSucceeded, after.Created
 		if err != nil || !reflect.DeepEqual(after, want) || after.Created != after.Resolved || after.Resolved.Before(after.Ended) {
 			t.Fatalf("%+v, %v", after, err)
 		}
@@ -385,10 +447,10 @@ func TestGuard_concurrent(t *testing.T) {
 				all.Go(func() {
 					o := orderOf(id)
 					o.Resubmit = i%2 == 0
-					switch _, err := guards[i%len(guards)].Begin(t.Context(), o); {
+					switch err := granted(guards[i%len(guards)].Begin(t.Context(), o)); {
 					case err == nil:
 						let.Add(1)
-					case errors.Is(err, gateway.ErrOrderInFlight):
+					case errors.Is(err, errInFlight):
 						refused.Add(1)
 					default:
 						t.Error(err)
@@ -455,7 +517,7 @@ func TestMigrationSQL(t *testing.T) {
 	}
 }
 
-// A table that another program has made admits no order, and the error does not send anybody to Migrate in vain.
+// A table that another program has made grants no lease, and the error does not send anybody to Migrate in vain.
 func TestGuard_another_table(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		db := w.open(t)
@@ -468,7 +530,7 @@ func TestGuard_another_table(t *testing.T) {
 	})
 }
 
-// Without a table every method fails, and Begin admits no order.
+// Without a table every method fails, and Begin grants no lease.
 func TestGuard_no_table(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g, err := New(w.open(t), WithTable(w.table))
@@ -556,9 +618,9 @@ func TestGuard_Begin_all_responses_lost(t *testing.T) {
 	connector.refuse(2, lost) // the statement that undoes it does not arrive
 	connector.lose(lost)
 	wantError(t, g.begins(t.Context(), order), lost)
-	wantError(t, g.resubmits(t.Context(), order), gateway.ErrOrderInFlight)
+	wantError(t, g.resubmits(t.Context(), order), errInFlight)
 	check(t, g.endLeases(t.Context()))
-	wantError(t, g.begins(t.Context(), order), gateway.ErrOrderOutcomeUnknown)
+	wantError(t, g.begins(t.Context(), order), errUnknown)
 }
 
 // database/sql sends a statement again after a broken connection. That is one
@@ -586,7 +648,7 @@ func TestGuard_End_not_recorded(t *testing.T) {
 			if pending, err := g.Pending(t.Context(), PendingQuery{}); err != nil || len(pending) != 1 {
 				t.Fatal(pending, err)
 			}
-			wantError(t, g.begins(t.Context(), order), gateway.ErrOrderOutcomeUnknown)
+			wantError(t, g.begins(t.Context(), order), errUnknown)
 			if err := g.ends(t.Context(), order, tt.outcome); err != nil {
 				t.Error(err)
 			}
@@ -619,7 +681,8 @@ func TestGuard_End_not_recorded_and_begun_again(t *testing.T) {
 	check(t, g.resubmits(t.Context(), order))
 	check(t, g.ends(t.Context(), order, gateway.OutcomeSucceeded))
 	g.wantState(t, StateCreated, 2)
-	wantError(t, g.ends(t.Context(), order, gateway.OutcomeRejected), ErrNotHeld)
+	check(t, g.ends(t.Context(), order, gateway.OutcomeRejected))
+	g.wantState(t, StateCreated, 2)
 }
 
 // While the database fails for a moment, End tries again.
@@ -660,7 +723,7 @@ func TestGuard_End_tried_again_after_another_Begin(t *testing.T) {
 			}
 		}
 	}
-	if err := g.ends(t.Context(), order, gateway.OutcomeRejected); !errors.Is(err, ErrNotHeld) || sent != 2 {
+	if err := g.ends(t.Context(), order, gateway.OutcomeRejected); err != nil || sent != 2 {
 		t.Error(err, sent)
 	}
 	g.wantState(t, StateInFlight, 2)

@@ -20,25 +20,25 @@ func (c *clock) now() time.Time { return c.at }
 
 func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
 
-// An admission ends with the lease, from what the clock of the process said before the statement. The
-// client sends nothing of one that has ended, also if the driver ignored the end of its context.
-func TestGuard_Begin_until(t *testing.T) {
+// A lease ends by what the clock of the process said before the statement. The client sends nothing
+// after it has expired, also if the driver ignored the end of its context.
+func TestGuard_Begin_expires(t *testing.T) {
 	const lease = 8*time.Second + time.Microsecond // which is truncated
 	g, connector := lossyGuard(t, WithLease(lease))
 	c := &clock{at: time.Now()}
 	start := c.at
 	g.now = c.now
 	connector.after = func(driver.Rows) { c.advance(time.Minute) }
-	admission, err := g.Begin(t.Context(), orderOf(order))
-	if err != nil || admission.Until != start.Add(8*time.Second) || admission.Known != nil {
-		t.Errorf("%+v, %v", admission, err)
+	granted, err := g.Begin(t.Context(), orderOf(order))
+	if err != nil || granted.State != gateway.OrderFree || granted.Expires != start.Add(8*time.Second) || granted.Known != nil {
+		t.Errorf("%+v, %v", granted, err)
 	}
 	check(t, g.ends(t.Context(), order, gateway.OutcomeNotSent))
 
 	g.now = func() time.Time { return time.Now().Add(-time.Minute) }
 	s := &service{}
 	_, err = s.client(t, g).CreateInvoice(t.Context(), invoice)
-	if s.sent > 0 || !gateway.SafeToRetry(err) || !strings.Contains(err.Error(), "admission of the order is over") {
+	if s.sent > 0 || !gateway.SafeToRetry(err) || !strings.Contains(err.Error(), "the lease of the order has expired") {
 		t.Error(err, s.sent)
 	}
 	g.wantState(t, StateFree, 2)

@@ -189,8 +189,10 @@ func requestOf(merchant, id string) gateway.Order {
 // sends sends an order with an outcome, as the client does.
 func (w *shop) sends(t *testing.T, o gateway.Order, outcome gateway.Outcome) {
 	t.Helper()
-	_, err := w.guard.Begin(t.Context(), o)
-	check(t, err)
+	lease, err := w.guard.Begin(t.Context(), o)
+	if err != nil || lease.State != gateway.OrderFree {
+		t.Fatalf("%+v, %v", lease, err)
+	}
 	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID, SentAt: time.Now()}
 	switch outcome {
 	case gateway.OutcomeSucceeded:
@@ -200,7 +202,8 @@ func (w *shop) sends(t *testing.T, o gateway.Order, outcome gateway.Outcome) {
 	case gateway.OutcomeUnknown:
 		r.StatusCode, r.Body, r.Cause = 502, []byte("<html>\x1b[31mBad Gateway</html>"), "502: no message in the response"
 	}
-	check(t, w.guard.End(t.Context(), o, r))
+	_, err = w.guard.End(t.Context(), o, r)
+	check(t, err)
 }
 
 // loses sends orders whose outcome is unknown.

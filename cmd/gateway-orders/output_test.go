@@ -20,9 +20,10 @@ func TestOutput_controls(t *testing.T) {
 		o := requestOf("", id)
 		_, err := w.guard.Begin(t.Context(), o)
 		check(t, err)
-		check(t, w.guard.End(t.Context(), o, gateway.OrderRecord{
+		_, err = w.guard.End(t.Context(), o, gateway.OrderRecord{
 			Outcome: gateway.OutcomeUnknown, Request: o.Request, Body: []byte(hostile), Cause: hostile,
-		}))
+		})
+		check(t, err)
 		for _, line := range []string{"pending", "pending -o json", "export", "export -o json"} {
 			got := w.run(line)
 			if i := strings.IndexFunc(got.stdout+got.err, func(char rune) bool {

@@ -21,8 +21,8 @@ func (s *session) invoiceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "create --order ID --price 10.50 --amount 10.50", Short: "Creates an invoice for an order, at most once",
 		Long: `Creates an invoice for an order. The exit code is 0 if it exists; 2, 3, 4 or 130 if it
-does not; 5 if that is unknown: look the order up before you run this again. See
-gateway help outcomes.
+does not; 8 if it exists for another request; 5 if that is unknown: look the order up
+before you run this again. See gateway help outcomes.
 
 With --orders, a directory remembers what became of each order. Run again, the command
 prints the same invoice, also while another process is creating it; with another

@@ -135,12 +135,12 @@ func TestInvoice_conflict(t *testing.T) {
 	directory := t.TempDir()
 	require.Zero(t, call(t.Context(), t, gw, order("--orders", directory)...).code)
 	got := call(t.Context(), t, gw, order("--orders", directory, "--price", "11")...)
-	assert.Equal(t, exitUnknown, got.code)
+	assert.Equal(t, exitConflict, got.code)
 	assert.Contains(t, got.err, `order "A-17" has an invoice for another request, of price 10.5 and amount 10.49: `)
 	assert.Contains(t, got.err, gw.Invoices()[0].ID)
 	assert.Contains(t, got.err, "Use that invoice, or another --order.\n")
 	failed := decode[failure](t, call(t.Context(), t, gw, order("--orders", directory, "--coin", "BTC", "-o", "json")...).err)
-	assert.Equal(t, failure{ExitCode: exitUnknown, Meaning: "outcome unknown", Outcome: "unknown"}, failure{"", failed.ExitCode, failed.Meaning, failed.Outcome, failed.Status, failed.SafeToRetry})
+	assert.Equal(t, failure{ExitCode: exitConflict, Meaning: "another request", Outcome: "conflict"}, failure{"", failed.ExitCode, failed.Meaning, failed.Outcome, failed.Status, failed.SafeToRetry})
 	assert.Len(t, gw.Invoices(), 1)
 }
 
@@ -185,7 +185,7 @@ func TestInvoice_notKept(t *testing.T) {
 	full := errors.New("no space left on device")
 	require.NoError(t, s.printInvoice(invoice, note(invoice, full)))
 	assert.Equal(t, "The next run will not know that this invoice exists: the directory of --orders could not keep it: no space left on device\n", stderr.String())
-	assert.ErrorContains(t, &invoiceError{gateway.ErrOutcomeUnknown, full}, "no space left on device")
+	assert.ErrorContains(t, &invoiceError{&gateway.OutcomeUnknownError{}, full}, "no space left on device")
 	assert.Empty(t, gw.Requests())
 }
 
@@ -212,40 +212,54 @@ func TestOrderDirectory_killed(t *testing.T) {
 		Invoice: []byte("{ \"id\":\n\"<é>\" }"),
 	}
 	d := newOrderDirectory(path)
-	_, err := d.Begin(t.Context(), o)
-	require.NoError(t, err)
+	require.Equal(t, gateway.OrderFree, begun(t, d, o).State)
 	name := d.name(o)
-	begun, err := os.ReadFile(name)
+	sending, err := os.ReadFile(name)
 	require.NoError(t, err)
-	require.NoError(t, d.End(t.Context(), o, created))
+	require.Equal(t, created, ended(t, d, created))
 	whole, err := os.ReadFile(name)
 	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(whole), string(begun)))
+	require.True(t, strings.HasPrefix(string(whole), string(sending)))
 
 	for size := range len(whole) + 1 {
 		require.NoError(t, os.WriteFile(name, whole[:size], 0o600))
 		d := newOrderDirectory(path)
-		known, err := d.Begin(t.Context(), o)
+		lease := begun(t, d, o)
 		switch {
-		case size < len(begun):
-			require.NoError(t, err)
-			require.Nil(t, known.Known)
-			require.NoError(t, d.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent}))
+		case size < len(sending):
+			require.Equal(t, gateway.Lease{}, lease)
+			require.Equal(t, gateway.OutcomeNotSent, ended(t, d, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent}).Outcome)
 			content, err := os.ReadFile(name)
 			require.NoError(t, err)
 			require.Empty(t, content)
 		case size < len(whole):
-			require.ErrorIs(t, err, gateway.ErrOrderOutcomeUnknown)
-			require.Equal(t, "r-1", known.Known.RequestID)
-			require.False(t, known.Known.SentAt.IsZero())
-			resubmits(t, path, whole[:len(begun)])
+			require.Equal(t, gateway.OrderUnknown, lease.State)
+			require.Equal(t, "r-1", lease.Known.RequestID)
+			require.False(t, lease.Known.SentAt.IsZero())
+			resubmits(t, path, whole[:len(sending)])
 		default:
-			require.ErrorIs(t, err, gateway.ErrOrderCreated)
-			require.True(t, created.Request.Price.Equal(known.Known.Request.Price))
-			known.Known.Request = created.Request
-			require.Equal(t, created, *known.Known)
+			require.Equal(t, gateway.OrderCreated, lease.State)
+			require.True(t, created.Request.Price.Equal(lease.Known.Request.Price))
+			lease.Known.Request = created.Request
+			require.Equal(t, created, *lease.Known)
 		}
 	}
+}
+
+// begun asks for the lease of an order, which does not fail.
+func begun(t *testing.T, d *orderDirectory, o gateway.Order) gateway.Lease {
+	t.Helper()
+	lease, err := d.Begin(t.Context(), o)
+	require.NoError(t, err)
+	return lease
+}
+
+// ended ends a call that has the lease.
+func ended(t *testing.T, d *orderDirectory, r gateway.OrderRecord) gateway.OrderRecord {
+	t.Helper()
+	has, err := d.End(t.Context(), orderA17(), r)
+	require.NoError(t, err)
+	return has
 }
 
 // resubmits begins an order of unknown outcome again, which is refused, and asserts that
@@ -255,13 +269,13 @@ func resubmits(t *testing.T, path string, before []byte) {
 	d := newOrderDirectory(path)
 	again := resubmitted(orderA17())
 	again.RequestID = "r-2"
-	known, err := d.Begin(t.Context(), again)
-	require.NoError(t, err)
-	require.Equal(t, "r-1", known.Known.RequestID)
+	require.Equal(t, "r-1", begun(t, d, again).Known.RequestID)
 	sending, _, err := readOrder(d.file)
 	require.NoError(t, err)
 	require.Equal(t, "r-2", sending.RequestID)
-	require.NoError(t, d.End(t.Context(), again, gateway.OrderRecord{Outcome: gateway.OutcomeRejected}))
+	has := ended(t, d, gateway.OrderRecord{Outcome: gateway.OutcomeRejected})
+	require.Equal(t, gateway.OutcomeUnknown, has.Outcome, "that proves nothing about the earlier one")
+	require.Equal(t, "r-1", has.RequestID)
 	content, err := os.ReadFile(d.name(again))
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(content))
@@ -276,19 +290,19 @@ func TestOrderDirectory_content(t *testing.T) {
 	o := orderA17()
 	write := func(content string) { require.NoError(t, os.WriteFile(d.name(o), []byte(content), 0o600)) }
 	line := `{"outcome":"succeeded","request":{"orderId":"A-17","price":"1e999","amount":"1"},"invoice":"{}"}` + "\n"
-	for content, want := range map[string]error{
-		"": nil, "?": nil, "?\n": gateway.ErrOrderOutcomeUnknown, line: gateway.ErrOrderCreated, line + "{}\n": gateway.ErrOrderOutcomeUnknown,
-		strings.Repeat("?", 2*maxLine) + "\n" + line: gateway.ErrOrderCreated,
+	for content, want := range map[string]gateway.OrderState{
+		"": gateway.OrderFree, "?": gateway.OrderFree, "?\n": gateway.OrderUnknown, line: gateway.OrderCreated, line + "{}\n": gateway.OrderUnknown,
+		strings.Repeat("?", 2*maxLine) + "\n" + line: gateway.OrderCreated,
 	} {
 		write(content)
 		d := newOrderDirectory(path)
-		known, err := d.Begin(t.Context(), o)
-		require.ErrorIs(t, err, want, "%.100q", content)
-		if want == nil {
+		lease := begun(t, d, o)
+		require.Equal(t, want, lease.State, "%.100q", content)
+		if want == gateway.OrderFree {
 			require.NoError(t, d.file.Close())
+		} else {
+			require.Equal(t, gateway.InvoiceRequest{}, lease.Known.Request)
 		}
-		require.False(t, want != nil && known.Known == nil)
-		require.True(t, want == nil || known.Known.Request == gateway.InvoiceRequest{})
 	}
 	write(strings.Repeat("?", 2*maxLine+1))
 	_, err := d.Begin(t.Context(), resubmitted(o))
@@ -304,12 +318,10 @@ func TestOrderDirectory_inFlight(t *testing.T) {
 		path := t.TempDir()
 		o := orderA17()
 		first := newOrderDirectory(path)
-		_, err := first.Begin(t.Context(), o)
-		require.NoError(t, err)
+		begun(t, first, o)
 		if earlier {
-			require.NoError(t, first.End(t.Context(), o, gateway.OrderRecord{Request: o.Request}))
-			_, err = first.Begin(t.Context(), resubmitted(o))
-			require.NoError(t, err)
+			ended(t, first, gateway.OrderRecord{Request: o.Request})
+			begun(t, first, resubmitted(o))
 		}
 		for _, more := range [][]string{{"--price", "11"}, {"--price", "11", "--resubmit"}} {
 			got := call(t.Context(), t, gw, order(append(more, "--orders", path)...)...)
@@ -324,7 +336,7 @@ func TestOrderDirectory_inFlight(t *testing.T) {
 			code := run(t.Context(), order("--orders", path), cli.Console{Out: &stdout, Err: &stderr})
 			waited <- outcome{code, stdout.String(), stderr.String()}
 		}()
-		require.NoError(t, first.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request, Invoice: []byte(`{"id": 7}`)}))
+		ended(t, first, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request, Invoice: []byte(`{"id": 7}`)})
 		got := <-waited
 		assert.Zero(t, got.code, got.err)
 		assert.Contains(t, got.stdout, `{"id":7}`)
@@ -339,7 +351,7 @@ func TestOrderDirectory_synced(t *testing.T) {
 	parent := t.TempDir()
 	path := filepath.Join(parent, "new", "orders")
 	var synced []string
-	begin := func(o gateway.Order, failure error) error {
+	begin := func(o gateway.Order, failure error) (gateway.OrderState, error) {
 		synced = nil
 		d := newOrderDirectory(path + string(filepath.Separator))
 		d.sync = func(directory string) error {
@@ -350,18 +362,27 @@ func TestOrderDirectory_synced(t *testing.T) {
 			assert.FileExists(t, d.name(o))
 			return failure
 		}
-		_, err := d.Begin(t.Context(), o)
-		return errors.Join(err, d.file.Close())
+		lease, err := d.Begin(t.Context(), o)
+		_ = d.file.Close()
+		return lease.State, err
 	}
 	full := errors.New("no space left on device")
-	require.ErrorIs(t, begin(orderA17(), full), full)
+	_, err := begin(orderA17(), full)
+	require.ErrorIs(t, err, full)
 	assert.Equal(t, []string{filepath.Dir(parent), parent, filepath.Dir(path), filepath.Dir(path), path}, synced)
-	require.NoError(t, begin(orderA17(), nil), "nothing was sent")
+	state, err := begin(orderA17(), nil)
+	require.NoError(t, err)
+	assert.Equal(t, gateway.OrderFree, state, "nothing was sent")
 	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
-	require.ErrorIs(t, begin(orderA17(), full), gateway.ErrOrderOutcomeUnknown)
+	state, err = begin(orderA17(), full)
+	require.NoError(t, err)
+	assert.Equal(t, gateway.OrderUnknown, state)
 	assert.Empty(t, synced, "nothing is written for an order that is not sent")
-	require.ErrorIs(t, begin(resubmitted(orderA17()), full), full)
-	require.NoError(t, begin(resubmitted(orderA17()), nil))
+	_, err = begin(resubmitted(orderA17()), full)
+	require.ErrorIs(t, err, full)
+	state, err = begin(resubmitted(orderA17()), nil)
+	require.NoError(t, err)
+	assert.Equal(t, gateway.OrderFree, state)
 	assert.Equal(t, []string{filepath.Dir(path), path}, synced)
 	d := newOrderDirectory(path)
 	for _, failure := range []error{full, nil} {
@@ -374,7 +395,8 @@ func TestOrderDirectory_synced(t *testing.T) {
 		require.ErrorIs(t, err, failure)
 	}
 	d.syncFile = func(*os.File) error { return full }
-	require.ErrorIs(t, d.End(t.Context(), orderA17(), gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded}), full)
+	_, err = d.End(t.Context(), orderA17(), gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})
+	require.ErrorIs(t, err, full)
 
 	d = newOrderDirectory(filepath.Join(parent, "other"))
 	d.sync = func(directory string) error {
@@ -400,9 +422,8 @@ func TestOrderDirectory_unreadableParent(t *testing.T) {
 		}
 		return &fs.PathError{Op: "open", Path: directory, Err: fs.ErrPermission}
 	}
-	_, err := d.Begin(t.Context(), orderA17())
-	require.NoError(t, err)
-	require.NoError(t, d.End(t.Context(), orderA17(), gateway.OrderRecord{}))
+	begun(t, d, orderA17())
+	ended(t, d, gateway.OrderRecord{})
 }
 
 // Without the directory nothing is sent.
@@ -415,7 +436,8 @@ func TestOrderDirectory_unusable(t *testing.T) {
 	assert.Contains(t, got.err, `gateway: create_invoice: order: order "A-17": the order guard: open `)
 	assert.Contains(t, got.err, "This run has sent nothing.")
 	assert.Empty(t, gw.Requests())
-	assert.Error(t, (&orderDirectory{}).End(t.Context(), orderA17(), gateway.OrderRecord{}), "it has not begun")
+	_, err := (&orderDirectory{}).End(t.Context(), orderA17(), gateway.OrderRecord{})
+	assert.Error(t, err, "it has not begun")
 }
 
 // The file of an order is not one that never ends, nor another file.

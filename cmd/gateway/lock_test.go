@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/cryptogw/gateway"
 )
 
 // The file of an order is open for one at a time, on every system: .ci/emulated runs this on
@@ -26,7 +24,7 @@ func TestOpenLocked(t *testing.T) {
 		require.NoError(t, err)
 		for range 2 { // closing the second one does not end the lock of the first
 			second, err := openLocked(name)
-			require.ErrorIs(t, err, gateway.ErrOrderInFlight)
+			require.ErrorIs(t, err, errLocked)
 			if second != nil { // where it can be read
 				require.NoError(t, second.Close())
 			}

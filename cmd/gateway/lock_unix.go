@@ -6,8 +6,6 @@ import (
 	"errors"
 	"os"
 	"syscall"
-
-	"github.com/cryptogw/gateway"
 )
 
 // openLocked opens the file of an order, which it creates if there is none, and locks it
@@ -21,7 +19,7 @@ func openLocked(name string) (*os.File, error) {
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // #nosec G115 -- a descriptor is small
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return file, gateway.ErrOrderInFlight
+		return file, errLocked
 	case err != nil:
 		return nil, errors.Join(err, file.Close())
 	}

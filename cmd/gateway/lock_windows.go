@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 	"syscall"
-
-	"github.com/cryptogw/gateway"
 )
 
 // errorSharingViolation is ERROR_SHARING_VIOLATION of Windows.
@@ -22,7 +20,7 @@ func openLocked(name string) (*os.File, error) {
 	handle, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	switch {
 	case errors.Is(err, errorSharingViolation):
-		return nil, gateway.ErrOrderInFlight
+		return nil, errLocked
 	case err != nil:
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	default:

@@ -225,7 +225,7 @@ func TestExitCode(t *testing.T) {
 		"Ctrl-C":                     {fmt.Errorf("wait: %w", context.Canceled), exitInterrupted},
 		"a deadline":                 {context.DeadlineExceeded, cli.ExitFailed},
 		"an unknown outcome":         {invoiceFailure(&gateway.OutcomeUnknownError{Cause: context.Canceled}), exitUnknown},
-		"another request":            {invoiceFailure(&gateway.OrderConflictError{}), exitUnknown},
+		"another request":            {invoiceFailure(&gateway.OrderConflictError{}), exitConflict},
 		"an order that is in flight": {invoiceFailure(&gateway.TransportError{Operation: "create_invoice", Phase: gateway.PhaseOrder, Err: context.Canceled}), exitUnknown},
 		"no proxy, a read":           {&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseProxy}, exitNotSent},
 		"no response, a read":        {&gateway.TransportError{Operation: "balance", Phase: gateway.PhaseRead}, cli.ExitFailed},

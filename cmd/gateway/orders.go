@@ -30,7 +30,8 @@ type orderDirectory struct {
 	sync     func(directory string) error // syncDirectory
 	syncFile func(*os.File) error         // its Sync
 	file     *os.File                     // of the order, locked
-	before   int64                        // where the file ended before the call
+	known    *gateway.OrderRecord         // what the file had before the call
+	before   int64                        // where it ended then
 	failed   error                        // of End
 }
 
@@ -38,57 +39,64 @@ func newOrderDirectory(path string) *orderDirectory {
 	return &orderDirectory{path: path, sync: syncDirectory, syncFile: (*os.File).Sync}
 }
 
+// errLocked is the error of openLocked for a file that another process has locked.
+var errLocked = errors.New("another process has the file of the order")
+
 // Begin implements [gateway.OrderGuard].
-func (d *orderDirectory) Begin(_ context.Context, o gateway.Order) (gateway.Admission, error) {
+func (d *orderDirectory) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error) {
 	file, err := openLocked(d.name(o))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = d.create(filepath.Clean(d.path)); err == nil {
 			file, err = openLocked(d.name(o))
 		}
 	}
-	if errors.Is(err, gateway.ErrOrderInFlight) {
-		return inFlight(file), err
+	if errors.Is(err, errLocked) {
+		return inFlight(file), nil
 	}
 	if err != nil {
-		return gateway.Admission{}, err
+		return gateway.Lease{}, err
 	}
-	known, err := d.begin(file, o)
+	state, err := d.begin(file, o)
+	if err != nil || state != gateway.OrderFree {
+		err = errors.Join(err, file.Close())
+	}
 	if err != nil {
-		return gateway.Admission{Known: known}, errors.Join(err, file.Close())
+		return gateway.Lease{}, err
 	}
 	d.file = file
-	return gateway.Admission{Known: known}, nil
+	return gateway.Lease{State: state, Known: d.known}, nil
 }
 
 // inFlight has the request that another process sends, if its file can be read, which it
 // closes. It is not that of an order which was created: the other process only looks at it.
-func inFlight(file *os.File) gateway.Admission {
+func inFlight(file *os.File) gateway.Lease {
+	lease := gateway.Lease{State: gateway.OrderInFlight}
 	if file == nil {
-		return gateway.Admission{}
+		return lease
 	}
 	known, _, err := readOrder(file)
 	err = errors.Join(err, file.Close())
-	if err != nil || known == nil || known.Outcome != gateway.OutcomeUnknown {
-		return gateway.Admission{}
+	if err == nil && known != nil && known.Outcome == gateway.OutcomeUnknown {
+		lease.Known = known
 	}
-	return gateway.Admission{Known: known}
+	return lease
 }
 
 // begin records in the file of an order that it is sent, unless the file shows that it must
 // not be.
-func (d *orderDirectory) begin(file *os.File, o gateway.Order) (known *gateway.OrderRecord, err error) {
-	known, d.before, err = readOrder(file)
+func (d *orderDirectory) begin(file *os.File, o gateway.Order) (state gateway.OrderState, err error) {
+	d.known, d.before, err = readOrder(file)
 	switch {
 	case err != nil:
-		return nil, err
-	case known != nil && known.Outcome == gateway.OutcomeSucceeded:
-		return known, gateway.ErrOrderCreated
-	case known != nil && !o.Resubmit:
-		return known, gateway.ErrOrderOutcomeUnknown
+		return gateway.OrderFree, err
+	case d.known != nil && d.known.Outcome == gateway.OutcomeSucceeded:
+		return gateway.OrderCreated, nil
+	case d.known != nil && !o.Resubmit:
+		return gateway.OrderUnknown, nil
 	}
 	// Always: the process that created the file may have ended before it did this.
 	if err := errors.Join(d.create(filepath.Clean(d.path)), d.sync(filepath.Clean(d.path))); err != nil {
-		return known, fmt.Errorf("the directory cannot be written to the disk: %w", err)
+		return gateway.OrderFree, fmt.Errorf("the directory cannot be written to the disk: %w", err)
 	}
 	err = file.Truncate(d.before) // what follows was not written to its end
 	if err == nil {
@@ -97,23 +105,26 @@ func (d *orderDirectory) begin(file *os.File, o gateway.Order) (known *gateway.O
 		})
 	}
 	if err != nil {
-		return known, errors.Join(err, file.Truncate(d.before)) // nothing is sent
+		err = errors.Join(err, file.Truncate(d.before)) // nothing is sent
 	}
-	return known, nil
+	return gateway.OrderFree, err
 }
 
 // End implements [gateway.OrderGuard]. An order that was not sent, or was refused, is as it
 // was before.
-func (d *orderDirectory) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) error {
+func (d *orderDirectory) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	var err error
 	switch r.Outcome {
 	case gateway.OutcomeNotSent, gateway.OutcomeRejected:
 		err = d.file.Truncate(d.before)
+		if d.known != nil {
+			r = *d.known
+		}
 	default:
 		err = d.append(d.file, r)
 	}
 	d.failed = errors.Join(err, d.file.Close())
-	return d.failed
+	return r, d.failed
 }
 
 // create creates a directory with its parents, unless it exists, and syncs those that hold

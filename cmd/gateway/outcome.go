@@ -22,6 +22,7 @@ const (
 	exitUnknown     = 5
 	exitWithdrawal  = 6
 	exitDiffers     = 7
+	exitConflict    = 8
 	exitInterrupted = 130
 )
 
@@ -33,9 +34,10 @@ func exits() []cli.Exit {
 		{Code: cli.ExitUsage, Meaning: "usage", Text: "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
 		{Code: exitNotSent, Meaning: "nothing was sent", Text: "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
 		{Code: exitRefused, Meaning: "refused by the service", Text: "The service responded with an error. No invoice was created. After status 429 run it again\nlater; see below."},
-		{Code: exitUnknown, Meaning: "outcome unknown", Text: "The invoice may exist or not, or exists for another request. LOOK THE ORDER UP before you\nrun the command again, unless \"safeToRetry\" is true: another process is sending the\norder, or its record in --orders could not be read, and this one has sent nothing."},
+		{Code: exitUnknown, Meaning: "outcome unknown", Text: "The invoice may exist or not. LOOK THE ORDER UP before you run the command again,\nunless \"safeToRetry\" is true: another process is sending the order, or its record in\n--orders could not be read, and this one has sent nothing."},
 		{Code: exitWithdrawal, Meaning: "withdrawal failed", Text: "A withdrawal that was waited for has the status FAILED."},
 		{Code: exitDiffers, Meaning: "differs from the interface", Text: "Only of probe: the gateway differs from what is documented."},
+		{Code: exitConflict, Meaning: "another request", Text: "The order has an invoice for another request, which the message has. Nothing was sent: use\nthat invoice, or another --order."},
 		{Code: exitInterrupted, Meaning: "interrupted", Text: "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
 	}
 }
@@ -59,6 +61,7 @@ exist: it counts as 5. In a shell:
     0)   echo "the invoice exists" ;;
     3)   echo "nothing was sent: try again later" ;;
     2|4) echo "correct it, or wait after status 429; no invoice exists" ;;
+    8)   echo "the invoice of the order is for another request: use that, or another order" ;;
     130) echo "interrupted before anything was sent" ;;
     *)   echo "look the order up before anything else" ;;
   esac
@@ -76,10 +79,12 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*probe.DifferenceError](err); ok {
 		return exitDiffers
 	}
-	if made, ok := errors.AsType[*invoiceError](err); ok && gateway.OutcomeOf(made.error) == gateway.OutcomeUnknown {
-		return exitUnknown
-	}
+	made, isInvoice := errors.AsType[*invoiceError](err)
 	switch {
+	case isInvoice && gateway.OutcomeOf(made.error) == gateway.OutcomeUnknown:
+		return exitUnknown
+	case isInvoice && gateway.OutcomeOf(made.error) == gateway.OutcomeConflict:
+		return exitConflict
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, gateway.ErrInvalidArgument):
@@ -97,8 +102,8 @@ func exitOfCall(err error) int {
 	if _, ok := errors.AsType[*gateway.WaitError](err); ok && timeout {
 		return cli.ExitFailed // the time was over, whatever happened then
 	}
-	if last, ok := errors.AsType[*gateway.TransportError](err); ok && gateway.OutcomeOf(err) == gateway.OutcomeNotSent &&
-		(timeout || isBeforeSending(last.Phase) || errors.Is(err, gateway.ErrNotSent) || gateway.SafeToRetry(err)) {
+	_, isInvoice := errors.AsType[*invoiceError](err) // which was not sent
+	if last, ok := errors.AsType[*gateway.TransportError](err); ok && (isInvoice || timeout || isBeforeSending(last.Phase) || gateway.SafeToRetry(err)) {
 		return exitNotSent
 	}
 	if _, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
@@ -148,8 +153,11 @@ func (s *session) reportError(err error) {
 	if errors.Is(err, gateway.ErrMissingAPIKey) && code == cli.ExitUsage {
 		next = append(next, fmt.Sprintf("Set %s or %s; the key is never an argument.", envAPIKey, envAPIKeyFile))
 	}
-	if code == exitUnknown {
+	switch code {
+	case exitUnknown:
 		next = append(next, advice(err))
+	case exitConflict:
+		next = append(next, "This run has sent nothing. Use that invoice, or another --order.")
 	}
 	if refusal, ok := errors.AsType[*gateway.APIError](err); ok && errors.Is(err, gateway.ErrRateLimited) {
 		next = append(next, fmt.Sprintf("Too many requests. Run it again after %v.", cmp.Or(refusal.RetryAfter, time.Minute)))
@@ -170,14 +178,13 @@ func inTermsOfFlags(text string) string {
 
 // advice returns what to do after an invoice whose outcome is unknown.
 func advice(err error) string {
+	unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
 	switch {
 	case gateway.SafeToRetry(err):
 		return "This run has sent nothing. Run it again."
 	case errors.Is(err, gateway.ErrOrderInFlight):
 		return "This run has sent nothing. Run it again, without --resubmit."
-	case errors.Is(err, gateway.ErrOrderConflict):
-		return "This run has sent nothing. Use that invoice, or another --order."
-	case errors.Is(err, gateway.ErrOrderOutcomeUnknown):
+	case ok && unknown.Replayed:
 		return "Look the order up. If it has no invoice, run this again with --resubmit."
 	default:
 		return "Do not run this again before you have looked the order up."

@@ -73,8 +73,8 @@ func errorClasses() []errorClass {
 		{"a connection that breaks, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultReset())},
 		{"a response that is lost, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultCommitThenDrop())},
 		{"an order that an earlier run has created", createOrder + " --orders o", false, earlier()},
-		{"one that it has created for another price", createOrder + " --orders o --price 11", false, earlier()},
-		{"one whose response it has lost", createOrder + " --orders o", false, earlier(gatewaytest.FaultCommitThenDrop())},
+		{"an order that an earlier run has created for another price", createOrder + " --orders o --price 11", false, earlier()},
+		{"an order whose response an earlier run has lost", createOrder + " --orders o", false, earlier(gatewaytest.FaultCommitThenDrop())},
 		{"a directory of --orders that cannot be used", createOrder + " --orders main.go", false, nil},
 		{"a refusal, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(403, "not you"))},
 		{"a refusal, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultRefuse(422, "no such coin"))},
@@ -198,7 +198,8 @@ func TestOutcomes_example(t *testing.T) {
 	for code, want := range map[int]string{
 		cli.ExitDone: "the invoice exists", exitNotSent: "nothing was sent: try again later", cli.ExitUsage: "correct it, or wait after status 429; no invoice exists",
 		exitRefused: "correct it, or wait after status 429; no invoice exists", exitInterrupted: "interrupted before anything was sent",
-		exitUnknown: "look the order up before anything else", 134: "look the order up before anything else",
+		exitConflict: "the invoice of the order is for another request: use that, or another order",
+		exitUnknown:  "look the order up before anything else", 134: "look the order up before anything else",
 	} {
 		script := fmt.Sprintf("set -eu\ngateway() { return %d; }\n%s", code, example)
 		output, err := exec.Command("bash", "-c", script).CombinedOutput()
@@ -250,10 +251,16 @@ func TestInTermsOfFlags(t *testing.T) {
 	another, err := gateway.New(other.URL, "a-key")
 	require.NoError(t, err)
 	_, unread := another.CreateInvoice(t.Context(), orderA17().Request)
+	guard := &gateway.MemoryGuard{}
+	_, err = guard.End(t.Context(), orderA17(), gateway.OrderRecord{}) // without a cause
+	require.NoError(t, err)
+	guarded, err := gateway.New(other.URL, "a-key", gateway.WithOrderGuard(guard))
+	require.NoError(t, err)
+	_, earlier := guarded.CreateInvoice(t.Context(), orderA17().Request)
 	for want, err := range map[string]error{
 		"GATEWAY_PLAIN_HTTP=1":                    plain,
 		"set GATEWAY_API_KEY or GATEWAY_API_KEY_": missing,
-		"then use --resubmit":                     gateway.ErrOrderOutcomeUnknown,
+		"then use --resubmit":                     earlier,
 		"with the documented message":             unread,
 	} {
 		require.Error(t, err, want)

@@ -101,7 +101,7 @@ func duplicate(texts []string) int {
 // one, after every change.
 func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait gateway.WaitOptions, each bool) iter.Seq2[*gateway.Withdrawal, error] {
 	if !each && len(ids) > 1 {
-		return client.WaitWithdrawals(ctx, ids, nil, wait)
+		return client.WaitWithdrawals(ctx, ids, wait)
 	}
 	return func(yield func(*gateway.Withdrawal, error) bool) {
 		type change struct {

@@ -59,11 +59,8 @@ func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*ch
 	return c, nil
 }
 
-// listCoins responds with the coins to choose from. Meanwhile it opens the connection of
-// the invoice, so that the buyer does not wait for that.
+// listCoins responds with the coins to choose from.
 func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
-	ctx := context.WithoutCancel(r.Context())
-	go func() { _ = c.client.PrepareInvoice(ctx) }() // an invoice needs no preparation
 	offers, found := c.offers(w, r)
 	if !found {
 		return

@@ -23,10 +23,16 @@ const (
 	Wait               // waiting for the header of the response
 )
 
-// An Error is an attempt without a response: the error of [Sender.Send] and [Sender.Prepare].
+// String returns the phase in a word, such as "dial".
+func (p Phase) String() string {
+	return [...]string{"start", "dial", "proxy", "tls", "write", "wait"}[p]
+}
+
+// An Error is an attempt without a response: the error of a [Transport].
 type Error struct {
 	Phase  Phase
 	Traced bool // net/http was reached
+	Unread bool // nothing of the request's body was read
 	Err    error
 }
 
@@ -51,7 +57,7 @@ func (e *Error) Retryable() bool {
 		return !lookup.IsNotFound
 	case e.Phase == Proxy && connectStatus(e.Err) == http.StatusProxyAuthRequired:
 		return false
-	case IsNetworkError(e.Err), errors.Is(e.Err, errConnections), errors.Is(e.Err, errEarly):
+	case IsNetworkError(e.Err), errors.Is(e.Err, errConnections):
 		return true
 	case e.Phase == TLS:
 		return false // a certificate or a protocol version: it will not change

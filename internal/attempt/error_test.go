@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"syscall"
 	"testing"
@@ -98,17 +97,5 @@ func TestIsNetworkError(t *testing.T) {
 				assert.Equal(t, tt.timeout, attempt.IsTimeout(err), "a timeout: %v", err)
 			}
 		})
-	}
-}
-
-// A server without TLS responds to the handshake with a status line.
-func TestSender_plainHTTPBehindATLSPort(t *testing.T) {
-	t.Parallel()
-	for header, want := range map[[5]byte]bool{{'H', 'T', 'T', 'P', '/'}: true, {'H', 'T', 'T', 'P', ' '}: false, {}: false} {
-		record := tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", RecordHeader: header}
-		got := send(t, failWith(record))
-		assert.Equal(t, want, errors.Is(got, http.ErrSchemeMismatch), "%q", header)
-		assert.Equal(t, !want, got.Err == error(record))
-		assert.False(t, got.Retryable())
 	}
 }

@@ -7,6 +7,19 @@ import (
 	"time"
 )
 
+// A Text is the body of a request that is a write: each attempt sends a [Body] of its own. As it is,
+// it is never read.
+type Text struct {
+	Bytes []byte
+	Until time.Time // when it can no longer be begun; zero for never
+}
+
+// Read implements [io.Reader].
+func (t *Text) Read([]byte) (int, error) { return 0, errSealed }
+
+// Close does nothing.
+func (t *Text) Close() error { return nil }
+
 // States of a Body. It leaves fresh once, for good, and read at most once, for stopped.
 const (
 	fresh int32 = iota

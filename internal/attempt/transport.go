@@ -34,32 +34,39 @@ func NewTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// A Split sends each POST through Dedicated, and any other request through Shared.
+// A Split sends each POST through Invoices, and any other request through Shared.
 type Split struct {
-	Dedicated *Dedicated
-	Shared    *http.Transport
+	Invoices *http.Transport
+	Shared   *http.Transport
 }
 
 // NewSplit returns a Split of transports of [NewTransport] with these idle times, which
 // share nothing but the sessions of TLS.
-func NewSplit(dedicated, shared time.Duration) *Split {
-	s := &Split{Shared: NewTransport(shared)}
-	t := s.Shared.Clone()
-	t.IdleConnTimeout = dedicated
-	s.Dedicated = NewDedicated(t)
-	return s
+func NewSplit(invoices, shared time.Duration) *Split {
+	t := NewTransport(shared)
+	return &Split{Invoices: Dedicated(t, invoices), Shared: t}
+}
+
+// Dedicated returns a copy of t that sends each request over HTTP/1 on a connection of its own: a
+// peer that sends a response too many, or too late, cannot have it taken for that of another
+// request. Connections of HTTP/2 are shared, and closed after having been idle for so long: there
+// the stream tells whose response it is.
+func Dedicated(t *http.Transport, idle time.Duration) *http.Transport {
+	t = t.Clone()
+	t.MaxIdleConnsPerHost, t.IdleConnTimeout = -1, idle
+	return t
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (s *Split) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost {
-		return s.Dedicated.RoundTrip(req)
+		return s.Invoices.RoundTrip(req)
 	}
 	return s.Shared.RoundTrip(req)
 }
 
 // CloseIdleConnections closes the idle connections of both transports.
 func (s *Split) CloseIdleConnections() {
-	s.Dedicated.CloseIdleConnections()
+	s.Invoices.CloseIdleConnections()
 	s.Shared.CloseIdleConnections()
 }

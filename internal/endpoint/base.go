@@ -19,10 +19,18 @@ type Base struct {
 	path         string // without a slash at the end
 	rawPath      string // the same, escaped
 	plain        bool   // net/url escapes path into rawPath by itself
+	text         string // the whole in one form
 }
 
 // Host returns the host and, where it has one, the port.
 func (b Base) Host() string { return b.host }
+
+// MaxLength bounds the text of a Base, in bytes.
+const MaxLength = 512
+
+// String returns the base URL in one form: the host in lower case, no default port and no slash
+// at the end.
+func (b Base) String() string { return b.text }
 
 // Cleartext reports whether requests travel unencrypted to a host that is not
 // this machine.
@@ -34,8 +42,11 @@ func (b Base) Cleartext() bool {
 // fragment or dot segment. The reason why it is refused, or "", does not contain
 // the URL, which may hold a password.
 func Parse(text string) (b Base, reason string) {
-	if text == "" {
+	switch {
+	case text == "":
 		return Base{}, "is required"
+	case len(text) > MaxLength:
+		return Base{}, "must be at most 512 bytes"
 	}
 	if strings.ContainsFunc(text, func(char rune) bool { return unicode.IsSpace(char) || unicode.IsControl(char) }) {
 		return Base{}, "must not contain spaces or control characters"
@@ -55,7 +66,15 @@ func Parse(text string) (b Base, reason string) {
 	return Base{
 		scheme: parsed.Scheme, host: parsed.Host, path: path, rawPath: escaped,
 		plain: (&url.URL{Path: path}).EscapedPath() == escaped,
+		text:  parsed.Scheme + "://" + withoutDefaultPort(parsed.Scheme, strings.ToLower(parsed.Host)) + escaped,
 	}, ""
+}
+
+func withoutDefaultPort(scheme, host string) string {
+	if scheme == "http" {
+		return strings.TrimSuffix(host, ":80")
+	}
+	return strings.TrimSuffix(host, ":443")
 }
 
 func check(u *url.URL) (reason string) {

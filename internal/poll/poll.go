@@ -1,9 +1,5 @@
-// Package poll polls one task or many until they are done.
-//
-// The waits between two polls are drawn at random and grow. A [Group] polls many tasks
-// within bounds on how many polls run at a time and how many begin within an interval.
-// Each poll runs in a goroutine of its own and begins while [Group.Next] waits;
-// [Group.Wait] waits for those that are still running.
+// Package poll paces the polls of one task, and bounds those of many. The waits between two polls are
+// drawn at random and grow.
 package poll
 
 import (

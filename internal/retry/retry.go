@@ -1,8 +1,7 @@
 // Package retry decides whether an attempt is made again, and when.
 //
-// [Retrier.Do] lets go-retryablehttp ask for the attempts of a call, under our own
-// policy: what may be retried is for the [Call] to decide; how often, how soon and
-// within which [Budget] is for the [Policy].
+// What may be retried is for the call to decide; how often, how soon and within which
+// [Budget] is for the [Policy].
 package retry
 
 import (

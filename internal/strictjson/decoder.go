@@ -3,9 +3,9 @@
 // A [Decoder] reads a text from start to end and stops at the first error, which
 // has the JSON pointer of its place. Duplicate names, invalid UTF-8 and trailing
 // data are errors; names match exactly; an amount is exact and never missing.
-// A [Record] is read by the tags of its type, with [One], [Many] and [OneOrMany], and goes
-// through encoding/json by them. A result of an undocumented shape is read by [Raw], which bounds
-// it, and examined as a [Node]. What differs from the tags without being an error is
+// A [Record] whose members are documented is read by the tags of its type, with [One],
+// [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw], which bounds
+// it, and examined as a [Node]. What differs from the tables without being an error is
 // collected in [Notes]. A [Reader] bounds the text. Decoded values are free of the keys
 // of the Redactor; [Decoder.Value], [Decoder.Name] and [Reader.Kept] return raw input.
 package strictjson
@@ -77,6 +77,7 @@ const (
 type Decoder struct {
 	json   jsontext.Decoder
 	source recorder
+	whole  bytes.Buffer // over text
 	state
 }
 
@@ -86,6 +87,7 @@ type state struct {
 	err       *Error
 	content   Content
 	recurring recurring     // of the list that is read; nil outside of one
+	body      []byte        // all of the text, after ResetText
 	outer     *Decoder      // reads the text that the value of this one is a part of; nil for none
 	inner     *innerDecoder // reads values of the text of this one; nil before the first
 	steps     int           // since the reading began, of a result of an undocumented shape
@@ -99,10 +101,18 @@ func (d *Decoder) Reset(src io.Reader, o Options) {
 	d.state = state{Options: o}
 }
 
+// ResetText makes d ready for a text that is in memory. The text must not change until Release.
+func (d *Decoder) ResetText(text []byte, o Options) {
+	d.whole = *bytes.NewBuffer(text)
+	d.json.Reset(&d.whole) // which reads it in place
+	o.Size = int64(len(text))
+	d.state = state{Options: o, body: text}
+}
+
 // Release drops what d knows of its text, so that it can be kept for another.
 func (d *Decoder) Release() {
 	d.state = state{}
-	d.source.src = nil
+	d.source.src, d.whole = nil, bytes.Buffer{}
 }
 
 // Err returns the first error, or nil.

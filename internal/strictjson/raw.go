@@ -23,9 +23,17 @@ func Raw(d *Decoder) jsontext.Value {
 		return nil
 	}
 	start := d.Offset()
-	d.source.record(d.json.UnreadBuffer())
+	if d.body == nil {
+		d.source.record(d.json.UnreadBuffer())
+	}
 	holds := d.readEntries()
-	value := bytes.TrimLeft(d.source.stop(d.Offset()-start), ",: \t\r\n")
+	var value jsontext.Value
+	if d.body != nil {
+		value = d.body[start:d.Offset()]
+	} else {
+		value = d.source.stop(d.Offset() - start)
+	}
+	value = bytes.TrimLeft(value, ",: \t\r\n")
 	if d.err != nil {
 		return nil
 	}

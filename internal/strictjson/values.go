@@ -166,9 +166,7 @@ func readTime(d *Decoder, value jsontext.Value, into reflect.Value) {
 	d.note(UnexpectedValue)
 }
 
-// readRaw reads any value, without keys. Null is none.
+// readRaw reads any value, without keys.
 func readRaw(d *Decoder, value jsontext.Value, into reflect.Value) {
-	if value.Kind() != 'n' {
-		into.SetBytes(d.Redactor.JSON(value)) // a copy
-	}
+	into.SetBytes(d.Redactor.JSON(value)) // a copy
 }

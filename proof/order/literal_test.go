@@ -38,11 +38,9 @@ func TestLiteral(t *testing.T) {
 // that create no second invoice.
 func TestLiteral_doesHarm(t *testing.T) {
 	ofTheCall := literal.World{Open: literal.Memory, Reading: func(invoice *gateway.Invoice, err error) (*gateway.Invoice, error) {
-		refused := invoice != nil && invoice.Replayed
-		for _, held := range []error{gateway.ErrOrderInFlight, gateway.ErrOrderOutcomeUnknown, gateway.ErrOrderConflict} {
-			refused = refused || errors.Is(err, held)
-		}
-		if refused {
+		unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+		if invoice != nil && invoice.Replayed || errors.Is(err, gateway.ErrOrderInFlight) || isUnknown && unknown.Replayed ||
+			gateway.OutcomeOf(err) == gateway.OutcomeConflict {
 			return nil, &gateway.ArgumentError{Operation: gateway.OpCreateInvoice, Name: "orderId", Reason: "is that of an earlier call"}
 		}
 		return invoice, err
@@ -69,7 +67,10 @@ func (noGuard) Expire(string) error { return nil }
 func (noGuard) Survives() bool      { return false }
 func (noGuard) Close() error        { return nil }
 
-func (noGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
-	return gateway.Admission{}, nil
+func (noGuard) Begin(context.Context, gateway.Order) (gateway.Lease, error) {
+	return gateway.Lease{}, nil
 }
-func (noGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }
+
+func (noGuard) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	return r, nil
+}

@@ -38,7 +38,6 @@ type behavior struct {
 	Slow   time.Duration // before the body of the response
 	Traced bool          // whether httptrace hooks are called
 	Late   bool          // the body is first read when RoundTrip has returned, whatever it returns
-	Deaf   bool          // it does not heed the end of the attempt
 }
 
 // A step is one create-invoice call of a schedule.
@@ -48,7 +47,6 @@ type step struct {
 	Start    time.Duration // after the step before
 	Cancel   time.Duration // after the start; 0 for never
 	Deadline time.Duration // after the start; 0 for none
-	Lies     bool          // the context has a deadline in the past and never ends
 	Attempts []behavior    // for each attempt; the last is for all that follow
 }
 
@@ -85,7 +83,6 @@ func drawBehavior(t *rapid.T) behavior {
 		Slow:   drawDuration(t, "slow"),
 		Traced: rapid.Bool().Draw(t, "traced"),
 		Late:   rapid.IntRange(0, 7).Draw(t, "late") == 0,
-		Deaf:   rapid.IntRange(0, 7).Draw(t, "deaf") == 0,
 	}
 }
 
@@ -98,7 +95,6 @@ func drawSchedule(t *rapid.T) schedule {
 			Start:    drawDuration(t, "start"),
 			Cancel:   drawRare(t, "cancel"),
 			Deadline: drawRare(t, "deadline"),
-			Lies:     rapid.IntRange(0, 7).Draw(t, "lies") == 0,
 			Attempts: behaviors.Draw(t, "behaviors"),
 		}
 	})
@@ -129,6 +125,7 @@ type simulation struct {
 	calls    map[string]int       // calls under way, by order
 	unknown  map[string]time.Time // orders of which an outcome is unknown, and since when
 	ever     map[string]bool      // orders of which one ever was
+	refused  map[string]time.Time // when an order was refused last, the body at the latest
 	held     []string             // orders that were refused because one is
 	wrong    []string
 	late     sync.WaitGroup
@@ -160,12 +157,7 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.late.Add(1) // nobody may be waiting for it any more
 	defer w.late.Done()
 	w.enter(order, state)
-	leave := sync.OnceFunc(func() { w.leave(order) })
-	defer leave()
-	if b.Deaf {
-		defer context.AfterFunc(ctx, leave)() // the attempt is over, also for the guard
-		ctx = context.WithoutCancel(ctx)
-	}
+	defer w.leave(order)
 	if trace := httptrace.ContextClientTrace(req.Context()); b.Traced {
 		trace.GetConn(call.Host)
 		defer trace.GotConn(httptrace.GotConnInfo{})
@@ -202,6 +194,9 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if b.refuses() {
 		state.record.Refused()
+		w.Lock()
+		w.refused[order] = time.Now().Add(b.Slow)
+		w.Unlock()
 	}
 	committed := false // one that reads late has not arrived yet
 	if !b.Late {
@@ -320,7 +315,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // run makes the calls of the schedule. It returns how they ended and what was
 // wrong.
 func (s schedule) run() (results []call.Result, wrong []string) {
-	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, attempts: s.Attempts, timeout: s.Timeout}
+	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, refused: map[string]time.Time{}, attempts: s.Attempts, timeout: s.Timeout}
 	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
@@ -361,9 +356,6 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 		ctx, done = context.WithTimeout(ctx, s.Deadline)
 		defer done()
 	}
-	if s.Lies {
-		ctx = call.LyingContext{Context: context.WithoutCancel(ctx)}
-	}
 	var opts []gateway.CallOption
 	if s.Resubmit {
 		opts = append(opts, gateway.AllowResubmit())
@@ -379,20 +371,25 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	w.Lock()
 	defer w.Unlock()
 	w.calls[id]--
+	unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](r.Err)
+	isBefore := isUnknown && unknown.Replayed
 	switch {
 	case r.Err == nil:
 		delete(w.unknown, id)
-	case errors.Is(r.Err, gateway.ErrOrderOutcomeUnknown):
+	case isBefore:
 		w.held = append(w.held, id)
-	case errors.Is(r.Err, gateway.ErrOutcomeUnknown):
+	case isUnknown:
 		w.unknown[id], w.ever[id] = time.Now(), true
 	}
 	if since, unknown := w.unknown[id]; unknown && since.Before(state.begun) && r.Outcome() != gateway.OutcomeUnknown {
 		state.record.Violation("the outcome of the order was unknown before, and is %v", r.Outcome())
 	}
-	held := errors.Is(r.Err, gateway.ErrOrderInFlight) || errors.Is(r.Err, gateway.ErrOrderOutcomeUnknown) && !s.Resubmit
-	if (held || r.Replayed()) && state.sent > 0 {
+	held := errors.Is(r.Err, gateway.ErrOrderInFlight) || isBefore && !s.Resubmit
+	if (held || r.Replayed() || r.Shared()) && state.sent > 0 {
 		state.record.Violation("held back by the guard after it was sent")
+	}
+	if refused, known := w.refused[id]; r.Shared() && (!known || refused.Before(state.begun)) {
+		state.record.Violation("it shares a refusal that no call got while it waited")
 	}
 	return r
 }
@@ -403,7 +400,7 @@ func (w *simulation) longest(s step) time.Duration {
 	const backoff = 10 * time.Second // more than the default policy waits
 	most := 2 * time.Duration(w.attempts) * (w.timeout + backoff)
 	for _, end := range []time.Duration{s.Cancel, s.Deadline} {
-		if end > 0 && !s.Lies {
+		if end > 0 {
 			most = min(most, end)
 		}
 	}

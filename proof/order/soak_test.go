@@ -33,7 +33,6 @@ const callers = 1000
 type soak struct {
 	gw       *gatewaytest.Server
 	client   *gateway.Client
-	prepared *gateway.Client // of which each order is prepared
 	requests atomic.Int64
 	reads    atomic.Int64
 	mu       sync.Mutex
@@ -61,15 +60,12 @@ func TestSoak(t *testing.T) {
 	before := heap()
 	gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 256}
-	prepared := &http.Client{Transport: gateway.InvoiceTransport(transport)}
 	policy := gateway.WithRetry(gateway.RetryPolicy{
 		AttemptTimeout: time.Second, InvoiceTimeout: time.Second, BaseDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond, MaxRetryAfter: time.Millisecond,
 	})
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), policy)
 	require.NoError(t, err)
-	preparing, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(prepared), policy)
-	require.NoError(t, err)
-	s := &soak{gw: gw, client: client, prepared: preparing, outcomes: map[string]gateway.Outcome{}, forced: map[string]bool{}}
+	s := &soak{gw: gw, client: client, outcomes: map[string]gateway.Outcome{}, forced: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFor)
 	defer cancel()
 	var group sync.WaitGroup
@@ -82,13 +78,13 @@ func TestSoak(t *testing.T) {
 	call.Until(t, "an order succeeds when the faults have ended", func() bool {
 		n++
 		id := fmt.Sprintf("order-after-%d", n)
-		s.order(t.Context(), client, id)
+		s.order(t.Context(), id)
 		return s.outcomes[id] == gateway.OutcomeSucceeded
 	})
-	prepared.CloseIdleConnections()
+	transport.CloseIdleConnections()
 	gw.Close()
 	s.verify(t)
-	s.outcomes, s.forced, s.gw, s.client, s.prepared, gw, client, preparing = nil, nil, nil, nil, nil, nil, nil, nil
+	s.outcomes, s.forced, s.gw, s.client, gw, client = nil, nil, nil, nil, nil, nil
 	check()
 	call.Until(t, "the heap is flat", func() bool { return heap() <= before+8<<20 })
 }
@@ -116,19 +112,14 @@ func (s *soak) call(ctx context.Context, caller int) {
 			s.reads.Add(1)
 			s.note(err == nil || one.Err() != nil || gateway.OutcomeOf(err) == gateway.OutcomeNotSent, "a read with an unexpected error: %v", err)
 		} else {
-			client := s.client
-			if r.IntN(4) == 0 {
-				client = s.prepared
-				_ = client.PrepareInvoice(one) // it may end
-			}
 			id := fmt.Sprintf("order-%d-%d", caller, n)
-			first := s.order(one, client, id)
+			first := s.order(one, id)
 			switch {
 			case first.Outcome() != gateway.OutcomeSucceeded && first.Outcome() != gateway.OutcomeUnknown:
 			case r.IntN(8) == 0:
-				s.again(one, client, id, first)
+				s.again(one, id, first)
 			case r.IntN(4) == 0 && first.Err != nil:
-				s.force(one, client, id)
+				s.force(one, id)
 			}
 		}
 		s.requests.Add(1)
@@ -136,8 +127,8 @@ func (s *soak) call(ctx context.Context, caller int) {
 	}
 }
 
-func (s *soak) order(ctx context.Context, client *gateway.Client, id string, opts ...gateway.CallOption) call.Result {
-	e := call.Create(ctx, client, id, &faultserver.Record{}, opts...)
+func (s *soak) order(ctx context.Context, id string, opts ...gateway.CallOption) call.Result {
+	e := call.Create(ctx, s.client, id, &faultserver.Record{}, opts...)
 	s.note(e.Err == nil || e.Invoice == nil, "a result with an error: %v", e.Err)
 	s.note(e.Err != nil || e.Invoice != nil && e.Invoice.OrderID == id, "the invoice of another order than %s", id)
 	s.mu.Lock()
@@ -147,8 +138,8 @@ func (s *soak) order(ctx context.Context, client *gateway.Client, id string, opt
 }
 
 // again makes an equal call for an order that has an invoice, or may have one. It sends nothing.
-func (s *soak) again(ctx context.Context, client *gateway.Client, id string, first call.Result) {
-	e := s.order(context.WithoutCancel(ctx), client, id)
+func (s *soak) again(ctx context.Context, id string, first call.Result) {
+	e := s.order(context.WithoutCancel(ctx), id)
 	s.note(e.Outcome() == first.Outcome(), "%s was %v, and is %v in an equal call", id, first.Outcome(), e.Outcome())
 	s.note(e.Err != nil || first.Err != nil || e.Replayed() && bytes.Equal(e.Invoice.Raw, first.Invoice.Raw), "%s has another invoice in an equal call", id)
 	s.mu.Lock()
@@ -157,11 +148,11 @@ func (s *soak) again(ctx context.Context, client *gateway.Client, id string, fir
 }
 
 // force sends an unknown order again, as a merchant does who wrongly finds no invoice of it.
-func (s *soak) force(ctx context.Context, client *gateway.Client, id string) {
+func (s *soak) force(ctx context.Context, id string) {
 	s.mu.Lock()
 	s.forced[id] = true
 	s.mu.Unlock()
-	s.order(ctx, client, id, gateway.AllowResubmit())
+	s.order(ctx, id, gateway.AllowResubmit())
 }
 
 func (s *soak) note(holds bool, format string, args ...any) {

@@ -29,7 +29,7 @@ type family struct {
 }
 
 var (
-	everyUse   = []priorUse{fresh, afterRead, afterOrder, prepared}
+	everyUse   = []priorUse{fresh, afterRead, afterOrder}
 	onlyLength = []framing{byLength}
 )
 

@@ -46,7 +46,6 @@ const (
 	fresh priorUse = iota
 	afterRead
 	afterOrder
-	prepared // opened by PrepareInvoice, and not used
 )
 
 // A framing is how the server marks the end of its response.
@@ -76,7 +75,7 @@ func (c cut) String() string {
 		[...]string{"no cut", "dialing cut", "reading the request cut", "carrying the request cut", "sending the response cut", "carrying the response cut"}[c.side],
 		c.at, c.how,
 		[...]string{"nobody", "the caller's cancel", "the caller's deadline", "the attempt's timeout", "the client's timeout"}[c.ends],
-		[...]string{"fresh connection", "connection used by a read", "connection used by an order", "prepared connection"}[c.used],
+		[...]string{"fresh connection", "connection used by a read", "connection used by an order"}[c.used],
 		[...]string{"Content-Length", "chunked", "closed at the end"}[c.framing], c.secure, c.always)
 }
 
@@ -173,7 +172,7 @@ func (s *cutServer) serve(c *faultserver.Conn) {
 	if s.cut.secure {
 		c.Conn = tls.Server(c.Conn, certificates().Server())
 	}
-	if !s.isStarted() && s.cut.used != prepared {
+	if !s.isStarted() {
 		req, whole := c.ReadBytes(maxRequest)
 		if !whole {
 			return
@@ -266,8 +265,7 @@ func responseTo(req []byte, how framing) []byte {
 	}
 }
 
-// transport is a caller's own, with a single connection to the gateway, and what is needed
-// to prepare another.
+// transport is a caller's own, with a single connection to the gateway.
 func (s *cutServer) transport() http.RoundTripper {
 	t := &http.Transport{DialContext: s.DialContext, MaxConnsPerHost: 1}
 	if s.cut.secure {
@@ -287,7 +285,7 @@ func (s *cutServer) url() string {
 	return "http://" + call.Host + "/merchant"
 }
 
-// warm uses or opens the connection before the call that is cut.
+// warm uses the connection before the call that is cut.
 func (s *cutServer) warm(ctx context.Context, transport http.RoundTripper) error {
 	client, err := gateway.New(s.url(), canary, gateway.WithHTTPClient(&http.Client{Transport: transport}))
 	if err != nil {
@@ -298,8 +296,6 @@ func (s *cutServer) warm(ctx context.Context, transport http.RoundTripper) error
 		_, err = client.Withdrawal(ctx, call.WithdrawalID)
 	case afterOrder:
 		_, err = client.CreateInvoice(ctx, call.Order("earlier"))
-	case prepared:
-		err = client.PrepareInvoice(ctx)
 	}
 	return err
 }

@@ -28,10 +28,9 @@ func secureKinds(protocols *http.Protocols) []kind {
 		return &http.Transport{TLSClientConfig: certificates().Client(), ForceAttemptHTTP2: true, Protocols: protocols}
 	}
 	return []kind{
-		{"the client's own transport", nil, false},
-		{"a caller's plain transport", func() http.RoundTripper { return transport() }, false},
-		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }, false},
-		{"InvoiceTransport, prepared", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }, true},
+		{"the client's own transport", nil},
+		{"a caller's plain transport", func() http.RoundTripper { return transport() }},
+		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(transport()) }},
 	}
 }
 
@@ -133,27 +132,6 @@ func TestDeafPeer(t *testing.T) {
 				assert.Empty(t, r.Violations())
 			})
 		}
-	}
-}
-
-// TestLyingContext makes calls to a server that does not respond, with a context whose
-// deadline is over although it never ends. The timeouts of the attempts hold.
-func TestLyingContext(t *testing.T) {
-	for _, k := range append(kinds(), wrapped()) {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			server := listening(t, faultserver.UntilDone(faultserver.OneRequest((*faultserver.Conn).Stop)))
-			client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{MaxAttempts: 1, AttemptTimeout: short, InvoiceTimeout: short})
-			ctx := call.LyingContext{Context: t.Context()}
-			var err error
-			assert.True(t, call.Returns(func() { _, err = client.Withdrawal(ctx, call.WithdrawalID) }), "a read returns")
-			assert.ErrorIs(t, err, gateway.ErrTimeout)
-			server.Record.Reset()
-			r := call.Create(ctx, client, call.Target, &server.Record)
-			server.Close()
-			assert.Equal(t, gateway.OutcomeUnknown, r.Outcome(), "%v", r.Err)
-			assert.Empty(t, r.Violations())
-		})
 	}
 }
 

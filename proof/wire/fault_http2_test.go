@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
@@ -177,10 +176,6 @@ func dropPackets(h *harness) {
 		first = faultserver.NewBreakingConn(conn, nil)
 		return first
 	}
-	if h.prepared {
-		require.NoError(h, h.client().PrepareInvoice(h.Context()))
-	} else {
-		h.warm()
-	}
+	h.warm()
 	first.Arm(faultserver.Break{Up: 0, Down: faultserver.Unlimited, Manner: faultserver.Stall})
 }

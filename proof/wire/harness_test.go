@@ -68,17 +68,13 @@ type expectation struct {
 
 const anyNumber = -1
 
-// runFaults runs each case as a read and as a create-invoice, which on sockets has a
-// connection that was prepared, too.
+// runFaults runs each case as a read and as a create-invoice.
 func runFaults(t *testing.T, at place, cases []faultCase) {
 	certificates()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(t, at, "read", c.read)
 			c.run(t, at, "create-invoice", c.write)
-			if at == onSockets {
-				c.run(t, at, "create-invoice, prepared", c.write)
-			}
 		})
 	}
 }
@@ -93,7 +89,6 @@ func (c faultCase) run(t *testing.T, at place, name string, want expectation) {
 		}
 		at.test(t, func(t *testing.T) {
 			h := newHarness(t, at, name != "read")
-			h.prepared = strings.HasSuffix(name, "prepared")
 			c.setup(h)
 			h.memory = c.memory
 			h.assert(want)
@@ -117,7 +112,6 @@ type harness struct {
 	*testing.T
 	at        place
 	write     bool // the call is a create-invoice
-	prepared  bool // after PrepareInvoice
 	url       string
 	server    *faultserver.Server
 	http2     *h2server.Server // nil for HTTP/1.1
@@ -165,7 +159,7 @@ func (h *harness) client() *gateway.Client {
 	switch {
 	case h.tripper != nil:
 		h.caller.Transport = h.tripper
-	case h.prepared || h.at == inBubble: // its dials end with it, and a bubble waits for them
+	case h.at == inBubble: // its dials end with it, and a bubble waits for them
 		h.caller.Transport = gateway.InvoiceTransport(h.transport)
 	case h.transport.ForceAttemptHTTP2:
 		h.caller.Transport = sharing(h.transport)
@@ -221,10 +215,6 @@ func (h *harness) trust() *tls.Config {
 func (h *harness) assert(want expectation) {
 	r := call.Result{Record: &h.server.Record}
 	var read *gateway.Withdrawal
-	if h.prepared {
-		_ = h.client().PrepareInvoice(h.ctx) // the fault may be that it cannot
-		want.dials = 0                       // one more, which is not always used
-	}
 	if want.kind == rejected {
 		h.server.Record.Refused()
 	}
@@ -365,7 +355,7 @@ func assertUnknown(h *harness, want expectation, lost *gateway.OutcomeUnknownErr
 	assert.Equal(h, call.Target, lost.OrderID)
 	assert.False(h, lost.SentAt.IsZero())
 	assert.False(h, gateway.SafeToRetry(lost))
-	for _, other := range []error{context.Canceled, context.DeadlineExceeded, gateway.ErrTimeout, gateway.ErrNotSent} {
+	for _, other := range []error{context.Canceled, context.DeadlineExceeded, gateway.ErrTimeout} {
 		assert.NotErrorIs(h, lost, other)
 	}
 	var network net.Error

@@ -51,16 +51,15 @@ func http2Transport(server *h2server.Server) *http.Transport {
 // sharing lets reads and invoices share the connections of t, over HTTP/2: those of a client
 // are apart.
 func sharing(t *http.Transport) http.RoundTripper {
-	return &attempt.Split{Dedicated: attempt.NewDedicated(t), Shared: t}
+	return &attempt.Split{Invoices: t, Shared: t}
 }
 
 // An http2Call is one call over HTTP/2.
 type http2Call struct {
-	write    bool
-	reused   bool
-	prepared bool // the connection was opened by PrepareInvoice
-	policy   gateway.RetryPolicy
-	set      func(s *h2server.Server)
+	write  bool
+	reused bool
+	policy gateway.RetryPolicy
+	set    func(s *h2server.Server)
 }
 
 // call makes the call, from a new server until nothing is open. Of a read only
@@ -71,9 +70,6 @@ func (c http2Call) call(t require.TestingT) (*h2server.Server, call.Result, *gat
 		c.set(server)
 	}
 	caller := &http.Client{Transport: sharing(http2Transport(server))}
-	if c.prepared {
-		caller.Transport = gateway.InvoiceTransport(http2Transport(server))
-	}
 	defer server.Close()
 	defer caller.CloseIdleConnections()
 	defer server.Finish()
@@ -83,11 +79,6 @@ func (c http2Call) call(t require.TestingT) (*h2server.Server, call.Result, *gat
 	client, err := gateway.New("https://"+call.Host+"/merchant", canary,
 		gateway.WithHTTPClient(caller), gateway.WithRetry(c.policy))
 	require.NoError(t, err)
-	if c.prepared {
-		patiently, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(caller))
-		require.NoError(t, err)
-		require.NoError(t, patiently.PrepareInvoice(ctx))
-	}
 	if c.reused {
 		_, err = client.Withdrawal(ctx, call.WithdrawalID)
 		require.NoError(t, err)
@@ -107,10 +98,10 @@ func TestHTTP2_EveryBoundary(t *testing.T) {
 	certificates()
 	check := call.Leftovers(t)
 	all, reads := &call.Summary{}, 0
-	for _, c := range []http2Call{{}, {reused: true}, {write: true}, {write: true, reused: true}, {write: true, prepared: true}} {
+	for _, c := range []http2Call{{}, {reused: true}, {write: true}, {write: true, reused: true}} {
 		healthy, r, _ := c.call(t)
 		require.NoError(t, r.Err)
-		of := fmt.Sprintf("write %v, reused %v, prepared %v", c.write, c.reused, c.prepared)
+		of := fmt.Sprintf("write %v, reused %v", c.write, c.reused)
 		t.Logf("%s: %d boundaries: %v", of, len(healthy.Passed()), healthy.Passed())
 		c.policy = gateway.RetryPolicy{AttemptTimeout: 40 * short, InvoiceTimeout: 40 * short}
 		var jobs []func()
@@ -164,7 +155,7 @@ func TestHTTP2_NotSent(t *testing.T) {
 		t.Parallel()
 		s, r := full(t, nil, true, 2*short)
 		assert.Empty(t, r.Violations())
-		require.ErrorIs(t, r.Err, gateway.ErrNotSent)
+		require.Equal(t, gateway.OutcomeNotSent, r.Outcome(), "%v", r.Err)
 		assert.ErrorIs(t, r.Err, gateway.ErrTimeout)
 		assert.Equal(t, 1, s.Conns())
 	})

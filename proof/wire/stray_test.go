@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
@@ -30,6 +33,7 @@ const strayDelay = 300 * time.Microsecond
 func strays() map[string]string {
 	return map[string]string{
 		"a refusal":                 faultserver.Response(400, `{"message":"no","result":[],"meta":{}}`),
+		"a refusal of HTTP/2.0":     strings.Replace(faultserver.Response(400, `{"message":"no","result":[],"meta":{}}`), "HTTP/1.1", "HTTP/2.0", 1),
 		"an invoice of another":     faultserver.Response(200, call.Enveloped(call.InvoiceResult("another"))),
 		"an invoice of nobody":      faultserver.Response(200, call.Enveloped(`{"id":1}`)),
 		"an informational response": "HTTP/1.1 100 Continue\r\n\r\n",
@@ -103,16 +107,14 @@ func (l *ledger) strayBefore(stray string) faultserver.Handler {
 type kind struct {
 	name      string
 	transport func() http.RoundTripper // nil for the client's own
-	prepares  bool                     // an invoice, in connect
 }
 
 func kinds() []kind {
 	return []kind{
-		{"the client's own transport", nil, false},
-		{"a caller's transport", func() http.RoundTripper { return &http.Transport{} }, false},
-		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }, false},
-		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }, false},
-		{"InvoiceTransport, prepared", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }, true},
+		{"the client's own transport", nil},
+		{"a caller's transport", func() http.RoundTripper { return &http.Transport{} }},
+		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }},
+		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }},
 	}
 }
 
@@ -120,7 +122,7 @@ func kinds() []kind {
 type wrapper struct{ *http.Transport }
 
 func wrapped() kind {
-	return kind{"a caller's RoundTripper", func() http.RoundTripper { return wrapper{&http.Transport{}} }, false}
+	return kind{"a caller's RoundTripper", func() http.RoundTripper { return wrapper{&http.Transport{}} }}
 }
 
 // connect returns a client of this kind of the server at a URL.
@@ -135,9 +137,6 @@ func (k kind) connect(t *testing.T, url string, policy gateway.RetryPolicy, opts
 	}
 	client, err := gateway.New(url+"/merchant", canary, opts...)
 	require.NoError(t, err)
-	if k.prepares {
-		_ = client.PrepareInvoice(t.Context()) // the policy may be too short for it
-	}
 	return client
 }
 
@@ -170,9 +169,6 @@ func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *cal
 	client := k.connect(t, "http://"+server.Addr(), gateway.RetryPolicy{InvoiceTimeout: patient})
 	for n := range invoices {
 		order := orderNumber(n)
-		if k.prepares && n > 0 {
-			require.NoError(t, client.PrepareInvoice(t.Context()))
-		}
 		all.Add(order, call.Create(t.Context(), client, order, l.of(order)))
 	}
 	server.Close()
@@ -181,126 +177,115 @@ func (l *ledger) place(t *testing.T, k kind, serve faultserver.Handler, all *cal
 
 func orderNumber(n int) string { return fmt.Sprintf("A-%d", n) }
 
-// TestStray_unread has a server send a response on a connection that was prepared, before the
-// invoice is created, at once after that: net/http may not have read it when the invoice is due.
-// It is never the response to the invoice, which goes on another connection. What is no response,
-// as the tickets of TLS, costs no connection.
-//
-// on one processor net/http has read nothing by then, unless it is given time.
-func TestStray_unread(t *testing.T) {
+// TestStray_beforeTheRequest has a server send a stray response when the header of the invoice is
+// about to be written, which goes on when the first byte of the response was read: nothing is
+// concluded from such a response, and the outcome is unknown.
+func TestStray_beforeTheRequest(t *testing.T) {
 	for scheme, secure := range map[string]func(faultserver.Handler) faultserver.Handler{
 		"http": func(h faultserver.Handler) faultserver.Handler { return h },
 		"https": func(h faultserver.Handler) faultserver.Handler {
 			return faultserver.Secure(certificates().Server("http/1.1"), h)
 		},
 	} {
-		for name, stray := range strays() {
-			t.Run(scheme+": "+name, func(t *testing.T) { placeAfterStray(t, scheme, secure, stray, 2*invoices) })
+		for kindName, wrap := range map[string]func(*http.Transport) http.RoundTripper{
+			"a caller's transport":    func(direct *http.Transport) http.RoundTripper { return direct },
+			"InvoiceTransport":        gateway.InvoiceTransport,
+			"a caller's RoundTripper": func(direct *http.Transport) http.RoundTripper { return wrapper{direct} },
+		} {
+			for name, stray := range strays() {
+				t.Run(scheme+", "+kindName+": "+name, func(t *testing.T) {
+					t.Parallel()
+					l, all, due := &ledger{}, &call.Summary{}, make(chan bool)
+					server := listening(t, faultserver.UntilDone(secure(func(c *faultserver.Conn) {
+						if secured, ok := c.Conn.(*tls.Conn); ok && secured.Handshake() != nil {
+							return
+						}
+						<-due
+						c.Send(stray)
+						l.respond(c)
+					})))
+					direct := &http.Transport{DialContext: dialer(server.Addr()), TLSClientConfig: certificates().Client(), MaxIdleConnsPerHost: -1}
+					client := kind{transport: func() http.RoundTripper { return wrap(direct) }}.connect(t, scheme+"://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
+					for n := range 10 {
+						order, came := orderNumber(n), make(chan bool)
+						write := sync.OnceFunc(func() { due <- true; <-came })
+						ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+							WroteHeaderField:     func(string, []string) { write() },
+							GotFirstResponseByte: func() { close(came) },
+						})
+						all.Add(order, call.Create(ctx, client, order, l.of(order)))
+					}
+					server.Close()
+					all.Verify(t)
+					assert.Equal(t, 10, all.Count(gateway.OutcomeUnknown), "%v", all)
+				})
+			}
 		}
-		t.Run(scheme+": nothing", func(t *testing.T) { placeAfterStray(t, scheme, secure, "", invoices) })
 	}
 }
 
-// placeAfterStray creates the invoices, each when a stray response has been written to the
-// connection that was prepared for it. They take so many connections.
-func placeAfterStray(t *testing.T, scheme string, secure func(faultserver.Handler) faultserver.Handler, stray string, conns int) {
-	l, all, opened := &ledger{}, &call.Summary{}, make(chan *faultserver.Conn, 100)
-	server := listening(t, faultserver.UntilDone(secure(func(c *faultserver.Conn) {
-		if secured, ok := c.Conn.(*tls.Conn); ok && secured.Handshake() != nil {
-			return
-		}
-		opened <- c
-		l.respond(c)
-	})))
-	transport := gateway.InvoiceTransport(&http.Transport{DialContext: dialer(server.Addr()), TLSClientConfig: certificates().Client()})
-	client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, scheme+"://"+faultserver.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
-	for n := range invoices {
-		require.NoError(t, client.PrepareInvoice(t.Context()))
-		(<-opened).Send(stray)
-		order := orderNumber(n)
-		all.Add(order, call.Create(t.Context(), client, order, l.of(order)))
-		for len(opened) > 0 {
-			<-opened
-		}
-	}
-	server.Close()
-	all.Verify(t)
-	assert.Equal(t, invoices, all.Count(gateway.OutcomeSucceeded), "%v", all)
-	assert.Equal(t, conns, server.Conns())
-}
-
-// dialer dials address, whatever is asked for, so that the client has a socket and no connection
-// around one.
+// dialer dials address, whatever is asked for.
 func dialer(address string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
 }
 
-// TestStray_atAccept has a server send a stray response on each new connection, before the request
-// is written: the invoice is not sent, or gets its own response. What crosses the request cannot be
-// told apart.
-func TestStray_atAccept(t *testing.T) {
-	for kindName, wrap := range map[string]func(*http.Transport) http.RoundTripper{
-		"a caller's transport": func(direct *http.Transport) http.RoundTripper { return direct },
-		"InvoiceTransport":     gateway.InvoiceTransport,
-	} {
-		for name, stray := range strays() {
-			t.Run(kindName+": "+name, func(t *testing.T) {
-				t.Parallel()
-				l, all, sent := &ledger{}, &call.Summary{}, make(chan bool, 1)
-				direct := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-					conn, err := new(net.Dialer).DialContext(ctx, network, address)
-					<-sent
-					return conn, err
-				}}
-				l.place(t, kind{transport: func() http.RoundTripper { return wrap(direct) }}, faultserver.UntilDone(func(c *faultserver.Conn) {
-					sent <- c.Send(stray)
-					l.respond(c)
-				}), all)
-				all.Verify(t)
-				assert.Equal(t, invoices, all.Count(gateway.OutcomeSucceeded)+all.Count(gateway.OutcomeNotSent), "%v", all)
-			})
-		}
-	}
-}
-
-// TestStray_HTTP2 has a server respond on the first stream of a connection that was prepared,
-// before there is a request: each invoice gets its own response.
+// TestStray_HTTP2 has a server respond on the stream of the next invoice before there is one: the
+// invoice gets its own response.
 func TestStray_HTTP2(t *testing.T) {
-	for name, stray := range map[string][2]string{
+	for name, stray := range map[string]struct{ status, body string }{
 		"a refusal":             {"400", `{"message":"no","result":[],"meta":{}}`},
+		"a header of a refusal": {"400", ""},
 		"an invoice of another": {"201", call.Enveloped(call.InvoiceResult("another"))},
 		"an invoice of nobody":  {"201", call.Enveloped(`{"id":1}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, all, due, sent := &ledger{}, &call.Summary{}, make(chan bool, 1), make(chan error, 1)
+			l, all, seen := &ledger{}, &call.Summary{}, make(chan bool)
 			server := h2server.New(listening(t, nil), certificates().Server("h2"), func(_ bool, body []byte) string { return l.create(body) })
-			t.Cleanup(server.Close)
-			server.OnSettingsAck = func(c *h2server.Conn) bool {
-				select {
-				case <-due:
-					c.WriteStatus(1, stray[0])
-					sent <- c.WriteData(1, true, []byte(stray[1]))
-				default: // a connection that was dialed for a request: what is sent now crosses it
+			frames := 0
+			server.Where, server.EachTime = h2server.ResponseData, true
+			server.Fault = func(c *h2server.Conn, stream uint32) bool {
+				if frames++; frames%3 != 0 {
+					return true // the response to the invoice has three frames
 				}
-				return true
+				c.WriteStatus(stream+2, stray.status)
+				if stray.body != "" {
+					_ = c.WriteData(stream+2, true, []byte(stray.body))
+				}
+				open := isSeen(c)
+				seen <- true
+				return open
 			}
-			for n := range invoices {
-				direct := http2Transport(server)
-				direct.DialContext = dialer(server.Addr())
-				transport := gateway.InvoiceTransport(direct)
-				client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, "https://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient})
-				due <- true
-				require.NoError(t, client.PrepareInvoice(t.Context()))
-				require.NoError(t, <-sent)
+			server.Start()
+			transport := gateway.InvoiceTransport(http2Transport(server))
+			client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, "https://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient})
+			for n := range 20 {
 				order := orderNumber(n)
 				all.Add(order, call.Create(t.Context(), client, order, l.of(order)))
+				<-seen
 			}
+			(&http.Client{Transport: transport}).CloseIdleConnections()
+			server.Close()
 			all.Verify(t)
-			assert.Equal(t, invoices, all.Count(gateway.OutcomeSucceeded), "%v", all)
+			assert.Equal(t, 20, all.Count(gateway.OutcomeSucceeded), "%v", all)
+			assert.Equal(t, stray.body == "", server.Conns() == 1, "data without a request ends a connection, %d", server.Conns())
 		})
+	}
+}
+
+// isSeen waits until the client has read what was sent. It reports whether the connection is open.
+func isSeen(c *h2server.Conn) bool {
+	_ = c.WritePing(false, [8]byte{1})
+	for {
+		frame, err := c.ReadFrame()
+		if err != nil {
+			return false
+		}
+		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() {
+			return true
+		}
 	}
 }
 

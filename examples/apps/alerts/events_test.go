@@ -68,16 +68,17 @@ func newProcess(t *testing.T) *process {
 }
 
 // Begin implements [gateway.OrderGuard].
-func (p *process) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (p *process) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	if p.beginFails != nil {
-		return gateway.Admission{}, p.beginFails
+		return gateway.Lease{}, p.beginFails
 	}
 	return p.Guard.Begin(ctx, o)
 }
 
 // End implements [gateway.OrderGuard].
-func (p *process) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
-	return errors.Join(p.endFails, p.Guard.End(ctx, o, r))
+func (p *process) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	has, err := p.Guard.End(ctx, o, r)
+	return has, errors.Join(p.endFails, err)
 }
 
 // PendingSummary is that of an hour later, so that the age of an order is above 0.
@@ -118,8 +119,14 @@ func (p *process) happen() {
 			p.t.Errorf("%v, want %v", err, want)
 		}
 	}
+	mustBe := func(want gateway.Outcome, err error) {
+		p.t.Helper()
+		if got := gateway.OutcomeOf(err); got != want {
+			p.t.Errorf("%v: %v, want %v", err, got, want)
+		}
+	}
 	check(p.invoice("created", "10"))
-	must(gateway.ErrOrderConflict, p.invoice("created", "11"))
+	mustBe(gateway.OutcomeConflict, p.invoice("created", "11"))
 	p.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(400, "No"))
 	must(nil, p.invoice("rejected", "10"))
 	p.beginFails = errors.New("no database")
@@ -132,7 +139,7 @@ func (p *process) happen() {
 	_, err := p.client.Balance(ctx, gateway.BalanceQuery{})
 	must(gateway.ErrUnauthorized, err)
 	p.key, p.refuse = p.gw.APIKey, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	must(gateway.ErrNotSent, p.invoice("without a connection", "10"))
+	mustBe(gateway.OutcomeNotSent, p.invoice("without a connection", "10"))
 	p.refuse = nil
 	for _, read := range []struct {
 		fault gatewaytest.Fault
@@ -157,7 +164,7 @@ func (p *process) happen() {
 	check(err)
 	p.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultBadGateway())
 	for i := range 5 {
-		must(gateway.ErrOutcomeUnknown, p.invoice("unknown "+strconv.Itoa(i), "10"))
+		mustBe(gateway.OutcomeUnknown, p.invoice("unknown "+strconv.Itoa(i), "10"))
 	}
 	must(gateway.ErrCircuitOpen, p.invoice("held back", "10"))
 }

@@ -48,10 +48,10 @@ func newGuard() *guard {
 	return &guard{OrderGuard: new(gateway.MemoryGuard)}
 }
 
-func (g *guard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (g *guard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	if g.inFlight > 0 {
 		g.inFlight--
-		return gateway.Admission{Known: &gateway.OrderRecord{Request: gateway.InvoiceRequest{OrderID: "A-17"}}}, gateway.ErrOrderInFlight
+		return gateway.Lease{State: gateway.OrderInFlight, Known: &gateway.OrderRecord{Request: gateway.InvoiceRequest{OrderID: "A-17"}}}, nil
 	}
 	return g.OrderGuard.Begin(ctx, o)
 }
@@ -80,7 +80,7 @@ func ended(r gateway.InvoiceRequest, outcome gateway.Outcome) func(*gatewaytest.
 	return func(_ *gatewaytest.Server, g *guard) {
 		o := gateway.Order{Request: r}
 		_, _ = g.Begin(context.Background(), o)
-		_ = g.End(context.Background(), o, gateway.OrderRecord{Outcome: outcome, Request: r, Invoice: []byte("{}")})
+		_, _ = g.End(context.Background(), o, gateway.OrderRecord{Outcome: outcome, Request: r, Invoice: []byte("{}")})
 	}
 }
 
@@ -213,7 +213,7 @@ func TestFinal_notSent(t *testing.T) {
 	_, cancelled := newClient(t, gw, newGuard()).CreateInvoice(ctx, order)
 	_, guardFails := newClient(t, gw, brokenGuard{}).CreateInvoice(t.Context(), order)
 	for _, err := range []error{cancelled, guardFails} {
-		if errors.Is(err, gateway.ErrOutcomeUnknown) || final(err) {
+		if _, unknown := errors.AsType[*gateway.OutcomeUnknownError](err); unknown || final(err) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -224,8 +224,10 @@ func TestFinal_notSent(t *testing.T) {
 
 type brokenGuard struct{}
 
-func (brokenGuard) Begin(context.Context, gateway.Order) (gateway.Admission, error) {
-	return gateway.Admission{}, errors.New("no connection")
+func (brokenGuard) Begin(context.Context, gateway.Order) (gateway.Lease, error) {
+	return gateway.Lease{}, errors.New("no connection")
 }
 
-func (brokenGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }
+func (brokenGuard) End(_ context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	return r, nil
+}

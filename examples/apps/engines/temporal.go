@@ -20,7 +20,7 @@ type Activities struct {
 // by its type, which an error that wraps it hides. Of others the type is not enough.
 func (a *Activities) CreateInvoice(ctx context.Context, order gateway.InvoiceRequest) (*gateway.Invoice, error) {
 	invoice, err := a.Client.CreateInvoice(ctx, order)
-	if final(err) && !errors.Is(err, gateway.ErrOutcomeUnknown) {
+	if _, unknown := errors.AsType[*gateway.OutcomeUnknownError](err); final(err) && !unknown {
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), "InvoiceRefused", err)
 	}
 	return invoice, err

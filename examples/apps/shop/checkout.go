@@ -129,17 +129,18 @@ type shopGuard struct {
 }
 
 // Begin implements [gateway.OrderGuard].
-func (g shopGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
-	admission, err := g.Guard.Begin(ctx, o)
-	if err != nil {
-		return admission, err
+func (g shopGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	lease, err := g.Guard.Begin(ctx, o)
+	if err != nil || lease.State != gateway.OrderFree {
+		return lease, err
 	}
 	chosen, err := g.db.choose(ctx, o.Request)
 	if err == nil && chosen {
-		return admission, nil
+		return lease, nil
 	}
 	unsent := gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request, RequestID: o.RequestID}
-	return gateway.Admission{}, errors.Join(errors.New("the order must not be sent any more"), err, g.End(context.WithoutCancel(ctx), o, unsent))
+	_, failed := g.End(context.WithoutCancel(ctx), o, unsent)
+	return gateway.Lease{}, errors.Join(errors.New("the order must not be sent any more"), err, failed)
 }
 
 // expired reports whether an order is too old to be invoiced or paid.

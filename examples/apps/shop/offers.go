@@ -110,7 +110,6 @@ func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, probl
 	if err != nil {
 		return err
 	}
-	s.sending.Go(func() { _ = s.client.PrepareInvoice(context.WithoutCancel(r.Context())) }) // nothing depends on the result
 	status := http.StatusOK
 	if problem != "" {
 		status = http.StatusUnprocessableEntity

@@ -168,11 +168,13 @@ func TestPurchase_guardHasPrecedence(t *testing.T) {
 func (h *harness) begin(s *shop, at string, r *gateway.OrderRecord) {
 	h.t.Helper()
 	o := gateway.Order{Request: gateway.InvoiceRequest{OrderID: path.Base(at)}}
-	_, err := s.guard.Begin(h.t.Context(), o)
+	lease, err := s.guard.Begin(h.t.Context(), o)
 	require.NoError(h.t, err)
+	require.Equal(h.t, gateway.OrderFree, lease.State)
 	if r != nil {
 		r.Request = o.Request
-		require.NoError(h.t, s.guard.End(h.t.Context(), o, *r))
+		_, err = s.guard.End(h.t.Context(), o, *r)
+		require.NoError(h.t, err)
 	}
 }
 

@@ -134,7 +134,7 @@ func Derived() []Call {
 			return nil
 		}),
 		on("Withdrawal", "WaitWithdrawals", func(ctx context.Context, c *gateway.Client, v Values) error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{v.WithdrawalID}, nil, wait) {
+			for _, err := range c.WaitWithdrawals(ctx, []string{v.WithdrawalID}, wait) {
 				return err
 			}
 			return nil

@@ -56,40 +56,39 @@ func (l *leased) order(id string) *leasedOrder {
 	return o
 }
 
-func (o *leasedOrder) end(ctx context.Context, asked gateway.Order, r gateway.OrderRecord) {
-	_ = o.guard.End(ctx, asked, r) // it never fails
+func (o *leasedOrder) end(ctx context.Context, asked gateway.Order, r gateway.OrderRecord) gateway.OrderRecord {
+	has, _ := o.guard.End(ctx, asked, r) // it never fails
 	o.holder, o.since = nil, time.Time{}
-	if _, err := o.guard.Begin(ctx, gateway.Order{Merchant: asked.Merchant, Request: asked.Request}); err == gateway.ErrOrderOutcomeUnknown {
+	if has.Outcome == gateway.OutcomeUnknown {
 		o.since = time.Now()
-	} else if err == nil {
-		_ = o.guard.End(ctx, asked, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
 	}
+	return has
 }
 
 // Begin implements [gateway.OrderGuard].
-func (g *leaseGuard) Begin(ctx context.Context, asked gateway.Order) (gateway.Admission, error) {
+func (g *leaseGuard) Begin(ctx context.Context, asked gateway.Order) (gateway.Lease, error) {
 	g.store.mu.Lock()
 	defer g.store.mu.Unlock()
 	o := g.store.order(asked.Request.OrderID)
-	admission, err := o.guard.Begin(ctx, asked)
-	if err == nil {
+	answer, err := o.guard.Begin(ctx, asked)
+	if answer.State == gateway.OrderFree {
 		o.holder, o.held, o.until = g, asked, time.Now().Add(lease)
-		admission.Until = o.until
+		answer.Expires = o.until
 	}
-	return admission, err
+	return answer, err
 }
 
 // End implements [gateway.OrderGuard]. Of an order that the process holds no more, and nobody
 // else does, only that an invoice exists, or may, is of use.
-func (g *leaseGuard) End(ctx context.Context, asked gateway.Order, r gateway.OrderRecord) error {
+func (g *leaseGuard) End(ctx context.Context, asked gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	g.store.mu.Lock()
 	defer g.store.mu.Unlock()
 	o := g.store.order(asked.Request.OrderID)
 	exists := r.Outcome == gateway.OutcomeSucceeded || r.Outcome == gateway.OutcomeUnknown
 	if o.holder == g && o.held.RequestID == asked.RequestID || o.holder == nil && exists {
-		o.end(ctx, asked, r)
+		return o.end(ctx, asked, r), nil
 	}
-	return nil
+	return r, nil
 }
 
 // resolve has an operator look at the orders that are unknown: those that have no invoice

@@ -66,6 +66,7 @@ const (
 	SentElsewhere = "buyers sent elsewhere while an invoice exists"
 	otherBytes    = "successes with other bytes than the gateway's"
 	Forgotten     = "created orders whose invoice a later call does not get"
+	invented      = "conflicts with an invoice that does not exist"
 	broken        = "schedules that could not be run"
 )
 
@@ -73,6 +74,7 @@ const (
 type Report struct {
 	Schedules, Orders, Calls, Kills, Deploys int
 	Created, Replayed, NotSent, Rejected     int // by call
+	Conflicts                                int // by call
 	Unknown, InFlight                        int // by call; InFlight is what is unknown and safe to retry
 	Elsewhere                                int // orders
 	Wrong                                    map[string]int
@@ -83,7 +85,7 @@ type Report struct {
 func (r *Report) Add(o Report) {
 	for sum, n := range map[*int]int{
 		&r.Schedules: o.Schedules, &r.Orders: o.Orders, &r.Calls: o.Calls, &r.Kills: o.Kills, &r.Deploys: o.Deploys,
-		&r.Created: o.Created, &r.Replayed: o.Replayed, &r.NotSent: o.NotSent, &r.Rejected: o.Rejected,
+		&r.Created: o.Created, &r.Replayed: o.Replayed, &r.NotSent: o.NotSent, &r.Rejected: o.Rejected, &r.Conflicts: o.Conflicts,
 		&r.Unknown: o.Unknown, &r.InFlight: o.InFlight, &r.Elsewhere: o.Elsewhere,
 	} {
 		*sum += n
@@ -99,9 +101,9 @@ func (r *Report) Add(o Report) {
 
 // String returns the counts.
 func (r Report) String() string {
-	text := fmt.Sprintf("%d schedules, %d orders, %d kills, %d deploys; %d calls: %d created, %d replayed, %d not sent, %d rejected, %d unknown, %d unknown and safe to retry; %d orders cancelled",
-		r.Schedules, r.Orders, r.Kills, r.Deploys, r.Calls, r.Created, r.Replayed, r.NotSent, r.Rejected, r.Unknown, r.InFlight, r.Elsewhere)
-	for _, what := range []string{Doubled, SentAgain, SentElsewhere, otherBytes, Forgotten} {
+	text := fmt.Sprintf("%d schedules, %d orders, %d kills, %d deploys; %d calls: %d created, %d replayed, %d not sent, %d rejected, %d conflicts, %d unknown, %d unknown and safe to retry; %d orders cancelled",
+		r.Schedules, r.Orders, r.Kills, r.Deploys, r.Calls, r.Created, r.Replayed, r.NotSent, r.Rejected, r.Conflicts, r.Unknown, r.InFlight, r.Elsewhere)
+	for _, what := range []string{Doubled, SentAgain, SentElsewhere, otherBytes, Forgotten, invented} {
 		text += fmt.Sprintf("; %d %s", r.Wrong[what], what)
 	}
 	return text
@@ -129,7 +131,7 @@ func (r Report) Verify(t *testing.T) {
 		t.Error(r)
 	}
 	for what, n := range map[string]int{
-		"created": r.Created, "replayed": r.Replayed, "not sent": r.NotSent, "rejected": r.Rejected, "unknown": r.Unknown, "in flight": r.InFlight, "cancelled": r.Elsewhere,
+		"created": r.Created, "replayed": r.Replayed, "not sent": r.NotSent, "rejected": r.Rejected, "a conflict": r.Conflicts, "unknown": r.Unknown, "in flight": r.InFlight, "cancelled": r.Elsewhere,
 	} {
 		if n == 0 && r.Schedules >= enough {
 			t.Errorf("nothing was %s: the schedules prove nothing about that", what)
@@ -151,7 +153,6 @@ func (w World) run(t *testing.T, seed uint64) (report Report) {
 		if err := live.live(seed); err != nil {
 			live.wrong(broken, "%v", err)
 		}
-		pause(31 * time.Minute) // a source of keys that was left while it slept returns: schedule.go has the longest
 		report = live.report
 	})
 	return report
@@ -298,9 +299,6 @@ func (w *world) click(p *process, o *order, c *click) {
 		ctx, done = context.WithTimeout(ctx, c.Deadline)
 		defer done()
 	}
-	if c.Prepares {
-		_ = p.client.PrepareInvoice(ctx)
-	}
 	w.serve(ctx, p, o, c)
 }
 
@@ -318,6 +316,9 @@ func (w *world) create(ctx context.Context, p *process, o *order, c *click) (*ga
 		invoice, err = w.Reading(invoice, err)
 	}
 	w.count(func(r *Report) { r.add(invoice, err) })
+	if gateway.OutcomeOf(err) == gateway.OutcomeConflict && len(w.gateway.orders[o.id].Invoices()) == 0 {
+		w.wrong(invented, "%s: %v", o.id, err)
+	}
 	failed := ctx.Value(clickKey{}).(*clicked).hasFailed()
 	switch {
 	case err != nil && shown != nil && ctx.Err() == nil && !failed:
@@ -375,6 +376,8 @@ func (r *Report) add(invoice *gateway.Invoice, err error) {
 		r.NotSent++
 	case outcome == gateway.OutcomeRejected:
 		r.Rejected++
+	case outcome == gateway.OutcomeConflict:
+		r.Conflicts++
 	case gateway.SafeToRetry(err):
 		r.InFlight++
 	default:

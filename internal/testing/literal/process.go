@@ -137,37 +137,37 @@ type leash struct {
 }
 
 // Begin implements [gateway.OrderGuard].
-func (l *leash) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (l *leash) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	click, _ := ctx.Value(clickKey{}).(*clicked)
 	if click != nil && click.failsBegin() {
-		return gateway.Admission{}, syscall.ECONNREFUSED
+		return gateway.Lease{}, syscall.ECONNREFUSED
 	}
 	if l.process.isDead() {
-		return gateway.Admission{}, errDied
+		return gateway.Lease{}, errDied
 	}
-	admission, err := l.OrderGuard.Begin(ctx, o)
-	known := errors.Is(err, gateway.ErrOrderInFlight) || errors.Is(err, gateway.ErrOrderCreated) || errors.Is(err, gateway.ErrOrderOutcomeUnknown)
+	answer, err := l.OrderGuard.Begin(ctx, o)
 	switch {
-	case err == nil:
+	case err == nil && answer.State == gateway.OrderFree:
 		l.process.mu.Lock()
-		defer l.process.mu.Unlock()
 		l.process.held[o.Request.OrderID] = true
-	case !known && click != nil:
+		l.process.mu.Unlock()
+		click.suspend()
+	case err != nil && click != nil:
 		click.fail() // a database on a busy machine
 	}
-	return admission, err
+	return answer, err
 }
 
 // End implements [gateway.OrderGuard].
-func (l *leash) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) error {
+func (l *leash) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	if l.process.isDead() {
-		return errDied
+		return gateway.OrderRecord{}, errDied
 	}
-	err := l.OrderGuard.End(ctx, o, r)
+	has, err := l.OrderGuard.End(ctx, o, r)
 	l.process.mu.Lock()
 	defer l.process.mu.Unlock()
 	delete(l.process.held, o.Request.OrderID)
-	return err
+	return has, err
 }
 
 type clickKey struct{}
@@ -177,7 +177,7 @@ type clicked struct {
 	mu     sync.Mutex
 	begins int           // how many questions to the guard are still to fail
 	keys   bool          // whether the source of the key is still to fail
-	sleeps time.Duration // how long the process is still to be suspended there
+	sleeps time.Duration // how long the process is still to be suspended when it has a lease
 	failed bool          // the guard could not say
 }
 
@@ -190,6 +190,18 @@ func (c *clicked) failsBegin() bool {
 	c.begins--
 	c.failed = true
 	return true
+}
+
+// suspend suspends the process, once: time goes on, and it does nothing.
+func (c *clicked) suspend() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	sleeps := c.sleeps
+	c.sleeps = 0
+	c.mu.Unlock()
+	pause(sleeps)
 }
 
 func (c *clicked) fail() {
@@ -211,10 +223,9 @@ func keyOf(ctx context.Context) (string, error) {
 		return invariant.Key, nil
 	}
 	click.mu.Lock()
-	fails, sleeps := click.keys, click.sleeps
-	click.keys, click.sleeps = false, 0
+	fails := click.keys
+	click.keys = false
 	click.mu.Unlock()
-	pause(sleeps)
 	if fails {
 		return "", errors.New("the vault is sealed")
 	}

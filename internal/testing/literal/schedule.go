@@ -44,10 +44,9 @@ type click struct {
 	Request    int           // which of the requests for the order; almost always the same
 	Cancel     time.Duration // when the buyer leaves; 0 for never
 	Deadline   time.Duration // 0 for none
-	Prepares   bool          // a connection, before
 	BeginFails int           // how many questions to the guard fail
 	KeyFails   bool          // the source of the key fails, the first time
-	Suspended  time.Duration // the process sleeps when it has asked the guard, the first time
+	Suspended  time.Duration // the process sleeps when it has got the lease, the first time
 }
 
 // usual, other and invalid are the requests for an order.
@@ -112,7 +111,7 @@ func drawEvent(r *rand.Rand, orders int, survives bool) event {
 	if e.Kind != clicks {
 		return e
 	}
-	e.Click = click{Order: r.IntN(orders), Prepares: r.IntN(6) == 0}
+	e.Click = click{Order: r.IntN(orders)}
 	switch r.IntN(13) {
 	case 0:
 		e.Click.Request = other

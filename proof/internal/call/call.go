@@ -110,6 +110,12 @@ func (r Result) Outcome() gateway.Outcome { return gateway.OutcomeOf(r.Err) }
 // Replayed reports whether the invoice is that of an earlier call.
 func (r Result) Replayed() bool { return r.Invoice != nil && r.Invoice.Replayed }
 
+// Shared reports whether the error is the refusal of an equal call for which this one has waited.
+func (r Result) Shared() bool {
+	refusal, ok := r.Err.(*gateway.APIError) //nolint:errorlint // a call returns it as it is
+	return ok && refusal.Attempts == 0
+}
+
 // attempts is how many attempts the call made, at least one.
 func (r Result) attempts() int {
 	if r.Response == nil {
@@ -133,7 +139,7 @@ func (r Result) Violations() []string {
 		text  string
 	}{
 		{r.Err != nil || r.equal(), "a success is not the response to this request, with equal data"},
-		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "the response of another request is taken for a refusal of this one"},
+		{outcome != gateway.OutcomeRejected || seen.Refusals > 0 || r.Shared() && seen.Bodies == 0, "the response of another request is taken for a refusal of this one"},
 		{r.Response == nil || !invariant.ShowsKey(*r.Response), "the key is in the Response"},
 		{seen.Conns <= MaxConns*r.attempts(), "more than 4 connections an attempt"},
 	} {
@@ -173,15 +179,3 @@ func brokenInvoice(seen faultserver.Seen, err error) (broken []string) {
 func (r Result) equal() bool {
 	return r.Invoice != nil && r.Invoice.OrderID == r.Order && string(r.Invoice.Raw) == InvoiceResult(r.Order)
 }
-
-// A LyingContext has a deadline in the past, and never ends.
-type LyingContext struct{ context.Context }
-
-// Deadline returns one in the past.
-func (LyingContext) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
-
-// Done is never closed.
-func (LyingContext) Done() <-chan struct{} { return nil }
-
-// Err returns nil.
-func (LyingContext) Err() error { return nil }

@@ -1,20 +1,28 @@
 package call
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 )
 
 // Each of these is found when it is broken, or it proves nothing.
 func TestBrokenInvoice(t *testing.T) {
 	t.Parallel()
-	notSent, rejected := &gateway.ArgumentError{}, &gateway.APIError{Operation: "create_invoice", StatusCode: 400}
-	unknown := &gateway.OutcomeUnknownError{}
+	gw := gatewaytest.NewMemoryServer()
+	defer gw.Close()
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(400, "no"))
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}))
+	require.NoError(t, err)
+	_, rejected := client.CreateInvoice(t.Context(), Order("A-17"))
+	notSent, unknown := &gateway.ArgumentError{}, &gateway.OutcomeUnknownError{}
 	for _, tt := range []struct {
 		name string
 		seen faultserver.Seen

@@ -94,7 +94,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		showInvoice(w, invoice.Raw)
-	case errors.Is(err, gateway.ErrOrderConflict):
+	case gateway.OutcomeOf(err) == gateway.OutcomeConflict:
 		http.Error(w, "This order has an invoice with another price.", http.StatusConflict)
 	case gateway.OutcomeOf(err) == gateway.OutcomeUnknown:
 		showPending(w)

@@ -52,24 +52,18 @@ func (s *handshakes) counts() (conns, resumed int) {
 }
 
 // TestHandshakes counts what a client of its own transport needs: the reads share one
-// connection, which the caches have opened, and only that has a whole handshake.
+// connection, and only that has a whole handshake.
 func TestHandshakes(t *testing.T) {
 	for _, c := range []struct {
 		proto, conns int
 	}{
 		{1, 4}, // one for the reads, and one for each invoice
-		{2, 3}, // one for the reads, one for the first invoice, and one that is prepared
+		{2, 2}, // one for the reads, and one for the invoices
 	} {
 		t.Run(fmt.Sprintf("HTTP/%d", c.proto), func(t *testing.T) {
 			s := newHandshakes(t, c.proto == 2)
 			client, err := gateway.New(s.URL+"/gateway", canary)
 			require.NoError(t, err)
-			catalog, err := gateway.NewCatalog(client, gateway.CacheOptions{})
-			require.NoError(t, err)
-			require.NoError(t, catalog.Refresh(t.Context()))
-			rates, err := gateway.NewRatesCache(client, gateway.CacheOptions{})
-			require.NoError(t, err)
-			require.NoError(t, rates.Refresh(t.Context()))
 			for range 3 {
 				_, err = client.Balance(t.Context(), gateway.BalanceQuery{})
 				require.NoError(t, err)
@@ -77,9 +71,6 @@ func TestHandshakes(t *testing.T) {
 			conns, _ := s.counts()
 			assert.Equal(t, 1, conns)
 			for n := range 3 {
-				if n > 0 {
-					require.NoError(t, client.PrepareInvoice(t.Context()))
-				}
 				_, err = client.CreateInvoice(t.Context(), call.Order(orderNumber(n)))
 				require.NoError(t, err)
 			}

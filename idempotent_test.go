@@ -121,8 +121,8 @@ func runRepeated(t *testing.T, calls []repeatedCall) {
 			assert.ErrorContains(t, err, call.text)
 		}
 		if call.want == gateway.OutcomeUnknown {
-			assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
-			assert.NotErrorIs(t, err, gateway.ErrNotSent)
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+			assert.NotEqual(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 			assert.NotContains(t, err.Error(), "nothing was sent")
 		}
 		if i == len(calls)-1 && call.want != gateway.OutcomeUnknown {
@@ -161,13 +161,13 @@ func TestWithIdempotentOrders_guard(t *testing.T) {
 		sent   bool
 	}{
 		{"it was in flight", []beginning{
-			{gateway.ErrOrderInFlight, unknown, false}, {gateway.ErrOrderOutcomeUnknown, unknown, false}, {nil, unknown, true},
+			{gateway.OrderInFlight, unknown, false}, {gateway.OrderUnknown, unknown, false}, {gateway.OrderFree, unknown, true},
 		}, gateway.OutcomeSucceeded, true},
-		{"a person has found that there is none since", []beginning{{gateway.ErrOrderOutcomeUnknown, unknown, false}, {nil, nil, true}}, gateway.OutcomeSucceeded, true},
-		{"another request was sent since", []beginning{{gateway.ErrOrderOutcomeUnknown, unknown, false}, {nil, &other, true}}, gateway.OutcomeUnknown, false},
-		{"its request is not known", []beginning{{gateway.ErrOrderOutcomeUnknown, &gateway.OrderRecord{}, false}}, gateway.OutcomeUnknown, false},
-		{"nothing of it is known", []beginning{{gateway.ErrOrderOutcomeUnknown, nil, false}}, gateway.OutcomeUnknown, false},
-		{"the guard insists", []beginning{{gateway.ErrOrderOutcomeUnknown, unknown, false}, {gateway.ErrOrderOutcomeUnknown, unknown, true}}, gateway.OutcomeUnknown, false},
+		{"a person has found that there is none since", []beginning{{gateway.OrderUnknown, unknown, false}, {gateway.OrderFree, nil, true}}, gateway.OutcomeSucceeded, true},
+		{"another request was sent since", []beginning{{gateway.OrderUnknown, unknown, false}, {gateway.OrderFree, &other, true}}, gateway.OutcomeUnknown, false},
+		{"its request is not known", []beginning{{gateway.OrderUnknown, &gateway.OrderRecord{}, false}}, gateway.OutcomeUnknown, false},
+		{"nothing of it is known", []beginning{{gateway.OrderUnknown, nil, false}}, gateway.OutcomeUnknown, false},
+		{"the guard insists", []beginning{{gateway.OrderUnknown, unknown, false}, {gateway.OrderUnknown, unknown, true}}, gateway.OutcomeUnknown, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +190,7 @@ func TestWithIdempotentOrders_guard(t *testing.T) {
 
 // A beginning is an answer of a guard, and what it must have been asked.
 type beginning struct {
-	err      error
+	state    gateway.OrderState
 	known    *gateway.OrderRecord
 	resubmit bool
 }
@@ -201,17 +201,19 @@ type scriptedGuard struct {
 	begins []beginning
 }
 
-func (g *scriptedGuard) Begin(_ context.Context, o gateway.Order) (gateway.Admission, error) {
+func (g *scriptedGuard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error) {
 	if !assert.NotEmpty(g.t, g.begins, "is not asked again") {
-		return gateway.Admission{}, errors.New("is asked again")
+		return gateway.Lease{}, errors.New("is asked again")
 	}
 	next := g.begins[0]
 	g.begins = g.begins[1:]
 	assert.Equal(g.t, next.resubmit, o.Resubmit)
-	return gateway.Admission{Known: next.known}, next.err
+	return gateway.Lease{State: next.state, Known: next.known}, nil
 }
 
-func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord) error { return nil }
+func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord) (gateway.OrderRecord, error) {
+	return gateway.OrderRecord{}, nil
+}
 
 // What the attempts may take together, with a wait that a response asks for, is what an admission
 // must last.
@@ -228,7 +230,7 @@ func TestWithIdempotentOrders_longest(t *testing.T) {
 		{71 * time.Second, []gateway.Option{gateway.WithIdempotentOrders()}, gateway.OutcomeSucceeded},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			guard := &recordingGuard{admission: gateway.Admission{Until: time.Now().Add(tt.lasts)}}
+			guard := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(tt.lasts)}}
 			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(guard), gateway.WithRetry(policy), through(func(*http.Request) (*http.Response, error) {
 				return reply(201, enveloped(invoiceJSON)), nil
 			}))...)
@@ -252,13 +254,13 @@ func TestWithIdempotentOrders_heldBack(t *testing.T) {
 			}))
 		for range 3 {
 			_, err := c.CreateInvoice(t.Context(), order("A-17"))
-			assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 			assert.True(t, gateway.SafeToRetry(err))
 		}
 		assert.Equal(t, []int{1, 1}, []int{sent, guard.admitted})
 		time.Sleep(time.Second)
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		assert.ErrorIs(t, err, gateway.ErrOutcomeUnknown)
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 		assert.Equal(t, []int{1, 1}, []int{sent, guard.admitted}, "it is not the probe")
 		trip = succeed
 		for _, id := range []string{"A-18", "A-17"} {
@@ -275,9 +277,9 @@ type countingGuard struct {
 	admitted int
 }
 
-func (g *countingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Admission, error) {
+func (g *countingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	a, err := g.MemoryGuard.Begin(ctx, o)
-	if err == nil {
+	if a.State == gateway.OrderFree {
 		g.admitted++
 	}
 	return a, err

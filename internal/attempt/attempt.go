@@ -1,0 +1,261 @@
+// Package attempt makes one HTTP attempt.
+//
+// A [Transport] makes a whole attempt: it sends a request under a timeout of its own and on a
+// bounded number of connections, and reads the response into memory. An [Error] reports how far an
+// attempt without a response came. A [Body] is the body of a write, which proves whether any of it
+// was read for sending.
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxConnections is how many new connections an attempt may use. net/http moves a
+	// request to another one as often as the peer asks for it.
+	maxConnections = 3
+
+	// unneededBodyTime bounds the reading of a body whose status alone decides that the read
+	// is attempted again.
+	unneededBodyTime = time.Second
+
+	maxReused = 1 << 20 // of a buffer
+	maxHint   = 8 << 20 // of what is announced, that is believed
+)
+
+// A Transport is an [http.RoundTripper] that makes a whole attempt: the response that it returns
+// has a [Result] as its body. It has no other method: go-retryablehttp would close the idle
+// connections after each error.
+type Transport struct {
+	Next           http.RoundTripper
+	ReadTimeout    Timeout
+	InvoiceTimeout Timeout
+	MaxBody        int64                 // of a response below 400
+	MaxErrorBody   int64                 // the rest of another one is not read
+	IsTransient    func(status int) bool // the status alone decides that a read is made again
+
+	buffers sync.Pool // of bytes.Buffers
+}
+
+// A Result is the body of a response, in memory, and what is known of its attempt.
+type Result struct {
+	bytes.Reader
+	source io.LimitedReader
+	buffer *bytes.Buffer
+	pool   *sync.Pool
+
+	Err    error // why the body is not whole
+	Unread bool  // nothing of the request's body was read
+	Doubt  error // why it may not be the only response to the request; nil for no reason
+}
+
+// Text returns the body, as far as it was read. It must not be used after Close.
+func (r *Result) Text() []byte { return r.buffer.Bytes() }
+
+// Close makes the buffer available for another response.
+func (r *Result) Close() error {
+	if r.buffer != nil && r.buffer.Cap() <= maxReused {
+		r.buffer.Reset()
+		r.pool.Put(r.buffer)
+	}
+	r.buffer = nil
+	r.Reader.Reset(nil)
+	return nil
+}
+
+var (
+	// ErrTooLarge is the error of a body over the limit.
+	ErrTooLarge = errors.New("the body is too large")
+	// ErrExpired is why a write was not begun: its time has passed.
+	ErrExpired = errors.New("the time to send has passed")
+
+	errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
+	errEarly      = errors.New("the response began before the invoice was sent: it may be to something else")
+	errTwice      = errors.New("the invoice was written more than once: this may not be the only response")
+)
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	text, isWrite := req.Body.(*Text)
+	timeout := t.ReadTimeout
+	if isWrite {
+		timeout = t.InvoiceTimeout
+		if HasPassed(text.Until) {
+			return nil, &Error{Phase: Start, Unread: true, Err: ErrExpired}
+		}
+	}
+	a := &attempt{}
+	var ctx context.Context
+	ctx, a.cancel = context.WithTimeoutCause(req.Context(), time.Duration(timeout), timeout)
+	defer a.cancel()
+	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace(isWrite)))
+	if isWrite {
+		a.body.until = text.Until
+		a.body.text.Reset(text.Bytes)
+		req.Body = &a.body
+		defer a.body.Stop()
+	}
+	resp, err := t.Next.RoundTrip(req)
+	if err == nil && resp == nil {
+		err = errNoResponse
+	}
+	unread := isWrite && a.body.Seal() // what was not read by now is never sent
+	if err != nil {
+		return nil, a.failure(ctx, err, unread)
+	}
+	result := &Result{Unread: unread, Doubt: a.doubt(resp)}
+	t.read(ctx, a, resp, result, isWrite)
+	return resp, nil
+}
+
+// read reads the body of a response into memory, and puts the result in its place.
+func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, result *Result, isWrite bool) {
+	body := resp.Body
+	if body == nil {
+		body = http.NoBody
+	}
+	defer func() { _ = body.Close() }()
+	if !isWrite && t.IsTransient(resp.StatusCode) {
+		defer time.AfterFunc(unneededBodyTime, a.cancel).Stop()
+	}
+	limit := t.MaxBody
+	if resp.StatusCode >= 400 {
+		limit = t.MaxErrorBody
+	}
+	result.pool = &t.buffers
+	if result.buffer, _ = t.buffers.Get().(*bytes.Buffer); result.buffer == nil {
+		result.buffer = new(bytes.Buffer)
+	}
+	result.source = io.LimitedReader{R: body, N: limit + 1}
+	if resp.StatusCode < 200 || resp.StatusCode/100 == 3 {
+		result.source.N = 0 // the body of 101 is the connection, and no context ends its reading
+	} else if resp.ContentLength > 0 {
+		result.buffer.Grow(int(min(resp.ContentLength, limit, maxHint)) + bytes.MinRead)
+	}
+	n, err := result.buffer.ReadFrom(&result.source)
+	switch {
+	case err != nil:
+		result.Err = a.causeOr(ctx, err)
+	case n > limit:
+		result.buffer.Truncate(int(limit))
+		result.Err = ErrTooLarge
+	}
+	result.Reader.Reset(result.buffer.Bytes())
+	resp.Body = result
+	if _, err := resp.Location(); err != nil {
+		resp.Header.Del("Location") // of one that cannot be read an http.Client makes an error without the response
+	}
+}
+
+// An attempt is what the hooks of one attempt note. They may be called from other goroutines, and
+// after it has ended.
+type attempt struct {
+	phase       atomic.Int32
+	connections atomic.Int32 // new ones that were used
+	written     atomic.Int32 // how often the header was written
+	early       atomic.Bool  // the response began before the header was written
+	cancel      context.CancelFunc
+	body        Body
+	hooks       httptrace.ClientTrace
+}
+
+func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
+
+func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
+	a.hooks = httptrace.ClientTrace{
+		GetConn: func(string) {
+			a.reach(Dial)
+			if a.connections.Load() >= maxConnections {
+				a.cancel()
+			}
+		},
+		TLSHandshakeStart: func() { a.reach(TLS) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			a.reach(Write)
+			if !info.Reused {
+				a.connections.Add(1)
+			}
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				a.reach(Wait)
+			}
+		},
+	}
+	if isWrite {
+		a.hooks.WroteHeaders = func() { a.written.Add(1) }
+		a.hooks.GotFirstResponseByte = func() {
+			if a.written.Load() == 0 {
+				a.early.Store(true)
+			}
+		}
+	}
+	return &a.hooks
+}
+
+// doubt is why a response may not be the only one to the request, or not to it.
+func (a *attempt) doubt(resp *http.Response) error {
+	switch {
+	case a.written.Load() > 1:
+		return errTwice
+	case a.early.Load() && !hasStreams(resp):
+		return errEarly
+	default:
+		return nil
+	}
+}
+
+// hasStreams reports whether a response came on a stream, which tells whose response it is. The
+// version that it names itself proves nothing: a peer of HTTP/1 can write another one.
+func hasStreams(resp *http.Response) bool {
+	return resp.TLS != nil && resp.TLS.NegotiatedProtocol != "" && resp.TLS.NegotiatedProtocol != "http/1.1"
+}
+
+// failure is the error of an attempt that has come so far. What the hooks report
+// outweighs what an error looks like; some transports call no hooks.
+func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
+	phase := Phase(a.phase.Load()) // #nosec G115 -- one of the phases
+	traced := phase != Start
+	err = a.causeOr(ctx, err)
+	if !traced {
+		phase = phaseOf(err)
+	}
+	if isProxyError(err, phase) {
+		phase = Proxy
+	}
+	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err)}
+}
+
+// causeOr returns why the attempt was ended if we have ended it, else err.
+func (a *attempt) causeOr(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if cause, own := context.Cause(ctx).(Timeout); own {
+		return cause
+	}
+	if a.connections.Load() >= maxConnections && Phase(a.phase.Load()) == Dial {
+		return errConnections
+	}
+	return err
+}
+
+// errConnections ends an attempt that is moved from connection to connection.
+var errConnections = errors.New("the peer closed 3 connections in a row without a response")
+
+// A Timeout is how long an attempt may take, and the cause of the end of one that took longer.
+type Timeout time.Duration
+
+func (t Timeout) Error() string { return fmt.Sprintf("no response within %v", time.Duration(t)) }
+
+// Timeout is true.
+func (t Timeout) Timeout() bool { return true }

@@ -1,0 +1,43 @@
+package retry
+
+import "time"
+
+// A Failure is what the failure of an attempt means for another one.
+type Failure struct {
+	Retry     bool          // another attempt may do better, and cannot do harm
+	Throttled bool          // the service asks for fewer requests
+	After     time.Duration // what the service asks to wait; 0 for nothing
+}
+
+// Next is what follows an attempt.
+type Next struct {
+	Wait time.Duration // until the next attempt; 0 if there is none
+	Cost int64         // what it has taken from the budget
+	Note string        // why there is none, where that is not plain
+}
+
+// A Retrier decides for all calls of a client whether an attempt is made again, and when,
+// by one policy and one budget. It is safe for concurrent use.
+type Retrier struct {
+	Policy
+	Budget
+}
+
+// Next decides what follows the n-th attempt, which has failed, before a deadline; the zero time is none.
+func (r *Retrier) Next(n int, failure Failure, deadline time.Time) Next {
+	if !failure.Retry || n >= r.MaxAttempts || failure.After > r.MaxRetryAfter {
+		return Next{}
+	}
+	wait := max(r.delay(n, failure.Throttled), failure.After, 1)
+	if !deadline.IsZero() && time.Until(deadline) < wait {
+		return Next{Note: "the next one would be after the deadline"}
+	}
+	cost := int64(retryCost)
+	if failure.Throttled {
+		cost = throttledCost
+	}
+	if !r.Take(cost) {
+		return Next{Note: "the retry budget was empty"}
+	}
+	return Next{Wait: wait, Cost: cost}
+}
