@@ -17,6 +17,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/testing/measure"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 // What a call takes of memory does not depend on the machine, so that it can be
@@ -188,9 +189,9 @@ func TestMemory(t *testing.T) {
 		}},
 		{"256 callers that wait", 12 << 20, callersThatWait},
 		{"a catalog of 50,000 pairs", 48 << 20, func(t *testing.T) any {
-			catalog, err := catalogOf(t, inMemory(t, enveloped(catalogJSON(50_000)), gateway.WithMaxResponseBytes(1<<30)), gateway.CacheOptions{}).Get(t.Context())
+			pairs, err := inMemory(t, enveloped(catalogJSON(50_000)), gateway.WithMaxResponseBytes(1<<30)).CoinNetworks(t.Context())
 			require.NoError(t, err)
-			return catalog
+			return pricing.NewCatalog(pairs)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -313,48 +312,6 @@ type handPair struct {
 	} `json:"coin"`
 }
 
-// What needs no service. The floor of a conversion is a division, rounded up,
-// by a rate from a map.
-func BenchmarkExchangeRates_ToCoin(b *testing.B) {
-	rates, err := inMemory(b, enveloped(ratesJSON)).ExchangeRates(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	price := decimal.RequireFromString("10.50")
-	b.Run("client", func(b *testing.B) {
-		measureCalls(b, func() error {
-			_, err := rates.ToCoin(price, "usd", "BTC", 8)
-			return err
-		})
-	})
-	b.Run("floor", func(b *testing.B) {
-		usd := map[string]decimal.Decimal{"BTC": decimal.RequireFromString("64123.55"), "USDT": decimal.RequireFromString("1.0001")}
-		measureCalls(b, func() error {
-			_ = price.DivRound(usd["BTC"], 9).RoundUp(8)
-			return nil
-		})
-	})
-}
-
-// The floor of a check is two comparisons and the number of decimal places.
-func BenchmarkCheckWithdrawal(b *testing.B) {
-	var pair gateway.CoinNetwork
-	pair.Withdrawable, pair.Coin.IsActive, pair.Network.IsActive, pair.Coin.Precision = true, true, true, 6
-	pair.MinWithdraw, pair.MaxWithdraw = decimal.RequireFromString("10"), decimal.RequireFromString("1000.5")
-	amount := decimal.RequireFromString("12.34")
-	b.Run("client", func(b *testing.B) {
-		measureCalls(b, func() error { return pair.CheckWithdrawal(amount) })
-	})
-	b.Run("floor", func(b *testing.B) {
-		measureCalls(b, func() error {
-			if amount.LessThan(pair.MinWithdraw) || amount.GreaterThan(pair.MaxWithdraw) || !amount.Equal(amount.Truncate(6)) {
-				b.Fatal("refused")
-			}
-			return nil
-		})
-	})
-}
-
 // Over the loopback the server's share of the time is in both. Each caller has
 // a connection, unless callers wait for a lock.
 func BenchmarkLoopback(b *testing.B) {
@@ -420,104 +377,6 @@ func callTogether(b *testing.B, callers, calls int, call func() error) {
 		})
 	}
 	all.Wait()
-}
-
-// The floor of a cache is a value and its time behind a lock.
-func BenchmarkCache_Get(b *testing.B) {
-	ctx := context.Background()
-	cache := gateway.NewTestCache(func(context.Context) (*int, error) { return new(int), nil }, gateway.CacheOptions{TTL: time.Hour})
-	require.NoError(b, cache.Refresh(ctx))
-	var mu sync.RWMutex
-	value, loaded := new(int), time.Now()
-	byHand := func() *int {
-		mu.RLock()
-		defer mu.RUnlock()
-		if time.Since(loaded) < time.Hour {
-			return value
-		}
-		return nil
-	}
-	b.Run("cache", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := cache.Get(ctx); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("by hand", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if byHand() == nil {
-				b.Fatal("expired")
-			}
-		}
-	})
-	b.Run("parallel/cache", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if _, err := cache.Get(ctx); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	})
-	b.Run("parallel/by hand", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if byHand() == nil {
-					b.Error("expired")
-				}
-			}
-		})
-	})
-}
-
-// The floor of a lookup among 5,000 pairs is a map of names joined into one
-// text, or a search through the listing.
-func BenchmarkCatalog(b *testing.B) {
-	catalog := catalogOf(b, inMemory(b, bigListing()), gateway.CacheOptions{TTL: time.Hour})
-	ctx := b.Context()
-	snapshot, err := catalog.Get(ctx)
-	require.NoError(b, err)
-	pairs := slices.Collect(snapshot.All())
-	joined := map[string]*gateway.CoinNetwork{}
-	for _, p := range pairs {
-		joined[p.Coin.Symbol+"\x00"+p.Network.Name] = p
-	}
-	symbol, network := pairs[4321].Coin.Symbol, pairs[4321].Network.Name
-	for _, bench := range []struct {
-		name string
-		look func() bool
-	}{
-		{"Get", func() bool { s, err := catalog.Get(ctx); return err == nil && s == snapshot }},
-		{"ByID", func() bool { _, ok := snapshot.ByID("id-4321"); return ok }},
-		{"Find", func() bool { _, ok := snapshot.Find(symbol, network); return ok }},
-		{"Find/by a joined key", func() bool { return joined[symbol+"\x00"+network] != nil }},
-		{"Find/by a search", func() bool {
-			return slices.ContainsFunc(pairs, func(p *gateway.CoinNetwork) bool {
-				return p.Coin.Symbol == symbol && p.Network.Name == network
-			})
-		}},
-		{"Networks", func() bool { return len(snapshot.Networks(symbol)) == 5 }},
-		{"All/one", func() bool {
-			for p := range snapshot.All() {
-				return p != nil
-			}
-			return false
-		}},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if !bench.look() {
-					b.Fatal("not found")
-				}
-			}
-		})
-	}
 }
 
 // processorTime is the processor time that the program has used, in nanoseconds.

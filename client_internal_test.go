@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -30,17 +29,4 @@ func TestNew_pools(t *testing.T) {
 	assert.Equal(t, int64(17), split(c).Invoices.MaxResponseHeaderBytes, "and invoices go through a copy")
 	assert.Equal(t, 2*time.Second, split(c).Invoices.IdleConnTimeout)
 	assert.Zero(t, given.MaxIdleConnsPerHost, "the caller's is not changed")
-}
-
-// NewTestCache returns a cache of anything, for the tests of [Cache].
-func NewTestCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
-	client, err := New("https://gateway.test", "")
-	if err != nil {
-		panic(err)
-	}
-	cache, err := newCache(client, o, load)
-	if err != nil {
-		panic(err)
-	}
-	return cache
 }

@@ -419,7 +419,7 @@ func (e *sanitizedError) Is(target error) bool {
 func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
-		**OrderConflictError, **WithdrawalFailedError, **WaitError, **LimitError, *callError:
+		**OrderConflictError, **WithdrawalFailedError, **WaitError, *callError:
 		return false
 	}
 	return e.as(target)

@@ -306,7 +306,7 @@ func TestOutcomeUnknownError(t *testing.T) {
 func zeroErrors() []error {
 	return []error{
 		&gateway.ArgumentError{}, &gateway.APIError{}, &gateway.DecodeError{}, &gateway.TransportError{}, &gateway.OutcomeUnknownError{},
-		&gateway.OrderConflictError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{}, &gateway.LimitError{},
+		&gateway.OrderConflictError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{},
 	}
 }
 
@@ -353,7 +353,6 @@ func TestErrors_OneLine(t *testing.T) {
 		&gateway.APIError{Operation: "balance", StatusCode: 500, Message: "it\nbroke"},
 		&gateway.APIError{Operation: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
 		&gateway.DecodeError{Operation: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
-		&gateway.LimitError{Limit: "min\nWithdraw"},
 		&gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{Status: gateway.WithdrawalFailed, WithdrawRequestID: "w\n1"}},
 	} {
 		t.Run(fmt.Sprintf("%T", err), func(t *testing.T) {

@@ -120,40 +120,6 @@ func ExampleClient_ExchangeRates() {
 	// Output: 64250.18 USD 59310.72 EUR true
 }
 
-func ExampleExchangeRates_ToCoin() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	rates, err := client.ExchangeRates(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	price := decimal.RequireFromString("25.00")
-	amount, err := rates.ToCoin(price, "usd", "BTC", 8) // rounded up
-	fmt.Println(amount, err)
-
-	_, err = rates.ToCoin(price, "gbp", "BTC", 8)
-	fmt.Println(err)
-	// Output:
-	// 0.00038911 <nil>
-	// gateway: to_coin: fiat: must be usd or eur
-}
-
-func ExampleExchangeRates_ToFiat() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-
-	rates, err := client.ExchangeRates(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	worth, err := rates.ToFiat(decimal.RequireFromString("0.00038911"), "eur", "BTC")
-	fmt.Println(worth.StringFixed(2), err)
-	// Output: 23.08 <nil>
-}
-
 func ExampleClient_Balance() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()

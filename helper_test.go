@@ -24,7 +24,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/attempt"
-	"github.com/cryptogw/gateway/internal/caller"
 	"github.com/cryptogw/gateway/internal/documented/everycall"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/leak"
@@ -267,8 +266,8 @@ func assertNoKey(t testing.TB, v any) {
 // quiet is a log that discards everything.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// assertPassedOn asserts that a call ends as the code of a caller's that it has run in another
-// goroutine: with a panic of this value, whose stack names a test, or for nil without one.
+// assertPassedOn asserts that a call ends as the code of a caller's that it has run: with a panic
+// of this value, or for nil without one.
 func assertPassedOn(t *testing.T, value any, call func()) {
 	t.Helper()
 	var recovered any
@@ -284,9 +283,6 @@ func assertPassedOn(t *testing.T, value any, call func()) {
 	if value == nil {
 		assert.Nil(t, recovered)
 		return
-	}
-	if passed, ok := recovered.(*caller.Panic); ok {
-		recovered = passed.Value
 	}
 	assert.Equal(t, value, recovered)
 }

@@ -21,7 +21,7 @@ import (
 // An InvoiceRequest asks for an invoice.
 //
 // How Amount relates to Price is not stated. The examples send the price converted to
-// the coin, with [ExchangeRates.ToCoin], and without a coin the price itself; ask the
+// the coin, with pricing.ToCoin, and without a coin the price itself; ask the
 // operator of the gateway before the first real order.
 //
 // Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they

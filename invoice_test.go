@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 // createdInvoice is the invoice that a result is read as.
@@ -504,7 +505,7 @@ func assertReadsExactly(t *testing.T, rates *gateway.ExchangeRates) {
 	require.NoError(t, err)
 	assertDecimal(t, 150, -2, balance.Amounts[0].Amount)
 	assertDecimal(t, 1, -7, balance.Amounts[1].Amount)
-	coins, err := rates.ToCoin(decimal.NewFromInt(1), "usd", "BTC", 4)
+	coins, err := pricing.ToCoin(rates, decimal.NewFromInt(1), "usd", "BTC", 4)
 	require.NoError(t, err)
 	assertDecimal(t, 3334, -4, coins)
 }

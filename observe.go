@@ -12,7 +12,7 @@ import (
 
 // An Observer is a set of functions that a [Client] runs at the stages of a call. Each may be nil;
 // a later version may add others. They are run by the goroutine that makes the call, which is not the
-// caller's own in a [Cache] and in [Client.WaitWithdrawals], and may run concurrently. They should
+// caller's own in a cache and in [Client.WaitWithdrawals], and may run concurrently. They should
 // not block, and must not panic.
 //
 // The context has the values of the caller's, and the call as [CallFromContext] returns it. It
@@ -88,8 +88,7 @@ const (
 	DriftUnknownShape DriftKind = "unknown shape"
 	// DriftMismatch is an identifier that differs from the one it must equal: a
 	// networkId or coinId that is not the id of the record beside it, or a record that
-	// is not the one asked for, which fails with [ErrResponseMismatch]. It is also an
-	// identifier or a pair that a [Catalog] finds listed twice.
+	// is not the one asked for, which fails with [ErrResponseMismatch].
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
 	// success message that is not the documented one, a meta that is not empty, a number

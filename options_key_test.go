@@ -236,7 +236,6 @@ func TestWithAPIKeySource_RecentKeys(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("revoked " + newer))
 	for _, call := range []func() error{
-		func() error { _, err := catalogOf(t, c, gateway.CacheOptions{}).Get(ctx); return err },
 		func() error {
 			_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
 			return err

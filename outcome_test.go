@@ -275,7 +275,6 @@ func leaves(t *testing.T) []leaf {
 		{&gateway.OutcomeUnknownError{Operation: op, Cause: io.EOF}, gateway.OutcomeUnknown, false},
 		{&gateway.WaitError{Err: failure(t, withdrawalCall, 503)}, gateway.OutcomeNotSent, true},
 		{&gateway.WithdrawalFailedError{}, gateway.OutcomeNotSent, false},
-		{&gateway.LimitError{}, gateway.OutcomeNotSent, false},
 	}
 }
 

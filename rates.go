@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
@@ -71,79 +69,6 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 	return Rate{}, false
 }
 
-// ToCoin converts a price in a fiat currency to units of a coin, rounded up to
-// precision decimal places, so that a merchant never asks for too little. The fiat
-// currency is "usd" or "eur", in any case; precision is from 0 to 30, such as
-// [Coin].Precision. A negative price, an unknown coin or currency, a coin without a rate
-// in the currency and a rate that is not above zero are an [*ArgumentError].
-func (r *ExchangeRates) ToCoin(price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
-	const op = "to_coin"
-	rate, ok := r.Rate(coinSymbol)
-	unit, err := rate.usable(op, ok, fiat, coinSymbol)
-	if err != nil {
-		return decimal.Decimal{}, err
-	}
-	return toCoin(op, price, unit, precision)
-}
-
-// toCoin converts a price to units of a coin of which one costs unit.
-func toCoin(op string, price, unit decimal.Decimal, precision int) (decimal.Decimal, error) {
-	if reason := checkConverted(price); reason != "" {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "price", Reason: reason}
-	}
-	if precision < 0 || precision > money.MaxScale {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "precision", Reason: "must be from 0 to 30"}
-	}
-	amount, rest := price.QuoRem(unit, int32(precision))
-	if rest.Sign() > 0 {
-		amount = amount.Add(decimal.New(1, -int32(precision)))
-	}
-	return amount, nil
-}
-
-// ToFiat converts an amount of a coin to a fiat currency, rounded half to even to two
-// decimal places. The arguments and errors are as those of [ExchangeRates.ToCoin].
-func (r *ExchangeRates) ToFiat(amount decimal.Decimal, fiat, coinSymbol string) (decimal.Decimal, error) {
-	const op = "to_fiat"
-	rate, ok := r.Rate(coinSymbol)
-	unit, err := rate.usable(op, ok, fiat, coinSymbol)
-	if err != nil {
-		return decimal.Decimal{}, err
-	}
-	if reason := checkConverted(amount); reason != "" {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "amount", Reason: reason}
-	}
-	return amount.Mul(unit).RoundBank(2), nil
-}
-
-func checkConverted(amount decimal.Decimal) string {
-	if amount.Sign() < 0 {
-		return "must not be negative"
-	}
-	return money.CheckSize(amount)
-}
-
-// usable returns the price of a unit of a coin in a fiat currency, to convert by. listed
-// reports whether the coin has a rate at all.
-func (r Rate) usable(op string, listed bool, fiat, coinSymbol string) (decimal.Decimal, error) {
-	symbol := fmt.Sprintf("%q", redact.Truncate(coinSymbol, maxQuotedName))
-	if !listed {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "coinSymbol", Reason: symbol + " has no exchange rate; write it as the rates do"}
-	}
-	if !isFiat(fiat) {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "fiat", Reason: "must be usd or eur"}
-	}
-	of := fmt.Sprintf("of %s in %s ", symbol, fiat)
-	price, ok := r.In(fiat)
-	if !ok {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "rate", Reason: of + "is missing in the response, cannot be read, or is listed with two values"}
-	}
-	if price.Sign() <= 0 || !money.Representable(price) {
-		return decimal.Decimal{}, &ArgumentError{Operation: op, Name: "rate", Reason: of + "is not an amount above zero"}
-	}
-	return price, nil
-}
-
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The
 // response is not documented. These shapes are accepted: an array of records with a symbol
 // and both rates; such records by symbol; rates by currency and symbol. Anything else is a
@@ -161,14 +86,6 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
 	}, readRates, opts)
-}
-
-// NewRatesCache returns an empty cache of the exchange rates. A client that was not made
-// by [New] and bad options are an [*ArgumentError].
-//
-// GET /api/exchange-rate
-func NewRatesCache(client *Client, o CacheOptions) (*Cache[*ExchangeRates], error) {
-	return newCache(client, o, func(ctx context.Context) (*ExchangeRates, error) { return client.ExchangeRates(ctx) })
 }
 
 func readRates(d *strictjson.Decoder) *ExchangeRates {

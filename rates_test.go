@@ -1,9 +1,6 @@
 package gateway_test
 
 import (
-	"cmp"
-	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -229,215 +226,16 @@ func TestRate_In(t *testing.T) {
 
 func TestExchangeRates_Rate(t *testing.T) {
 	t.Parallel()
-	rates := testRates()
+	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{
+		{CoinSymbol: "USDT", USD: rateOf("1"), EUR: rateOf("0.92")},
+		{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
+	}}
 	got, ok := rates.Rate("BTC")
 	assert.True(t, ok)
-	assert.Equal(t, rates.Rates[0], got)
+	assert.Equal(t, rates.Rates[1], got)
 	for _, symbol := range []string{"btc", "BTC ", "", "XRP"} {
 		got, ok := rates.Rate(symbol)
 		assert.False(t, ok, "%q", symbol)
 		assert.Equal(t, gateway.Rate{}, got)
-	}
-}
-
-func testRates() *gateway.ExchangeRates {
-	return &gateway.ExchangeRates{Rates: []gateway.Rate{
-		{CoinSymbol: "BTC", USD: rateOf("64123.55"), EUR: rateOf("59000.01")},
-		{CoinSymbol: "USDT", USD: rateOf("1"), EUR: rateOf("0.92")},
-		{CoinSymbol: "SHIB", USD: rateOf("0.0000123"), EUR: rateOf("3")},
-		{CoinSymbol: "DEAD", USD: rateOf("0"), EUR: rateOf("-1")},
-		{CoinSymbol: "TINY", USD: decimal.NewNullDecimal(decimal.New(1, -64)), EUR: decimal.NewNullDecimal(decimal.New(1, 64))},
-	}}
-}
-
-func TestExchangeRates_ToCoin(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, price, fiat, symbol string
-		precision                 int
-		want                      string
-	}{
-		{"exact", "10.50", "usd", "USDT", 6, "10.5"},
-		{"rounded up in the last place", "10", "usd", "BTC", 8, "0.00015595"}, // 0.000155948941…
-		{"rounded up by the least", "10", "eur", "USDT", 6, "10.869566"},      // 10.8695652…
-		{"rounded up where half would round down", "1", "eur", "SHIB", 2, "0.34"},
-		{"rounded up to a whole unit", "0.01", "usd", "BTC", 0, "1"},
-		{"to no places, exact", "7", "usd", "USDT", 0, "7"},
-		{"to 30 places", "1", "eur", "SHIB", 30, "0.333333333333333333333333333334"},
-		{"zero is zero", "0", "usd", "BTC", 8, "0"},
-		{"an upper-case code", "10.50", "USD", "USDT", 6, "10.5"},
-		{"a mixed-case code", "9.2", "Eur", "USDT", 6, "10"},
-		{"the smallest rate", "1", "usd", "TINY", 0, "1" + strings.Repeat("0", 64)},
-		{"the largest rate", "1", "eur", "TINY", 8, "0.00000001"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := testRates().ToCoin(decimal.RequireFromString(tt.price), tt.fiat, tt.symbol, tt.precision)
-			require.NoError(t, err)
-			assert.True(t, got.Equal(decimal.RequireFromString(tt.want)), "%s, not %s", got, tt.want)
-			assert.LessOrEqual(t, -int(got.Exponent()), tt.precision)
-		})
-	}
-}
-
-func TestExchangeRates_ToFiat(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, amount, symbol, fiat, want string }{
-		{"exact", "10", "USDT", "usd", "10"},
-		{"rounded down", "0.00015594", "BTC", "usd", "10"},     // 9.99942…
-		{"half to even, down", "0.125", "USDT", "usd", "0.12"}, // 0.125
-		{"half to even, up", "0.135", "USDT", "usd", "0.14"},   // 0.135
-		{"above half", "0.1250001", "USDT", "usd", "0.13"},
-		{"zero", "0", "BTC", "EUR", "0"},
-		{"less than a cent", "0.001", "USDT", "usd", "0"},
-		{"large", "1000000", "BTC", "eur", "59000010000"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := testRates().ToFiat(decimal.RequireFromString(tt.amount), tt.fiat, tt.symbol)
-			require.NoError(t, err)
-			assert.True(t, got.Equal(decimal.RequireFromString(tt.want)), "%s, not %s", got, tt.want)
-			assert.LessOrEqual(t, -int(got.Exponent()), 2)
-		})
-	}
-}
-
-func TestExchangeRates_refuses(t *testing.T) {
-	t.Parallel()
-	one := decimal.NewFromInt(1)
-	for _, tt := range []struct {
-		name             string
-		value            decimal.Decimal
-		fiat, symbol     string
-		precision        int
-		argument, reason string
-	}{
-		{"an unknown coin", one, "usd", "XRP", 8, "coinSymbol", `"XRP" has no exchange rate; write it as the rates do`},
-		{"a coin in lower case", one, "usd", "btc", 8, "coinSymbol", `"btc" has no exchange rate; write it as the rates do`},
-		{"an unknown currency", one, "gbp", "BTC", 8, "fiat", "must be usd or eur"},
-		{"no currency", one, "", "BTC", 8, "fiat", "must be usd or eur"},
-		{"a negative value", decimal.NewFromInt(-1), "usd", "BTC", 8, "", "must not be negative"},
-		{"1e1000000000", decimal.New(1, 1_000_000_000), "usd", "BTC", 8, "", "more than 64 digits"},
-		{"1e-1000000000", decimal.New(1, -1_000_000_000), "usd", "BTC", 8, "", "more than 30 decimal places"},
-		{"a zero with a huge exponent", decimal.New(0, 1_000_000_000), "usd", "BTC", 8, "", "more than 64 digits"},
-		{"a negative precision", one, "usd", "BTC", -1, "precision", "must be from 0 to 30"},
-		{"a precision over 30", one, "usd", "BTC", 31, "precision", "must be from 0 to 30"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := testRates().ToCoin(tt.value, tt.fiat, tt.symbol, tt.precision)
-			assertRefused(t, err, "to_coin", cmp.Or(tt.argument, "price"), tt.reason)
-			assert.Equal(t, decimal.Decimal{}, got)
-			if tt.argument == "precision" {
-				return
-			}
-			got, err = testRates().ToFiat(tt.value, tt.fiat, tt.symbol)
-			assertRefused(t, err, "to_fiat", cmp.Or(tt.argument, "amount"), tt.reason)
-			assert.Equal(t, decimal.Decimal{}, got)
-		})
-	}
-	t.Run("a rate that is not above zero", func(t *testing.T) {
-		t.Parallel()
-		for _, fiat := range []string{"usd", "eur"} {
-			got, err := testRates().ToCoin(one, fiat, "DEAD", 8)
-			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
-			assert.Equal(t, decimal.Decimal{}, got)
-			got, err = testRates().ToFiat(one, fiat, "DEAD")
-			assertRefused(t, err, "to_fiat", "rate", "is not an amount above zero")
-			assert.Equal(t, decimal.Decimal{}, got)
-		}
-	})
-	t.Run("a coin without a rate in the currency", func(t *testing.T) {
-		t.Parallel()
-		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: rateOf("1")}}}
-		_, err := rates.ToCoin(one, "eur", "BTC", 8)
-		assertRefused(t, err, "to_coin", "rate", `of "BTC" in eur is missing in the response, cannot be read, or is listed with two values`)
-		_, err = rates.ToFiat(one, "EUR", "BTC")
-		assertRefused(t, err, "to_fiat", "rate", `of "BTC" in EUR is missing in the response, cannot be read, or is listed with two values`)
-	})
-	t.Run("a rate beyond what a response can contain", func(t *testing.T) {
-		t.Parallel()
-		for _, rate := range []decimal.Decimal{decimal.New(1, 193), decimal.New(1, -193)} {
-			rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate)}}}
-			_, err := rates.ToCoin(one, "usd", "C", 8)
-			assertRefused(t, err, "to_coin", "rate", "is not an amount above zero")
-			_, err = rates.ToFiat(one, "usd", "C")
-			assertRefused(t, err, "to_fiat", "rate", "is not an amount above zero")
-		}
-	})
-}
-
-// Whatever the rate, the coins that are asked for are worth the price, and one
-// unit of the last place less would not be.
-// I-100
-func TestExchangeRates_ToCoin_neverUndercharges(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 5_000 {
-		price := decimal.New(random.Int64N(1_000_000_000_000), -int32(random.IntN(9)))
-		rate := decimal.New(1+random.Int64N(1_000_000_000_000), 6-int32(random.IntN(25)))
-		precision := random.IntN(31)
-		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: decimal.NewNullDecimal(rate), EUR: decimal.NewNullDecimal(rate)}}}
-		coins, err := rates.ToCoin(price, "usd", "C", precision)
-		require.NoError(t, err)
-		unit := decimal.New(1, -int32(precision))
-		require.False(t, coins.Mul(rate).LessThan(price), "%s coins at %s are worth less than %s", coins, rate, price)
-		require.True(t, price.IsZero() || coins.Sub(unit).Mul(rate).LessThan(price), "%s coins at %s are too many for %s", coins, rate, price)
-		require.LessOrEqual(t, -int(coins.Exponent()), precision)
-	}
-}
-
-// What is asked for in coins is worth the price again, less at most a cent, and
-// nothing less where the price has no more than two places: whatever the rate
-// and the precision. A number of coins that no amount can hold is refused.
-func TestExchangeRates_thereAndBack(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(11, 12))
-	cent, refused := decimal.New(1, -2), 0
-	for range 5_000 {
-		places := int32(random.IntN(13))
-		price := decimal.New(random.Int64N(1_000_000_000_000), -places)
-		rate := decimal.New(1+random.Int64N(1_000_000_000_000), int32(random.IntN(81)-60))
-		rates := gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "C", USD: rateOf("1"), EUR: decimal.NewNullDecimal(rate)}}}
-		coins, err := rates.ToCoin(price, "eur", "C", random.IntN(31))
-		require.NoError(t, err)
-		back, err := rates.ToFiat(coins, "eur", "C")
-		if err != nil {
-			assertRefused(t, err, "to_fiat", "amount", "has more than 64 digits")
-			require.Greater(t, coins.NumDigits(), 64, "%s coins", coins)
-			refused++
-			continue
-		}
-		require.False(t, back.LessThan(price.Sub(cent)), "%s at %s is %s coins, which are worth %s", price, rate, coins, back)
-		require.False(t, places <= 2 && back.LessThan(price), "%s at %s is %s coins, which are worth %s", price, rate, coins, back)
-	}
-	assert.Less(t, refused, 1_500)
-}
-
-// A rate that is made by hand can be of any size. One that would take too long
-// to write out is refused by its exponent.
-func TestExchangeRates_madeByHand(t *testing.T) {
-	t.Parallel()
-	one := decimal.RequireFromString("1")
-	for name, rate := range map[string]decimal.Decimal{
-		"a huge exponent":         decimal.New(1, 2_000_000_000),
-		"a huge scale":            decimal.New(1, -2_000_000_000),
-		"the largest exponent":    decimal.New(1, math.MaxInt32),
-		"the largest scale":       decimal.New(1, math.MinInt32),
-		"a huge negative":         decimal.New(-1, 2_000_000_000),
-		"zero of a huge exponent": decimal.New(0, 2_000_000_000),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(rate), EUR: decimal.NewNullDecimal(rate)}}}
-			for _, fiat := range []string{"usd", "eur"} {
-				got, err := rates.ToCoin(one, fiat, "BTC", 8)
-				assert.True(t, got.IsZero())
-				assertRefused(t, err, "to_coin", "rate", "")
-				got, err = rates.ToFiat(one, fiat, "BTC")
-				assert.True(t, got.IsZero())
-				assertRefused(t, err, "to_fiat", "rate", "")
-			}
-		})
 	}
 }

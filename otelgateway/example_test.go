@@ -16,6 +16,7 @@ import (
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/otelgateway"
+	"github.com/cryptogw/gateway/pricing"
 	"github.com/shopspring/decimal"
 )
 
@@ -39,7 +40,7 @@ func ExampleNew() {
 	rates, err := client.ExchangeRates(ctx)
 	check(err)
 	price := decimal.RequireFromString("25.00")
-	amount, err := rates.ToCoin(price, "usd", "USDT", 6)
+	amount, err := pricing.ToCoin(rates, price, "usd", "USDT", 6)
 	check(err)
 	_, err = client.CreateInvoice(ctx, gateway.InvoiceRequest{OrderID: "A-17", Price: price, Amount: amount, CoinSymbol: "USDT"})
 	check(err)

@@ -190,19 +190,6 @@ func TestNew_drift(t *testing.T) {
 	})
 }
 
-// The drift that a catalog finds is of no call.
-func TestNew_driftOfACatalog(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, f fixture) {
-		pairs := f.gw.Catalog()
-		f.gw.SetCatalog(append(pairs, pairs[0]))
-		catalog, err := gateway.NewCatalog(f.client, gateway.CacheOptions{})
-		require.NoError(t, err)
-		require.NoError(t, catalog.Refresh(t.Context()))
-		assert.Equal(t, map[string]int64{"gateway.drift.kind=mismatch,gateway.operation=coin_networks": 1}, f.counted(t, "drift"))
-		assert.NotContains(t, attributesOf(f.spans()[1]), "gateway.drift")
-	})
-}
-
 // A call is in flight from its beginning to its end, also when a panic, a Goexit or the
 // end of its context ends it.
 func TestNew_inFlight(t *testing.T) {

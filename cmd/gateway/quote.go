@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 func (s *session) quoteCommand() *cobra.Command {
@@ -42,16 +43,12 @@ key. The amount is what gateway invoice create takes as --amount.`,
 }
 
 // quote returns the offers for a price, and when the rates were read.
-func (s *session) quote(ctx context.Context, c *cobra.Command, price decimal.Decimal, currency string) (*gateway.Offers, time.Time, error) {
+func (s *session) quote(ctx context.Context, c *cobra.Command, price decimal.Decimal, currency string) (*pricing.Offers, time.Time, error) {
 	client, err := s.client()
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	catalogs, err := gateway.NewCatalog(client, gateway.CacheOptions{TTL: time.Hour})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	catalog, err := catalogs.Get(ctx)
+	pairs, err := client.CoinNetworks(ctx)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -59,7 +56,7 @@ func (s *session) quote(ctx context.Context, c *cobra.Command, price decimal.Dec
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	offers, err := gateway.NewOffers(catalog, rates, price, currency)
+	offers, err := pricing.NewOffers(pricing.NewCatalog(pairs), rates, price, currency)
 	if wrong, ok := errors.AsType[*gateway.ArgumentError](err); ok {
 		return nil, time.Time{}, cli.Usage(c, "the "+map[string]string{"fiat": "currency", "price": "price"}[wrong.Name]+" "+wrong.Reason)
 	}
@@ -76,7 +73,7 @@ type offerRecord struct {
 	RatesAt     time.Time       `json:"ratesAt"`
 }
 
-func (s *session) printOffers(offers []gateway.Offer, problems bool, fetched time.Time) error {
+func (s *session) printOffers(offers []pricing.Offer, problems bool, fetched time.Time) error {
 	records := []offerRecord{}
 	columns, rows := []string{"COIN", "NETWORK", "AMOUNT"}, [][]string{}
 	if problems {

@@ -2,7 +2,7 @@
 // HTTP status. docs/checkout.md explains it.
 //
 //	GET /orders/{order}/coins
-//	POST /orders/{order}/invoice?coin=USDT&network=Tron
+//	POST /orders/{order}/invoice?offer=ID
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 func main() {
@@ -39,8 +40,8 @@ func main() {
 type checkout struct {
 	http.ServeMux
 	client  *gateway.Client
-	catalog *gateway.Cache[*gateway.Catalog]
-	rates   *gateway.Cache[*gateway.ExchangeRates]
+	catalog *pricing.Cache[*pricing.Catalog]
+	rates   *pricing.Cache[*gateway.ExchangeRates]
 	prices  map[string]decimal.Decimal // in fiat, by order; never from the buyer's request
 }
 
@@ -49,8 +50,8 @@ const fiat = "usd"
 func newCheckout(client *gateway.Client, prices map[string]decimal.Decimal) (*checkout, error) {
 	c := &checkout{client: client, prices: prices}
 	var err1, err2 error
-	c.catalog, err1 = gateway.NewCatalog(client, gateway.CacheOptions{TTL: 10 * time.Minute})
-	c.rates, err2 = gateway.NewRatesCache(client, gateway.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute})
+	c.catalog, err1 = pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: 10 * time.Minute})
+	c.rates, err2 = pricing.NewRatesCache(client, pricing.CacheOptions{TTL: time.Minute, MaxStale: 5 * time.Minute})
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -65,19 +66,13 @@ func (c *checkout) listCoins(w http.ResponseWriter, r *http.Request) {
 	if !found {
 		return
 	}
-	choices := []map[string]string{}
-	for _, offer := range offers.Payable() {
-		choices = append(choices, map[string]string{
-			"coin": offer.Pair.Coin.Symbol, "network": offer.Pair.Network.Name, "amount": offer.Amount.String(),
-		})
-	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(choices)
+	_ = json.NewEncoder(w).Encode(offers.Payable())
 }
 
 // offers returns what an order can be paid with. If it cannot say, it responds, and reports
 // false.
-func (c *checkout) offers(w http.ResponseWriter, r *http.Request) (offers *gateway.Offers, found bool) {
+func (c *checkout) offers(w http.ResponseWriter, r *http.Request) (offers *pricing.Offers, found bool) {
 	price, known := c.prices[r.PathValue("order")]
 	if !known {
 		respond(w, http.StatusNotFound, "There is no such order.")
@@ -87,7 +82,7 @@ func (c *checkout) offers(w http.ResponseWriter, r *http.Request) (offers *gatew
 	rates, err2 := c.rates.Get(r.Context())
 	err := errors.Join(err1, err2)
 	if err == nil {
-		offers, err = gateway.NewOffers(catalog, rates, price, fiat)
+		offers, err = pricing.NewOffers(catalog, rates, price, fiat)
 	}
 	if err != nil {
 		slog.Error("there are no offers", "error", err)
@@ -101,7 +96,7 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 	if !found {
 		return
 	}
-	offer, listed := offers.Find(r.FormValue("coin"), r.FormValue("network"))
+	offer, listed := offers.FindID(r.FormValue("offer"))
 	switch {
 	case !listed:
 		respond(w, http.StatusBadRequest, "This coin and network are not offered.")

@@ -16,6 +16,12 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
+// The identifiers of two pairs of the stand-in.
+const (
+	tether  = "58d98601-38df-47a2-83ee-e110f6faa833" // USDT on Tron
+	bitcoin = "17ba3f4e-0981-4182-b07a-73def1a047d7" // BTC on Bitcoin
+)
+
 // shop returns a checkout with an order of 10.50 US dollars and one of a millionth.
 func shop(t *testing.T, gw *gatewaytest.Server, opts ...gateway.Option) *checkout {
 	t.Helper()
@@ -36,7 +42,7 @@ func post(ctx context.Context, c *checkout, target string) *httptest.ResponseRec
 
 func TestCheckout(t *testing.T) {
 	t.Parallel()
-	const inTether = "/orders/A-17/invoice?coin=USDT&network=Tron"
+	const inTether = "/orders/A-17/invoice?offer=" + tether
 	fault := func(op gatewaytest.Operation, f gatewaytest.Fault) func(*gatewaytest.Server) {
 		return func(gw *gatewaytest.Server) { gw.InjectFault(op, 1, f) }
 	}
@@ -49,8 +55,8 @@ func TestCheckout(t *testing.T) {
 	}{
 		{"an invoice is created", inTether, nil, 201, `"orderId":"A-17"`, 1},
 		{"an order that is not known", "/orders/B-1/invoice", nil, 404, "no such order", 0},
-		{"a coin that is not listed", "/orders/A-17/invoice?coin=NOPE&network=Tron", nil, 400, "not offered", 0},
-		{"a price below the limit", "/orders/tiny/invoice?coin=USDT&network=Tron", nil, 422, "minAmount", 0},
+		{"a coin that is not listed", "/orders/A-17/invoice?offer=nope", nil, 400, "not offered", 0},
+		{"a price below the limit", "/orders/tiny/invoice?offer=" + tether, nil, 422, "minAmount", 0},
 		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.FaultBadGateway()), 503, "not available", 0},
 		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultBadGateway()), 503, "not available", 0},
 		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultRefuse(422, "no")), 502, "cannot be paid", 0},
@@ -82,10 +88,10 @@ func TestCheckout_twice(t *testing.T) {
 			gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 		}
 		c := shop(t, gw)
-		shown := post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron")
+		shown := post(t.Context(), c, "/orders/A-17/invoice?offer="+tether)
 		assert.Equal(t, first, shown.Code)
-		for _, coin := range []string{"coin=USDT&network=Tron", "coin=BTC&network=Bitcoin"} {
-			w := post(t.Context(), c, "/orders/A-17/invoice?"+coin)
+		for _, offer := range []string{tether, bitcoin} {
+			w := post(t.Context(), c, "/orders/A-17/invoice?offer="+offer)
 			assert.Equal(t, first, w.Code, w.Body)
 			assert.Equal(t, shown.Body.String(), w.Body.String())
 		}
@@ -98,7 +104,7 @@ func TestCheckout_inFlight(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	const target = "/orders/A-17/invoice?coin=USDT&network=Tron"
+	const target = "/orders/A-17/invoice?offer=" + tether
 	var c *checkout
 	second := make(chan *httptest.ResponseRecorder)
 	c = shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -142,7 +148,7 @@ func TestCheckout_guard(t *testing.T) {
 	} {
 		gw := gatewaytest.NewServer()
 		t.Cleanup(gw.Close)
-		w := post(t.Context(), shop(t, gw, gateway.WithOrderGuard(tt.guard)), "/orders/A-17/invoice?coin=USDT&network=Tron")
+		w := post(t.Context(), shop(t, gw, gateway.WithOrderGuard(tt.guard)), "/orders/A-17/invoice?offer="+tether)
 		assert.Equal(t, tt.status, w.Code, "%v", tt.guard)
 		assert.Equal(t, tt.retryAfter, w.Header().Get("Retry-After"), "%v", tt.guard)
 		assert.Empty(t, gw.Invoices())
@@ -161,7 +167,7 @@ func TestCheckout_notSent(t *testing.T) {
 		return http.DefaultTransport.RoundTrip(req)
 	}
 	c := shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(down)}))
-	w := post(t.Context(), c, "/orders/A-17/invoice?coin=USDT&network=Tron")
+	w := post(t.Context(), c, "/orders/A-17/invoice?offer="+tether)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Empty(t, gw.Invoices())
 }
@@ -179,7 +185,7 @@ func TestCheckout_buyerLeaves(t *testing.T) {
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})}))
-	w := post(ctx, c, "/orders/A-17/invoice?coin=USDT&network=Tron")
+	w := post(ctx, c, "/orders/A-17/invoice?offer="+tether)
 	assert.Equal(t, http.StatusCreated, w.Code, w.Body)
 	assert.Len(t, gw.Invoices(), 1)
 }
@@ -201,7 +207,7 @@ func TestCheckout_coins(t *testing.T) {
 
 	w = coins(t, c)
 	assert.Equal(t, http.StatusOK, w.Code)
-	assert.Contains(t, w.Body.String(), `{"amount":"10.497901","coin":"USDT","network":"Tron"}`)
+	assert.Contains(t, w.Body.String(), `{"id":"`+tether+`","coinSymbol":"USDT","networkName":"Tron","amount":"10.497901","payable":true}`)
 }
 
 func coins(t *testing.T, c *checkout) *httptest.ResponseRecorder {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 func main() {
@@ -100,7 +101,7 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 		return err
 	}
 	price := decimal.RequireFromString("25.00")
-	amount, err := rates.ToCoin(price, "usd", pair.Coin.Symbol, pair.Coin.Precision)
+	amount, err := pricing.ToCoin(rates, price, "usd", pair.Coin.Symbol, pair.Coin.Precision)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/pricing"
 	"github.com/shopspring/decimal"
 )
 
@@ -37,7 +38,7 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return quote{}, err
 	}
-	offers, err := gateway.NewOffers(catalog, rates, p.Price, p.Currency)
+	offers, err := pricing.NewOffers(catalog, rates, p.Price, p.Currency)
 	if err != nil {
 		return quote{}, err
 	}
@@ -70,9 +71,9 @@ func (q quote) Coins() (coins [][]offer) {
 const maxPlaces = 8
 
 // newOffer returns what the page says of an offer.
-func newOffer(of gateway.Offer) offer {
+func newOffer(of pricing.Offer) offer {
 	o := offer{Pair: of.Pair, Amount: of.Amount.RoundCeil(maxPlaces).Normalize()}
-	limit, isLimit := errors.AsType[*gateway.LimitError](of.Err)
+	limit, isLimit := errors.AsType[*pricing.LimitError](of.Err)
 	switch {
 	case isLimit && limit.Nearest.Valid:
 		o.Problem = fmt.Sprintf("Too little for this coin: the smallest amount is %s %s.", limit.Nearest.Decimal.Normalize(), of.Pair.Coin.Symbol)

@@ -17,6 +17,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/pricing"
 	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -30,8 +31,8 @@ type shop struct {
 	demo   *gatewaytest.Server // nil for a real gateway
 
 	client      *gateway.Client
-	catalog     *gateway.Cache[*gateway.Catalog]
-	rates       *gateway.Cache[*gateway.ExchangeRates]
+	catalog     *pricing.Cache[*pricing.Catalog]
+	rates       *pricing.Cache[*gateway.ExchangeRates]
 	balance     *cached[*gateway.Balance]
 	withdrawals *cached[[]withdrawalRow]
 	guard       *sqlguard.Guard
@@ -66,8 +67,8 @@ func newShop(ctx context.Context, cfg config, connect connector, db *database, l
 // addCaches makes what the pages show without asking the gateway each time.
 func (s *shop) addCaches() error {
 	var err1, err2 error
-	s.catalog, err1 = gateway.NewCatalog(s.client, gateway.CacheOptions{TTL: time.Minute, MaxStale: 10 * time.Minute})
-	s.rates, err2 = gateway.NewRatesCache(s.client, gateway.CacheOptions{TTL: s.cfg.ratesTTL, MaxStale: 10 * time.Minute})
+	s.catalog, err1 = pricing.NewCatalogCache(s.client, pricing.CacheOptions{TTL: time.Minute, MaxStale: 10 * time.Minute})
+	s.rates, err2 = pricing.NewRatesCache(s.client, pricing.CacheOptions{TTL: s.cfg.ratesTTL, MaxStale: 10 * time.Minute})
 	s.balance = &cached[*gateway.Balance]{ttl: 10 * time.Second, maxStale: time.Hour, load: func(ctx context.Context) (*gateway.Balance, error) {
 		return s.client.Balance(ctx, gateway.BalanceQuery{})
 	}}

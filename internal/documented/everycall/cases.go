@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 // A Case is a call with values to make it with.
@@ -117,11 +118,11 @@ func Derived() []Call {
 		return c
 	}
 	return []Call{
-		on("CoinNetworks", "NewCatalog", func(ctx context.Context, c *gateway.Client, _ Values) error {
-			return load(ctx, c, gateway.NewCatalog)
+		on("CoinNetworks", "NewCatalogCache", func(ctx context.Context, c *gateway.Client, _ Values) error {
+			return load(ctx, c, pricing.NewCatalogCache)
 		}),
 		on("ExchangeRates", "NewRatesCache", func(ctx context.Context, c *gateway.Client, _ Values) error {
-			return load(ctx, c, gateway.NewRatesCache)
+			return load(ctx, c, pricing.NewRatesCache)
 		}),
 		on("Withdrawal", "WaitWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
 			_, err := c.WaitWithdrawal(ctx, v.WithdrawalID, wait)
@@ -143,8 +144,8 @@ func Derived() []Call {
 }
 
 // load loads the value of a new cache.
-func load[T any](ctx context.Context, c *gateway.Client, newCache func(*gateway.Client, gateway.CacheOptions) (*gateway.Cache[T], error)) error {
-	cache, err := newCache(c, gateway.CacheOptions{})
+func load[T any](ctx context.Context, c *gateway.Client, newCache func(*gateway.Client, pricing.CacheOptions) (*pricing.Cache[T], error)) error {
+	cache, err := newCache(c, pricing.CacheOptions{})
 	if err != nil {
 		return err
 	}

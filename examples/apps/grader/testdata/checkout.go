@@ -67,7 +67,7 @@ func (t task) pay(w http.ResponseWriter, r *http.Request) {
 	shop, err := newCheckout(t.client, map[string]decimal.Decimal{id: price})
 	must(err)
 	r = r.Clone(r.Context())
-	r.URL.Path, r.URL.RawQuery = "/orders/"+id+"/invoice", "coin=USDT&network=Tron"
+	r.URL.Path, r.URL.RawQuery = "/orders/"+id+"/invoice", "offer=58d98601-38df-47a2-83ee-e110f6faa833" // USDT on Tron
 	r.Form = nil
 	shop.ServeHTTP(w, r)
 }

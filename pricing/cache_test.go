@@ -1,4 +1,4 @@
-package gateway_test
+package pricing_test
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 var errSource = errors.New("the source is down")
@@ -24,11 +23,10 @@ var errSource = errors.New("the source is down")
 // A source is what a cache of the tests loads from, in a bubble. What it does
 // may be changed while no load is under way.
 type source struct {
-	takes         time.Duration // how long a load takes
-	fails         error
-	panics        any
-	exits         bool // a load ends its goroutine
-	uncancellable bool // a load ignores its context
+	takes  time.Duration // how long a load takes
+	fails  error
+	panics any
+	exits  bool // a load ends its goroutine
 
 	mu    sync.Mutex
 	loads int
@@ -40,13 +38,9 @@ func (s *source) load(ctx context.Context) (string, error) {
 	s.loads++
 	value := fmt.Sprintf("value %d", s.loads)
 	s.mu.Unlock()
-	end := ctx.Done()
-	if s.uncancellable {
-		end = nil
-	}
 	select {
 	case <-time.After(s.takes):
-	case <-end:
+	case <-ctx.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.ends = append(s.ends, ctx.Err())
@@ -82,7 +76,7 @@ func pass(d time.Duration) { time.Sleep(d) }
 
 // assertGets asserts that the cache has a value at once, or without that after
 // a wait of one load.
-func assertGets(t *testing.T, c *gateway.Cache[string], want string, after time.Duration) {
+func assertGets(t *testing.T, c *pricing.Cache[string], want string, after time.Duration) {
 	t.Helper()
 	begun := time.Now()
 	got, err := c.Get(t.Context())
@@ -92,7 +86,7 @@ func assertGets(t *testing.T, c *gateway.Cache[string], want string, after time.
 }
 
 // assertFails asserts that the cache has no value.
-func assertFails(t *testing.T, c *gateway.Cache[string], want error, after time.Duration) {
+func assertFails(t *testing.T, c *pricing.Cache[string], want error, after time.Duration) {
 	t.Helper()
 	begun := time.Now()
 	got, err := c.Get(t.Context())
@@ -105,7 +99,7 @@ func TestCache_Get_oneLoadForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		for _, want := range []string{"value 1", "value 2"} {
 			var wg sync.WaitGroup
 			for i := range 1000 {
@@ -128,22 +122,22 @@ func TestCache_Get_options(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
-		options       gateway.CacheOptions
+		options       pricing.CacheOptions
 		ttl, maxStale time.Duration
 	}{
-		{"the defaults", gateway.CacheOptions{}, time.Minute, time.Hour},
-		{"both are set", gateway.CacheOptions{TTL: time.Second, MaxStale: time.Minute}, time.Second, time.Minute},
-		{"both are the same", gateway.CacheOptions{TTL: time.Second, MaxStale: time.Second}, time.Second, time.Second},
-		{"the TTL alone", gateway.CacheOptions{TTL: 10 * time.Minute}, 10 * time.Minute, time.Hour},
-		{"the TTL alone, above the default MaxStale", gateway.CacheOptions{TTL: 2 * time.Hour}, 2 * time.Hour, 2 * time.Hour},
-		{"MaxStale alone", gateway.CacheOptions{MaxStale: 2 * time.Hour}, time.Minute, 2 * time.Hour},
-		{"MaxStale alone, below the default TTL", gateway.CacheOptions{MaxStale: time.Second}, time.Second, time.Second},
+		{"the defaults", pricing.CacheOptions{}, time.Minute, time.Hour},
+		{"both are set", pricing.CacheOptions{TTL: time.Second, MaxStale: time.Minute}, time.Second, time.Minute},
+		{"both are the same", pricing.CacheOptions{TTL: time.Second, MaxStale: time.Second}, time.Second, time.Second},
+		{"the TTL alone", pricing.CacheOptions{TTL: 10 * time.Minute}, 10 * time.Minute, time.Hour},
+		{"the TTL alone, above the default MaxStale", pricing.CacheOptions{TTL: 2 * time.Hour}, 2 * time.Hour, 2 * time.Hour},
+		{"MaxStale alone", pricing.CacheOptions{MaxStale: 2 * time.Hour}, time.Minute, 2 * time.Hour},
+		{"MaxStale alone, below the default TTL", pricing.CacheOptions{MaxStale: time.Second}, time.Second, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{}
-				c := gateway.NewTestCache(s.load, tt.options)
+				c := pricing.NewTestCache(s.load, tt.options)
 				assertGets(t, c, "value 1", 0)
 				s.fails = errSource
 
@@ -169,7 +163,7 @@ func TestCache_Get_fresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		assertGets(t, c, "value 1", 0)
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -178,6 +172,10 @@ func TestCache_Get_fresh(t *testing.T) {
 		assert.Equal(t, "value 1", got)
 
 		pass(time.Minute)
+		got, err = c.Get(over)
+		require.NoError(t, err)
+		assert.Equal(t, "value 1", got, "an old value is better than none")
+		pass(time.Hour)
 		got, err = c.Get(over)
 		require.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, got)
@@ -188,73 +186,51 @@ func TestCache_Get_fresh(t *testing.T) {
 }
 
 func TestCache_Get_allocatesNothing(t *testing.T) {
-	c := gateway.NewTestCache(func(context.Context) (string, error) { return "value", nil }, gateway.CacheOptions{})
+	c := pricing.NewTestCache(func(context.Context) (string, error) { return "value", nil }, pricing.CacheOptions{})
 	ctx := context.Background()
 	require.NoError(t, c.Refresh(ctx))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Get(ctx) }))
 }
 
-// A caller whose context ends gets its error, and the others get the value, also
-// when it is the first caller, whose context values the load has.
+// A caller whose context ends gets its error, and the others get the value, also when it is the
+// first caller, whose context values the load has.
 func TestCache_Get_callersLeave(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	errShutdown := errors.New("shutting\ndown")
+	cancelled := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(time.Second, cancel)
+		return ctx, cancel
+	}
+	late := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, time.Second)
+	}
 	for _, tt := range []struct {
 		name string
 		end  func(context.Context) (context.Context, context.CancelFunc)
-		want []error
+		want error
 		text string
 	}{
-		{
-			"a caller is cancelled",
-			func(ctx context.Context) (context.Context, context.CancelFunc) {
-				ctx, cancel := context.WithCancel(ctx)
-				time.AfterFunc(time.Second, cancel)
-				return ctx, cancel
-			},
-			[]error{context.Canceled},
-			"gateway: cache: wait: context canceled",
-		},
-		{
-			"a caller is cancelled with a cause",
-			func(ctx context.Context) (context.Context, context.CancelFunc) {
-				ctx, cancel := context.WithCancelCause(ctx)
-				time.AfterFunc(time.Second, func() { cancel(errShutdown) })
-				return ctx, func() { cancel(nil) }
-			},
-			[]error{context.Canceled, errShutdown},
-			"gateway: cache: wait: context canceled: shutting down",
-		},
-		{
-			"a caller's deadline passes",
-			func(ctx context.Context) (context.Context, context.CancelFunc) {
-				return context.WithTimeout(ctx, time.Second)
-			},
-			[]error{context.DeadlineExceeded, gateway.ErrTimeout},
-			"gateway: cache: wait: context deadline exceeded",
-		},
+		{"a caller is cancelled", cancelled, context.Canceled, "gateway: cache: waiting for a load: context canceled"},
+		{"a caller's deadline passes", late, context.DeadlineExceeded, "gateway: cache: waiting for a load: context deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &source{takes: 10 * time.Second}
-				c := gateway.NewTestCache(func(ctx context.Context) (string, error) {
+				c := pricing.NewTestCache(func(ctx context.Context) (string, error) {
 					assert.Equal(t, "the first", ctx.Value(key{}))
 					return s.load(ctx)
-				}, gateway.CacheOptions{})
+				}, pricing.CacheOptions{})
 				ctx, cancel := tt.end(context.WithValue(t.Context(), key{}, "the first"))
 				defer cancel()
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					begun := time.Now()
 					got, err := c.Get(ctx)
-					assertInvariants(t, got, err)
-					for _, want := range tt.want {
-						assert.ErrorIs(t, err, want)
-					}
+					assert.Empty(t, got)
+					assert.ErrorIs(t, err, tt.want)
 					assert.EqualError(t, err, tt.text)
-					assert.False(t, gateway.SafeToRetry(err))
 					assert.Equal(t, time.Second, time.Since(begun))
 				})
 				synctest.Wait()
@@ -268,80 +244,54 @@ func TestCache_Get_callersLeave(t *testing.T) {
 	}
 }
 
-// When the context of the last waiting caller ends, the load is cancelled, and the
-// next caller starts another.
+// A load goes on when its last caller leaves, and the next caller shares it, or finds its value.
 func TestCache_Get_lastCallerLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 10 * time.Second}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
-		ctx, cancel := context.WithCancel(t.Context())
-		for _, get := range []func() error{
-			func() error { _, err := c.Get(ctx); return err },
-			func() error { return c.Refresh(ctx) },
-		} {
-			go func() { assert.ErrorIs(t, get(), context.Canceled) }()
-		}
-		pass(time.Second)
-		assert.Empty(t, s.cutShort())
-		cancel()
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Refresh(ctx), context.DeadlineExceeded)
+		assertGets(t, c, "value 1", 9*time.Second)
+
+		pass(time.Minute)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Refresh(ctx), context.DeadlineExceeded)
+		pass(9 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, []error{context.Canceled}, s.cutShort(), "the load was ended at once")
-		assertGets(t, c, "value 2", 10*time.Second)
+		assertGets(t, c, "value 2", 0)
+		assert.Equal(t, 2, s.count())
+		assert.Empty(t, s.cutShort())
 	})
 }
 
-// The value of an abandoned load is stored, unless a later load has stored one.
-func TestCache_Get_lateValue(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name  string
-		takes time.Duration // the second load
-		want  string
-	}{
-		{"it is stored", time.Hour, "value 1"},
-		{"it does not replace a later one", time.Second, "value 2"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &source{takes: 10 * time.Second, uncancellable: true}
-				c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
-				brief, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := c.Get(brief)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-
-				synctest.Wait()
-				s.takes, s.uncancellable = tt.takes, false
-				brief, cancel = context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				_, _ = c.Get(brief)
-				pass(20 * time.Second)
-				assertGets(t, c, tt.want, 0)
-				assert.Equal(t, 2, s.count())
-			})
-		})
-	}
-}
-
-// The end of an abandoned load does not affect the next one.
-func TestCache_Refresh_afterAnAbandonedLoad(t *testing.T) {
+// A caller whose deadline passes gets the old value, as long as that may be served.
+func TestCache_Get_deadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: 10 * time.Second, uncancellable: true}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
-		brief, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, c.Refresh(brief), context.DeadlineExceeded)
-		synctest.Wait()
-		s.takes = 20 * time.Second
-		var wg sync.WaitGroup
-		wg.Go(func() { assert.NoError(t, c.Refresh(t.Context())) })
-		pass(15 * time.Second)
-		require.NoError(t, c.Refresh(t.Context()))
-		wg.Wait()
-		assert.Equal(t, 2, s.count(), "the second is shared, though the first has ended meanwhile")
+		s := &source{}
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
+		assertGets(t, c, "value 1", 0)
+		pass(time.Minute)
+		s.takes = 24 * time.Hour
+		get := func() (string, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return c.Get(ctx)
+		}
+		for c.Age() < time.Hour {
+			got, err := get()
+			require.NoError(t, err)
+			assert.Equal(t, "value 1", got)
+			pass(time.Second)
+		}
+		pass(time.Second)
+		got, err := get()
+		assert.Empty(t, got)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		pass(30 * time.Second) // until the load has ended
 	})
 }
 
@@ -360,34 +310,12 @@ func (c *slowContext) Err() error {
 	return c.Context.Err()
 }
 
-// Neither does a caller that leaves an abandoned load after its end.
-func TestCache_Get_leavesLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: 2 * time.Second}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
-		brief, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := c.Get(&slowContext{brief, []time.Duration{0, 3 * time.Second}})
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-		})
-		pass(3 * time.Second)
-		wg.Go(func() { assert.NoError(t, c.Refresh(t.Context())) }) // until after 5 s
-		pass(1500 * time.Millisecond)
-		require.NoError(t, c.Refresh(t.Context()))
-		wg.Wait()
-		assert.Equal(t, 2, s.count(), "the second is shared, though a caller has left the first meanwhile")
-	})
-}
-
 // A caller that has seen an expired value takes one that is stored meanwhile.
 func TestCache_Get_comesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			begun := time.Now()
@@ -402,56 +330,13 @@ func TestCache_Get_comesLate(t *testing.T) {
 	})
 }
 
-// An abandoned load does not count as failed, unless the deadlines of its callers
-// have passed.
-func TestCache_Get_abandoned(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name  string
-		end   func(context.Context) (context.Context, context.CancelFunc)
-		want  string        // just before as much time has passed again
-		after time.Duration // of waiting
-	}{
-		{"a caller who is cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(4*time.Second, cancel)
-			return ctx, cancel
-		}, "value 3", time.Second},
-		{"a caller whose deadline passes", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 4*time.Second)
-		}, "value 1", 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &source{}
-				c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
-				assertGets(t, c, "value 1", 0)
-				pass(time.Minute)
-				s.takes = time.Hour
-				ctx, cancel := tt.end(t.Context())
-				defer cancel()
-				_, err := c.Get(ctx)
-				require.Error(t, err)
-				synctest.Wait()
-				s.takes = time.Second
-
-				pass(4*time.Second - 1)
-				assertGets(t, c, tt.want, tt.after)
-				pass(1)
-				assertGets(t, c, "value 3", time.Second-tt.after)
-			})
-		})
-	}
-}
-
 // After a load that failed, the old value is served at once for as long as
 // that took.
 func TestCache_Get_pause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		assertGets(t, c, "value 1", 0)
 		pass(time.Minute)
 		s.takes, s.fails = 10*time.Second, errSource
@@ -483,7 +368,7 @@ func TestCache_Get_hangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		assertGets(t, c, "value 1", 0)
 		pass(time.Minute)
 		s.takes = 24 * time.Hour
@@ -513,13 +398,13 @@ func TestCache_Get_contextOfLoad(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		var used context.Context
-		c := gateway.NewTestCache(func(ctx context.Context) (string, error) {
+		c := pricing.NewTestCache(func(ctx context.Context) (string, error) {
 			used = ctx
 			deadline, _ := ctx.Deadline()
 			assert.Equal(t, 30*time.Second, time.Until(deadline))
 			assert.NoError(t, ctx.Err())
 			return "value", nil
-		}, gateway.CacheOptions{})
+		}, pricing.CacheOptions{})
 		long, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "the caller's"), time.Hour)
 		defer cancel()
 		_, err := c.Get(long)
@@ -533,7 +418,7 @@ func TestCache_Get_timeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 30*time.Second - 1}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		assertGets(t, c, "value 1", 30*time.Second-1)
 		pass(24 * time.Hour)
 		s.takes = 24 * time.Hour
@@ -546,7 +431,7 @@ func TestCache_Refresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		require.NoError(t, c.Refresh(t.Context()))
 		assertGets(t, c, "value 1", 0)
 
@@ -568,7 +453,7 @@ func TestCache_Refresh_fails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		require.NoError(t, c.Refresh(t.Context()))
 		s.takes, s.fails = time.Second, errSource
 		assert.Same(t, errSource, c.Refresh(t.Context()))
@@ -593,7 +478,7 @@ func TestCache_Age(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Second}
-		c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
 		assert.Zero(t, c.Age(), "there is no value")
 		pass(time.Second)
 		assert.Zero(t, c.Age())
@@ -610,111 +495,82 @@ func TestCache_Age(t *testing.T) {
 	})
 }
 
-// A panic or Goexit of load reaches all waiting callers, with or without an old
-// value, and no others. The cache is unchanged.
+// A panic of load reaches all callers that wait, with or without an old value, and no others. The
+// value stays.
 func TestCache_panics(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		breaks func(*source)
-		want   any
-	}{
-		{"load panics", func(s *source) { s.panics = errSource }, errSource},
-		{"load ends its goroutine", func(s *source) { s.exits = true }, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &source{takes: time.Second}
-				c := gateway.NewTestCache(s.load, gateway.CacheOptions{})
-				tt.breaks(s)
-				assertPassedOn(t, tt.want, func() { _, _ = c.Get(t.Context()) })
-				s.panics, s.exits = nil, false
-				assertGets(t, c, "value 2", time.Second)
-				pass(time.Minute)
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{takes: time.Second}
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
+		assertPanics := func(call func()) {
+			defer func() {
+				err, _ := recover().(error)
+				assert.ErrorContains(t, err, errSource.Error()+"\n\ngoroutine ")
+				assert.ErrorContains(t, err, "pricing_test.(*source).load", "with the stack")
+			}()
+			call()
+		}
+		s.panics = errSource
+		assertPanics(func() { _, _ = c.Get(t.Context()) })
+		s.panics = nil
+		assertGets(t, c, "value 2", time.Second)
+		pass(time.Minute)
 
-				tt.breaks(s)
-				var wg sync.WaitGroup
-				for range 10 {
-					wg.Go(func() { assertPassedOn(t, tt.want, func() { _, _ = c.Get(t.Context()) }) })
-					wg.Go(func() { assertPassedOn(t, tt.want, func() { _ = c.Refresh(t.Context()) }) })
-				}
-				wg.Wait()
-				assert.Equal(t, 3, s.count())
+		s.panics = errSource
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { assertPanics(func() { _, _ = c.Get(t.Context()) }) })
+			wg.Go(func() { assertPanics(func() { _ = c.Refresh(t.Context()) }) })
+		}
+		wg.Wait()
+		assert.Equal(t, 3, s.count())
 
-				s.uncancellable = true
-				brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				defer cancel()
-				assert.ErrorIs(t, c.Refresh(brief), context.DeadlineExceeded)
-				pass(time.Second) // no caller is left to panic
-				synctest.Wait()
-				s.panics, s.exits = nil, false
-				assertGets(t, c, "value 5", time.Second)
-			})
-		})
-	}
+		brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, c.Refresh(brief), context.DeadlineExceeded)
+		pass(2 * time.Second) // no caller is left to panic
+		synctest.Wait()
+		s.panics = nil
+		assertGets(t, c, "value 5", time.Second)
+	})
+}
+
+// A load that ends its goroutine, as a failed test does, is an error and no value.
+func TestCache_exits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{exits: true}
+		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
+		got, err := c.Get(t.Context())
+		assert.Empty(t, got)
+		assert.ErrorContains(t, err, "ended its goroutine")
+		s.exits = false
+		assertGets(t, c, "value 2", 0)
+	})
 }
 
 // What a constructor can check it refuses, and returns no cache.
 func TestNewCaches_arguments(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, "http://localhost")
 	for _, tt := range []struct {
 		name   string
-		client *gateway.Client
-		o      gateway.CacheOptions
-		want   [2]string
+		o      pricing.CacheOptions
+		reason string
 	}{
-		{"no client", nil, gateway.CacheOptions{}, [2]string{"client", "was not made by New"}},
-		{"a client that New did not make", new(gateway.Client), gateway.CacheOptions{}, [2]string{"client", "was not made by New"}},
-		{"a negative TTL", c, gateway.CacheOptions{TTL: -1}, [2]string{"o", "TTL and MaxStale must not be negative"}},
-		{"a negative MaxStale", c, gateway.CacheOptions{MaxStale: -1}, [2]string{"o", "TTL and MaxStale must not be negative"}},
-		{"a MaxStale below the TTL", c, gateway.CacheOptions{TTL: 2, MaxStale: 1}, [2]string{"o", "MaxStale must not be shorter than TTL"}},
+		{"a negative TTL", pricing.CacheOptions{TTL: -1}, "TTL and MaxStale must not be negative"},
+		{"a negative MaxStale", pricing.CacheOptions{MaxStale: -1}, "TTL and MaxStale must not be negative"},
+		{"a MaxStale below the TTL", pricing.CacheOptions{TTL: 2, MaxStale: 1}, "MaxStale must not be shorter than TTL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			catalogs, err := gateway.NewCatalog(tt.client, tt.o)
+			catalogs, err := pricing.NewCatalogCache(nil, tt.o)
 			assert.Nil(t, catalogs)
-			assertRefused(t, err, "cache", tt.want[0], tt.want[1])
-			rates, err := gateway.NewRatesCache(tt.client, tt.o)
+			assertRefused(t, err, "cache", "o", tt.reason)
+			rates, err := pricing.NewRatesCache(nil, tt.o)
 			assert.Nil(t, rates)
-			assertRefused(t, err, "cache", tt.want[0], tt.want[1])
+			assertRefused(t, err, "cache", "o", tt.reason)
 		})
 	}
-}
-
-func TestCache_arguments(t *testing.T) {
-	t.Parallel()
-	load := func(context.Context) (string, error) { return "value", nil }
-	var none context.Context
-	for _, tt := range []struct {
-		name  string
-		ctx   context.Context
-		cache *gateway.Cache[string]
-		want  string
-	}{
-		{"no context", none, gateway.NewTestCache(load, gateway.CacheOptions{}), "ctx: must not be nil"},
-		{"no cache", t.Context(), nil, "cache: was not made by NewCatalog or NewRatesCache"},
-		{"a cache that no constructor made", t.Context(), new(gateway.Cache[string]), "cache: was not made by NewCatalog or NewRatesCache"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := tt.cache.Get(tt.ctx)
-			assertInvariants(t, got, err)
-			assertRefused(t, err, "cache", strings.Split(tt.want, ":")[0], "")
-			assert.EqualError(t, err, "gateway: cache: "+tt.want)
-			assert.EqualError(t, tt.cache.Refresh(tt.ctx), "gateway: cache: "+tt.want)
-			assert.Zero(t, tt.cache.Age())
-		})
-	}
-	t.Run("no context, though the value is fresh", func(t *testing.T) {
-		t.Parallel()
-		c := gateway.NewTestCache(load, gateway.CacheOptions{})
-		require.NoError(t, c.Refresh(t.Context()))
-		got, err := c.Get(none)
-		assertInvariants(t, got, err)
-		assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	})
 }
 
 // Callers with random deadlines, over a source that fails at random, each get a value
@@ -724,7 +580,7 @@ func TestCache_randomCallers(t *testing.T) {
 	const maxStale = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		var loads atomic.Int64
-		c := gateway.NewTestCache(func(ctx context.Context) (time.Time, error) {
+		c := pricing.NewTestCache(func(ctx context.Context) (time.Time, error) {
 			n := loads.Add(1)
 			select {
 			case <-time.After(rand.N(time.Second)):
@@ -735,7 +591,7 @@ func TestCache_randomCallers(t *testing.T) {
 				return time.Time{}, errSource
 			}
 			return time.Now(), nil
-		}, gateway.CacheOptions{TTL: time.Second, MaxStale: maxStale})
+		}, pricing.CacheOptions{TTL: time.Second, MaxStale: maxStale})
 		var wg sync.WaitGroup
 		var got [3]atomic.Int64
 		for range 100 {
@@ -751,6 +607,7 @@ func TestCache_randomCallers(t *testing.T) {
 					case errors.Is(err, context.DeadlineExceeded):
 						got[1].Add(1)
 						assert.Error(t, ctx.Err())
+						assert.True(t, c.Age() == 0 || c.Age() > maxStale, "an old value would have been served")
 					default:
 						got[2].Add(1)
 						assert.Same(t, errSource, err)
@@ -760,6 +617,7 @@ func TestCache_randomCallers(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		pass(time.Second) // until the last load has ended
 		for i := range got {
 			assert.Positive(t, got[i].Load(), "outcome %d did not occur", i)
 		}

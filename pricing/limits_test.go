@@ -1,6 +1,8 @@
-package gateway_test
+package pricing_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 // plainPair can be withdrawn from 10 to 1000 and paid from 5, with two places.
@@ -44,12 +47,12 @@ func limitedPair(precision int, least, most, fee string) *gateway.CoinNetwork {
 // the amount; "" is for no amount.
 func assertLimit(t *testing.T, err error, limit, bound string, amount decimal.Decimal, nearest string) {
 	t.Helper()
-	var refusal *gateway.LimitError
+	var refusal *pricing.LimitError
 	require.ErrorAs(t, err, &refusal)
-	assert.Equal(t, gateway.Limit(limit), refusal.Limit)
+	assert.Equal(t, pricing.Limit(limit), refusal.Limit)
 	assert.True(t, refusal.Bound.Equal(decimal.RequireFromString(bound)), "the bound is %s, not %s", refusal.Bound, bound)
 	assert.Equal(t, amount, refusal.Amount)
-	assert.NotErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 	assert.False(t, gateway.SafeToRetry(err))
 	if nearest == "" {
 		assert.Equal(t, decimal.NullDecimal{}, refusal.Nearest)
@@ -62,7 +65,7 @@ func assertLimit(t *testing.T, err error, limit, bound string, amount decimal.De
 }
 
 // I-60, I-61, I-74
-func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
+func TestCheckWithdrawal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name                  string
@@ -119,19 +122,19 @@ func TestCoinNetwork_CheckWithdrawal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			amount := decimal.RequireFromString(tt.amount)
-			err := tt.pair.CheckWithdrawal(amount)
+			err := pricing.CheckWithdrawal(tt.pair, amount)
 			if tt.limit == "" {
 				require.NoError(t, err)
 				return
 			}
 			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
-			assertNearest(t, tt.pair, tt.pair.CheckWithdrawal, amount, err)
+			assertNearest(t, tt.pair, withdrawalCheck(tt.pair), amount, err)
 		})
 	}
 }
 
 // I-88, I-92
-func TestCoinNetwork_CheckPayment(t *testing.T) {
+func TestCheckPayment(t *testing.T) {
 	t.Parallel()
 	withMinimum := func(precision int, least string) *gateway.CoinNetwork {
 		p := plainPair()
@@ -157,19 +160,19 @@ func TestCoinNetwork_CheckPayment(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			amount := decimal.RequireFromString(tt.amount)
-			err := tt.pair.CheckPayment(amount)
+			err := pricing.CheckPayment(tt.pair, amount)
 			if tt.limit == "" {
 				require.NoError(t, err)
 				return
 			}
 			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
-			assertNearest(t, tt.pair, tt.pair.CheckPayment, amount, err)
+			assertNearest(t, tt.pair, paymentCheck(tt.pair), amount, err)
 		})
 	}
 }
 
 // I-58, I-74, I-77
-func TestCoinNetwork_NetWithdrawal(t *testing.T) {
+func TestNetWithdrawal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name                  string
@@ -200,7 +203,7 @@ func TestCoinNetwork_NetWithdrawal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			amount := decimal.RequireFromString(tt.amount)
-			net, err := tt.pair.NetWithdrawal(amount)
+			net, err := pricing.NetWithdrawal(tt.pair, amount)
 			if tt.net != "" {
 				require.NoError(t, err)
 				assert.True(t, net.Equal(decimal.RequireFromString(tt.net)), "%s arrives, not %s", tt.net, net)
@@ -213,9 +216,17 @@ func TestCoinNetwork_NetWithdrawal(t *testing.T) {
 	}
 }
 
+func withdrawalCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
+	return func(amount decimal.Decimal) error { return pricing.CheckWithdrawal(p, amount) }
+}
+
+func paymentCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
+	return func(amount decimal.Decimal) error { return pricing.CheckPayment(p, amount) }
+}
+
 func netCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
 	return func(amount decimal.Decimal) error {
-		_, err := p.NetWithdrawal(amount)
+		_, err := pricing.NetWithdrawal(p, amount)
 		return err
 	}
 }
@@ -223,7 +234,7 @@ func netCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
 // Flags come first, in the order of their documentation, and the error names
 // no amount, since none passes.
 // I-93
-func TestCoinNetwork_flags(t *testing.T) {
+func TestChecks_flags(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name                    string
@@ -257,7 +268,7 @@ func TestCoinNetwork_flags(t *testing.T) {
 			for _, check := range []struct {
 				limit string
 				do    func(decimal.Decimal) error
-			}{{tt.ofWithdrawal, p.CheckWithdrawal}, {tt.ofWithdrawal, netCheck(p)}, {tt.ofDeposit, p.CheckPayment}} {
+			}{{tt.ofWithdrawal, withdrawalCheck(p)}, {tt.ofWithdrawal, netCheck(p)}, {tt.ofDeposit, paymentCheck(p)}} {
 				if check.limit == "" {
 					require.NoError(t, check.do(amount))
 					continue
@@ -270,7 +281,7 @@ func TestCoinNetwork_flags(t *testing.T) {
 	}
 }
 
-func TestCoinNetwork_limitsRefuse(t *testing.T) {
+func TestChecks_refuse(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*gateway.CoinNetwork)) *gateway.CoinNetwork {
 		p := plainPair()
@@ -288,7 +299,6 @@ func TestCoinNetwork_limitsRefuse(t *testing.T) {
 		ops              []string // the others let it pass
 		argument, reason string
 	}{
-		{"no record", nil, twenty, all, "coinNetwork", "must not be nil"},
 		{"no amount", plainPair(), decimal.Decimal{}, all, "amount", "is required and must be greater than zero"},
 		{"an amount of zero with places", plainPair(), decimal.New(0, -2), all, "amount", "must be greater than zero"},
 		{"a zero with a huge exponent", plainPair(), decimal.New(0, 1<<30), all, "amount", "must be greater than zero"},
@@ -317,10 +327,10 @@ func TestCoinNetwork_limitsRefuse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for op, check := range map[string]func(decimal.Decimal) error{
-				withdrawal: tt.pair.CheckWithdrawal,
-				payment:    tt.pair.CheckPayment,
+				withdrawal: withdrawalCheck(tt.pair),
+				payment:    paymentCheck(tt.pair),
 				net: func(amount decimal.Decimal) error {
-					got, err := tt.pair.NetWithdrawal(amount)
+					got, err := pricing.NetWithdrawal(tt.pair, amount)
 					assert.True(t, err == nil || got.Equal(decimal.Decimal{}), "an error comes with zero")
 					return err
 				},
@@ -341,48 +351,61 @@ func TestLimitError_text(t *testing.T) {
 	amount := func(text string) decimal.Decimal { return decimal.RequireFromString(text) }
 	nearest := decimal.NewNullDecimal(amount("10"))
 	for _, tt := range []struct {
-		err  gateway.LimitError
+		err  pricing.LimitError
 		want string
 	}{
 		{
-			gateway.LimitError{Limit: gateway.LimitMinWithdraw, Bound: amount("10.00000000"), Amount: amount("0.50"), Nearest: nearest},
+			pricing.LimitError{Limit: pricing.LimitMinWithdraw, Bound: amount("10.00000000"), Amount: amount("0.50"), Nearest: nearest},
 			"gateway: minWithdraw: 0.5 is below 10; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: gateway.LimitMinAmount, Bound: amount("10"), Amount: amount("0.5"), Nearest: nearest},
+			pricing.LimitError{Limit: pricing.LimitMinAmount, Bound: amount("10"), Amount: amount("0.5"), Nearest: nearest},
 			"gateway: coin.minAmount: 0.5 is below 10; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: gateway.LimitMaxWithdraw, Bound: amount("10"), Amount: amount("1e3"), Nearest: nearest},
+			pricing.LimitError{Limit: pricing.LimitMaxWithdraw, Bound: amount("10"), Amount: amount("1e3"), Nearest: nearest},
 			"gateway: maxWithdraw: 1000 is above 10; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: gateway.LimitPrecision, Bound: amount("2"), Amount: amount("10.001"), Nearest: nearest},
+			pricing.LimitError{Limit: pricing.LimitPrecision, Bound: amount("2"), Amount: amount("10.001"), Nearest: nearest},
 			"gateway: coin.precision: 10.001 has more than 2 decimal places; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: gateway.LimitWithdrawalFee, Bound: amount("9.99"), Amount: amount("9.99"), Nearest: nearest},
+			pricing.LimitError{Limit: pricing.LimitWithdrawalFee, Bound: amount("9.99"), Amount: amount("9.99"), Nearest: nearest},
 			"gateway: withdrawalFee: 9.99 is not above 9.99; the nearest amount that passes is 10",
 		},
 		{
-			gateway.LimitError{Limit: gateway.LimitMaxWithdraw, Bound: amount("0"), Amount: amount("7")},
+			pricing.LimitError{Limit: pricing.LimitMaxWithdraw, Bound: amount("0"), Amount: amount("7")},
 			"gateway: maxWithdraw: 7 is above 0; no amount passes",
 		},
 		{
-			gateway.LimitError{Limit: gateway.LimitNetworkActive, Amount: amount("7")},
+			pricing.LimitError{Limit: pricing.LimitNetworkActive, Amount: amount("7")},
 			"gateway: network.isActive: is false; no amount passes",
 		},
-		{
-			gateway.LimitError{Limit: "by\nhand", Bound: decimal.New(1, math.MaxInt32), Amount: decimal.New(1, math.MinInt32)},
-			`gateway: by\nhand: an amount of absurd size is below an amount of absurd size; no amount passes`,
-		},
-		{gateway.LimitError{}, "gateway: : 0 is below 0; no amount passes"},
+		{pricing.LimitError{}, "gateway: : 0 is below 0; no amount passes"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			t.Parallel()
 			assert.EqualError(t, &tt.err, tt.want)
 		})
 	}
+}
+
+// A limit that a program passes on with its other errors says that nothing was sent.
+func TestLimitError_outcome(t *testing.T) {
+	t.Parallel()
+	err := pricing.CheckWithdrawal(plainPair(), decimal.New(5, 0))
+	for wrapped, want := range map[error]gateway.Outcome{
+		err:                         gateway.OutcomeNotSent,
+		fmt.Errorf("shop: %w", err): gateway.OutcomeNotSent,
+		errors.Join(err, errSource): gateway.OutcomeUnknown,
+		&pricing.LimitError{}:       gateway.OutcomeNotSent,
+	} {
+		assert.Equal(t, want, gateway.OutcomeOf(wrapped), "%v", wrapped)
+		assert.False(t, gateway.SafeToRetry(wrapped))
+		assert.ErrorIs(t, wrapped, gateway.ErrInvalidArgument)
+	}
+	assertRefused(t, errors.Unwrap(err), "check_amount", "minWithdraw", "5 is below 10")
 }
 
 // The switches of the decimal package are the whole program's: neither a check
@@ -393,9 +416,9 @@ func TestLimitError_decimalSwitches(t *testing.T) {
 	decimal.UseScientificNotation, decimal.TrimTrailingZeros = true, false
 	decimal.DivisionPrecision, decimal.MaxDecodeExponent = 0, 1
 	p.MinWithdraw = decimal.New(10000, -2)
-	assert.EqualError(t, p.CheckWithdrawal(decimal.New(5000, -2)),
+	assert.EqualError(t, pricing.CheckWithdrawal(p, decimal.New(5000, -2)),
 		"gateway: minWithdraw: 50 is below 100; the nearest amount that passes is 100")
-	assert.EqualError(t, p.CheckWithdrawal(decimal.New(123456, -3)),
+	assert.EqualError(t, pricing.CheckWithdrawal(p, decimal.New(123456, -3)),
 		"gateway: coin.precision: 123.456 has more than 2 decimal places; the nearest amount that passes is 123.46")
 }
 
@@ -405,7 +428,7 @@ func TestLimitError_decimalSwitches(t *testing.T) {
 // limits, at every number of places.
 func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Decimal) error, asked decimal.Decimal, err error) {
 	t.Helper()
-	var refusal *gateway.LimitError
+	var refusal *pricing.LimitError
 	require.ErrorAs(t, err, &refusal)
 	nearest := refusal.Nearest
 	if nearest.Valid {
@@ -431,7 +454,7 @@ func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Deci
 
 // Small limits, in ten-thousandths, compared with integer arithmetic: every amount of
 // the precision is tried.
-func TestCoinNetwork_limitsAgainstIntegers(t *testing.T) {
+func TestChecks_againstIntegers(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	passed, none := 0, 0
@@ -451,9 +474,9 @@ func TestCoinNetwork_limitsAgainstIntegers(t *testing.T) {
 			check  func(decimal.Decimal) error
 			passes func(int64) bool
 		}{
-			{p.CheckWithdrawal, func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most }},
+			{withdrawalCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most }},
 			{netCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most && a > fee }},
-			{p.CheckPayment, func(a int64) bool { return a > 0 && a%step == 0 && a >= minAmount }},
+			{paymentCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= minAmount }},
 		} {
 			err := method.check(decimal.New(asked, -4))
 			if method.passes(asked) {
@@ -461,7 +484,7 @@ func TestCoinNetwork_limitsAgainstIntegers(t *testing.T) {
 				passed++
 				continue
 			}
-			var refusal *gateway.LimitError
+			var refusal *pricing.LimitError
 			require.ErrorAs(t, err, &refusal)
 			want := nearestByHand(asked, step, method.passes)
 			require.Equal(t, want > 0, refusal.Nearest.Valid, "%v", err)
@@ -489,7 +512,7 @@ func nearestByHand(asked, step int64, passes func(int64) bool) int64 {
 }
 
 // Limits and amounts of every size that a response can contain.
-func TestCoinNetwork_limitsOfEverySize(t *testing.T) {
+func TestChecks_ofEverySize(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
 	digits := func(most int) decimal.Decimal {
@@ -506,11 +529,11 @@ func TestCoinNetwork_limitsOfEverySize(t *testing.T) {
 		p.Coin.Precision = random.IntN(33)
 		p.MinWithdraw, p.MaxWithdraw = digits(60), digits(100)
 		p.WithdrawalFee, p.Coin.MinAmount = digits(70), digits(70)
-		for _, check := range []func(decimal.Decimal) error{p.CheckWithdrawal, netCheck(p), p.CheckPayment} {
+		for _, check := range []func(decimal.Decimal) error{withdrawalCheck(p), netCheck(p), paymentCheck(p)} {
 			switch err := check(amount).(type) {
 			case nil:
 				passed++
-			case *gateway.LimitError:
+			case *pricing.LimitError:
 				refused++
 				assertNearest(t, p, check, amount, err)
 			default:
@@ -523,7 +546,7 @@ func TestCoinNetwork_limitsOfEverySize(t *testing.T) {
 }
 
 // How an amount is written changes nothing.
-func TestCoinNetwork_limitsByValue(t *testing.T) {
+func TestChecks_byValue(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(9, 10))
 	written := func(value int64) decimal.Decimal { // in hundredths, with any zeros at the end
@@ -535,9 +558,9 @@ func TestCoinNetwork_limitsByValue(t *testing.T) {
 		least, most, amount := random.Int64N(50), random.Int64N(100), 1+random.Int64N(100)
 		p := plainPair()
 		p.MinWithdraw, p.MaxWithdraw = decimal.New(least, -2), decimal.New(most, -2)
-		plain := p.CheckWithdrawal(decimal.New(amount, -2))
+		plain := pricing.CheckWithdrawal(p, decimal.New(amount, -2))
 		p.MinWithdraw, p.MaxWithdraw = written(least), written(most)
-		padded := p.CheckWithdrawal(written(amount))
+		padded := pricing.CheckWithdrawal(p, written(amount))
 		if plain == nil {
 			require.NoError(t, padded)
 			continue
@@ -548,9 +571,9 @@ func TestCoinNetwork_limitsByValue(t *testing.T) {
 
 // The common case looks at no digits: what it allocates is one number to compare
 // with a limit of other places. This test is not parallel.
-func TestCoinNetwork_CheckWithdrawal_allocations(t *testing.T) {
+func TestCheckWithdrawal_allocations(t *testing.T) {
 	p, amount := plainPair(), decimal.RequireFromString("12.34")
-	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = p.CheckWithdrawal(amount) }), 1.0)
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = pricing.CheckWithdrawal(p, amount) }), 1.0)
 }
 
 // FuzzCheckWithdrawal compares the check with one by fractions, and the nearest
@@ -583,15 +606,16 @@ func FuzzCheckWithdrawal(f *testing.F) {
 			}
 			*into = value
 		}
-		err := p.CheckWithdrawal(amount)
+		err := pricing.CheckWithdrawal(p, amount)
 		if isPlain(amount) && isPlain(p.MinWithdraw) && isPlain(p.MaxWithdraw) && amount.Sign() > 0 && precision >= 0 {
-			require.NotErrorIs(t, err, gateway.ErrInvalidArgument)
+			_, isArgument := err.(*gateway.ArgumentError)
+			require.False(t, isArgument, "%v", err)
 		}
 		switch refusal := err.(type) {
 		case *gateway.ArgumentError:
-		case *gateway.LimitError:
+		case *pricing.LimitError:
 			require.Equal(t, limitByFractions(p, amount), refusal.Limit)
-			assertNearest(t, p, p.CheckWithdrawal, amount, err)
+			assertNearest(t, p, withdrawalCheck(p), amount, err)
 		default:
 			require.NoError(t, err)
 			require.Empty(t, limitByFractions(p, amount))
@@ -605,21 +629,22 @@ func isPlain(amount decimal.Decimal) bool {
 }
 
 // limitByFractions names the limit of a withdrawal that is not met, or "".
-func limitByFractions(p *gateway.CoinNetwork, amount decimal.Decimal) gateway.Limit {
+func limitByFractions(p *gateway.CoinNetwork, amount decimal.Decimal) pricing.Limit {
 	units := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(min(p.Coin.Precision, 30))), nil)
 	switch {
 	case !new(big.Rat).Mul(amount.Rat(), new(big.Rat).SetInt(units)).IsInt():
-		return gateway.LimitPrecision
+		return pricing.LimitPrecision
 	case amount.Rat().Cmp(p.MinWithdraw.Rat()) < 0:
-		return gateway.LimitMinWithdraw
+		return pricing.LimitMinWithdraw
 	case amount.Rat().Cmp(p.MaxWithdraw.Rat()) > 0:
-		return gateway.LimitMaxWithdraw
+		return pricing.LimitMaxWithdraw
 	default:
 		return ""
 	}
 }
 
-func BenchmarkCoinNetwork_CheckWithdrawal(b *testing.B) {
+// The floor of a check is two comparisons and the number of decimal places.
+func BenchmarkCheckWithdrawal(b *testing.B) {
 	p := plainPair()
 	for _, bench := range []struct{ name, amount string }{
 		{"passes", "12.34"},
@@ -631,8 +656,17 @@ func BenchmarkCoinNetwork_CheckWithdrawal(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = p.CheckWithdrawal(amount)
+				_ = pricing.CheckWithdrawal(p, amount)
 			}
 		})
 	}
+	amount := decimal.RequireFromString("12.34")
+	b.Run("floor", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if amount.LessThan(p.MinWithdraw) || amount.GreaterThan(p.MaxWithdraw) || !amount.Equal(amount.Truncate(2)) {
+				b.Fatal("refused")
+			}
+		}
+	})
 }

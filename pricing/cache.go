@@ -1,0 +1,173 @@
+package pricing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// CacheOptions set how long a value is served. A zero field is a default that suits the other.
+type CacheOptions struct {
+	TTL      time.Duration // up to this age without a load; default 1 min
+	MaxStale time.Duration // up to this age when a load fails, not below TTL; default 1 h
+}
+
+// loadTimeout bounds one load, which no single caller's deadline bounds.
+const loadTimeout = 30 * time.Second
+
+// A Cache holds what was loaded last, for any number of callers. Do not copy it.
+//
+// Callers share a load. It has the values of the first one's context and 30 seconds, and goes on
+// when callers leave. When it panics, the callers that wait panic.
+type Cache[T any] struct {
+	load    func(context.Context) (T, error)
+	options CacheOptions
+
+	current atomic.Pointer[entry[T]] // nil before the first value; written under mu
+
+	mu     sync.Mutex
+	flight *flight[T] // the load that callers share; nil when there is none
+}
+
+// An entry is a value that was loaded. It never changes.
+type entry[T any] struct {
+	value  T
+	loaded time.Time     // when the load ended
+	fresh  time.Duration // below which age it is served without a load
+}
+
+func (e *entry[T]) age() time.Duration { return time.Since(e.loaded) }
+
+func (e *entry[T]) isFresh() bool { return e != nil && e.age() < e.fresh }
+
+// A flight is a load. Its result may be read once done is closed.
+type flight[T any] struct {
+	begun    time.Time
+	done     chan struct{}
+	value    T
+	err      error
+	panicked error // nil if it has not
+}
+
+// NewRatesCache returns an empty cache of [gateway.Client.ExchangeRates].
+func NewRatesCache(client *gateway.Client, o CacheOptions) (*Cache[*gateway.ExchangeRates], error) {
+	return newCache(o, func(ctx context.Context) (*gateway.ExchangeRates, error) { return client.ExchangeRates(ctx) })
+}
+
+// newCache returns an empty cache of what load returns.
+func newCache[T any](o CacheOptions, load func(context.Context) (T, error)) (*Cache[T], error) {
+	switch {
+	case o.TTL < 0 || o.MaxStale < 0:
+		return nil, refused("cache", "o", "TTL and MaxStale must not be negative")
+	case o.MaxStale != 0 && o.MaxStale < o.TTL:
+		return nil, refused("cache", "o", "MaxStale must not be shorter than TTL")
+	}
+	stalest := cmp.Or(o.MaxStale, max(time.Hour, o.TTL))
+	return &Cache[T]{load: load, options: CacheOptions{cmp.Or(o.TTL, min(time.Minute, stalest)), stalest}}, nil
+}
+
+// Get returns the value: at once, if it is younger than the TTL, or else after a load. When the
+// load fails or ctx ends, Get returns a value that is not older than MaxStale, without an error;
+// after a failed load it does so at once, for as long as that took.
+//
+// Without such a value the error is that of the client, or one that wraps ctx.Err().
+func (c *Cache[T]) Get(ctx context.Context) (T, error) {
+	if current := c.current.Load(); current.isFresh() {
+		return current.value, nil
+	}
+	value, err := c.wait(ctx, false)
+	if err == nil {
+		return value, nil
+	}
+	if old := c.current.Load(); old != nil && old.age() <= c.options.MaxStale {
+		return old.value, nil
+	}
+	return value, err
+}
+
+// Refresh loads the value, however young it is, or shares the load in flight, and returns its
+// error. The old value stays then.
+func (c *Cache[T]) Refresh(ctx context.Context) error {
+	_, err := c.wait(ctx, true)
+	return err
+}
+
+// wait waits for a load. A value that has become fresh is enough, unless a load is required.
+func (c *Cache[T]) wait(ctx context.Context, refresh bool) (T, error) {
+	var none T
+	if ctx.Err() != nil {
+		return none, waitError(ctx)
+	}
+	shared, fresh := c.join(ctx, refresh)
+	if fresh != nil {
+		return fresh.value, nil
+	}
+	select {
+	case <-shared.done:
+		if shared.panicked != nil {
+			panic(shared.panicked)
+		}
+		if shared.err != nil {
+			return none, shared.err
+		}
+		return shared.value, nil
+	case <-ctx.Done():
+		return none, waitError(ctx)
+	}
+}
+
+func waitError(ctx context.Context) error {
+	return fmt.Errorf("gateway: cache: waiting for a load: %w", ctx.Err())
+}
+
+// join returns the load in flight, or a new one. If another load has ended since the caller
+// looked, it returns its value.
+func (c *Cache[T]) join(ctx context.Context, refresh bool) (*flight[T], *entry[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if current := c.current.Load(); !refresh && current.isFresh() {
+		return nil, current
+	}
+	if c.flight == nil {
+		c.flight = &flight[T]{begun: time.Now(), done: make(chan struct{}), err: errors.New("gateway: cache: the load ended its goroutine")}
+		go c.run(context.WithoutCancel(ctx), c.flight)
+	}
+	return c.flight, nil
+}
+
+// run loads, and wakes the callers that wait.
+func (c *Cache[T]) run(ctx context.Context, f *flight[T]) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer func() {
+		if value := recover(); value != nil {
+			f.panicked = fmt.Errorf("%v\n\n%s", value, debug.Stack())
+		}
+		cancel()
+		c.finish(f)
+		close(f.done)
+	}()
+	f.value, f.err = c.load(ctx)
+}
+
+// finish stores the result of a load. One that has failed delays the next by as long as it took,
+// where there is a value to serve until then.
+func (c *Cache[T]) finish(f *flight[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flight = nil
+	old := c.current.Load()
+	switch {
+	case f.err == nil:
+		c.current.Store(&entry[T]{f.value, time.Now(), c.options.TTL})
+	case old != nil:
+		pause := min(old.age()+time.Since(f.begun), c.options.MaxStale)
+		c.current.Store(&entry[T]{old.value, old.loaded, max(old.fresh, pause)})
+	}
+}

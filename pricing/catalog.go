@@ -1,0 +1,133 @@
+package pricing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/cryptogw/gateway"
+)
+
+// NewCatalogCache returns an empty cache of [gateway.Client.CoinNetworks].
+func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], error) {
+	return newCache(o, func(ctx context.Context) (*Catalog, error) {
+		pairs, err := client.CoinNetworks(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return NewCatalog(pairs), nil
+	})
+}
+
+// A Catalog is the listing of coins and networks at one time. What is listed twice, by its names
+// or its identifier, is not found by that: it is unknown which of the two is right.
+type Catalog struct {
+	FetchedAt time.Time // when it was made, by the local clock
+
+	pairs      []gateway.CoinNetwork
+	duplicates []*gateway.CoinNetwork
+	byID       map[string]*gateway.CoinNetwork // nil for what is listed twice
+	byName     map[pairName]*gateway.CoinNetwork
+	bySymbol   map[string][]*gateway.CoinNetwork
+}
+
+type pairName struct{ coinSymbol, networkName string }
+
+func nameOf(p *gateway.CoinNetwork) pairName { return pairName{p.Coin.Symbol, p.Network.Name} }
+
+// NewCatalog returns the catalog of a listing, which it keeps.
+func NewCatalog(pairs []gateway.CoinNetwork) *Catalog {
+	c := &Catalog{
+		FetchedAt: time.Now(),
+		pairs:     pairs,
+		byID:      make(map[string]*gateway.CoinNetwork, len(pairs)),
+		byName:    make(map[pairName]*gateway.CoinNetwork, len(pairs)),
+		bySymbol:  map[string][]*gateway.CoinNetwork{},
+	}
+	for i := range pairs { // I-48
+		p := &pairs[i]
+		newID, newName := index(c.byID, p.ID, p), index(c.byName, nameOf(p), p)
+		if !newID || !newName {
+			c.duplicates = append(c.duplicates, p)
+		}
+	}
+	for i := range pairs {
+		if p := &pairs[i]; c.byName[nameOf(p)] != nil {
+			c.bySymbol[p.Coin.Symbol] = append(c.bySymbol[p.Coin.Symbol], p)
+		}
+	}
+	for symbol, listed := range c.bySymbol {
+		c.bySymbol[symbol] = slices.Clip(listed) // an append of a caller must not write into it
+	}
+	return c
+}
+
+// index adds a pair to an index and reports whether its key is new there. A key that is not new
+// has no pair from then on.
+func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.CoinNetwork) bool {
+	_, known := pairs[key]
+	if known {
+		p = nil
+	}
+	pairs[key] = p
+	return !known
+}
+
+// FindID returns the pair of an identifier.
+func (c *Catalog) FindID(id string) (*gateway.CoinNetwork, bool) {
+	p := c.byID[id]
+	return p, p != nil
+}
+
+// Find returns the pair of a coin and a network.
+func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bool) {
+	p := c.byName[pairName{coinSymbol, networkName}]
+	return p, p != nil
+}
+
+// Networks returns the pairs of a coin in the order of the listing, without those listed twice.
+func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork { return c.bySymbol[coinSymbol] }
+
+// Duplicates returns the pairs with the identifier or the names of an earlier one.
+func (c *Catalog) Duplicates() []*gateway.CoinNetwork { return slices.Clip(c.duplicates) }
+
+// All yields every pair in the order of the listing.
+func (c *Catalog) All() iter.Seq[*gateway.CoinNetwork] {
+	return func(yield func(*gateway.CoinNetwork) bool) {
+		for i := range c.pairs {
+			if !yield(&c.pairs[i]) {
+				return
+			}
+		}
+	}
+}
+
+// A catalogRecord is a catalog as JSON.
+type catalogRecord struct {
+	FetchedAt    time.Time             `json:"fetchedAt"`
+	CoinNetworks []gateway.CoinNetwork `json:"coinNetworks"`
+}
+
+// MarshalJSON writes the time and the whole listing.
+func (c Catalog) MarshalJSON() ([]byte, error) {
+	return json.Marshal(catalogRecord{c.FetchedAt, c.pairs})
+}
+
+// UnmarshalJSON reads what MarshalJSON has written. An empty catalog is an error.
+func (c *Catalog) UnmarshalJSON(text []byte) error {
+	var r catalogRecord
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("gateway: catalog: %w", err)
+	}
+	// An empty catalog sells nothing, and does not say why.
+	if r.FetchedAt.IsZero() || len(r.CoinNetworks) == 0 {
+		return errors.New("gateway: catalog: fetchedAt or coinNetworks is missing or empty")
+	}
+	*c = *NewCatalog(r.CoinNetworks)
+	c.FetchedAt = r.FetchedAt
+	return nil
+}

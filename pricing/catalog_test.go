@@ -1,0 +1,364 @@
+package pricing_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
+	"github.com/cryptogw/gateway/pricing"
+)
+
+// bigListing has 5,000 pairs: 1,000 coins, each on 5 networks.
+func bigListing() (pairs []gateway.CoinNetwork) {
+	for i := range 5000 {
+		pairs = append(pairs, pairOf(fmt.Sprintf("id-%d", i), fmt.Sprintf("C%03d", i/5), fmt.Sprintf("Network %d", i%5)))
+	}
+	return pairs
+}
+
+func TestCatalog_oneRequestForAll(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	catalog := catalogOf(t, connect(gw), pricing.CacheOptions{})
+	var wg sync.WaitGroup
+	seen := make([]*pricing.Catalog, 1000)
+	for i := range seen {
+		wg.Go(func() {
+			snapshot, err := catalog.Get(t.Context())
+			assert.NoError(t, err)
+			seen[i] = snapshot
+		})
+	}
+	wg.Wait()
+	assertInvariants(t, seen[0], nil)
+	assert.Len(t, gw.Requests(), 1)
+	for _, snapshot := range seen {
+		assert.Same(t, seen[0], snapshot)
+	}
+	require.NoError(t, catalog.Refresh(t.Context()))
+	assert.Len(t, gw.Requests(), 2)
+}
+
+// A snapshot finds every pair that the listing has, and no other.
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+	snapshot, err := catalogOf(t, client, pricing.CacheOptions{}).Get(t.Context())
+	require.NoError(t, err)
+	pairs, err := client.CoinNetworks(t.Context())
+	require.NoError(t, err)
+
+	var all []gateway.CoinNetwork
+	for p := range snapshot.All() {
+		all = append(all, *p)
+	}
+	assert.Equal(t, pairs, all)
+	bySymbol := map[string][]gateway.CoinNetwork{}
+	for _, p := range pairs {
+		bySymbol[p.Coin.Symbol] = append(bySymbol[p.Coin.Symbol], p)
+		findID, ok := snapshot.FindID(p.ID)
+		require.True(t, ok)
+		assert.Equal(t, p, *findID)
+		found, ok := snapshot.Find(p.Coin.Symbol, p.Network.Name)
+		require.True(t, ok)
+		assert.Same(t, findID, found, "there is one record")
+	}
+	require.Greater(t, len(bySymbol["USDT"]), 1)
+	for symbol, want := range bySymbol {
+		var got []gateway.CoinNetwork
+		for _, p := range snapshot.Networks(symbol) {
+			got = append(got, *p)
+		}
+		assert.Equal(t, want, got, symbol)
+	}
+	for range snapshot.All() {
+		break // without a panic
+	}
+}
+
+func TestCatalog_notFound(t *testing.T) {
+	t.Parallel()
+	snapshot := pricing.NewCatalog([]gateway.CoinNetwork{pairOf("a", "BTC", "Bitcoin"), pairOf("b", "ETH", "Ethereum")})
+	for _, names := range [][2]string{
+		{"", ""},
+		{"BTC", ""},
+		{"", "Bitcoin"},
+		{"btc", "Bitcoin"},
+		{"BTC", "bitcoin"},
+		{"BTC ", "Bitcoin"},
+		{"BTC", "Ethereum"},
+		{"BTCB", "itcoin"},
+	} {
+		p, ok := snapshot.Find(names[0], names[1])
+		assert.False(t, ok, names)
+		assert.Nil(t, p)
+	}
+	for _, id := range []string{"", "A", "a ", "c"} {
+		p, ok := snapshot.FindID(id)
+		assert.False(t, ok, id)
+		assert.Nil(t, p)
+	}
+	for _, symbol := range []string{"", "btc", "LTC"} {
+		assert.Nil(t, snapshot.Networks(symbol), symbol)
+	}
+}
+
+// What is listed twice is not found under the name that it shares, and the later one is a
+// duplicate.
+// I-48
+func TestCatalog_listedTwice(t *testing.T) {
+	t.Parallel()
+	other := pairOf("z", "ETH", "Ethereum")
+	for _, tt := range []struct {
+		name     string
+		pairs    []gateway.CoinNetwork
+		findID   map[string]int // the element that is found; -1 for none
+		find     map[string]int // by the network of BTC
+		networks []int          // of BTC
+		repeated []int          // the elements that are duplicates
+	}{
+		{
+			"nothing",
+			[]gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two")},
+			map[string]int{"a": 0, "b": 1},
+			map[string]int{"One": 0, "Two": 1},
+			[]int{0, 1},
+			nil,
+		},
+		{
+			"a pair",
+			[]gateway.CoinNetwork{pairOf("a", "BTC", "One"), other, pairOf("b", "BTC", "One"), pairOf("c", "BTC", "Two")},
+			map[string]int{"a": 0, "b": 2, "c": 3},
+			map[string]int{"One": -1, "Two": 3},
+			[]int{3},
+			[]int{2},
+		},
+		{
+			"a pair, three times, and nothing else",
+			[]gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("b", "BTC", "One"), pairOf("c", "BTC", "One")},
+			map[string]int{"a": 0, "b": 1, "c": 2},
+			map[string]int{"One": -1},
+			nil,
+			[]int{1, 2},
+		},
+		{
+			"an identifier",
+			[]gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("a", "BTC", "Two"), other, pairOf("a", "BTC", "Three")},
+			map[string]int{"a": -1, "z": 2},
+			map[string]int{"One": 0, "Two": 1, "Three": 3},
+			[]int{0, 1, 3},
+			[]int{1, 3},
+		},
+		{
+			"a whole record",
+			[]gateway.CoinNetwork{other, pairOf("a", "BTC", "One"), pairOf("a", "BTC", "One")},
+			map[string]int{"a": -1},
+			map[string]int{"One": -1},
+			nil,
+			[]int{2},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			snapshot := pricing.NewCatalog(tt.pairs)
+			all := slices.Collect(snapshot.All())
+			require.Len(t, all, len(tt.pairs), "all are listed")
+			element := func(p *gateway.CoinNetwork, ok bool) int {
+				assert.Equal(t, ok, p != nil)
+				return slices.Index(all, p)
+			}
+			for id, want := range tt.findID {
+				assert.Equal(t, want, element(snapshot.FindID(id)), id)
+			}
+			for network, want := range tt.find {
+				assert.Equal(t, want, element(snapshot.Find("BTC", network)), network)
+			}
+			var networks []int
+			for _, p := range snapshot.Networks("BTC") {
+				networks = append(networks, element(p, true))
+			}
+			assert.Equal(t, tt.networks, networks)
+			assert.Equal(t, tt.networks == nil, snapshot.Networks("BTC") == nil)
+			var duplicates []int
+			for _, p := range snapshot.Duplicates() {
+				duplicates = append(duplicates, element(p, true))
+			}
+			assert.Equal(t, tt.repeated, duplicates)
+		})
+	}
+}
+
+// Appending to a shared slice makes a copy.
+func TestCatalog_Networks_append(t *testing.T) {
+	t.Parallel()
+	snapshot := pricing.NewCatalog([]gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "BTC", "Three")})
+	networks := snapshot.Networks("BTC")
+	require.Len(t, networks, 3)
+	assert.Equal(t, 3, cap(networks))
+	mine := append(networks, nil)
+	mine[0] = nil
+	assert.NotNil(t, snapshot.Networks("BTC")[0])
+}
+
+func TestCatalog_allocatesNothing(t *testing.T) {
+	snapshot := pricing.NewCatalog(bigListing())
+	for name, look := range map[string]func() bool{
+		"FindID":   func() bool { _, ok := snapshot.FindID("id-4321"); return ok },
+		"Find":     func() bool { _, ok := snapshot.Find("C864", "Network 1"); return ok },
+		"Networks": func() bool { return len(snapshot.Networks("C864")) == 5 },
+		"All": func() bool {
+			n := 0
+			for range snapshot.All() {
+				n++
+			}
+			return n == 5000
+		},
+	} {
+		assert.True(t, look(), name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { look() }), name)
+	}
+}
+
+// A listing is fetched anew after the TTL, and the last one is served while the
+// service is down, with the time when it was fetched.
+func TestCatalog_time(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun, requests := time.Now(), 0
+		client := through(t, func(*http.Request) (*http.Response, error) {
+			if requests++; requests <= 2 {
+				return reply(200, everycall.Enveloped("["+everycall.PairJSON+"]")), nil
+			}
+			return reply(500, `{"message":"No."}`), nil
+		})
+		catalog := catalogOf(t, client, pricing.CacheOptions{TTL: time.Minute, MaxStale: time.Hour})
+		assert.Zero(t, catalog.Age())
+		for i, step := range []struct {
+			at       time.Duration
+			requests int
+			fetched  time.Duration
+		}{
+			{0, 1, 0},
+			{time.Minute - 1, 1, 0},
+			{time.Minute, 2, time.Minute},
+			{2 * time.Minute, 3, time.Minute},
+			{time.Hour + time.Minute, 4, time.Minute},
+		} {
+			pass(step.at - time.Since(begun))
+			snapshot, err := catalog.Get(t.Context())
+			require.NoError(t, err)
+			assert.True(t, begun.Add(step.fetched).Equal(snapshot.FetchedAt), "step %d", i)
+			assert.Equal(t, step.at-step.fetched, catalog.Age(), "step %d", i)
+			assert.Equal(t, step.requests, requests, "step %d", i)
+		}
+		require.ErrorIs(t, catalog.Refresh(t.Context()), gateway.ErrServer)
+		pass(1)
+		snapshot, err := catalog.Get(t.Context())
+		assertInvariants(t, snapshot, err)
+		assert.ErrorIs(t, err, gateway.ErrServer)
+	})
+}
+
+// catalogOf returns a cache of the listing.
+func catalogOf(t testing.TB, c *gateway.Client, o pricing.CacheOptions) *pricing.Cache[*pricing.Catalog] {
+	t.Helper()
+	catalog, err := pricing.NewCatalogCache(c, o)
+	require.NoError(t, err)
+	return catalog
+}
+
+func TestCatalog_showsNoKey(t *testing.T) {
+	t.Parallel()
+	var sent string
+	catalog := catalogOf(t, through(t, func(r *http.Request) (*http.Response, error) {
+		sent = r.Header.Get("X-Api-Key")
+		return reply(200, everycall.Enveloped("["+everycall.PairJSON+"]")), nil
+	}), pricing.CacheOptions{})
+	snapshot, err := catalog.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, invariant.Key, sent)
+	assert.False(t, invariant.ShowsKey(catalog))
+	assert.False(t, invariant.ShowsKey(snapshot))
+}
+
+// A catalog comes back whole: the time, the order, the duplicates and what is found.
+func TestCatalog_json(t *testing.T) {
+	t.Parallel()
+	pairs := []gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "ETH", "One"), pairOf("a", "ETH", "Two")}
+	for i := range pairs {
+		p := &pairs[i]
+		for n, amount := range []*decimal.Decimal{&p.WithdrawalFee, &p.SwapFee, &p.MinWithdraw, &p.MaxWithdraw, &p.Coin.MinAmount} {
+			*amount = decimal.New(int64(10*i+n+1), -8)
+		}
+	}
+	catalog := pricing.NewCatalog(pairs)
+	for name, v := range map[string]any{"a pointer": catalog, "a value": *catalog} {
+		text, err := json.Marshal(v)
+		require.NoError(t, err, name)
+		var back *pricing.Catalog
+		require.NoError(t, json.Unmarshal(text, &back), name)
+		assert.True(t, catalog.FetchedAt.Equal(back.FetchedAt), name)
+		assert.Equal(t, slices.Collect(catalog.All()), slices.Collect(back.All()), name)
+		assert.Equal(t, catalog.Duplicates(), back.Duplicates(), name)
+		assert.Equal(t, catalog.Networks("BTC"), back.Networks("BTC"), name)
+		found, ok := back.FindID("b")
+		require.True(t, ok, name)
+		assert.Equal(t, pairs[1], *found, name)
+		_, ok = back.FindID("a")
+		assert.False(t, ok, name)
+	}
+}
+
+// What is no catalog is an error, and leaves the one that there is.
+func TestCatalog_json_broken(t *testing.T) {
+	t.Parallel()
+	const at = `"fetchedAt":"2026-01-02T03:04:05Z"`
+	for _, text := range []string{
+		`null`, `[]`, `{}`, `{` + at + `}`, `{` + at + `,"coinNetworks":null}`, `{` + at + `,"coinNetworks":[]}`, `{` + at + `,"coinNetworks":{}}`,
+		`{"coinNetworks":[` + everycall.PairJSON + `]}`, `[` + everycall.PairJSON + `]`, `{"fetchedAt":1,"coinNetworks":[` + everycall.PairJSON + `]}`,
+	} {
+		c := pricing.NewCatalog([]gateway.CoinNetwork{pairOf("a", "BTC", "One")})
+		before := *c
+		require.ErrorContains(t, c.UnmarshalJSON([]byte(text)), "gateway: catalog: ", text)
+		assert.Equal(t, before, *c, text)
+	}
+}
+
+// A listing keeps the documented names and the digits of its amounts, and a pair that lacks an
+// amount, or has null for it, is an error and no pair that costs nothing.
+func TestCatalog_json_strict(t *testing.T) {
+	t.Parallel()
+	client := through(t, func(*http.Request) (*http.Response, error) {
+		return reply(200, everycall.Enveloped("["+everycall.PairJSON+"]")), nil
+	})
+	catalog, err := catalogOf(t, client, pricing.CacheOptions{}).Get(t.Context())
+	require.NoError(t, err)
+	text, err := json.Marshal(catalog)
+	require.NoError(t, err)
+	for _, member := range []string{`"withdrawalFee":"?1\.5"?[,}]`, `"minAmount":"?0\.00000100"?[,}]`, `"confirmation":20[,}]`, `"created_at":"2023-05-14T09:21:43`} {
+		assert.Regexp(t, member, string(text))
+	}
+
+	fee := regexp.MustCompile(`"withdrawalFee":"?[0-9.]+"?`)
+	require.Len(t, fee.FindAll(text, -1), 1)
+	for _, other := range []string{`"withdrawalFee":null`, `"other":"1"`, `"withdrawalFee":"n/a"`} {
+		assert.Error(t, new(pricing.Catalog).UnmarshalJSON(fee.ReplaceAll(text, []byte(other))), other)
+	}
+}

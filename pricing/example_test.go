@@ -1,0 +1,269 @@
+package pricing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/pricing"
+)
+
+// Exchange rates that are at most half a minute old, or, while the service is
+// down, ten minutes.
+func ExampleNewRatesCache() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	rates, err := pricing.NewRatesCache(connect(gw), pricing.CacheOptions{TTL: 30 * time.Second, MaxStale: 10 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for range 1000 {
+		if _, err := rates.Get(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("requests:", len(gw.Requests()))
+	// Output: requests: 1
+}
+
+func ExampleNewCatalogCache() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	// Once, and shared.
+	cache, err := pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: 5 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// Wherever a pair is looked up.
+	catalog, err := cache.Get(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if pair, ok := catalog.Find("USDT", "Tron"); ok {
+		fmt.Println("the fee is", pair.WithdrawalFee, pair.Coin.Symbol)
+	}
+	// Output: the fee is 1 USDT
+}
+
+// While the service is down, the last listing is served.
+func ExampleCache_Get() {
+	gw := gatewaytest.NewServer()
+	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+	cache := newCatalog(client, pricing.CacheOptions{TTL: time.Nanosecond})
+
+	before, err := cache.Get(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	gw.Close()
+	after, err := cache.Get(context.Background())
+	fmt.Println(before == after, err)
+	fmt.Println(time.Since(after.FetchedAt) < time.Minute)
+	// Output:
+	// true <nil>
+	// true
+}
+
+// At the start of a program, so that it ends here if the gateway is not there.
+func ExampleCache_Refresh() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	cache := newCatalog(connect(gw), pricing.CacheOptions{})
+
+	if err := cache.Refresh(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("requests:", len(gw.Requests()))
+	// Output: requests: 1
+}
+
+func newCatalog(client *gateway.Client, o pricing.CacheOptions) *pricing.Cache[*pricing.Catalog] {
+	cache, err := pricing.NewCatalogCache(client, o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return cache
+}
+
+// catalogOfServer returns the catalog of a stand-in.
+func catalogOfServer(gw *gatewaytest.Server) *pricing.Catalog {
+	catalog, err := newCatalog(connect(gw), pricing.CacheOptions{}).Get(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return catalog
+}
+
+func ExampleCatalog_Find() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	catalog := catalogOfServer(gw)
+
+	if pair, ok := catalog.Find("ETH", "Ethereum"); ok {
+		fmt.Println(pair.Confirmations, "confirmations")
+	}
+	_, ok := catalog.Find("eth", "Ethereum") // names match exactly
+	fmt.Println(ok)
+	// Output:
+	// 12 confirmations
+	// false
+}
+
+func ExampleCatalog_Networks() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	catalog := catalogOfServer(gw)
+
+	for _, pair := range catalog.Networks("ETH") {
+		fmt.Println(pair.Network.Name)
+	}
+	// Output:
+	// Ethereum
+	// Arbitrum One
+	// BNB Smart Chain (BEP20)
+}
+
+func ExampleCheckWithdrawal() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "Tron")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(pricing.CheckWithdrawal(pair, decimal.RequireFromString("25.50")))
+
+	err = pricing.CheckWithdrawal(pair, decimal.RequireFromString("0.5"))
+	fmt.Println(err)
+	var limit *pricing.LimitError
+	if errors.As(err, &limit) && limit.Nearest.Valid {
+		fmt.Println("offer the customer", limit.Nearest.Decimal)
+	}
+	// Output:
+	// <nil>
+	// gateway: minWithdraw: 0.5 is below 10; the nearest amount that passes is 10
+	// offer the customer 10
+}
+
+func ExampleCheckPayment() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "Tron")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1")))
+	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1.2345678")))
+
+	pair.Depositable = false // as in the listing for pairs that accept no payment
+	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1")))
+	// Output:
+	// <nil>
+	// gateway: coin.precision: 1.2345678 has more than 6 decimal places; the nearest amount that passes is 1.234568
+	// gateway: depositable: is false; no amount passes
+}
+
+func ExampleNetWithdrawal() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	pair, err := client.CoinNetworkBySymbol(context.Background(), "USDT", "Tron")
+	if err != nil {
+		log.Fatal(err)
+	}
+	net, err := pricing.NetWithdrawal(pair, decimal.RequireFromString("25.50"))
+	fmt.Println(net, err)
+
+	pair.WithdrawalFee = decimal.RequireFromString("30") // as when the network is congested
+	net, err = pricing.NetWithdrawal(pair, decimal.RequireFromString("25.50"))
+	fmt.Println(net, err)
+	// Output:
+	// 24.5 <nil>
+	// 0 gateway: withdrawalFee: 25.5 is not above 30; the nearest amount that passes is 30.000001
+}
+
+// What a price is in each coin, for a page on which the buyer chooses one.
+func ExampleNewOffers() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, ctx := connect(gw), context.Background()
+	catalogs, err := pricing.NewCatalogCache(client, pricing.CacheOptions{TTL: 5 * time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	catalog, err := catalogs.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rates, err := client.ExchangeRates(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	pounds, dollarsPerPound := decimal.RequireFromString("9.99"), decimal.RequireFromString("1.27")
+	price, err := pricing.PriceIn(pounds, dollarsPerPound)
+	if err != nil {
+		log.Fatal(err)
+	}
+	offers, err := pricing.NewOffers(catalog, rates, price, "usd")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(price, "USD is")
+	for _, offer := range offers.Payable()[:3] {
+		fmt.Println(offer.Amount, offer.Pair.Coin.Symbol, "on", offer.Pair.Network.Name)
+	}
+	// Output:
+	// 12.69 USD is
+	// 0.00019751 BTC on Bitcoin
+	// 0.00019751 BTC on BNB Smart Chain (BEP20)
+	// 0.004057618826839758 ETH on Ethereum
+}
+
+func ExampleToCoin() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	price := decimal.RequireFromString("25.00")
+	amount, err := pricing.ToCoin(rates, price, "usd", "BTC", 8) // rounded up
+	fmt.Println(amount, err)
+
+	_, err = pricing.ToCoin(rates, price, "gbp", "BTC", 8)
+	fmt.Println(err)
+	// Output:
+	// 0.00038911 <nil>
+	// gateway: to_coin: fiat: must be usd or eur; convert another currency with PriceIn
+}
+
+func ExampleToFiat() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw)
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	worth, err := pricing.ToFiat(rates, decimal.RequireFromString("0.00038911"), "eur", "BTC")
+	fmt.Println(worth.StringFixed(2), err)
+	// Output: 23.08 <nil>
+}

@@ -1,0 +1,23 @@
+package pricing
+
+import (
+	"context"
+	"time"
+)
+
+// NewTestCache returns a cache of anything.
+func NewTestCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
+	cache, err := newCache(o, load)
+	if err != nil {
+		panic(err)
+	}
+	return cache
+}
+
+// Age returns how long ago the value was loaded, or 0 without one.
+func (c *Cache[T]) Age() time.Duration {
+	if current := c.current.Load(); current != nil {
+		return current.age()
+	}
+	return 0
+}

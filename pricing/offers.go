@@ -1,0 +1,146 @@
+package pricing
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/money"
+)
+
+// An Offer is a coin on a network, and what a price is in it.
+type Offer struct {
+	Pair   *gateway.CoinNetwork
+	Amount decimal.Decimal // rounded up to the precision of the coin; zero if there is no rate, or the pair is off
+
+	// Err is why the price cannot be paid so, or nil: a [*LimitError] of [CheckPayment], or a
+	// [*gateway.ArgumentError] for no rate, no name, and a pair that is listed twice.
+	Err error
+}
+
+// Offers are what a buyer can pay a price in, and what not and why.
+type Offers struct {
+	all  []Offer // in the order of the listing
+	byID map[string]int
+}
+
+// NewOffers returns the offers for a price, one for each pair. Do not show them for longer than
+// the rates are good.
+func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Decimal, fiat string) (*Offers, error) {
+	const op = "new_offers"
+	if !isFiat(fiat) {
+		return nil, refused(op, "fiat", notFiat)
+	}
+	if reason := money.Check(price); reason != "" {
+		return nil, refused(op, "price", reason)
+	}
+	bySymbol := make(map[string]gateway.Rate, len(rates.Rates))
+	for _, rate := range slices.Backward(rates.Rates) { // of two, the first one counts
+		bySymbol[rate.CoinSymbol] = rate
+	}
+	o := &Offers{all: make([]Offer, 0, len(catalog.pairs)), byID: make(map[string]int, len(catalog.pairs))}
+	for pair := range catalog.All() {
+		rate, listed := bySymbol[pair.Coin.Symbol]
+		amount, err := offered(op, pair, price, fiat, rate, listed)
+		if name, reason := ambiguous(pair, catalog); reason != "" {
+			err = refused(op, name, reason)
+		}
+		o.byID[pair.ID] = len(o.all)
+		o.all = append(o.all, Offer{pair, amount, err})
+	}
+	return o, nil
+}
+
+// ambiguous returns why a pair is not told apart from others by an invoice, or by a form.
+func ambiguous(p *gateway.CoinNetwork, in *Catalog) (name, reason string) {
+	_, uniqueName := in.Find(p.Coin.Symbol, p.Network.Name)
+	_, uniqueID := in.FindID(p.ID)
+	switch {
+	case p.Coin.Symbol == "":
+		return "coinSymbol", "is empty in the listing"
+	case p.Network.Name == "":
+		return "networkName", "is empty in the listing: an invoice could not name it"
+	case !uniqueName:
+		return "networkName", "is listed twice for this coin"
+	case !uniqueID:
+		return "id", "is listed twice"
+	}
+	return "", ""
+}
+
+// offered returns the amount of a price, and why it cannot be paid.
+func offered(op string, pair *gateway.CoinNetwork, price decimal.Decimal, fiat string, rate gateway.Rate, listed bool) (decimal.Decimal, error) {
+	if off := paymentLimits(pair).off; off != "" {
+		return decimal.Decimal{}, &LimitError{Limit: off}
+	}
+	unit, err := priceOf(op, pair.Coin.Symbol, rate, listed, fiat)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+	amount, err := toCoin(op, price, unit, pair.Coin.Precision)
+	if err != nil {
+		return decimal.Decimal{}, err
+	}
+	return amount, CheckPayment(pair, amount)
+}
+
+// All returns all offers in the order of the listing.
+func (o *Offers) All() []Offer { return slices.Clone(o.all) }
+
+// Payable returns the offers that a buyer can choose, which have no Err.
+func (o *Offers) Payable() []Offer {
+	return slices.DeleteFunc(o.All(), func(offer Offer) bool { return offer.Err != nil })
+}
+
+// FindID returns the offer of a pair's identifier, such as a form has it. Its Err may rule it out.
+func (o *Offers) FindID(id string) (Offer, bool) {
+	i, ok := o.byID[id]
+	if !ok {
+		return Offer{}, false
+	}
+	return o.all[i], true
+}
+
+// An offerRecord is an offer as JSON.
+type offerRecord struct {
+	ID          string `json:"id"`
+	CoinSymbol  string `json:"coinSymbol"`
+	NetworkName string `json:"networkName"`
+	Amount      string `json:"amount,omitempty"`
+	Payable     bool   `json:"payable"`
+	Limit       Limit  `json:"limit,omitempty"`
+	Nearest     string `json:"nearest,omitempty"`
+}
+
+// MarshalJSON writes id, coinSymbol, networkName, amount and payable, and of a [*LimitError] limit
+// and nearest.
+func (o Offer) MarshalJSON() ([]byte, error) {
+	if o.Pair == nil {
+		return []byte("null"), nil
+	}
+	r := offerRecord{ID: o.Pair.ID, CoinSymbol: o.Pair.Coin.Symbol, NetworkName: o.Pair.Network.Name, Payable: o.Err == nil}
+	if !o.Amount.IsZero() {
+		r.Amount = amountText(o.Amount)
+	}
+	if limit, ok := errors.AsType[*LimitError](o.Err); ok {
+		r.Limit = limit.Limit
+		if limit.Nearest.Valid {
+			r.Nearest = amountText(limit.Nearest.Decimal)
+		}
+	}
+	return json.Marshal(r)
+}
+
+// MarshalJSON writes the array of all offers.
+func (o Offers) MarshalJSON() ([]byte, error) { return json.Marshal(o.all) }
+
+var errOfferFromJSON = errors.New("gateway: an offer is not read from JSON: what a browser returns is an identifier, never an amount; look the offer up with FindID")
+
+// UnmarshalJSON returns an error: look the identifier up with [Offers.FindID].
+func (o *Offer) UnmarshalJSON([]byte) error { return errOfferFromJSON }
+
+// UnmarshalJSON returns an error, as that of [Offer] does.
+func (o *Offers) UnmarshalJSON([]byte) error { return errOfferFromJSON }
