@@ -73,16 +73,10 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	return total, nil
 }
 
-// Balance returns the account's balances. The response is not documented. These shapes are
-// accepted: an amount, which is of the coin and network of the query; a record, or an array
-// of records, with an amount under balance, amount or available; amounts or records by
-// symbol. Anything else is a [*DecodeError], and so are a record that names two coins, one
-// that names none and has amounts by symbol too, and more than 100,000 members and elements.
-//
-// Among amounts by symbol, a member with a lower-case letter in its name that holds no
-// amount, such as a time in text, is no coin, and is reported as drift. A number under
-// such a name, such as a time in seconds, cannot be told from an amount: it is kept as
-// one, and reported as drift.
+// Balance returns the account's balances. The response is not documented. These shapes are accepted:
+// an amount, which is of the coin and network of the query; a record, or an array of records, with an
+// amount under balance, amount or available; amounts or records by symbol. Anything else is a
+// [*DecodeError]. Among amounts by symbol, what is hardly a coin is reported as drift.
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {

@@ -9,18 +9,14 @@ import (
 )
 
 // WithCircuitBreaker opens a circuit when k different orders of one merchant in a row have an unknown
-// outcome. While it is open, [Client.CreateInvoice] sends no order of the merchant, so that an outage
-// leaves few of them unknown: it returns a [*TransportError] that matches [ErrCircuitOpen] and may
-// be repeated. An order that is created or rejected ends the row; one that is not sent, or whose
-// outcome was unknown before, is not counted.
+// outcome, so that an outage leaves few orders unknown. While it is open, [Client.CreateInvoice] sends
+// no order of the merchant and returns a [*TransportError] that matches [ErrCircuitOpen].
 //
-// After a second, then at growing intervals of up to a minute, one order is sent as a probe. If it is
-// created or rejected, the circuit closes; if it is not sent, the next order is the probe. An order whose
-// earlier outcome is unknown never is, so that one that always fails cannot keep the circuit open.
+// After a second, then at growing intervals of up to a minute, one order whose outcome was not unknown
+// before is sent as a probe: the circuit closes when it is created or rejected.
 //
-// Each client has a circuit for each merchant, as [WithMerchant] names it. The [OrderGuard] is asked first,
-// and an invoice that is in flight goes on. The default is 0: no circuit opens, and [WithLogger]
-// warns at five. A negative k is an [*ArgumentError].
+// The [OrderGuard] is asked first. The default is 0: no circuit opens, and [WithLogger] warns at
+// five. A negative k is an [*ArgumentError].
 func WithCircuitBreaker(k int) Option {
 	return func(cfg *config) error {
 		if k < 0 {

@@ -21,14 +21,11 @@ const (
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
 )
 
-// FromEnv returns a client as [New] does, from environment variables: the base URL
-// from GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the
-// file that GATEWAY_API_KEY_FILE names, which is one as of [APIKeyFile] and is read once.
-// Without either the key is empty; with both, FromEnv fails.
-// GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP]; any other value but 0 is refused. A variable
-// that is empty counts as not set.
-//
-// What is wrong is an [*ArgumentError] that names the variable, or the option.
+// FromEnv returns a client as [New] does, from environment variables: the base URL from
+// GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the file that
+// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP].
+// An empty variable counts as not set. What is wrong is an [*ArgumentError] that names the variable,
+// or the option.
 func FromEnv(opts ...Option) (*Client, error) {
 	baseURL := os.Getenv(envBaseURL)
 	if baseURL == "" {
@@ -65,12 +62,10 @@ func keyFromEnv() (key, from string, err error) {
 	}
 }
 
-// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file: one that is
-// replaced there is that of the next call. The file is a regular one or a link to one, such as a
-// secret of Kubernetes; a named pipe is refused. It has the key alone on one line, with or without
-// a line end: not in quotes, and without NAME= before it. Replace it by renaming a new one, so that
-// none is read that is half written. A file that cannot be read, or has no key that [New] accepts,
-// is an error of the source, which has neither its name nor its content.
+// APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file at each call: a
+// regular file, or a link to one, with the key alone on one line, not in quotes and without NAME=
+// before it. Replace it by renaming a new one. The error of a file that cannot be read, or has no key
+// that [New] accepts, has neither its name nor its content.
 func APIKeyFile(name string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return readKey(name) }
 }

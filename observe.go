@@ -11,16 +11,12 @@ import (
 )
 
 // An Observer is a set of functions that a [Client] runs at the stages of a call. Each may be nil;
-// a later version may add others. They are run by the goroutine that makes the call, which is not the
-// caller's own in a cache and in [Client.WaitWithdrawals], and may run concurrently. They should
-// not block, and must not panic.
-//
-// The context has the values of the caller's, and the call as [CallFromContext] returns it. It
-// may have ended.
+// a later version may add others. They are run by the goroutine that makes the call, may run
+// concurrently, and must neither block nor panic. The context is that of the call, and may have
+// ended; it has what [CallFromContext] returns.
 type Observer struct {
-	// Start is run when a call begins, also one that ends before its first attempt. c is as
-	// CallFromContext returns it. The returned context is used for the call, and must be derived
-	// from ctx; nil is ignored.
+	// Start is run when a call begins. The context that it returns, which must be derived from
+	// ctx, is used for the call; nil is ignored.
 	Start func(ctx context.Context, c Call) context.Context
 
 	// End is run when the call has ended, once for each Start.
@@ -30,8 +26,7 @@ type Observer struct {
 	Attempt func(ctx context.Context, a Attempt)
 
 	// Drift is run, before Attempt, for each place where a response of 2xx differs from
-	// docs/interface.md: at most 64 of one response, and once for what recurs in the records of
-	// a list.
+	// docs/interface.md: at most 64 of one response, and once for what recurs in a list.
 	Drift func(ctx context.Context, d Drift)
 }
 
@@ -99,8 +94,7 @@ const (
 )
 
 // WithObserver adds an [Observer]. Several are run in the order of their options, after
-// [WithLogger], and their End functions in reverse order; each Start gets the context that the one
-// before has returned, and everything else that of the last.
+// [WithLogger], and their End functions in reverse order.
 func WithObserver(o Observer) Option {
 	return func(cfg *config) error {
 		cfg.observers = append(cfg.observers, o)
@@ -109,14 +103,10 @@ func WithObserver(o Observer) Option {
 }
 
 // WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Retried attempts and drift have level Warn, each place
-// of drift once an hour. So has a merchant whose orders fail in a row: when a circuit of
-// [WithCircuitBreaker] opens, or without it when the outcomes of five different orders are unknown.
-// Only one merchant is warned of until an invoice of it is created or rejected. An outcome that
-// the [OrderGuard] could not record, and an order with more than one invoice, have level Error.
-//
-// The keys are operation, route, attempt, attempts, status, outcome, duration, wait, error,
-// request_id, guard_error, kind, pointer and merchant. Without this option the client logs nothing.
+// error of a call is the caller's to log. Level Warn have retried attempts, each place of drift once
+// an hour, and a merchant whose orders fail in a row: when a circuit opens, or without
+// [WithCircuitBreaker] at five. Level Error have an outcome that the [OrderGuard] could not record, and
+// an order with more than one invoice. Without this option the client logs nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -129,9 +119,8 @@ func WithLogger(logger *slog.Logger) Option {
 
 type callKey struct{}
 
-// CallFromContext returns the call that a context is used for: its Operation, Route and Merchant,
-// and nothing else. It is in the contexts of a RoundTripper's requests, an [OrderGuard], a key's source and
-// an [Observer]. It is false for any other context.
+// CallFromContext returns the Operation, Route and Merchant of the call that a context is used for: one
+// of a RoundTripper's request, an [OrderGuard], a key's source or an [Observer].
 func CallFromContext(ctx context.Context) (Call, bool) {
 	c, ok := ctx.Value(callKey{}).(Call)
 	return c, ok

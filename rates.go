@@ -69,16 +69,11 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 	return Rate{}, false
 }
 
-// ExchangeRates returns the current rates of all coins in US dollars and euros. The
-// response is not documented. These shapes are accepted: an array of records with a symbol
-// and both rates; such records by symbol; rates by currency and symbol. Anything else is a
-// [*DecodeError], and so are a record that names two coins, more than 100,000 members and
-// elements, a response whose usd and eur can be currencies or coins, and one with coins of
-// which none has a rate that can be read. An empty response has no rates.
-//
-// A coin of which a rate is missing or malformed, or listed twice with different values,
-// has no rate in that currency, which is reported as drift. A member of records by symbol
-// that is no record is no coin, and is reported too.
+// ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
+// documented. These shapes are accepted: an array of records with a symbol and both rates; such
+// records by symbol; rates by currency and symbol. Anything else is a [*DecodeError]. A coin of which
+// a rate is missing or malformed, or listed twice with different values, has no rate in that
+// currency, which is reported as drift.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {

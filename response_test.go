@@ -296,20 +296,6 @@ func assertHeaderIsTruncated(t *testing.T, s subject, header, value string, err 
 	}
 }
 
-// A heldBody is one whose reads nothing ends until it is released.
-type heldBody chan struct{}
-
-func (b heldBody) Read([]byte) (int, error) { <-b; return 0, io.EOF }
-func (heldBody) Close() error               { return nil }
-
-// idle returns what it has, and then neither bytes nor an error.
-type idle struct{ left io.Reader }
-
-func (b idle) Read(p []byte) (int, error) {
-	n, _ := b.left.Read(p)
-	return n, nil
-}
-
 // A body is closed once, whatever the response, and with it the attempt is over:
 // its context, and the timer in that, are not left behind.
 func TestClient_BodiesAreClosedOnce(t *testing.T) {

@@ -121,13 +121,10 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 }
 
 // WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
-// [Client.WaitWithdrawal] returns it; an error names the withdrawal. When the context ends,
-// it yields a [*WaitError] for each that is left. An identifier that cannot be sent is a [*WaitError]
-// that matches [ErrInvalidArgument], and any other [*ArgumentError] is the last value. The options are
-// those of each inquiry.
-//
-// At most 8 polls run at a time, and at most 100 begin within a MinInterval; where the
-// service asks for a wait, all wait. When the loop is left, no request is in flight.
+// [Client.WaitWithdrawal] returns it; an error names the withdrawal. When the context ends, it yields a
+// [*WaitError] for each that is left. At most 8 polls run at a time, and at most 100 begin within a
+// MinInterval; where the service asks for a wait, all wait. When the loop is left, no request is in
+// flight. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {

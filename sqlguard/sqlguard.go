@@ -390,7 +390,7 @@ func (g *Guard) end(ctx context.Context, k key, token string, r *gateway.OrderRe
 	args, start := endArgs(k, token, *r), g.now()
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		v, err := g.queryVerdict(ctx, text, args...)
-		if err == nil && v.text == "" { // another call has the order, or it is gone
+		if err == nil && v.text == "" && text == g.stmts.notCreated { // another call has the order, or it is gone
 			v, err = g.queryVerdict(ctx, g.stmts.look, args[:3]...)
 		}
 		if err == nil || elapsed(start, g.now()) >= g.retryEnd || wait(ctx, pause) != nil {

@@ -729,6 +729,25 @@ func TestGuard_End_tried_again_after_another_Begin(t *testing.T) {
 	g.wantState(t, StateInFlight, 2)
 }
 
+// An outcome that was not recorded because the row was gone is not taken for one that was, whoever has
+// begun the order since.
+func TestGuard_End_without_a_row_and_another_Begin(t *testing.T) {
+	for _, outcome := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeUnknown} {
+		w := newSQLite(t)
+		g, connector := lossyGuardOf(t, w)
+		other := w.guard(t)
+		check(t, g.begins(t.Context(), order))
+		execute(t, other.db, `DELETE FROM `+w.table)
+		connector.after = func(driver.Rows) {
+			if err := other.begins(t.Context(), order); err != nil {
+				t.Error(err)
+			}
+		}
+		wantError(t, g.ends(t.Context(), order, outcome), ErrNotHeld)
+		g.wantState(t, StateInFlight, 1)
+	}
+}
+
 // What End could not record takes little memory, however often the database fails.
 func TestGuard_End_not_recorded_many(t *testing.T) {
 	g := newSQLite(t).guard(t)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 const tether = `COIN  NETWORK                  MIN AMOUNT  FEE   MIN WITHDRAW  MAX WITHDRAW  DEPOSIT  WITHDRAW  CONFIRMATIONS  ACTIVE
@@ -57,12 +59,15 @@ func TestCoins_json(t *testing.T) {
 
 func TestCoins_unknown(t *testing.T) {
 	gw := standIn(t)
-	for _, args := range [][]string{{"--coin", "usdt"}, {"--coin", "USDT", "--network", "tron"}, {"--coin", gw.APIKey}} {
+	for _, args := range [][]string{{"--coin", "usdt"}, {"--coin", "USDT", "--network", "tron"}} {
 		got := call(t.Context(), t, gw, append([]string{"coins"}, args...)...)
 		assert.Equal(t, exitRefused, got.code)
 		assert.Contains(t, got.err, "the gateway has no such coin, or not on that network; symbols are upper case")
 		assert.Empty(t, got.stdout)
 	}
+	got := call(t.Context(), t, gw, "coins", "--coin", gw.APIKey)
+	assert.Equal(t, cli.ExitUsage, got.code)
+	assert.Equal(t, "gateway: coin_networks_of: coinSymbol: contains an API key\n", got.err)
 }
 
 // decode reads a JSON document that is all of a text.

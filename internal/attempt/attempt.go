@@ -170,6 +170,8 @@ type attempt struct {
 
 func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
 
+func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G115 -- one of the phases
+
 func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{
 		GetConn: func(string) {
@@ -223,7 +225,7 @@ func hasStreams(resp *http.Response) bool {
 // failure is the error of an attempt that has come so far. What the hooks report
 // outweighs what an error looks like; some transports call no hooks.
 func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
-	phase := Phase(a.phase.Load()) // #nosec G115 -- one of the phases
+	phase := a.reached()
 	traced := phase != Start
 	err = a.causeOr(ctx, err)
 	if !traced {
@@ -243,7 +245,7 @@ func (a *attempt) causeOr(ctx context.Context, err error) error {
 	if cause, own := context.Cause(ctx).(Timeout); own {
 		return cause
 	}
-	if a.connections.Load() >= maxConnections && Phase(a.phase.Load()) == Dial {
+	if a.connections.Load() >= maxConnections && a.reached() == Dial {
 		return errConnections
 	}
 	return err

@@ -3,9 +3,9 @@
 // A [Decoder] reads a text from start to end and stops at the first error, which
 // has the JSON pointer of its place. Duplicate names, invalid UTF-8 and trailing
 // data are errors; names match exactly; an amount is exact and never missing.
-// A [Record] whose members are documented is read by the tags of its type, with [One],
-// [Many] and [OneOrMany]. A result of an undocumented shape is read by [Raw], which bounds
-// it, and examined as a [Node]. What differs from the tables without being an error is
+// A [Record] is read by the tags of its type, with [One], [Many] and [OneOrMany], and goes
+// through encoding/json by them. A result of an undocumented shape is read by [Raw], which bounds
+// it, and examined as a [Node]. What differs from the tags without being an error is
 // collected in [Notes]. A [Reader] bounds the text. Decoded values are free of the keys
 // of the Redactor; [Decoder.Value], [Decoder.Name] and [Reader.Kept] return raw input.
 package strictjson

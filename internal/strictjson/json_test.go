@@ -45,7 +45,7 @@ func TestRecord_Marshal(t *testing.T) {
 				{ID: "p", Price: decimal.New(15, 2)},
 				{ID: "q", Price: decimal.New(-10, -2), At: time.Date(2024, 1, 2, 3, 4, 5, 600_000_000, time.UTC)},
 			},
-			Texts: []string{"", `a"b`}, Raw: json.RawMessage(`{"a":[null]}`), Raws: []json.RawMessage{json.RawMessage("1"), json.RawMessage("null")},
+			Texts: []string{"", `a"b`}, Raw: json.RawMessage(`{"a":[null]}`), Raws: []json.RawMessage{json.RawMessage("1"), nil},
 		}},
 		{"nothing", `{"rate":null,"parts":[]}`, own{Parts: []part{}}},
 	} {
@@ -95,6 +95,8 @@ func TestRecord_Unmarshal(t *testing.T) {
 	var got own
 	require.NoError(t, ownRecord.Unmarshal([]byte(` {"more":{"a":1},"rate":7.10,"parts":[],"Rate":"8"} `), &got))
 	assert.Equal(t, own{Rate: decimal.NewNullDecimal(decimal.New(710, -2)), Parts: []part{}}, got)
+	require.NoError(t, ownRecord.Unmarshal([]byte(`{"rate":null,"parts":[],"raw":null}`), &got))
+	assert.Equal(t, own{Parts: []part{}}, got, "no text, rather than that of null")
 }
 
 // What is read of a text does not change with it.

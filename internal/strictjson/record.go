@@ -19,10 +19,10 @@ import (
 //	json:"name"
 //	json:"name,omitzero"
 //
-// A field is text, a bool, an int, a [decimal.Decimal], a [decimal.NullDecimal], which can be
-// null, a [time.Time], which is read leniently, a [encoding/json.RawMessage], a struct, or a slice of
-// these. A type of text with a method Known is an enumeration: a text that is not known is
-// kept and noted as an [UnknownValue]. Other text can have a second tag:
+// A field is text, a bool, an int, a [decimal.Decimal], a [decimal.NullDecimal] or
+// [encoding/json.RawMessage], which can be null, a [time.Time], which is read leniently, a
+// struct, or a slice of these. A type of text with a method Known is an enumeration: a text
+// that is not known is kept and noted as an [UnknownValue]. Other text can have a second tag:
 //
 //	check:"nonempty"
 //	check:"id"              not empty, and the ExpectID of [Options] where there is one

@@ -166,7 +166,9 @@ func readTime(d *Decoder, value jsontext.Value, into reflect.Value) {
 	d.note(UnexpectedValue)
 }
 
-// readRaw reads any value, without keys.
+// readRaw reads any value, without keys. Null is none.
 func readRaw(d *Decoder, value jsontext.Value, into reflect.Value) {
-	into.SetBytes(d.Redactor.JSON(value)) // a copy
+	if value.Kind() != 'n' {
+		into.SetBytes(d.Redactor.JSON(value)) // a copy
+	}
 }

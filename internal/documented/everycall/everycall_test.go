@@ -20,7 +20,7 @@ import (
 
 const key = "CANARY-5f1d8e0b7a64c932"
 
-// No method of the client is missing, but for those that print it: each is in
+// No method of the client that sends a request is missing: each is in
 // [everycall.All] or built on one of them.
 func TestAll_isComplete(t *testing.T) {
 	t.Parallel()

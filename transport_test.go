@@ -20,23 +20,6 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A failingGuard is a guard whose methods fail.
-type failingGuard struct {
-	gateway.MemoryGuard
-	begin, end error
-}
-
-func (g *failingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
-	if g.begin != nil {
-		return gateway.Lease{}, g.begin
-	}
-	return g.MemoryGuard.Begin(ctx, o)
-}
-
-func (g *failingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) (gateway.OrderRecord, error) {
-	return gateway.OrderRecord{}, g.end
-}
-
 // A transportCase is what a caller's transport does with a request, which no correct one does.
 type transportCase struct {
 	name     string
