@@ -47,23 +47,28 @@ func measureCalls(b *testing.B, call func() error) {
 }
 
 func BenchmarkWithdrawal(b *testing.B) {
-	body := enveloped(withdrawalJSON)
+	m := memory{enveloped(withdrawalJSON)}
+	for name, transport := range map[string]*http.Client{"RoundTripper": m.client(), "http.Transport": m.transport()} {
+		b.Run(name, func(b *testing.B) { benchmarkRead(b, transport) })
+	}
+}
+
+func benchmarkRead(b *testing.B, transport *http.Client) {
 	b.Run("client", func(b *testing.B) {
-		c := inMemory(b, body)
+		c := newClient(b, inMemoryURL, gateway.WithHTTPClient(transport))
 		measureCalls(b, func() error {
 			_, err := c.Withdrawal(b.Context(), requestID)
 			return err
 		})
 	})
 	b.Run("floor", func(b *testing.B) {
-		c := memory{body}.client()
 		measureCalls(b, func() error {
 			var w handWithdrawal
-			return byHand(b.Context(), c, inMemoryURL, "/api/withdrawal/inquiry/"+requestID, &w)
+			return byHand(b.Context(), transport, inMemoryURL, "/api/withdrawal/inquiry/"+requestID, &w)
 		})
 	})
 	b.Run("careful", func(b *testing.B) {
-		c := newCareful(memory{body}.client())
+		c := newCareful(transport)
 		measureCalls(b, func() error {
 			var w handWithdrawal
 			return c.get(b.Context(), inMemoryURL+"/api/withdrawal/inquiry/"+requestID, &w)

@@ -23,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/documented/everycall"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/leak"
@@ -154,12 +153,15 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// client returns a client with an [http.Transport], as most callers have, that responds
-// from memory: to invoices too, for which a copy would not.
-func (m memory) client() *http.Client {
+// client returns a client with a RoundTripper of its user's.
+func (m memory) client() *http.Client { return &http.Client{Transport: m} }
+
+// transport returns a client with an [http.Transport], as most users have, which responds to reads
+// from memory: for invoices it is copied, without what is registered.
+func (m memory) transport() *http.Client {
 	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // HTTP/1 only
 	t.RegisterProtocol("https", m)
-	return &http.Client{Transport: &attempt.Split{Invoices: t, Shared: t}}
+	return &http.Client{Transport: t}
 }
 
 const inMemoryURL = "https://gateway.example"
