@@ -216,7 +216,9 @@ func ExampleOutcomeOf() {
 		fmt.Println("there is no invoice:", err)
 	case gateway.OutcomeRejected:
 		fmt.Println("the service refused it:", err)
-	case gateway.OutcomeUnknown:
+	case gateway.OutcomeConflict:
+		fmt.Println("the order has an invoice for another request:", err)
+	default: // gateway.OutcomeUnknown
 		fmt.Println("look the order up before anything else")
 	}
 	// Output: look the order up before anything else

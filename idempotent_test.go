@@ -215,7 +215,7 @@ func (g *scriptedGuard) End(context.Context, gateway.Order, gateway.OrderRecord)
 	return gateway.OrderRecord{}, nil
 }
 
-// What the attempts may take together, with a wait that a response asks for, is what an admission
+// What the attempts may take together, with a wait that a response asks for, is what a lease
 // must last.
 func TestWithIdempotentOrders_longest(t *testing.T) {
 	t.Parallel()
@@ -240,7 +240,7 @@ func TestWithIdempotentOrders_longest(t *testing.T) {
 	}
 }
 
-// An order that may be repeated is held back before the guard admits it: a guard counts what it admits,
+// An order that may be repeated is held back before the guard grants a lease: a guard counts what it grants,
 // and what a person has found is of the last attempt.
 func TestWithIdempotentOrders_heldBack(t *testing.T) {
 	t.Parallel()
@@ -257,30 +257,30 @@ func TestWithIdempotentOrders_heldBack(t *testing.T) {
 			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 			assert.True(t, gateway.SafeToRetry(err))
 		}
-		assert.Equal(t, []int{1, 1}, []int{sent, guard.admitted})
+		assert.Equal(t, []int{1, 1}, []int{sent, guard.granted})
 		time.Sleep(time.Second)
 		_, err := c.CreateInvoice(t.Context(), order("A-17"))
 		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-		assert.Equal(t, []int{1, 1}, []int{sent, guard.admitted}, "it is not the probe")
+		assert.Equal(t, []int{1, 1}, []int{sent, guard.granted}, "it is not the probe")
 		trip = succeed
 		for _, id := range []string{"A-18", "A-17"} {
 			_, err = c.CreateInvoice(t.Context(), order(id))
 			assert.NoError(t, err)
 		}
-		assert.Equal(t, []int{3, 3}, []int{sent, guard.admitted})
+		assert.Equal(t, []int{3, 3}, []int{sent, guard.granted})
 	})
 }
 
-// A countingGuard counts what it admits.
+// A countingGuard counts its leases.
 type countingGuard struct {
 	gateway.MemoryGuard
-	admitted int
+	granted int
 }
 
 func (g *countingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
 	a, err := g.MemoryGuard.Begin(ctx, o)
 	if a.State == gateway.OrderFree {
-		g.admitted++
+		g.granted++
 	}
 	return a, err
 }

@@ -205,7 +205,7 @@ func TestCallFromContext(t *testing.T) {
 	assert.False(t, ok, "a context of no call")
 }
 
-// A contextGuard admits every order, and shows its contexts.
+// A contextGuard grants every lease, and shows its contexts.
 type contextGuard struct {
 	saw func(ctx context.Context, where string)
 }

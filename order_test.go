@@ -811,13 +811,13 @@ func TestOrderGuard_knowsUnknown(t *testing.T) {
 		`look it up before sending it again: a 502; X-Request-Id EARLIER`)
 }
 
-// an admission that is shorter than the call may last is refused with both named.
-func TestOrderGuard_shortAdmission(t *testing.T) {
+// a lease that is shorter than the call may last is refused with both named.
+func TestOrderGuard_shortLease(t *testing.T) {
 	t.Parallel()
 	const forever = 24 * time.Hour // with the longest InvoiceTimeout
 	for _, tt := range []struct {
 		name     string
-		lasts    time.Duration // the admission
+		lasts    time.Duration // the lease
 		deadline time.Duration // of the context; 0 for none
 		want     string        // of the refusal; "" for a success
 	}{
@@ -869,8 +869,8 @@ func slowObserver(takes time.Duration) gateway.Observer {
 	}}
 }
 
-// nothing is sent after an admission, and what others may have done since is not denied.
-func TestOrderGuard_admissionEnds(t *testing.T) {
+// nothing is sent after the lease has expired, and what others may have done since is not denied.
+func TestOrderGuard_leaseExpires(t *testing.T) {
 	t.Parallel()
 	const lasts = time.Hour
 	for _, tt := range []struct {

@@ -121,7 +121,7 @@ func TestNew_unrecorded(t *testing.T) {
 	})
 }
 
-// A forgetfulGuard admits every order and records none.
+// A forgetfulGuard grants every lease and records nothing.
 type forgetfulGuard struct{}
 
 func (forgetfulGuard) Begin(context.Context, gateway.Order) (gateway.Lease, error) {
