@@ -49,7 +49,7 @@ type call struct {
 	decode    func(*strictjson.Decoder) // reads the result of a response to where the method has it
 
 	cfg      callConfig
-	ctx      callContext
+	ctx      context.Context // with what [CallFromContext] returns
 	url      url.URL
 	key      redact.Secret
 	redactor redact.Redactor // removes every key that a response may repeat
@@ -93,10 +93,13 @@ var errPanicked = errors.New("gateway: a panic has ended the call")
 func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	c.started = time.Now()
 	refusal := c.cfg.apply(c.operation.name, opts)
-	ctx = c.observeStart(ctx)
+	if name, reason := c.client.check(ctx); reason != "" {
+		return c.refuse(name, reason)
+	}
+	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
 	err = errPanicked // until the call returns
-	defer func() { c.observeEnd(ctx, err) }()
-	if err := c.prepare(ctx, refusal); err != nil {
+	defer func() { c.observeEnd(err) }()
+	if err := c.prepare(refusal); err != nil {
 		return err
 	}
 	if c.operation.invoice != nil {
@@ -107,17 +110,14 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 
 // prepare checks the arguments of a call, and completes what it sends. A refusal is what is wrong
 // with its options.
-func (c *call) prepare(ctx context.Context, refusal *ArgumentError) error {
+func (c *call) prepare(refusal *ArgumentError) error {
 	if refusal != nil && c.operation.invoice == nil {
 		return refusal
-	}
-	if name, reason := c.client.check(ctx); reason != "" {
-		return c.refuse(name, reason)
 	}
 	if name, reason := c.client.base.URL(&c.url, c.operation.route, c.operation.args[:], c.operation.query); reason != "" {
 		return c.refuse(name, reason)
 	}
-	c.ctx, c.redactor = callContext{ctx, c}, c.client.keyring.Redactor()
+	c.redactor = c.client.keyring.Redactor()
 	if name := c.argumentWithKey(); name != "" {
 		return c.refuse(name, "contains an API key")
 	}
@@ -197,7 +197,7 @@ func (c *call) keyFromSource() error {
 	if c.operation.invoice != nil {
 		timeout = c.client.cfg.retry.InvoiceTimeout
 	}
-	ctx, cancel := context.WithTimeout(&c.ctx, timeout)
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
 	key, err := c.client.cfg.keySource(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func (c *call) failed() error {
 // newHTTPRequest returns the request of all attempts. The body of each is made from its
 // [attempt.Text]. It has no GetBody: with it, net/http would send an invoice again by itself.
 func (c *call) newHTTPRequest() *http.Request {
-	req := c.client.request.WithContext(&c.ctx)
+	req := c.client.request.WithContext(c.ctx)
 	req.URL = &c.url
 	if c.operation.invoice != nil {
 		text := c.order.Request.encode(c.key.Reveal(), c.client.cfg.format)
@@ -370,7 +370,7 @@ func (c *call) contextEnded(phase Phase) *TransportError {
 func (c *call) transportError(phase Phase, err error, transient bool) *TransportError {
 	timeout := attempt.IsTimeout(err)
 	if c.ctx.Err() != nil {
-		err, transient = contextError(&c.ctx, c.redactor), false
+		err, transient = contextError(c.ctx, c.redactor), false
 		timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}
 	proved := OutcomeUnknown
@@ -380,22 +380,4 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 	failure := &TransportError{Operation: c.operation.name, Phase: phase, Attempts: c.attempts, LastStatus: c.status, Err: err, timeout: timeout}
 	failure.decision = c.decide(proved, transient)
 	return failure
-}
-
-// A callContext is the caller's context during a call, which also has what [CallFromContext]
-// returns.
-type callContext struct {
-	context.Context
-	call *call
-}
-
-// Unwrap returns the caller's context.
-func (c *callContext) Unwrap() context.Context { return c.Context }
-
-// Value implements [context.Context].
-func (c *callContext) Value(key any) any {
-	if key == (callKey{}) {
-		return c.call.described()
-	}
-	return c.Context.Value(key)
 }

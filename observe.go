@@ -122,8 +122,11 @@ type callKey struct{}
 // CallFromContext returns the Operation, Route and Merchant of the call that a context is used for: one
 // of a RoundTripper's request, an [OrderGuard], a key's source or an [Observer].
 func CallFromContext(ctx context.Context) (Call, bool) {
-	c, ok := ctx.Value(callKey{}).(Call)
-	return c, ok
+	c, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return Call{}, false
+	}
+	return c.described(), true
 }
 
 // described is the call as [CallFromContext] returns it.
@@ -140,32 +143,22 @@ func (cfg *config) allObservers() []Observer {
 	return append([]Observer{{End: l.end, Attempt: l.attempt, Drift: l.drift}}, cfg.observers...)
 }
 
-// isObserved reports whether anybody is told of the call. One without a context is refused.
-func (c *call) isObserved(ctx context.Context) bool {
-	return ctx != nil && c.client != nil && len(c.client.observers) > 0
-}
-
 // observeStart tells the observers that the call begins, and returns its context.
 func (c *call) observeStart(ctx context.Context) context.Context {
-	if !c.isObserved(ctx) {
-		return ctx
-	}
-	started := c.described()
-	ctx = context.WithValue(ctx, callKey{}, started)
 	for _, o := range c.client.observers {
 		if o.Start == nil {
 			continue
 		}
-		if derived := o.Start(ctx, started); derived != nil {
+		if derived := o.Start(ctx, c.described()); derived != nil {
 			ctx = derived
 		}
 	}
 	return ctx
 }
 
-// observeEnd tells the observers that the call has ended, with the context of observeStart.
-func (c *call) observeEnd(ctx context.Context, err error) {
-	if !c.isObserved(ctx) {
+// observeEnd tells the observers that the call has ended.
+func (c *call) observeEnd(err error) {
+	if len(c.client.observers) == 0 {
 		return
 	}
 	ended := c.described()
@@ -177,7 +170,7 @@ func (c *call) observeEnd(ctx context.Context, err error) {
 	}
 	for _, o := range slices.Backward(c.client.observers) {
 		if o.End != nil {
-			o.End(ctx, ended)
+			o.End(c.ctx, ended)
 		}
 	}
 }
@@ -192,11 +185,11 @@ func (c *call) reportAttempt() {
 		StatusCode: c.response.status, Err: c.failed(), Wait: c.next.Wait, Duration: time.Since(c.begun),
 	}
 	for _, d := range c.response.drift {
-		c.client.reportDrift(&c.ctx, d)
+		c.client.reportDrift(c.ctx, d)
 	}
 	for _, o := range c.client.observers {
 		if o.Attempt != nil {
-			o.Attempt(&c.ctx, a)
+			o.Attempt(c.ctx, a)
 		}
 	}
 }

@@ -248,9 +248,9 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 			if flight != nil {
 				pause = longest - waited
 			}
-			refusal, err := flight.wait(&c.ctx, pause)
+			refusal, err := flight.wait(c.ctx, pause)
 			if err != nil {
-				return Lease{}, c.undecided(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(&c.ctx, c.redactor)))
+				return Lease{}, c.undecided(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(c.ctx, c.redactor)))
 			}
 			if refusal != nil {
 				return Lease{}, refusal
@@ -262,9 +262,9 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 // ask calls Begin of the guard.
 func (c *call) ask(guard OrderGuard, longest time.Duration) (Lease, error) {
 	if _, inMemory := guard.(*MemoryGuard); inMemory { // it never waits, and a timeout costs nine allocations
-		return guard.Begin(&c.ctx, c.order.Order)
+		return guard.Begin(c.ctx, c.order.Order)
 	}
-	ctx, cancel := context.WithTimeout(&c.ctx, longest)
+	ctx, cancel := context.WithTimeout(c.ctx, longest)
 	defer cancel()
 	return guard.Begin(ctx, c.order.Order)
 }
@@ -327,9 +327,9 @@ func (c *call) release(guard OrderGuard, lease Lease, err error) error {
 // record calls End of the guard.
 func (c *call) record(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
 	if _, inMemory := guard.(*MemoryGuard); inMemory {
-		return guard.End(&c.ctx, c.order.Order, r)
+		return guard.End(c.ctx, c.order.Order, r)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), guardTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), guardTimeout)
 	defer cancel()
 	return guard.End(ctx, c.order.Order, r)
 }

@@ -106,7 +106,7 @@ func (c *call) readError(rr *responseReader, resp *http.Response) (envelope, *AP
 // readResult reads the body of a response of 2xx.
 func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, callError) {
 	rr.decoder.ResetText(rr.text, strictjson.Options{
-		Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes(), Context: &c.ctx,
+		Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes(), Context: c.ctx,
 	})
 	e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, c.decode)
 	rr.decoder.NoteError()
