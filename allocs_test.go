@@ -75,14 +75,14 @@ func TestAllocations_record(t *testing.T) {
 		first   = 32 << 10  // bytes of what is in the result once
 		most    = 480       // bytes of a record
 	)
-	for _, n := range []int{100, 1000, 5000, 50_000} {
+	for _, n := range []int{100, 1000, 5000, 20_000} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			c := inMemory(t, listingOf(n), gateway.WithMaxResponseBytes(1<<30))
 			text := len(listingOf(n))
 			if text > 8<<20 {
 				text *= 4
 			}
-			besides := besides + text
+			besides := int(measure.Slack()) * (besides + text)
 			cost := costOfListing(t, c, n)
 			for tries := 1; tries < 3 && cost.beside > besides; tries++ { // another test may have left something running
 				cost = costOfListing(t, c, n)

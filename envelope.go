@@ -29,11 +29,10 @@ const (
 type envelope struct {
 	message    string // at most maxMessage bytes, without the key; empty when absent or not text
 	meta       jsontext.Value
-	emptyMeta  bool // meta is the documented empty object, of which no copy is kept
-	success    bool // the message is the documented one, or that of [WithSuccessMessage]
-	missingKey bool // the message is the documented one for a missing key
-
-	start, end int64 // where the result is in the body, as far as it was read
+	emptyMeta  bool           // meta is the documented empty object, of which no copy is kept
+	success    bool           // the message is the documented one, or that of [WithSuccessMessage]
+	missingKey bool           // the message is the documented one for a missing key
+	result     jsontext.Value // a part of the body, as far as it was read; nil before it
 }
 
 // readEnvelope reads a whole body: the envelope and, with read, the result in it. An
@@ -49,9 +48,9 @@ func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.D
 			e.readMeta(d)
 		case "result":
 			found = true
-			e.start = d.Offset()
+			start := d.Offset()
 			read(d)
-			e.end = d.Offset()
+			e.result = d.Since(start)
 		default:
 			d.SkipUnknown()
 		}
@@ -68,14 +67,6 @@ func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.D
 // documented success message.
 func (e *envelope) isError(result strictjson.Content) bool {
 	return result == strictjson.NoRecord || result == strictjson.EmptyResult && !e.success
-}
-
-// resultIn returns the result as it is in the body, or nil if not all of it is there.
-func (e *envelope) resultIn(body []byte) jsontext.Value {
-	if e.end <= e.start || e.end > int64(len(body)) {
-		return nil
-	}
-	return bytes.TrimLeft(body[e.start:e.end], ": \t\r\n")
 }
 
 // readMessage accepts anything, and keeps text.

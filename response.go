@@ -43,7 +43,7 @@ func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &re
 func (rr *responseReader) release(pool *sync.Pool) {
 	small := len(rr.text) <= maxReused
 	rr.text = nil
-	rr.decoder.Release()
+	rr.decoder.Reset(nil, strictjson.Options{})
 	if small {
 		pool.Put(rr)
 	}
@@ -83,7 +83,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 		c.response.body = c.redactor.Snippet(rr.text, maxSnippet)
 	}
 	if c.cfg.response != nil {
-		*c.cfg.response = c.newResponse(resp, e, rr.text)
+		*c.cfg.response = c.newResponse(resp, e)
 	}
 	return failure
 }
@@ -97,7 +97,7 @@ func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 
 // readError reads the body of an error response.
 func (c *call) readError(rr *responseReader, resp *http.Response) (envelope, *APIError) {
-	rr.decoder.ResetText(rr.text, strictjson.Options{Redactor: c.redactor})
+	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor})
 	e := readEnvelope(&rr.decoder, "", (*strictjson.Decoder).Skip)
 	enveloped := rr.decoder.Err() == nil && e.message != ""
 	return e, c.apiError(resp, e, rr.text, enveloped)
@@ -105,16 +105,12 @@ func (c *call) readError(rr *responseReader, resp *http.Response) (envelope, *AP
 
 // readResult reads the body of a response of 2xx.
 func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, callError) {
-	rr.decoder.ResetText(rr.text, strictjson.Options{
-		Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes(), Context: c.ctx,
-	})
+	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes()})
 	e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, c.decode)
 	rr.decoder.NoteError()
 	c.response.drift = drifts(c.operation.name, rr.decoder.Notes)
 	wrong := rr.decoder.Err()
 	switch {
-	case wrong != nil && wrong.Ended:
-		return c.reread(rr.text), c.transportError(PhaseRead, sanitize(wrong.Err, c.redactor), true)
 	case wrong != nil:
 		return c.reread(rr.text), c.decodeError(resp, wrong, rr.text)
 	case e.isError(rr.decoder.Content()):
@@ -136,7 +132,7 @@ func (c *call) reread(body []byte) envelope {
 		return envelope{}
 	}
 	var d strictjson.Decoder
-	d.ResetText(body, strictjson.Options{Redactor: c.redactor})
+	d.Reset(body, strictjson.Options{Redactor: c.redactor})
 	return readEnvelope(&d, c.client.cfg.successMessage, (*strictjson.Decoder).Skip)
 }
 
@@ -152,10 +148,10 @@ func (c *call) redirect(resp *http.Response) error {
 }
 
 // newResponse is what a response has besides its result.
-func (c *call) newResponse(resp *http.Response, e envelope, body []byte) Response {
+func (c *call) newResponse(resp *http.Response, e envelope) Response {
 	response := Response{Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
-	if result := e.resultIn(body); result.IsValid() {
-		response.Result = json.RawMessage(c.redactor.JSON(result))
+	if e.result.IsValid() {
+		response.Result = json.RawMessage(c.redactor.JSON(e.result))
 	}
 	return response
 }

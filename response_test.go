@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -17,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/results"
 )
 
 // every method meets every status with every form
@@ -322,46 +318,5 @@ func TestClient_BodiesAreClosedOnce(t *testing.T) {
 				})
 			}
 		})
-	}
-}
-
-// An endingContext ends when it was asked so often, without telling anybody.
-type endingContext struct {
-	context.Context
-	asked atomic.Int64
-	last  int64
-}
-
-func (c *endingContext) Err() error {
-	if c.asked.Add(1) > c.last {
-		return context.Canceled
-	}
-	return nil
-}
-
-// the end of the context is noticed while a result is read that has already come,
-// and while it is converted.
-func TestResponse_contextEndsInAResult(t *testing.T) {
-	t.Parallel()
-	for method, shapes := range results.Wide(50_000, results.ShortName, strconv.Itoa) {
-		for _, result := range shapes {
-			s := subjectNamed(method)
-			call := func(last int64) (asked int64, got any, err error) {
-				ctx := &endingContext{Context: context.Background(), last: last}
-				got, err = s.call(ctx, cannedClient(t, s.status, enveloped(result), once()))
-				return ctx.asked.Load(), got, err
-			}
-			all, _, err := call(math.MaxInt64)
-			require.NoError(t, err)
-			assert.GreaterOrEqual(t, all, int64(50_000/1024), "asked once for each 1,024 entries: %.40s", result)
-			for _, last := range []int64{all / 3, all - all/10} {
-				asked, got, err := call(last)
-				assert.True(t, isZero(got))
-				require.ErrorIs(t, causeOf(err), context.Canceled)
-				_, isTransport := errors.AsType[*gateway.TransportError](causeOf(err))
-				assert.True(t, isTransport, "%T", causeOf(err))
-				assert.Less(t, asked, last+20, "nothing more is read: %.40s", result)
-			}
-		}
 	}
 }

@@ -80,7 +80,7 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 // cannot be decoded: it may be the end of the withdrawal.
 func withdrawalStatusIn(body []byte) (status string) {
 	var d strictjson.Decoder
-	d.ResetText(body, strictjson.Options{})
+	d.Reset(body, strictjson.Options{})
 	readEnvelope(&d, "", func(d *strictjson.Decoder) {
 		record := strictjson.NodeOf(d, strictjson.Raw(d))
 		for element := range record.Elements() {

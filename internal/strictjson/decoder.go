@@ -6,13 +6,12 @@
 // A [Record] is read by the tags of its type, with [One], [Many] and [OneOrMany], and goes
 // through encoding/json by them. A result of an undocumented shape is read by [Raw], which bounds
 // it, and examined as a [Node]. What differs from the tags without being an error is
-// collected in [Notes]. A [Reader] bounds the text. Decoded values are free of the keys
-// of the Redactor; [Decoder.Value], [Decoder.Name] and [Reader.Kept] return raw input.
+// collected in [Notes]. Decoded values are free of the keys of the Redactor; a part of the
+// text, such as [Decoder.Value] returns, is not.
 package strictjson
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +42,6 @@ type Error struct {
 	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
 	Err     error
 	Syntax  bool // the text is not JSON, or not all of it
-	Ended   bool // the context has ended, with Err
 }
 
 func (e *Error) Error() string { return e.Pointer + " " + e.Err.Error() }
@@ -53,11 +51,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Options struct {
 	Redactor redact.Redactor
 	ExpectID string // what a member with check:"id" must be; empty for anything
-	Size     int64  // of the text, in bytes; not above zero where it is unknown
 	Notes    *Notes // collects what differs; nil for nothing
-
-	// Context ends the reading of a result of an undocumented shape; nil for nothing.
-	Context context.Context
 }
 
 // A Content is what a result amounts to.
@@ -72,47 +66,31 @@ const (
 
 // A Decoder reads one text after [Decoder.Reset]. After an error every method
 // returns a zero value; look at [Decoder.Err] at the end. It is used by one
-// goroutine at a time, and nothing that it returns is a part of it unless the
-// method's comment states so.
+// goroutine at a time.
 type Decoder struct {
 	json   jsontext.Decoder
-	source recorder
-	whole  bytes.Buffer // over text
+	buffer bytes.Buffer // from which json reads the text in place
 	state
 }
 
 // state is what a Decoder knows of one text.
 type state struct {
 	Options
+	whole     []byte // the text
 	err       *Error
 	content   Content
-	recurring recurring     // of the list that is read; nil outside of one
-	body      []byte        // all of the text, after ResetText
-	outer     *Decoder      // reads the text that the value of this one is a part of; nil for none
-	inner     *innerDecoder // reads values of the text of this one; nil before the first
-	steps     int           // since the reading began, of a result of an undocumented shape
-	entries   int           // in that result
+	recurring recurring // of the list that is read; nil outside of one
+	outer     *Decoder  // reads the text that the text of this one is a value of; nil for none
+	inner     *Decoder  // reads values of the text of this one; nil before the first
+	entries   int       // in the result that Raw has read last
 }
 
-// Reset makes d ready for another text.
-func (d *Decoder) Reset(src io.Reader, o Options) {
-	d.source.src, d.source.on = src, false
-	d.json.Reset(&d.source)
-	d.state = state{Options: o}
-}
-
-// ResetText makes d ready for a text that is in memory. The text must not change until Release.
-func (d *Decoder) ResetText(text []byte, o Options) {
-	d.whole = *bytes.NewBuffer(text)
-	d.json.Reset(&d.whole) // which reads it in place
-	o.Size = int64(len(text))
-	d.state = state{Options: o, body: text}
-}
-
-// Release drops what d knows of its text, so that it can be kept for another.
-func (d *Decoder) Release() {
-	d.state = state{}
-	d.source.src, d.whole = nil, bytes.Buffer{}
+// Reset makes d read a text, of which it keeps nothing after the next Reset. Until then the
+// text must not change.
+func (d *Decoder) Reset(text []byte, o Options) {
+	d.buffer = *bytes.NewBuffer(text)
+	d.json.Reset(&d.buffer)
+	d.state = state{Options: o, whole: text}
 }
 
 // Err returns the first error, or nil.
@@ -132,7 +110,13 @@ func (d *Decoder) Content() Content { return d.content }
 func (d *Decoder) SetContent(c Content) { d.content = c }
 
 // Offset returns how many bytes were read.
-func (d *Decoder) Offset() int64 { return d.json.InputOffset() }
+func (d *Decoder) Offset() int { return int(d.json.InputOffset()) }
+
+// Since returns what was read since an offset, as far as it is a value. It is a part of the
+// text.
+func (d *Decoder) Since(offset int) jsontext.Value {
+	return bytes.TrimLeft(d.whole[offset:d.Offset()], ",: \t\r\n")
+}
 
 // Fail records that the value that was read last is wrong.
 func (d *Decoder) Fail(err error) {
@@ -243,7 +227,7 @@ func (d *Decoder) token() bool {
 	return d.err == nil
 }
 
-// Name reads the name of a member. It is valid until the next read.
+// Name reads the name of a member, mostly a part of the text.
 func (d *Decoder) Name() []byte {
 	quoted := d.Value()
 	if d.err != nil {
@@ -252,8 +236,7 @@ func (d *Decoder) Name() []byte {
 	return Unquote(quoted)
 }
 
-// Value reads any value. It is a part of the Decoder, with the keys in it, and
-// valid until the next read.
+// Value reads any value. It is a part of the text.
 func (d *Decoder) Value() jsontext.Value {
 	if d.err != nil {
 		return nil

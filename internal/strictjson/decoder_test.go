@@ -1,11 +1,9 @@
 package strictjson_test
 
 import (
-	"errors"
 	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
@@ -83,7 +81,7 @@ func TestDecoder_syntax(t *testing.T) {
 		{"a lone surrogate in a name", `{"\ud800":1}`, "", "invalid surrogate pair"},
 		{"a page", "<!DOCTYPE html>", "", "invalid character '<'"},
 		{"plain words", "OK", "", "invalid character 'O'"},
-		{"a byte-order mark, which is the Reader's to skip", mark + "{}", "", "invalid character"},
+		{"a byte-order mark", mark + "{}", "", "invalid character"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", "", "invalid"},
 		{"single quotes", `{'a':[]}`, "", "invalid character"},
 		{"a comment", `/* x */{"a":[]}`, "", "invalid character"},
@@ -113,9 +111,8 @@ func TestDecoder_syntax(t *testing.T) {
 func TestDecoder_truncated(t *testing.T) {
 	t.Parallel()
 	body := `{"result":[` + wholeJSON() + "," + wholeJSON() + `]}`
-	read := func(src io.Reader) ([]whole, *strictjson.Decoder) {
-		d := &strictjson.Decoder{}
-		d.Reset(src, strictjson.Options{})
+	read := func(text string) ([]whole, *strictjson.Decoder) {
+		d := decoderOf(text, strictjson.Options{})
 		d.BeginDocument()
 		d.Name()
 		all := strictjson.Many(wholeRecord)(d)
@@ -124,38 +121,39 @@ func TestDecoder_truncated(t *testing.T) {
 		return all, d
 	}
 	for n := range len(body) {
-		_, d := read(strings.NewReader(body[:n]))
+		_, d := read(body[:n])
 		require.NotNil(t, d.Err(), "cut after %d bytes", n)
 		require.True(t, d.Err().Syntax)
 	}
-	for _, src := range []io.Reader{strings.NewReader(body), iotest.OneByteReader(strings.NewReader(body)), iotest.DataErrReader(strings.NewReader(body))} {
-		all, d := read(src)
-		require.Nil(t, d.Err())
-		assert.Equal(t, []whole{documentedWhole(), documentedWhole()}, all)
-		assert.Equal(t, int64(len(body)), d.Offset())
-	}
+	all, d := read(body)
+	require.Nil(t, d.Err())
+	assert.Equal(t, []whole{documentedWhole(), documentedWhole()}, all)
+	assert.Equal(t, len(body), d.Offset())
 }
 
-// An error of the source is an error of the text as a whole.
-func TestDecoder_sourceError(t *testing.T) {
+// What was read of a value is its text, without what is before it.
+func TestDecoder_Since(t *testing.T) {
 	t.Parallel()
-	cut := errors.New("connection reset")
-	for _, text := range []string{"", "{", `{"a"`, `{"a":[1`, `{"a":1}`} {
-		d := &strictjson.Decoder{}
-		d.Reset(io.MultiReader(strings.NewReader(text), iotest.ErrReader(cut)), strictjson.Options{})
+	for _, tt := range []struct{ name, text, want string }{
+		{"a value", `{"a":[1, 2],"b":3}`, `[1, 2]`},
+		{"spaces before and after", "{\"a\" \n:\t{} ,\"b\":3}", `{}`},
+		{"the rest is missing", `{"a":[1, 2]`, `[1, 2]`},
+		{"its end is missing", `{"a":[1, 2`, `[1, 2`},
+		{"none of it is there", `{"a":`, ""},
+	} {
+		d := decoderOf(tt.text, strictjson.Options{})
 		d.BeginDocument()
-		for d.More() {
-			d.Name()
-			d.Value()
-		}
-		d.End()
-		d.EndDocument()
-		require.NotNil(t, d.Err(), text)
-		assert.True(t, d.Err().Syntax, text)
-		if text != `{"a":1}` {
-			assert.ErrorIs(t, d.Err(), cut, text)
-		}
+		d.Name()
+		start := d.Offset()
+		d.Skip()
+		assert.Equal(t, tt.want, string(d.Since(start)), tt.name)
 	}
+	d := decoderOf(`[1 , {"a":2}]`, strictjson.Options{})
+	d.Begin('[')
+	d.Skip()
+	start := d.Offset()
+	d.Skip()
+	assert.Equal(t, `{"a":2}`, string(d.Since(start)), "an element")
 }
 
 // After an error every method returns a zero value, and the first error stays.
@@ -206,10 +204,9 @@ func TestDecoder_Reset(t *testing.T) {
 	strictjson.Many(wholeRecord)(d)
 	d.SetContent(strictjson.NoRecord)
 	require.NotNil(t, d.Err())
-	d.Release()
+	d.Reset([]byte(wholeJSON()), strictjson.Options{ExpectID: "w-1"})
 	assert.Nil(t, d.Err())
 	assert.Nil(t, d.Notes)
-	d.Reset(strings.NewReader(wholeJSON()), strictjson.Options{ExpectID: "w-1"})
 	assert.Equal(t, strictjson.Present, d.Content())
 	assert.Zero(t, d.Offset())
 	got := strictjson.One(wholeRecord)(d)
@@ -218,8 +215,8 @@ func TestDecoder_Reset(t *testing.T) {
 	assert.Equal(t, documentedWhole(), *got)
 	d.SetContent(strictjson.EmptyResult)
 	d.Fail(io.EOF)
-	d.Reset(strings.NewReader(object(wholeMembers(), "id", `"x"`)), strictjson.Options{})
-	assert.Nil(t, d.Err(), "without a Release")
+	d.Reset([]byte(object(wholeMembers(), "id", `"x"`)), strictjson.Options{})
+	assert.Nil(t, d.Err())
 	assert.Equal(t, strictjson.Present, d.Content())
 	assert.Equal(t, "x", strictjson.One(wholeRecord)(d).ID)
 	assert.Nil(t, d.Err())

@@ -14,6 +14,8 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
+const mark = "\ufeff" // a byte-order mark
+
 // canary is a key. No text that the package returns may have it in it.
 const canary = "CANARY-5f1d8e0b7a64c932"
 
@@ -21,7 +23,7 @@ func redactor() redact.Redactor { return redact.New(redact.NewSecret(canary)) }
 
 func decoderOf(text string, o strictjson.Options) *strictjson.Decoder {
 	d := &strictjson.Decoder{}
-	d.Reset(strings.NewReader(text), o)
+	d.Reset([]byte(text), o)
 	return d
 }
 

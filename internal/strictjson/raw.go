@@ -1,9 +1,7 @@
 package strictjson
 
 import (
-	"bytes"
 	"errors"
-	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,36 +16,22 @@ var errTooMany = errors.New("has more than 100000 members and elements")
 // keys. One that holds nothing but null, empty text and empty arrays and objects, at any
 // depth, has the content [EmptyResult] if it is an array or object.
 func Raw(d *Decoder) jsontext.Value {
-	kind := d.Peek()
-	if d.err != nil {
-		return nil
-	}
-	start := d.Offset()
-	if d.body == nil {
-		d.source.record(d.json.UnreadBuffer())
-	}
+	kind, start := d.Peek(), d.Offset()
 	holds := d.readEntries()
-	var value jsontext.Value
-	if d.body != nil {
-		value = d.body[start:d.Offset()]
-	} else {
-		value = d.source.stop(d.Offset() - start)
-	}
-	value = bytes.TrimLeft(value, ",: \t\r\n")
 	if d.err != nil {
 		return nil
 	}
 	if (kind == '[' || kind == '{') && !holds {
 		d.content = EmptyResult
 	}
-	return d.Redactor.JSON(value)
+	return d.Redactor.JSON(d.Since(start))
 }
 
 // readEntries reads a value token by token, so that the names of no more than MaxEntries
 // are kept to find one that is there twice. It reports whether the value holds anything.
 func (d *Decoder) readEntries() (holds bool) {
 	depth := d.json.StackDepth()
-	for d.entries = -1; !d.interrupted(); { // the value itself is none
+	for d.entries = -1; d.err == nil; { // the value itself is none
 		token, err := d.json.ReadToken()
 		if err != nil {
 			d.failSyntax(err)
@@ -82,43 +66,4 @@ func (d *Decoder) failTooMany(depth int) {
 		place = place.Parent()
 	}
 	d.err = &Error{Pointer: d.cleanPointer(place), Err: errTooMany}
-}
-
-// interrupted reports whether the decoder has an error. Now and then it looks whether the
-// context has ended, which is one.
-func (d *Decoder) interrupted() bool {
-	const interval = 1 << 10
-	if d.steps++; d.steps%interval == 0 && d.err == nil && d.Context != nil && d.Context.Err() != nil {
-		d.err = &Error{Err: d.Context.Err(), Ended: true}
-	}
-	return d.err != nil
-}
-
-// A recorder is a source of which a part is kept.
-type recorder struct {
-	src  io.Reader
-	on   bool
-	text bytes.Buffer
-}
-
-// Read implements [io.Reader].
-func (r *recorder) Read(p []byte) (int, error) {
-	n, err := r.src.Read(p)
-	if r.on {
-		r.text.Write(p[:n])
-	}
-	return n, err
-}
-
-// record starts to keep what is read, after what was read already.
-func (r *recorder) record(read []byte) {
-	r.on = true
-	r.text.Reset()
-	r.text.Write(read)
-}
-
-// stop returns the first n bytes that were kept, until the next record.
-func (r *recorder) stop(n int64) jsontext.Value {
-	r.on = false
-	return r.text.Bytes()[:n]
 }

@@ -73,7 +73,7 @@ func appendValue(text []byte, value any) ([]byte, error) {
 // skipped. After an error, into is as it was.
 func (r *Record[T]) Unmarshal(text []byte, into *T) error {
 	var d Decoder
-	d.Reset(bytes.NewBuffer(text), Options{})
+	d.Reset(text, Options{})
 	record := new(T)
 	r.fill(&d, record)
 	d.EndDocument()
@@ -208,17 +208,9 @@ func (d *Decoder) readMember(ms members, i int, value jsontext.Value, into refle
 // It is that of the next value, too.
 func (d *Decoder) within(value jsontext.Value) *Decoder {
 	if d.inner == nil {
-		d.inner = &innerDecoder{}
+		d.inner = &Decoder{}
 	}
-	inner := d.inner
-	inner.text = *bytes.NewBuffer(value) // read without a copy
-	inner.json.Reset(&inner.text)
-	inner.state = state{Options: Options{Redactor: d.Redactor, Notes: d.Notes}, outer: d}
-	return &inner.Decoder
-}
-
-// An innerDecoder reads values of the text of another.
-type innerDecoder struct {
-	Decoder
-	text bytes.Buffer
+	d.inner.Reset(value, Options{Redactor: d.Redactor, Notes: d.Notes})
+	d.inner.outer = d
+	return d.inner
 }

@@ -73,25 +73,17 @@ func OneOrMany[T any](r *Record[T]) func(*Decoder) []T {
 	}
 }
 
-const (
-	// sampleSize is how many records it takes to estimate how many follow.
-	sampleSize = 64
+// sampleSize is how many records it takes to estimate how many follow.
+const sampleSize = 64
 
-	// maxTrusted bounds how many bytes of a text are believed to follow because
-	// they were announced: a service can announce more than it sends.
-	maxTrusted = 64 << 20
-)
-
-// estimateRemaining estimates how many records of a list follow, from the size of
-// those that were read since start and the size of the text, so that a list is
-// mostly stored once and not moved as it grows. Where the size is unknown it is 1.
-func (d *Decoder) estimateRemaining(records int, start int64) int {
-	at := d.Offset()
-	left := min(d.Size-at, maxTrusted)
-	if records == 0 || left <= 0 || at <= start {
+// estimateRemaining estimates how many records of a list follow, from the size of those
+// that were read since start, so that a list is mostly stored once and not moved as it grows.
+func (d *Decoder) estimateRemaining(records, start int) int {
+	if records == 0 {
 		return 1
 	}
-	remaining := int(left*int64(records)/(at-start)) + 1
+	at := d.Offset()
+	remaining := (len(d.whole)-at)*records/(at-start) + 1
 	if records < sampleSize {
 		return min(remaining, sampleSize)
 	}
