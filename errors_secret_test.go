@@ -106,25 +106,6 @@ func TestRedaction_tooLargeOfTheCaller(t *testing.T) {
 	}
 }
 
-// What is not the key is the key when it is printed as a pointer.
-func TestRedaction_whenPrinted(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct{ key, body string }{
-		"two members of a pointer": {"result/first/second", `{"message":"m","meta":{},"result":{"first":{"second":[nope]}}}`},
-		"a slash in a pointer":     {"first~1second", `{"message":"m","meta":{},"result":{"first/second":[nope]}}`},
-		"a tilde in a pointer":     {"first~0second", `{"message":"m","meta":{},"result":{"first~second":[nope]}}`},
-	} {
-		for _, status := range []int{200, 400} {
-			_, err := responded(t, tt.key, respondWith(status, tt.body))
-			assert.NotContains(t, err.Error(), tt.key, name)
-			assert.NotContains(t, fmt.Sprintf("%+v", err), tt.key, name)
-			if failure, ok := errors.AsType[*gateway.DecodeError](err); ok {
-				assert.NotContains(t, failure.Pointer, tt.key, name)
-			}
-		}
-	}
-}
-
 // Errors.As reaches no error of which a text has the key, its own or that of what it
 // wraps.
 func TestRedaction_As(t *testing.T) {

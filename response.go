@@ -200,7 +200,7 @@ func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []
 	failure := &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
-		Pointer:     c.redactor.Text(wrong.Pointer), Body: c.redactor.Snippet(body, maxSnippet), Err: err,
+		Pointer:     wrong.Pointer, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
 		decision: c.decide(OutcomeUnknown, isDamaged(err)),
 	}
 	if c.operation.name == OpWithdrawal && !wrong.Syntax && err != ErrResponseMismatch {

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -155,8 +154,8 @@ func (d *Decoder) pointer() jsontext.Pointer {
 
 func (d *Decoder) place() string { return d.cleanPointer(d.pointer()) }
 
-// cleanPointer writes a pointer without the key, which a service could repeat as
-// the name of a member, or in the names of several.
+// cleanPointer writes a pointer without the keys, which a service could repeat in the names
+// of members.
 func (d *Decoder) cleanPointer(pointer jsontext.Pointer) string {
 	var clean jsontext.Pointer
 	for token := range pointer.Tokens() {
@@ -164,11 +163,7 @@ func (d *Decoder) cleanPointer(pointer jsontext.Pointer) string {
 			break
 		}
 	}
-	text := redact.Truncate(d.Redactor.Text(string(clean)), maxPointer)
-	if quoted := strconv.Quote(text); d.Redactor.Text(quoted) != quoted {
-		return redact.Mask // a text that quotes it would spell the key
-	}
-	return text
+	return redact.Truncate(string(clean), maxPointer)
 }
 
 // BeginDocument reads the start of the object that the whole text is.

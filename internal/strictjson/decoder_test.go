@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
@@ -369,7 +370,12 @@ func TestDecoder_pointerWithKey(t *testing.T) {
 			}
 		})
 	}
-	d := decoderOf(`{"`+canary+`":1}`, strictjson.Options{Redactor: redactor()})
+	d := decoderOf(`{"first/second":nope}`, strictjson.Options{Redactor: redact.New(redact.NewSecret("first/second"))})
+	d.BeginDocument()
+	d.Name()
+	d.Skip()
+	assertSyntax(t, d, "/[REDACTED]", "invalid character")
+	d = decoderOf(`{"`+canary+`":1}`, strictjson.Options{Redactor: redactor()})
 	d.FailMissing(canary)
 	assertError(t, d, "/[REDACTED]", "is missing")
 }
