@@ -73,7 +73,7 @@ func (e *envelope) isError(result strictjson.Content) bool {
 func (e *envelope) readMessage(d *strictjson.Decoder, another string) {
 	if d.Peek() != '"' {
 		d.Skip()
-		d.NoteUnexpected()
+		d.Note(strictjson.UnexpectedValue)
 		return
 	}
 	value := d.Value()
@@ -85,7 +85,7 @@ func (e *envelope) readMessage(d *strictjson.Decoder, another string) {
 		e.message = d.Redactor.Text(successMessage)
 		return
 	}
-	d.NoteUnexpected()
+	d.Note(strictjson.UnexpectedValue)
 	e.success = another != "" && string(message) == another
 	e.missingKey = string(message) == missingKeyMessage
 	e.message = keptMessage(d.Redactor, message)
@@ -108,7 +108,7 @@ func (e *envelope) readMeta(d *strictjson.Decoder) {
 	if e.emptyMeta = string(value) == "{}"; e.emptyMeta {
 		return
 	}
-	d.NoteUnexpected()
+	d.Note(strictjson.UnexpectedValue)
 	if len(value) <= maxMeta {
 		e.meta = d.Redactor.JSON(value)
 	}

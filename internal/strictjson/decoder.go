@@ -127,7 +127,7 @@ func (d *Decoder) Fail(err error) {
 // FailMissing records that a member of the object that was read last is missing.
 func (d *Decoder) FailMissing(name string) {
 	if d.err == nil {
-		d.err = &Error{Pointer: d.cleanPointer(d.pointer().AppendToken(name)), Err: errMissing}
+		d.err = &Error{Pointer: d.placeOf(name), Err: errMissing}
 	}
 }
 
@@ -153,6 +153,11 @@ func (d *Decoder) pointer() jsontext.Pointer {
 }
 
 func (d *Decoder) place() string { return d.cleanPointer(d.pointer()) }
+
+// placeOf is the place of a member of the object that was read last.
+func (d *Decoder) placeOf(name string) string {
+	return d.cleanPointer(d.pointer().AppendToken(name))
+}
 
 // cleanPointer writes a pointer without the keys, which a service could repeat in the names
 // of members.
@@ -256,7 +261,7 @@ func (d *Decoder) Skip() {
 
 // SkipUnknown notes a member that no table has, and reads over its value.
 func (d *Decoder) SkipUnknown() {
-	d.note(UnknownField)
+	d.Note(UnknownField)
 	d.Skip()
 }
 

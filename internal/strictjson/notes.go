@@ -24,8 +24,8 @@ type Note struct {
 	Pointer string // JSON pointer, at most 1 KiB
 }
 
-// MaxNotes is how many notes [Notes] collects.
-const MaxNotes = 64
+// maxNotes is how many notes [Notes] collects.
+const maxNotes = 64
 
 // Notes collects what differs in one text. What recurs in the elements of an array
 // is collected once, where it is met first. The zero value is ready for use; a nil
@@ -43,7 +43,7 @@ func (n *Notes) All() []Note {
 	return n.all
 }
 
-func (n *Notes) isFull() bool { return len(n.all) == MaxNotes }
+func (n *Notes) isFull() bool { return len(n.all) == maxNotes }
 
 func (n *Notes) add(kind Kind, pointer string) {
 	place := strconv.Itoa(int(kind)) + WithoutIndices(pointer)
@@ -68,21 +68,17 @@ func WithoutIndices(pointer string) string {
 	return strings.Join(tokens, "/")
 }
 
-// NoteUnexpected notes the value that was read last as an [UnexpectedValue].
-func (d *Decoder) NoteUnexpected() { d.note(UnexpectedValue) }
-
-// note records that the value that was read last, or the member whose name was,
-// differs.
-func (d *Decoder) note(kind Kind) {
+// Note notes the value that was read last, or the member whose name was.
+func (d *Decoder) Note(kind Kind) {
 	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
 		d.Notes.add(kind, d.place())
 	}
 }
 
-// noteMember records that a member of the object that was read last differs.
+// noteMember notes a member of the object that was read last.
 func (d *Decoder) noteMember(kind Kind, name string) {
 	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
-		d.Notes.add(kind, d.cleanPointer(d.pointer().AppendToken(name)))
+		d.Notes.add(kind, d.placeOf(name))
 	}
 }
 

@@ -55,7 +55,7 @@ func TestNotes_bound(t *testing.T) {
 		}
 		_, d := readWhole(`{"v":1,`+strings.Join(members, ",")+`}`, strictjson.Options{Notes: notes}, strictjson.One(strictjson.RecordOf[box[int]]()))
 		require.Nil(t, d.Err())
-		require.Len(t, notes.All(), min(n, strictjson.MaxNotes))
+		require.Len(t, notes.All(), min(n, 64))
 		assert.Equal(t, "/x0", notes.All()[0].Pointer)
 		assert.Equal(t, fmt.Sprintf("/x%d", min(n, 64)-1), notes.All()[min(n, 64)-1].Pointer)
 		d.Fail(io.EOF)
@@ -136,13 +136,13 @@ func TestNotes_unexpectedValues(t *testing.T) {
 	}
 }
 
-func TestDecoder_NoteUnexpected(t *testing.T) {
+func TestDecoder_Note(t *testing.T) {
 	t.Parallel()
 	notes := &strictjson.Notes{}
 	d := decoderOf(`["a","b"]`, strictjson.Options{Notes: notes})
 	for d.Begin('['); d.More(); {
 		d.Skip()
-		d.NoteUnexpected()
+		d.Note(strictjson.UnexpectedValue)
 	}
 	assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: "/0"}}, notes.All())
 }

@@ -63,7 +63,7 @@ type enumeration interface{ Known() bool }
 func readEnum(d *Decoder, value jsontext.Value, into reflect.Value) {
 	readNonEmpty(d, value, into)
 	if d.err == nil && !into.Addr().Interface().(enumeration).Known() {
-		d.note(UnknownValue)
+		d.Note(UnknownValue)
 	}
 }
 
@@ -76,7 +76,7 @@ func readAmount(d *Decoder, value jsontext.Value, into reflect.Value) {
 		return
 	}
 	if value.Kind() != '"' {
-		d.note(UnexpectedValue)
+		d.Note(UnexpectedValue)
 	}
 	*into.Addr().Interface().(*decimal.Decimal) = amount
 }
@@ -163,7 +163,7 @@ func readTime(d *Decoder, value jsontext.Value, into reflect.Value) {
 			}
 		}
 	}
-	d.note(UnexpectedValue)
+	d.Note(UnexpectedValue)
 }
 
 // readRaw reads any value, without keys. Null is none.
