@@ -6,8 +6,8 @@
 // A [Record] is read by the tags of its type, with [One], [Many] and [OneOrMany], and goes
 // through encoding/json by them. A result of an undocumented shape is read by [Raw], which bounds
 // it, and examined as a [Node]. What differs from the tags without being an error is
-// collected in [Notes]. Decoded values are free of the keys of the Redactor; a part of the
-// text, such as [Decoder.Value] returns, is not.
+// collected in [Notes]. Decoded values are free of the keys of the Redactor; [Decoder.Value],
+// [Decoder.Name] and [Decoder.Since] return raw input.
 package strictjson
 
 import (
@@ -36,15 +36,12 @@ var (
 // maxPointer bounds the pointer of an [Error] and of a [Note], in bytes.
 const maxPointer = 1 << 10
 
-// An Error is what is wrong with a text, and where.
+// An Error is what is wrong with a text, and where. It is not itself an error.
 type Error struct {
 	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
 	Err     error
 	Syntax  bool // the text is not JSON, or not all of it
 }
-
-func (e *Error) Error() string { return e.Pointer + " " + e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
 
 // Options are what a [Decoder] is told of a text.
 type Options struct {
@@ -111,8 +108,8 @@ func (d *Decoder) SetContent(c Content) { d.content = c }
 // Offset returns how many bytes were read.
 func (d *Decoder) Offset() int { return int(d.json.InputOffset()) }
 
-// Since returns what was read since an offset, as far as it is a value. It is a part of the
-// text.
+// Since returns the value that was read since an offset, or its beginning where its end could
+// not be read. It is a part of the text.
 func (d *Decoder) Since(offset int) jsontext.Value {
 	return bytes.TrimLeft(d.whole[offset:d.Offset()], ",: \t\r\n")
 }
@@ -137,8 +134,7 @@ func (d *Decoder) failSyntax(err error) {
 		return
 	}
 	d.err = &Error{Err: err, Syntax: true}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		d.err = &Error{Pointer: d.cleanPointer(syntax.JSONPointer), Err: syntax.Err, Syntax: true}
 	}
 }
@@ -227,7 +223,7 @@ func (d *Decoder) token() bool {
 	return d.err == nil
 }
 
-// Name reads the name of a member, mostly a part of the text.
+// Name reads the name of a member. It is valid until the next read.
 func (d *Decoder) Name() []byte {
 	quoted := d.Value()
 	if d.err != nil {
@@ -236,7 +232,7 @@ func (d *Decoder) Name() []byte {
 	return Unquote(quoted)
 }
 
-// Value reads any value. It is a part of the text.
+// Value reads any value. It is valid until the next read.
 func (d *Decoder) Value() jsontext.Value {
 	if d.err != nil {
 		return nil
@@ -259,7 +255,7 @@ func (d *Decoder) Skip() {
 	}
 }
 
-// SkipUnknown notes a member that no table has, and reads over its value.
+// SkipUnknown notes a member that no tag names, and reads over its value.
 func (d *Decoder) SkipUnknown() {
 	d.Note(UnknownField)
 	d.Skip()

@@ -232,8 +232,6 @@ func TestDecoder_SetErr(t *testing.T) {
 	err := &strictjson.Error{Pointer: "/a", Err: io.EOF}
 	d.SetErr(err)
 	assert.Same(t, err, d.Err())
-	assert.EqualError(t, err, "/a EOF")
-	assert.ErrorIs(t, err, io.EOF)
 }
 
 func TestDecoder_Begin(t *testing.T) {
@@ -363,7 +361,7 @@ func TestDecoder_pointerWithKey(t *testing.T) {
 				}
 				require.NotNil(t, d.Err())
 				assert.NotEmpty(t, d.Err().Pointer)
-				assertKeyAbsent(t, d.Err().Error())
+				assertKeyAbsent(t, d.Err().Pointer+d.Err().Err.Error())
 			}
 			for _, note := range notes.All() {
 				assertKeyAbsent(t, note.Pointer)

@@ -94,7 +94,7 @@ func checkReading(t *testing.T, name string, text []byte, r reading) {
 		}
 	} else {
 		require.LessOrEqual(t, len(r.err.Pointer), 1<<10)
-		kept += r.err.Error()
+		kept += r.err.Pointer + r.err.Err.Error()
 	}
 	require.LessOrEqual(t, len(r.notes), 64)
 	for _, note := range r.notes {

@@ -172,7 +172,7 @@ func TestNode_Errorf(t *testing.T) {
 	t.Parallel()
 	err := nodeOf(t, `[1]`).Errorf("is %d of %w", 7, strictjson.ErrMismatch)
 	assert.EqualError(t, err.Err, "is 7 of "+strictjson.ErrMismatch.Error())
-	assert.ErrorIs(t, err, strictjson.ErrMismatch)
+	assert.ErrorIs(t, err.Err, strictjson.ErrMismatch)
 	assert.False(t, err.Syntax)
 	for _, tt := range []struct {
 		name, member string

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Kind is how a text differs from the tables it is read by.
+// A Kind is how a text differs from the tags it is read by.
 type Kind int8
 
 // Kinds of a [Note].
 const (
-	UnknownField    Kind = iota // a member that no table has
+	UnknownField    Kind = iota // a member that no tag names
 	UnknownValue                // a text that its type does not know
 	UnknownShape                // a value that cannot be read: an error
 	Mismatch                    // an identifier that does not equal another's

@@ -35,7 +35,7 @@ func (d *Decoder) readEntries() (holds bool) {
 		token, err := d.json.ReadToken()
 		if err != nil {
 			d.failSyntax(err)
-			return holds
+			break
 		}
 		within, count := d.json.StackIndex(d.json.StackDepth()) // of names and values: odd after a name
 		kind, isName := token.Kind(), within == '{' && count%2 == 1 && d.json.StackDepth() > depth
@@ -43,27 +43,25 @@ func (d *Decoder) readEntries() (holds bool) {
 		case isName || kind == '}' || kind == ']':
 		case d.entries == MaxEntries:
 			d.failTooMany(depth)
-			return holds
 		default:
 			d.entries++
 			holds = holds || kind == '0' || kind == 't' || kind == 'f' || kind == '"' && token.String() != ""
 		}
 		if d.json.StackDepth() == depth {
-			return holds
+			break
 		}
 	}
 	return holds
 }
 
-// failTooMany records that the value at a depth has too many entries.
+// failTooMany records that the value at a depth has too many entries, in one of which d is.
 func (d *Decoder) failTooMany(depth int) {
-	place := d.pointer()
-	below := d.json.StackDepth() - depth
-	if _, count := d.json.StackIndex(d.json.StackDepth()); count == 0 {
-		below-- // it has just begun, and is the place
-	}
-	for range below {
-		place = place.Parent()
+	var place jsontext.Pointer
+	for token := range d.json.StackPointer().Tokens() {
+		if depth--; depth < 0 {
+			break
+		}
+		place = place.AppendToken(token)
 	}
 	d.err = &Error{Pointer: d.cleanPointer(place), Err: errTooMany}
 }

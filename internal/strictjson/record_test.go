@@ -18,7 +18,7 @@ func readWholeRecord(text string, o strictjson.Options) (*whole, *strictjson.Dec
 	return readWhole(text, o, strictjson.One(wholeRecord))
 }
 
-// Every member goes where the table states, whatever the order.
+// Every member goes where its tag states, whatever the order.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	members := wholeMembers()
@@ -238,7 +238,7 @@ func TestMany_shared(t *testing.T) {
 	assert.Equal(t, documentedWhole(), list[0])
 }
 
-// A type that is not a record is noticed when its table is made.
+// A type that is not a record is noticed when its Record is made.
 func TestRecordOf_panics(t *testing.T) {
 	t.Parallel()
 	type within struct {
