@@ -146,3 +146,13 @@ func TestDecoder_Note(t *testing.T) {
 	}
 	assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: "/0"}}, notes.All())
 }
+
+// A place in an array is the same place in each of its elements.
+func TestWithoutIndices(t *testing.T) {
+	t.Parallel()
+	for pointer, want := range map[string]string{
+		"": "", "/a": "/a", "/0": "/*", "/a/17/b/0": "/a/*/b/*", "/a1/1a": "/a1/1a", "/-1": "/-1", "/18446744073709551615": "/*",
+	} {
+		assert.Equal(t, want, strictjson.WithoutIndices(pointer))
+	}
+}

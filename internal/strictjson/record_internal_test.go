@@ -127,13 +127,3 @@ func TestDecoder_estimateRemaining(t *testing.T) {
 		})
 	}
 }
-
-// A place in an array is the same place in each of its elements.
-func TestWithoutIndices(t *testing.T) {
-	t.Parallel()
-	for pointer, want := range map[string]string{
-		"": "", "/a": "/a", "/0": "/*", "/a/17/b/0": "/a/*/b/*", "/a1/1a": "/a1/1a", "/-1": "/-1", "/18446744073709551615": "/*",
-	} {
-		assert.Equal(t, want, WithoutIndices(pointer))
-	}
-}
