@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
@@ -43,6 +45,7 @@ type behavior struct {
 // A step is one create-invoice call of a schedule.
 type step struct {
 	Order    int
+	Other    bool // with another price
 	Resubmit bool
 	Start    time.Duration // after the step before
 	Cancel   time.Duration // after the start; 0 for never
@@ -91,6 +94,7 @@ func drawSchedule(t *rapid.T) schedule {
 	steps := rapid.Custom(func(t *rapid.T) step {
 		return step{
 			Order:    rapid.IntRange(0, 3).Draw(t, "order"),
+			Other:    rapid.IntRange(0, 7).Draw(t, "other") == 0,
 			Resubmit: rapid.IntRange(0, 3).Draw(t, "resubmit") == 0,
 			Start:    drawDuration(t, "start"),
 			Cancel:   drawRare(t, "cancel"),
@@ -126,6 +130,7 @@ type simulation struct {
 	unknown  map[string]time.Time // orders of which an outcome is unknown, and since when
 	ever     map[string]bool      // orders of which one ever was
 	refused  map[string]time.Time // when an order was refused last, the body at the latest
+	created  map[string][]bool    // orders with an invoice that a call returned, and whether that was for the other request
 	held     []string             // orders that were refused because one is
 	wrong    []string
 	late     sync.WaitGroup
@@ -315,7 +320,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // run makes the calls of the schedule. It returns how they ended and what was
 // wrong.
 func (s schedule) run() (results []call.Result, wrong []string) {
-	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, refused: map[string]time.Time{}, attempts: s.Attempts, timeout: s.Timeout}
+	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, refused: map[string]time.Time{}, created: map[string][]bool{}, attempts: s.Attempts, timeout: s.Timeout}
 	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
@@ -361,10 +366,14 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 		opts = append(opts, gateway.AllowResubmit())
 	}
 	id := fmt.Sprint("order-", s.Order)
+	request := call.Order(id)
+	if s.Other {
+		request.Price = request.Price.Add(decimal.New(1, 0))
+	}
 	w.Lock()
 	w.calls[id]++
 	w.Unlock()
-	r := call.Create(ctx, client, id, state.record, opts...)
+	r := call.Send(ctx, client, request, state.record, opts...)
 	if took, most := time.Since(state.begun), w.longest(s); took > most {
 		state.record.Violation("the call took %v, and its timeouts %v", took, most)
 	}
@@ -376,6 +385,11 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	switch {
 	case r.Err == nil:
 		delete(w.unknown, id)
+		if !r.Replayed() {
+			w.created[id] = append(w.created[id], s.Other)
+		} else if slices.Contains(w.created[id], !s.Other) {
+			state.record.Violation("it gets the invoice of another request")
+		}
 	case isBefore:
 		w.held = append(w.held, id)
 	case isUnknown:
@@ -383,6 +397,9 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	}
 	if since, unknown := w.unknown[id]; unknown && since.Before(state.begun) && r.Outcome() != gateway.OutcomeUnknown {
 		state.record.Violation("the outcome of the order was unknown before, and is %v", r.Outcome())
+	}
+	if r.Outcome() == gateway.OutcomeConflict && (state.sent > 0 || slices.Contains(w.created[id], s.Other)) {
+		state.record.Violation("a conflict of an order that was sent, or whose invoice is for this request")
 	}
 	held := errors.Is(r.Err, gateway.ErrOrderInFlight) || isBefore && !s.Resubmit
 	if (held || r.Replayed() || r.Shared()) && state.sent > 0 {
@@ -426,7 +443,7 @@ func TestRapid(t *testing.T) {
 		}
 	})
 	t.Logf("rapid: %d schedules, %v", schedules, all)
-	for _, outcome := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected, gateway.OutcomeUnknown} {
+	for _, outcome := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected, gateway.OutcomeConflict, gateway.OutcomeUnknown} {
 		assert.NotZero(t, all.Count(outcome), "no call ended as %v", outcome)
 	}
 }

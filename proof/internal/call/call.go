@@ -73,12 +73,17 @@ type Result struct {
 
 // Create makes the call that all of this is about.
 func Create(ctx context.Context, client *gateway.Client, id string, record *faultserver.Record, opts ...gateway.CallOption) Result {
-	r := Result{Order: id, Response: &gateway.Response{}, Record: record}
+	return Send(ctx, client, Order(id), record, opts...)
+}
+
+// Send is Create for a request.
+func Send(ctx context.Context, client *gateway.Client, request gateway.InvoiceRequest, record *faultserver.Record, opts ...gateway.CallOption) Result {
+	r := Result{Order: request.OrderID, Response: &gateway.Response{}, Record: record}
 	if !Returns(func() {
-		r.Invoice, r.Err = client.CreateInvoice(ctx, Order(id), append(opts, gateway.WithResponse(r.Response))...)
+		r.Invoice, r.Err = client.CreateInvoice(ctx, request, append(opts, gateway.WithResponse(r.Response))...)
 	}) {
 		record.Violation("the call does not return")
-		return Result{Order: id, Record: record}
+		return Result{Order: request.OrderID, Record: record}
 	}
 	return r
 }

@@ -60,9 +60,9 @@ func (s *Summary) Total() (n int) {
 
 // String returns the counts.
 func (s *Summary) String() string {
-	return fmt.Sprintf("%d calls: %d succeeded, %d not sent, %d rejected, %d unknown", s.Total(),
+	return fmt.Sprintf("%d calls: %d succeeded, %d not sent, %d rejected, %d conflicts, %d unknown", s.Total(),
 		s.counts[gateway.OutcomeSucceeded], s.counts[gateway.OutcomeNotSent],
-		s.counts[gateway.OutcomeRejected], s.counts[gateway.OutcomeUnknown])
+		s.counts[gateway.OutcomeRejected], s.counts[gateway.OutcomeConflict], s.counts[gateway.OutcomeUnknown])
 }
 
 // Verify fails the test with the first few of what was wrong.
