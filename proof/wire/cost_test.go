@@ -128,7 +128,7 @@ func TestCost_envelope(t *testing.T) {
 		var err error
 		cost := measure.Allocated(func() { _, err = c.Withdrawal(t.Context(), everycall.WithdrawalID) })
 		assert.Empty(t, invariant.Broken(nil, err))
-		assert.Less(t, cost, uint64(8*len(envelope)), "%s: %.100v", name, err)
+		assert.Less(t, cost, uint64(measure.Slack())*uint64(8*len(envelope)), "%s: %.100v", name, err)
 	}
 }
 
