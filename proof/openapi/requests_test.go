@@ -49,7 +49,7 @@ func TestOpenAPI_requests(t *testing.T) {
 func TestOpenAPI_requests_with_call_options(t *testing.T) {
 	gw := startChecked(t)
 	client := gw.client(t)
-	opts := []gateway.CallOption{gateway.WithHeader("X-Request-Id", "r-1"), gateway.WithAPIKey(gw.APIKey)}
+	opts := []gateway.CallOption{gateway.WithHeader("X-Request-Id", "r-1"), gateway.WithAPIKey(gw.APIKey), gateway.WithMerchant("m")}
 	_, err := client.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"}, opts...)
 	require.NoError(t, err)
 	one := decimal.NewFromInt(1)
