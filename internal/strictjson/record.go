@@ -64,7 +64,7 @@ func appendValue(text []byte, value any) ([]byte, error) {
 		}
 		return append(text, "null"...), nil
 	default:
-		encoded, err := jsonv2.Marshal(value)
+		encoded, err := jsonv2.Marshal(value, jsontext.PreserveRawStrings(true))
 		return append(text, encoded...), err
 	}
 }
