@@ -194,8 +194,8 @@ func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []
 	err := wrong.Err
 	if errors.Is(err, strictjson.ErrMismatch) {
 		err = ErrResponseMismatch
-	} else if c.redactor.Contains(err.Error()) { // together or quoted, its parts are a key
-		err = sanitize(err, c.redactor)
+	} else if c.redactor.Contains(err.Error()) {
+		err = sanitize(err, c.redactor) // it quotes what could not be read
 	}
 	failure := &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
