@@ -17,54 +17,61 @@ type flights struct {
 
 type flightKey struct{ merchant, orderID string }
 
-// A flight is a call that has the lease of an order. A nil flight never ends.
+// A flight is a call that has the lease of an order.
 type flight struct {
-	of      *flights
-	order   *Order
+	request InvoiceRequest
 	secret  redact.Secret
-	ended   chan struct{}
-	refusal *APIError // set before ended is closed; nil for another end
+	ended   chan struct{} // made for the first call that waits
+	refusal *APIError     // set before ended is closed; nil for another end
 }
 
-func (o *Order) flightKey() flightKey { return flightKey{o.Merchant, o.Request.OrderID} }
+func keyOfFlight(o *Order) flightKey { return flightKey{o.Merchant, o.Request.OrderID} }
 
 // begin registers a call that has the lease of an order.
 func (fs *flights) begin(o *Order, secret redact.Secret) *flight {
-	f := &flight{of: fs, order: o, secret: secret, ended: make(chan struct{})}
+	f := &flight{request: o.Request, secret: secret}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.all == nil {
 		fs.all = map[flightKey]*flight{}
 	}
-	fs.all[o.flightKey()] = f
+	fs.all[keyOfFlight(o)] = f
 	return f
 }
 
-// of returns the call in flight with an equal request and the same key, or nil.
+// of returns the call that has the lease of an order, if it has an equal request and the same key,
+// or nil.
 func (fs *flights) of(o *Order, secret redact.Secret) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f := fs.all[o.flightKey()]; f != nil && f.order.Request.equal(o.Request) && f.secret.Reveal() == secret.Reveal() {
-		return f
+	f := fs.all[keyOfFlight(o)]
+	if f == nil || !f.request.equal(o.Request) || f.secret.Reveal() != secret.Reveal() {
+		return nil
 	}
-	return nil
+	if f.ended == nil {
+		f.ended = make(chan struct{})
+	}
+	return f
 }
 
-// end ends a flight with the error of its call.
-func (f *flight) end(err error) {
+// end ends the call of a flight with an error.
+func (fs *flights) end(o *Order, f *flight, err error) {
 	if refusal, ok := err.(*APIError); ok && refusal.decided().outcome == OutcomeRejected {
 		f.refusal = refusal
 	}
-	f.of.mu.Lock()
-	defer f.of.mu.Unlock()
-	if f.of.all[f.order.flightKey()] == f {
-		delete(f.of.all, f.order.flightKey())
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.all[keyOfFlight(o)] == f {
+		delete(fs.all, keyOfFlight(o))
 	}
-	close(f.ended)
+	if f.ended != nil {
+		close(f.ended)
+	}
 }
 
 // wait waits for the end of a flight, or for d, and returns the refusal with which it has ended, as
-// the error of the caller's own call, or the error of a context that has ended.
+// the error of the caller's own call, or the error of a context that has ended. A nil flight does
+// not end.
 func (f *flight) wait(ctx context.Context, d time.Duration) (*APIError, error) {
 	var ended chan struct{}
 	if f != nil {

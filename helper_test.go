@@ -573,14 +573,6 @@ func refusedConnection(call string) error {
 
 const password = "hunter2-and-more"
 
-// causeOf is the cause of an unknown outcome, or any other error itself.
-func causeOf(err error) error {
-	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		return unknown.Cause
-	}
-	return err
-}
-
 // only returns the one request that has arrived.
 func only(t testing.TB, w *wire) received {
 	t.Helper()

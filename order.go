@@ -206,7 +206,7 @@ func (c *call) sendOrder() (err error) {
 	err = errPanicked // until the invoice is sent
 	defer func() {
 		err = c.release(guard, lease, err)
-		flight.end(err)
+		c.client.flights.end(&c.order.Order, flight, err)
 	}()
 	if reason := c.tooShort(lease); reason != nil {
 		return reason
