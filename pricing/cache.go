@@ -3,9 +3,7 @@ package pricing
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +23,7 @@ const loadTimeout = 30 * time.Second
 // A Cache holds what was loaded last, for any number of callers. Do not copy it.
 //
 // Callers share a load. It has the values of the first one's context and 30 seconds, and goes on
-// when callers leave. When it panics, the callers that wait panic.
+// when callers leave.
 type Cache[T any] struct {
 	load    func(context.Context) (T, error)
 	options CacheOptions
@@ -49,11 +47,10 @@ func (e *entry[T]) isFresh() bool { return e != nil && e.age() < e.fresh }
 
 // A flight is a load. Its result may be read once done is closed.
 type flight[T any] struct {
-	begun    time.Time
-	done     chan struct{}
-	value    T
-	err      error
-	panicked error // nil if it has not
+	begun time.Time
+	done  chan struct{}
+	value T
+	err   error
 }
 
 // NewRatesCache returns an empty cache of [gateway.Client.ExchangeRates].
@@ -111,9 +108,6 @@ func (c *Cache[T]) wait(ctx context.Context, refresh bool) (T, error) {
 	}
 	select {
 	case <-shared.done:
-		if shared.panicked != nil {
-			panic(shared.panicked)
-		}
 		if shared.err != nil {
 			return none, shared.err
 		}
@@ -136,7 +130,7 @@ func (c *Cache[T]) join(ctx context.Context, refresh bool) (*flight[T], *entry[T
 		return nil, current
 	}
 	if c.flight == nil {
-		c.flight = &flight[T]{begun: time.Now(), done: make(chan struct{}), err: errors.New("gateway: cache: the load ended its goroutine")}
+		c.flight = &flight[T]{begun: time.Now(), done: make(chan struct{})}
 		go c.run(context.WithoutCancel(ctx), c.flight)
 	}
 	return c.flight, nil
@@ -145,15 +139,10 @@ func (c *Cache[T]) join(ctx context.Context, refresh bool) (*flight[T], *entry[T
 // run loads, and wakes the callers that wait.
 func (c *Cache[T]) run(ctx context.Context, f *flight[T]) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer func() {
-		if value := recover(); value != nil {
-			f.panicked = fmt.Errorf("%v\n\n%s", value, debug.Stack())
-		}
-		cancel()
-		c.finish(f)
-		close(f.done)
-	}()
+	defer cancel()
 	f.value, f.err = c.load(ctx)
+	c.finish(f)
+	close(f.done)
 }
 
 // finish stores the result of a load. One that has failed delays the next by as long as it took,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,10 +22,8 @@ var errSource = errors.New("the source is down")
 // A source is what a cache of the tests loads from, in a bubble. What it does
 // may be changed while no load is under way.
 type source struct {
-	takes  time.Duration // how long a load takes
-	fails  error
-	panics any
-	exits  bool // a load ends its goroutine
+	takes time.Duration // how long a load takes
+	fails error
 
 	mu    sync.Mutex
 	loads int
@@ -46,12 +43,7 @@ func (s *source) load(ctx context.Context) (string, error) {
 		s.ends = append(s.ends, ctx.Err())
 		return "half a value", ctx.Err()
 	}
-	switch {
-	case s.exits:
-		runtime.Goexit()
-	case s.panics != nil:
-		panic(s.panics)
-	case s.fails != nil:
+	if s.fails != nil {
 		return "half a value", s.fails
 	}
 	return value, nil
@@ -492,60 +484,6 @@ func TestCache_Age(t *testing.T) {
 		s.fails = nil
 		require.NoError(t, c.Refresh(t.Context()))
 		assert.Zero(t, c.Age())
-	})
-}
-
-// A panic of load reaches all callers that wait, with or without an old value, and no others. The
-// value stays.
-func TestCache_panics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: time.Second}
-		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
-		assertPanics := func(call func()) {
-			defer func() {
-				err, _ := recover().(error)
-				assert.ErrorContains(t, err, errSource.Error()+"\n\ngoroutine ")
-				assert.ErrorContains(t, err, "pricing_test.(*source).load", "with the stack")
-			}()
-			call()
-		}
-		s.panics = errSource
-		assertPanics(func() { _, _ = c.Get(t.Context()) })
-		s.panics = nil
-		assertGets(t, c, "value 2", time.Second)
-		pass(time.Minute)
-
-		s.panics = errSource
-		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() { assertPanics(func() { _, _ = c.Get(t.Context()) }) })
-			wg.Go(func() { assertPanics(func() { _ = c.Refresh(t.Context()) }) })
-		}
-		wg.Wait()
-		assert.Equal(t, 3, s.count())
-
-		brief, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		require.ErrorIs(t, c.Refresh(brief), context.DeadlineExceeded)
-		pass(2 * time.Second) // no caller is left to panic
-		synctest.Wait()
-		s.panics = nil
-		assertGets(t, c, "value 5", time.Second)
-	})
-}
-
-// A load that ends its goroutine, as a failed test does, is an error and no value.
-func TestCache_exits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{exits: true}
-		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
-		got, err := c.Get(t.Context())
-		assert.Empty(t, got)
-		assert.ErrorContains(t, err, "ended its goroutine")
-		s.exits = false
-		assertGets(t, c, "value 2", 0)
 	})
 }
 
