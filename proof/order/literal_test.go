@@ -32,6 +32,18 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
+// Nor does he where he declares that a repeated order returns the first invoice, and it does: then
+// unknown orders are sent again.
+func TestLiteral_idempotent(t *testing.T) {
+	for name, open := range map[string]func() (literal.Store, error){"in memory": literal.Memory, "with leases": literal.Leased} {
+		t.Run(name, func(t *testing.T) {
+			report := literal.World{Idempotent: true, Open: open}.Run(t, *literalSeed, *literalSchedules/4)
+			t.Log(report)
+			report.Verify(t)
+		})
+	}
+}
+
 // The same merchant does harm where an order that the guard refuses is reported as not sent,
 // which is true of the call, where he cancels an order that another call may still send, and
 // where no guard keeps his orders: the schedules find all three, the last one also at gateways

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/bubble"
 )
 
@@ -30,6 +31,10 @@ type World struct {
 
 	// Reading is how the merchant reads what a call returns; nil for as it is.
 	Reading func(*gateway.Invoice, error) (*gateway.Invoice, error)
+
+	// Idempotent is a merchant who declares that his gateway returns the first invoice of a
+	// repeated order, and a gateway that does so.
+	Idempotent bool
 
 	// Hasty is a merchant who cancels an order although another click for it is under way.
 	Hasty bool
@@ -188,6 +193,9 @@ func (w *world) live(seed uint64) (err error) {
 	}
 	defer func() { err = firstOf(err, w.store.Close()) }()
 	w.schedule = draw(seed, w.store.Survives())
+	if w.Idempotent {
+		w.Repeated = gatewaytest.RepeatSame
+	}
 	w.gateway = newService(w.Answers, w.Repeated)
 	for n := range len(w.Answers) {
 		w.orders = append(w.orders, &order{id: orderID(seed, n), shown: map[int][]byte{}})
@@ -355,7 +363,7 @@ func (w *world) verify() {
 		if len(invoices) > 1 {
 			w.wrong(Doubled, "%s: %+v", o.id, invoices)
 		}
-		if n := w.gateway.orders[o.id].repeats; n > 0 {
+		if n := w.gateway.orders[o.id].repeats; n > 0 && !w.Idempotent {
 			w.wrong(SentAgain, "%s: %d requests to a gateway of kind %q", o.id, n, w.Repeated)
 		}
 		if o.elsewhere && len(invoices) > 0 {

@@ -49,9 +49,14 @@ func (w *world) start() error {
 		Protocols:   protocols(!w.HTTP2, w.HTTP2),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, w.gateway) },
 	}
-	p.client, err = gateway.New("http://localhost/gateway", "", gateway.WithHTTPClient(&http.Client{Transport: transport}),
-		gateway.WithAPIKeySource(keyOf), gateway.WithOrderGuard(guard),
-		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: w.Attempts, InvoiceTimeout: w.Timeout}))
+	options := []gateway.Option{
+		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithAPIKeySource(keyOf), gateway.WithOrderGuard(guard),
+		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: w.Attempts, InvoiceTimeout: w.Timeout}),
+	}
+	if w.Idempotent {
+		options = append(options, gateway.WithIdempotentOrders())
+	}
+	p.client, err = gateway.New("http://localhost/gateway", "", options...)
 	return err
 }
 
