@@ -26,7 +26,7 @@ func bodySeeds() []string {
 		`{"meta":{"\u0043` + canary[1:] + `":1},"result":{}}`,
 		`{"result":{"` + canary + `":1},"meta":{"\u0043` + canary[1:] + `":"` + canary + `"},"message":"` + canary + `"}`,
 		`{"result":[{"symbol":"BTC","usd":"1","eur":2},{"coin":{"symbol":"ETH"},"USD":1,"EUR":2}]}`,
-		`{"result":{"BTC":{"usd":1,"eur":2}}}`, `{"result":{"usd":{"BTC":1},"eur":{"BTC":2}}}`, `{"result":{"usd":1}}`,
+		`{"result":{"BTC":{"usd":1,"eur":2}}}`, `{"result":{"usd":{"BTC":1},"eur":{"BTC":2}}}`, `{"result":{"usd":1}}`, `{"result":{"usd":{},"eur":{"BTC":1}}}`,
 		`{"result":{"USDT":"1","BTC":{"available":2,"network":{"name":"n"}}}}`, `{"result":{"balance":{}}}`, `{"result":[1,"2",{"amount":3}]}`,
 		everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, `"1.5"`, `2e-3`, 1)), everycall.Enveloped(strings.Replace(everycall.WithdrawalJSON, `"1.5"`, `null`, 1)),
 		everycall.Enveloped(strings.Replace(everycall.PairJSON, `"confirmation":20`, `"confirmation":1e2`, 1)), everycall.Enveloped("[" + everycall.PairJSON + "," + everycall.PairJSON + "]"),
@@ -152,8 +152,13 @@ func amountsOf(v reflect.Value) (all []decimal.Decimal) {
 			all = append(all, amountsOf(v.Index(i))...)
 		}
 	case reflect.Struct:
-		if amount, ok := v.Interface().(decimal.Decimal); ok {
+		switch amount := v.Interface().(type) {
+		case decimal.Decimal:
 			return []decimal.Decimal{amount}
+		case decimal.NullDecimal:
+			if !amount.Valid {
+				return nil // there is none, and it says so
+			}
 		}
 		for _, field := range v.Fields() {
 			all = append(all, amountsOf(field)...)

@@ -124,7 +124,7 @@ func (w World) Run(t *testing.T, first uint64, schedules int) (all Report) {
 }
 
 // enough schedules have everything in them.
-const enough = 75
+const enough = 200
 
 // Verify fails the test with what was wrong.
 func (r Report) Verify(t *testing.T) {
