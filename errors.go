@@ -289,7 +289,7 @@ func (e *OutcomeUnknownError) Temporary() bool { return false }
 func (e *OutcomeUnknownError) decided() decision { return decision{retryable: e.again} }
 
 // An OrderConflictError reports that the order has an invoice for another request: with another
-// price, amount, currency, coin or network. Nothing was sent. Show the buyer that invoice, or use
+// price, amount, currency, coin or network. This call has created none. Show the buyer that invoice, or use
 // another orderId.
 type OrderConflictError struct {
 	OrderID string         // of both requests

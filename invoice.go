@@ -55,8 +55,7 @@ type Invoice struct {
 	OrderID string          `json:"orderId" check:"nonempty"` // the order of the request
 	Raw     json.RawMessage `json:"raw,omitzero"`             // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
 
-	// Replayed is true for the invoice of an earlier call, which the [OrderGuard] remembers:
-	// nothing was sent.
+	// Replayed is true for the invoice of another call, as the [OrderGuard] has it.
 	Replayed bool `json:"replayed"`
 
 	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if it is not known

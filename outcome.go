@@ -20,8 +20,7 @@ const (
 	// OutcomeRejected: the service refused the request. This call created no invoice, and
 	// the guard knows of none.
 	OutcomeRejected
-	// OutcomeConflict: the order has an invoice, for another request. This call sent nothing. See
-	// [OrderConflictError].
+	// OutcomeConflict: the order has an invoice, for another request: see [OrderConflictError].
 	OutcomeConflict
 )
 
