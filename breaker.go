@@ -37,14 +37,14 @@ const (
 // A breaker has the circuits of a client. It is safe for concurrent use.
 type breaker struct {
 	limit int                   // unknown orders that open a circuit; 0 for none
-	warn  func(merchant string) // of unknown orders in a row; nil without a logger
+	warn  func(merchant string) // of consecutive unknown orders; nil without a logger
 
 	mu       sync.Mutex
 	circuits map[string]*circuit // by merchant, of those with unknown orders
-	warned   *circuit            // the one that was warned of, until its row ends
+	warned   *circuit            // the one that was warned of, until it closes
 }
 
-// A circuit has the row of unknown orders of a merchant.
+// A circuit counts the consecutive unknown orders of a merchant.
 type circuit struct {
 	unknown  []string      // the last different orders, at most as many as open the circuit
 	probe    string        // the order that is in flight while the circuit is open; empty for none
@@ -80,7 +80,7 @@ func (b *breaker) end(merchant, orderID string, probe bool, outcome Outcome) {
 	}
 }
 
-// count counts an order, and reports whether the row is to be warned of.
+// count counts an order, and reports whether to warn.
 func (b *breaker) count(merchant, orderID string, probe bool, outcome Outcome) (warn bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,11 +116,11 @@ func (b *breaker) count(merchant, orderID string, probe bool, outcome Outcome) (
 	return warn
 }
 
-// add adds an order to the row, and reports whether it now has most orders and had fewer.
-func (c *circuit) add(orderID string, most int) (reached bool) {
+// add counts an order, and reports whether the limit is reached by it.
+func (c *circuit) add(orderID string, limit int) (reached bool) {
 	before := len(c.unknown)
 	if !slices.Contains(c.unknown, orderID) {
-		c.unknown = append(c.unknown[max(0, before+1-most):], orderID)
+		c.unknown = append(c.unknown[max(0, before+1-limit):], orderID)
 	}
-	return before < most && len(c.unknown) == most
+	return before < limit && len(c.unknown) == limit
 }

@@ -108,8 +108,8 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	return c.send()
 }
 
-// prepare checks the arguments of a call, and completes what it sends. A refusal is what is wrong
-// with its options.
+// prepare checks the arguments of a call, and completes what it sends. The refusal is that of its
+// options.
 func (c *call) prepare(refusal *ArgumentError) error {
 	if refusal != nil && c.operation.invoice == nil {
 		return refusal
@@ -222,6 +222,7 @@ func (c *call) send() error {
 	c.library.ErrorHandler = retryablehttp.PassthroughErrorHandler
 	_, _ = c.library.Do(&retryablehttp.Request{Request: c.newHTTPRequest()}) // check has kept what it returns
 	if c.next.Wait > 0 {
+		// Do has returned before the next attempt: the context has ended.
 		c.failure = c.contextEnded(PhaseBackoff)
 	}
 	if response := c.cfg.response; response != nil {
@@ -325,8 +326,8 @@ func (c *call) whatFollows() retry.Next {
 	return next
 }
 
-// mayRepeat reports whether another attempt cannot do harm. An invoice is attempted again only if
-// it is proved that nothing of it was sent, or with [WithIdempotentOrders].
+// mayRepeat reports whether another attempt is safe. An invoice is attempted again only if it is
+// proved that nothing of it was sent, or with [WithIdempotentOrders].
 func (c *call) mayRepeat(failed decision) bool {
 	switch {
 	case c.operation.invoice == nil:
@@ -338,7 +339,8 @@ func (c *call) mayRepeat(failed decision) bool {
 	}
 }
 
-// decide returns what a failed attempt means for the call. What it proves is about an invoice.
+// decide returns what a failed attempt means for the call. What is proved applies to an invoice
+// only.
 func (c *call) decide(proved Outcome, transient bool) decision {
 	if c.operation.invoice == nil {
 		return decision{outcome: OutcomeNotSent, transient: transient, retryable: transient}
@@ -352,7 +354,7 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 
 // noResponse makes the error of an attempt without a response.
 func (c *call) noResponse(err error) callError {
-	cause, _ := errors.AsType[*attempt.Error](err) // it is one
+	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
 	c.response.bodyUnread = cause.Unread
 	if errors.Is(cause, attempt.ErrExpired) {
 		return c.transportError(PhaseOrder, errLeaseExpired, false)

@@ -148,7 +148,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 }
 
 // CloseIdleConnections closes the connections that no call is using, if the transport has a method
-// of this name. A client needs no other end, and can be used afterwards.
+// of this name. The client can be used afterwards, and closing it is not necessary.
 func (c *Client) CloseIdleConnections() {
 	next := c.http().Transport.(*attempt.Transport).Next
 	if closer, ok := next.(interface{ CloseIdleConnections() }); ok {

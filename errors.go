@@ -143,8 +143,8 @@ func (e *APIError) Error() string {
 	return text + history(e.Attempts, e.note)
 }
 
-// namesNothing reports whether the path of an operation names no record: what is not found then
-// is hardly one.
+// namesNothing reports whether the path of an operation names no record: a 404 then usually means
+// a wrong base URL.
 func namesNothing(operation string) bool {
 	switch operation {
 	case OpCoinNetworks, OpExchangeRates, OpCreateInvoice:
@@ -352,9 +352,9 @@ func history(attempts int, note string) string {
 }
 
 // A sanitizedError replaces an error of the caller's: of a transport, context, key source or
-// order guard. Its text is one line without keys and passwords. It passes on [errors.Is] and
-// [errors.As], except for what is ours, which only this call may decide: the error may be that
-// of another call. It passes on no errors.As if the caller's text has a key or a password.
+// order guard. Its text is one line without keys and passwords. [errors.Is] and [errors.As] reach the
+// caller's error, except for the types and sentinels of this package: they may be of another call.
+// errors.As reaches nothing if a text of the error has a key or a password.
 type sanitizedError struct {
 	text    string
 	timeout bool

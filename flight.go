@@ -22,7 +22,7 @@ type flight struct {
 	request InvoiceRequest
 	secret  redact.Secret
 	ended   chan struct{} // made for the first call that waits
-	refusal *APIError     // set before ended is closed; nil for another end
+	refusal *APIError     // set before ended is closed; nil if the call was not rejected
 }
 
 func keyOfFlight(o *Order) flightKey { return flightKey{o.Merchant, o.Request.OrderID} }
@@ -39,9 +39,9 @@ func (fs *flights) begin(o *Order, secret redact.Secret) *flight {
 	return f
 }
 
-// of returns the call that has the lease of an order, if it has an equal request and the same key,
+// find returns the call that has the lease of an order, if it has an equal request and the same key,
 // or nil.
-func (fs *flights) of(o *Order, secret redact.Secret) *flight {
+func (fs *flights) find(o *Order, secret redact.Secret) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.all[keyOfFlight(o)]
@@ -70,8 +70,8 @@ func (fs *flights) end(o *Order, f *flight, err error) {
 }
 
 // wait waits for the end of a flight, or for d, and returns the refusal with which it has ended, as
-// the error of the caller's own call, or the error of a context that has ended. A nil flight does
-// not end.
+// the error of the caller's own call, or the error of a context that has ended. A nil flight has
+// no end to wait for.
 func (f *flight) wait(ctx context.Context, d time.Duration) (*APIError, error) {
 	var ended chan struct{}
 	if f != nil {

@@ -103,9 +103,9 @@ func WithObserver(o Observer) Option {
 }
 
 // WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Level Warn have retried attempts, each place of drift once
-// an hour, and a merchant whose orders fail in a row: when a circuit opens, or without
-// [WithCircuitBreaker] at five. Level Error have an outcome that the [OrderGuard] could not record, and
+// error of a call is the caller's to log. Warn is for retried attempts, each place of drift once an
+// hour, and a merchant whose orders are unknown in a row: when a circuit opens, or without
+// [WithCircuitBreaker] at five. Error is for an outcome that the [OrderGuard] could not record, and for
 // an order with more than one invoice. Without this option the client logs nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {

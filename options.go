@@ -300,7 +300,7 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 			opt = func(*callConfig) *ArgumentError { return &ArgumentError{Name: "opts", Reason: "holds a nil option"} }
 		}
 		if wrong := opt(cfg); wrong != nil && (refusal == nil || wrong.Name == "WithMerchant") {
-			refusal = wrong // whose order it is, is said before all else
+			refusal = wrong // an error of WithMerchant comes first: without it nobody knows whose order it is
 		}
 	}
 	if refusal == nil && cfg.resubmit && op != OpCreateInvoice {

@@ -96,14 +96,14 @@ const (
 	maxKeptInvoice = 64 << 10
 	maxKeptCause   = 1 << 10
 
-	// How long a call waits between two questions for an order in flight. It learns of the end
-	// an eighth later than it could.
+	// Bounds of the interval at which a call asks for an order in flight: an eighth of the time
+	// that it has waited.
 	leastAsk = 2 * time.Millisecond
 	mostAsk  = 500 * time.Millisecond
 )
 
 // requestIDHeader names the header of an invoice by which the operator of the gateway can find
-// its request in a log. The interface does not document it, so that a gateway ignores it.
+// its request in a log. The interface does not document it; a gateway may ignore it.
 const requestIDHeader = "X-Request-Id"
 
 // An orderOfCall is the order of a call that creates an invoice, and what is known of it.
@@ -138,8 +138,8 @@ func WithIdempotentOrders() Option {
 	}
 }
 
-// prepareOrder determines the order of the call. What else is wrong with the call is kept until
-// the guard has been asked: it says nothing about an earlier invoice of the order.
+// prepareOrder builds the Order of the call. What else is wrong with the call is kept until the
+// guard has been asked: it says nothing about an earlier invoice of the order.
 func (c *call) prepareOrder(refusal *ArgumentError) error {
 	if refusal != nil && refusal.Name == "WithMerchant" {
 		return refusal
@@ -200,7 +200,7 @@ func (c *call) sendOrder() (err error) {
 	case OrderUnknown:
 		return c.unknownBefore(lease.Known, errUnknownBefore)
 	default:
-		return c.undecided(ErrOrderInFlight)
+		return c.guardError(ErrOrderInFlight)
 	}
 	flight := c.client.flights.begin(&c.order.Order, c.key)
 	err = errPanicked // until the invoice is sent
@@ -220,11 +220,11 @@ func (c *call) sendOrder() (err error) {
 func (c *call) acquire(guard OrderGuard) (Lease, error) {
 	begun, longest := time.Now(), c.client.cfg.longestInvoice()
 	for {
-		flight := c.client.flights.of(&c.order.Order, c.key)
+		flight := c.client.flights.find(&c.order.Order, c.key)
 		lease, err := c.ask(guard, longest)
 		if err != nil {
 			_, misused := errors.AsType[*ArgumentError](err)
-			failure := c.undecided(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
+			failure := c.guardError(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
 			failure.retryable = failure.retryable && !misused
 			return Lease{}, failure
 		}
@@ -250,7 +250,7 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 			}
 			refusal, err := flight.wait(c.ctx, pause)
 			if err != nil {
-				return Lease{}, c.undecided(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(c.ctx, c.redactor)))
+				return Lease{}, c.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(c.ctx, c.redactor)))
 			}
 			if refusal != nil {
 				return Lease{}, refusal
@@ -308,7 +308,7 @@ func (c *call) sendInvoice(known *OrderRecord) (err error) {
 // release has the guard record what became of the call, and returns what is known of the order
 // then.
 func (c *call) release(guard OrderGuard, lease Lease, err error) error {
-	err = c.raise(lease.Known, err)
+	err = c.combine(lease.Known, err)
 	has, failed := c.record(guard, c.newRecord(lease.Known, err))
 	switch {
 	case failed != nil:
@@ -316,10 +316,10 @@ func (c *call) release(guard OrderGuard, lease Lease, err error) error {
 	case err == nil:
 		c.order.invoice.CreatedAt, c.order.invoice.Others = has.CreatedAt, has.Others
 	default:
-		err = c.raise(&has, err)
+		err = c.combine(&has, err)
 	}
 	if outcome := OutcomeOf(err); attempt.HasPassed(lease.Expires) && (outcome == OutcomeNotSent || outcome == OutcomeRejected) {
-		err = c.undecided(fmt.Errorf("%w: %s", errLeaseExpired, oneLine(err))) // others may have sent the order since
+		err = c.guardError(fmt.Errorf("%w: %s", errLeaseExpired, oneLine(err))) // others may have sent the order since
 	}
 	return err
 }
@@ -334,10 +334,10 @@ func (c *call) record(guard OrderGuard, r OrderRecord) (OrderRecord, error) {
 	return guard.End(ctx, c.order.Order, r)
 }
 
-// raise returns what is known of the order after a call that has ended with err: that a call sent
+// combine returns what is known of the order after a call that has ended with err: that a call sent
 // nothing, or was refused, proves nothing about an earlier invoice, and one that is known ends all
 // doubt.
-func (c *call) raise(known *OrderRecord, err error) error {
+func (c *call) combine(known *OrderRecord, err error) error {
 	outcome := OutcomeOf(err)
 	switch {
 	case known == nil || err == nil:
@@ -376,9 +376,10 @@ func (c *call) replay(known *OrderRecord) error {
 	return conflict
 }
 
-// undecided is the error of a call that knows of no invoice and cannot say that there is none.
-// It may be made again, but for one that may send what has become unknown since.
-func (c *call) undecided(err error) *TransportError {
+// guardError is the error of a call that knows of no invoice and cannot say that there is none.
+// The call may be made again unless AllowResubmit was passed: it could send what has become unknown
+// since.
+func (c *call) guardError(err error) *TransportError {
 	return &TransportError{
 		Operation: c.operation.name, Phase: PhaseOrder, Attempts: c.attempts, LastStatus: c.status,
 		Err:      fmt.Errorf("order %q: %w", c.order.Request.OrderID, err),

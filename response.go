@@ -27,7 +27,7 @@ const (
 	// maxErrorBody bounds the body of an error that is read: beyond what an error shows, so much
 	// that no key of 4,096 characters, each of them escaped, is cut in two.
 	maxErrorBody  = maxSnippet + 6*4096
-	maxReused     = 1 << 20 // the text after which a reader is used again
+	maxPooledBody = 1 << 20 // of which a reader is used again
 	byteOrderMark = "\uFEFF"
 )
 
@@ -41,7 +41,7 @@ func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &re
 
 // release lets another call use the reader, unless it has become large.
 func (rr *responseReader) release(pool *sync.Pool) {
-	small := len(rr.text) <= maxReused
+	small := len(rr.text) <= maxPooledBody
 	rr.text = nil
 	rr.decoder.Reset(nil, strictjson.Options{})
 	if small {
@@ -69,7 +69,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	case resp.StatusCode < 200:
 		failure = c.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode), false)
 	case body.Err != nil:
-		e, failure = c.reread(rr.text), c.bodyError(resp, body.Err, rr.text)
+		e, failure = c.envelopeOnly(rr.text), c.bodyError(resp, body.Err, rr.text)
 	default:
 		e, failure = c.readResult(rr, resp)
 	}
@@ -112,7 +112,7 @@ func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, ca
 	wrong := rr.decoder.Err()
 	switch {
 	case wrong != nil:
-		return c.reread(rr.text), c.decodeError(resp, wrong, rr.text)
+		return c.envelopeOnly(rr.text), c.decodeError(resp, wrong, rr.text)
 	case e.isError(rr.decoder.Content()):
 		return e, c.apiError(resp, e, rr.text, true)
 	case c.operation.invoice != nil && (!e.success || resp.StatusCode > http.StatusCreated):
@@ -122,12 +122,11 @@ func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, ca
 	}
 }
 
-// errNoSuccess is a response of 2xx to an invoice that may be to something else, or be about
-// something that has not been done yet.
+// errNoSuccess is the error of a 2xx that does not prove that the invoice was created.
 var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201, with the documented message or that of WithSuccessMessage")
 
-// reread finds what a caller asked for in a body that was not read to its end.
-func (c *call) reread(body []byte) envelope {
+// envelopeOnly finds what a caller asked for in a body that was not read to its end.
+func (c *call) envelopeOnly(body []byte) envelope {
 	if c.cfg.response == nil {
 		return envelope{}
 	}

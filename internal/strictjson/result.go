@@ -83,7 +83,7 @@ func (d *Decoder) estimateRemaining(records, start int) int {
 		return 1
 	}
 	at := d.Offset()
-	remaining := (len(d.whole)-at)*records/(at-start) + 1
+	remaining := int(int64(len(d.whole)-at)*int64(records)/int64(at-start)) + 1 // more than 32 bits
 	if records < sampleSize {
 		return min(remaining, sampleSize)
 	}
