@@ -223,10 +223,7 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 		flight := c.client.flights.find(&c.order.Order, c.key)
 		lease, err := c.ask(guard, longest)
 		if err != nil {
-			_, misused := errors.AsType[*ArgumentError](err)
-			failure := c.guardError(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
-			failure.retryable = failure.retryable && !misused
-			return Lease{}, failure
+			return Lease{}, c.guardFailed(err)
 		}
 		waited, equal := time.Since(begun), lease.Known != nil && lease.Known.Request.equal(c.order.Request)
 		switch {
@@ -386,6 +383,16 @@ func (c *call) guardError(err error) *TransportError {
 		timeout:  errors.Is(c.ctx.Err(), context.DeadlineExceeded),
 		decision: decision{outcome: OutcomeUnknown, transient: true, retryable: !c.cfg.resubmit},
 	}
+}
+
+// guardFailed is the error of a call whose guard has failed. If the guard is not set up for the call,
+// the same call fails again.
+func (c *call) guardFailed(err error) *TransportError {
+	failure := c.guardError(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
+	if _, misused := errors.AsType[*ArgumentError](err); misused {
+		failure.retryable = false
+	}
+	return failure
 }
 
 // outcomeUnknown is the error of a call that may have created the invoice.
