@@ -1,14 +1,22 @@
 package attempt_test
 
 import (
-	"bufio"
 	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,92 +24,670 @@ import (
 	"github.com/cryptogw/gateway/internal/attempt"
 )
 
-// doubling is a RoundTripper that sends each request twice.
-type doubling struct{ http.RoundTripper }
+// The limits of the transports of these tests.
+const (
+	readTimeout, writeTimeout = 15 * time.Second, 30 * time.Second
+	maxBody, maxErrorBody     = 64, 16
+)
 
-func (d doubling) RoundTrip(req *http.Request) (*http.Response, error) {
-	text, _ := io.ReadAll(req.Body)
-	for range 2 {
-		req = req.Clone(req.Context())
-		req.Body = io.NopCloser(bytes.NewReader(text))
-		resp, err := d.RoundTripper.RoundTrip(req)
-		if err != nil || resp.StatusCode != 502 {
-			return resp, err
+func newTransport(next http.RoundTripper) *attempt.Transport {
+	return &attempt.Transport{
+		Next: next, ReadTimeout: attempt.Timeout(readTimeout), InvoiceTimeout: attempt.Timeout(writeTimeout),
+		MaxBody: maxBody, MaxErrorBody: maxErrorBody, IsTransient: func(status int) bool { return status == 503 },
+	}
+}
+
+// A tripper is a RoundTripper in one function.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// newRequest returns a read, or a write of {}.
+func newRequest(t testing.TB, ctx context.Context, method, address string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, address, nil)
+	require.NoError(t, err)
+	if method == http.MethodPost {
+		req.Body, req.ContentLength = &attempt.Text{Bytes: []byte("{}")}, 2
+	}
+	return req
+}
+
+// try makes one attempt by a transport of these tests.
+func try(t testing.TB, next http.RoundTripper, method string) (*http.Response, *attempt.Result, *attempt.Error) {
+	return send(newTransport(next), newRequest(t, t.Context(), method, "http://gateway.test/a"))
+}
+
+// send makes one attempt, as the client does: through an http.Client that follows no redirect.
+func send(transport *attempt.Transport, req *http.Request) (*http.Response, *attempt.Result, *attempt.Error) {
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		failure, _ := errors.AsType[*attempt.Error](err)
+		return nil, nil, failure
+	}
+	return resp, resp.Body.(*attempt.Result), nil
+}
+
+// textOf is the text of an error, and empty for none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// over returns a transport whose connections are pipes to a peer.
+func over(t testing.TB, peer func(net.Conn)) *http.Transport {
+	next := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer func() { _ = theirs.Close() }()
+			peer(theirs)
+		}()
+		return ours, nil
+	}}
+	t.Cleanup(next.CloseIdleConnections)
+	return next
+}
+
+// Ends of what a peer reads before it responds.
+const (
+	wholeHeader = "\r\n\r\n" // of a read: the whole request
+	wholeWrite  = "{}"
+)
+
+func whole(method string) string {
+	if method == http.MethodPost {
+		return wholeWrite
+	}
+	return wholeHeader
+}
+
+// says returns a peer that reads up to a text, responds with raw text once the bubble has come to
+// rest, and closes the connection. After a text that ends with "…" it keeps it, and is silent.
+func says(after, text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		if !hears(conn, after) {
+			return
+		}
+		time.Sleep(time.Nanosecond)
+		text, silent := strings.CutSuffix(text, "…")
+		_, _ = io.WriteString(conn, text)
+		if silent {
+			_, _ = io.Copy(io.Discard, conn)
 		}
 	}
-	return nil, io.EOF
 }
 
-func post(t *testing.T, url string, next http.RoundTripper) (*http.Response, *attempt.Result) {
-	t.Helper()
-	transport := &attempt.Transport{
-		Next: next, ReadTimeout: attempt.Timeout(time.Second), InvoiceTimeout: attempt.Timeout(time.Second),
-		MaxBody: 1 << 20, MaxErrorBody: 1 << 10, IsTransient: func(int) bool { return false },
+// hears reads up to a text, and not a byte more.
+func hears(conn io.Reader, text string) bool {
+	for heard := ""; !strings.HasSuffix(heard, text); {
+		next := make([]byte, 1)
+		if _, err := conn.Read(next); err != nil {
+			return false
+		}
+		heard += string(next)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, &attempt.Text{Bytes: []byte("{}")})
-	require.NoError(t, err)
-	req.ContentLength = 2
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	require.NoError(t, err)
-	return resp, resp.Body.(*attempt.Result)
-}
-
-func TestTransport_twice(t *testing.T) {
-	t.Parallel()
-	n := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if n++; n == 1 {
-			w.WriteHeader(502)
-		}
-	}))
-	defer server.Close()
-	_, result := post(t, server.URL, doubling{&http.Transport{MaxIdleConnsPerHost: -1}})
-	assert.ErrorContains(t, result.Doubt, "more than once")
-	_, result = post(t, server.URL, doubling{&http.Transport{MaxIdleConnsPerHost: -1}})
-	assert.NoError(t, result.Doubt)
-}
-
-// raw answers each connection with a text, once a whole request has come.
-func raw(t *testing.T, text string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-				_, _ = io.Copy(io.Discard, req.Body) // a response to the header alone would seal the body
-			}
-			_, _ = io.WriteString(conn, text)
-			time.AfterFunc(2*time.Second, func() { _ = conn.Close() })
-		}
-	}()
-	return "http://" + listener.Addr().String()
+	return true
 }
 
 func TestTransport_responses(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		text, body, err string
-		status          int
+	const half = "Content-Length: 9\r\n\r\nhalf"
+	full, fullError := strings.Repeat("x", maxBody), strings.Repeat("x", maxErrorBody)
+	cut, canceled, large := io.ErrUnexpectedEOF.Error(), context.Canceled.Error(), attempt.ErrTooLarge.Error()
+	for _, tt := range []struct {
+		name, text           string
+		body, err            string // what is read of the body, and why not all of it, unless it takes too long
+		readTakes, postTakes time.Duration
 	}{
-		"a redirect to what is no URL":     {"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n", "", "", 302},
-		"a change of the protocol":         {"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", "", "", 101},
-		"a failure of which the end lacks": {"HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nhalf", "half", "no response within 1s", 500},
-		"a success of which the end lacks": {"HTTP/1.1 201 OK\r\nContent-Length: 9\r\n\r\nhalf", "half", "no response within 1s", 201},
+		{"a body is read", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
+		{"a body in chunks is read", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n…", "body", "", 0, 0},
+		{"a body without a length ends with its connection", "HTTP/1.1 200 OK\r\n\r\nbody", "body", "", 0, 0},
+		{"a response can have no body", "HTTP/1.1 204 No Content\r\n\r\n…", "", "", 0, 0},
+		{"an interim response is none", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
+		{"of a body that is cut the rest is kept", "HTTP/1.1 200 OK\r\n" + half, "half", cut, 0, 0},
+		{"chunks without a last one are cut", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "half", cut, 0, 0},
+		{"the body of an error that is cut is no other error", "HTTP/1.1 500 No\r\n" + half, "half", cut, 0, 0},
+		{"a silent body takes as long as the attempt", "HTTP/1.1 200 OK\r\n" + half + "…", "half", "", readTimeout, writeTimeout},
+		{"a silent body of an error too", "HTTP/1.1 500 No\r\n" + half + "…", "half", "", readTimeout, writeTimeout},
+		{"that of a transient error is worth a second to a read", "HTTP/1.1 503 No\r\n" + half + "…", "half", canceled, time.Second, writeTimeout},
+		{"a transient error that says all is not waited for", "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbody…", "body", "", 0, 0},
+		{"a body can be as long as the limit", "HTTP/1.1 200 OK\r\n\r\n" + full, full, "", 0, 0},
+		{"a longer one is cut there", "HTTP/1.1 200 OK\r\n\r\n" + full + "y", full, large, 0, 0},
+		{"the rest of it is not read", "HTTP/1.1 200 OK\r\n\r\n" + full + "yzzz…", full, large, 0, 0},
+		{"a longer one is not read because it says so", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + full + "yzzz…", full, large, 0, 0},
+		{"that of an error has another limit", "HTTP/1.1 400 No\r\n\r\n" + fullError, fullError, "", 0, 0},
+		{"a longer one of an error is cut there", "HTTP/1.1 400 No\r\n\r\n" + fullError + "yzzz…", fullError, large, 0, 0},
+		{"that of a success has none of it", "HTTP/1.1 299 OK\r\n\r\n" + fullError + "y", fullError + "y", "", 0, 0},
+		{"a connection that becomes another is not read", "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nbody…", "", "", 0, 0},
+		{"the body of a redirect is not read", "HTTP/1.1 302 Found\r\nLocation: /x\r\n" + half + "…", "", "", 0, 0},
+		{"nor is that of the last of them", "HTTP/1.1 399 Found\r\n" + half + "…", "", "", 0, 0},
+		{"a redirect can name what is no URL", "HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n…", "", "", 0, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
+		for method, takes := range map[string]time.Duration{http.MethodGet: tt.readTakes, http.MethodPost: tt.postTakes} {
+			t.Run(method+" "+tt.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					begun, want := time.Now(), tt.err
+					resp, result, failure := try(t, over(t, says(whole(method), tt.text)), method)
+					require.Nil(t, failure)
+					assert.Equal(t, takes, time.Since(begun).Round(time.Second))
+					assert.Contains(t, tt.text, resp.Status)
+					assert.Equal(t, strings.Contains(tt.text, "Location: /"), resp.Header.Get("Location") != "")
+					assert.Equal(t, tt.body, string(result.Text()))
+					if takes > time.Second {
+						want = attempt.Timeout(takes).Error()
+					}
+					assert.Equal(t, want, textOf(result.Err))
+					assert.NoError(t, result.Doubt)
+					assert.False(t, result.Unread)
+					text, err := io.ReadAll(resp.Body)
+					assert.NoError(t, err)
+					assert.Equal(t, tt.body, string(text), "it is in memory")
+				})
+			})
+		}
+	}
+}
+
+// An attempt that takes too long, or whose caller has gone, while nothing comes or a part.
+func TestTransport_ends(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("the buyer has gone")
+	for _, tt := range []struct {
+		name, method string
+		lasts        time.Duration // the caller's context
+		cause        error         // of its end
+		takes        time.Duration
+		err          string
+	}{
+		{"a read has its time", http.MethodGet, time.Hour, nil, readTimeout, "no response within 15s"},
+		{"a write has its time", http.MethodPost, time.Hour, nil, writeTimeout, "no response within 30s"},
+		{"a caller's deadline ends a read", http.MethodGet, 5 * time.Second, nil, 5 * time.Second, "context deadline exceeded"},
+		{"a caller's deadline ends a write", http.MethodPost, 5 * time.Second, nil, 5 * time.Second, "context deadline exceeded"},
+		{"a caller ends a read", http.MethodGet, 5 * time.Second, gone, 5 * time.Second, gone.Error()},
+		{"a caller ends a write", http.MethodPost, 5 * time.Second, gone, 5 * time.Second, gone.Error()},
+	} {
+		for _, text := range []string{"…", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf…"} {
+			t.Run(tt.name+" after "+text, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					begun := time.Now()
+					ctx, cancel := context.WithTimeoutCause(t.Context(), tt.lasts, tt.cause)
+					defer cancel()
+					req := newRequest(t, ctx, tt.method, "http://gateway.test/a")
+					_, result, failure := send(newTransport(over(t, says(whole(tt.method), text))), req)
+					var err error
+					if failure != nil {
+						err = failure.Err
+						assert.Equal(t, attempt.Wait, failure.Phase)
+					} else {
+						err = result.Err
+					}
+					assert.EqualError(t, err, tt.err)
+					assert.Equal(t, tt.cause == nil, attempt.IsTimeout(err))
+					assert.Equal(t, tt.takes, time.Since(begun).Round(time.Second))
+				})
+			})
+		}
+	}
+}
+
+// How far an attempt without a response came, told by net/http.
+func TestTransport_phases(t *testing.T) {
+	t.Parallel()
+	refused := opError("dial", "connect", syscall.ECONNREFUSED)
+	noTLS := func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1<<16)) // the whole hello
+		_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	}
+	for _, tt := range []struct {
+		name, scheme string
+		proxy        bool
+		dial         error
+		peer         func(net.Conn)
+		phase        string
+		unread       bool
+		err          string
+	}{
+		{"a scheme that nobody knows", "gopher", false, nil, nil, "start", true, `unsupported protocol scheme "gopher"`},
+		{"a host that is not found", "http", false, &net.DNSError{Err: "no such host", Name: "a"}, nil, "dial", true, "lookup a: no such host"},
+		{"no connection", "https", false, refused, nil, "dial", true, refused.Error()},
+		{"no connection to a proxy", "https", true, refused, nil, "proxy", true, "proxyconnect tcp: " + refused.Error()},
+		{"a proxy that asks for a password", "https", true, nil, says(wholeHeader, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n…"), "proxy", true, "Proxy Authentication Required"},
+		{"a proxy that cannot connect", "https", true, nil, says(wholeHeader, "HTTP/1.1 502 Bad Gateway\r\n\r\n…"), "proxy", true, "Bad Gateway"},
+		{"no handshake behind a proxy", "https", true, nil, func(conn net.Conn) {
+			says(wholeHeader, "HTTP/1.1 200 OK\r\n\r\n")(conn)
+			_, _ = conn.Read(make([]byte, 1<<16))
+		}, "tls", true, "EOF"},
+		{"no handshake", "https", false, nil, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1<<16)) }, "tls", true, "EOF"},
+		{"a server without TLS", "https", false, nil, noTLS, "tls", true, "http: server gave HTTP response to HTTPS client"},
+		{"an end within the header", "http", false, nil, says("POST", ""), "write", true, ""},
+		{"an end within the body", "http", false, nil, says(wholeHeader+"{", ""), "write", false, ""},
+		{"an end after the body", "http", false, nil, says(wholeWrite, ""), "wait", false, "EOF"},
+		{"an end within the header of the response", "http", false, nil, says(wholeWrite, "HTTP/1.1 201 OK\r\nX: "), "wait", false, "unexpected EOF"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			resp, result := post(t, raw(t, tt.text), &http.Transport{MaxIdleConnsPerHost: -1})
-			assert.Equal(t, tt.status, resp.StatusCode)
-			assert.Equal(t, tt.body, string(result.Text()))
-			if tt.err != "" {
-				assert.EqualError(t, result.Err, tt.err)
+			synctest.Test(t, func(t *testing.T) {
+				next := over(t, tt.peer)
+				if tt.dial != nil {
+					next.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, tt.dial }
+				}
+				if tt.proxy {
+					next.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128"})
+				}
+				_, _, got := send(newTransport(next), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
+				require.NotNil(t, got)
+				assert.Equal(t, tt.phase, got.Phase.String(), got.Error())
+				assert.Equal(t, tt.phase != "start", got.Traced)
+				assert.Equal(t, tt.unread, got.Unread)
+				assert.ErrorContains(t, got, tt.err)
+				assert.Equal(t, got.Err, errors.Unwrap(got))
+			})
+		})
+	}
+}
+
+// The phase of an attempt through a RoundTripper is what its error looks like, unless it calls hooks.
+// Of a proxy that does not connect net/http returns the status as nothing but its text.
+func TestTransport_phasesOfErrors(t *testing.T) {
+	t.Parallel()
+	refused := opError("dial", "connect", syscall.ECONNREFUSED)
+	for _, tt := range []struct {
+		name         string
+		err          error
+		want, dialed attempt.Phase // without hooks, and where a connection was asked for
+	}{
+		{"a lookup", &net.DNSError{IsNotFound: true}, attempt.Dial, attempt.Dial},
+		{"a dial", refused, attempt.Dial, attempt.Dial},
+		{"a write", opError("write", "write", syscall.EPIPE), attempt.Write, attempt.Dial},
+		{"a read", opError("read", "read", syscall.ECONNRESET), attempt.Wait, attempt.Dial},
+		{"an end", io.EOF, attempt.Wait, attempt.Dial},
+		{"an error without a type", errors.New("the circuit is open"), attempt.Start, attempt.Dial},
+		{"a proxy that cannot be reached", &net.OpError{Op: "proxyconnect", Err: refused}, attempt.Proxy, attempt.Proxy},
+		{"the lowest status of a proxy", errors.New("Bad Request"), attempt.Start, attempt.Proxy},
+		{"the highest one", errors.New("Network Authentication Required"), attempt.Start, attempt.Proxy},
+		{"a redirect by a proxy", errors.New("Permanent Redirect"), attempt.Start, attempt.Dial},
+		{"a text that has more than a status", errors.New("Bad Gateway."), attempt.Start, attempt.Dial},
+		{"no text", errors.New(""), attempt.Start, attempt.Dial},
+	} {
+		for hooks, want := range map[bool]attempt.Phase{false: tt.want, true: tt.dialed} {
+			_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+				if hooks {
+					httptrace.ContextClientTrace(req.Context()).GetConn("gateway.test:80")
+				}
+				return nil, tt.err
+			}), http.MethodGet)
+			assert.Equal(t, &attempt.Error{Phase: want, Traced: hooks, Err: tt.err}, got, tt.name)
+		}
+	}
+}
+
+// A peer of HTTP/2 that sends each request away moves a read to two other connections, and a write
+// to none. On a fourth, which net/http may have begun to make, nothing is sent.
+func TestTransport_connections(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method, err string
+		connections int32
+	}{
+		{http.MethodGet, "the peer closed 3 connections in a row without a response", 3},
+		{http.MethodPost, "define Request.GetBody to avoid this error", 1},
+	} {
+		t.Run(tt.method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+				var connections atomic.Int32
+				next := over(t, func(conn net.Conn) {
+					if hears(conn, wholeWrite) {
+						connections.Add(1)
+						says("", settings+goAway+"…")(conn)
+					}
+				})
+				next.Protocols = new(http.Protocols)
+				next.Protocols.SetUnencryptedHTTP2(true)
+				req := newRequest(t, t.Context(), tt.method, "http://gateway.test/a")
+				if tt.method == http.MethodGet {
+					req.Header.Set("User-Agent", wholeWrite) // HPACK leaves it as it is
+				}
+				_, _, got := send(newTransport(next), req)
+				require.NotNil(t, got)
+				assert.ErrorContains(t, got, tt.err)
+				assert.True(t, got.Retryable())
+				assert.Equal(t, tt.connections, connections.Load())
+			})
+		})
+	}
+}
+
+// A peer that closes an idle connection at the next request moves a read to the next one, and to a
+// new one in the end. A write is sent once.
+func TestTransport_idleConnections(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method         string
+		dialed, closed int32
+	}{{http.MethodGet, 5, 4}, {http.MethodPost, 4, 1}} {
+		t.Run(tt.method, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var dialed, closed atomic.Int32
+				next := over(t, func(conn net.Conn) {
+					dialed.Add(1)
+					says(wholeHeader, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")(conn)
+					if hears(conn, whole(tt.method)) {
+						closed.Add(1)
+					}
+				})
+				next.MaxIdleConnsPerHost = 4
+				var warm [4]*http.Response
+				for i := range warm {
+					var err error
+					warm[i], err = next.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
+					require.NoError(t, err)
+				}
+				for _, resp := range warm {
+					_, _ = io.ReadAll(resp.Body)
+					require.NoError(t, resp.Body.Close())
+				}
+				_, result, failure := try(t, next, tt.method)
+				if tt.method == http.MethodGet {
+					require.Nil(t, failure)
+					assert.Equal(t, "body", string(result.Text()))
+				} else {
+					assert.False(t, failure.Unread)
+				}
+				assert.Equal(t, tt.dialed, dialed.Load())
+				assert.Equal(t, tt.closed, closed.Load())
+			})
+		})
+	}
+}
+
+// Of a write whose body was not read nothing was sent, and nothing will be.
+func TestTransport_unread(t *testing.T) {
+	t.Parallel()
+	read := func(n int) func(io.ReadCloser) { return func(body io.ReadCloser) { _, _ = body.Read(make([]byte, n)) } }
+	for _, tt := range []struct {
+		name string
+		use  func(body io.ReadCloser)
+		want bool
+	}{
+		{"nothing is done with it", func(io.ReadCloser) {}, true},
+		{"it is closed", func(body io.ReadCloser) { _ = body.Close() }, true},
+		{"nothing is read, but it could have been", read(0), false},
+		{"a byte is read", read(1), false},
+		{"all is read", read(2), false},
+	} {
+		for end, next := range map[string]tripper{
+			"a response": func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 201}, nil },
+			"an error":   func(*http.Request) (*http.Response, error) { return nil, io.EOF },
+			"neither":    func(*http.Request) (*http.Response, error) { return nil, nil },
+		} {
+			t.Run(tt.name+", "+end, func(t *testing.T) {
+				t.Parallel()
+				var body io.ReadCloser
+				resp, err := newTransport(tripper(func(req *http.Request) (*http.Response, error) {
+					body = req.Body
+					tt.use(body)
+					assert.Nil(t, req.GetBody)
+					return next(req)
+				})).RoundTrip(newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a"))
+				if err == nil {
+					assert.Equal(t, tt.want, resp.Body.(*attempt.Result).Unread)
+				} else {
+					failure, _ := errors.AsType[*attempt.Error](err)
+					assert.Equal(t, tt.want, failure.Unread)
+					assert.Contains(t, "EOF; the RoundTripper returned neither a response nor an error", failure.Error())
+				}
+				n, err := body.Read(make([]byte, 1))
+				assert.Zero(t, n)
+				assert.EqualError(t, err, sealedText)
+			})
+		}
+	}
+}
+
+// A body that was begun is sent to its end while the response comes.
+func TestTransport_sendsWhileItReads(t *testing.T) {
+	t.Parallel()
+	var rest []byte
+	_, result, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+		_, _ = req.Body.Read(make([]byte, 1))
+		return &http.Response{StatusCode: 201, Body: closing(func([]byte) (int, error) {
+			rest, _ = io.ReadAll(req.Body)
+			return 0, io.EOF
+		})}, nil
+	}), http.MethodPost)
+	require.Nil(t, failure)
+	assert.NoError(t, result.Err)
+	assert.Equal(t, "}", string(rest))
+}
+
+// A closing is a body in one function.
+type closing func([]byte) (int, error)
+
+func (f closing) Read(p []byte) (int, error) { return f(p) }
+func (f closing) Close() error               { return nil }
+
+// A write whose time has passed is not begun.
+func TestTransport_expires(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		until time.Duration
+		err   string
+		phase attempt.Phase
+		heard string // the end of what the peer has heard; "" for nothing
+	}{
+		{"before the attempt", 0, attempt.ErrExpired.Error(), attempt.Start, ""},
+		{"while it connects", time.Second, sealedText, attempt.Write, wholeHeader},
+		{"later", 3 * time.Second, "EOF", attempt.Wait, wholeHeader + wholeWrite},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var heard strings.Builder
+				next := over(t, func(conn net.Conn) {
+					if hears(io.TeeReader(conn, &heard), wholeWrite) {
+						time.Sleep(time.Nanosecond)
+					}
+				})
+				dial := next.DialContext
+				next.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+					time.Sleep(2 * time.Second)
+					return dial(ctx, network, address)
+				}
+				req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
+				req.Body = &attempt.Text{Bytes: []byte(wholeWrite), Until: time.Now().Add(tt.until)}
+				_, _, got := send(newTransport(next), req)
+				synctest.Wait()
+				assert.ErrorContains(t, got, tt.err)
+				assert.Equal(t, tt.phase, got.Phase)
+				assert.Equal(t, tt.err != "EOF", got.Unread)
+				assert.Equal(t, tt.heard == "", heard.Len() == 0)
+				assert.True(t, strings.HasSuffix(heard.String(), tt.heard), heard.String())
+			})
+		})
+	}
+}
+
+const (
+	early = "the response began before the invoice was sent: it may be to something else"
+	twice = "the invoice was written more than once: this may not be the only response"
+)
+
+// What the hooks report in turn: H, the header was written; B, so was all; F, the response began.
+func TestTransport_doubt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, hooks string
+		tls         *tls.ConnectionState
+		want        string
+	}{
+		{"a response to all", "HBF", nil, ""},
+		{"a response that is seen before the end of the body", "HFB", nil, ""},
+		{"a response to the header alone", "HF", nil, ""},
+		{"a RoundTripper without hooks", "", nil, ""},
+		{"a response that began before the header", "FHB", nil, early},
+		{"a response without a request", "F", nil, early},
+		{"the same over TLS", "FHB", &tls.ConnectionState{}, early},
+		{"the same where HTTP/1 was agreed on", "FHB", &tls.ConnectionState{NegotiatedProtocol: "http/1.1"}, early},
+		{"the same over HTTP/2, where a stream tells", "FHB", &tls.ConnectionState{NegotiatedProtocol: "h2"}, ""},
+		{"a request that was written again", "HBHBF", nil, twice},
+		{"the same over HTTP/2", "HBHBF", &tls.ConnectionState{NegotiatedProtocol: "h2"}, twice},
+		{"a request that was written again after the response began", "HFH", nil, twice},
+	} {
+		for method, want := range map[string]string{http.MethodPost: tt.want, http.MethodGet: ""} {
+			t.Run(method+" "+tt.name, func(t *testing.T) {
+				t.Parallel()
+				_, result, _ := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+					hooks := httptrace.ContextClientTrace(req.Context())
+					for _, hook := range tt.hooks {
+						switch {
+						case hook == 'B':
+							hooks.WroteRequest(httptrace.WroteRequestInfo{})
+						case hook == 'H' && hooks.WroteHeaders != nil:
+							hooks.WroteHeaders()
+						case hook == 'F' && hooks.GotFirstResponseByte != nil:
+							hooks.GotFirstResponseByte()
+						}
+					}
+					return &http.Response{StatusCode: 201, TLS: tt.tls}, nil
+				}), method)
+				assert.Equal(t, want, textOf(result.Doubt))
+			})
+		}
+	}
+}
+
+// The same with net/http, and a header that it does not write at once.
+func TestTransport_doubtOfNetHTTP(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, after, text, want string }{
+		{"a response after the first byte", "P", "HTTP/1.1 201 OK\r\nContent-Length: 0\r\n\r\n…", early},
+		{"a response that says HTTP/2", "P", "HTTP/2.0 201 OK\r\nContent-Length: 0\r\n\r\n…", early},
+		{"a response to the header alone", wholeHeader, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n…", ""},
+		{"a response within the body", wholeHeader + "{", "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n…", ""},
+		{"a response to all", wholeWrite, "HTTP/1.1 201 OK\r\nContent-Length: 0\r\n\r\n…", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
+				req.Header.Set("User-Agent", strings.Repeat("x", 8<<10))
+				_, result, failure := send(newTransport(over(t, says(tt.after, tt.text))), req)
+				require.Nil(t, failure)
+				assert.Equal(t, tt.want, textOf(result.Doubt))
+			})
+		})
+	}
+}
+
+// A RoundTripper gets what its caller has sent, and the caller keeps it as it is.
+func TestTransport_request(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		var traced bool
+		var ctx context.Context
+		own := httptrace.WithClientTrace(context.WithValue(t.Context(), key{}, "value"), &httptrace.ClientTrace{GetConn: func(string) { traced = true }})
+		req := newRequest(t, own, method, "http://gateway.test/a")
+		body := req.Body
+		_, err := newTransport(tripper(func(got *http.Request) (*http.Response, error) {
+			ctx = got.Context()
+			assert.Equal(t, "value", ctx.Value(key{}))
+			assert.Same(t, req.URL, got.URL)
+			assert.Equal(t, []any{req.Method, req.Header, req.ContentLength}, []any{got.Method, got.Header, got.ContentLength})
+			httptrace.ContextClientTrace(ctx).GetConn("gateway.test:80")
+			return nil, io.EOF
+		})).RoundTrip(req)
+		assert.EqualError(t, err, "EOF")
+		assert.True(t, traced, "the caller's own hooks are called")
+		assert.Equal(t, own, req.Context())
+		assert.Equal(t, body, req.Body)
+		if body != nil {
+			_, err = body.Read(make([]byte, 1))
+			assert.EqualError(t, err, sealedText, "it is no body to send")
+		}
+		assert.Error(t, ctx.Err(), "nothing of the attempt is left")
+	}
+}
+
+// An announced length is believed to 8 MiB, and not beyond the limit.
+func TestTransport_announcedLengths(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name             string
+		announced, limit int64
+		come             int
+		least, most      int // of the buffer
+	}{
+		{"what is announced comes, and the buffer does not grow", 1 << 20, 1 << 40, 1 << 20, 1 << 20, 3 << 19},
+		{"8 MiB are believed", 8 << 20, 1 << 40, 1, 8 << 20, 9 << 20},
+		{"of 1 TiB 8 MiB are believed", 1 << 40, 1 << 40, 1, 8 << 20, 9 << 20},
+		{"no more than the limit is believed", 1 << 40, 1 << 10, 1, 1 << 10, 2 << 10},
+		{"nothing is announced", -1, 1 << 40, 1, 1, 1 << 10},
+		{"0 is announced, and something comes", 0, 1 << 40, 1, 1, 1 << 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			transport := newTransport(tripper(func(*http.Request) (*http.Response, error) {
+				body := bytes.NewReader(make([]byte, tt.come))
+				return &http.Response{StatusCode: 200, ContentLength: tt.announced, Body: closing(body.Read)}, nil
+			}))
+			transport.MaxBody = tt.limit
+			_, result, _ := send(transport, newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
+			assert.NoError(t, result.Err)
+			assert.Len(t, result.Text(), tt.come)
+			assert.GreaterOrEqual(t, cap(result.Text()), tt.least)
+			assert.LessOrEqual(t, cap(result.Text()), tt.most)
+		})
+	}
+}
+
+// Close gives the buffer to another attempt, once, unless it is large. Until then it is nobody else's.
+func TestResult_Close(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		length int
+		want   bool
+	}{{"small", 1 << 10, true}, {"1 MiB with room to read", 1<<20 - bytes.MinRead, true}, {"large", 1<<20 + 1, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			fill := byte(0)
+			transport := newTransport(tripper(func(*http.Request) (*http.Response, error) {
+				fill++
+				body := bytes.NewReader(bytes.Repeat([]byte{fill}, tt.length))
+				return &http.Response{StatusCode: 200, ContentLength: int64(tt.length), Body: closing(body.Read)}, nil
+			}))
+			transport.MaxBody = 2 << 20
+			get := func() (*attempt.Result, *byte) {
+				_, result, _ := send(transport, newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
+				require.Len(t, result.Text(), tt.length)
+				require.Equal(t, bytes.Repeat([]byte{fill}, tt.length), result.Text())
+				return result, unsafe.SliceData(result.Text())
 			}
+			again := false
+			for range 16 { // a pool may drop what it is given
+				first, buffer := get()
+				assert.NoError(t, first.Close())
+				rest, err := io.ReadAll(first)
+				assert.NoError(t, err)
+				assert.Empty(t, rest)
+				assert.NoError(t, first.Close())
+				second, secondBuffer := get()
+				third, thirdBuffer := get()
+				again = again || secondBuffer == buffer
+				require.NotSame(t, secondBuffer, thirdBuffer)
+				require.NotEqual(t, second.Text(), third.Text())
+			}
+			assert.Equal(t, tt.want, again)
 		})
 	}
 }
