@@ -1,0 +1,87 @@
+package retry
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestRetrier_Next(t *testing.T) {
+	t.Parallel()
+	const (
+		late  = "the next one would be after the deadline"
+		empty = "the retry budget was empty"
+	)
+	transient, throttled := Failure{Retry: true}, Failure{Retry: true, Throttled: true}
+	after := func(wait time.Duration) Failure { return Failure{Retry: true, After: wait} }
+	for _, tt := range []struct {
+		name     string
+		n        int // of 3 attempts
+		failure  Failure
+		deadline time.Duration // from now; 0 for none
+		tokens   int64         // in the budget
+		want     Next          // but for a Wait that is drawn
+		longest  time.Duration // of a Wait that is drawn: it is shorter; 0 for one that is not
+	}{
+		{"a transient failure is repeated", 1, transient, 0, 500, Next{Cost: 14}, 100 * time.Millisecond},
+		{"the wait doubles", 2, transient, 0, 500, Next{Cost: 14}, 200 * time.Millisecond},
+		{"the last attempt is the last", 3, transient, 0, 500, Next{}, 0},
+		{"one beyond it too", 4, transient, 0, 500, Next{}, 0},
+		{"another failure is final", 1, Failure{}, 0, 500, Next{}, 0},
+		{"another failure is final, whatever the service asks for", 1, Failure{Throttled: true, After: time.Second}, 0, 500, Next{}, 0},
+		{"one that asks for fewer requests waits longer and costs less", 1, throttled, 0, 500, Next{Cost: 5}, time.Second},
+		{"what the service asks for is the least", 1, after(10 * time.Second), 0, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
+		{"more than is waited for ends the call", 1, after(10*time.Second + 1), 0, 500, Next{}, 0},
+		{"a deadline can be met", 1, after(10 * time.Second), 10 * time.Second, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
+		{"one that cannot be met ends the call", 1, after(10 * time.Second), 10*time.Second - 1, 500, Next{Note: late}, 0},
+		{"one that has passed too", 1, transient, -1, 500, Next{Note: late}, 0},
+		{"the last tokens are taken", 1, transient, 0, 14, Next{Cost: 14}, 100 * time.Millisecond},
+		{"too few are left", 1, transient, 0, 13, Next{Note: empty}, 0},
+		{"the last tokens are taken by one that asks for fewer", 1, throttled, 0, 5, Next{Cost: 5}, time.Second},
+		{"too few are left for it", 1, throttled, 0, 4, Next{Note: empty}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var deadline time.Time
+				if tt.deadline != 0 {
+					deadline = time.Now().Add(tt.deadline)
+				}
+				var longest time.Duration
+				for range 200 {
+					r := Retrier{Policy: Policy{MaxAttempts: 3, BaseDelay: 100 * time.Millisecond, MaxDelay: 5 * time.Second, MaxRetryAfter: 10 * time.Second}}
+					r.Take(budgetSize - tt.tokens)
+					got := r.Next(tt.n, tt.failure, deadline)
+					assert.Equal(t, budgetSize-tt.tokens+tt.want.Cost, r.spent.Load())
+					if tt.longest != 0 {
+						assert.Positive(t, got.Wait)
+						longest = max(longest, got.Wait)
+						got.Wait = 0
+					}
+					assert.Equal(t, tt.want, got)
+				}
+				if tt.longest != 0 {
+					assert.Less(t, longest, tt.longest)
+					assert.Greater(t, longest, tt.longest*3/4)
+				}
+			})
+		})
+	}
+}
+
+// What is drawn counts where it is longer than what the service asks for, and 0 is no wait.
+func TestRetrier_Next_leastWait(t *testing.T) {
+	t.Parallel()
+	longer := false
+	for range 1000 {
+		r := Retrier{Policy: Policy{MaxAttempts: 2, BaseDelay: 10, MaxDelay: 10, MaxRetryAfter: 10}}
+		wait := r.Next(1, Failure{Retry: true, After: 5}, time.Time{}).Wait
+		assert.GreaterOrEqual(t, wait, time.Duration(5))
+		longer = longer || wait > 5
+		r.BaseDelay, r.MaxDelay = 1, 1 // 0 is drawn
+		assert.EqualValues(t, 1, r.Next(1, Failure{Retry: true}, time.Time{}).Wait)
+	}
+	assert.True(t, longer)
+}
