@@ -192,7 +192,8 @@ func TestTransport_responses(t *testing.T) {
 	}
 }
 
-// An attempt that takes too long, or whose caller has gone, while nothing comes or a part.
+// An attempt that takes too long, or whose caller has gone, before there is a connection, a
+// response or its end.
 func TestTransport_ends(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("the buyer has gone")
@@ -210,21 +211,27 @@ func TestTransport_ends(t *testing.T) {
 		{"a caller ends a read", http.MethodGet, 5 * time.Second, gone, 5 * time.Second, gone.Error()},
 		{"a caller ends a write", http.MethodPost, 5 * time.Second, gone, 5 * time.Second, gone.Error()},
 	} {
-		for _, text := range []string{"…", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf…"} {
+		for text, phase := range map[string]attempt.Phase{
+			"": attempt.Dial, "…": attempt.Wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf…": -1,
+		} {
 			t.Run(tt.name+" after "+text, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					begun := time.Now()
 					ctx, cancel := context.WithTimeoutCause(t.Context(), tt.lasts, tt.cause)
 					defer cancel()
-					req := newRequest(t, ctx, tt.method, "http://gateway.test/a")
-					_, result, failure := send(newTransport(over(t, says(whole(tt.method), text))), req)
+					next := over(t, says(whole(tt.method), text))
+					if phase == attempt.Dial {
+						next.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+					}
+					_, result, failure := send(newTransport(next), newRequest(t, ctx, tt.method, "http://gateway.test/a"))
 					var err error
 					if failure != nil {
 						err = failure.Err
-						assert.Equal(t, attempt.Wait, failure.Phase)
+						assert.Equal(t, phase, failure.Phase)
 					} else {
 						err = result.Err
+						assert.EqualValues(t, -1, phase)
 					}
 					assert.EqualError(t, err, tt.err)
 					assert.Equal(t, tt.cause == nil, attempt.IsTimeout(err))
@@ -232,6 +239,51 @@ func TestTransport_ends(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The same of a RoundTripper that returns what its context does, and not why it has ended.
+func TestTransport_endsWithoutACause(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		lasts       time.Duration // the caller's context
+		connections int           // that were used before
+		err         string
+	}{
+		{"an attempt has its time", time.Hour, 0, "no response within 15s"},
+		{"a caller has less", time.Second, 0, "context deadline exceeded"},
+		{"it is what ends an attempt on its last connection too", time.Second, 3, "context deadline exceeded"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.lasts)
+				defer cancel()
+				for _, next := range []tripper{
+					func(req *http.Request) (*http.Response, error) {
+						for range tt.connections {
+							httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
+						}
+						<-req.Context().Done()
+						return nil, req.Context().Err()
+					},
+					func(req *http.Request) (*http.Response, error) {
+						return &http.Response{StatusCode: 200, Body: closing(func([]byte) (int, error) {
+							<-req.Context().Done()
+							return 0, req.Context().Err()
+						})}, nil
+					},
+				} {
+					_, result, failure := send(newTransport(next), newRequest(t, ctx, http.MethodGet, "http://gateway.test/a"))
+					if failure != nil {
+						assert.EqualError(t, failure, tt.err)
+					} else {
+						assert.EqualError(t, result.Err, tt.err)
+					}
+				}
+			})
+		})
 	}
 }
 
@@ -343,8 +395,7 @@ func TestTransport_connections(t *testing.T) {
 				const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 				var connections atomic.Int32
 				next := over(t, func(conn net.Conn) {
-					if hears(conn, wholeWrite) {
-						connections.Add(1)
+					if hears(conn, wholeWrite) && connections.Add(1) < 9 {
 						says("", settings+goAway+"…")(conn)
 					}
 				})
