@@ -69,6 +69,15 @@ func send(transport *attempt.Transport, req *http.Request) (*http.Response, *att
 	return resp, resp.Body.(*attempt.Result), nil
 }
 
+// inBubble runs a parallel subtest in a bubble of synctest.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
+}
+
 // textOf is the text of an error, and empty for none.
 func textOf(err error) string {
 	if err == nil {
@@ -167,26 +176,23 @@ func TestTransport_responses(t *testing.T) {
 		{"a redirect can name what is no URL", "HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n…", "", "", 0, 0},
 	} {
 		for method, takes := range map[string]time.Duration{http.MethodGet: tt.readTakes, http.MethodPost: tt.postTakes} {
-			t.Run(method+" "+tt.name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					begun, want := time.Now(), tt.err
-					resp, result, failure := try(t, over(t, says(whole(method), tt.text)), method)
-					require.Nil(t, failure)
-					assert.Equal(t, takes, time.Since(begun).Round(time.Second))
-					assert.Contains(t, tt.text, resp.Status)
-					assert.Equal(t, strings.Contains(tt.text, "Location: /"), resp.Header.Get("Location") != "")
-					assert.Equal(t, tt.body, string(result.Text()))
-					if takes > time.Second {
-						want = attempt.Timeout(takes).Error()
-					}
-					assert.Equal(t, want, textOf(result.Err))
-					assert.NoError(t, result.Doubt)
-					assert.False(t, result.Unread)
-					text, err := io.ReadAll(resp.Body)
-					assert.NoError(t, err)
-					assert.Equal(t, tt.body, string(text), "it is in memory")
-				})
+			inBubble(t, method+" "+tt.name, func(t *testing.T) {
+				begun, want := time.Now(), tt.err
+				resp, result, failure := try(t, over(t, says(whole(method), tt.text)), method)
+				require.Nil(t, failure)
+				assert.Equal(t, takes, time.Since(begun).Round(time.Second))
+				assert.Contains(t, tt.text, resp.Status)
+				assert.Equal(t, strings.Contains(tt.text, "Location: /"), resp.Header.Get("Location") != "")
+				assert.Equal(t, tt.body, string(result.Text()))
+				if takes > time.Second {
+					want = attempt.Timeout(takes).Error()
+				}
+				assert.Equal(t, want, textOf(result.Err))
+				assert.NoError(t, result.Doubt)
+				assert.False(t, result.Unread)
+				text, err := io.ReadAll(resp.Body)
+				assert.NoError(t, err)
+				assert.Equal(t, tt.body, string(text), "it is in memory")
 			})
 		}
 	}
@@ -214,29 +220,26 @@ func TestTransport_ends(t *testing.T) {
 		for text, phase := range map[string]attempt.Phase{
 			"": attempt.Dial, "…": attempt.Wait, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf…": -1,
 		} {
-			t.Run(tt.name+" after "+text, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					begun := time.Now()
-					ctx, cancel := context.WithTimeoutCause(t.Context(), tt.lasts, tt.cause)
-					defer cancel()
-					next := over(t, says(whole(tt.method), text))
-					if phase == attempt.Dial {
-						next.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
-					}
-					_, result, failure := send(newTransport(next), newRequest(t, ctx, tt.method, "http://gateway.test/a"))
-					var err error
-					if failure != nil {
-						err = failure.Err
-						assert.Equal(t, phase, failure.Phase)
-					} else {
-						err = result.Err
-						assert.EqualValues(t, -1, phase)
-					}
-					assert.EqualError(t, err, tt.err)
-					assert.Equal(t, tt.cause == nil, attempt.IsTimeout(err))
-					assert.Equal(t, tt.takes, time.Since(begun).Round(time.Second))
-				})
+			inBubble(t, tt.name+" after "+text, func(t *testing.T) {
+				begun := time.Now()
+				ctx, cancel := context.WithTimeoutCause(t.Context(), tt.lasts, tt.cause)
+				defer cancel()
+				next := over(t, says(whole(tt.method), text))
+				if phase == attempt.Dial {
+					next.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+				}
+				_, result, failure := send(newTransport(next), newRequest(t, ctx, tt.method, "http://gateway.test/a"))
+				var err error
+				if failure != nil {
+					err = failure.Err
+					assert.Equal(t, phase, failure.Phase)
+				} else {
+					err = result.Err
+					assert.EqualValues(t, -1, phase)
+				}
+				assert.EqualError(t, err, tt.err)
+				assert.Equal(t, tt.cause == nil, attempt.IsTimeout(err))
+				assert.Equal(t, tt.takes, time.Since(begun).Round(time.Second))
 			})
 		}
 	}
@@ -255,34 +258,31 @@ func TestTransport_endsWithoutACause(t *testing.T) {
 		{"a caller has less", time.Second, 0, "context deadline exceeded"},
 		{"it is what ends an attempt on its last connection too", time.Second, 3, "context deadline exceeded"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), tt.lasts)
-				defer cancel()
-				for _, next := range []tripper{
-					func(req *http.Request) (*http.Response, error) {
-						for range tt.connections {
-							httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
-						}
-						<-req.Context().Done()
-						return nil, req.Context().Err()
-					},
-					func(req *http.Request) (*http.Response, error) {
-						return &http.Response{StatusCode: 200, Body: closing(func([]byte) (int, error) {
-							<-req.Context().Done()
-							return 0, req.Context().Err()
-						})}, nil
-					},
-				} {
-					_, result, failure := send(newTransport(next), newRequest(t, ctx, http.MethodGet, "http://gateway.test/a"))
-					if failure != nil {
-						assert.EqualError(t, failure, tt.err)
-					} else {
-						assert.EqualError(t, result.Err, tt.err)
+		inBubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.lasts)
+			defer cancel()
+			for _, next := range []tripper{
+				func(req *http.Request) (*http.Response, error) {
+					for range tt.connections {
+						httptrace.ContextClientTrace(req.Context()).GotConn(httptrace.GotConnInfo{})
 					}
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				},
+				func(req *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 200, Body: closing(func([]byte) (int, error) {
+						<-req.Context().Done()
+						return 0, req.Context().Err()
+					})}, nil
+				},
+			} {
+				_, result, failure := send(newTransport(next), newRequest(t, ctx, http.MethodGet, "http://gateway.test/a"))
+				if failure != nil {
+					assert.EqualError(t, failure, tt.err)
+				} else {
+					assert.EqualError(t, result.Err, tt.err)
 				}
-			})
+			}
 		})
 	}
 }
@@ -321,24 +321,21 @@ func TestTransport_phases(t *testing.T) {
 		{"an end after the body", "http", false, nil, says(wholeWrite, ""), "wait", false, "EOF"},
 		{"an end within the header of the response", "http", false, nil, says(wholeWrite, "HTTP/1.1 201 OK\r\nX: "), "wait", false, "unexpected EOF"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				next := over(t, tt.peer)
-				if tt.dial != nil {
-					next.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, tt.dial }
-				}
-				if tt.proxy {
-					next.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128"})
-				}
-				_, _, got := send(newTransport(next), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
-				require.NotNil(t, got)
-				assert.Equal(t, tt.phase, got.Phase.String(), got.Error())
-				assert.Equal(t, tt.phase != "start", got.Traced)
-				assert.Equal(t, tt.unread, got.Unread)
-				assert.ErrorContains(t, got, tt.err)
-				assert.Equal(t, got.Err, errors.Unwrap(got))
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			next := over(t, tt.peer)
+			if tt.dial != nil {
+				next.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, tt.dial }
+			}
+			if tt.proxy {
+				next.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128"})
+			}
+			_, _, got := send(newTransport(next), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
+			require.NotNil(t, got)
+			assert.Equal(t, tt.phase, got.Phase.String(), got.Error())
+			assert.Equal(t, tt.phase != "start", got.Traced)
+			assert.Equal(t, tt.unread, got.Unread)
+			assert.ErrorContains(t, got, tt.err)
+			assert.Equal(t, got.Err, errors.Unwrap(got))
 		})
 	}
 }
@@ -389,28 +386,25 @@ func TestTransport_connections(t *testing.T) {
 		{http.MethodGet, "the peer closed 3 connections in a row without a response", 3},
 		{http.MethodPost, "define Request.GetBody to avoid this error", 1},
 	} {
-		t.Run(tt.method, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-				var connections atomic.Int32
-				next := over(t, func(conn net.Conn) {
-					if hears(conn, wholeWrite) && connections.Add(1) < 9 {
-						says("", settings+goAway+"…")(conn)
-					}
-				})
-				next.Protocols = new(http.Protocols)
-				next.Protocols.SetUnencryptedHTTP2(true)
-				req := newRequest(t, t.Context(), tt.method, "http://gateway.test/a")
-				if tt.method == http.MethodGet {
-					req.Header.Set("User-Agent", wholeWrite) // HPACK leaves it as it is
+		inBubble(t, tt.method, func(t *testing.T) {
+			const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+			var connections atomic.Int32
+			next := over(t, func(conn net.Conn) {
+				if hears(conn, wholeWrite) && connections.Add(1) < 9 {
+					says("", settings+goAway+"…")(conn)
 				}
-				_, _, got := send(newTransport(next), req)
-				require.NotNil(t, got)
-				assert.ErrorContains(t, got, tt.err)
-				assert.True(t, got.Retryable())
-				assert.Equal(t, tt.connections, connections.Load())
 			})
+			next.Protocols = new(http.Protocols)
+			next.Protocols.SetUnencryptedHTTP2(true)
+			req := newRequest(t, t.Context(), tt.method, "http://gateway.test/a")
+			if tt.method == http.MethodGet {
+				req.Header.Set("User-Agent", wholeWrite) // HPACK leaves it as it is
+			}
+			_, _, got := send(newTransport(next), req)
+			require.NotNil(t, got)
+			assert.ErrorContains(t, got, tt.err)
+			assert.True(t, got.Retryable())
+			assert.Equal(t, tt.connections, connections.Load())
 		})
 	}
 }
@@ -423,38 +417,35 @@ func TestTransport_idleConnections(t *testing.T) {
 		method         string
 		dialed, closed int32
 	}{{http.MethodGet, 5, 4}, {http.MethodPost, 4, 1}} {
-		t.Run(tt.method, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var dialed, closed atomic.Int32
-				next := over(t, func(conn net.Conn) {
-					dialed.Add(1)
-					says(wholeHeader, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")(conn)
-					if hears(conn, whole(tt.method)) {
-						closed.Add(1)
-					}
-				})
-				next.MaxIdleConnsPerHost = 4
-				var warm [4]*http.Response
-				for i := range warm {
-					var err error
-					warm[i], err = next.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
-					require.NoError(t, err)
+		inBubble(t, tt.method, func(t *testing.T) {
+			var dialed, closed atomic.Int32
+			next := over(t, func(conn net.Conn) {
+				dialed.Add(1)
+				says(wholeHeader, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")(conn)
+				if hears(conn, whole(tt.method)) {
+					closed.Add(1)
 				}
-				for _, resp := range warm {
-					_, _ = io.ReadAll(resp.Body)
-					require.NoError(t, resp.Body.Close())
-				}
-				_, result, failure := try(t, next, tt.method)
-				if tt.method == http.MethodGet {
-					require.Nil(t, failure)
-					assert.Equal(t, "body", string(result.Text()))
-				} else {
-					assert.False(t, failure.Unread)
-				}
-				assert.Equal(t, tt.dialed, dialed.Load())
-				assert.Equal(t, tt.closed, closed.Load())
 			})
+			next.MaxIdleConnsPerHost = 4
+			var warm [4]*http.Response
+			for i := range warm {
+				var err error
+				warm[i], err = next.RoundTrip(newRequest(t, t.Context(), http.MethodGet, "http://gateway.test/a"))
+				require.NoError(t, err)
+			}
+			for _, resp := range warm {
+				_, _ = io.ReadAll(resp.Body)
+				require.NoError(t, resp.Body.Close())
+			}
+			_, result, failure := try(t, next, tt.method)
+			if tt.method == http.MethodGet {
+				require.Nil(t, failure)
+				assert.Equal(t, "body", string(result.Text()))
+			} else {
+				assert.False(t, failure.Unread)
+			}
+			assert.Equal(t, tt.dialed, dialed.Load())
+			assert.Equal(t, tt.closed, closed.Load())
 		})
 	}
 }
@@ -539,30 +530,27 @@ func TestTransport_expires(t *testing.T) {
 		{"while it connects", time.Second, sealedText, attempt.Write, wholeHeader},
 		{"later", 3 * time.Second, "EOF", attempt.Wait, wholeHeader + wholeWrite},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var heard strings.Builder
-				next := over(t, func(conn net.Conn) {
-					if hears(io.TeeReader(conn, &heard), wholeWrite) {
-						time.Sleep(time.Nanosecond)
-					}
-				})
-				dial := next.DialContext
-				next.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-					time.Sleep(2 * time.Second)
-					return dial(ctx, network, address)
+		inBubble(t, tt.name, func(t *testing.T) {
+			var heard strings.Builder
+			next := over(t, func(conn net.Conn) {
+				if hears(io.TeeReader(conn, &heard), wholeWrite) {
+					time.Sleep(time.Nanosecond)
 				}
-				req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
-				req.Body = &attempt.Text{Bytes: []byte(wholeWrite), Until: time.Now().Add(tt.until)}
-				_, _, got := send(newTransport(next), req)
-				synctest.Wait()
-				assert.ErrorContains(t, got, tt.err)
-				assert.Equal(t, tt.phase, got.Phase)
-				assert.Equal(t, tt.err != "EOF", got.Unread)
-				assert.Equal(t, tt.heard == "", heard.Len() == 0)
-				assert.True(t, strings.HasSuffix(heard.String(), tt.heard), heard.String())
 			})
+			dial := next.DialContext
+			next.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				time.Sleep(2 * time.Second)
+				return dial(ctx, network, address)
+			}
+			req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
+			req.Body = &attempt.Text{Bytes: []byte(wholeWrite), Until: time.Now().Add(tt.until)}
+			_, _, got := send(newTransport(next), req)
+			synctest.Wait()
+			assert.ErrorContains(t, got, tt.err)
+			assert.Equal(t, tt.phase, got.Phase)
+			assert.Equal(t, tt.err != "EOF", got.Unread)
+			assert.Equal(t, tt.heard == "", heard.Len() == 0)
+			assert.True(t, strings.HasSuffix(heard.String(), tt.heard), heard.String())
 		})
 	}
 }
@@ -626,15 +614,12 @@ func TestTransport_doubtOfNetHTTP(t *testing.T) {
 		{"a response within the body", wholeHeader + "{", "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n…", ""},
 		{"a response to all", wholeWrite, "HTTP/1.1 201 OK\r\nContent-Length: 0\r\n\r\n…", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
-				req.Header.Set("User-Agent", strings.Repeat("x", 8<<10))
-				_, result, failure := send(newTransport(over(t, says(tt.after, tt.text))), req)
-				require.Nil(t, failure)
-				assert.Equal(t, tt.want, textOf(result.Doubt))
-			})
+		inBubble(t, tt.name, func(t *testing.T) {
+			req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
+			req.Header.Set("User-Agent", strings.Repeat("x", 8<<10))
+			_, result, failure := send(newTransport(over(t, says(tt.after, tt.text))), req)
+			require.Nil(t, failure)
+			assert.Equal(t, tt.want, textOf(result.Doubt))
 		})
 	}
 }
