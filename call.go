@@ -71,8 +71,8 @@ type response struct {
 	body   []byte  // the beginning of one that failed an invoice, without keys
 	drift  []Drift // where it differs from docs/interface.md
 
-	bodyUnread bool  // no byte of the invoice was read for sending, so none was sent
-	doubt      error // why it may not be the only response to the invoice; nil for no reason
+	unread    bool  // no byte of the invoice was read for sending, so none was sent
+	ambiguous error // why it may not be the only response to the invoice; nil for no reason
 }
 
 // do makes a call whose result is what read returns.
@@ -243,13 +243,13 @@ func (c *call) failed() error {
 }
 
 // newHTTPRequest returns the request of all attempts. The body of each is made from its
-// [attempt.Text]. It has no GetBody: with it, net/http would send an invoice again by itself.
+// [attempt.Template]. It has no GetBody: with it, net/http would send an invoice again by itself.
 func (c *call) newHTTPRequest() *http.Request {
 	req := c.client.request.WithContext(c.ctx)
 	req.URL = &c.url
 	if c.operation.invoice != nil {
 		text := c.order.Request.encode(c.key.Reveal(), c.client.cfg.format)
-		req.Method, req.Body, req.ContentLength = http.MethodPost, &attempt.Text{Bytes: text, Until: c.order.expires}, int64(len(text))
+		req.Method, req.Body, req.ContentLength = http.MethodPost, &attempt.Template{Bytes: text, Expires: c.order.expires}, int64(len(text))
 	}
 	return req
 }
@@ -355,7 +355,7 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 // noResponse makes the error of an attempt without a response.
 func (c *call) noResponse(err error) callError {
 	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
-	c.response.bodyUnread = cause.Unread
+	c.response.unread = cause.Unread
 	if errors.Is(cause, attempt.ErrExpired) {
 		return c.transportError(PhaseOrder, errLeaseExpired, false)
 	}
@@ -376,7 +376,7 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 		timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}
 	proved := OutcomeUnknown
-	if c.status == 0 && (c.attempts == 0 || c.response.bodyUnread) {
+	if c.status == 0 && (c.attempts == 0 || c.response.unread) {
 		proved = OutcomeNotSent
 	}
 	failure := &TransportError{Operation: c.operation.name, Phase: phase, Attempts: c.attempts, LastStatus: c.status, Err: err, timeout: timeout}

@@ -54,7 +54,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	body := resp.Body.(*attempt.Result)
 	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
 	c.status = resp.StatusCode
-	c.response = response{status: resp.StatusCode, bodyUnread: body.Unread, doubt: body.Doubt}
+	c.response = response{status: resp.StatusCode, unread: body.Unread, ambiguous: body.Ambiguous}
 	rr := c.client.readers().Get().(*responseReader)
 	defer rr.release(c.client.readers())
 	rr.text = bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
@@ -76,8 +76,8 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	if failure == nil && body.Unread {
 		failure = c.transportError(PhaseWait, errUnsentSuccess, false)
 	}
-	if failure == nil && body.Doubt != nil {
-		failure = c.transportError(PhaseWait, body.Doubt, false)
+	if failure == nil && body.Ambiguous != nil {
+		failure = c.transportError(PhaseWait, body.Ambiguous, false)
 	}
 	if failure != nil && c.operation.invoice != nil {
 		c.response.body = c.redactor.Snippet(rr.text, maxSnippet)
@@ -157,7 +157,7 @@ func (c *call) newResponse(resp *http.Response, e envelope) Response {
 
 func (c *call) apiError(resp *http.Response, e envelope, body []byte, enveloped bool) *APIError {
 	proved := OutcomeUnknown
-	if resp.StatusCode >= 400 && refusesInvoice(resp.StatusCode, enveloped) && c.response.doubt == nil {
+	if resp.StatusCode >= 400 && refusesInvoice(resp.StatusCode, enveloped) && c.response.ambiguous == nil {
 		proved = OutcomeRejected
 	}
 	return &APIError{

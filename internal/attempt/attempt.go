@@ -28,8 +28,8 @@ const (
 	// is attempted again.
 	unneededBodyTime = time.Second
 
-	maxReused = 1 << 20 // of a buffer
-	maxHint   = 8 << 20 // of what is announced, that is believed
+	maxPooled       = 1 << 20 // bytes of a buffer that is used again
+	maxPreallocated = 8 << 20 // bytes for a Content-Length
 )
 
 // A Transport is an [http.RoundTripper] that makes a whole attempt: the response that it returns
@@ -53,9 +53,9 @@ type Result struct {
 	buffer *bytes.Buffer
 	pool   *sync.Pool
 
-	Err    error // why the body is not whole
-	Unread bool  // nothing of the request's body was read
-	Doubt  error // why it may not be the only response to the request; nil for no reason
+	Err       error // why the body is not whole
+	Unread    bool  // nothing of the request's body was read
+	Ambiguous error // why it may not be the only response to the request; nil for no reason
 }
 
 // Text returns the body, as far as it was read. It must not be used after Close.
@@ -63,7 +63,7 @@ func (r *Result) Text() []byte { return r.buffer.Bytes() }
 
 // Close makes the buffer available for another response.
 func (r *Result) Close() error {
-	if r.buffer != nil && r.buffer.Cap() <= maxReused {
+	if r.buffer != nil && r.buffer.Cap() <= maxPooled {
 		r.buffer.Reset()
 		r.pool.Put(r.buffer)
 	}
@@ -85,11 +85,11 @@ var (
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	text, isWrite := req.Body.(*Text)
+	template, isWrite := req.Body.(*Template)
 	timeout := t.ReadTimeout
 	if isWrite {
 		timeout = t.InvoiceTimeout
-		if HasPassed(text.Until) {
+		if HasPassed(template.Expires) {
 			return nil, &Error{Phase: Start, Unread: true, Err: ErrExpired}
 		}
 	}
@@ -99,8 +99,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer a.cancel()
 	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace(isWrite)))
 	if isWrite {
-		a.body.until = text.Until
-		a.body.text.Reset(text.Bytes)
+		a.body.expires = template.Expires
+		a.body.text.Reset(template.Bytes)
 		req.Body = &a.body
 		defer a.body.Stop()
 	}
@@ -112,7 +112,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, a.failure(ctx, err, unread)
 	}
-	result := &Result{Unread: unread, Doubt: a.doubt(resp)}
+	result := &Result{Unread: unread, Ambiguous: a.ambiguous(resp)}
 	t.read(ctx, a, resp, result, isWrite)
 	return resp, nil
 }
@@ -139,7 +139,7 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 	if resp.StatusCode < 200 || resp.StatusCode/100 == 3 {
 		result.source.N = 0 // the body of 101 is the connection, and no context ends its reading
 	} else if resp.ContentLength > 0 {
-		result.buffer.Grow(int(min(resp.ContentLength, limit, maxHint)) + bytes.MinRead)
+		result.buffer.Grow(int(min(resp.ContentLength, limit, maxPreallocated)) + bytes.MinRead)
 	}
 	n, err := result.buffer.ReadFrom(&result.source)
 	switch {
@@ -204,8 +204,8 @@ func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 	return &a.hooks
 }
 
-// doubt is why a response may not be the only one to the request, or not to it.
-func (a *attempt) doubt(resp *http.Response) error {
+// ambiguous is why a response may not be the only one to the request, or not to it.
+func (a *attempt) ambiguous(resp *http.Response) error {
 	switch {
 	case a.written.Load() > 1:
 		return errTwice
@@ -222,8 +222,8 @@ func hasStreams(resp *http.Response) bool {
 	return resp.TLS != nil && resp.TLS.NegotiatedProtocol != "" && resp.TLS.NegotiatedProtocol != "http/1.1"
 }
 
-// failure is the error of an attempt that has come so far. What the hooks report
-// outweighs what an error looks like; some transports call no hooks.
+// failure returns the error of an attempt without a response. What the hooks report outweighs what
+// the error looks like; some transports call no hooks.
 func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
 	phase := a.reached()
 	traced := phase != Start
@@ -239,9 +239,6 @@ func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
 
 // causeOr returns why the attempt was ended if we have ended it, else err.
 func (a *attempt) causeOr(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
 	if cause, own := context.Cause(ctx).(Timeout); own {
 		return cause
 	}

@@ -48,7 +48,7 @@ func newRequest(t testing.TB, ctx context.Context, method, address string) *http
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	require.NoError(t, err)
 	if method == http.MethodPost {
-		req.Body, req.ContentLength = &attempt.Text{Bytes: []byte("{}")}, 2
+		req.Body, req.ContentLength = &attempt.Template{Bytes: []byte("{}")}, 2
 	}
 	return req
 }
@@ -188,7 +188,7 @@ func TestTransport_responses(t *testing.T) {
 					want = attempt.Timeout(takes).Error()
 				}
 				assert.Equal(t, want, textOf(result.Err))
-				assert.NoError(t, result.Doubt)
+				assert.NoError(t, result.Ambiguous)
 				assert.False(t, result.Unread)
 				text, err := io.ReadAll(resp.Body)
 				assert.NoError(t, err)
@@ -543,7 +543,7 @@ func TestTransport_expires(t *testing.T) {
 				return dial(ctx, network, address)
 			}
 			req := newRequest(t, t.Context(), http.MethodPost, "http://gateway.test/a")
-			req.Body = &attempt.Text{Bytes: []byte(wholeWrite), Until: time.Now().Add(tt.until)}
+			req.Body = &attempt.Template{Bytes: []byte(wholeWrite), Expires: time.Now().Add(tt.until)}
 			_, _, got := send(newTransport(next), req)
 			synctest.Wait()
 			assert.ErrorContains(t, got, tt.err)
@@ -561,7 +561,7 @@ const (
 )
 
 // What the hooks report in turn: H, the header was written; B, so was all; F, the response began.
-func TestTransport_doubt(t *testing.T) {
+func TestTransport_ambiguous(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, hooks string
@@ -598,14 +598,14 @@ func TestTransport_doubt(t *testing.T) {
 					}
 					return &http.Response{StatusCode: 201, TLS: tt.tls}, nil
 				}), method)
-				assert.Equal(t, want, textOf(result.Doubt))
+				assert.Equal(t, want, textOf(result.Ambiguous))
 			})
 		}
 	}
 }
 
 // The same with net/http, and a header that it does not write at once.
-func TestTransport_doubtOfNetHTTP(t *testing.T) {
+func TestTransport_ambiguousOfNetHTTP(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, after, text, want string }{
 		{"a response after the first byte", "P", "HTTP/1.1 201 OK\r\nContent-Length: 0\r\n\r\n…", early},
@@ -619,7 +619,7 @@ func TestTransport_doubtOfNetHTTP(t *testing.T) {
 			req.Header.Set("User-Agent", strings.Repeat("x", 8<<10))
 			_, result, failure := send(newTransport(over(t, says(tt.after, tt.text))), req)
 			require.Nil(t, failure)
-			assert.Equal(t, tt.want, textOf(result.Doubt))
+			assert.Equal(t, tt.want, textOf(result.Ambiguous))
 		})
 	}
 }

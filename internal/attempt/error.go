@@ -57,7 +57,7 @@ func (e *Error) Retryable() bool {
 		return !lookup.IsNotFound
 	case e.Phase == Proxy && connectStatus(e.Err) == http.StatusProxyAuthRequired:
 		return false
-	case IsNetworkError(e.Err), errors.Is(e.Err, errConnections):
+	case IsNetworkError(e.Err):
 		return true
 	case e.Phase == TLS:
 		return false // a certificate or a protocol version: it will not change

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A Text is the body of a request that is a write: each attempt sends a [Body] of its own. As it is,
-// it is never read.
-type Text struct {
-	Bytes []byte
-	Until time.Time // when it can no longer be begun; zero for never
+// A Template is the body of a request that is a write: each attempt makes a [Body] of it. The
+// Template itself is never read.
+type Template struct {
+	Bytes   []byte
+	Expires time.Time // no attempt begins to send it after this; zero for never
 }
 
 // Read implements [io.Reader].
-func (t *Text) Read([]byte) (int, error) { return 0, errSealed }
+func (t *Template) Read([]byte) (int, error) { return 0, errSealed }
 
 // Close does nothing.
-func (t *Text) Close() error { return nil }
+func (t *Template) Close() error { return nil }
 
-// States of a Body. It leaves fresh once, for good, and read at most once, for stopped.
+// States of a Body: fresh, read and stopped, or fresh and sealed.
 const (
 	fresh int32 = iota
 	read
@@ -34,21 +34,21 @@ var errSealed = errors.New("gateway: the attempt is over")
 // it was read. What was never read was never sent, whatever an error reports, and once
 // sealed it never will be.
 type Body struct {
-	state atomic.Int32
-	until time.Time // when it can no longer be begun; zero for never
-	text  bytes.Reader
+	state   atomic.Int32
+	expires time.Time // zero for never
+	text    bytes.Reader
 }
 
-// NewBody returns a body that reads text, and that can be begun until a time; zero for ever.
-func NewBody(text []byte, until time.Time) *Body {
-	b := &Body{until: until}
+// NewBody returns a body that reads text, whose first byte is refused after it has expired; zero for never.
+func NewBody(text []byte, expires time.Time) *Body {
+	b := &Body{expires: expires}
 	b.text.Reset(text)
 	return b
 }
 
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
 func (b *Body) Read(p []byte) (int, error) {
-	if HasPassed(b.until) {
+	if HasPassed(b.expires) {
 		b.state.CompareAndSwap(fresh, sealed)
 	}
 	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() != read {

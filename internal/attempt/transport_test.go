@@ -137,7 +137,7 @@ func TestSplit_http2(t *testing.T) {
 		_, result, failure := send(newTransport(split), newRequest(t, t.Context(), method, server.URL))
 		require.Nil(t, failure)
 		assert.Equal(t, "HTTP/2.0 "+want, string(result.Text()))
-		assert.NoError(t, result.Doubt)
+		assert.NoError(t, result.Ambiguous)
 	}
 	for range 3 {
 		use(http.MethodPost, "1")
