@@ -57,9 +57,6 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.text.Read(p)
 }
 
-// Size returns the length of the whole body, in bytes.
-func (b *Body) Size() int64 { return b.text.Size() }
-
 // Close does nothing: closing is not reading.
 func (b *Body) Close() error { return nil }
 
