@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
@@ -96,6 +95,10 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	if name, reason := c.client.check(ctx); reason != "" {
 		return c.refuse(name, reason)
 	}
+	c.redactor = c.client.keyring.Redactor()
+	if c.cfg.key != nil {
+		c.redactor = c.redactor.With(*c.cfg.key)
+	}
 	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
 	err = errPanicked // until the call returns
 	defer func() { c.observeEnd(err) }()
@@ -117,40 +120,43 @@ func (c *call) prepare(refusal *ArgumentError) error {
 	if name, reason := c.client.base.URL(&c.url, c.operation.route, c.operation.args[:], c.operation.query); reason != "" {
 		return c.refuse(name, reason)
 	}
-	c.redactor = c.client.keyring.Redactor()
-	if name := c.argumentWithKey(); name != "" {
-		return c.refuse(name, "contains an API key")
+	if err := c.refuseKeyInArguments(); err != nil {
+		return err
 	}
 	if c.operation.invoice != nil {
 		return c.prepareOrder(refusal)
 	}
-	return c.resolveKey()
+	if err := c.resolveKey(); err != nil {
+		return err
+	}
+	return c.refuseKeyInArguments() // with the key of a source, too
 }
 
-// argumentWithKey returns the name of an argument that has a key in it, which a URL, a record or an
-// error would show, or "".
-func (c *call) argumentWithKey() (name string) {
+// refuseKeyInArguments refuses an argument that has a key in it, which a URL, a record or an error would
+// show.
+func (c *call) refuseKeyInArguments() error {
 	keys := c.redactor
-	if c.cfg.key != nil {
-		keys = keys.With(*c.cfg.key)
+	if keys.Contains(c.cfg.merchant) {
+		return c.refuse("WithMerchant", "contains an API key")
 	}
-	_, route, _ := strings.Cut(c.operation.route, "{")
-	for _, arg := range c.operation.args {
-		name, route, _ = strings.Cut(route, "}")
-		if keys.Contains(arg) {
-			return name
+	if c.operation.invoice != nil {
+		for _, text := range c.operation.invoice.texts() {
+			if keys.Contains(text.Value) {
+				return c.refuse(text.Name, "contains an API key")
+			}
 		}
-		_, route, _ = strings.Cut(route, "{")
 	}
 	for _, param := range c.operation.query {
 		if keys.Contains(param.Value) {
-			return param.Name
+			return c.refuse(param.Name, "contains an API key")
 		}
 	}
-	if c.operation.invoice != nil && keys.Contains(c.operation.invoice.OrderID) {
-		return "orderId"
+	for i, arg := range c.operation.args {
+		if keys.Contains(arg) {
+			return c.refuse(endpoint.Name(c.operation.route, i), "contains an API key")
+		}
 	}
-	return ""
+	return nil
 }
 
 // check returns what is wrong with the client or the context of a call.
@@ -175,7 +181,6 @@ func (c *call) resolveKey() error {
 	switch {
 	case c.cfg.key != nil:
 		c.key = *c.cfg.key
-		c.redactor = c.redactor.With(c.key)
 	case c.client.cfg.keySource != nil && (c.operation.key != keyNowhere || c.client.cfg.keyOnPublic):
 		if err := c.keyFromSource(); err != nil {
 			return err

@@ -421,11 +421,28 @@ func TestClient_keyAsArgument(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() { assert.Empty(t, n.begun) })
+	for name, request := range map[string]gateway.InvoiceRequest{
+		"baseCurrency": {BaseCurrency: canary}, "coinSymbol": {CoinSymbol: "of " + canary}, "networkName": {NetworkName: canary},
+	} {
+		request.OrderID, request.Price, request.Amount = "A-17", order("").Price, order("").Amount
+		_, err := c.CreateInvoice(t.Context(), request)
+		assertRefused(t, err, "create_invoice", name, "contains an API key")
+	}
+	var ends []gateway.Call
+	_, err := inMemory(t, "", recordEnds(&ends)).CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(canary))
+	assertRefused(t, err, "create_invoice", "WithMerchant", "contains an API key")
+	assertSilent(t, ends, canary)
+	source := clientWithKeySource(t, "http://localhost", sameKey)
+	_, err = source.CreateInvoice(t.Context(), order(canary))
+	assertRefused(t, err, "create_invoice", "orderId", "contains an API key")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, ctx := range []context.Context{t.Context(), ended} {
-		for _, err := range c.WaitWithdrawals(ctx, []string{canary}, gateway.WaitOptions{}) {
-			assertInvariants(t, nil, err)
+		for _, opts := range [][]gateway.CallOption{nil, {gateway.WithAPIKey(other)}} {
+			for _, err := range c.WaitWithdrawals(ctx, []string{canary, other}[len(opts):][:1], gateway.WaitOptions{}, opts...) {
+				assertInvariants(t, nil, err)
+				assertSilent(t, err, other)
+			}
 		}
 	}
 }

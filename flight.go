@@ -1,7 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
+	"maps"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +24,8 @@ type flightKey struct{ merchant, orderID string }
 // A flight is a call that has the lease of an order.
 type flight struct {
 	request InvoiceRequest
-	secret  redact.Secret
+	key     redact.Secret
+	header  http.Header
 	ended   chan struct{} // made for the first call that waits
 	refusal *APIError     // set before ended is closed; nil if the call was not rejected
 }
@@ -28,24 +33,24 @@ type flight struct {
 func keyOfFlight(o *Order) flightKey { return flightKey{o.Merchant, o.Request.OrderID} }
 
 // begin registers a call that has the lease of an order.
-func (fs *flights) begin(o *Order, secret redact.Secret) *flight {
-	f := &flight{request: o.Request, secret: secret}
+func (fs *flights) begin(c *call) *flight {
+	f := &flight{request: c.order.Request, key: c.key, header: c.cfg.header}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.all == nil {
 		fs.all = map[flightKey]*flight{}
 	}
-	fs.all[keyOfFlight(o)] = f
+	fs.all[keyOfFlight(&c.order.Order)] = f
 	return f
 }
 
-// find returns the call that has the lease of an order, if it has an equal request and the same key,
-// or nil.
-func (fs *flights) find(o *Order, secret redact.Secret) *flight {
+// find returns the call that has the lease of the order of c, if it sends the same, or nil. It is
+// asked after the guard: a flight that has ended before may have been followed by another.
+func (fs *flights) find(c *call) *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	f := fs.all[keyOfFlight(o)]
-	if f == nil || !f.request.equal(o.Request) || f.secret.Reveal() != secret.Reveal() {
+	f := fs.all[keyOfFlight(&c.order.Order)]
+	if f == nil || !f.sendsAs(c) {
 		return nil
 	}
 	if f.ended == nil {
@@ -54,10 +59,29 @@ func (fs *flights) find(o *Order, secret redact.Secret) *flight {
 	return f
 }
 
+// has reports whether a call has the lease of an order.
+func (fs *flights) has(o *Order) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.all[keyOfFlight(o)] != nil
+}
+
+// sendsAs reports whether a call would send the same, but for its identifier.
+func (f *flight) sendsAs(c *call) bool {
+	values := func(a, b []string) bool { return slices.Equal(a, b) }
+	withoutID := func(h http.Header) http.Header {
+		h = maps.Clone(h)
+		h.Del(requestIDHeader)
+		return h
+	}
+	return f.request.equal(c.order.Request) && f.key.Reveal() == c.key.Reveal() &&
+		maps.EqualFunc(withoutID(f.header), withoutID(c.cfg.header), values)
+}
+
 // end ends the call of a flight with an error.
 func (fs *flights) end(o *Order, f *flight, err error) {
 	if refusal, ok := err.(*APIError); ok && refusal.decided().outcome == OutcomeRejected {
-		f.refusal = refusal
+		f.refusal = refusal.clone()
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -69,9 +93,8 @@ func (fs *flights) end(o *Order, f *flight, err error) {
 	}
 }
 
-// wait waits for the end of a flight, or for d, and returns the refusal with which it has ended, as
-// the error of the caller's own call, or the error of a context that has ended. A nil flight has
-// no end to wait for.
+// wait waits for the end of a flight, or for d, and returns the refusal with which it has ended, or
+// the error of a context that has ended. A nil flight has no end to wait for.
 func (f *flight) wait(ctx context.Context, d time.Duration) (*APIError, error) {
 	var ended chan struct{}
 	if f != nil {
@@ -81,15 +104,20 @@ func (f *flight) wait(ctx context.Context, d time.Duration) (*APIError, error) {
 	defer timer.Stop()
 	select {
 	case <-ended:
-		if f.refusal == nil {
-			return nil, nil
-		}
-		shared := *f.refusal
-		shared.Attempts = 0
-		return &shared, nil
+		return f.refusal.clone(), nil
 	case <-timer.C:
 		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// clone returns a copy of a refusal for another call, which made no attempt; nil for nil.
+func (e *APIError) clone() *APIError {
+	if e == nil {
+		return nil
+	}
+	c := *e
+	c.Meta, c.Body, c.Header, c.Attempts = bytes.Clone(e.Meta), bytes.Clone(e.Body), e.Header.Clone(), 0
+	return &c
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/strictjson"
 	"github.com/cryptogw/gateway/internal/validate"
@@ -219,6 +220,14 @@ func (r *InvoiceRequest) check() (name, reason string) {
 }
 
 // encode writes the body of the request: docs/interface.md, I-33 and I-113.
+// texts are the fields that are text, by their documented names.
+func (r *InvoiceRequest) texts() [4]endpoint.Param {
+	return [...]endpoint.Param{
+		{Name: "orderId", Value: r.OrderID}, {Name: "baseCurrency", Value: r.BaseCurrency},
+		{Name: "coinSymbol", Value: r.CoinSymbol}, {Name: "networkName", Value: r.NetworkName},
+	}
+}
+
 func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	keyName, quote := "apiKey", `"`
 	if format == InvoiceFormatTable {

@@ -131,7 +131,7 @@ func CallFromContext(ctx context.Context) (Call, bool) {
 
 // described is the call as [CallFromContext] returns it.
 func (c *call) described() Call {
-	return Call{Operation: c.operation.name, Route: c.operation.route, Merchant: c.cfg.merchant}
+	return Call{Operation: c.operation.name, Route: c.operation.route, Merchant: c.redactor.Text(c.cfg.merchant)}
 }
 
 // allObservers returns the observers, the logger first.

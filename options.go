@@ -228,8 +228,8 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 // [MemoryGuard] of the client's own; nil means no guard.
 func WithOrderGuard(guard OrderGuard) Option {
 	return func(cfg *config) error {
-		if memory, ok := guard.(*MemoryGuard); ok && memory.Remember < 0 {
-			return badOption("WithOrderGuard", "Remember must not be negative")
+		if memory, ok := guard.(*MemoryGuard); ok && (memory == nil || memory.Remember < 0) {
+			return badOption("WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
 		}
 		cfg.guard = guard
 		return nil
@@ -318,8 +318,8 @@ type Response struct {
 	StatusCode int             // of the last response; 0 when none came
 	Header     http.Header     // of the last response that was read
 	Message    string          // the envelope's message, at most 1 KiB
-	Meta       json.RawMessage // the envelope's meta, at most 64 KiB; nil for none
-	Result     json.RawMessage // the envelope's result as it came; nil for none
+	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
+	Result     json.RawMessage `json:",omitzero"` // the envelope's result as it came; nil for none
 	Attempts   int             // how many attempts were made
 	Duration   time.Duration   // of the whole call, waits included
 }

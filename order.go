@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
@@ -77,16 +78,16 @@ type Lease struct {
 // An OrderRecord is all that a guard keeps of an order. It has no key. Its slices are at most
 // 64 KiB each, and are not changed after the call.
 type OrderRecord struct {
-	Outcome    Outcome           // of the order
-	Request    InvoiceRequest    // as it was sent last; the zero request if it is not known
-	Invoice    json.RawMessage   // the result of the response; nil if it is not known, or larger than 64 KiB
-	Others     []json.RawMessage // further invoices of the order that were learned of, which should not be
-	RequestID  string            // of the call
-	SentAt     time.Time         // when the last attempt of the call began; zero if nothing was sent
-	CreatedAt  time.Time         // when the invoice was recorded; zero if it is not known
-	StatusCode int               // of the response; 0 when none came
-	Body       []byte            // of a failure: at most the first 8 KiB of the response
-	Cause      string            // of a failure: at most 1 KiB in one line
+	Outcome    Outcome           `json:"outcome"`             // of the order
+	Request    InvoiceRequest    `json:"request"`             // as it was sent last; the zero request if it is not known
+	Invoice    json.RawMessage   `json:"invoice,omitzero"`    // the result of the response; nil if it is not known, or larger than 64 KiB
+	Others     []json.RawMessage `json:"others,omitzero"`     // further invoices of the order that were learned of, which should not be
+	RequestID  string            `json:"requestId,omitzero"`  // of the call
+	SentAt     time.Time         `json:"sentAt,omitzero"`     // when the last attempt of the call began; zero if nothing was sent
+	CreatedAt  time.Time         `json:"createdAt,omitzero"`  // when the invoice was recorded; zero if it is not known
+	StatusCode int               `json:"statusCode,omitzero"` // of the response; 0 when none came
+	Body       []byte            `json:"body,omitzero"`       // of a failure: at most the first 8 KiB of the response
+	Cause      string            `json:"cause,omitzero"`      // of a failure: at most 1 KiB in one line
 }
 
 const (
@@ -121,6 +122,7 @@ var (
 	errLeaseExpired  = errors.New("the lease of the order has expired")
 	errUnknownBefore = errors.New("an earlier invoice for this order has an unknown outcome: look it up, then use AllowResubmit if there is none")
 	errOtherRequest  = errors.New("the order was sent for another request meanwhile")
+	errUnknownSince  = errors.New("the order has become unknown since this call began")
 )
 
 // WithIdempotentOrders declares that a repeated orderId returns the existing invoice, as the
@@ -155,7 +157,8 @@ func (c *call) prepareOrder(refusal *ArgumentError) error {
 	if name == "orderId" {
 		return c.refuse(name, reason)
 	}
-	c.order.Order = Order{Gateway: c.client.base.String(), Merchant: c.cfg.merchant, Request: request, Resubmit: c.cfg.resubmit}
+	c.order.Order = Order{Gateway: c.client.base.String(), Merchant: c.cfg.merchant, Request: request}
+	c.order.Resubmit = c.cfg.resubmit && !c.client.flights.has(&c.order.Order) // not what becomes unknown from now on
 	switch {
 	case reason != "": // a guard need not be able to store the request
 		c.order.Request, c.order.refused = InvoiceRequest{OrderID: request.OrderID}, c.refuse(name, reason)
@@ -167,7 +170,7 @@ func (c *call) prepareOrder(refusal *ArgumentError) error {
 	if c.order.refused == nil {
 		c.order.RequestID = c.newRequestID()
 	}
-	return nil
+	return c.refuseKeyInArguments() // with the key of a source, too
 }
 
 // newRequestID returns the identifier of a call that creates an invoice, or "".
@@ -202,12 +205,10 @@ func (c *call) sendOrder() (err error) {
 	default:
 		return c.guardError(ErrOrderInFlight)
 	}
-	flight := c.client.flights.begin(&c.order.Order, c.key)
+	flight := c.client.flights.begin(c)
 	err = errPanicked // until the invoice is sent
-	defer func() {
-		err = c.release(guard, lease, err)
-		c.client.flights.end(&c.order.Order, flight, err)
-	}()
+	defer func() { c.client.flights.end(&c.order.Order, flight, err) }()
+	defer func() { err = c.release(guard, lease, err) }()
 	if reason := c.tooShort(lease); reason != nil {
 		return reason
 	}
@@ -220,15 +221,18 @@ func (c *call) sendOrder() (err error) {
 func (c *call) acquire(guard OrderGuard) (Lease, error) {
 	begun, longest := time.Now(), c.client.cfg.longestInvoice()
 	for {
-		flight := c.client.flights.find(&c.order.Order, c.key)
 		lease, err := c.ask(guard, longest)
 		if err != nil {
 			return Lease{}, c.guardFailed(err)
 		}
 		waited, equal := time.Since(begun), lease.Known != nil && lease.Known.Request.equal(c.order.Request)
 		switch {
-		case lease.State == OrderFree && c.order.Resubmit && !c.cfg.resubmit && lease.Known != nil && !equal:
-			c.order.refused = c.transportError(PhaseOrder, errOtherRequest, false)
+		case lease.State == OrderFree:
+			if c.order.Resubmit && lease.Known != nil {
+				if refused := c.refuseResubmission(lease.Known, equal); refused != nil {
+					c.order.refused = refused
+				}
+			}
 			return lease, nil
 		case lease.State == OrderUnknown && !c.order.Resubmit && c.client.cfg.idempotent && equal:
 			if _, open := c.client.breaker.begin(c.order.Merchant, c.order.Request.OrderID, true); open != nil {
@@ -241,7 +245,7 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 			return lease, nil
 		default:
 			c.order.Resubmit = false // it was permitted for what was unknown before this call
-			pause := min(max(waited/8, leastAsk), mostAsk)
+			flight, pause := c.client.flights.find(c), min(max(waited/8, leastAsk), mostAsk)
 			if flight != nil {
 				pause = longest - waited
 			}
@@ -250,9 +254,23 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 				return Lease{}, c.guardError(fmt.Errorf("%w: %w", ErrOrderInFlight, contextError(c.ctx, c.redactor)))
 			}
 			if refusal != nil {
+				refusal.decision = c.decide(OutcomeRejected, refusal.transient)
 				return Lease{}, refusal
 			}
 		}
+	}
+}
+
+// refuseResubmission returns why an order of unknown outcome is not sent again, although its lease is
+// granted, or nil: what is known is not what this call was permitted to send again.
+func (c *call) refuseResubmission(known *OrderRecord, equal bool) error {
+	switch {
+	case c.cfg.resubmit && known.Outcome == OutcomeUnknown && known.SentAt.After(c.started):
+		return c.transportError(PhaseOrder, errUnknownSince, false)
+	case !c.cfg.resubmit && !equal:
+		return c.transportError(PhaseOrder, errOtherRequest, false)
+	default:
+		return nil
 	}
 }
 
@@ -311,7 +329,7 @@ func (c *call) release(guard OrderGuard, lease Lease, err error) error {
 	case failed != nil:
 		c.order.guardErr = sanitize(failed, c.redactor)
 	case err == nil:
-		c.order.invoice.CreatedAt, c.order.invoice.Others = has.CreatedAt, has.Others
+		c.order.invoice.CreatedAt, c.order.invoice.Others = has.CreatedAt, cloneAll(has.Others)
 	default:
 		err = c.combine(&has, err)
 	}
@@ -360,7 +378,7 @@ func (c *call) isTemporary(failure error) bool {
 func (c *call) replay(known *OrderRecord) error {
 	invoice := &Invoice{OrderID: c.order.Request.OrderID, Replayed: true}
 	if known != nil {
-		invoice.Raw, invoice.CreatedAt, invoice.Others = bytes.Clone(known.Invoice), known.CreatedAt, known.Others
+		invoice.Raw, invoice.CreatedAt, invoice.Others = bytes.Clone(known.Invoice), known.CreatedAt, cloneAll(known.Others)
 	}
 	if !c.order.Request.differsFrom(known) {
 		c.order.invoice = invoice
@@ -444,6 +462,15 @@ func (c *call) newRecord(known *OrderRecord, err error) OrderRecord {
 	}
 	r.Cause = redact.Truncate(c.redactor.Text(oneLine(cause)), maxKeptCause)
 	return r
+}
+
+// cloneAll returns copies for a caller, who may change them.
+func cloneAll(invoices []json.RawMessage) []json.RawMessage {
+	all := slices.Clone(invoices)
+	for i := range all {
+		all[i] = bytes.Clone(all[i])
+	}
+	return all
 }
 
 // differsFrom reports whether the request of a record is known, and not equal to r.

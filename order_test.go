@@ -243,6 +243,110 @@ func TestOrder_replaysBytes(t *testing.T) {
 	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, of price 10.50 and amount 10.4895: use that invoice, or another orderId`)
 }
 
+// Each field of a request makes it another one.
+// I-122
+func TestOrder_conflictByField(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*gateway.InvoiceRequest){
+		"price":        otherPrice,
+		"amount":       func(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString("11") },
+		"baseCurrency": func(r *gateway.InvoiceRequest) { r.BaseCurrency = "eur" },
+		"coinSymbol":   func(r *gateway.InvoiceRequest) { r.CoinSymbol = "BTC" },
+		"networkName":  func(r *gateway.InvoiceRequest) { r.NetworkName = "Ethereum" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			good := respondWith(200, enveloped(invoiceJSON))
+			runSteps(t, []orderStep{
+				{trip: good, want: gateway.OutcomeSucceeded},
+				{request: change, want: gateway.OutcomeConflict},
+			})
+		})
+	}
+}
+
+// AllowResubmit permits what was unknown when the call began, and not what has become unknown since.
+func TestAllowResubmit_unknownSince(t *testing.T) {
+	t.Parallel()
+	slowKey := func(ctx context.Context) (string, error) {
+		if _, slow := ctx.Value(guardContextKey{}).(bool); slow {
+			time.Sleep(time.Second)
+		}
+		return canary, nil
+	}
+	for name, apiKey := range map[string]string{"its source of keys is slow": "", "its guard is slow": canary} {
+		slow := gateway.WithOrderGuard(&slowGuard{})
+		if apiKey == "" {
+			slow = gateway.WithAPIKeySource(slowKey)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var sent atomic.Int32
+				c, err := gateway.New("http://localhost", apiKey, slow, once(), through(func(*http.Request) (*http.Response, error) {
+					sent.Add(1)
+					time.Sleep(100 * time.Millisecond)
+					return nil, io.ErrUnexpectedEOF
+				}))
+				require.NoError(t, err)
+				_, err = c.CreateInvoice(t.Context(), order("A-17"))
+				require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				var both sync.WaitGroup
+				for i := range 2 {
+					both.Go(func() {
+						time.Sleep(time.Duration(i) * time.Millisecond)
+						ctx := t.Context()
+						if i == 1 {
+							ctx = context.WithValue(ctx, guardContextKey{}, true)
+						}
+						_, err := c.CreateInvoice(ctx, order("A-17"), gateway.AllowResubmit())
+						assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+						assert.False(t, gateway.SafeToRetry(err))
+					})
+				}
+				both.Wait()
+				assert.EqualValues(t, 2, sent.Load(), "the first invoice, and one resubmission")
+			})
+		})
+	}
+}
+
+// A slowGuard is a guard in memory whose Begin is slow for some calls.
+type slowGuard struct{ gateway.MemoryGuard }
+
+func (g *slowGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	if _, slow := ctx.Value(guardContextKey{}).(bool); slow {
+		time.Sleep(time.Second)
+	}
+	return g.MemoryGuard.Begin(ctx, o)
+}
+
+// A record goes through JSON and back as it is.
+func TestOrderRecord_JSON(t *testing.T) {
+	t.Parallel()
+	for _, r := range []gateway.OrderRecord{
+		{Request: order("A-17")},
+		{Outcome: gateway.OutcomeNotSent, Request: order("A-17")},
+		{
+			Outcome: gateway.OutcomeSucceeded, Request: order("A-17"), Invoice: json.RawMessage(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)},
+			RequestID: "R-1", SentAt: time.Unix(17, 0).UTC(), CreatedAt: time.Unix(18, 0).UTC(), StatusCode: 201,
+		},
+		{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), Body: []byte("<html>"), Cause: "a 502"},
+	} {
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		var back gateway.OrderRecord
+		require.NoError(t, json.Unmarshal(text, &back))
+		assert.True(t, back.Request.Price.Equal(r.Request.Price))
+		back.Request = r.Request // equal by value
+		assert.Equal(t, r, back, "%s", text)
+	}
+	text, err := json.Marshal(gateway.Response{StatusCode: 200})
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "Meta")
+	assert.NotContains(t, string(text), "Result")
+}
+
 // A response that is larger than a record may be is not kept, and the order is created.
 func TestOrder_largeResponse(t *testing.T) {
 	t.Parallel()

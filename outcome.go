@@ -86,8 +86,8 @@ func OutcomeOf(err error) Outcome {
 
 // SafeToRetry reports whether the same call may be made again: it cannot double an invoice, and it
 // may succeed. It is false for nil, for an error that no call of this package has returned, and for
-// a call whose context has ended, unless it was asking the [OrderGuard]. Of joined errors it must be
-// true of each.
+// a call whose context has ended, unless it was asking the [OrderGuard] or [WithIdempotentOrders] permits
+// it. Of joined errors it must be true of each.
 //
 // This holds if no proxy on the way delivers a POST twice, and if what [WithIdempotentOrders]
 // declares is true.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
 )
@@ -258,4 +260,41 @@ func TestClient_RedirectsAreNotFollowed(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A response that began before the request is not believed, whatever it says, and that to a request
+// that was written twice is not the only one.
+func TestCreateInvoice_ambiguousResponse(t *testing.T) {
+	t.Parallel()
+	early := func(hooks *httptrace.ClientTrace) { hooks.GotFirstResponseByte(); hooks.WroteHeaders() }
+	twice := func(hooks *httptrace.ClientTrace) { hooks.WroteHeaders(); hooks.WroteHeaders() }
+	for name, hook := range map[string]func(*httptrace.ClientTrace){"early": early, "twice": twice} {
+		for _, status := range []int{201, 422} {
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				t.Parallel()
+				c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
+					hook(httptrace.ContextClientTrace(req.Context()))
+					return reply(status, enveloped(invoiceJSON)), nil
+				}))
+				got, err := c.CreateInvoice(t.Context(), order("A-17"))
+				assertInvariants(t, got, err)
+				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				assert.False(t, gateway.SafeToRetry(err))
+			})
+		}
+	}
+}
+
+// What the service said is kept although the context ends meanwhile.
+func TestClient_contextEndsInAnAttempt(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		cancel()
+		return reply(503, refused("Not now.")), nil
+	}))
+	var said *gateway.APIError
+	require.ErrorAs(t, withdrawal(ctx, c), &said)
+	assert.Equal(t, "Not now.", said.Message)
+	assert.Equal(t, 1, said.Attempts)
 }

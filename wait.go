@@ -230,7 +230,13 @@ type withdrawalPoller struct {
 }
 
 func (c *Client) newPoller(id string, opts []CallOption) *withdrawalPoller {
-	return &withdrawalPoller{client: c, id: id, opts: opts, progress: WaitError{WithdrawRequestID: c.keyring.Redactor().Text(id)}}
+	var cfg callConfig
+	_ = cfg.apply(OpWithdrawal, opts) // each poll refuses what is wrong
+	keys := c.keyring.Redactor()
+	if cfg.key != nil {
+		keys = keys.With(*cfg.key)
+	}
+	return &withdrawalPoller{client: c, id: id, opts: opts, progress: WaitError{WithdrawRequestID: keys.Text(id)}}
 }
 
 // poll polls once. A failure that may pass is neither an error nor a change.

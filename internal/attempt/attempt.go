@@ -161,7 +161,8 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 type attempt struct {
 	phase       atomic.Int32
 	connections atomic.Int32 // new ones that were used
-	written     atomic.Int32 // how often the header was written
+	written     atomic.Int32 // how often a header was written, also by a RoundTripper for a request of its own
+	resent      atomic.Bool  // a header was written after the body was read, and not for the first time
 	early       atomic.Bool  // the response began before the header was written
 	cancel      context.CancelFunc
 	body        Body
@@ -194,7 +195,11 @@ func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 		},
 	}
 	if isWrite {
-		a.hooks.WroteHeaders = func() { a.written.Add(1) }
+		a.hooks.WroteHeaders = func() {
+			if a.written.Add(1) > 1 && a.body.wasRead() {
+				a.resent.Store(true)
+			}
+		}
 		a.hooks.GotFirstResponseByte = func() {
 			if a.written.Load() == 0 {
 				a.early.Store(true)
@@ -207,7 +212,7 @@ func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 // ambiguous is why a response may not be the only one to the request, or not to it.
 func (a *attempt) ambiguous(resp *http.Response) error {
 	switch {
-	case a.written.Load() > 1:
+	case a.resent.Load():
 		return errTwice
 	case a.early.Load() && !hasStreams(resp):
 		return errEarly

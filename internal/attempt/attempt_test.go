@@ -560,7 +560,8 @@ const (
 	twice = "the invoice was written more than once: this may not be the only response"
 )
 
-// What the hooks report in turn: H, the header was written; B, so was all; F, the response began.
+// What the hooks report in turn: H, a header was written; B, the body was read and all written; F, a
+// response began.
 func TestTransport_ambiguous(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -579,7 +580,8 @@ func TestTransport_ambiguous(t *testing.T) {
 		{"the same over HTTP/2, where a stream tells", "FHB", &tls.ConnectionState{NegotiatedProtocol: "h2"}, ""},
 		{"a request that was written again", "HBHBF", nil, twice},
 		{"the same over HTTP/2", "HBHBF", &tls.ConnectionState{NegotiatedProtocol: "h2"}, twice},
-		{"a request that was written again after the response began", "HFH", nil, twice},
+		{"a request that was written again after the response began", "HBFHF", nil, twice},
+		{"a request of the RoundTripper's own before, such as for a token", "HFHBF", nil, ""},
 	} {
 		for method, want := range map[string]string{http.MethodPost: tt.want, http.MethodGet: ""} {
 			t.Run(method+" "+tt.name, func(t *testing.T) {
@@ -589,6 +591,9 @@ func TestTransport_ambiguous(t *testing.T) {
 					for _, hook := range tt.hooks {
 						switch {
 						case hook == 'B':
+							if req.Body != nil {
+								_, _ = io.Copy(io.Discard, req.Body)
+							}
 							hooks.WroteRequest(httptrace.WroteRequestInfo{})
 						case hook == 'H' && hooks.WroteHeaders != nil:
 							hooks.WroteHeaders()

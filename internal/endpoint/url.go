@@ -34,6 +34,15 @@ func (b Base) URL(dst *url.URL, route string, args []string, query []Param) (nam
 	return "", ""
 }
 
+// Name returns the name of the argument i of a route.
+func Name(route string, i int) string {
+	for range i + 1 {
+		_, route, _ = strings.Cut(route, "{")
+	}
+	name, _, _ := strings.Cut(route, "}")
+	return name
+}
+
 // expand puts the arguments into the route, after the base. The path is plain if
 // net/url escapes it correctly by itself.
 func (b Base) expand(route string, args []string) (path string, plain bool, name, reason string) {
