@@ -422,6 +422,14 @@ func TestOrder_sharesRefusal(t *testing.T) {
 			_, err := c.CreateInvoice(ctx, order("A-17"))
 			return err
 		}, 1, nil},
+		{"999 equal calls that would send an unknown order again", nil, func(ctx context.Context, c *gateway.Client) error {
+			_, err := c.CreateInvoice(ctx, order("A-17"), gateway.AllowResubmit())
+			if gateway.SafeToRetry(err) {
+				return errors.New("it may send what has become unknown since")
+			}
+			_, err = c.CreateInvoice(ctx, order("A-17"))
+			return err
+		}, 2, nil},
 		{"another request", nil, func(ctx context.Context, c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, another)
 			return err
@@ -894,6 +902,24 @@ func TestOrderGuard_states(t *testing.T) {
 			}
 			assert.Empty(t, n.ended)
 		})
+	}
+}
+
+// What a guard knows of a created order is what the invoice has, and no caller changes it.
+func TestOrderGuard_knowsCreated(t *testing.T) {
+	t.Parallel()
+	known := &gateway.OrderRecord{
+		Request: order("A-17"), Invoice: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0),
+	}
+	c := inMemory(t, "", gateway.WithOrderGuard(&recordingGuard{lease: gateway.Lease{State: gateway.OrderCreated, Known: known}}))
+	for range 2 {
+		got, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err)
+		assert.Equal(t, &gateway.Invoice{
+			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true,
+		}, got)
+		clear(got.Raw)
+		clear(got.Others[0])
 	}
 }
 
