@@ -223,8 +223,10 @@ func (r *InvoiceRequest) check() (name, reason string) {
 // texts are the fields that are text, by their documented names.
 func (r *InvoiceRequest) texts() [4]endpoint.Param {
 	return [...]endpoint.Param{
-		{Name: "orderId", Value: r.OrderID}, {Name: "baseCurrency", Value: r.BaseCurrency},
-		{Name: "coinSymbol", Value: r.CoinSymbol}, {Name: "networkName", Value: r.NetworkName},
+		{Name: "orderId", Value: r.OrderID},
+		{Name: "baseCurrency", Value: r.BaseCurrency},
+		{Name: "coinSymbol", Value: r.CoinSymbol},
+		{Name: "networkName", Value: r.NetworkName},
 	}
 }
 
