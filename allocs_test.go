@@ -38,23 +38,23 @@ func TestAllocations_call(t *testing.T) {
 		{"a read", withdrawalJSON, func(c *gateway.Client) error {
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
-		}, 48, 4600},
+		}, 48, 5000},
 		{"a read with a deadline", withdrawalJSON, func(c *gateway.Client) error {
 			ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 			defer cancel()
 			_, err := c.Withdrawal(ctx, requestID)
 			return err
-		}, 53, 5100},
+		}, 53, 5500},
 		{"an invoice", invoiceJSON, func(c *gateway.Client) error {
 			orders++
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 61, 6000},
+		}, 61, 6500},
 		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, known)
 			return err
-		}, 9, 1600},
+		}, 9, 1800},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))
