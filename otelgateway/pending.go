@@ -77,67 +77,25 @@ func ageOf(s sqlguard.PendingSummary) time.Duration {
 type pending struct {
 	ask func(context.Context) (sqlguard.PendingSummary, error)
 
-	mu   sync.Mutex
-	last *answer
-}
-
-// An answer is that of the database, which may be under way.
-type answer struct {
-	begun   time.Time
-	done    chan struct{} // closed when the others are set
+	mu      sync.Mutex
+	asked   time.Time // zero for never
 	summary sqlguard.PendingSummary
 	err     error
 }
 
-func (a *answer) isDone() bool {
-	select {
-	case <-a.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// read returns an answer that is at most pendingInterval old. It waits as long as
-// pendingTimeout allows, also for a driver that ignores its context: until that returns,
-// no other question is asked.
+// read returns an answer that is at most pendingInterval old. One observation asks for all, so that its
+// context does not end the question.
 func (p *pending) read(ctx context.Context) (sqlguard.PendingSummary, error) {
 	p.mu.Lock()
-	if p.last == nil || p.last.isDone() && time.Since(p.last.begun) >= pendingInterval {
-		p.last = p.begin(ctx)
-	}
-	a := p.last
-	p.mu.Unlock()
-	timeout := time.NewTimer(time.Until(a.begun.Add(pendingTimeout)))
-	defer timeout.Stop()
-	select {
-	case <-a.done:
-	case <-timeout.C:
-	case <-ctx.Done():
-	}
-	switch {
-	case a.isDone():
-		return a.summary, a.err
-	case ctx.Err() != nil:
-		return sqlguard.PendingSummary{}, fmt.Errorf("otelgateway: the pending orders cannot be read: %w", ctx.Err())
-	default:
-		return sqlguard.PendingSummary{}, fmt.Errorf("otelgateway: the pending orders cannot be read: no answer within %v", pendingTimeout)
-	}
-}
-
-// begin asks in a goroutine of its own.
-func (p *pending) begin(ctx context.Context) *answer {
-	a := &answer{begun: time.Now(), done: make(chan struct{}), err: errors.New("otelgateway: PendingSummary has not returned")}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pendingTimeout)
-	go func() {
+	defer p.mu.Unlock()
+	if p.asked.IsZero() || time.Since(p.asked) >= pendingInterval {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pendingTimeout)
 		defer cancel()
-		defer close(a.done)
-		defer func() {
-			if value := recover(); value != nil {
-				a.err = fmt.Errorf("otelgateway: PendingSummary panicked: %v", value)
-			}
-		}()
-		a.summary, a.err = p.ask(ctx)
-	}()
-	return a
+		p.asked = time.Now()
+		p.summary, p.err = p.ask(ctx)
+		if p.err != nil {
+			p.err = fmt.Errorf("otelgateway: the pending orders cannot be read: %w", p.err)
+		}
+	}
+	return p.summary, p.err
 }

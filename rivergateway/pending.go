@@ -42,8 +42,7 @@ func (pendingArgs) Kind() string { return "gateway_pending" }
 // OnPending, for PeriodicJobs of [river.Config]. It is also run when an elected client starts.
 // The report, without orders, is the output of each job. The interval is at least a second.
 //
-// A resolver that fails, panics or does not return keeps no report from being made: it is the
-// error of the job afterwards. It is asked for 5 minutes at most in one run, the oldest order first. Two
+// A resolver that fails keeps no report from being made: its error is that of the job afterwards. It is asked for 5 minutes at most in one run, the oldest order first. Two
 // runs at once do no harm: of two findings about an order one is refused.
 func PeriodicPending(interval time.Duration) *river.PeriodicJob {
 	args := func() (river.JobArgs, *river.InsertOpts) {

@@ -3,8 +3,6 @@ package rivergateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,17 +32,12 @@ type tellingResolver struct {
 }
 
 // Resolve implements [sqlguard.Resolver].
-func (r *tellingResolver) Resolve(ctx context.Context, unknown []sqlguard.Order) (findings []sqlguard.Finding, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("rivergateway: the resolver panicked: %v\n\n%s", value, debug.Stack())
-		}
-	}()
+func (r *tellingResolver) Resolve(ctx context.Context, unknown []sqlguard.Order) ([]sqlguard.Finding, error) {
 	passed := map[resolvedArgs]bool{}
 	for _, o := range unknown {
 		passed[argsOf(o)] = true
 	}
-	findings, err = r.cfg.Resolver.Resolve(ctx, unknown)
+	findings, err := r.cfg.Resolver.Resolve(ctx, unknown)
 	if err != nil || r.cfg.OnInvoice == nil {
 		return findings, err
 	}

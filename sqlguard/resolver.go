@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -40,7 +38,6 @@ type ResolveOptions struct {
 const (
 	defaultBatch          = 100
 	defaultResolveTimeout = time.Minute
-	resolveGrace          = time.Second // for a resolver to return after its context has ended
 	mostResolverErrors    = 10
 )
 
@@ -58,9 +55,7 @@ type ResolveReport struct {
 // before it was passed, by the clock of the database: the request may still arrive. A later ResolvePending
 // accepts it. The order can have been sent until its last attempt ended or, after a crash, until the lease.
 //
-// If the resolver fails for a batch, the next ones follow all the same, up to 10 failures. One that has
-// not returned a second after its context has ended is left behind: what it returns, or panics with,
-// later is ignored, and no other batch is passed to it. A panic of it before that passes on.
+// If the resolver fails for a batch, the next ones follow all the same, up to 10 failures.
 //
 // The report is of what was done, also beside an error: one of the resolver, of the database, or for
 // an invalid argument a [*gateway.ArgumentError].
@@ -79,13 +74,13 @@ func (g *Guard) ResolvePending(ctx context.Context, r Resolver, o ResolveOptions
 		}
 		q.After = b.orders[len(b.orders)-1]
 		report.Asked += len(b.orders)
-		findings, left, err := ask(ctx, r, b.orders, o.Timeout)
+		findings, err := ask(ctx, r, b.orders, o.Timeout)
 		if err != nil {
 			failures = append(failures, err)
 		} else if err := g.apply(ctx, &report, b, findings, o.By); err != nil {
 			return report, errors.Join(append(failures, err)...)
 		}
-		if left || ctx.Err() != nil || len(failures) == mostResolverErrors {
+		if ctx.Err() != nil || len(failures) == mostResolverErrors {
 			return report, errors.Join(failures...)
 		}
 	}
@@ -139,60 +134,15 @@ func (b batch) early(k key, r Resolution) error {
 	return nil
 }
 
-// ask calls a resolver, and reports whether it was left behind.
-func ask(ctx context.Context, r Resolver, unknown []Order, timeout time.Duration) (findings []Finding, left bool, err error) {
+// ask calls a resolver.
+func ask(ctx context.Context, r Resolver, unknown []Order, timeout time.Duration) ([]Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	done := make(chan answer, 1)
-	go func() {
-		a := answer{exited: true}
-		defer func() { done <- a }()
-		defer func() { a.catch(recover()) }()
-		a.findings, a.err = r.Resolve(ctx, slices.Clone(unknown))
-		a.exited = false
-	}()
-	select {
-	case a := <-done:
-		return a.pass()
-	case <-ctx.Done():
+	findings, err := r.Resolve(ctx, slices.Clone(unknown))
+	if err != nil {
+		return nil, fmt.Errorf("sqlguard: the resolver: %w", err)
 	}
-	grace := time.NewTimer(resolveGrace)
-	defer grace.Stop()
-	select {
-	case a := <-done:
-		return a.pass()
-	case <-grace.C:
-		return nil, true, fmt.Errorf("sqlguard: the resolver did not return when its context ended, and is left behind: it must, after %s at the latest: %w", timeout, ctx.Err())
-	}
-}
-
-// An answer is how a call of a resolver has ended.
-type answer struct {
-	findings []Finding
-	err      error
-	exited   bool  // with its goroutine
-	panicked error // with the stack
-}
-
-func (a *answer) catch(value any) {
-	if cause, ok := value.(error); ok {
-		a.panicked = fmt.Errorf("sqlguard: the resolver panicked: %w\n\n%s", cause, debug.Stack())
-	} else if value != nil {
-		a.panicked = fmt.Errorf("sqlguard: the resolver panicked: %v\n\n%s", value, debug.Stack())
-	}
-}
-
-// pass returns what the resolver has returned, panics as it did, or ends the goroutine as it did.
-func (a *answer) pass() ([]Finding, bool, error) {
-	switch {
-	case a.panicked != nil:
-		panic(a.panicked)
-	case a.exited:
-		runtime.Goexit()
-	case a.err != nil:
-		return nil, false, fmt.Errorf("sqlguard: the resolver: %w", a.err)
-	}
-	return a.findings, false, nil
+	return findings, nil
 }
 
 // apply records findings about orders that were passed. Its error is one of the database.

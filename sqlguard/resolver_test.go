@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -197,86 +196,17 @@ func TestGuard_ResolvePending_refuses(t *testing.T) {
 	}
 }
 
-// A resolver has its Timeout, and a second more to return.
-func TestAsk_timeout(t *testing.T) {
-	for name, tt := range map[string]struct {
-		later time.Duration // than the end of its context
-		left  bool
-		took  time.Duration
-	}{
-		"returns when its context ends":   {0, false, time.Minute},
-		"returns shortly after that":      {900 * time.Millisecond, false, time.Minute + 900*time.Millisecond},
-		"does not care about its context": {time.Hour, true, time.Minute + time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				_, left, err := ask(t.Context(), lookup(func(ctx context.Context, _ []Order) ([]Finding, error) {
-					<-ctx.Done()
-					time.Sleep(tt.later)
-					if tt.left {
-						panic("too late to be heard")
-					}
-					return []Finding{{}}, ctx.Err()
-				}), []Order{{}}, time.Minute)
-				if took := time.Since(start); left != tt.left || !errors.Is(err, context.DeadlineExceeded) || took != tt.took {
-					t.Errorf("%v, %v, after %s", left, err, took)
-				}
-				if tt.left && !strings.Contains(err.Error(), "left behind") {
-					t.Error(err)
-				}
-				time.Sleep(2 * time.Hour) // it ends
-			})
-		})
-	}
-}
-
-// One that was left behind is not called again.
-func TestGuard_ResolvePending_leaves_a_resolver_behind(t *testing.T) {
-	w := newSQLite(t)
-	g := w.guard(t)
-	w.unknownOrders(t, g, "1", "2")
-	released, ended := make(chan struct{}), make(chan struct{})
-	report, err := g.ResolvePending(t.Context(), lookup(func(_ context.Context, unknown []Order) ([]Finding, error) {
-		defer close(ended) // panics if it is called again
-		<-released
-		return []Finding{{unknown[0], Resolution{}}}, nil
-	}), ResolveOptions{By: "resolver:test", Batch: 1, Timeout: time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) || report.Asked != 1 || report.Resolved != nil {
-		t.Errorf("%v, %+v", err, report)
-	}
-	close(released)
-	<-ended
-}
-
-// A panic passes on with its stack, and so does the end of the goroutine.
-func TestGuard_ResolvePending_passes_on_a_panic(t *testing.T) {
-	cause := errors.New("a nil map")
-	for name, tt := range map[string]struct {
-		escape func()
-		want   string
-	}{
-		"a text":                   {func() { panic("a text") }, "a text"},
-		"an error":                 {func() { panic(cause) }, "a nil map"},
-		"the end of the goroutine": {runtime.Goexit, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newSQLite(t)
-			g := w.guard(t)
-			w.unknownOrders(t, g, "1")
-			returned, recovered := escaping(func() {
-				_, _ = g.ResolvePending(t.Context(), lookup(func(context.Context, []Order) ([]Finding, error) {
-					tt.escape()
-					return nil, nil
-				}), ResolveOptions{By: "resolver:test"})
-			})
-			err, _ := recovered.(error)
-			if returned || (err == nil) != (tt.want == "") {
-				t.Fatalf("returned: %v, recovered %v", returned, recovered)
-			}
-			if err != nil && (!strings.Contains(err.Error(), "panicked: "+tt.want) || !strings.Contains(err.Error(), "resolver_test.go") || errors.Is(err, cause) != (name == "an error")) {
-				t.Error(err)
-			}
-		})
-	}
+// Each call of a resolver has its Timeout, and its orders are a copy.
+func TestAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		orders, begun := []Order{{ID: "A-17"}}, time.Now()
+		findings, err := ask(t.Context(), lookup(func(ctx context.Context, unknown []Order) ([]Finding, error) {
+			unknown[0].ID = "changed"
+			<-ctx.Done()
+			return []Finding{{}}, ctx.Err()
+		}), orders, time.Minute)
+		if findings != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Minute || orders[0].ID != "A-17" {
+			t.Errorf("%v, %v, after %s, %v", findings, err, time.Since(begun), orders)
+		}
+	})
 }
