@@ -259,7 +259,8 @@ func WithoutRequestID() Option {
 }
 
 // WithMaxResponseBytes bounds the decompressed body of a successful response: 1 byte to 1 GiB; default
-// 8 MiB. Reading a listing takes about twice its text, up to four times beyond 8 MiB.
+// 8 MiB. Reading a listing takes about twice its text, and up to four times beyond 8 MiB or without a
+// Content-Length.
 func WithMaxResponseBytes(n int64) Option {
 	return func(cfg *config) error {
 		if n < 1 || n > largestMaxResponseBytes {

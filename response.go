@@ -200,7 +200,7 @@ func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
 		Pointer:     wrong.Pointer, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
-		decision: c.decide(OutcomeUnknown, isDamaged(err)),
+		decision: c.decide(OutcomeUnknown, false),
 	}
 	if c.operation.name == OpWithdrawal && !wrong.Syntax && err != ErrResponseMismatch {
 		failure.status = withdrawalStatusIn(failure.Body)
@@ -215,7 +215,9 @@ func (c *call) bodyError(resp *http.Response, err error, body []byte) callError 
 	case errors.Is(err, attempt.ErrTooLarge):
 		return c.transportError(PhaseRead, ErrResponseTooLarge, false)
 	case isDamaged(err):
-		return c.decodeError(resp, &strictjson.Error{Err: sanitize(err, c.redactor)}, body)
+		failure := c.decodeError(resp, &strictjson.Error{Err: sanitize(err, c.redactor)}, body)
+		failure.decision = c.decide(OutcomeUnknown, true)
+		return failure
 	default:
 		return c.transportError(PhaseRead, sanitize(err, c.redactor), true)
 	}

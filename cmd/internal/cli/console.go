@@ -111,7 +111,7 @@ func EncodeJSON(to io.Writer, value any, indent string) error {
 }
 
 // Escaped writes the characters that control a terminal or the direction of text, all of Cc and Cf
-// but the end of a line and the tab, as \uXXXX, as a string of JSON may have them.
+// but the end of a line and the tab, as a backslash, u and four digits, as in a string of JSON.
 func Escaped(text string) string {
 	var b strings.Builder
 	for _, char := range text {
