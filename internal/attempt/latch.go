@@ -39,13 +39,6 @@ type Body struct {
 	text    bytes.Reader
 }
 
-// NewBody returns a body that reads text, whose first byte is refused after it has expired; zero for never.
-func NewBody(text []byte, expires time.Time) *Body {
-	b := &Body{expires: expires}
-	b.text.Reset(text)
-	return b
-}
-
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
 func (b *Body) Read(p []byte) (int, error) {
 	if HasPassed(b.expires) {

@@ -15,7 +15,7 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/measure"
-	"github.com/cryptogw/gateway/internal/testing/results"
+	"github.com/cryptogw/gateway/proof/internal/results"
 )
 
 // A result of which the shape is not documented costs memory in proportion to
