@@ -161,8 +161,8 @@ func TestSource_imports(t *testing.T) {
 	t.Parallel()
 	arrows := map[string][]string{
 		".":                   {"attempt", "endpoint", "money", "poll", "redact", "retry", "strictjson", "validate"},
-		"pricing":             {module, "money"},
-		"internal/strictjson": {"money", "redact"},
+		"pricing":             {module, "money", "validate"},
+		"internal/strictjson": {"money", "redact", "validate"},
 		"internal/endpoint":   {"validate"},
 	}
 	for _, dir := range rooms(t) {

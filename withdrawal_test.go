@@ -80,8 +80,8 @@ func TestClient_mismatch(t *testing.T) {
 		// I-150
 		{"another withdrawal", "Withdrawal", written(withdrawalFields, "withdrawRequestId", `"other"`), "/result/withdrawRequestId"},
 		{"another withdrawal in an array", "Withdrawal", "[" + written(withdrawalFields, "withdrawRequestId", `"other"`) + "]", "/result/0/withdrawRequestId"},
-		{"another pair", "CoinNetwork", written(pairFields, "id", `"other"`), "/result/id"}, // I-17
-		{"the same letters in another case", "CoinNetwork", written(pairFields, "id", `"7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11"`), "/result/id"},
+		{"another pair", "CoinNetwork", written(pairFields, "id", `"other"`), "/result/id"},                                         // I-17
+		{"a UUID without its dashes", "CoinNetwork", written(pairFields, "id", `"7c9d6d0e2f0f4d7e9a530d1f6f1c2b11"`), "/result/id"}, // I-163
 		{"a space more", "CoinNetwork", written(pairFields, "id", `"`+pairID+` "`), "/result/id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,6 +92,13 @@ func TestClient_mismatch(t *testing.T) {
 			assert.ErrorIs(t, err, gateway.ErrResponseMismatch)
 		})
 	}
+	t.Run("a UUID in the other case is the one asked for", func(t *testing.T) { // I-163
+		t.Parallel()
+		body := enveloped(written(pairFields, "id", `"7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11"`))
+		got, err := cannedClient(t, 200, body).CoinNetwork(t.Context(), pairID)
+		require.NoError(t, err)
+		assert.Equal(t, "7C9D6D0E-2F0F-4D7E-9A53-0D1F6F1C2B11", got.ID, "as it came")
+	})
 	t.Run("the identifiers within a record are data", func(t *testing.T) { // I-56
 		t.Parallel()
 		body := enveloped(written(pairFields, "networkId", `"another network"`))

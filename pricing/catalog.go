@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // NewCatalogCache returns an empty cache of [gateway.Client.CoinNetworks].
@@ -50,7 +51,7 @@ func NewCatalog(pairs []gateway.CoinNetwork) *Catalog {
 	}
 	for i := range pairs { // I-48
 		p := &pairs[i]
-		newID, newName := index(c.byID, p.ID, p), index(c.byName, nameOf(p), p)
+		newID, newName := index(c.byID, validate.IDKey(p.ID), p), index(c.byName, nameOf(p), p)
 		if !newID || !newName {
 			c.duplicates = append(c.duplicates, p)
 		}
@@ -77,9 +78,9 @@ func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.Coi
 	return !known
 }
 
-// FindID returns the pair of an identifier.
+// FindID returns the pair of an identifier; one of UUID form is equal in either case.
 func (c *Catalog) FindID(id string) (*gateway.CoinNetwork, bool) {
-	p := c.byID[id]
+	p := c.byID[validate.IDKey(id)]
 	return p, p != nil
 }
 

@@ -120,6 +120,23 @@ func TestCatalog_notFound(t *testing.T) {
 	}
 }
 
+// An identifier of UUID form is one in both cases, and listed twice if it is in both.
+// I-163
+func TestCatalog_FindID_case(t *testing.T) {
+	t.Parallel()
+	const lower, upper = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"
+	snapshot := pricing.NewCatalog([]gateway.CoinNetwork{pairOf(upper, "BTC", "Bitcoin"), pairOf("a", "ETH", "Ethereum")})
+	for _, id := range []string{lower, upper} {
+		p, ok := snapshot.FindID(id)
+		require.True(t, ok)
+		assert.Equal(t, upper, p.ID)
+	}
+	snapshot = pricing.NewCatalog([]gateway.CoinNetwork{pairOf(upper, "BTC", "Bitcoin"), pairOf(lower, "ETH", "Ethereum")})
+	_, ok := snapshot.FindID(lower)
+	assert.False(t, ok)
+	assert.Len(t, snapshot.Duplicates(), 1)
+}
+
 // What is listed twice is not found under the name that it shares, and the later one is a
 // duplicate.
 // I-48

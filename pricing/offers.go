@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An Offer is a coin on a network, and what a price is in it.
@@ -48,7 +49,7 @@ func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Dec
 		if name, reason := ambiguous(pair, catalog); reason != "" {
 			err = refused(op, name, reason)
 		}
-		o.byID[pair.ID] = len(o.all)
+		o.byID[validate.IDKey(pair.ID)] = len(o.all)
 		o.all = append(o.all, Offer{pair, amount, err})
 	}
 	return o, nil
@@ -95,9 +96,9 @@ func (o *Offers) Payable() []Offer {
 	return slices.DeleteFunc(o.All(), func(offer Offer) bool { return offer.Err != nil })
 }
 
-// FindID returns the offer of a pair's identifier, such as a form has it. Its Err may rule it out.
+// FindID returns the offer of a pair's identifier, as [Catalog.FindID] does. Its Err may rule it out.
 func (o *Offers) FindID(id string) (Offer, bool) {
-	i, ok := o.byID[id]
+	i, ok := o.byID[validate.IDKey(id)]
 	if !ok {
 		return Offer{}, false
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // A Record is how a type of struct is read and written, by the tags of its fields. Each has
@@ -157,7 +158,7 @@ func (ms members) fill(d *Decoder, into reflect.Value) {
 			d.FailMissing(m.name)
 			return
 		}
-		if m.equals != nil && d.Notes != nil && into.Field(i).String() != into.FieldByIndex(m.equals).String() {
+		if m.equals != nil && d.Notes != nil && !validate.SameID(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
 			d.noteMember(Mismatch, m.name)
 		}
 	}

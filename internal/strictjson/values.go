@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // is reports whether a value is of a kind. It fails where it is not.
@@ -44,14 +45,14 @@ func readNonEmpty(d *Decoder, value jsontext.Value, into reflect.Value) {
 }
 
 // readID reads an identifier: a string that is not empty and, where the Decoder has an
-// ExpectID, equals it. Another one fails with [ErrMismatch].
+// ExpectID, is the same. Another one fails with [ErrMismatch].
 func readID(d *Decoder, value jsontext.Value, into reflect.Value) {
 	if d.ExpectID != "" && value.Kind() == '"' && string(Unquote(value)) == d.ExpectID {
 		into.SetString(d.ExpectID)
 		return
 	}
 	into.SetString(d.nonEmpty(value))
-	if d.ExpectID != "" {
+	if d.ExpectID != "" && !validate.SameID(into.String(), d.ExpectID) {
 		d.Fail(ErrMismatch)
 	}
 }

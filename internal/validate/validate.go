@@ -125,3 +125,31 @@ func IsUnreserved(text string) bool {
 	}
 	return true
 }
+
+// SameID reports whether two identifiers are equal. Those of UUID form, 8-4-4-4-12
+// hexadecimal digits, are equal in either case, as RFC 9562 has it; others as they are.
+func SameID(a, b string) bool { return a == b || isUUID(a) && strings.EqualFold(a, b) }
+
+// IDKey returns the text that all identifiers which are the [SameID] have in common: that of
+// UUID form in lower case, and any other one as it is.
+func IDKey(id string) string {
+	if isUUID(id) {
+		return strings.ToLower(id)
+	}
+	return id
+}
+
+func isUUID(text string) bool {
+	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+	if len(text) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		char := text[i]
+		isHex := '0' <= char && char <= '9' || 'a' <= char && char <= 'f' || 'A' <= char && char <= 'F'
+		if isDash := char == '-'; isDash != (form[i] == '-') || !isDash && !isHex {
+			return false
+		}
+	}
+	return true
+}

@@ -211,3 +211,36 @@ func TestLimits(t *testing.T) {
 	assert.Equal(t, 1024, validate.MaxBodyText)
 	assert.Equal(t, 4098, validate.MaxAPIKeyFile, "a key of 4,096 bytes and a line end of two")
 }
+
+func TestSameID(t *testing.T) {
+	t.Parallel()
+	const lower, upper = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"
+	for _, tt := range []struct {
+		name, a, b string
+		same       bool
+	}{
+		{"a UUID and itself", lower, lower, true},
+		{"a UUID in the other case", lower, upper, true},
+		{"a UUID in both cases", "8ee74576-0BCF-4bfa-9C0C-de1a8cc8fa6B", upper, true},
+		{"two UUIDs", lower, "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6c", false},
+		{"two texts", "w-1", "w-2", false},
+		{"a text and itself", "w-1", "w-1", true},
+		{"a text in the other case", "w-1", "W-1", false},
+		{"a UUID without its dashes", strings.ReplaceAll(lower, "-", ""), strings.ReplaceAll(upper, "-", ""), false},
+		{"a UUID in braces", "{" + lower + "}", "{" + upper + "}", false},
+		{"a letter beyond f", "gee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "GEE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", false},
+		{"a dash in another place", "8ee7457-60bcf-4bfa-9c0c-de1a8cc8fa6b", "8EE7457-60BCF-4BFA-9C0C-DE1A8CC8FA6B", false},
+		{"a dash in the place of a digit", "-ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "-EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", false},
+		{"nothing and a UUID", "", lower, false},
+		{"nothing twice", "", "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.same, validate.SameID(tt.a, tt.b))
+			assert.Equal(t, tt.same, validate.SameID(tt.b, tt.a))
+			assert.Equal(t, tt.same, validate.IDKey(tt.a) == validate.IDKey(tt.b))
+		})
+	}
+	assert.Equal(t, lower, validate.IDKey(upper))
+	assert.Equal(t, "W-1", validate.IDKey("W-1"))
+}
