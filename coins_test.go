@@ -102,6 +102,7 @@ type recordCase struct {
 	fields  []wireField
 	wrap    func(record string) string // the result that holds it
 	anyID   bool                       // the method did not ask for an identifier
+	inList  bool                       // another record is beside it
 }
 
 func recordCases() []recordCase {
@@ -111,22 +112,23 @@ func recordCases() []recordCase {
 		return func(record string) string { return written(pairFields, name, record) }
 	}
 	return []recordCase{
-		{"CoinNetwork", "/result", pairFields, same, false},
-		{"CoinNetwork", "/result/network", networkFields, inPair("network"), false},
-		{"CoinNetwork", "/result/coin", coinFields, inPair("coin"), false},
-		{"CoinNetwork", "/result/0", pairFields, func(r string) string { return "[" + r + "]" }, false},
-		{"CoinNetworkBySymbol", "/result", pairFields, same, true},
-		{"CoinNetworksOf", "/result", pairFields, same, true},
-		{"CoinNetworksOf", "/result/1", pairFields, second, true},
-		{"CoinNetworks", "/result/1", pairFields, second, true},
-		{"CoinNetworks", "/result/1/network", networkFields, func(r string) string { return second(inPair("network")(r)) }, true},
-		{"CoinNetworks", "/result/1/coin", coinFields, func(r string) string { return second(inPair("coin")(r)) }, true},
-		{"Withdrawal", "/result", withdrawalFields, same, false},
-		{"Withdrawal", "/result/0", withdrawalFields, func(r string) string { return "[" + r + "]" }, false},
+		{"CoinNetwork", "/result", pairFields, same, false, false},
+		{"CoinNetwork", "/result/network", networkFields, inPair("network"), false, false},
+		{"CoinNetwork", "/result/coin", coinFields, inPair("coin"), false, false},
+		{"CoinNetwork", "/result/0", pairFields, func(r string) string { return "[" + r + "]" }, false, false},
+		{"CoinNetworkBySymbol", "/result", pairFields, same, true, false},
+		{"CoinNetworksOf", "/result", pairFields, same, true, false},
+		{"CoinNetworksOf", "/result/1", pairFields, second, true, true},
+		{"CoinNetworks", "/result/1", pairFields, second, true, true},
+		{"CoinNetworks", "/result/1/network", networkFields, func(r string) string { return second(inPair("network")(r)) }, true, true},
+		{"CoinNetworks", "/result/1/coin", coinFields, func(r string) string { return second(inPair("coin")(r)) }, true, true},
+		{"Withdrawal", "/result", withdrawalFields, same, false, false},
+		{"Withdrawal", "/result/0", withdrawalFields, func(r string) string { return "[" + r + "]" }, false, false},
 	}
 }
 
-// Each field of each record is required and of its kind; only a time is lenient.
+// Each field of each record is required and of its kind; only a time is lenient. In a list the
+// record is left out.
 // I-52, I-145
 func TestRecords_fields(t *testing.T) {
 	t.Parallel()
@@ -154,12 +156,82 @@ func assertField(t *testing.T, record recordCase, field wireField) {
 	if field.kind == "time" {
 		return
 	}
-	assertNotUnderstood(t, s, body(""), pointer, "is missing")
+	assertWrong := assertNotUnderstood
+	if record.inList {
+		assertWrong = assertLeftOut
+	}
+	assertWrong(t, s, body(""), pointer, "is missing")
 	for _, value := range wrongValues[field.kind] {
 		if value != `"other-than-asked"` || !record.anyID {
-			assertNotUnderstood(t, s, body(value), pointer, "")
+			assertWrong(t, s, body(value), pointer, "")
 		}
 	}
+}
+
+// assertLeftOut asserts that a listing is read without the one record that is wrong.
+func assertLeftOut(t testing.TB, s subject, body, pointer, reason string) {
+	t.Helper()
+	var response gateway.Response
+	result, err := s.call(t.Context(), cannedClient(t, s.status, body), gateway.WithResponse(&response))
+	assertInvariants(t, result, err)
+	require.NoError(t, err)
+	assert.NotEmpty(t, result)
+	require.Len(t, response.Skipped, 1)
+	assert.Equal(t, pointer, response.Skipped[0].Pointer)
+	assert.Contains(t, response.Skipped[0].Reason, reason)
+}
+
+// What is told of a record that was left out.
+func TestClient_CoinNetworks_skipped(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, record string
+		want         gateway.Skipped
+	}{
+		{"a limit that is null", written(pairFields, "maxWithdraw", "null"), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", "is null, not an amount"}},
+		{"a limit with a comma", written(pairFields, "maxWithdraw", `"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", `"12,5" is not a decimal number`}},
+		{"a coin that is null", written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", "Tron (TRC20)", "is null, not an object"}},
+		{"a network without a name", written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", "is missing"}},
+		{"what could forge a line in a log", written(pairFields, "maxWithdraw", `"\u2028x"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", `\"\u2028x\" is not a decimal number`}},
+		{"no record", `"end"`, gateway.Skipped{"/result/1", "", "", `"end" is text, not an object`}},
+		{"a key", written(pairFields, "maxWithdraw", `"`+canary+`"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", `"[REDACTED]" is not a decimal number`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range []subject{subjectNamed("CoinNetworks"), subjectNamed("CoinNetworksOf")} {
+				body := enveloped("[" + pairJSON + "," + tt.record + "," + pairJSON + "]")
+				response := gateway.Response{Skipped: []gateway.Skipped{{}}}
+				got, err := s.call(t.Context(), cannedClient(t, 200, body), gateway.WithResponse(&response))
+				require.NoError(t, err)
+				assert.Len(t, got, 2)
+				assert.Equal(t, []gateway.Skipped{tt.want}, response.Skipped)
+			}
+		})
+	}
+	t.Run("the first 64 of many", func(t *testing.T) {
+		t.Parallel()
+		var response gateway.Response
+		c := cannedClient(t, 200, enveloped("["+strings.Repeat("null,", 100)+pairJSON+"]"))
+		got, err := c.CoinNetworks(t.Context(), gateway.WithResponse(&response))
+		require.NoError(t, err)
+		assert.Len(t, got, 1)
+		assert.Len(t, response.Skipped, 64)
+	})
+	t.Run("if none can be read, the first is an error", func(t *testing.T) {
+		t.Parallel()
+		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+written(pairFields, "swapFee", "null")+",7]"), "/result/0/swapFee", "is null, not an amount")
+	})
+	t.Run("one record alone is not left out", func(t *testing.T) {
+		t.Parallel()
+		assertNotUnderstood(t, subjectNamed("CoinNetworksOf"), enveloped(written(pairFields, "swapFee", "null")), "/result/swapFee", "is null, not an amount")
+	})
+	t.Run("nothing was left out", func(t *testing.T) {
+		t.Parallel()
+		var response gateway.Response
+		_, err := cannedClient(t, 200, enveloped("["+pairJSON+"]")).CoinNetworks(t.Context(), gateway.WithResponse(&response))
+		require.NoError(t, err)
+		assert.Nil(t, response.Skipped)
+	})
 }
 
 // Every field goes where it belongs, with exactly its value, and none is unknown.
@@ -242,7 +314,7 @@ func TestRecords_listing(t *testing.T) {
 			t.Parallel()
 			bad := written(pairFields, "withdrawalFee", `"abc"`)
 			body := enveloped("[" + strings.Repeat(pairJSON+",", 417) + bad + strings.Repeat(","+pairJSON, 82) + "]")
-			assertNotUnderstood(t, s, body, "/result/417/withdrawalFee", "is not a decimal number")
+			assertLeftOut(t, s, body, "/result/417/withdrawalFee", `"abc" is not a decimal number`)
 		})
 		t.Run("a listing of none is empty, not nil, "+name, func(t *testing.T) {
 			t.Parallel()

@@ -66,6 +66,7 @@ type Drift struct {
 	Operation string    // such as [OpBalance]
 	Pointer   string    // where in the response, as a JSON pointer such as "/result/17/network/color"
 	Kind      DriftKind // what differs
+	Reason    string    // why a value could not be read, with the value; empty for one that was read
 }
 
 // A DriftKind is how a response differs.
@@ -79,7 +80,8 @@ const (
 	DriftUnknownStatus DriftKind = "unknown status"
 	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: in none
 	// of the shapes that the method accepts, or with a member that is missing or
-	// malformed. The call failed with a [*DecodeError].
+	// malformed. The call failed with a [*DecodeError], or the record of a list was left
+	// out: see [Skipped].
 	DriftUnknownShape DriftKind = "unknown shape"
 	// DriftMismatch is an identifier that differs from the one it must equal: a
 	// networkId or coinId that is not the id of the record beside it, or a record that
@@ -219,7 +221,7 @@ var driftKinds = [...]DriftKind{
 
 func drifts(op string, notes *strictjson.Notes) (all []Drift) {
 	for _, n := range notes.All() {
-		all = append(all, Drift{op, n.Pointer, driftKinds[n.Kind]})
+		all = append(all, Drift{op, n.Pointer, driftKinds[n.Kind], n.Reason})
 	}
 	return all
 }
@@ -278,7 +280,8 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 func (l *logObserver) drift(ctx context.Context, d Drift) {
 	if l.isNew(d) {
 		l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
-			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)), textAttr("pointer", d.Pointer))
+			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),
+			textAttr("pointer", d.Pointer), textAttr("reason", d.Reason))
 	}
 }
 
@@ -321,7 +324,7 @@ const (
 func (l *logObserver) isNew(d Drift) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.Pointer = strictjson.WithoutIndices(d.Pointer)
+	d.Pointer, d.Reason = strictjson.WithoutIndices(d.Pointer), ""
 	if at, known := l.logged[d]; known && time.Since(at) < driftLogInterval {
 		return false
 	}

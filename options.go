@@ -321,6 +321,7 @@ type Response struct {
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
 	Result     json.RawMessage `json:",omitzero"` // the envelope's result as it came; nil for none
+	Skipped    []Skipped       `json:",omitzero"` // the first 64 records that were left out of a listing, balance or rates; nil for none
 	Attempts   int             // how many attempts were made
 	Duration   time.Duration   // of the whole call, waits included
 }

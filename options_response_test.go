@@ -100,13 +100,13 @@ func TestWithResponse_refusal(t *testing.T) {
 // WithResponse returns the whole of a response that cannot be decoded.
 func TestWithResponse_decodeError(t *testing.T) {
 	t.Parallel()
-	bad := "[" + strings.Repeat(pairJSON+",", 40) + written(pairFields, "confirmation", `"x"`) + "," + pairJSON + "]"
+	bad := "[" + strings.Repeat(written(pairFields, "confirmation", `"x"`)+",", 40) + "null]"
 	var response gateway.Response
 	c := cannedClient(t, 200, enveloped(bad))
 	_, err := c.CoinNetworks(t.Context(), gateway.WithResponse(&response))
 	var wrong *gateway.DecodeError
 	require.ErrorAs(t, err, &wrong)
-	assert.Equal(t, "/result/40/confirmation", wrong.Pointer)
+	assert.Equal(t, "/result/0/confirmation", wrong.Pointer)
 	assert.Equal(t, 200, response.StatusCode)
 	assert.Equal(t, 1, response.Attempts)
 	assert.Equal(t, bad, string(response.Result), "the raw result is what the error is about")

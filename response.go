@@ -84,6 +84,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	}
 	if c.cfg.response != nil {
 		*c.cfg.response = c.newResponse(resp, e)
+		c.cfg.response.Skipped = skippedIn(&rr.decoder)
 	}
 	return failure
 }

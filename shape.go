@@ -9,6 +9,27 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
+// A Skipped is a record of a list that could not be read and was left out.
+type Skipped struct {
+	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
+	CoinSymbol  string `json:"coinSymbol"`  // that the record names; empty if it names none that can be read
+	NetworkName string `json:"networkName"` // that the record names; empty if it names none that can be read
+	Reason      string `json:"reason"`      // in one line, such as "12,5" is not a decimal number
+}
+
+// maxSkipped is how many records are kept of one response. Which further ones were left out is
+// not known.
+const maxSkipped = strictjson.MaxLeftOut
+
+// skippedIn returns the records that were left out of a result, each with the names of its coin
+// and network. It is nil for none.
+func skippedIn(d *strictjson.Decoder) (all []Skipped) {
+	for _, left := range d.LeftOut() {
+		all = append(all, Skipped{left.Pointer, left.Names[0], left.Names[1], printable(left.Reason())})
+	}
+	return all
+}
+
 // A record is the members that are looked for in an undocumented record of a rate or a
 // balance.
 type record [13]strictjson.Node

@@ -16,11 +16,14 @@ import (
 // NewCatalogCache returns an empty cache of [gateway.Client.CoinNetworks].
 func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], error) {
 	return newCache(o, func(ctx context.Context) (*Catalog, error) {
-		pairs, err := client.CoinNetworks(ctx)
+		var response gateway.Response
+		pairs, err := client.CoinNetworks(ctx, gateway.WithResponse(&response))
 		if err != nil {
 			return nil, err
 		}
-		return NewCatalog(pairs), nil
+		catalog := NewCatalog(pairs)
+		catalog.Skipped = response.Skipped
+		return catalog, nil
 	})
 }
 
@@ -28,6 +31,10 @@ func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], 
 // or its identifier, is not found by that: it is unknown which of the two is right.
 type Catalog struct {
 	FetchedAt time.Time // when it was made, by the local clock
+
+	// Skipped are pairs that the gateway lists and that could not be read, as in
+	// Response.Skipped. If it is not empty, absence from the catalog proves nothing.
+	Skipped []gateway.Skipped
 
 	pairs      []gateway.CoinNetwork
 	duplicates []*gateway.CoinNetwork
@@ -111,11 +118,12 @@ func (c *Catalog) All() iter.Seq[*gateway.CoinNetwork] {
 type catalogRecord struct {
 	FetchedAt    time.Time             `json:"fetchedAt"`
 	CoinNetworks []gateway.CoinNetwork `json:"coinNetworks"`
+	Skipped      []gateway.Skipped     `json:"skipped,omitempty"`
 }
 
-// MarshalJSON writes the time and the whole listing.
+// MarshalJSON writes the time, the whole listing, and what was left out of it.
 func (c Catalog) MarshalJSON() ([]byte, error) {
-	return json.Marshal(catalogRecord{c.FetchedAt, c.pairs})
+	return json.Marshal(catalogRecord{c.FetchedAt, c.pairs, c.Skipped})
 }
 
 // UnmarshalJSON reads what MarshalJSON has written. An empty catalog is an error.
@@ -129,6 +137,6 @@ func (c *Catalog) UnmarshalJSON(text []byte) error {
 		return errors.New("gateway: catalog: fetchedAt or coinNetworks is missing or empty")
 	}
 	*c = *NewCatalog(r.CoinNetworks)
-	c.FetchedAt = r.FetchedAt
+	c.FetchedAt, c.Skipped = r.FetchedAt, r.Skipped
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -118,6 +120,40 @@ func TestCatalog_notFound(t *testing.T) {
 	for _, symbol := range []string{"", "btc", "LTC"} {
 		assert.Nil(t, snapshot.Networks(symbol), symbol)
 	}
+}
+
+// A pair that cannot be read does not close the others, and the catalog says so, also after JSON.
+// I-52
+func TestCatalog_Skipped(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	pairs, err := connect(gw).CoinNetworks(t.Context())
+	require.NoError(t, err)
+	text, err := json.Marshal(pairs[:2])
+	require.NoError(t, err)
+	odd := strings.Replace(string(text), `"maxWithdraw":"`, `"maxWithdraw":"n/a `, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"message":"Operation was successful.","meta":{},"result":%s}`, odd)
+	}))
+	defer server.Close()
+	client, err := gateway.New(server.URL, "")
+	require.NoError(t, err)
+	snapshot, err := catalogOf(t, client, pricing.CacheOptions{}).Get(t.Context())
+	require.NoError(t, err)
+	_, ok := snapshot.FindID(pairs[1].ID)
+	assert.True(t, ok)
+	_, ok = snapshot.FindID(pairs[0].ID)
+	assert.False(t, ok)
+	require.Len(t, snapshot.Skipped, 1)
+	assert.Equal(t, "/result/0/maxWithdraw", snapshot.Skipped[0].Pointer)
+	assert.Equal(t, pairs[0].Coin.Symbol, snapshot.Skipped[0].CoinSymbol)
+	assert.Equal(t, pairs[0].Network.Name, snapshot.Skipped[0].NetworkName)
+	text, err = json.Marshal(snapshot)
+	require.NoError(t, err)
+	var back pricing.Catalog
+	require.NoError(t, json.Unmarshal(text, &back))
+	assert.Equal(t, snapshot.Skipped, back.Skipped)
 }
 
 // An identifier of UUID form is one in both cases, and listed twice if it is in both.

@@ -5,8 +5,8 @@
 // data are errors; names match exactly; an amount is exact and never missing.
 // A [Record] is read by the tags of its type, with [One], [Many] and [OneOrMany], and goes
 // through encoding/json by them. A result of an undocumented shape is read by [Raw], which bounds
-// it, and examined as a [Node]. What differs from the tags without being an error is
-// collected in [Notes]. Decoded values are free of the keys of the Redactor; [Decoder.Value],
+// it, and examined as a [Node]. A record of a list that cannot be read is left out: see
+// [Decoder.LeftOut]. What differs from the tags without being an error is collected in [Notes]. Decoded values are free of the keys of the Redactor; [Decoder.Value],
 // [Decoder.Name] and [Decoder.Since] return raw input.
 package strictjson
 
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -31,16 +32,28 @@ var (
 	errEmptyBody = errors.New("the body is empty")
 	errTrailing  = errors.New("there is more after the end")
 	errInteger   = errors.New("is not an integer in range")
+	errTime      = errors.New("is not a time")
 )
 
-// maxPointer bounds the pointer of an [Error] and of a [Note], in bytes.
-const maxPointer = 1 << 10
+const (
+	maxPointer = 1 << 10 // of an [Error] and of a [Note], in bytes
+	maxValue   = 64      // of an [Error], in bytes
+)
 
 // An Error is what is wrong with a text, and where. It is not itself an error.
 type Error struct {
 	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
+	Value   string // text, number or boolean there, as JSON of at most 64 bytes; empty for another value or none
 	Err     error
 	Syntax  bool // the text is not JSON, or not all of it
+}
+
+// Reason is what is wrong, with the value.
+func (e *Error) Reason() string {
+	if e.Value == "" {
+		return e.Err.Error()
+	}
+	return e.Value + " " + e.Err.Error()
 }
 
 // Options are what a [Decoder] is told of a text.
@@ -79,6 +92,7 @@ type state struct {
 	outer     *Decoder  // reads the text that the text of this one is a value of; nil for none
 	inner     *Decoder  // reads values of the text of this one; nil before the first
 	entries   int       // in the result that Raw has read last
+	leftOut   []LeftOut // at most maxLeftOut
 }
 
 // Reset makes d read a text, of which it keeps nothing after the next Reset. Until then the
@@ -118,6 +132,30 @@ func (d *Decoder) Since(offset int) jsontext.Value {
 func (d *Decoder) Fail(err error) {
 	if d.err == nil {
 		d.err = &Error{Pointer: d.place(), Err: err}
+	}
+}
+
+// show shows the value that an error is about.
+func (d *Decoder) show(value jsontext.Value) {
+	if d.err != nil && d.err.Value == "" && !d.err.Syntax {
+		d.err.Value = shown(value, d.Redactor)
+	}
+}
+
+// shown returns a value as an [Error] has it. Of null its kind says enough.
+func shown(value jsontext.Value, keys redact.Redactor) string {
+	const most, end = maxValue + utf8.UTFMax, `…"`
+	switch value.Kind() {
+	case '"':
+		quoted, _ := jsontext.AppendQuote(nil, redact.Truncate(string(keys.Snippet(Unquote(value), most)), most))
+		if len(quoted) <= maxValue {
+			return string(quoted)
+		}
+		return redact.Truncate(string(quoted), maxValue-len(end)) + end
+	case '0', 't', 'f':
+		return redact.Truncate(string(keys.Snippet(value, most)), maxValue)
+	default:
+		return ""
 	}
 }
 
@@ -204,8 +242,9 @@ func (d *Decoder) More() bool {
 // Begin reads the start of an object or array.
 func (d *Decoder) Begin(kind jsontext.Kind) bool {
 	if got := d.Peek(); got != kind && got != 0 {
-		d.Value()
+		value := d.Value()
 		d.Fail(notA(kind, got))
+		d.show(value)
 	}
 	return d.token()
 }

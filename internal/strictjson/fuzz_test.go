@@ -38,11 +38,12 @@ type reading struct {
 	err     *strictjson.Error
 	content strictjson.Content
 	notes   []strictjson.Note
+	leftOut []strictjson.LeftOut
 }
 
 // readers are the ways to read a result.
 func readers() map[string]func(*strictjson.Decoder) any {
-	one, many, both := strictjson.One(wholeRecord), strictjson.Many(wholeRecord), strictjson.OneOrMany(wholeRecord)
+	one, many, both := strictjson.One(wholeRecord), strictjson.Many(wholeRecord, "/name", "/part/id"), strictjson.OneOrMany(wholeRecord)
 	return map[string]func(*strictjson.Decoder) any{
 		"One":       func(d *strictjson.Decoder) any { return one(d) },
 		"Many":      func(d *strictjson.Decoder) any { return many(d) },
@@ -58,7 +59,7 @@ func readFrom(d *strictjson.Decoder, text []byte, read func(*strictjson.Decoder)
 	value := read(d)
 	d.EndDocument()
 	d.NoteError()
-	return reading{value, d.Err(), d.Content(), notes.All()}
+	return reading{value, d.Err(), d.Content(), notes.All(), d.LeftOut()}
 }
 
 // Whatever a text is, it is read or has an error, within bounds and without the key. It does
@@ -94,7 +95,13 @@ func checkReading(t *testing.T, name string, text []byte, r reading) {
 		}
 	} else {
 		require.LessOrEqual(t, len(r.err.Pointer), 1<<10)
-		kept += r.err.Pointer + r.err.Err.Error()
+		kept += r.err.Pointer + r.err.Reason()
+		require.LessOrEqual(t, len(r.err.Value), 64)
+	}
+	require.LessOrEqual(t, len(r.leftOut), 64)
+	for _, left := range r.leftOut {
+		kept += left.Pointer + left.Reason() + fmt.Sprint(left.Names)
+		require.LessOrEqual(t, len(left.Value), 64)
 	}
 	require.LessOrEqual(t, len(r.notes), 64)
 	for _, note := range r.notes {
@@ -111,7 +118,7 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		list, d := readWhole("["+string(text)+","+string(text)+","+string(text)+"]", strictjson.Options{}, strictjson.Many(wholeRecord))
-		if d.Err() != nil {
+		if d.Err() != nil || len(d.LeftOut()) > 0 {
 			return
 		}
 		got, d := readWholeRecord(string(text), strictjson.Options{})

@@ -88,7 +88,7 @@ func (n Node) IsZero() bool { return n.doc == nil }
 
 // Errorf returns an error at the place of n.
 func (n Node) Errorf(format string, args ...any) *Error {
-	return &Error{Pointer: n.pointer(), Err: fmt.Errorf(format, args...)}
+	return &Error{Pointer: n.pointer(), Value: shown(n.value().json, n.doc.d.Redactor), Err: fmt.Errorf(format, args...)}
 }
 
 func (n Node) pointer() string { return n.doc.d.cleanPointer(n.doc.pointer(n.at)) }
@@ -162,6 +162,23 @@ func (n Node) Member(name string) Node {
 	return found[0]
 }
 
+// At returns the value at a JSON pointer from n, or none.
+func (n Node) At(pointer jsontext.Pointer) Node {
+	for token := range pointer.Tokens() {
+		index := 0
+		found := n.Member(token)
+		for element := range n.Elements() {
+			if strconv.Itoa(index) == token {
+				found = element
+				break
+			}
+			index++
+		}
+		n = found
+	}
+	return n
+}
+
 // Text returns the text of a string, or "".
 func (n Node) Text() string {
 	if n.Kind() != '"' {
@@ -208,5 +225,5 @@ func (n Node) Note(kind Kind) {
 		}
 		n.doc.noted[part] = true
 	}
-	notes.add(kind, n.pointer())
+	notes.add(kind, n.pointer(), "")
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A Kind is how a text differs from the tags it is read by.
@@ -13,7 +15,7 @@ type Kind int8
 const (
 	UnknownField    Kind = iota // a member that no tag names
 	UnknownValue                // a text that its type does not know
-	UnknownShape                // a value that cannot be read: an error
+	UnknownShape                // a value that cannot be read: an error, or a record that was left out
 	Mismatch                    // an identifier that does not equal another's
 	UnexpectedValue             // a value of another form than is documented, which was accepted
 )
@@ -22,6 +24,7 @@ const (
 type Note struct {
 	Kind    Kind
 	Pointer string // JSON pointer, at most 1 KiB
+	Reason  string // why a value could not be read; empty for one that was
 }
 
 // maxNotes is how many notes [Notes] collects.
@@ -45,16 +48,19 @@ func (n *Notes) All() []Note {
 
 func (n *Notes) isFull() bool { return len(n.all) == maxNotes }
 
-func (n *Notes) add(kind Kind, pointer string) {
+func (n *Notes) add(kind Kind, pointer, reason string) {
+	if n == nil || n.isFull() {
+		return
+	}
 	place := strconv.Itoa(int(kind)) + WithoutIndices(pointer)
-	if n.isFull() || n.seen[place] {
+	if n.seen[place] {
 		return
 	}
 	if n.seen == nil {
 		n.seen = map[string]bool{}
 	}
 	n.seen[place] = true
-	n.all = append(n.all, Note{kind, pointer})
+	n.all = append(n.all, Note{kind, pointer, reason})
 }
 
 // WithoutIndices returns a pointer to the same place in every element of an array.
@@ -71,24 +77,32 @@ func WithoutIndices(pointer string) string {
 // Note notes the value that was read last, or the member whose name was.
 func (d *Decoder) Note(kind Kind) {
 	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
-		d.Notes.add(kind, d.place())
+		d.Notes.add(kind, d.place(), "")
+	}
+}
+
+// noteUnread notes the value that was read last, and cannot be understood.
+func (d *Decoder) noteUnread(value jsontext.Value, err error) {
+	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
+		e := Error{Value: shown(value, d.Redactor), Err: err}
+		d.Notes.add(UnexpectedValue, d.place(), e.Reason())
 	}
 }
 
 // noteMember notes a member of the object that was read last.
 func (d *Decoder) noteMember(kind Kind, name string) {
 	if d.Notes != nil && !d.Notes.isFull() && d.err == nil {
-		d.Notes.add(kind, d.placeOf(name))
+		d.Notes.add(kind, d.placeOf(name), "")
 	}
 }
 
 // NoteError notes the error that has ended the reading, unless it is one of syntax.
 func (d *Decoder) NoteError() {
 	switch {
-	case d.Notes == nil || d.err == nil || d.err.Syntax:
+	case d.err == nil || d.err.Syntax:
 	case errors.Is(d.err.Err, ErrMismatch):
-		d.Notes.add(Mismatch, d.err.Pointer)
+		d.Notes.add(Mismatch, d.err.Pointer, d.err.Reason())
 	default:
-		d.Notes.add(UnknownShape, d.err.Pointer)
+		d.Notes.add(UnknownShape, d.err.Pointer, d.err.Reason())
 	}
 }

@@ -1,7 +1,6 @@
 package strictjson_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -71,9 +70,9 @@ func TestDecoder_NoteError(t *testing.T) {
 		want       []strictjson.Note
 	}{
 		{"no error", `{"id":"w-1"}`, nil},
-		{"another identifier", `{"id":"w-2"}`, []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/id"}}},
-		{"another shape", `{"id":[1]}`, []strictjson.Note{{Kind: strictjson.UnknownShape, Pointer: "/id"}}},
-		{"a missing member", `{}`, []strictjson.Note{{Kind: strictjson.UnknownShape, Pointer: "/id"}}},
+		{"another identifier", `{"id":"w-2"}`, []strictjson.Note{{Kind: strictjson.Mismatch, Pointer: "/id", Reason: `"w-2" is another record than the one asked for`}}},
+		{"another shape", `{"id":[1]}`, []strictjson.Note{{Kind: strictjson.UnknownShape, Pointer: "/id", Reason: "is an array, not text"}}},
+		{"a missing member", `{}`, []strictjson.Note{{Kind: strictjson.UnknownShape, Pointer: "/id", Reason: "is missing"}}},
 		{"an error of syntax", `{"id":nope}`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,9 +90,9 @@ func TestDecoder_NoteError(t *testing.T) {
 		t.Parallel()
 		notes := &strictjson.Notes{}
 		d := decoderOf("1", strictjson.Options{Notes: notes})
-		d.Fail(errors.Join(io.EOF, strictjson.ErrMismatch))
+		d.Fail(fmt.Errorf("%w: %w", io.EOF, strictjson.ErrMismatch))
 		d.NoteError()
-		assert.Equal(t, []strictjson.Note{{Kind: strictjson.Mismatch}}, notes.All())
+		assert.Equal(t, []strictjson.Note{{Kind: strictjson.Mismatch, Reason: "EOF: is another record than the one asked for"}}, notes.All())
 	})
 }
 
@@ -104,13 +103,14 @@ func TestNotes_unexpectedValues(t *testing.T) {
 	for _, tt := range []struct {
 		name, value string
 		note        bool
+		reason      string
 	}{
-		{"an amount in a string", `{"id":"p","price":"2.5"}`, false},
-		{"an amount as a number", `{"id":"p","price":2.5}`, true}, // I-54
-		{"a time", `{"id":"p","price":"1","at":"2024-01-02T03:04:05Z"}`, false},
-		{"a time that cannot be read", `{"id":"p","price":"1","at":"soon"}`, true}, // I-53
-		{"a time that is a number", `{"id":"p","price":"1","at":1700000000}`, true},
-		{"a time that is null", `{"id":"p","price":"1","at":null}`, true},
+		{"an amount in a string", `{"id":"p","price":"2.5"}`, false, ""},
+		{"an amount as a number", `{"id":"p","price":2.5}`, true, ""}, // I-54
+		{"a time", `{"id":"p","price":"1","at":"2024-01-02T03:04:05Z"}`, false, ""},
+		{"a time that cannot be read", `{"id":"p","price":"1","at":"soon"}`, true, `"soon" is not a time`}, // I-53
+		{"a time that is a number", `{"id":"p","price":"1","at":1700000000}`, true, "1700000000 is not a time"},
+		{"a time that is null", `{"id":"p","price":"1","at":null}`, true, "is not a time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -123,14 +123,14 @@ func TestNotes_unexpectedValues(t *testing.T) {
 			require.Nil(t, d.Err())
 			assert.Equal(t, tt.note, len(notes.All()) == 1)
 			if tt.note {
-				assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: pointer}}, notes.All())
+				assert.Equal(t, []strictjson.Note{{strictjson.UnexpectedValue, pointer, tt.reason}}, notes.All())
 			}
 			notes = &strictjson.Notes{}
 			good := `{"id":"p","price":"1"}`
 			_, d = readWhole("["+strings.Join([]string{good, good, tt.value, tt.value}, ",")+"]", strictjson.Options{Notes: notes}, strictjson.Many(partRecord))
 			require.Nil(t, d.Err())
 			if tt.note {
-				assert.Equal(t, []strictjson.Note{{Kind: strictjson.UnexpectedValue, Pointer: "/2" + pointer}}, notes.All(), "once in a list")
+				assert.Equal(t, []strictjson.Note{{strictjson.UnexpectedValue, "/2" + pointer, tt.reason}}, notes.All(), "once in a list")
 			}
 		})
 	}

@@ -121,6 +121,7 @@ func readSlice(d *Decoder, read reader, into reflect.Value) {
 		if value := d.Value(); d.err == nil {
 			all = reflect.Append(all, reflect.Zero(into.Type().Elem()))
 			read(d, value, all.Index(all.Len()-1))
+			d.show(value)
 		}
 	}
 	d.End()
@@ -186,6 +187,7 @@ const maxRecurring = 256
 func (d *Decoder) readMember(ms members, i int, value jsontext.Value, into reflect.Value) {
 	if d.recurring == nil || !ms[i].recurs {
 		ms[i].read(d, value, into)
+		d.show(value)
 		return
 	}
 	if before, ok := d.recurring[i][string(value)]; ok {
@@ -193,6 +195,7 @@ func (d *Decoder) readMember(ms members, i int, value jsontext.Value, into refle
 		return
 	}
 	if ms[i].read(d, value, into); d.err != nil {
+		d.show(value)
 		return
 	}
 	if d.recurring[i] == nil {

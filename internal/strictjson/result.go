@@ -3,6 +3,8 @@ package strictjson
 import (
 	"errors"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 var errSeveral = errors.New("is one of several records where one is expected")
@@ -32,27 +34,36 @@ func One[T any](r *Record[T]) func(*Decoder) *T {
 	}
 }
 
-// Many returns what reads an array of records. An empty one has the content
-// [EmptyResult] and is not nil.
-func Many[T any](r *Record[T]) func(*Decoder) []T {
+// Many returns what reads an array of records. One that cannot be read is left out, and known
+// by the texts at the pointers; if none can be read, that is an error. An empty array has the
+// content [EmptyResult] and is not nil.
+func Many[T any](r *Record[T], names ...jsontext.Pointer) func(*Decoder) []T {
 	return func(d *Decoder) []T {
 		records := []T{}
 		if !d.Begin('[') {
 			return nil
 		}
-		start := d.Offset()
+		depth, start := d.json.StackDepth(), d.Offset()
 		for d.More() {
-			if len(records) == 1 {
+			if len(records) == 1 && d.recurring == nil {
 				d.recurring = make(recurring, len(r.members))
 			}
+			at := d.Offset()
 			if len(records) == cap(records) {
 				records = slices.Grow(records, d.estimateRemaining(len(records), start))
 			}
 			records = append(records, *new(T))
-			r.fill(d, &records[len(records)-1])
+			if r.fill(d, &records[len(records)-1]); d.err != nil && !d.err.Syntax {
+				records = records[:len(records)-1]
+				d.leaveOutRecord(depth, at, names)
+			}
 		}
 		d.recurring = nil
-		if d.End() && len(records) == 0 {
+		switch none := len(records) == 0; {
+		case !d.End():
+		case none && len(d.leftOut) > 0:
+			d.err = d.leftOut[0].Error
+		case none:
 			d.content = EmptyResult
 		}
 		return records
@@ -60,9 +71,9 @@ func Many[T any](r *Record[T]) func(*Decoder) []T {
 }
 
 // OneOrMany returns what reads an array of records, or one record as an array of
-// one.
-func OneOrMany[T any](r *Record[T]) func(*Decoder) []T {
-	many := Many(r)
+// one. That one must be readable.
+func OneOrMany[T any](r *Record[T], names ...jsontext.Pointer) func(*Decoder) []T {
+	many := Many(r, names...)
 	return func(d *Decoder) []T {
 		if d.Peek() == '[' {
 			return many(d)

@@ -164,7 +164,7 @@ func readTime(d *Decoder, value jsontext.Value, into reflect.Value) {
 			}
 		}
 	}
-	d.Note(UnexpectedValue)
+	d.noteUnread(value, errTime)
 }
 
 // readRaw reads any value, without keys. Null is none.

@@ -1,0 +1,48 @@
+package strictjson
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// MaxLeftOut is how many records a [Decoder] tells of that were left out.
+const MaxLeftOut = 64
+
+// A LeftOut is a record of a list that could not be read.
+type LeftOut struct {
+	*Error
+	Names []string // that it is known by, without keys; empty for one that it does not have
+}
+
+// LeftOut returns the first records that were left out, in the order of the text.
+func (d *Decoder) LeftOut() []LeftOut { return d.leftOut }
+
+func (d *Decoder) leaveOut(err *Error, names []string) {
+	d.leftOut = append(d.leftOut, LeftOut{err, names})
+	d.Notes.add(UnknownShape, err.Pointer, err.Reason())
+}
+
+// leaveOutRecord leaves out the record that begins at an offset, in an array at a depth: it
+// reads to the end of it, and goes on after the error.
+func (d *Decoder) leaveOutRecord(depth, at int, names []jsontext.Pointer) {
+	wrong := d.err
+	for d.err = nil; d.err == nil && d.json.StackDepth() > depth; {
+		d.token()
+	}
+	if d.err != nil || len(d.leftOut) == MaxLeftOut {
+		return
+	}
+	var again Decoder
+	again.Reset(d.Since(at), Options{Redactor: d.Redactor})
+	record := NodeOf(&again, Raw(&again))
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = record.At(name).Text()
+	}
+	d.leaveOut(wrong, texts)
+}
+
+// LeaveOut leaves out the record that n is or is a part of. What is wrong is said as by
+// [Node.Errorf].
+func (n Node) LeaveOut(names []string, format string, args ...any) {
+	if d := n.doc.d; len(d.leftOut) < MaxLeftOut { // to make an error takes time
+		d.leaveOut(n.Errorf(format, args...), names)
+	}
+}
