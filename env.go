@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,11 +20,13 @@ const (
 	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
+	envProfile    = "GATEWAY_PROFILE"
 )
 
 // FromEnv returns a client as [New] does, from environment variables: the base URL from
 // GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the file that
-// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP].
+// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP],
+// and GATEWAY_PROFILE names a file of at most 4 MiB with the [Profile] of [WithProfile]; opts come after both.
 // An empty variable counts as not set. What is wrong is an [*ArgumentError] that names the variable,
 // or the option.
 func FromEnv(opts ...Option) (*Client, error) {
@@ -41,6 +44,13 @@ func FromEnv(opts ...Option) (*Client, error) {
 		opts = append([]Option{WithPlainHTTP()}, opts...)
 	default:
 		return nil, badOption(envPlainHTTP, "must be 1 or 0")
+	}
+	if file := os.Getenv(envProfile); file != "" {
+		profile, err := readProfile(file)
+		if err != nil {
+			return nil, badOption(envProfile, oneLine(err))
+		}
+		opts = append([]Option{WithProfile(profile)}, opts...)
 	}
 	client, err := New(baseURL, key, opts...)
 	return client, inEnv(err, from)
@@ -62,6 +72,27 @@ func keyFromEnv() (key, from string, err error) {
 	}
 }
 
+// maxProfile is how many bytes the file of a profile may have.
+const maxProfile = 4 << 20
+
+// readProfile returns the profile in a file.
+func readProfile(name string) (p Profile, err error) {
+	text, err := readStart(name, maxProfile)
+	if err != nil {
+		return Profile{}, err
+	}
+	if len(text) > maxProfile {
+		return Profile{}, errors.New("the file has more than 4 MiB")
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return Profile{}, err
+	}
+	if reason := p.check(); reason != "" {
+		return Profile{}, errors.New(reason)
+	}
+	return p, nil
+}
+
 // APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file at each call: a
 // regular file, or a link to one, with the key alone on one line, not in quotes and without NAME=
 // before it. Replace it by renaming a new one. The error of a file that cannot be read, or has no key
@@ -73,12 +104,9 @@ func APIKeyFile(name string) func(context.Context) (string, error) {
 // readKey returns the key in a file. No error has the name of the file, which could be the
 // key in the wrong variable.
 func readKey(name string) (string, error) {
-	text, err := readStart(name)
+	text, err := readStart(name, validate.MaxAPIKeyFile)
 	if err != nil {
-		if path, ok := errors.AsType[*fs.PathError](err); ok {
-			err = path.Err
-		}
-		return "", fmt.Errorf("the file cannot be read: %w", err)
+		return "", err
 	}
 	key := strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	switch reason := validate.APIKey(key); {
@@ -104,9 +132,20 @@ func isAssignment(text string) bool {
 	return name != "" && !unicode.IsDigit(rune(name[0])) && !strings.ContainsFunc(name, isOther) && strings.Trim(value, "=") != ""
 }
 
-// readStart reads as much of a regular file as a key and a line end can have, and a byte more.
-// Another one could block, such as a pipe without a writer.
-func readStart(name string) (string, error) {
+// readStart reads at most most bytes of a regular file, and a byte more. Another one could block, such
+// as a pipe without a writer.
+func readStart(name string, most int) (string, error) {
+	text, err := readRegular(name, most)
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	if err != nil {
+		return "", fmt.Errorf("the file cannot be read: %w", err)
+	}
+	return text, nil
+}
+
+func readRegular(name string, most int) (string, error) {
 	info, err := os.Stat(name) // #nosec G304 G703 -- whoever sets the environment, or calls APIKeyFile, chooses the file
 	if err != nil {
 		return "", err
@@ -119,7 +158,7 @@ func readStart(name string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, int64(validate.MaxAPIKeyFile)+1))
+	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
 	return string(text), err
 }
 

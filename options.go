@@ -39,6 +39,7 @@ type config struct {
 	breakAfter  int // of WithCircuitBreaker; 0 for never
 
 	successMessage string // besides the documented one; empty for none
+	profile        Profile
 	maxBytes       int64
 	keySource      func(context.Context) (string, error)
 	observers      []Observer // of WithObserver, in order

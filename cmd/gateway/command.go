@@ -47,6 +47,7 @@ Settings, from the environment:
   GATEWAY_API_KEY        the API key, which is never an argument
   GATEWAY_API_KEY_FILE   a file with the key, instead
   GATEWAY_PLAIN_HTTP=1   accept a base URL that begins with http://; or the flag --plain-http
+  GATEWAY_PROFILE        a file of gateway probe --record: how this gateway answers
   GATEWAY_OUTPUT=json    print JSON, as -o json does
   NO_COLOR=1             print no colors`,
 	}
