@@ -206,7 +206,7 @@ func ExampleOutcomeOf() {
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
 	}
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(502))
 
 	invoice, err := client.CreateInvoice(ctx, request)
 	switch gateway.OutcomeOf(err) {
@@ -459,7 +459,7 @@ func ExampleSafeToRetry() {
 	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
 	ctx := context.Background()
 
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultBadGateway())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultPage(502))
 
 	_, err := client.Balance(ctx, gateway.BalanceQuery{})
 	fmt.Println("a balance after 502:", gateway.SafeToRetry(err))

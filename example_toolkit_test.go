@@ -39,8 +39,8 @@ func countIn(counts *expvar.Map) gateway.Observer {
 func ExampleWithObserver() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultBadGateway())
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDriftFields())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultPage(502))
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDrift())
 
 	counts := new(expvar.Map)
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(countIn(counts)))
@@ -58,7 +58,7 @@ func ExampleWithObserver() {
 func ExampleWithLogger() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithLogger(logger))
@@ -147,7 +147,7 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 func ExampleWithHTTPClient_circuitBreaker() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultBadGateway())
+	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultPage(502))
 
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: &breaker{next: gw.Transport()}}))
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *Server) SetCatalog(pairs []CoinNetwork) {
 func (s *Server) isSymbol(segment string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return s.same(p.ID, segment) })
+	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return s.sameID(p.ID, segment) })
 	return !isID && s.coin(segment).ID != ""
 }
 
@@ -88,7 +88,7 @@ func (s *Server) pairsFor(c *call) []CoinNetwork {
 	for _, p := range s.catalog {
 		switch c.op {
 		case OpCoinNetwork:
-			if !s.same(p.ID, c.args[0]) {
+			if !s.sameID(p.ID, c.args[0]) {
 				continue
 			}
 		case OpCoinNetworkBySymbol:

@@ -23,7 +23,7 @@ func driftedPair() string {
 }
 
 // I-6
-func TestDriftFields(t *testing.T) {
+func TestDrift(t *testing.T) {
 	t.Parallel()
 	const (
 		list  = "/api/networks-coins"
@@ -82,7 +82,7 @@ func TestDriftFields(t *testing.T) {
 			s.SetRate("ABC", "3", "4")
 			s.SetShape(tt.shape)
 			right := get(t, s, tt.path)
-			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultDriftFields())
+			s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultDrift())
 			got := get(t, s, tt.path)
 			assert.Equal(t, tt.status, got.status)
 			assert.Equal(t, "application/json; charset=utf-8", got.header.Get("Content-Type"))
@@ -92,12 +92,12 @@ func TestDriftFields(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(got.body), &parsed))
 			assert.JSONEq(t, tt.result, string(parsed.Result))
 			assert.Equal(t, right.body, strings.ReplaceAll(got.body, unknown, ""), "no other change, in the same order")
-			assert.Equal(t, "drift-fields", s.Requests()[1].Fault)
+			assert.Equal(t, "drift", s.Requests()[1].Fault)
 		})
 	}
 }
 
-func TestDriftFields_of_an_invoice(t *testing.T) {
+func TestDrift_of_an_invoice(t *testing.T) {
 	t.Parallel()
 	for shape, records := range map[gatewaytest.InvoiceShape]string{
 		gatewaytest.InvoiceFlat:    `"result":{` + unknown + `"id":`,
@@ -108,7 +108,7 @@ func TestDriftFields_of_an_invoice(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			s.SetShape(shape)
-			s.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultDriftFields())
+			s.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultDrift())
 			got := post(s, invoice(s, "o-1", ""))
 			assert.Equal(t, 201, got.status)
 			assert.Contains(t, got.body, records)
@@ -123,7 +123,7 @@ func TestDriftFields_of_an_invoice(t *testing.T) {
 func TestDrift_lookalikes(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	const text = `[{"id":1},{"coin":{"status":{"network":{"`
+	const text = `[{"id":1},{"coin":{"network":{"`
 	id := s.AddWithdrawal(gatewaytest.Withdrawal{Destination: text})
 	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
 	var envelope struct{ Result gatewaytest.Withdrawal }
@@ -137,43 +137,4 @@ func TestDrift_lookalikes(t *testing.T) {
 		s.SetBalance(symbol, "Lookalike", "1")
 		assert.JSONEq(t, `{`+unknown+successBody(`{"` + symbol + `":"1"}`)[1:], get(t, s, "/api/balance/?coinSymbol="+symbol).body)
 	}
-}
-
-// The status changes in the response to an inquiry, and nowhere else.
-// I-144
-func TestDriftStatus(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-	require.NoError(t, s.SetStatusAfterRequests(id, 1, "COMPLETED"))
-	inquiry := "/api/withdrawal/inquiry/" + id
-	paths := []string{"/api/networks-coins", "/api/networks-coins/BTC/Bitcoin", "/api/exchange-rate", "/api/balance/", "/elsewhere", inquiry + "x"}
-	right := []string{}
-	for _, path := range paths {
-		right = append(right, get(t, s, path).body)
-	}
-	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDriftStatus())
-	assert.Equal(t, "ON_HOLD", statusOf(t, s, id))
-	assert.Equal(t, "PENDING", s.Withdrawals()[2].Status)
-	assert.Equal(t, "ON_HOLD", statusOf(t, s, id))
-	assert.Equal(t, "COMPLETED", s.Withdrawals()[2].Status, "inquiries count")
-	for i, path := range paths {
-		assert.Equal(t, right[i], get(t, s, path).body)
-	}
-	assert.Equal(t, "drift-status", s.Requests()[len(s.Requests())-1].Fault)
-	assert.Equal(t, 401, mustTry(t, s, "GET", inquiry, "").status, "a refusal stays one")
-	assert.Equal(t, "GET", mustTry(t, s, "PUT", inquiry, "").header.Get("Allow"))
-}
-
-// Drift combines DriftFields and DriftStatus.
-func TestDrift(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	id := s.AddWithdrawal(gatewaytest.Withdrawal{})
-	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultDrift())
-	got := get(t, s, "/api/withdrawal/inquiry/"+id)
-	assert.Equal(t, 201, got.status)
-	assert.Equal(t, `{`+unknown+`"message":"Operation was successful.","result":{`+unknown+`"status":"ON_HOLD`+after(id), got.body)
-	assert.Equal(t, "drift", s.Requests()[0].Fault)
-	assert.Equal(t, "PENDING", statusOf(t, s, id), "the fault has passed")
 }

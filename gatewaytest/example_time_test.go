@@ -133,31 +133,18 @@ func ExampleServer_SetRateLimit() {
 func ExampleFaultDrift() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	id := gw.Withdrawals()[0].WithdrawRequestID
 
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDrift())
-	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 56)
-	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 19)
-	// Output:
-	// 201 {"undocumented":{"by":"gatewaytest"},"status":"ON_HOLD",
-	// 201 {"status":"PENDING"
-}
-
-func ExampleFaultDriftFields() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDriftFields())
+	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDrift())
 	fetch(http.DefaultClient, gw, "/api/balance/?coinSymbol=BTC", 56)
 	// Output: 200 [{"undocumented":{"by":"gatewaytest"},"coinSymbol":"BTC"
 }
 
-func ExampleFaultDriftStatus() {
+func ExampleFaultEdit() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 	id := gw.Withdrawals()[0].WithdrawRequestID
 
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 	fetch(http.DefaultClient, gw, "/api/withdrawal/inquiry/"+id, 19)
 	fmt.Println(gw.Withdrawals()[0].Status)
 	// Output:

@@ -2,6 +2,7 @@ package gatewaytest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,6 +23,7 @@ type Fault struct {
 	name       string
 	carriesOut bool                      // the operation is carried out first
 	respond    func(responder, response) // the response is empty unless carriesOut
+	alter      []func(*response)         // of a fault that changes the usual response, and then goes on to the next
 	retryAfter string
 }
 
@@ -47,22 +49,25 @@ func FaultRefuse(status int, message string) Fault {
 	}}
 }
 
-// FaultBadGateway responds with status 502 and an HTML page, like a proxy between the
-// client and the service. The operation is not carried out.
-func FaultBadGateway() Fault {
-	return Fault{name: "bad-gateway", respond: func(x responder, _ response) {
-		x.writeHeader(http.StatusBadGateway, "text/html; charset=utf-8")
-		_, _ = io.WriteString(x.w, "<html>\n<head><title>502 Bad Gateway</title></head>\n"+
-			"<body><center><h1>502 Bad Gateway</h1></center></body>\n</html>\n")
+// FaultPage responds with an HTML page, like a CDN or a proxy between the client and the
+// service: a challenge (403, or 200), maintenance (503), an origin that it does not reach
+// (502, 525, 530). The operation is not carried out. FaultPage panics unless the status is
+// between 200 and 999.
+func FaultPage(status int) Fault {
+	checkStatus("FaultPage", status, 200, 999)
+	return Fault{name: named("page", status), respond: func(x responder, _ response) {
+		x.writeHeader(status, "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(x.w, "<html>\n<head><title>%d %[2]s</title></head>\n"+
+			"<body><h1>%[1]d %[2]s</h1><p>Just a moment...</p></body>\n</html>\n", status, http.StatusText(status))
 	}}
 }
 
-// FaultMalformedJSON responds with status 200 and a body of type JSON that is not
-// valid JSON. The operation is carried out.
-func FaultMalformedJSON() Fault {
-	return Fault{name: "malformed-json", carriesOut: true, respond: func(x responder, _ response) {
-		x.writeHeader(http.StatusOK, jsonType)
-		_, _ = io.WriteString(x.w, `{"message":"`+successText+`","result":{"id":,}`)
+// FaultEmpty responds with a status and no body. The operation is not carried out.
+// FaultEmpty panics unless the status is between 200 and 999.
+func FaultEmpty(status int) Fault {
+	checkStatus("FaultEmpty", status, 200, 999)
+	return Fault{name: named("empty", status), respond: func(x responder, _ response) {
+		x.writeHeader(status, "text/plain; charset=utf-8")
 	}}
 }
 
@@ -177,16 +182,25 @@ type QueuedFault struct {
 	Fault     Fault     // that they meet
 	Times     int       // how many requests still meet it; negative for all
 	Share     float64   // of the requests that meet it, see [Server.InjectFaultAtRate]; 1 for all
+	Until     time.Time // when it ends, see [Server.InjectFaultFor]; zero for no end
 }
 
 // InjectFault injects a fault into the next requests of an operation. Times is
 // the number of requests; 0 is none, and a negative number is all of them until
 // [Server.ClearFaults]. Each request meets only the oldest fault that is queued
-// for it, so that several calls form a queue. A request counts for its operation
+// for it, so that several calls form a queue; but it meets each [FaultEdit], [FaultDrift] and
+// [FaultOtherCase] that is queued before that one, too. A request counts for its operation
 // even if it would have been refused. InjectFault panics if the operation is none of
 // this package's constants.
 func (s *Server) InjectFault(op Operation, times int, f Fault) {
 	s.queue("InjectFault", QueuedFault{Operation: op, Fault: f, Times: times, Share: 1})
+}
+
+// InjectFaultFor injects a fault into the requests of an operation that arrive within a
+// duration from now, by the clock of [Server.Now]. InjectFaultFor panics if the operation is
+// none of this package's constants.
+func (s *Server) InjectFaultFor(op Operation, d time.Duration, f Fault) {
+	s.queue("InjectFaultFor", QueuedFault{Operation: op, Fault: f, Times: -1, Share: 1, Until: s.Now().Add(d)})
 }
 
 // InjectFaultAtRate injects a fault into a share of the requests of an operation, from 0
@@ -219,6 +233,7 @@ func (s *Server) queue(what string, q QueuedFault) {
 func (s *Server) Faults() []QueuedFault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endFaults(s.now())
 	return slices.Clone(s.faults)
 }
 
@@ -236,25 +251,41 @@ func WithRandomSeed(seed uint64) Option {
 	return func(c *config) { c.random = rand.New(rand.NewPCG(seed, seed)) } // #nosec G404 -- to be repeated
 }
 
-// nextFault takes the fault for a request from the queue, unless the request
-// exceeds the rate limit, and reports whether there is one. The lock is held.
-func (s *Server) nextFault(op Operation, now time.Time) (f Fault, ok bool) {
+// nextFault takes the faults for a request from the queue, unless the request exceeds the
+// rate limit, and reports whether one of them ends its search. The lock is held.
+func (s *Server) nextFault(op Operation, now time.Time) (f Fault, ended bool) {
 	if wait := s.limit.admit(now); wait > 0 {
 		return overLimit(wait), true
 	}
-	for i, q := range s.faults {
+	s.endFaults(now)
+	for i := 0; i < len(s.faults) && !ended; i++ {
+		q := &s.faults[i]
 		if q.Operation != op && q.Operation != AnyOperation || q.Share < 1 && s.random.Float64() >= q.Share {
 			continue
 		}
 		if q.Times > 0 {
-			s.faults[i].Times--
+			q.Times--
 		}
-		if q.Times == 1 {
-			s.faults = slices.Delete(s.faults, i, i+1)
-		}
-		return q.Fault, true
+		f, ended = f.and(q.Fault), q.Fault.alter == nil
 	}
-	return Fault{}, false
+	s.endFaults(now)
+	return f, ended
+}
+
+// endFaults removes the faults that no other request meets. The lock is held.
+func (s *Server) endFaults(now time.Time) {
+	s.faults = slices.DeleteFunc(s.faults, func(q QueuedFault) bool { return q.Times == 0 || !q.Until.IsZero() && !now.Before(q.Until) })
+}
+
+// and returns the fault of a request that meets f, which alters its response, and next.
+func (f Fault) and(next Fault) Fault {
+	if f.name != "" && next.name != "" {
+		f.name += ", "
+	}
+	next.name = f.name + next.name
+	next.alter = slices.Concat(f.alter, next.alter)
+	next.retryAfter = cmp.Or(next.retryAfter, f.retryAfter)
+	return next
 }
 
 // maxAskedFaults is how many orders a server remembers for having met the fault that they
@@ -262,8 +293,8 @@ func (s *Server) nextFault(op Operation, now time.Time) (f Fault, ok bool) {
 const maxAskedFaults = 1 << 16
 
 // askedFault returns the fault that the order of a request asks for, at the order's first
-// request, and enters it in the journal.
-func (s *Server) askedFault(c *call, entry *Request) Fault {
+// request.
+func (s *Server) askedFault(c *call) Fault {
 	value, ok := c.fields["orderId"]
 	if !ok {
 		return Fault{}
@@ -282,6 +313,5 @@ func (s *Server) askedFault(c *call, entry *Request) Fault {
 		clear(s.asked)
 	}
 	s.asked[orderID] = true
-	entry.Fault = fault.name
 	return fault
 }

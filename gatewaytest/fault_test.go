@@ -40,10 +40,12 @@ func TestServer_InjectFault(t *testing.T) {
 		{"refuse=429", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
 		{"refuse=200", gatewaytest.FaultRefuse(200, "no"), 200, nil, errorBody("no"), [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
 		{"refuse=999", gatewaytest.FaultRefuse(999, ""), 999, nil, errorBody(""), [2]string{}, 0},
-		{"bad-gateway", gatewaytest.FaultBadGateway(), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
+		{"page=502", gatewaytest.FaultPage(502), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
+		{"page=530", gatewaytest.FaultPage(530), 530, nil, "<h1>530 </h1>", [2]string{}, 0},
+		{"empty=200", gatewaytest.FaultEmpty(200), 200, nil, "", [2]string{"Content-Length", "0"}, 0},
 		{"redirect=307", gatewaytest.FaultRedirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
 		{"reset", gatewaytest.FaultReset(), 0, isReset, "", [2]string{}, 0},
-		{"malformed-json", gatewaytest.FaultMalformedJSON(), 200, nil, `{"message":"Operation was successful.","result":{"id":,}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
+		{"edit=/result={", gatewaytest.FaultEdit("/result", "{"), 201, nil, `{"message":"Operation was successful.","result":{,"meta":{}}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
 		{"truncate=12", gatewaytest.FaultTruncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
 		{"truncate=0", gatewaytest.FaultTruncate(0), 201, isCut, "", [2]string{}, 1},
 		{"truncate=-1", gatewaytest.FaultTruncate(-1), 201, isCut, "", [2]string{}, 1},
@@ -97,15 +99,6 @@ func TestTruncate_counts(t *testing.T) {
 	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultTruncate(1_000_000))
 	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
 	assert.NotContains(t, readAll(t, conn), "Connection: close", "it ends without notice even when whole")
-}
-
-// MalformedJSON is not valid JSON, and the responses before it are.
-func TestMalformedJSON(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	assert.True(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
-	s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultMalformedJSON())
-	assert.False(t, json.Valid([]byte(get(t, s, "/api/exchange-rate").body)))
 }
 
 // A huge body has the given size, and the usual result after its padding.
@@ -286,5 +279,6 @@ func TestFault_invalid(t *testing.T) {
 	assert.PanicsWithValue(t, `gatewaytest: InjectFault for operation "other", want one of its constants`, func() { s.InjectFault("other", 1, gatewaytest.Fault{}) })
 	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 103, want 200 to 999", func() { gatewaytest.FaultRefuse(103, "") })
 	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 1000, want 200 to 999", func() { gatewaytest.FaultRefuse(1000, "") })
+	assert.PanicsWithValue(t, `gatewaytest: FaultEdit with pointer "fee", want one like /result/fee`, func() { gatewaytest.FaultEdit("fee", "") })
 	assert.PanicsWithValue(t, "gatewaytest: FaultRedirect with status 299, want 300 to 399", func() { gatewaytest.FaultRedirect(299, "") })
 }

@@ -16,22 +16,31 @@ type faultKind struct {
 	make     func(argument string) (Fault, error)
 }
 
+// injected is the message of a refusal that is injected by its name.
+const injected = "refused as injected"
+
 // faultKinds returns every fault of this package. No name begins with another one and
 // a hyphen that comes before it.
 func faultKinds() []faultKind {
 	plain := func(f func() Fault) func(string) (Fault, error) {
 		return func(string) (Fault, error) { return f(), nil }
 	}
-	return []faultKind{
-		{"bad-gateway", "", plain(FaultBadGateway)},
+	kinds := []faultKind{
 		{"commit-then-drop", "", plain(FaultCommitThenDrop)},
-		{"drift-fields", "", plain(FaultDriftFields)},
-		{"drift-status", "", plain(FaultDriftStatus)},
 		{"drift", "", plain(FaultDrift)},
+		{"edit", "POINTER=JSON", func(argument string) (Fault, error) {
+			pointer, value, hasValue := strings.Cut(argument, "=")
+			if !hasValue || !isPointer(pointer) {
+				return Fault{}, errors.New("it takes a JSON pointer and a value, such as /result/fee=null")
+			}
+			return FaultEdit(pointer, value), nil
+		}},
+		{"empty", "STATUS", inRange(200, 999, FaultEmpty)},
 		{"huge-body", "BYTES", inRange(0, math.MaxInt32, func(n int) Fault { return FaultHugeBody(int64(n)) })},
-		{"malformed-json", "", plain(FaultMalformedJSON)},
+		{"other-case", "", plain(FaultOtherCase)},
+		{"page", "STATUS", inRange(200, 999, FaultPage)},
 		{"redirect", "STATUS", inRange(300, 399, func(n int) Fault { return FaultRedirect(n, "https://other.invalid/") })},
-		{"refuse", "STATUS", inRange(200, 999, func(n int) Fault { return FaultRefuse(n, "refused as injected") })},
+		{"refuse", "STATUS", inRange(200, 999, func(n int) Fault { return FaultRefuse(n, injected) })},
 		{"reset", "", plain(FaultReset)},
 		{"slow-body", "INTERVAL", func(argument string) (Fault, error) {
 			interval, err := time.ParseDuration(argument)
@@ -43,6 +52,12 @@ func faultKinds() []faultKind {
 		{"stall", "", plain(FaultStall)},
 		{"truncate", "BYTES", inRange(0, math.MaxInt32, FaultTruncate)},
 	}
+	for _, f := range errorForms() {
+		kinds = append(kinds, faultKind{"refuse-" + f.name, "STATUS", inRange(200, 999, func(n int) Fault {
+			return FaultRefuseAs(f.form, n, injected)
+		})})
+	}
+	return kinds
 }
 
 // inRange makes a fault from a number in a range.
@@ -73,8 +88,7 @@ func FaultNames() []string {
 }
 
 // ParseFault returns the fault of a name, which is that of [Fault.String]:
-// "commit-then-drop", "refuse=503", "redirect=307", "slow-body=100ms", "truncate=10",
-// "huge-body=1000000". A refusal has a text of this package's, and a redirect leads to
+// "commit-then-drop", "refuse=503", "page=502", "slow-body=100ms", "edit=/result/fee=null". A refusal has a text of this package's, and a redirect leads to
 // https://other.invalid/.
 func ParseFault(name string) (Fault, error) {
 	name, argument, given := strings.Cut(name, "=")

@@ -3,6 +3,7 @@ package gatewaytest_test
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // The name of every fault parses to a fault of that name, and an order asks for it by it.
 func TestParseFault(t *testing.T) {
 	t.Parallel()
-	names := strings.NewReplacer("BYTES", "100", "STATUS", "307", "INTERVAL", "1ns")
+	names := strings.NewReplacer("BYTES", "100", "STATUS", "307", "INTERVAL", "1ns", "POINTER=JSON", "/result/tag=null")
 	for _, name := range gatewaytest.FaultNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,15 +51,20 @@ func TestFaultNames(t *testing.T) {
 	require.Greater(t, len(functions), 10)
 	for _, name := range gatewaytest.FaultNames() {
 		name, _, _ = strings.Cut(name, "=")
+		if strings.HasPrefix(name, "refuse-") {
+			name = "refuse-as"
+		}
 		names = append(names, strings.ReplaceAll(name, "-", ""))
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	assert.ElementsMatch(t, functions, names)
 }
 
 func TestParseFault_refuses(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"":                  "there is no such fault, but bad-gateway, commit-then-drop, drift-fields,",
+		"":                  "there is no such fault, but commit-then-drop, drift, edit=POINTER=JSON, empty=STATUS,",
 		"drop":              "there is no such fault",
 		"refuse":            "write refuse=STATUS",
 		"reset=1":           "write reset",
@@ -68,6 +74,10 @@ func TestParseFault_refuses(t *testing.T) {
 		"truncate=-1":       "truncate: it takes a number from 0 to 2147483647",
 		"huge-body=1e9":     "huge-body: it takes a number",
 		"slow-body=-1s":     "slow-body: it takes a duration such as 100ms",
+		"page=100":          "page: it takes a number from 200 to 999",
+		"edit=/result/fee":  "edit: it takes a JSON pointer and a value, such as /result/fee=null",
+		"edit=result=1":     "edit: it takes a JSON pointer and a value",
+		"refuse-other=400":  "there is no such fault",
 		"commit-then-drop ": "there is no such fault",
 	} {
 		_, err := gatewaytest.ParseFault(name)
@@ -93,14 +103,14 @@ func TestServer_Faults(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	assert.Empty(t, s.Faults())
-	s.InjectFault(gatewaytest.OpBalance, 2, gatewaytest.FaultBadGateway())
+	s.InjectFault(gatewaytest.OpBalance, 2, gatewaytest.FaultPage(502))
 	s.InjectFault(gatewaytest.OpBalance, 0, gatewaytest.FaultReset())
 	s.InjectFaultAtRate(gatewaytest.OpCreateInvoice, 0.25, gatewaytest.FaultCommitThenDrop())
 	require.Equal(t, 502, get(t, s, "/api/balance/").status)
 
 	queued := s.Faults()
 	require.Len(t, queued, 2)
-	assert.Equal(t, []any{gatewaytest.OpBalance, "bad-gateway", 1, 1.0}, []any{queued[0].Operation, queued[0].Fault.String(), queued[0].Times, queued[0].Share})
+	assert.Equal(t, []any{gatewaytest.OpBalance, "page=502", 1, 1.0}, []any{queued[0].Operation, queued[0].Fault.String(), queued[0].Times, queued[0].Share})
 	assert.Equal(t, []any{gatewaytest.OpCreateInvoice, "commit-then-drop", -1, 0.25}, []any{queued[1].Operation, queued[1].Fault.String(), queued[1].Times, queued[1].Share})
 	require.Equal(t, 502, get(t, s, "/api/balance/").status)
 	assert.Len(t, s.Faults(), 1, "one that has no request left is not in the queue")

@@ -17,7 +17,7 @@ type Request struct {
 	KeyIn     string      // where the key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
 	Status    int         // the status of the response; 0 until there is one
-	Fault     string      // the name of the [Fault] that the request met, "rate-limit" (see [Server.SetRateLimit]) or ""
+	Fault     string      // the name of the [Fault] that the request met, or of several with ", " between them, "rate-limit" (see [Server.SetRateLimit]) or ""
 	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
@@ -58,9 +58,8 @@ func (c *call) size(entry *Request) int {
 	return size + maxBody
 }
 
-// record enters a request in the journal and takes its fault from the queue, if there is
-// one. Both happen under one lock, so that the journal has the order of the faults.
-func (s *Server) record(c *call) (entry *Request, fault Fault, queued bool) {
+// record enters a request in the journal and takes its faults from the queue. Both happen under one lock, so that the journal has the order of the faults.
+func (s *Server) record(c *call) (entry *Request, fault Fault, ended bool) {
 	entry = &Request{
 		Operation: c.op,
 		Method:    s.redact.target(c.r.Method),
@@ -70,15 +69,15 @@ func (s *Server) record(c *call) (entry *Request, fault Fault, queued bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry.At = s.now()
-	fault, queued = s.nextFault(c.op, entry.At)
+	fault, ended = s.nextFault(c.op, entry.At)
 	entry.Fault = fault.name
 	s.journal.add(entry, c.size(entry))
-	return entry, fault, queued
+	return entry, fault, ended
 }
 
 // identify finds the key in a request whose body has been read, and completes
-// its entry in the journal.
-func (s *Server) identify(c *call, entry *Request) {
+// its entry in the journal, with the fault that its order may have asked for.
+func (s *Server) identify(c *call, entry *Request, fault Fault) {
 	if key := c.r.Header.Get("X-Api-Key"); key != "" {
 		c.keyIn, c.keyOK = "header", key == s.key
 	}
@@ -92,5 +91,5 @@ func (s *Server) identify(c *call, entry *Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry.Body, entry.KeyIn, entry.KeyOK = body, c.keyIn, c.keyOK
+	entry.Body, entry.KeyIn, entry.KeyOK, entry.Fault = body, c.keyIn, c.keyOK, fault.name
 }

@@ -66,8 +66,8 @@ func TestNewMemoryServer_faults(t *testing.T) {
 	}{
 		{gatewaytest.Fault{}, 201, nil, 1, 0},
 		{gatewaytest.FaultRefuse(503, "later"), 503, nil, 0, 0},
-		{gatewaytest.FaultBadGateway(), 502, nil, 0, 0},
-		{gatewaytest.FaultMalformedJSON(), 200, nil, 1, 0},
+		{gatewaytest.FaultPage(502), 502, nil, 0, 0},
+		{gatewaytest.FaultEdit("/result", "{"), 201, nil, 1, 0},
 		{gatewaytest.FaultTruncate(10), 201, isCut, 1, 0},
 		{gatewaytest.FaultStall(), 0, isTimeout, 0, time.Hour},
 		{gatewaytest.FaultReset(), 0, isCut, 0, 0},

@@ -56,14 +56,14 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 // InventedHeader is the header of every response that has an invention in it (see the
 // package documentation), with the names of the inventions: the [Shape] of the result,
-// "error/" and the status of a refusal, "fault/" and the name of the [Fault], or
+// "error/" and the status of a refusal, "fault/" and the name of the [Fault] (at most 80 characters), or
 // "repeated/" and the name of [RepeatedOrders]. The data are invented in all responses.
 const InventedHeader = "X-Gatewaytest-Invented"
 
 // markInvented adds the names of what is invented in a response.
 func markInvented(header http.Header, resp response, fault Fault) {
 	if fault.name != "" {
-		header.Add(InventedHeader, "fault/"+fault.name)
+		header.Add(InventedHeader, fmt.Sprintf("fault/%.80s", fault.name))
 	}
 	for _, name := range resp.invented {
 		header.Add(InventedHeader, name)

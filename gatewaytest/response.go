@@ -28,6 +28,8 @@ type response struct {
 
 	custom    bool   // whether open and end are around the result, in the place of the envelope
 	open, end string // with nothing in them for a body without an envelope
+
+	edits []func(body []byte) []byte // of the body
 }
 
 // success is the response that carries a result. It encodes the result at once,
@@ -47,18 +49,22 @@ func failure(status int, message string) response {
 
 // body encodes the envelope.
 func (r response) body() []byte {
-	if r.custom {
-		return []byte(r.open + string(r.result) + r.end)
+	body := []byte(r.open + string(r.result) + r.end)
+	if !r.custom {
+		text, _ := json.Marshal(r.message)
+		body = bytes.Join([][]byte{[]byte("{" + r.extra + `"message":`), text, []byte(`,"result":`), r.result, []byte(`,"meta":{}}`)}, nil)
 	}
-	text, _ := json.Marshal(r.message)
-	return bytes.Join([][]byte{[]byte("{" + r.extra + `"message":`), text, []byte(`,"result":`), r.result, []byte(`,"meta":{}}`)}, nil)
+	for _, edit := range r.edits {
+		body = edit(body)
+	}
+	return body
 }
 
 // padded encodes the envelope in two halves; any number of plain letters fits
 // between them. The result is in the second half, so that no client reaches it
 // without reading the padding.
 func (r response) padded() (head, tail []byte) {
-	if rest, isObject := strings.CutPrefix(string(r.body()), "{"); r.custom && isObject {
+	if rest, isObject := strings.CutPrefix(string(r.body()), "{"); (r.custom || r.edits != nil) && isObject {
 		return []byte(`{"padding":"`), []byte(`",` + rest)
 	}
 	text, _ := json.Marshal(r.message)

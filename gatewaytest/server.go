@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -170,13 +171,13 @@ func (s *Server) count(_ net.Conn, state http.ConnState) {
 // fault prevents that, and responds as the fault prescribes.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := s.route(r)
-	entry, fault, queued := s.record(c)
+	entry, fault, ended := s.record(c)
 	c.readBody()
-	s.identify(c, entry)
-	defer s.logRequest(entry)
-	if !queued {
-		fault = s.askedFault(c, entry)
+	if !ended {
+		fault = fault.and(s.askedFault(c))
 	}
+	s.identify(c, entry, fault)
+	defer s.logRequest(entry)
 	if fault.respond == nil { // it is none, or a Retry-After alone
 		fault.carriesOut, fault.respond = true, responder.send
 	}
@@ -184,6 +185,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	var resp response
 	if fault.carriesOut {
 		resp = s.carryOut(c)
+	}
+	for _, alter := range fault.alter {
+		alter(&resp)
 	}
 	x := responder{w: w, r: r, closing: s.closing, recordStatus: func(status int) {
 		s.mu.Lock()
@@ -218,4 +222,10 @@ func formatID(b [16]byte) string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// sameID reports whether an identifier in a request is one of the server's. That of a UUID
+// may be in either case.
+func (s *Server) sameID(own, asked string) bool {
+	return s.same(own, asked) || strings.EqualFold(own, asked) && uuidText.MatchString(own)
 }

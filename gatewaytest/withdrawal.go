@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// The documented statuses of a withdrawal.
+// Statuses of a withdrawal.
 const (
 	pending   = "PENDING"
 	completed = "COMPLETED"
+
+	unknownStatus = "ON_HOLD" // which is not documented
 )
 
+// statuses are the documented ones.
 var statuses = []string{pending, "FAILED", completed}
 
 // A Withdrawal is the result of a withdrawal inquiry, with the documented fields.
@@ -141,7 +144,7 @@ func (s *Server) change(id string, alter func(*withdrawal) error) error {
 // or nil. The lock is held.
 func (s *Server) withdrawal(id string) *withdrawal {
 	for _, w := range s.withdrawals {
-		if w.WithdrawRequestID == id {
+		if s.sameID(w.WithdrawRequestID, id) {
 			w.applyDue(s.now())
 			return w
 		}

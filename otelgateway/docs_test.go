@@ -28,7 +28,7 @@ func TestREADME(t *testing.T) {
 
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultReset())
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 		opts := f.options()
 		opts.BaseURL = "https://gateway.example"
 		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)

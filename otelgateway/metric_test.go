@@ -24,7 +24,7 @@ import (
 // The metrics have these names, units and kinds.
 func TestNew_metrics(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 		_, err := f.client.Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)
 		require.NoError(t, err)
 		units := map[string]string{}
@@ -136,7 +136,7 @@ func (forgetfulGuard) End(_ context.Context, _ gateway.Order, r gateway.OrderRec
 func TestNew_circuitOpen(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		client := f.connect(t, f.gw.Transport(), f.options(), gateway.WithCircuitBreaker(5))
-		f.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultBadGateway())
+		f.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultPage(502))
 		for i := range 6 {
 			_, err := client.CreateInvoice(t.Context(), everycall.Order(strconv.Itoa(i)))
 			assert.Equal(t, i == 5, errors.Is(err, gateway.ErrCircuitOpen), i)
@@ -178,7 +178,7 @@ func TestNew_duration(t *testing.T) {
 func TestNew_drift(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		id := f.gw.Withdrawals()[0].WithdrawRequestID
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 		for range 2 {
 			_, err := f.client.Withdrawal(t.Context(), id)
 			require.NoError(t, err)

@@ -120,7 +120,7 @@ func TestNew_outcomes(t *testing.T) {
 		{"created, response lost", gatewaytest.FaultCommitThenDrop(), "unknown", "wait", "", 1},
 		{"server error", gatewaytest.FaultRefuse(500, "no"), "unknown", "500", "500", 0},
 		{"error envelope", gatewaytest.FaultRefuse(200, "no"), "unknown", "error_envelope", "200", 0},
-		{"malformed", gatewaytest.FaultMalformedJSON(), "unknown", "decode", "200", 1},
+		{"malformed", gatewaytest.FaultEdit("/result", "{"), "unknown", "decode", "201", 1},
 		{"redirect", gatewaytest.FaultRedirect(307, "https://other.example"), "unknown", "redirect", "307", 0},
 		{"no response in time", gatewaytest.FaultStall(), "unknown", "timeout", "", 0},
 	} {
@@ -302,7 +302,7 @@ func TestNew_concurrent(t *testing.T) {
 // of its own keeps none from ending.
 func TestNew_observer(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, f fixture) {
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 		var events []string
 		spans := map[trace.SpanID]bool{}
 		saw := func(ctx context.Context, event string) {

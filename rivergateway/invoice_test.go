@@ -216,7 +216,7 @@ func (s *shop) checkOrder(id string, want sqlguard.State) {
 // response is lost, is also stored with the job.
 func TestInvoice_result(t *testing.T) {
 	s := newShop(t)
-	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
+	s.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(502))
 	for _, id := range []string{"A-17", "A-18"} {
 		job, _, _ := s.runInvoice(s.insert(request(id), InsertOptions{}))
 		stored, ok := InvoiceResultOf(job)
@@ -534,7 +534,7 @@ func TestInvoice_resolved(t *testing.T) {
 // told as that of the second.
 func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	s := newShop(t)
-	inject(gatewaytest.FaultBadGateway())(s)
+	inject(gatewaytest.FaultPage(502))(s)
 	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
 	pending, err := s.guard.Pending(t.Context(), sqlguard.PendingQuery{})
 	check(t, err)

@@ -52,7 +52,7 @@ var withdrawalTests = map[string]struct {
 	"a status that is not known": {prepare: withdrawalStatus("SENDING"), last: true, event: river.EventKindJobSnoozed},
 	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1},
 	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, status: "FAILED", calls: 1},
-	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultBadGateway()), last: true, event: river.EventKindJobSnoozed},
+	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultPage(502)), last: true, event: river.EventKindJobSnoozed},
 	"refused":                    {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
 	"refused, for the last time": {
 		prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,

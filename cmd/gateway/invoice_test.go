@@ -107,7 +107,7 @@ func TestInvoice_orders(t *testing.T) {
 
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
 	assert.Equal(t, exitRefused, created().code, "a refusal resolves the order")
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultBadGateway())
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(502))
 	assert.Equal(t, exitUnknown, created().code)
 	sent := gw.Requests()
 	again := created()

@@ -43,7 +43,7 @@ container need --host.
 
 A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
 coin_network_by_symbol, coin_networks_of, exchange_rates, balance, create_invoice, withdrawal and any.
-TIMES is a number of requests, all, or a share such as 5%. The names are
+TIMES is a number of requests, all, a share such as 5%, or a duration such as 30s. The names are
 ` + wrapped(gatewaytest.FaultNames()) + `
 
 An order asks for a fault by itself: the first request of order mock-commit-then-drop-17
@@ -53,6 +53,7 @@ With --tls, --env also prints SSL_CERT_FILE and NODE_EXTRA_CA_CERTS. Programs th
 first trust no other authority in that shell.`,
 		Example: `  gateway mock --env >mock.env & gateway mock --wait && . ./mock.env
   gateway mock --key test --fault create_invoice:1:commit-then-drop --fault balance:all:refuse=503
+  gateway mock --fault any:30s:page=530 --fault coin_networks:all:edit=/result/DOGE/maxWithdraw=null
   gateway mock --addr :8090 --host mock    # for programs in other containers
   gateway mock --repeated refused --limit 10/1s --latency 20ms-80ms,1%:2s -v
   gateway mock --scenario evening.json    # {"state": {"rates": []}, "settings": {"repeatedOrders": "same"}, "faults": []}

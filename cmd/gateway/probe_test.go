@@ -43,10 +43,10 @@ func TestProbe_exitCodes(t *testing.T) {
 			gw.InjectFault(gatewaytest.OpBalance, -1, gatewaytest.FaultRefuse(403, "no"))
 		}, cli.ExitFailed, "2 responses could not be read"},
 		"differs": {func(gw *gatewaytest.Server) {
-			gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultMalformedJSON())
+			gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultEdit("/result", "{"))
 		}, exitDiffers, "the gateway differs from the interface: 1 difference"},
 		"unknown": {func(gw *gatewaytest.Server) {
-			gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDriftFields())
+			gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
 		}, cli.ExitDone, ""},
 	} {
 		t.Run(fault, func(t *testing.T) {

@@ -57,8 +57,8 @@ func TestCheckout(t *testing.T) {
 		{"an order that is not known", "/orders/B-1/invoice", nil, 404, "no such order", 0},
 		{"a coin that is not listed", "/orders/A-17/invoice?offer=nope", nil, 400, "not offered", 0},
 		{"a price below the limit", "/orders/tiny/invoice?offer=" + tether, nil, 422, "minAmount", 0},
-		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.FaultBadGateway()), 503, "not available", 0},
-		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultBadGateway()), 503, "not available", 0},
+		{"no catalog", inTether, fault(gatewaytest.OpCoinNetworks, gatewaytest.FaultPage(502)), 503, "not available", 0},
+		{"no rates", inTether, fault(gatewaytest.OpExchangeRates, gatewaytest.FaultPage(502)), 503, "not available", 0},
 		{"a refusal", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultRefuse(422, "no")), 502, "cannot be paid", 0},
 		{"a lost response", inTether, fault(gatewaytest.OpCreateInvoice, gatewaytest.FaultCommitThenDrop()), 202, "Do not order again", 1},
 	} {
@@ -199,7 +199,7 @@ func TestCheckout_coins(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
-	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultBadGateway())
+	gw.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultPage(502))
 	c := shop(t, gw)
 	w := coins(t, c)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)

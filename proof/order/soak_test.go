@@ -47,7 +47,7 @@ func fault(r *rand.Rand) gatewaytest.Fault {
 	faults := []gatewaytest.Fault{
 		{},
 		gatewaytest.FaultRefuse(429, "slow down"), gatewaytest.FaultRefuse(500, "oh"), gatewaytest.FaultRefuse(503, "later"), gatewaytest.FaultRefuse(404, "no"),
-		gatewaytest.FaultBadGateway(), gatewaytest.FaultMalformedJSON(), gatewaytest.FaultTruncate(r.IntN(60)), gatewaytest.FaultStall(), gatewaytest.FaultReset(),
+		gatewaytest.FaultPage(502), gatewaytest.FaultEdit("/result", "{"), gatewaytest.FaultTruncate(r.IntN(60)), gatewaytest.FaultStall(), gatewaytest.FaultReset(),
 		gatewaytest.FaultRedirect(307, "http://127.0.0.1:1/"), gatewaytest.FaultHugeBody(1 << 16), gatewaytest.FaultCommitThenDrop(),
 	}
 	return faults[r.IntN(len(faults))]

@@ -63,8 +63,8 @@ func TestEveryCall_faults(t *testing.T) {
 		{gatewaytest.FaultTruncate(9), &gateway.TransportError{}, false, maxAttempts},
 		{gatewaytest.FaultStall(), &gateway.TransportError{}, true, maxAttempts},
 		{gatewaytest.FaultSlowBody(2 * timeout), &gateway.TransportError{}, true, maxAttempts},
-		{gatewaytest.FaultBadGateway(), &gateway.APIError{}, false, maxAttempts},
-		{gatewaytest.FaultMalformedJSON(), &gateway.DecodeError{}, false, 1},
+		{gatewaytest.FaultPage(502), &gateway.APIError{}, false, maxAttempts},
+		{gatewaytest.FaultEdit("/result", "{"), &gateway.DecodeError{}, false, 1},
 	} {
 		t.Run(tt.fault.String(), func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,7 @@ type Scenario struct {
 // Check returns what is wrong with the scenario, and what would be right.
 func (s Scenario) Check() error {
 	for _, i := range s.Faults {
-		if _, _, err := i.parse(); err != nil {
+		if err := i.inject(nil); err != nil {
 			return fmt.Errorf("fault %.64q: %w", i.Fault, err)
 		}
 	}

@@ -227,13 +227,16 @@ func TestMock_refusals(t *testing.T) {
 		{"PUT /_mock/faults", "", 404, "there is no PUT /_mock/faults, but "},
 		{"POST /_mock/faults", "", 415, "curl -H 'Content-Type: application/json'"},
 		{"POST /_mock/faults", "{", 400, "the body is not as in api/mock.yaml"},
-		{"POST /_mock/faults", `{"kind":"stall"}`, 400, `unknown field "kind"; it is an object with the members operation, times, share, fault`},
+		{"POST /_mock/faults", `{"kind":"stall"}`, 400, `unknown field "kind"; it is an object with the members operation, times, share, for, fault`},
 		{"POST /_mock/faults", `{} {}`, 400, "there is more after the end"},
 		{"POST /_mock/faults", `{"fault":"` + strings.Repeat("x", maxControlBody) + `"}`, 400, "too large"},
 		{"POST /_mock/faults", `{"operation":"pay","times":1,"fault":"stall"}`, 400, "there is no such operation"},
-		{"POST /_mock/faults", `{"operation":"any","times":1,"share":"5%","fault":"stall"}`, 400, "times and share exclude each other"},
+		{"POST /_mock/faults", `{"operation":"any","times":1,"share":"5%","fault":"stall"}`, 400, "times, share and for exclude each other"},
+		{"POST /_mock/faults", `{"operation":"any","times":1,"for":"5s","fault":"stall"}`, 400, "times, share and for exclude each other"},
+		{"POST /_mock/faults", `{"operation":"any","share":"1%","for":"5s","fault":"stall"}`, 400, "times, share and for exclude each other"},
+		{"POST /_mock/faults", `{"operation":"any","for":"soon","fault":"stall"}`, 400, `for: "soon" is not a duration such as 36h`},
 		{"POST /_mock/faults", `{"operation":"any","fault":"drop"}`, 400, "times is 0"},
-		{"POST /_mock/faults", `{"operation":"any","times":1,"fault":"drop"}`, 400, "there is no such fault, but bad-gateway, "},
+		{"POST /_mock/faults", `{"operation":"any","times":1,"fault":"drop"}`, 400, "there is no such fault, but commit-then-drop, "},
 		{"PATCH /_mock/settings", `{"shapes":["rates/symbols"]}`, 400, `there is no such shape, but pair/record, `},
 		{"PATCH /_mock/settings", `{"repeatedOrders":"never"}`, 400, `a repeated order gets one of again, same, refused`},
 		{"PATCH /_mock/settings", `{"rateLimit":"10"}`, 400, "write a limit like 10/1s, or off"},
@@ -275,6 +278,8 @@ func TestParseInjection(t *testing.T) {
 	for text, want := range map[string]Injection{
 		"create_invoice:1:commit-then-drop": {Operation: gatewaytest.OpCreateInvoice, Times: 1, Fault: "commit-then-drop"},
 		"any:all:slow-body=1m30s":           {Operation: gatewaytest.AnyOperation, Times: -1, Fault: "slow-body=1m30s"},
+		"any:30s:page=530":                  {Operation: gatewaytest.AnyOperation, For: "30s", Fault: "page=530"},
+		"withdrawal:2:edit=/result/fee=":    {Operation: gatewaytest.OpWithdrawal, Times: 2, Fault: "edit=/result/fee="},
 		"balance:0.5%:reset":                {Operation: gatewaytest.OpBalance, Share: "0.5%", Fault: "reset"},
 	} {
 		got, err := ParseInjection(text)
@@ -286,9 +291,9 @@ func TestParseInjection(t *testing.T) {
 		"pay:1:stall":            `there is no such operation, but coin_networks, `,
 		"any:0:stall":            "times is 0",
 		"any:-2:stall":           "times is -2",
-		"any:often:stall":        `TIMES is neither a number of requests nor all nor a share such as 5%`,
+		"any:often:stall":        `TIMES is not a number of requests, all, a share such as 5% or a duration such as 30s`,
 		"any:101%:stall":         "share: write a share of the requests like 5%",
-		"any:1:explode":          `there is no such fault, but bad-gateway, `,
+		"any:1:explode":          `there is no such fault, but commit-then-drop, `,
 		"any:1:stall=1":          "write stall",
 		"any:1:refuse":           "write refuse=STATUS",
 		"any:1:refuse=199":       `refuse: it takes a number from 200 to 999`,
@@ -361,6 +366,15 @@ func TestMock_faults(t *testing.T) {
 	_, _ = ask(t, "GET", url+"/gateway/api/balance/", "")
 	want(t, url, "GET /_mock/faults", "", 200,
 		`[{"operation":"balance","times":1,"fault":"refuse=503"},{"operation":"create_invoice","share":"2.5%","fault":"commit-then-drop"}]`)
+	want(t, url, "POST /_mock/faults", `{"operation":"withdrawal","for":"1000h","fault":"page=403"}`, 204, "")
+	_, queue := ask(t, "GET", url+"/_mock/faults", "")
+	assert.Regexp(t, `,{"operation":"withdrawal","for":"999h59m.*s","fault":"page=403"}]\n$`, queue)
+	status, page := ask(t, "GET", url+"/gateway/api/withdrawal/inquiry/x", "")
+	assert.Equal(t, 403, status)
+	assert.Contains(t, page, "<html>")
+	_, _ = ask(t, "POST", url+"/_mock/clock", `{"advance":"1000h"}`)
+	_, queue = ask(t, "GET", url+"/_mock/faults", "")
+	assert.NotContains(t, queue, "page=403", "it has ended")
 	for range maxFaults - 2 {
 		status, _ := ask(t, "POST", url+"/_mock/faults", `{"operation":"balance","times":1,"fault":"reset"}`)
 		require.Equal(t, 204, status)
@@ -415,11 +429,11 @@ func TestDocument(t *testing.T) {
 	require.Greater(t, len(served), 5)
 	assert.ElementsMatch(t, served, documented)
 	assert.Contains(t, string(document), "enum: ["+joined(operations())+"]\n")
-	pattern := regexp.MustCompile(`pattern: (\^\(bad.*\$)\n`).FindSubmatch(document)
+	pattern := regexp.MustCompile(`pattern: (\^\(commit.*\$)\n`).FindSubmatch(document)
 	require.NotNil(t, pattern)
 	faults := regexp.MustCompile(string(pattern[1]))
 	for _, name := range gatewaytest.FaultNames() {
-		example := strings.NewReplacer("BYTES", "10", "STATUS", "307", "INTERVAL", "1s").Replace(name)
+		example := strings.NewReplacer("BYTES", "10", "STATUS", "307", "INTERVAL", "1s", "POINTER=JSON", "/result/0/fee=null").Replace(name)
 		assert.Regexp(t, faults, example)
 	}
 }

@@ -14,6 +14,7 @@ func TestRun_drift(t *testing.T) {
 	gw := standIn(t)
 	id := gw.Withdrawals()[0].WithdrawRequestID
 	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
+	gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 	r := report(t, gw, id)
 	assert.Zero(t, r.Unread)
 	const field = "undocumented"

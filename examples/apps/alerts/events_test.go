@@ -146,7 +146,7 @@ func (p *process) happen() {
 		want  error
 	}{
 		{gatewaytest.FaultRefuse(429, "Slower"), gateway.ErrRateLimited},
-		{gatewaytest.FaultMalformedJSON(), nil},
+		{gatewaytest.FaultEdit("/result", "{"), nil},
 		{gatewaytest.FaultHugeBody(1 << 20), gateway.ErrResponseTooLarge},
 	} {
 		p.gw.InjectFault(gatewaytest.OpExchangeRates, 1, read.fault)
@@ -159,10 +159,10 @@ func (p *process) happen() {
 	_, err = p.client.Withdrawal(ctx, withdrawal)
 	must(gateway.ErrResponseMismatch, err)
 	p.body = ""
-	p.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+	p.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 	_, err = p.client.Withdrawal(ctx, withdrawal)
 	check(err)
-	p.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultBadGateway())
+	p.gw.InjectFault(gatewaytest.OpCreateInvoice, 5, gatewaytest.FaultPage(502))
 	for i := range 5 {
 		mustBe(gateway.OutcomeUnknown, p.invoice("unknown "+strconv.Itoa(i), "10"))
 	}

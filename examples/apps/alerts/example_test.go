@@ -47,7 +47,7 @@ func observed(baseURL, apiKey string, guard *sqlguard.Guard) (*gateway.Client, h
 func Example() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultDriftStatus())
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	directory, err := os.MkdirTemp("", "")
 	check(err)

@@ -103,7 +103,7 @@ func losses(g *group) {
 		{"responds 500", fault{respond: status(500, "application/json", `{"message":"Internal server error","result":[],"meta":{}}`)}},
 		{"responds 502 with a page", fault{respond: status(502, page, "<html><title>502 Bad Gateway</title></html>")}},
 		{"responds 504 with a page", fault{respond: status(504, page, "<html><title>504 Gateway Timeout</title></html>")}},
-		{"responds with text that is not JSON", fault{inject: gatewaytest.FaultMalformedJSON()}},
+		{"responds with text that is not JSON", fault{inject: gatewaytest.FaultEdit("/result", "{")}},
 		{"responds with half of the invoice", fault{respond: func(w http.ResponseWriter, x *httptest.ResponseRecorder) {
 			sendPart(w, x, x.Body.Len()/2)
 			panic(http.ErrAbortHandler)

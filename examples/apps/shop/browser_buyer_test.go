@@ -217,7 +217,7 @@ func browseRates(t *testing.T, h *browserHarness) {
 	h.gw.SetRate("DOGE", "0.2", "0.2") // less than 5 DOGE
 	tb.waitFor(doge + `//*[contains(., "the smallest amount is 5 DOGE")]`)
 	assert.Equal(t, true, tb.eval(elementExpr(offerOption("BTC", "Bitcoin")+"/input")+".checked"), "the choice is kept")
-	h.gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.FaultBadGateway())
+	h.gw.InjectFault(gatewaytest.OpExchangeRates, -1, gatewaytest.FaultPage(502))
 	defer h.gw.ClearFaults()
 	tb.waitFor(`//*[@id="age"]/*[@class="stale"]`)
 	tb.checkPage("offers-stale")

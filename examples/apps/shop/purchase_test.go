@@ -75,9 +75,9 @@ func TestPurchase_faults(t *testing.T) {
 		afterRetry int // the number of invoices after the buyer's next request
 	}{
 		"lost response":      {gatewaytest.FaultCommitThenDrop(), checking, stateUnknown, 1, 1},
-		"malformed response": {gatewaytest.FaultMalformedJSON(), checking, stateUnknown, 1, 1},
+		"malformed response": {gatewaytest.FaultEdit("/result", "{"), checking, stateUnknown, 1, 1},
 		"connection reset":   {gatewaytest.FaultReset(), checking, stateUnknown, 0, 0},
-		"bad gateway":        {gatewaytest.FaultBadGateway(), checking, stateUnknown, 0, 0},
+		"bad gateway":        {gatewaytest.FaultPage(502), checking, stateUnknown, 0, 0},
 		"timeout":            {gatewaytest.FaultStall(), checking, stateUnknown, 0, 0},
 		"refused":            {gatewaytest.FaultRefuse(400, "not today"), "How would you like to pay?", stateRefused, 0, 1},
 	} {

@@ -140,9 +140,9 @@ func drawFault(r *rand.Rand) gatewaytest.Fault {
 	case 3:
 		return gatewaytest.FaultRefuse(oneOf(r, 429, 503), "later").RetryAfter(oneOf(r, "0", "1", "3600", "soon"))
 	case 4:
-		return gatewaytest.FaultBadGateway()
+		return gatewaytest.FaultPage(502)
 	case 5:
-		return gatewaytest.FaultMalformedJSON()
+		return gatewaytest.FaultEdit("/result", "{")
 	case 6:
 		return gatewaytest.FaultTruncate(oneOf(r, 0, 1, 40, 200, 100_000))
 	case 7:
