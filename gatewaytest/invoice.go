@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"math/big"
 	"mime"
 	"net/http"
 	"slices"
@@ -68,6 +69,8 @@ func (s *Server) invoiceResponse(status int, i Invoice) response {
 		return inShape(s.shapes.invoice, status, map[string]Invoice{"invoice": i})
 	case InvoicePayable:
 		return inShape(s.shapes.invoice, status, i.payable())
+	case InvoiceOdd:
+		return inShape(s.shapes.invoice, status, i.odd())
 	}
 	return inShape(s.shapes.invoice, status, i)
 }
@@ -93,6 +96,21 @@ func (i Invoice) payable() payableInvoice {
 		p.Tag = fmt.Sprint(crc32.ChecksumIEEE([]byte(id)))
 	}
 	return p
+}
+
+// odd returns the result in the shape [InvoiceOdd].
+func (i Invoice) odd() any {
+	p := i.payable()
+	if isDecimal(i.Amount) { // and not 1e999999
+		amount, _ := new(big.Rat).SetString(i.Amount)
+		p.Amount = amount.Mul(amount, big.NewRat(101, 100)).FloatString(scale(i.Amount) + 2)
+	}
+	p.NetworkName = strings.ToUpper(strings.ReplaceAll(i.NetworkName, " ", "-"))
+	return struct {
+		payableInvoice
+		Tag       string `json:"tag,omitempty"`
+		ExpiresAt string `json:"expiresAt"`
+	}{p, p.Tag, p.ExpiresAt.UTC().Format(time.DateTime)}
 }
 
 // refuseInvoice checks everything about an invoice request but the members other

@@ -128,6 +128,11 @@ const (
 	// The address is of no blockchain. The tag is empty except on the network XRP Ledger. The
 	// deadline is 30 minutes after the creation.
 	InvoicePayable InvoiceShape = "invoice/payable"
+	// InvoiceOdd is an invention: as InvoicePayable, but with a fee of 1 % on top of the
+	// amount, with a tag only where a buyer needs one, the network in another spelling, and a
+	// deadline without a zone, which is in UTC:
+	// {...,"amount":"10.6050","networkName":"XRP-LEDGER","address":"invented-...","tag":"1234567890","expiresAt":"2026-01-02 15:04:05"}.
+	InvoiceOdd InvoiceShape = "invoice/odd"
 )
 
 // String implements [Shape].
@@ -142,7 +147,7 @@ func Shapes() []Shape {
 		SymbolAsArray, SymbolAsRecord,
 		RatesAsRecords, RatesAsNumbers, RatesUpperCase, RatesWithCoin, RatesBySymbol, RatesByFiat,
 		BalanceAsRecords, BalanceAsRecord, BalanceBare, BalanceBySymbol,
-		InvoiceFlat, InvoiceNested, InvoicePayable,
+		InvoiceFlat, InvoiceNested, InvoicePayable, InvoiceOdd,
 	}
 }
 

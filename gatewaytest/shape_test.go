@@ -1,6 +1,7 @@
 package gatewaytest_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,32 @@ func TestServer_SetShape_of_a_payable_invoice(t *testing.T) {
 			assert.Regexp(t, `"address":"`+tt.address+`","tag":"`+tt.tag+`","expiresAt":"`+deadline+`"`, got.body)
 		})
 	}
+}
+
+func TestServer_SetShape_of_an_odd_invoice(t *testing.T) {
+	t.Parallel()
+	const price = `"orderId":"o-1","price":"10.50",`
+	tests := []struct{ name, fields, amount, network, tag string }{
+		{"a coin without tags", `,"coinSymbol":"BTC","networkName":"BNB Smart Chain (BEP20)"`, `"amount":"0.505",`, `"networkName":"BNB-SMART-CHAIN-\(BEP20\)",`, ``},
+		{"a coin with tags", `,"coinSymbol":"XRP","networkName":"XRP Ledger"`, `"amount":"0.505",`, `"networkName":"XRP-LEDGER",`, `"tag":"\d{1,10}",`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.SetShape(gatewaytest.InvoiceOdd)
+			got := post(s, invoice(s, "o-1", tt.fields))
+			made := s.Invoices()[0]
+			assert.Equal(t, "0.5", made.Amount, "the invoice itself is not changed")
+			assert.Contains(t, got.body, price+tt.amount)
+			assert.Regexp(t, tt.network+`"createdAt":"[^"]*","address":"invented-[^"]*",`+tt.tag+
+				`"expiresAt":"`+made.CreatedAt.Add(30*time.Minute).Format("2006-01-02 15:04:05")+`"}`, got.body)
+		})
+	}
+	s := start(t)
+	s.SetShape(gatewaytest.InvoiceOdd)
+	huge := strings.Replace(invoice(s, "o-1", ""), `"0.5"`, `1e999999`, 1)
+	assert.Contains(t, post(s, huge).body, `"amount":"1e999999"`, "a number with an exponent stays")
 }
 
 func TestServer_SetShape_unknown(t *testing.T) {
