@@ -33,6 +33,7 @@ func TestFaultEdit(t *testing.T) {
 		{"of no index that there is", "/result/2/usd", "null", successBody(toEdit)},
 		{"in no member that there is", "/results/0/usd", "null", successBody(toEdit)},
 		{"in what has no members", "/result/0/usd/0", "null", successBody(toEdit)},
+		{"of every member where there is none", "/meta/*", "0", successBody(toEdit)},
 		{"nothing is removed", "/result/0/eur", "", successBody(toEdit)},
 		{"the message is another one", "/message", `"OK"`, `{"message":"OK","result":` + toEdit + `,"meta":{}}`},
 		{"the result is missing", "/result", "", `{"message":"Operation was successful.","meta":{}}`},
@@ -91,10 +92,13 @@ func TestFaultEdit_together(t *testing.T) {
 	assert.Len(t, huge.body, 5000)
 	assert.Contains(t, huge.body, `"fee":7`)
 	assert.Equal(t, 2, strings.Count(huge.body, unknown))
+	inject(1, gatewaytest.FaultEdit("/result", "{"))
+	inject(1, gatewaytest.FaultEdit("/message", "7"))
+	assert.Equal(t, successBody("{"), get(t, s, path).body, "a body that is no longer JSON is not edited")
 	s.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultEdit("/result/orderId", `"GW-1"`))
 	got := post(s, invoice(s, "mock-edit=/message=7-1", ""))
 	assert.Contains(t, got.body, `{"message":7,"result":{"id":"`+s.Invoices()[0].ID+`","orderId":"GW-1",`, "the order asks for one, too")
-	assert.Equal(t, `edit=/result/orderId="GW-1", edit=/message=7`, s.Requests()[6].Fault)
+	assert.Equal(t, `edit=/result/orderId="GW-1", edit=/message=7`, s.Requests()[7].Fault)
 }
 
 // Identifiers come in the other case, and are found in either.
@@ -179,6 +183,7 @@ func TestServer_InjectFaultFor(t *testing.T) {
 		s.Advance(time.Hour - 1)
 		assert.Equal(t, []any{200, 1}, []any{status(), len(s.Faults())})
 		s.Advance(1)
+		assert.Empty(t, s.Faults())
 		assert.NotEmpty(t, tryBy(s.Transport(), s, "GET", "/api/exchange-rate", "").body)
 		assert.PanicsWithValue(t, `gatewaytest: InjectFaultFor for operation "x", want one of its constants`,
 			func() { s.InjectFaultFor("x", time.Second, gatewaytest.Fault{}) })
