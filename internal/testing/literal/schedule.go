@@ -133,16 +133,17 @@ func drawEvent(r *rand.Rand, orders int, survives bool) event {
 
 // drawFault draws one of all the faults of the stand-in; about half of the requests have none.
 func drawFault(r *rand.Rand) gatewaytest.Fault {
-	switch r.IntN(24) {
+	switch r.IntN(27) {
 	case 0, 1, 2:
 		status := oneOf(r, 200, 201, 202, 400, 401, 402, 403, 404, 408, 409, 410, 413, 418, 422, 500, 501, 502, 504, 520, 999)
 		return gatewaytest.FaultRefuse(status, "no")
 	case 3:
 		return gatewaytest.FaultRefuse(oneOf(r, 429, 503), "later").RetryAfter(oneOf(r, "0", "1", "3600", "soon"))
 	case 4:
-		return gatewaytest.FaultPage(502)
+		return gatewaytest.FaultPage(oneOf(r, 200, 302, 400, 403, 404, 422, 502, 503, 525, 530))
 	case 5:
-		return gatewaytest.FaultEdit("/result", "{")
+		return gatewaytest.FaultEdit(oneOf(r, "/result", "/result", "/result/orderId", "/result/related", "/message", ""),
+			oneOf(r, "{", "null", "", `"GW-1"`, `[{"orderId":"GW-2"}]`))
 	case 6:
 		return gatewaytest.FaultTruncate(oneOf(r, 0, 1, 40, 200, 100_000))
 	case 7:
@@ -157,6 +158,10 @@ func drawFault(r *rand.Rand) gatewaytest.Fault {
 		return gatewaytest.FaultHugeBody(oneOf[int64](r, 1, 50_000))
 	case 12, 13:
 		return gatewaytest.FaultCommitThenDrop()
+	case 14, 15:
+		return gatewaytest.FaultRefuseAs(oneOf(r, gatewaytest.ErrorForms()...), oneOf(r, 200, 400, 403, 409, 422, 500), oneOf(r, "no such coin", "the order already exists"))
+	case 16:
+		return gatewaytest.FaultEmpty(oneOf(r, 200, 204, 400, 502))
 	default:
 		return gatewaytest.Fault{}
 	}
