@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -33,12 +34,13 @@ type envelope struct {
 	success    bool           // the message is the documented one, or that of [WithSuccessMessage]
 	missingKey bool           // the message is the documented one for a missing key
 	result     jsontext.Value // a part of the body, as far as it was read; nil before it
+	hasResult  bool           // there is a result
+	isNull     bool           // which is null
 }
 
 // readEnvelope reads a whole body: the envelope and, with read, the result in it. An
 // error is in d. The message of a success is the documented one, or another.
 func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.Decoder)) (e envelope) {
-	found := false
 	d.BeginDocument()
 	for d.More() {
 		switch string(d.Name()) {
@@ -47,27 +49,35 @@ func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.D
 		case "meta":
 			e.readMeta(d)
 		case "result":
-			found = true
 			start := d.Offset()
+			e.hasResult, e.isNull = true, d.Peek() == 'n'
+			if e.isNull {
+				read = (*strictjson.Decoder).Skip
+			}
 			read(d)
 			e.result = d.Since(start)
 		default:
 			d.SkipUnknown()
 		}
 	}
-	if d.End() && !found {
+	isResult := e.success || e.message == "" // or it is the error that the message has
+	switch ended := d.End(); {
+	case ended && isResult && e.isNull:
+		d.SetErr(&strictjson.Error{Pointer: "/result", Err: errNull})
+	case ended && isResult && !e.hasResult:
 		d.FailMissing("result")
 	}
 	d.EndDocument()
 	return e
 }
 
-// isError reports whether an envelope is that of an error although the status is
-// 2xx: an empty array where a record is expected, or an empty result without the
-// documented success message.
+// isError reports whether an envelope is that of an error although the status is 2xx: an empty
+// array where a record is expected, or without the message of a success an empty result or none.
 func (e *envelope) isError(result strictjson.Content) bool {
-	return result == strictjson.NoRecord || result == strictjson.EmptyResult && !e.success
+	return result == strictjson.NoRecord || !e.success && (result == strictjson.EmptyResult || e.isNull || !e.hasResult)
 }
+
+var errNull = errors.New("is null")
 
 // readMessage accepts anything, and keeps text.
 func (e *envelope) readMessage(d *strictjson.Decoder, another string) {

@@ -114,7 +114,7 @@ func (e *ArgumentError) decided() decision { return decision{outcome: OutcomeNot
 type APIError struct {
 	Operation  string          // the operation, such as "withdrawal"
 	StatusCode int             // of the response
-	Message    string          // the envelope's message, at most 1 KiB; empty for none
+	Message    string          // of the envelope, or of a web framework's error, at most 1 KiB; empty for none
 	Meta       json.RawMessage // the envelope's meta, at most 64 KiB; nil for none
 	Body       []byte          // at most the first 8 KiB of the response
 	Header     http.Header     // what helps to find the response in a log, such as Date
@@ -123,6 +123,7 @@ type APIError struct {
 	RequestID  string          // of an invoice: its X-Request-Id
 
 	decision
+	said       refusal
 	missingKey bool
 	note       string
 }

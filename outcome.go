@@ -122,19 +122,3 @@ func decisionOf(err error) (all decision) {
 func certainty(o Outcome) int {
 	return slices.Index([]Outcome{OutcomeUnknown, OutcomeConflict, OutcomeRejected, OutcomeNotSent}, o)
 }
-
-// refusesInvoice reports whether a status proves that no invoice was created, in the documented
-// envelope or in another body. Most that do are decided before a service looks at the body. Of
-// 400, 403 and 422 an intermediary may have made the response, on the way back from a service
-// that has created an invoice. A status that is not listed proves nothing: 409 may be the
-// response to the second delivery of a request that an intermediary has repeated.
-func refusesInvoice(status int, enveloped bool) bool {
-	switch status {
-	case 400, 403, 422:
-		return enveloped
-	case 401, 402, 404, 405, 407, 410, 411, 413, 414, 415, 421, 425, 426, 429, 431, 451:
-		return true
-	default:
-		return false
-	}
-}

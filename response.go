@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"encoding/json"
@@ -100,8 +101,7 @@ func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 func (c *call) readError(rr *responseReader, resp *http.Response) (envelope, *APIError) {
 	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor})
 	e := readEnvelope(&rr.decoder, "", (*strictjson.Decoder).Skip)
-	enveloped := rr.decoder.Err() == nil && e.message != ""
-	return e, c.apiError(resp, e, rr.text, enveloped)
+	return e, c.apiError(resp, e, rr.text, readRefusal(&rr.decoder, e, rr.text, c.order.Request.OrderID))
 }
 
 // readResult reads the body of a response of 2xx.
@@ -115,16 +115,24 @@ func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, ca
 	case wrong != nil:
 		return c.envelopeOnly(rr.text), c.decodeError(resp, wrong, rr.text)
 	case e.isError(rr.decoder.Content()):
-		return e, c.apiError(resp, e, rr.text, true)
-	case c.operation.invoice != nil && (!e.success || resp.StatusCode > http.StatusCreated):
+		return e, c.apiError(resp, e, rr.text, refusal{message: e.message})
+	case c.operation.invoice != nil && resp.StatusCode > http.StatusCreated:
 		return e, c.decodeError(resp, &strictjson.Error{Err: errNoSuccess}, rr.text)
+	case c.operation.invoice != nil && !e.success:
+		return e, c.decodeError(resp, &strictjson.Error{Pointer: "/message", Err: c.client.errNoSuccess(e)}, rr.text)
 	default:
 		return e, nil
 	}
 }
 
-// errNoSuccess is the error of a 2xx that does not prove that the invoice was created.
-var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201, with the documented message or that of WithSuccessMessage")
+// errNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
+var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201")
+
+// errNoSuccess is the error of a message that does not prove that the invoice was created.
+func (c *Client) errNoSuccess(e envelope) error {
+	return fmt.Errorf("%q is not the message of a success, %q: set another one by WithSuccessMessage",
+		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
+}
 
 // envelopeOnly finds what a caller asked for in a body that was not read to its end.
 func (c *call) envelopeOnly(body []byte) envelope {
@@ -156,14 +164,14 @@ func (c *call) newResponse(resp *http.Response, e envelope) Response {
 	return response
 }
 
-func (c *call) apiError(resp *http.Response, e envelope, body []byte, enveloped bool) *APIError {
+func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refusal) *APIError {
 	proved := OutcomeUnknown
-	if resp.StatusCode >= 400 && refusesInvoice(resp.StatusCode, enveloped) && c.response.ambiguous == nil {
+	if resp.StatusCode >= 400 && said.provesNoInvoice(resp.StatusCode) && c.response.ambiguous == nil {
 		proved = OutcomeRejected
 	}
 	return &APIError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
-		Message: e.message, Meta: e.metaValue(), missingKey: e.missingKey,
+		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said,
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
 		RetryAfter: retry.After(resp.Header), Attempts: c.attempts, RequestID: c.order.RequestID,
 		decision: c.decide(proved, retry.IsRetryableStatus(resp.StatusCode)),
@@ -204,7 +212,7 @@ func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []
 		decision: c.decide(OutcomeUnknown, false),
 	}
 	if c.operation.name == OpWithdrawal && !wrong.Syntax && err != ErrResponseMismatch {
-		failure.status = withdrawalStatusIn(failure.Body)
+		failure.status = withdrawalStatusIn(failure.Body, c.operation.expectID)
 	}
 	return failure
 }

@@ -6,19 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/poll"
+	"github.com/cryptogw/gateway/internal/redact"
 )
 
-// WaitOptions set how often a wait polls. The waits between two polls are drawn at
-// random, grow from MinInterval towards MaxInterval and lie between the two, which
-// are at most 24 hours; they are longer, up to an hour, where the service asks for it
-// with Retry-After. A zero field takes its default.
+// WaitOptions set how often a wait polls, and what else ends it. The waits between two polls are
+// drawn at random, grow from MinInterval towards MaxInterval and lie between the two, which are at
+// most 24 hours; they are longer, up to an hour, where the service asks for it with Retry-After. A
+// zero field takes its default.
 type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
+
+	// Final are further statuses that are final, besides the documented ones and those of
+	// [WithProfile]. None may be a documented one, or empty.
+	Final []WithdrawalStatus
 }
 
 // A WithdrawalFailedError is the end of a wait for a withdrawal that is
@@ -40,9 +47,9 @@ func (e *WithdrawalFailedError) decided() decision {
 	return decision{outcome: OutcomeNotSent}
 }
 
-// A WaitError is a wait that ended before the withdrawal did: the context ended, or
-// another poll would not help, such as after a refusal or a response that cannot be
-// decoded.
+// A WaitError is a wait that has not ended with COMPLETED or FAILED: its context ended, the service
+// refused the inquiry, the rest of a final withdrawal could not be decoded, or its status is final
+// only by [WaitOptions] or [WithProfile]: what it means is for the caller to know.
 type WaitError struct {
 	WithdrawRequestID string           // the identifier of the withdrawal
 	Last              *Withdrawal      // as it was last seen; nil when it never was
@@ -94,30 +101,66 @@ func (w WaitOptions) check() string {
 		return "intervals must not be longer than 24 hours"
 	case w.MaxInterval != 0 && w.MinInterval > w.MaxInterval:
 		return "MinInterval must not be longer than MaxInterval"
+	case slices.ContainsFunc(w.Final, WithdrawalStatus.Known) || slices.Contains(w.Final, ""):
+		return "Final must not name an empty or a documented status"
 	default:
 		return ""
 	}
 }
 
-// WaitWithdrawal polls a withdrawal until its status is terminal. The error is nil
-// only for COMPLETED; FAILED is a [*WithdrawalFailedError]. Failures that may pass and
-// unknown statuses do not end the wait. When the context ends, or the service refuses
-// the inquiry, the error is a [*WaitError], which matches the context's error or the
-// refusal; a bad argument is an [*ArgumentError]. The options are those of each inquiry.
+// WaitWithdrawal polls a withdrawal until its status is final. The error is nil only for COMPLETED;
+// FAILED is a [*WithdrawalFailedError]. What else the wait ends with is a [*WaitError]: another final
+// status, the end of the context, or a refusal by the service: 400, 401, 410 or 422 with a message in JSON,
+// 404 too after the first minute, and 403 in the documented envelope. Everything else, such as a page of an
+// intermediary or a field that cannot be decoded, does not end it: an [Observer] is told. A bad argument is
+// an [*ArgumentError]. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (*Withdrawal, error) {
-	return last(c.WatchWithdrawal(ctx, withdrawRequestID, w, opts...))
+	return c.wait(ctx, withdrawRequestID, w, poll.NewLimiter(1, 0), opts)
 }
 
-// WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its fields
-// has changed, up to and including a terminal status. Failures that may pass are not
-// yielded. A [*WaitError] or [*ArgumentError], as of [Client.WaitWithdrawal], is yielded
-// last, with a nil withdrawal. The options are those of each inquiry.
+// WatchWithdrawal yields a withdrawal when it is first seen and whenever any of its fields has
+// changed, up to and including a final status. A [*WaitError] or [*ArgumentError], as of
+// [Client.WaitWithdrawal], is yielded last, with a nil withdrawal. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) iter.Seq2[*Withdrawal, error] {
-	return c.watch(ctx, withdrawRequestID, w, poll.NewLimiter(1, 0), opts)
+	return func(yield func(*Withdrawal, error) bool) {
+		p, err := c.newPoller(ctx, withdrawRequestID, w, opts)
+		if err == nil {
+			err = p.run(ctx, poll.NewLimiter(1, 0), func(seen *Withdrawal) bool { return yield(seen, nil) })
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// PollWithdrawal makes one poll of a wait that has begun at a time, for a program that schedules its
+// polls itself, such as by a queue of jobs. It reports whether the wait is over. Then it returns what
+// [Client.WaitWithdrawal] does; otherwise the withdrawal as it is, or why it could not be read. The intervals
+// of w are not used.
+//
+// GET /api/withdrawal/inquiry/{withdrawRequestId}
+func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, begun time.Time, w WaitOptions, opts ...CallOption) (seen *Withdrawal, over bool, err error) {
+	p, err := c.newPoller(ctx, withdrawRequestID, w, opts)
+	if err != nil {
+		return nil, true, err
+	}
+	p.begun = begun
+	_, over, err = p.poll(ctx, poll.NewLimiter(1, 0))
+	switch {
+	case err != nil:
+		return nil, over && ctx.Err() == nil, err
+	case over:
+		seen, err = p.result()
+		return seen, true, err
+	case p.failure != nil:
+		return nil, false, p.failure
+	default:
+		return p.progress.Last, false, nil
+	}
 }
 
 // WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
@@ -141,9 +184,9 @@ func (c *Client) WaitWithdrawals(ctx context.Context, withdrawRequestIDs []strin
 		defer cancel()
 		for _, id := range withdrawRequestIDs {
 			waits.Go(func() {
-				seen, err := last(c.watch(ctx, id, w, limiter, opts))
+				seen, err := c.wait(ctx, id, w, limiter, opts)
 				if refusal, ok := err.(*ArgumentError); ok && refusal.Name == routeWithdrawRequestID {
-					err = c.newPoller(id, opts).waitError(refusal) // the others can be waited for
+					err = &WaitError{WithdrawRequestID: c.keys(opts).Text(id), Err: refusal} // the others can be waited for
 				}
 				ended <- waitResult{seen, err}
 			})
@@ -168,16 +211,6 @@ type waitResult struct {
 	err        error
 }
 
-// last returns how a watch ends.
-func last(watch iter.Seq2[*Withdrawal, error]) (seen *Withdrawal, err error) {
-	for seen, err = range watch {
-	}
-	if err == nil {
-		return seen.result()
-	}
-	return nil, err
-}
-
 // checkWait checks what is the same for every withdrawal.
 func (c *Client) checkWait(ctx context.Context, w WaitOptions) error {
 	name, reason := c.check(ctx)
@@ -195,29 +228,16 @@ func isArgumentError(err error) bool {
 	return refused
 }
 
-// watch yields what [Client.WatchWithdrawal] does, within the bounds of a limiter.
-func (c *Client) watch(ctx context.Context, id string, w WaitOptions, limiter *poll.Limiter, opts []CallOption) iter.Seq2[*Withdrawal, error] {
-	return func(yield func(*Withdrawal, error) bool) {
-		if err := c.checkWait(ctx, w); err != nil {
-			yield(nil, err)
-			return
-		}
-		p, pacer := c.newPoller(id, opts), poll.NewPacer(w.intervals())
-		for {
-			changed, err := p.poll(ctx, limiter)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if seen := p.progress.Last; changed && (!yield(seen.clone(), nil) || seen.Status.Terminal()) {
-				return
-			}
-			if poll.Sleep(ctx, pacer.Next(p.retryAfter)) != nil {
-				yield(nil, p.contextEnded(ctx))
-				return
-			}
-		}
+// wait waits for one withdrawal, within the bounds of a limiter.
+func (c *Client) wait(ctx context.Context, id string, w WaitOptions, limiter *poll.Limiter, opts []CallOption) (*Withdrawal, error) {
+	p, err := c.newPoller(ctx, id, w, opts)
+	if err != nil {
+		return nil, err
 	}
+	if err := p.run(ctx, limiter, func(*Withdrawal) bool { return true }); err != nil {
+		return nil, err
+	}
+	return p.result()
 }
 
 // A withdrawalPoller polls one withdrawal.
@@ -225,46 +245,109 @@ type withdrawalPoller struct {
 	client     *Client
 	id         string
 	opts       []CallOption
+	options    WaitOptions
+	begun      time.Time     // when the wait began
 	progress   WaitError     // the error if the wait ended now
+	failure    error         // of the last poll, after which polling goes on; nil for none
 	retryAfter time.Duration // what the service asked to wait
 }
 
-func (c *Client) newPoller(id string, opts []CallOption) *withdrawalPoller {
+func (c *Client) newPoller(ctx context.Context, id string, w WaitOptions, opts []CallOption) (*withdrawalPoller, error) {
+	if err := c.checkWait(ctx, w); err != nil {
+		return nil, err
+	}
+	return &withdrawalPoller{
+		client: c, id: id, opts: opts, options: w, begun: time.Now(),
+		progress: WaitError{WithdrawRequestID: c.keys(opts).Text(id)},
+	}, nil
+}
+
+// keys removes the keys of the client and of the options of a call.
+func (c *Client) keys(opts []CallOption) redact.Redactor {
 	var cfg callConfig
 	_ = cfg.apply(OpWithdrawal, opts) // each poll refuses what is wrong
 	keys := c.keyring.Redactor()
 	if cfg.key != nil {
 		keys = keys.With(*cfg.key)
 	}
-	return &withdrawalPoller{client: c, id: id, opts: opts, progress: WaitError{WithdrawRequestID: keys.Text(id)}}
+	return keys
 }
 
-// poll polls once. A failure that may pass is neither an error nor a change.
-func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (changed bool, err error) {
-	p.retryAfter = 0
+// run polls until the wait is over, and tells changed of each change until it returns false. The
+// error is nil if the withdrawal has a final status that was read with all else.
+func (p *withdrawalPoller) run(ctx context.Context, limiter *poll.Limiter, changed func(*Withdrawal) bool) error {
+	pacer := poll.NewPacer(p.options.intervals())
+	for {
+		isChanged, over, err := p.poll(ctx, limiter)
+		if err != nil {
+			return err
+		}
+		if isChanged && !changed(p.progress.Last.clone()) || over {
+			return nil
+		}
+		if poll.Sleep(ctx, pacer.Next(p.retryAfter)) != nil {
+			return p.contextEnded(ctx)
+		}
+	}
+}
+
+// poll polls once. A failure after which polling goes on is neither an error nor a change.
+func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (changed, over bool, err error) {
+	p.retryAfter, p.failure = 0, nil
 	if limiter.Begin(ctx) != nil {
-		return false, p.contextEnded(ctx)
+		return false, true, p.contextEnded(ctx)
 	}
 	defer func() { limiter.End(p.retryAfter) }()
 	seen, err := p.client.Withdrawal(ctx, p.id, p.opts...)
 	if isArgumentError(err) {
-		return false, err
+		return false, true, err
 	}
 	p.progress.Polls++
 	if err == nil {
 		changed = p.progress.Last == nil || !seen.equal(p.progress.Last)
 		p.progress.Last, p.progress.Status = seen, seen.Status
-		return changed, nil
+		return changed, p.isFinal(seen.Status), nil
 	}
-	p.progress.Status = cmp.Or(WithdrawalStatusOf(err), p.progress.Status)
-	if !SafeToRetry(err) {
-		return false, p.waitError(err)
+	status := WithdrawalStatusOf(err)
+	p.progress.Status = cmp.Or(status, p.progress.Status)
+	switch {
+	case p.isFinal(status), endsWait(err, time.Since(p.begun)):
+		return false, true, p.waitError(err)
+	case ctx.Err() != nil:
+		return false, true, p.contextEnded(ctx)
 	}
-	p.progress.Fault = err
+	p.progress.Fault, p.failure = err, err
 	if refusal, ok := errors.AsType[*APIError](err); ok {
 		p.retryAfter = min(refusal.RetryAfter, maxPollRetryAfter)
 	}
-	return false, nil
+	return false, false, nil
+}
+
+// isFinal reports whether a status ends a wait.
+func (p *withdrawalPoller) isFinal(status WithdrawalStatus) bool {
+	return status.Terminal() || slices.Contains(p.options.Final, status) || slices.Contains(p.client.cfg.profile.FinalStatuses, status)
+}
+
+// firstMinute is how long a withdrawal may not be found yet.
+const firstMinute = time.Minute
+
+// endsWait reports whether a failed inquiry ends a wait that has lasted so long: only what the
+// service itself says of the inquiry does, and no response that an intermediary may have made.
+func endsWait(err error, waited time.Duration) bool {
+	refusal, ok := err.(*APIError)
+	if !ok {
+		return false
+	}
+	switch refusal.StatusCode {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusGone, http.StatusUnprocessableEntity:
+		return refusal.said.formed
+	case http.StatusNotFound:
+		return refusal.said.formed && waited >= firstMinute
+	case http.StatusForbidden:
+		return refusal.said.enveloped
+	default:
+		return false
+	}
 }
 
 func (p *withdrawalPoller) contextEnded(ctx context.Context) error {
@@ -277,12 +360,19 @@ func (p *withdrawalPoller) waitError(err error) error {
 	return &ended
 }
 
-// result is how a wait ends for a withdrawal with a terminal status.
-func (w *Withdrawal) result() (*Withdrawal, error) {
-	if w.Status == WithdrawalFailed {
-		return nil, &WithdrawalFailedError{w}
+// errOtherFinal is why a wait ends with a status that is not documented.
+var errOtherFinal = errors.New("the status is final by WaitOptions.Final or WithProfile")
+
+// result is how a wait ends for a withdrawal with a final status.
+func (p *withdrawalPoller) result() (*Withdrawal, error) {
+	switch seen := p.progress.Last; seen.Status {
+	case WithdrawalCompleted:
+		return seen, nil
+	case WithdrawalFailed:
+		return nil, &WithdrawalFailedError{seen}
+	default:
+		return nil, p.waitError(errOtherFinal)
 	}
-	return w, nil
 }
 
 // clone returns a copy for a caller, who may change it: the next poll is compared with

@@ -37,7 +37,7 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		{"it is completed at once", []func() (*http.Response, error){withdrawalIn("COMPLETED")}},
 		{"it is pending twice", []func() (*http.Response, error){withdrawalIn("PENDING"), withdrawalIn("PENDING"), withdrawalIn("COMPLETED")}},
 		{
-			"unknown statuses do not end the wait", // I-144
+			"a status that is not named is not final", // I-144
 			[]func() (*http.Response, error){withdrawalIn("PROCESSING"), withdrawalIn("completed"), withdrawalIn("Failed"), withdrawalIn("COMPLETED")},
 		},
 		{
@@ -173,40 +173,201 @@ func TestClient_WaitWithdrawal_Failed(t *testing.T) {
 	})
 }
 
-// A response that will not change ends the wait.
-func TestClient_WaitWithdrawal_Refused(t *testing.T) {
+const page = "<html><body>Just a moment...</body></html>"
+
+// What is not the service's own word does not end a wait: I-171.
+func TestClient_WaitWithdrawal_goesOn(t *testing.T) {
 	t.Parallel()
-	other := func() (*http.Response, error) {
-		return reply(201, enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))), nil
+	with := func(old, new string) string {
+		changed := strings.Replace(withdrawalJSON, old, new, 1)
+		require.NotEqual(t, withdrawalJSON, changed)
+		return enveloped(changed)
 	}
+	weather := map[string]func() (*http.Response, error){
+		"a page of a CDN with 200": respondWith(200, page),
+		"nothing with 200":         respondWith(200, ""),
+		"no content":               respondWith(204, ""),
+		"half a body":              respondWith(201, enveloped(withdrawalJSON)[:50]),
+		"a body that is cut":       respondWith(201, enveloped(withdrawalJSON), "Content-Length", "9999"),
+		"a redirect":               respondWith(302, "", "Location", "https://login.example/"),
+		"an error text in a 2xx without a result":             respondWith(200, `{"message":"Maintenance.","meta":{}}`),
+		"an error text in a 2xx with null":                    respondWith(200, `{"message":"Maintenance.","result":null,"meta":{}}`),
+		"an empty array with 201":                             respondWith(201, enveloped("[]")),
+		"another withdrawal":                                  respondWith(201, with(requestID, "another")),
+		"another withdrawal that is COMPLETED, without a fee": respondWith(201, enveloped(strings.NewReplacer("PENDING", "COMPLETED", `"fee":"1.5"`, `"fee":null`, requestID, "another").Replace(withdrawalJSON))),
+		"a fee that is null":                                  respondWith(201, with(`"fee":"1.5"`, `"fee":null`)),
+		"a fee that is empty":                                 respondWith(201, with(`"fee":"1.5"`, `"fee":""`)),
+		"no fee":                                              respondWith(201, with(`"fee":"1.5",`, ``)),
+		"a network that is null":                              respondWith(201, with(`"network":"`, `"network":null,"was":"`)),
+		"an unknown field":                                    respondWith(201, with(`{`, `{"txHash":null,`)),
+		"a status that is null":                               respondWith(201, with(`"PENDING"`, `null`)),
+		"a compression that nobody asked for":                 respondWith(201, "\x1f\x8b\x08", "Content-Encoding", "br"),
+		"403 with a message, as an edge writes it":            respondWith(403, `{"message":"Forbidden"}`),
+		"404 in the first minute":                             respondWith(404, refused("No such request.")),
+		"a circuit breaker of the caller's transport":         func() (*http.Response, error) { return nil, errBreaker },
+	}
+	for _, status := range []int{400, 401, 402, 403, 404, 405, 407, 409, 410, 418, 422, 451, 499, 500, 501, 502, 503, 504, 505, 507, 520, 525, 530, 598} {
+		weather[fmt.Sprint("a page of a CDN with ", status)] = respondWith(status, page)
+	}
+	for _, status := range []int{402, 405, 409, 418, 429, 451, 500, 501, 503, 507} {
+		weather[fmt.Sprint("the envelope with ", status)] = respondWith(status, refused("Not now."))
+	}
+	for name, response := range weather {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, withdrawalIn("PENDING"), response, response, withdrawalIn("COMPLETED"))
+				got, err := p.client.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
+				assertInvariants(t, got, err)
+				require.NoError(t, err)
+				assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
+				assert.Len(t, p.at, 4)
+			})
+		})
+	}
+}
+
+// The service's own refusal ends a wait.
+func TestClient_WaitWithdrawal_refused(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
-		response func() (*http.Response, error)
-		want     error
+		status   int
+		body     string
+		since    time.Duration // of the wait at which the response comes first
+		sentinel error
 	}{
-		{"401", saysStatus(401), gateway.ErrUnauthorized},
-		{"403", saysStatus(403), gateway.ErrForbidden},
-		{"404", saysStatus(404), gateway.ErrNotFound},
-		{"a redirect", saysStatus(302), gateway.ErrRedirect},
-		{"another withdrawal", other, gateway.ErrResponseMismatch},
-		{"a circuit breaker", func() (*http.Response, error) { return nil, errBreaker }, errBreaker},
+		{"400 in the envelope", 400, refused("No."), 0, nil},
+		{"400 of a framework", 400, `{"statusCode":400,"message":["withdrawRequestId must be a UUID"],"error":"Bad Request"}`, 0, nil},
+		{"401 in the envelope", 401, refused("x-api-key header is required"), 0, gateway.ErrMissingAPIKey},
+		{"401 of a framework", 401, `{"error":"Unauthorized"}`, 0, gateway.ErrUnauthorized},
+		{"403 in the envelope", 403, refused("Merchant is blocked."), 0, gateway.ErrForbidden},
+		{"404 after the first minute", 404, refused("No such request."), time.Minute, gateway.ErrNotFound},
+		{"404 of a framework after the first minute", 404, `{"title":"Not Found","status":404}`, time.Minute, gateway.ErrNotFound},
+		{"410 as problem+json", 410, `{"type":"about:blank","title":"Gone","detail":"It was deleted."}`, 0, nil},
+		{"422 of a framework", 422, `{"detail":[{"loc":["path"],"msg":"not a UUID","input":"x"}]}`, 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), tt.response)
-				got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				begun := time.Now()
+				c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
+					if tt.since > 0 && time.Since(begun) < tt.since/2 {
+						return withdrawalIn("PENDING")()
+					}
+					return reply(tt.status, tt.body), nil
+				}))
+				got, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
 				assertInvariants(t, got, err)
-				assert.ErrorIs(t, err, tt.want)
-				var wait *gateway.WaitError
-				require.ErrorAs(t, err, &wait)
-				assert.Equal(t, 2, wait.Polls)
-				require.NotNil(t, wait.Last)
-				assert.Equal(t, gateway.WithdrawalPending, wait.Last.Status)
-				assert.Len(t, p.at, 2)
+				wait, ok := errors.AsType[*gateway.WaitError](err)
+				require.True(t, ok, "%v", err)
+				if tt.since == 0 {
+					assert.Equal(t, 1, wait.Polls)
+				}
+				assert.GreaterOrEqual(t, time.Since(begun), tt.since)
+				assert.Less(t, time.Since(begun), tt.since+30*time.Second+1)
+				refusal, ok := errors.AsType[*gateway.APIError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, tt.status, refusal.StatusCode)
+				assert.NotEmpty(t, refusal.Message)
+				if tt.sentinel != nil {
+					assert.ErrorIs(t, err, tt.sentinel)
+				}
 			})
 		})
 	}
+}
+
+// A status that somebody has named as final ends a wait; what it means is for the caller to know.
+func TestClient_WaitWithdrawal_final(t *testing.T) {
+	t.Parallel()
+	unreadable := func(status string) func() (*http.Response, error) {
+		return respondWith(201, enveloped(strings.NewReplacer("PENDING", status, `"fee":"1.5"`, `"fee":null`).Replace(withdrawalJSON)))
+	}
+	named := gateway.WaitOptions{Final: []gateway.WithdrawalStatus{"CANCELED", "paid"}}
+	for _, tt := range []struct {
+		name     string
+		options  gateway.WaitOptions
+		profile  gateway.Profile
+		response func() (*http.Response, error)
+		last     gateway.WithdrawalStatus // as it was seen
+	}{
+		{"one of the options", named, gateway.Profile{}, withdrawalIn("CANCELED"), "CANCELED"},
+		{"one of the profile", gateway.WaitOptions{}, gateway.Profile{FinalStatuses: named.Final}, withdrawalIn("CANCELED"), "CANCELED"},
+		{"one of a record of which a field cannot be read", named, gateway.Profile{}, unreadable("CANCELED"), "PENDING"},
+		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, gateway.Profile{}, unreadable("COMPLETED"), "PENDING"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("canceled"), withdrawalIn("PENDING"), tt.response)
+				p.connect(t, gateway.WithProfile(tt.profile))
+				got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
+				assertInvariants(t, got, err)
+				wait, ok := errors.AsType[*gateway.WaitError](err)
+				require.True(t, ok, "it is an error, because nobody has said that it is paid: %v", err)
+				assert.Contains(t, []gateway.WithdrawalStatus{"CANCELED", "COMPLETED"}, gateway.WithdrawalStatusOf(err))
+				require.NotNil(t, wait.Last)
+				assert.Equal(t, tt.last, wait.Last.Status)
+				assert.Len(t, p.at, 4)
+			})
+		})
+	}
+}
+
+// A program that polls by itself has the same rule.
+func TestClient_PollWithdrawal(t *testing.T) {
+	t.Parallel()
+	canceled := gateway.WaitOptions{Final: []gateway.WithdrawalStatus{"CANCELED"}}
+	for _, tt := range []struct {
+		name     string
+		response func() (*http.Response, error)
+		waited   time.Duration
+		over     bool
+		status   gateway.WithdrawalStatus // of the withdrawal; empty for an error
+	}{
+		{"it is pending", withdrawalIn("PENDING"), 0, false, "PENDING"},
+		{"it is completed", withdrawalIn("COMPLETED"), 0, true, "COMPLETED"},
+		{"it has failed", withdrawalIn("FAILED"), 0, true, ""},
+		{"it has a status that is named as final", withdrawalIn("CANCELED"), 0, true, ""},
+		{"a page", respondWith(403, page), 0, false, ""},
+		{"the connection is lost", func() (*http.Response, error) { return nil, refusedConnection("read") }, 0, false, ""},
+		{"it is not found at first", respondWith(404, refused("No.")), 59 * time.Second, false, ""},
+		{"it is not found", respondWith(404, refused("No.")), time.Minute, true, ""},
+		{"it is refused", respondWith(401, refused("No.")), 0, true, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, tt.response)
+				got, over, err := p.client.PollWithdrawal(t.Context(), requestID, time.Now().Add(-tt.waited), canceled)
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.over, over)
+				assert.Len(t, p.at, 1)
+				if tt.status == "" {
+					require.Error(t, err)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, tt.status, got.Status)
+			})
+		})
+	}
+	c := newClient(t, "http://localhost")
+	_, over, err := c.PollWithdrawal(t.Context(), "..", time.Now(), gateway.WaitOptions{})
+	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
+	assert.True(t, over, "it is not a matter of time")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, over, err = c.PollWithdrawal(ended, requestID, time.Now(), gateway.WaitOptions{})
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.False(t, over)
 }
 
 // The error at the end of the context has what was seen last, and the last failure.
@@ -314,6 +475,8 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 		{"the longest of both", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
 		{"intervals that overflow by a half", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: math.MaxInt64 / 3 * 2, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
 		{"from the shortest to the longest", t.Context(), c, requestID, gateway.WaitOptions{MinInterval: 1, MaxInterval: math.MaxInt64}, gateway.ErrInvalidArgument},
+		{"a final status that is documented", t.Context(), c, requestID, gateway.WaitOptions{Final: []gateway.WithdrawalStatus{"PENDING"}}, gateway.ErrInvalidArgument},
+		{"an empty final status", t.Context(), c, requestID, gateway.WaitOptions{Final: []gateway.WithdrawalStatus{""}}, gateway.ErrInvalidArgument},
 		{"no identifier", t.Context(), c, "", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
 		{"a bad identifier", t.Context(), c, "../balance", gateway.WaitOptions{}, gateway.ErrInvalidArgument},
 		{"no context", nil, c, requestID, gateway.WaitOptions{}, gateway.ErrInvalidArgument},
@@ -397,7 +560,7 @@ func TestClient_WatchWithdrawal_Twice(t *testing.T) {
 func TestClient_WatchWithdrawal_YieldsItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), saysStatus(404))
+		p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), saysStatus(401))
 		var errs []error
 		for got, err := range p.client.WatchWithdrawal(t.Context(), requestID, gateway.WaitOptions{}) {
 			assert.Equal(t, err != nil, got == nil)
@@ -405,7 +568,7 @@ func TestClient_WatchWithdrawal_YieldsItsEnd(t *testing.T) {
 		}
 		require.Len(t, errs, 2)
 		assert.NoError(t, errs[0])
-		assert.ErrorIs(t, errs[1], gateway.ErrNotFound)
+		assert.ErrorIs(t, errs[1], gateway.ErrUnauthorized)
 	})
 }
 
@@ -473,7 +636,7 @@ func TestClient_WaitWithdrawals(t *testing.T) {
 			case id == "failed":
 				return inState(id, "FAILED")
 			case id == "gone":
-				return reply(404, refused("No such request.")), nil
+				return reply(410, refused("No such request.")), nil
 			}
 			return inState(id, "COMPLETED")
 		})
@@ -496,7 +659,7 @@ func TestClient_WaitWithdrawals(t *testing.T) {
 		}
 		assert.Equal(t, map[string]string{
 			"late": "COMPLETED", "odd": "COMPLETED", "flaky": "COMPLETED", "done": "COMPLETED", "failed": "failed",
-			"gone": `gateway: waiting for withdrawal "gone": never seen, polls: 1: withdrawal: 404: "No such request."`,
+			"gone": `gateway: waiting for withdrawal "gone": never seen, polls: 1: withdrawal: 410: "No such request."`,
 		}, ends)
 		assert.Equal(t, []string{"done", "odd", "flaky", "late"}, order, "as they ended, not as they were listed")
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // A WithdrawalStatus is the status of a withdrawal: one of the three documented ones, or
@@ -76,9 +77,9 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 	}, readWithdrawal, opts)
 }
 
-// withdrawalStatusIn finds the status in the body of a withdrawal of which another field
-// cannot be decoded: it may be the end of the withdrawal.
-func withdrawalStatusIn(body []byte) (status string) {
+// withdrawalStatusIn finds the status in the body of a withdrawal of which another field cannot be
+// decoded: it may be the end of the withdrawal. A record that names another withdrawal has none.
+func withdrawalStatusIn(body []byte, id string) (status string) {
 	var d strictjson.Decoder
 	d.Reset(body, strictjson.Options{})
 	readEnvelope(&d, "", func(d *strictjson.Decoder) {
@@ -86,7 +87,9 @@ func withdrawalStatusIn(body []byte) (status string) {
 		for element := range record.Elements() {
 			record = element
 		}
-		status = record.Member("status").Text()
+		if named := record.Member("withdrawRequestId"); named.IsZero() || validate.SameID(named.Text(), id) {
+			status = record.Member("status").Text()
+		}
 	})
 	return status
 }
