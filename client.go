@@ -87,6 +87,7 @@ type Client struct {
 	request   *http.Request // all that requests have in common
 	breaker   *breaker
 	flights   *flights
+	awaited   *awaited
 	retrier   *retry.Retrier
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
@@ -139,6 +140,7 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		observers: cfg.allObservers(),
 		breaker:   &breaker{limit: cfg.breakAfter, warn: cfg.orderWarning(), circuits: map[string]*circuit{}},
 		flights:   &flights{},
+		awaited:   &awaited{},
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retrier:   &retry.Retrier{Policy: cfg.retry.limits()},
 

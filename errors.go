@@ -179,12 +179,14 @@ func (e *APIError) Is(target error) bool {
 
 // A DecodeError is a response that the client cannot decode.
 type DecodeError struct {
-	Operation   string // the operation, such as "withdrawal"
-	StatusCode  int    // of the response
-	ContentType string // of the response, at most 256 bytes of it
-	Pointer     string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
-	Body        []byte // at most the first 8 KiB of the response
-	Err         error  // what is wrong there
+	Operation       string // the operation, such as "withdrawal"
+	StatusCode      int    // of the response
+	ContentType     string // of the response, at most 256 bytes of it
+	ContentEncoding string // likewise: that of a body which is still compressed; empty for none
+	Pointer         string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
+	Value           string // what is there, if it is text, a number or a boolean: JSON, cut to 64 bytes; empty for another value
+	Body            []byte // at most the first 8 KiB of the response
+	Err             error  // what is wrong there
 
 	decision
 	status string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
@@ -196,6 +198,16 @@ func (e *DecodeError) Error() string {
 	place := ""
 	if e.Pointer != "" {
 		place = printable(e.Pointer) + ": "
+	}
+	switch {
+	case e.Value == "":
+	case errors.Is(e.Err, ErrResponseMismatch):
+		place += printable(e.Value) + " is "
+	default:
+		place += printable(e.Value) + " "
+	}
+	if e.ContentEncoding != "" {
+		place = fmt.Sprintf("Content-Encoding %q, which was not asked for: ", e.ContentEncoding) + place
 	}
 	status := ""
 	if e.status != "" {

@@ -105,7 +105,7 @@ var failures = []struct {
 	{
 		// I-150
 		name: "another withdrawal", trip: statusTrip(201, enveloped(strings.Replace(withdrawalJSON, requestID, "another", 1))),
-		call: withdrawalCall, text: "gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: another record than the one asked for: ",
+		call: withdrawalCall, text: "gateway: withdrawal: 201: response not understood: /result/withdrawRequestId: \"another\" is another record than the one asked for: ",
 		matches: []error{gateway.ErrResponseMismatch},
 	},
 	{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // flights are the orders for which a call of this client has the lease, so that the calls that wait
@@ -19,7 +20,7 @@ type flights struct {
 	all map[flightKey]*flight
 }
 
-type flightKey struct{ merchant, orderID string }
+type flightKey struct{ merchant, order string }
 
 // A flight is a call that has the lease of an order.
 type flight struct {
@@ -30,7 +31,7 @@ type flight struct {
 	refusal *APIError     // set before ended is closed; nil if the call was not rejected
 }
 
-func keyOfFlight(o *Order) flightKey { return flightKey{o.Merchant, o.Request.OrderID} }
+func keyOfFlight(o *Order) flightKey { return flightKey{o.Merchant, o.Key()} }
 
 // begin registers a call that has the lease of an order.
 func (fs *flights) begin(c *call) *flight {
@@ -120,4 +121,56 @@ func (e *APIError) clone() *APIError {
 	c := *e
 	c.Meta, c.Body, c.Header, c.Attempts = bytes.Clone(e.Meta), bytes.Clone(e.Body), e.Header.Clone(), 0
 	return &c
+}
+
+// maxLost is how many orders whose response was lost are remembered.
+const maxLost = 256
+
+// awaited are the orders whose response this client may still get: those whose invoice is being sent, and
+// the last ones of unknown outcome. One of them in the response to another order is the sign of a response
+// that was delivered to the wrong request. It is safe for concurrent use.
+type awaited struct {
+	mu     sync.Mutex
+	orders map[string]int // how many calls, by [Order.Key]
+	lost   []string       // those of unknown outcome among them, the oldest first
+}
+
+// add adds an order whose invoice is sent.
+func (a *awaited) add(order string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.orders == nil {
+		a.orders = map[string]int{}
+	}
+	a.orders[order]++
+}
+
+// remove removes an order, unless its response was lost.
+func (a *awaited) remove(order string, lost bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if lost {
+		a.lost = append(a.lost, order)
+		if len(a.lost) <= maxLost {
+			return
+		}
+		order, a.lost = a.lost[0], slices.Delete(a.lost, 0, 1)
+	}
+	if a.orders[order]--; a.orders[order] == 0 {
+		delete(a.orders, order)
+	}
+}
+
+// has reports whether the response of an order with this name may still come.
+func (a *awaited) has(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.orders[validate.IDKey(name)] > 0
+}
+
+// hasOthers reports whether the response of another order may still come.
+func (a *awaited) hasOthers(order string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.orders) > 1 || len(a.orders) == 1 && a.orders[order] == 0
 }

@@ -38,7 +38,7 @@ type MemoryGuard struct {
 type orderKey [16]byte
 
 func orderKeyOf(o Order) (key orderKey) {
-	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Request.OrderID)) // neither has a control character
+	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Key())) // neither has a control character
 	return orderKey(sum[:len(key)])
 }
 

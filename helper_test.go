@@ -441,7 +441,7 @@ var statuses = []statusCase{
 type statusCase struct {
 	status           int
 	retried, rejects bool
-	envelope         bool  // only with the documented envelope does it reject
+	needsMessage     bool  // only with a message of the service does it reject
 	sentinel         error // nil for none
 }
 

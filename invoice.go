@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -92,30 +93,39 @@ func (i *Invoice) Decode(v any) error {
 	return nil
 }
 
-// Text returns the value of the first of the names that is a member of Raw, at any
-// depth, and is a text or a number. Of several members with that name it is the one
-// nearest to the top.
+// Text returns the value of the first of the names that is a member of Raw, at any depth, and is a
+// text or a number. Of several members with that name it is the one nearest to the top. It reports
+// false if several are equally near and differ, or if the text is empty.
 func (i *Invoice) Text(names ...string) (string, bool) {
-	best, depth, found := len(names), 0, ""
+	best, depth, found, differ := len(names), 0, "", false
 	dec := jsontext.NewDecoder(bytes.NewReader(i.Raw))
 	for {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return found, best < len(names)
+			break
 		}
 		if !isName(dec) {
 			continue
 		}
 		rank := slices.Index(names, token.String())
-		nearer := rank < best || rank == best && dec.StackDepth() < depth
-		if kind := dec.PeekKind(); rank >= 0 && nearer && (kind == '"' || kind == '0') {
-			value, err := dec.ReadToken()
-			if err != nil {
-				return found, best < len(names)
-			}
-			best, depth, found = rank, dec.StackDepth(), value.String()
+		if kind := dec.PeekKind(); rank < 0 || rank > best || kind != '"' && kind != '0' {
+			continue
+		}
+		value, err := dec.ReadToken()
+		if err != nil {
+			break
+		}
+		switch text := value.String(); {
+		case rank < best || dec.StackDepth() < depth:
+			best, depth, found, differ = rank, dec.StackDepth(), text, false
+		case dec.StackDepth() == depth && text != found:
+			differ = true
 		}
 	}
+	if differ {
+		return "", false
+	}
+	return found, found != ""
 }
 
 // isName reports whether the token that was read last is the name of a member.
@@ -153,8 +163,8 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // readInvoice reads the result of a response, which is not documented.
 func (c *call) readInvoice(d *strictjson.Decoder) {
 	orderID, raw := c.order.Request.OrderID, strictjson.Raw(d)
-	if d.Err() == nil && namesAnotherOrder(raw, orderID) {
-		d.Fail(strictjson.ErrMismatch)
+	if d.Err() == nil && (bytes.Contains(raw, []byte("rder")) || c.client.awaited.hasOthers(c.order.Key())) {
+		c.judgeOrders(d, strictjson.NodeOf(d, raw))
 	}
 	switch raw.Kind() {
 	case '{', '[':
@@ -175,28 +185,35 @@ func (r InvoiceRequest) Validate() error {
 	return nil
 }
 
-// namesAnotherOrder reports whether a result has a member orderId, at any depth, that is a
-// text or a number and not the order's.
-func namesAnotherOrder(raw jsontext.Value, order string) bool {
-	if !bytes.Contains(raw, []byte(`"orderId"`)) {
-		return false
-	}
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return false
-		}
-		if !isName(dec) || token.String() != "orderId" {
-			continue
-		}
-		if kind := dec.PeekKind(); kind == '"' || kind == '0' {
-			if value, err := dec.ReadToken(); err == nil && value.String() != order {
-				return true
+// judgeOrders judges the orders that a result names. The name of another one is usually the gateway's
+// own; but if it is of an order whose response may still come, this is taken for that.
+func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
+	orderID, isNamed := c.order.Request.OrderID, false
+	var awaited, differs strictjson.Node
+	for n := range result.Scalars() {
+		isOrder := strings.Contains(strings.ToLower(n.Name()), "order")
+		switch text := n.Scalar(); {
+		case validate.SameID(text, orderID):
+			isNamed = isNamed || isOrder
+		case n.Name() == "orderId" && differs.IsZero():
+			differs = n
+			fallthrough
+		default:
+			if awaited.IsZero() && (isOrder || !isDigits(text)) && c.client.awaited.has(text) {
+				awaited = n
 			}
 		}
 	}
+	switch {
+	case !awaited.IsZero() && !isNamed:
+		d.SetErr(awaited.Errorf("%w: it names order %q, whose response may still come, and not %q", strictjson.ErrMismatch, awaited.Scalar(), orderID))
+	case !differs.IsZero():
+		differs.Note(strictjson.Mismatch)
+	}
 }
+
+// isDigits reports whether a text can be a number of anything.
+func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
 // check returns the first field that is not valid, the identifier of the order before others,
 // and what is wrong with it.

@@ -1,10 +1,15 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
@@ -85,7 +90,7 @@ func TestInvoice_Text(t *testing.T) {
 	t.Parallel()
 	const result = `{"invoiceId":"inv-1","total":10.50,"paid":false,"note":null,"empty":"","esc":"a\u00e9\n",` +
 		`"deep":{"address":"deep","id":"low","list":[{"memo":"m-1","id":"lower"},{"memo":"m-2"}]},` +
-		`"payment":{"address":"other","id":"low-2"},"id":{"id":"inner"},"big":123456789012345678901234567890}`
+		`"payment":{"address":"other","id":"low","memo":7},"payer":{"phone":"1"},"payee":{"phone":"2","id":"low"},"id":{"id":"low"},"big":123456789012345678901234567890}`
 	for _, tt := range []struct {
 		name  string
 		names []string
@@ -93,14 +98,16 @@ func TestInvoice_Text(t *testing.T) {
 		found bool
 	}{
 		{"at the top", []string{"invoiceId"}, "inv-1", true},
-		{"the first of the names that is there", []string{"nope", "address", "invoiceId"}, "deep", true},
-		{"the first of the names, not the nearest", []string{"memo", "invoiceId"}, "m-1", true},
+		{"the first of the names that is there", []string{"nope", "invoiceId", "address"}, "inv-1", true},
+		{"the first of the names, not the nearest", []string{"total", "invoiceId"}, "10.50", true},
 		{"a number, by its digits", []string{"total"}, "10.50", true},
 		{"a number beyond every integer", []string{"big"}, "123456789012345678901234567890", true},
-		{"in a record", []string{"address"}, "deep", true},
-		{"in a record in an array", []string{"memo"}, "m-1", true},
+		{"in a record, nearer than one in an array", []string{"memo"}, "7", true},
 		{"nearest to the top", []string{"id"}, "low", true},
-		{"an empty text is a text", []string{"empty"}, "", true},
+		{"an empty text", []string{"empty"}, "", false},
+		{"two that are equally near, and equal", []string{"id"}, "low", true},
+		{"two that are equally near, and differ", []string{"address"}, "", false},
+		{"the same of another name, which is not asked", []string{"phone", "invoiceId"}, "", false},
 		{"escapes are resolved", []string{"esc"}, "aé\n", true},
 		{"a boolean is no text", []string{"paid"}, "", false},
 		{"null is no text", []string{"note"}, "", false},
@@ -442,32 +449,90 @@ func TestClient_CreateInvoice_message(t *testing.T) {
 	}
 }
 
-// a result that names another order is not this one's, at any depth.
+// The name of another order is the gateway's own, unless the response of that order may still come:
+// I-172.
 func TestClient_CreateInvoice_otherOrder(t *testing.T) {
 	t.Parallel()
-	for result, want := range map[string]gateway.Outcome{
-		`{"orderId":"A-17"}`:                               gateway.OutcomeSucceeded,
-		`{"orderid":"A-18"}`:                               gateway.OutcomeSucceeded, // another member
-		`{"orderId":{"a":1},"a":"orderId","b":["A-18"]}`:   gateway.OutcomeSucceeded,
-		`{"orderId":null}`:                                 gateway.OutcomeSucceeded,
-		`{"orderId":"A-18"}`:                               gateway.OutcomeUnknown,
-		`{"orderId":17}`:                                   gateway.OutcomeUnknown,
-		`{"a":[{"invoice":{"b":1,"orderId":"A-1"}}]}`:      gateway.OutcomeUnknown,
-		`[{"orderId":"A-17"},{"orderId":"A-18"}]`:          gateway.OutcomeUnknown,
-		`{"orderId":["A-17"],"order":{"orderId":"a-17"} }`: gateway.OutcomeUnknown,
+	const upper, lower = "8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+	for _, tt := range []struct {
+		name, order, result string
+		created, drift      bool
+	}{
+		{"the order itself", "A-17", `{"orderId":"A-17"}`, true, false},
+		{"the order itself, by a number", "17", `{"orderId":17}`, true, false},
+		{"the order itself, a UUID in the other case", upper, `{"orderId":"` + lower + `"}`, true, false},
+		{"no order", "A-17", `{"orderId":null,"b":["orderId"]}`, true, false},
+		{"an order of the gateway's own", "A-17", `{"orderId":"GW-1"}`, true, true},
+		{"one by a number", "A-17", `{"orderId":812,"merchantOrder":"A-17"}`, true, true},
+		{"one in another case, which is another text", "A-17", `{"orderId":"a-17"}`, true, true},
+		{"a list of related orders, at any depth", "A-17", `{"orderId":"A-17","more":[{"orderId":"A-1"},{"orderId":"A-2"}]}`, true, true},
+		{"a list with one whose response was lost, beside the order itself", "A-17", `{"order":"A-17","more":[{"orderId":"lost"}]}`, true, true},
+		{"the amount of an order whose name is a number", "A-17", `{"amount":"7","confirmations":7}`, true, false},
+
+		{"an order that is in flight", "A-17", `{"orderId":"flying"}`, false, true},
+		{"by another member", "A-17", `{"a":[{"reference":"flying"}]}`, false, true},
+		{"by another member that speaks of orders, a number", "A-17", `{"order_no":7}`, false, true},
+		{"a UUID in the other case", "A-17", `{"orderId":"` + lower + `"}`, false, true},
+		{"an order whose response was lost", "A-17", `{"orderId":"lost"}`, false, true},
+		{"one beside a text that is by chance the order itself", "A-17", `{"orderId":"flying","note":"A-17"}`, false, true},
 	} {
-		got, err := cannedClient(t, 201, enveloped(result)).CreateInvoice(t.Context(), order("A-17"))
-		assertInvariants(t, got, err)
-		assert.Equal(t, want, gateway.OutcomeOf(err), result)
-		if err != nil {
-			unknown, _ := errors.AsType[*gateway.OutcomeUnknownError](err)
-			assert.ErrorIs(t, unknown.Cause, gateway.ErrResponseMismatch)
-			assert.Contains(t, string(unknown.Body), result, "the response is the evidence")
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var calls sync.WaitGroup
+				land := make(chan struct{})
+				drift := 0
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+					var sent gateway.InvoiceRequest
+					body, _ := io.ReadAll(req.Body)
+					require.NoError(t, json.Unmarshal(body, &sent))
+					switch sent.OrderID {
+					case tt.order:
+						return reply(201, enveloped(tt.result)), nil
+					case "lost":
+						return nil, io.ErrUnexpectedEOF
+					default:
+						<-land
+						return reply(201, enveloped(invoiceJSON)), nil
+					}
+				})}), gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) {
+					assert.Equal(t, gateway.DriftMismatch, d.Kind)
+					drift++
+				}}))
+				_, err := c.CreateInvoice(t.Context(), order("lost"))
+				require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+				for _, other := range []string{"flying", "7", upper} {
+					if other != tt.order {
+						calls.Go(func() {
+							_, err := c.CreateInvoice(t.Context(), order(other))
+							assert.NoError(t, err)
+						})
+					}
+				}
+				synctest.Wait()
+				got, err := c.CreateInvoice(t.Context(), order(tt.order))
+				assertInvariants(t, got, err)
+				assert.Equal(t, tt.drift, drift == 1)
+				if tt.created {
+					require.NoError(t, err)
+					assert.Equal(t, tt.result, string(got.Raw))
+				} else {
+					assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+					unknown, _ := errors.AsType[*gateway.OutcomeUnknownError](err)
+					assert.ErrorIs(t, unknown.Cause, gateway.ErrResponseMismatch)
+					assert.ErrorContains(t, err, "whose response may still come")
+					assert.Contains(t, string(unknown.Body), tt.result, "the response is the evidence")
+				}
+				close(land)
+				calls.Wait()
+			})
+		})
 	}
-	got, err := cannedClient(t, 201, enveloped(`{"orderId":17}`)).CreateInvoice(t.Context(), order("17"))
-	require.NoError(t, err)
-	assert.Equal(t, `{"orderId":17}`, string(got.Raw))
+	c := cannedClient(t, 201, enveloped(`{"orderId":"A-1"}`))
+	for _, id := range []string{"A-1", "A-2"} {
+		_, err := c.CreateInvoice(t.Context(), order(id))
+		assert.NoError(t, err, "A-1 has its response")
+	}
 }
 
 // The switches of the decimal package are the whole program's. None of them

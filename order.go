@@ -8,16 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An OrderGuard keeps two invoices from being created for one order, and remembers what became
 // of each. It must be safe for concurrent use. [WithOrderGuard] sets it.
 //
-// An order is identified by its OrderID and the Merchant.
+// An order is identified by [Order.Key] and the Merchant.
 type OrderGuard interface {
 	// Begin asks for the lease of an order, before its invoice is sent. A lease that is granted
 	// is recorded first, with at least the RequestID. While another call has the lease the order is
@@ -46,6 +48,10 @@ type Order struct {
 	RequestID string         // what the call sends as X-Request-Id; empty for nothing
 	Resubmit  bool           // an order of unknown outcome may be sent again
 }
+
+// Key returns what identifies the order of a merchant: the OrderID, in lower case if it has the form of
+// a UUID, which is the same in either case.
+func (o Order) Key() string { return validate.IDKey(o.Request.OrderID) }
 
 // An OrderState is what an [OrderGuard] says of an order. The zero value is [OrderFree].
 type OrderState int8
@@ -235,7 +241,7 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 			}
 			return lease, nil
 		case lease.State == OrderUnknown && !c.order.Resubmit && c.client.cfg.idempotent && equal:
-			if _, open := c.client.breaker.begin(c.order.Merchant, c.order.Request.OrderID, true); open != nil {
+			if _, open := c.client.breaker.begin(c.order.Merchant, c.order.Key(), true); open != nil {
 				failure := c.unknownBefore(lease.Known, open)
 				failure.again = true
 				return Lease{}, failure
@@ -305,17 +311,20 @@ func (c *call) sendInvoice(known *OrderRecord) (err error) {
 	if c.order.refused != nil {
 		return c.order.refused
 	}
-	o := &c.order.Order
+	merchant, order := c.order.Merchant, c.order.Key()
 	wasUnknown := known != nil && known.Outcome == OutcomeUnknown
-	probe, open := c.client.breaker.begin(o.Merchant, o.Request.OrderID, wasUnknown)
+	probe, open := c.client.breaker.begin(merchant, order, wasUnknown)
 	if open != nil {
 		return c.transportError(PhaseStart, open, true)
 	}
+	c.client.awaited.add(order)
 	err = errPanicked // until the call returns
 	defer func() {
-		if outcome := OutcomeOf(err); !wasUnknown || outcome != OutcomeUnknown { // an order counts once
-			c.client.breaker.end(o.Merchant, o.Request.OrderID, probe, outcome)
+		outcome := OutcomeOf(err)
+		if !wasUnknown || outcome != OutcomeUnknown { // an order counts once
+			c.client.breaker.end(merchant, order, probe, outcome)
 		}
+		c.client.awaited.remove(order, outcome == OutcomeUnknown)
 	}()
 	return c.send()
 }
@@ -478,8 +487,9 @@ func (r InvoiceRequest) differsFrom(known *OrderRecord) bool {
 	return known != nil && known.Request.OrderID != "" && !known.Request.equal(r)
 }
 
-// equal reports whether two requests ask for the same invoice: amounts are compared by value.
+// equal reports whether two requests ask for the same invoice: amounts are compared by value, and
+// currencies in any case.
 func (r InvoiceRequest) equal(other InvoiceRequest) bool {
-	return r.OrderID == other.OrderID && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
-		r.BaseCurrency == other.BaseCurrency && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
+	return validate.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
+		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }

@@ -265,6 +265,27 @@ func TestOrder_conflictByField(t *testing.T) {
 	}
 }
 
+// What is written otherwise is the same order: a UUID, and a currency.
+func TestOrder_sameOtherwise(t *testing.T) {
+	t.Parallel()
+	const id = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+	c := inMemory(t, enveloped(invoiceJSON))
+	first, second := order(strings.ToUpper(id)), order(id)
+	first.BaseCurrency, second.BaseCurrency = "usd", "USD"
+	got, err := c.CreateInvoice(t.Context(), first)
+	require.NoError(t, err)
+	assert.Equal(t, first.OrderID, got.OrderID, "as it was given")
+	got, err = c.CreateInvoice(t.Context(), second)
+	require.NoError(t, err)
+	assert.True(t, got.Replayed)
+	other := order("a-17")
+	for _, r := range []gateway.InvoiceRequest{order("A-17"), other} {
+		got, err = c.CreateInvoice(t.Context(), r)
+		require.NoError(t, err)
+		assert.False(t, got.Replayed, "other identifiers are compared as they are")
+	}
+}
+
 // AllowResubmit permits what was unknown when the call began, and not what has become unknown since.
 func TestAllowResubmit_unknownSince(t *testing.T) {
 	t.Parallel()

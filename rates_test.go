@@ -110,7 +110,7 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"a text", `"x"`, "/result", "is text, not exchange rates"},
 		{"a number", `1`, "/result", "is a number, not exchange rates"},
 		{"a boolean", `true`, "/result", "is a boolean, not exchange rates"},
-		{"null", `null`, "/result", "is null, not exchange rates"},
+		{"null", `null`, "/result", "is null"},
 		{"an array of texts", `["BTC"]`, "/result/0", "names no coin"},
 		{"an array of arrays", `[["BTC","1","2"]]`, "/result/0", "names no coin"},
 		{"an array of nulls", `[null]`, "/result/0", "names no coin"},

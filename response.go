@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/cryptogw/gateway/internal/attempt"
@@ -201,17 +202,18 @@ func (c *call) diagnosticHeaders(all http.Header) http.Header {
 func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []byte) *DecodeError {
 	err := wrong.Err
 	if errors.Is(err, strictjson.ErrMismatch) {
-		err = ErrResponseMismatch
+		err = fmt.Errorf("%w%s", ErrResponseMismatch, strings.TrimPrefix(err.Error(), strictjson.ErrMismatch.Error()))
 	} else if c.redactor.Contains(err.Error()) {
 		err = sanitize(err, c.redactor) // it quotes what could not be read
 	}
 	failure := &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
-		ContentType: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
-		Pointer:     wrong.Pointer, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
+		ContentType:     redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
+		ContentEncoding: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Encoding")), maxContentType),
+		Pointer:         wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
 		decision: c.decide(OutcomeUnknown, false),
 	}
-	if c.operation.name == OpWithdrawal && !wrong.Syntax && err != ErrResponseMismatch {
+	if c.operation.name == OpWithdrawal && !wrong.Syntax && !errors.Is(err, ErrResponseMismatch) {
 		failure.status = withdrawalStatusIn(failure.Body, c.operation.expectID)
 	}
 	return failure

@@ -52,7 +52,7 @@ func assertStatus(t *testing.T, s subject, status statusCase, form refusalCase) 
 	assert.Equal(t, attempts, seen.Attempts, at)
 	assert.Equal(t, status.status, seen.StatusCode, at)
 	assert.Equal(t, form.message, seen.Message, at)
-	rejects := status.rejects && (!status.envelope || form.envelope)
+	rejects := status.rejects && (!status.needsMessage || form.envelope || form.message != "" && form.whole && status.status != 403)
 	refusal := assertRefusal(t, s, rejects, err)
 	assert.Equal(t, s.op, refusal.Operation)
 	assert.Equal(t, status.status, refusal.StatusCode, at)
@@ -90,19 +90,19 @@ func assertRefusal(t *testing.T, s subject, rejects bool, err error) *gateway.AP
 
 // The forms of the body of a refusal, with the message that is read from it.
 var refusals = []refusalCase{
-	{"the documented envelope", refused("Order is not acceptable"), "Order is not acceptable", true}, // I-152
-	{"a web page", "<html><body>Bad Gateway</body></html>", "", false},                               // I-158
-	{"nothing", "", "", false},
-	{"cut JSON", `{"message":"Order is not acc`, "", false},
-	{"JSON that is cut after its message", `{"message":"Order is not acceptable","result":[`, "Order is not acceptable", false},
-	{"JSON with a message only", `{"message":"Order is not acceptable"}`, "Order is not acceptable", false},
-	{"JSON without a message", `{"result":[],"meta":{}}`, "", false},
-	{"JSON of another shape", `["Order is not acceptable"]`, "", false},
+	{"the documented envelope", refused("Order is not acceptable"), "Order is not acceptable", true, true}, // I-152
+	{"a web page", "<html><body>Bad Gateway</body></html>", "", false, false},                              // I-158
+	{"nothing", "", "", false, false},
+	{"cut JSON", `{"message":"Order is not acc`, "", false, false},
+	{"JSON that is cut after its message", `{"message":"Order is not acceptable","result":[`, "Order is not acceptable", false, false},
+	{"JSON with a message only", `{"message":"Order is not acceptable"}`, "Order is not acceptable", false, true},
+	{"JSON without a message", `{"result":[],"meta":{}}`, "", false, true},
+	{"JSON of another shape", `["Order is not acceptable"]`, "", false, true},
 }
 
 type refusalCase struct {
 	name, body, message string
-	envelope            bool // it is the documented one
+	envelope, whole     bool // it is the documented one, and JSON
 }
 
 // I-26

@@ -43,11 +43,13 @@ type unknownOrder struct {
 
 func newComparison(s Statement, margin time.Duration) *comparison {
 	c := &comparison{s: s, margin: margin, byOrder: make([]int, len(s.Rows)), seen: make([]bool, len(s.Rows)), isListed: map[string]bool{}}
+	c.s.Rows = slices.Clone(s.Rows)
 	for i := range c.byOrder {
 		c.byOrder[i] = i
+		c.s.Rows[i].OrderID = idOf(s.Rows[i].OrderID)
 	}
 	slices.SortFunc(c.byOrder, func(a, b int) int {
-		return cmp.Or(cmp.Compare(s.Rows[a].OrderID, s.Rows[b].OrderID), cmp.Compare(s.Rows[a].Number, s.Rows[b].Number))
+		return cmp.Or(cmp.Compare(c.s.Rows[a].OrderID, c.s.Rows[b].OrderID), cmp.Compare(s.Rows[a].Number, s.Rows[b].Number))
 	})
 	return c
 }

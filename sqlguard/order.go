@@ -28,7 +28,7 @@ const (
 // An Order is the record of an order in the table. All times are those of the
 // database, in UTC, and zero if the event has not happened.
 type Order struct {
-	ID       string          // the orderId of the invoice
+	ID       string          // [gateway.Order.Key]: the orderId of the invoice, in lower case if it is a UUID
 	Merchant string          // empty for the one that the client is for; see [WithMerchants]
 	State    State           // free for an order that was never begun
 	Attempts int             // how often its lease was granted; an upper bound of the invoices that exist
@@ -63,7 +63,7 @@ const (
 // it and [Guard.Pending] returns it; empty for the one that the client is for. An order
 // that was never begun is free, with no attempts.
 func (g *Guard) Order(ctx context.Context, merchant, orderID string) (Order, error) {
-	k := key{merchant, orderID}
+	k := key{merchant, idOf(orderID)}
 	orders, err := g.read(ctx, g.stmts.order, k.merchant, k.order)
 	if err != nil {
 		return Order{}, k.error(err)
@@ -133,7 +133,7 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 // Invoice that is not JSON of at most 64 KiB or without Exists, or with a text that is not valid
 // UTF-8 of at most 64 KiB, or has a NUL.
 func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
-	k := key{o.Merchant, o.ID}
+	k := key{o.Merchant, idOf(o.ID)}
 	if err := r.validate("Resolution"); err != nil {
 		return k.error(err)
 	}

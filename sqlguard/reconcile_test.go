@@ -168,6 +168,7 @@ var situations = []struct {
 	{"the statement has no times", "u unknown 300", "u", withoutTimes, "u unknown: it exists, row 2"},
 	{"the order was begun before the statement", "u unknown -3000", "u", nil, "u unknown: it exists, row 2"},
 	{"a process crashed, and the row has its time", "u crashed 300", "u@304=10.5", nil, "u unknown: it exists, row 2"},
+	{"the row has the id, a UUID, in the other case", around + "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b unknown 300", rowsAround + ", 8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B@300=10.50", nil, "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b unknown: it exists, row 4"},
 	{"the row is of another time", around + "u unknown 300", rowsAround + ", u@400=10.50", nil, "u undecided: row 4 is of "},
 	{"two orders have other amounts, and none the same", around + "u unknown 300", "c-1@60=1, c-2@500=2, u@300=10.50", nil, "c-1 another amount, row 2\nc-2 another amount, row 3\nu undecided: of 2 created orders the amount or the time is another"},
 	{"two orders have other times, and none the same", around + "u unknown 300", "c-1@120, c-2@560, u@300", nil, "u undecided: of 2 created orders the amount or the time is another"},

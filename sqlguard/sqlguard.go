@@ -165,12 +165,17 @@ func badArgument(name, reason string) error {
 // A key identifies an order.
 type key struct{ merchant, order string }
 
+// idOf returns what identifies an order with an orderId, which is that of a UUID in either case.
+func idOf(orderID string) string {
+	return gateway.Order{Request: gateway.InvoiceRequest{OrderID: orderID}}.Key()
+}
+
 // keyOf returns the key of the order that a call is about.
 func (g *Guard) keyOf(o gateway.Order) (key, error) {
 	if o.Merchant != "" && !g.cfg.merchants {
 		return key{}, badArgument("WithMerchants", "is not set, and the call names a merchant by WithMerchant")
 	}
-	return key{o.Merchant, o.Request.OrderID}, nil
+	return key{o.Merchant, o.Key()}, nil
 }
 
 func (k key) error(err error) error {

@@ -412,7 +412,26 @@ func TestGuard_lease(t *testing.T) {
 	})
 }
 
-// Identifiers are compared byte by byte and stored unchanged.
+// A UUID is one order in either case.
+func TestGuard_identifiers_UUID(t *testing.T) {
+	inBoth(t, func(t *testing.T, w testDB) {
+		const upper, lower = "8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+		g := w.guard(t)
+		check(t, g.begins(t.Context(), upper))
+		check(t, g.ends(t.Context(), lower, gateway.OutcomeUnknown))
+		for _, id := range []string{upper, lower} {
+			if o, err := g.Order(t.Context(), "", id); err != nil || o.State != StateUnknown {
+				t.Errorf("%s: %s %v", id, o.State, err)
+			}
+			if lease, err := g.Begin(t.Context(), orderOf(id)); err != nil || lease.State != gateway.OrderUnknown {
+				t.Errorf("%s: %s %v", id, lease.State, err)
+			}
+		}
+		check(t, g.Resolve(t.Context(), Order{ID: upper, State: StateUnknown, Attempts: 1}, Resolution{By: "anna", Exists: true}))
+	})
+}
+
+// Other identifiers are compared byte by byte and stored unchanged.
 func TestGuard_identifiers(t *testing.T) {
 	inBoth(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)

@@ -152,7 +152,7 @@ func (d *orderDirectory) create(path string) error {
 }
 
 func (d *orderDirectory) name(o gateway.Order) string {
-	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Request.OrderID))
+	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Key()))
 	return filepath.Join(d.path, fmt.Sprintf("order-%s", hex.EncodeToString(sum[:])))
 }
 

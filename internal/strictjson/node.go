@@ -187,6 +187,26 @@ func (n Node) Text() string {
 	return string(Unquote(n.value().json))
 }
 
+// Scalar returns the text of a string, or the digits of a number, or "".
+func (n Node) Scalar() string {
+	if n.Kind() == '0' {
+		return string(n.value().json)
+	}
+	return n.Text()
+}
+
+// Scalars yields the strings and numbers in n, at any depth, in the order of the text.
+func (n Node) Scalars() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for at := n.at; n.doc != nil && at < n.value().next; at++ {
+			inner := Node{n.doc, at}
+			if kind := inner.Kind(); (kind == '"' || kind == '0') && !yield(inner) {
+				return
+			}
+		}
+	}
+}
+
 // Amount returns an amount from a string or a number, as in a [Record]. Equal ones mostly
 // share their memory.
 func (n Node) Amount() (decimal.Decimal, error) {
