@@ -1,10 +1,12 @@
 package gatewaytest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -39,6 +41,29 @@ func (f *form) fill(data any, name string, turn int) json.RawMessage {
 	return f.fillArray(data, name)
 }
 
+// fillAt is as fill, with the data at a JSON pointer if f has that, and with the number of
+// records and of the page beside it.
+func (f *form) fillAt(names []string, data any) json.RawMessage {
+	switch {
+	case len(names) > 0 && f.element != nil && names[0] == "0":
+		return slices.Concat(json.RawMessage("["), f.element.fillAt(names[1:], data), json.RawMessage("]"))
+	case len(names) == 0 || !slices.ContainsFunc(f.members, func(m member) bool { return m.name == names[0] }):
+		return f.fill(data, "", 0)
+	}
+	list, _ := data.([]record)
+	beside := map[string]any{"total": json.Number(strconv.Itoa(len(list))), "page": json.Number("1")}
+	beside["count"] = beside["total"]
+	var members []string
+	for _, m := range f.members {
+		value := m.form.fill(beside[m.name], m.name, 0)
+		if m.name == names[0] {
+			value = m.form.fillAt(names[1:], data)
+		}
+		members = append(members, quote(m.name)+":"+string(value))
+	}
+	return json.RawMessage("{" + strings.Join(members, ",") + "}")
+}
+
 func (f *form) fillArray(data any, name string) json.RawMessage {
 	var elements []string
 	switch list, isList := data.([]record); {
@@ -56,8 +81,7 @@ func (f *form) fillArray(data any, name string) json.RawMessage {
 func (f *form) fillObject(data any, turn int) json.RawMessage {
 	var members []string
 	add := func(name string, value json.RawMessage) {
-		quoted, _ := json.Marshal(name) // a text: cannot fail
-		members = append(members, string(quoted)+":"+string(value))
+		members = append(members, quote(name)+":"+string(value))
 	}
 	first := firstOf(data)
 	isRecord := f.describes(first)
@@ -164,10 +188,6 @@ func groups(list []record) (all []group) {
 
 // spell returns a value of a kind, made of a scalar or of nothing.
 func spell(kind, name string, scalar any) json.RawMessage {
-	quote := func(s string) json.RawMessage {
-		quoted, _ := json.Marshal(s) // a text: cannot fail
-		return quoted
-	}
 	s, _ := scalar.(string)
 	n, isInteger := scalar.(json.Number)
 	switch {
@@ -194,7 +214,7 @@ func spell(kind, name string, scalar any) json.RawMessage {
 	case scalar == false:
 		s = "no"
 	}
-	return quote(spellText(kind, name, s))
+	return json.RawMessage(quote(spellText(kind, name, s)))
 }
 
 // isNumber reports whether a decimal number is one in JSON, too.
@@ -208,10 +228,14 @@ func spellText(kind, name, s string) string {
 		return ""
 	case kind == is:
 		return s
-	case kind == kindText && formats[name] == "":
+	case kind == kindText && formats[name] == "" && s == "":
+		return "some text"
+	case kind == kindLower && s == "":
 		return "text"
+	case kind == kindUpper && s == "":
+		return "TEXT"
 	case kind == kindText:
-		return unformatted(formats[name], s)
+		return unformatted(cmp.Or(formats[name], is), s)
 	case kind == kindUUID:
 		return seedID(s)
 	case kind == kindOtherUUID:

@@ -75,6 +75,8 @@ var documentedNames = strings.Fields(`result meta depositable withdrawable confi
 // wrapperNames are names of members that hold a result within a result.
 var wrapperNames = strings.Fields(`data items records list rates prices balances results page total count`)
 
+func isData(name string) bool { return !programName.MatchString(name) }
+
 func isKnownName(name string) bool {
 	_, known := formats[name]
 	return name != "" && known || slices.Contains(documentedNames, name)
@@ -84,6 +86,7 @@ var (
 	uuidText    = regexp.MustCompile(`^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$`)
 	programName = regexp.MustCompile(`^[a-z][A-Za-z_]{0,31}$`)
 	fiatName    = regexp.MustCompile(`^[A-Z]{3}$`)
+	symbolText  = regexp.MustCompile(`^[0-9]*[A-Za-z][0-9A-Za-z._-]{0,15}$`)
 )
 
 // kindOfText returns the kind of a text in a member.
@@ -109,6 +112,14 @@ func kindOfText(name, text string) string {
 	case format == kindUpper && strings.ToUpper(text) == text:
 		return kindUpper
 	case format == kindUpper && strings.ToLower(text) == text:
+		return kindLower
+	case isKnownName(name):
+		return kindText
+	case isDecimal(text): // of a member that is not documented, which may be an amount
+		return kindDecimal
+	case symbolText.MatchString(text) && strings.ToUpper(text) == text: // or a coin
+		return kindUpper
+	case symbolText.MatchString(text) && strings.ToLower(text) == text:
 		return kindLower
 	}
 	return kindText
@@ -214,7 +225,7 @@ func (o *observer) collect(v *value) {
 }
 
 // add adds what a value looks like to a form. byData reports whether an object has data as
-// names.
+// names. What is in an array is a record, and no map.
 func (o *observer) add(f *form, name string, v *value, byData bool) {
 	switch {
 	case v.scalar != nil:
@@ -226,6 +237,10 @@ func (o *observer) add(f *form, name string, v *value, byData bool) {
 		for _, element := range v.elements {
 			if f.element = o.form(f.element); f.element == nil {
 				return
+			}
+			if element.object {
+				o.addObject(f.element, element, false)
+				continue
 			}
 			o.add(f.element, name, element, false)
 		}
@@ -269,6 +284,10 @@ func (o *observer) addObject(f *form, v *value, byData bool) {
 		if shown == anyName || name == "result" { // a value in it stands for an amount
 			name = ""
 		}
+		if element := v.elements[i]; byData && element.object && !slices.ContainsFunc(element.names, isData) {
+			o.addObject(child, element, false) // a record by symbol
+			continue
+		}
 		o.add(child, name, v.elements[i], inFiat)
 	}
 	for i, m := range f.members {
@@ -304,11 +323,14 @@ func (o *observer) nameOf(name string, of *value, byData bool) string {
 	return anyName
 }
 
-// isMap reports whether an object of an undocumented result has symbols as names.
+// isMap reports whether an object of an undocumented result has symbols as names: none of them
+// is a known one, and the values are objects, lists or amounts.
 func isMap(v *value) bool {
 	for i, name := range v.names {
-		isList := v.elements[i].scalar == nil && !v.elements[i].object && programName.MatchString(name)
-		if isKnownName(name) || slices.Contains(wrapperNames, name) || isList {
+		of := v.elements[i]
+		isList := of.scalar == nil && !of.object && programName.MatchString(name)
+		s, isText := of.text()
+		if isKnownName(name) || slices.Contains(wrapperNames, name) || isList || isText && !isDecimal(s) && programName.MatchString(name) {
 			return false
 		}
 	}
@@ -353,7 +375,7 @@ func (f *form) MarshalJSON() ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			members = append(members, fmt.Sprintf("%q:%s", m.name, inner))
+			members = append(members, quote(m.name)+":"+string(inner))
 		}
 		parts = append(parts, "{"+strings.Join(members, ",")+"}")
 	}

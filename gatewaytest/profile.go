@@ -13,11 +13,35 @@ import (
 // each response, the names of its members, and what kind of text or number each is. No
 // value of a response is in it, nor a name that may be one: of the members that
 // docs/interface.md does not have it keeps those that look like the names of a program,
-// and no text of the same response. `gateway probe --record` makes a profile, and
+// and no text of the same response. Its fields are what a client must know of the gateway,
+// which reads them from the same file. `gateway probe --record` makes a profile, and
 // [WithProfile] a server that responds likewise. The zero Profile is empty: a server with it
 // responds as one without. A Profile is not safe for concurrent use.
 type Profile struct {
+	SuccessMessage string      // of every success; empty for the documented one
+	FinalStatuses  []string    // of a withdrawal, beside the documented ones; a server ignores them
+	Rates          RatesForm   // the members of the exchange rates; the zero value names none
+	Balance        BalanceForm // the members of a balance; the zero value names none
+
 	routes map[string]*profiled
+}
+
+// A RatesForm names the members of exchange rates with JSON pointers (RFC 6901).
+type RatesForm struct {
+	List     string `json:"list,omitempty"`     // from the result to its records, in an array or by symbol; empty for the result itself
+	Coin     string `json:"coin,omitempty"`     // from a record to the symbol; empty if the record is the member of that name
+	USD      string `json:"usd,omitempty"`      // from a record to its price in US dollars
+	EUR      string `json:"eur,omitempty"`      // from a record to its price in euros
+	Currency string `json:"currency,omitempty"` // from a record to its currency, where a coin has one record for each
+	Price    string `json:"price,omitempty"`    // from such a record to its price
+}
+
+// A BalanceForm names the members of a balance with JSON pointers (RFC 6901).
+type BalanceForm struct {
+	List    string `json:"list,omitempty"`    // as in a [RatesForm]
+	Coin    string `json:"coin,omitempty"`    // as in a [RatesForm]
+	Network string `json:"network,omitempty"` // from a record to the name of the network; empty if it has none
+	Amount  string `json:"amount,omitempty"`  // from a record to its amount
 }
 
 // A profiled route is what a gateway responds on it.
@@ -77,13 +101,17 @@ func profileRoute(op Operation, isNarrowed bool) string {
 
 // profileJSON is the JSON form of a profile.
 type profileJSON struct {
-	Version int                  `json:"version"`
-	Routes  map[string]*profiled `json:"routes"`
+	Version        int                  `json:"version"`
+	SuccessMessage string               `json:"successMessage,omitempty"`
+	FinalStatuses  []string             `json:"finalStatuses,omitempty"`
+	Rates          RatesForm            `json:"rates,omitzero"`
+	Balance        BalanceForm          `json:"balance,omitzero"`
+	Routes         map[string]*profiled `json:"routes"`
 }
 
 // MarshalJSON implements [json.Marshaler]. The order of the names is that of the responses.
 func (p Profile) MarshalJSON() ([]byte, error) {
-	return json.Marshal(profileJSON{profileVersion, p.routes})
+	return json.Marshal(profileJSON{profileVersion, p.SuccessMessage, p.FinalStatuses, p.Rates, p.Balance, p.routes})
 }
 
 // ReadProfile reads the JSON of a profile, of at most 4 MiB. It returns an error if it is
@@ -108,7 +136,25 @@ func ReadProfile(from io.Reader) (Profile, error) {
 			return Profile{}, fmt.Errorf("gatewaytest: route %.64q of the profile is not valid", name)
 		}
 	}
-	return Profile{read.Routes}, nil
+	r, b := read.Rates, read.Balance
+	for _, pointer := range []string{r.List, r.Coin, r.USD, r.EUR, r.Currency, r.Price, b.List, b.Coin, b.Network, b.Amount} {
+		if pointer != "" && pointer[0] != '/' {
+			return Profile{}, fmt.Errorf("gatewaytest: %.64q in the profile is not a JSON pointer: it begins with a slash", pointer)
+		}
+	}
+	return Profile{read.SuccessMessage, read.FinalStatuses, r, b, read.Routes}, nil
+}
+
+// tokens returns the names in a JSON pointer.
+func tokens(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	all := strings.Split(pointer[1:], "/")
+	for i, token := range all {
+		all[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	}
+	return all
 }
 
 // WithProfile makes a server respond as the gateway that the profile was recorded of, with
@@ -122,6 +168,9 @@ func WithProfile(p Profile) Option {
 
 // profile replaces a response by what the gateway of the profile responds. The lock is held.
 func (s *Server) profile(c *call, usual response) response {
+	if usual.status <= 299 && s.profiles.SuccessMessage != "" {
+		usual.message, usual.invented = s.profiles.SuccessMessage, append(usual.invented, "profile")
+	}
 	query := c.r.URL.Query()
 	route := s.profiles.routes[profileRoute(c.op, query.Get("coinSymbol") != "" || query.Get("networkName") != "")]
 	if route == nil {
@@ -131,36 +180,41 @@ func (s *Server) profile(c *call, usual response) response {
 		return usual
 	}
 	resp := response{status: route.Status, isRecord: usual.isRecord, invented: []string{"profile"}}
+	list := map[Operation]string{OpExchangeRates: s.profiles.Rates.List, OpBalance: s.profiles.Balance.List}[c.op]
 	switch {
 	case route.Body == nil:
 		resp.custom, resp.result = true, json.RawMessage("<html><body>not JSON</body></html>")
 	case route.refuses():
-		resp.fillAround(route.Body, nil)
+		resp.fillAround(route.Body, "", "", nil)
 	default:
-		resp.fillAround(route.Body, s.recordsFor(c))
+		resp.fillAround(route.Body, s.profiles.SuccessMessage, list, s.recordsFor(c))
 	}
 	return resp
 }
 
-// fillAround fills the form of a whole response, with the data in its result.
-func (r *response) fillAround(body *form, data any) {
+// fillAround fills the form of a whole response, with a message unless it is empty, and with
+// the data in its result, at a JSON pointer.
+func (r *response) fillAround(body *form, message, list string, data any) {
 	r.custom = true
 	at := slices.IndexFunc(body.members, func(m member) bool { return m.name == "result" })
 	if len(body.kinds) > 0 || body.array || at < 0 {
-		r.result = body.fill(data, "", 0)
+		r.result = body.fillAt(tokens(list), data)
 		return
 	}
 	var before, after []string
 	for i, m := range body.members {
-		quoted, _ := json.Marshal(m.name) // a text: cannot fail
-		switch text := string(quoted) + ":"; {
+		value := string(m.form.fill(nil, m.name, 0))
+		if m.name == "message" && message != "" {
+			value = quote(message)
+		}
+		switch text := quote(m.name) + ":"; {
 		case i < at:
-			before = append(before, text+string(m.form.fill(nil, m.name, 0))+",")
+			before = append(before, text+value+",")
 		case i == at:
 			before = append(before, text)
-			r.result = m.form.fill(data, "", 0)
+			r.result = m.form.fillAt(tokens(list), data)
 		default:
-			after = append(after, ","+text+string(m.form.fill(nil, m.name, 0)))
+			after = append(after, ","+text+value)
 		}
 	}
 	r.open, r.end = "{"+strings.Join(before, ""), strings.Join(after, "")+"}"
@@ -172,17 +226,17 @@ func (s *Server) recordsFor(c *call) []record {
 	switch c.op {
 	case OpExchangeRates:
 		for _, r := range s.rates {
-			of := record{"": r.USD}
-			of.name(r.Symbol, s.coin(r.Symbol))
-			of.set(r.USD, "usd", "USD")
-			of.set(r.EUR, "eur", "EUR")
-			list = append(list, of)
+			list = append(list, s.profiledRates(r)...)
 		}
 	case OpBalance:
 		for _, b := range s.balancesFor(c) {
 			of := record{"": b.Balance, "networkName": b.NetworkName, "network": recordOf(Network{ID: seedID("network " + b.NetworkName), Name: b.NetworkName, IsActive: true, CreatedAt: seedCreated, UpdatedAt: seedUpdated}, b.NetworkName)}
 			of.name(b.CoinSymbol, s.coin(b.CoinSymbol))
 			of.set(b.Balance, "balance", "amount", "available")
+			f := s.profiles.Balance
+			of.put(b.CoinSymbol, f.Coin)
+			of.put(b.NetworkName, f.Network)
+			of.put(b.Balance, f.Amount)
 			list = append(list, of)
 		}
 	case OpWithdrawal:
@@ -197,6 +251,54 @@ func (s *Server) recordsFor(c *call) []record {
 		}
 	}
 	return list
+}
+
+// profiledRates returns the record of the rates of a coin, or one for each currency if the
+// profile names the member that has it. The lock is held.
+func (s *Server) profiledRates(r Rate) []record {
+	f := s.profiles.Rates
+	newRecord := func() record {
+		of := record{"": r.USD}
+		of.name(r.Symbol, s.coin(r.Symbol))
+		of.set(r.USD, "usd", "USD")
+		of.set(r.EUR, "eur", "EUR")
+		of.put(r.Symbol, f.Coin)
+		return of
+	}
+	if f.Currency == "" {
+		of := newRecord()
+		of.put(r.USD, f.USD)
+		of.put(r.EUR, f.EUR)
+		return []record{of}
+	}
+	var all []record
+	for _, in := range [][2]string{{"USD", r.USD}, {"EUR", r.EUR}} {
+		if in[1] != "" {
+			of := newRecord()
+			of.put(in[0], f.Currency)
+			of.put(in[1], f.Price)
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
+// put sets the member at a JSON pointer to a text, if neither is empty.
+func (r record) put(text, pointer string) {
+	if text == "" || pointer == "" {
+		return
+	}
+	names := tokens(pointer)
+	last := len(names) - 1
+	for _, name := range names[:last] {
+		inner, isRecord := r[name].(record)
+		if !isRecord {
+			inner = record{}
+			r[name] = inner
+		}
+		r = inner
+	}
+	r[names[last]] = text
 }
 
 // set sets members to a text that is not empty.

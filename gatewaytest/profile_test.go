@@ -33,14 +33,21 @@ func withProfile(t *testing.T, exchanges ...gatewaytest.Exchange) *gatewaytest.S
 func TestProfile_MarshalJSON(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ body, form string }{
-		"documented members":        {`[{"symbol":"QQT","usd":"1.5"}]`, `[{"symbol":"upper","usd":"decimal"}]`},
-		"a member of some records":  {`[{"usd":1},{"usd":2,"eur":"-"},{"usd":null}]`, `[{"usd":"null or number","eur?":"text"}]`},
-		"a map by symbol":           {`{"QQT":{"usd":1},"btc":{"usd":1.5}}`, `{"*":{"usd":"number"}}`},
-		"a map by currency":         {`{"usd":{"QQT":"1"},"eur":{},"gbp":{"QQT":1}}`, `{"usd":{"*":"decimal"},"eur":{},"gbp":{"*":"number"}}`},
-		"what is not documented":    {`[{"usd":1,"isNew":true,"Acme 17":{"a":[1,2.5]},"acme":"Acme","note":"Acme"}]`, `[{"usd":"number","isNew":"boolean","*":{"|":["text",{"a":["integer or number"]}]},"note":"text"}]`},
-		"an array and an object":    {`[[],{"usd":""}]`, `[{"|":[{"usd":"empty"},[]]}]`},
-		"no envelope, but a number": {`17`, `"number"`},
-		"not JSON":                  {`<html>`, ``},
+		"documented members":       {`[{"symbol":"QQT","usd":"1.5"}]`, `[{"symbol":"upper","usd":"decimal"}]`},
+		"a member of some records": {`[{"usd":1},{"usd":2,"eur":"-"},{"usd":null}]`, `[{"usd":"null or number","eur?":"text"}]`},
+		"a map by symbol":          {`{"QQT":{"usd":1},"btc":{"usd":1.5}}`, `{"*":{"usd":"number"}}`},
+		"a map by currency":        {`{"usd":{"QQT":"1"},"eur":{},"gbp":{"QQT":1}}`, `{"usd":{"*":"decimal"},"eur":{},"gbp":{"*":"number"}}`},
+		"what is not documented":   {`[{"usd":1,"isNew":true,"Acme 17":{"a":[1,2.5]},"acme":"Acme","note":"Acme"}]`, `[{"usd":"number","isNew":"boolean","*":{"|":["text",{"a":["integer or number"]}]},"note":"text"}]`},
+		"an array and an object":   {`[[],{"usd":""}]`, `[{"|":[{"usd":"empty"},[]]}]`},
+		"records under other names": {
+			`[{"from":"QQT","to":"usd","course":"1.5","kind":"Spot price"},{"from":"qQt","to":"eur","course":2.5,"kind":null}]`,
+			`[{"from":"text or upper","to":"lower","course":"decimal or number","kind":"null or text"}]`,
+		},
+		"a record under other names": {`{"asset":"QQT","free":"1.5"}`, `{"asset":"upper","free":"decimal"}`},
+		"a list in two wrappers":     {`[{"balance":{"merchant":[{"code":"QQT"}],"user":[]}}]`, `[{"balance":{"merchant":[{"code":"upper"}],"user":[]}}]`},
+		"a page":                     {`{"items":[{"code":"QQT"}],"total":1,"page":1}`, `{"items":[{"code":"upper"}],"total":"integer","page":"integer"}`},
+		"no envelope, but a number":  {`17`, `"number"`},
+		"not JSON":                   {`<html>`, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,6 +105,89 @@ func TestWithProfile(t *testing.T) {
 	}
 }
 
+// The members that a profile names have the data of the server.
+func TestWithProfile_members(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		path     string
+		named    string // what the profile has beside its routes
+		recorded string // the result of the gateway
+		served   string
+	}{
+		"a record for each currency": {
+			"/api/exchange-rate", `"rates":{"coin":"/from","currency":"/to","price":"/course"}`,
+			`[{"from":"QQT","to":"USD","course":"1.5"}]`,
+			`[{"from":"BTC","to":"USD","course":"64250.18"},{"from":"BTC","to":"EUR","course":"59310"},{"from":"LTC","to":"USD","course":"71.08"}]`,
+		},
+		"prices under other names, with the coin in a record": {
+			"/api/exchange-rate", `"rates":{"list":"/data","coin":"/asset/code","usd":"/price_usd","eur":"/price_eur"}`,
+			`{"data":[{"asset":{"code":"qqt"},"price_usd":1.5,"price_eur":1.5}]}`,
+			`{"data":[{"asset":{"code":"btc"},"price_usd":64250.18,"price_eur":59310},{"asset":{"code":"ltc"},"price_usd":71.08,"price_eur":1.5}]}`,
+		},
+		"prices under other names, by symbol": {
+			"/api/exchange-rate", `"rates":{"usd":"/price"}`,
+			`{"QQT":{"price":"1.5"},"WWX":{"price":"2.5"}}`,
+			`{"BTC":{"price":"64250.18"},"LTC":{"price":"71.08"}}`,
+		},
+		"a balance under another name": {
+			"/api/balance/", `"balance":{"coin":"/currency_code","amount":"/balance"}`,
+			`[{"uuid":"8b03432e-385b-4670-8d06-064591096795","balance":"1.5","currency_code":"QQT"}]`,
+			`[{"uuid":"some text","balance":"0.25","currency_code":"BTC"},{"uuid":"some text","balance":"250.5","currency_code":"USDT"}]`,
+		},
+		"a balance in two wrappers": {
+			"/api/balance/", `"balance":{"list":"/0/balance/merchant","coin":"/currency_code","amount":"/balance"}`,
+			`[{"balance":{"merchant":[{"balance":"1.5","currency_code":"QQT"}],"user":[]}}]`,
+			`[{"balance":{"merchant":[{"balance":"0.25","currency_code":"BTC"},{"balance":"250.5","currency_code":"USDT"}],"user":[]}}]`,
+		},
+		"a balance in a page, with a network": {
+			"/api/balance/", `"balance":{"list":"/items","coin":"/code","network":"/chain","amount":"/free"}`,
+			`{"items":[{"code":"QQT","chain":"Quartz Main","free":"1.5"}],"total":1,"page":1}`,
+			`{"items":[{"code":"BTC","chain":"Bitcoin","free":"0.25"},{"code":"USDT","chain":"Tron (TRC20)","free":"250.5"}],"total":2,"page":1}`,
+		},
+		"a balance in a list that the gateway does not have": {
+			"/api/balance/", `"balance":{"list":"/rows","coin":"/code","amount":"/balance"}`,
+			`[{"balance":"1.5","code":"QQT"}]`,
+			`[{"balance":"0.25","code":"BTC"},{"balance":"250.5","code":"USDT"}]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			op := gatewaytest.OpBalance
+			if tt.path == "/api/exchange-rate" {
+				op = gatewaytest.OpExchangeRates
+			}
+			var recorded gatewaytest.Profile
+			require.NoError(t, recorded.Record(gatewaytest.Exchange{Operation: op, Status: 200, Body: []byte(`{"result":` + tt.recorded + `}`)}))
+			text := strings.Replace(encode(t, recorded), `"routes"`, tt.named+`,"routes"`, 1)
+			p, err := gatewaytest.ReadProfile(strings.NewReader(text))
+			require.NoError(t, err)
+			assert.Equal(t, text, encode(t, p))
+			s := gatewaytest.NewServer(gatewaytest.WithProfile(p))
+			t.Cleanup(s.Close)
+			s.SetState(gatewaytest.Seed{
+				Rates:    []gatewaytest.Rate{{Symbol: "BTC", USD: "64250.18", EUR: "59310"}, {Symbol: "LTC", USD: "71.08"}},
+				Balances: []gatewaytest.BalanceEntry{{CoinSymbol: "BTC", NetworkName: "Bitcoin", Balance: "0.25"}, {CoinSymbol: "USDT", NetworkName: "Tron (TRC20)", Balance: "250.5"}},
+			})
+			assert.Equal(t, `{"result":`+tt.served+`}`, get(t, s, tt.path).body)
+		})
+	}
+}
+
+// The success message of a profile is that of every success, recorded or not, and of no refusal.
+func TestWithProfile_successMessage(t *testing.T) {
+	t.Parallel()
+	p, err := gatewaytest.ReadProfile(strings.NewReader(`{"version":1,"successMessage":"OK","finalStatuses":["CANCELED"],"routes":{` +
+		`"exchange_rates":{"status":200,"keyed":false,"body":{"message":"upper","result":[]}}}}`))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"CANCELED"}, p.FinalStatuses)
+	s := gatewaytest.NewServer(gatewaytest.WithProfile(p))
+	t.Cleanup(s.Close)
+	assert.Equal(t, `{"message":"OK","result":[]}`, get(t, s, "/api/exchange-rate").body)
+	assert.True(t, strings.HasPrefix(get(t, s, "/api/balance/").body, `{"message":"OK","result":`))
+	assert.True(t, strings.HasPrefix(post(s, invoice(s, "A-17", "")).body, `{"message":"OK","result":`))
+	assert.NotContains(t, try(s, "GET", "/api/balance/", "").body, "OK")
+}
+
 // A refusal of requests without a key leaves those with a key, and the other way about.
 func TestWithProfile_refusals(t *testing.T) {
 	t.Parallel()
@@ -138,11 +228,13 @@ func TestReadProfile_refuses(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 50) + strings.Repeat("]", 50)
 	for text, want := range map[string]string{
-		``:                          "it is not a profile: EOF",
-		`[]`:                        "it is not a profile",
-		`{"version":2}`:             "the version of the profile is 2, and this program knows 1",
-		`{"version":1} {}`:          "there is more after the end of the profile",
-		`{"version":1,"verison":1}`: `unknown field "verison"`,
+		``:                                      "it is not a profile: EOF",
+		`[]`:                                    "it is not a profile",
+		`{"version":2}`:                         "the version of the profile is 2, and this program knows 1",
+		`{"version":1} {}`:                      "there is more after the end of the profile",
+		`{"version":1,"verison":1}`:             `unknown field "verison"`,
+		`{"version":1,"rates":{"amount":"/a"}}`: `unknown field "amount"`,
+		`{"version":1,"balance":{"coin":"currency_code"}}`:                                              `"currency_code" in the profile is not a JSON pointer`,
 		`{"version":1,"routes":{"balance":null}}`:                                                       `route "balance" of the profile is not valid`,
 		`{"version":1,"routes":{"rates":{"status":200}}}`:                                               `route "rates"`,
 		`{"version":1,"routes":{"withdrawal of one":{"status":200}}}`:                                   `route "withdrawal of one"`,
