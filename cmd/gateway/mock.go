@@ -166,14 +166,9 @@ func (m *mockFlags) defineFiles(flags *pflag.FlagSet) {
 		return cli.Reason(err)
 	})
 	flags.Func("profile", "a `file` that gateway probe --record wrote: respond as that gateway does", func(name string) error {
-		file, err := os.Open(name) // #nosec G304 -- the user chooses the file
-		if err != nil {
-			return cli.Reason(err)
-		}
-		defer func() { _ = file.Close() }()
-		profile, err := gatewaytest.ReadProfile(file)
+		profile, err := readProfile(name)
 		m.profile = &profile
-		return cli.Reason(err)
+		return err
 	})
 }
 

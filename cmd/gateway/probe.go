@@ -28,8 +28,11 @@ response. The exit code is 7 if something that is documented is not so, else 1 i
 failed, and 0 otherwise.
 
 With --record it writes a profile: the form of each response, with no key, amount, identifier
-or other value in it, and of the names of members only those that look like a program's.
-gateway mock --profile serves a stand-in that responds likewise.`,
+or other value in it but the message of the successes, and of the names of members only those
+that look like a program's. Where the client cannot read the rates or the balance, the profile
+names their members, if only one can be meant. gateway mock --profile serves a stand-in that
+responds likewise, and with GATEWAY_PROFILE every client reads what the profile names. What that
+profile names is kept when another is recorded.`,
 		Example: `  gateway probe
   gateway probe --record profile.json
   gateway probe --withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json`,
@@ -47,6 +50,13 @@ func (s *session) probe(ctx context.Context, p *probe.Probe, record string) erro
 	opts := []gateway.Option{gateway.WithObserver(p.Observer())}
 	if record != "" {
 		p.Recorder = &probe.Recorder{Base: http.DefaultTransport}
+		if name := os.Getenv(envProfile); name != "" {
+			known, err := readProfile(name)
+			if err != nil {
+				return err
+			}
+			p.Recorder.Profile = known
+		}
 		opts = append(opts, gateway.WithHTTPClient(&http.Client{Transport: p.Recorder}))
 	}
 	if p.KeyOnPublic {
@@ -70,7 +80,7 @@ func (s *session) probe(ctx context.Context, p *probe.Probe, record string) erro
 		err = s.Write(r.Verdict.String())
 	}
 	if record != "" && ctx.Err() == nil {
-		err = errors.Join(err, writeProfile(record, p.Recorder.Profile()))
+		err = errors.Join(err, writeProfile(record, p.Recorder.Profile))
 	}
 	switch {
 	case err != nil:
@@ -80,6 +90,20 @@ func (s *session) probe(ctx context.Context, p *probe.Probe, record string) erro
 	default:
 		return r.Err()
 	}
+}
+
+// envProfile names the file of the profile that clients read.
+const envProfile = "GATEWAY_PROFILE"
+
+// readProfile reads a profile from a file, whose name is not in the error.
+func readProfile(name string) (gatewaytest.Profile, error) {
+	file, err := os.Open(name) // #nosec G304 G703 -- the user chooses the file
+	if err != nil {
+		return gatewaytest.Profile{}, cli.Reason(err)
+	}
+	defer func() { _ = file.Close() }()
+	profile, err := gatewaytest.ReadProfile(file)
+	return profile, cli.Reason(err)
 }
 
 // writeProfile writes a profile to a file, whose name is not in the error.

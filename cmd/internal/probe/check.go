@@ -61,7 +61,7 @@ func (c *checker) envelope(r gateway.Response, drifts []gateway.Drift) {
 	switch {
 	case r.Message == "":
 		c.add(fields.MissingField, "I-39", root.member("message"), "or no text")
-	case r.Message != "Operation was successful.":
+	case r.Message != documentedMessage:
 		c.add(otherMessage, "I-40", root.member("message"), fmt.Sprintf("%.64q", r.Message))
 	}
 	if value, ok := fields.Parse(r.Meta); ok {

@@ -21,6 +21,9 @@ func (call Call) String() string {
 	if call.Error != "" {
 		text += fmt.Sprintf("  could not be read: %s\n", call.Error)
 	}
+	if call.Members != "" {
+		text += fmt.Sprintf("  %s\n", call.Members)
+	}
 	return text
 }
 

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -16,6 +18,12 @@ import (
 
 // callTimeout is how long a call may take, all its attempts together.
 const callTimeout = time.Minute
+
+// maxErrorBody is about how much an error has of a body: 8 KiB.
+const maxErrorBody = 8000
+
+// maxMessage is the length of the longest message of a success that a profile has, in bytes.
+const maxMessage = 256
 
 // A Probe makes one call to a gateway after another. It is not safe for concurrent use.
 type Probe struct {
@@ -28,9 +36,11 @@ type Probe struct {
 	// Recorder makes a profile of the responses; it is the transport of the client, or nil.
 	Recorder *Recorder
 
-	client *gateway.Client
-	drifts []gateway.Drift // in the last response
-	calls  []Call
+	client          *gateway.Client
+	drifts          []gateway.Drift // in the last response
+	calls           []Call
+	messages        []string               // of the successes, each once
+	coins, networks func(name string) bool // whether the listing has it
 }
 
 // Run makes all calls with a client that has the Observer of p, and returns the report
@@ -39,8 +49,19 @@ type Probe struct {
 func (p *Probe) Run(ctx context.Context, client *gateway.Client, url string) Report {
 	p.client, p.calls = client, []Call{}
 	p.all(ctx)
-	return newReport(url, p.calls)
+	r := newReport(url, p.calls)
+	if p.Recorder != nil && len(p.messages) == 1 && p.messages[0] != documentedMessage {
+		p.Recorder.Profile.SuccessMessage = p.messages[0]
+		r.Verdict.Found = append(r.Verdict.Found, Line{"I-44", "each success", fmt.Sprintf("has the message %q, which the profile has", p.messages[0])})
+	}
+	if p.Recorder != nil && len(p.messages) > 1 {
+		r.Verdict.Found = append(r.Verdict.Found, Line{"I-44", "each success", "has another message, so that the profile has none"})
+	}
+	return r
 }
+
+// documentedMessage is that of a success: I-40.
+const documentedMessage = "Operation was successful."
 
 // Observer returns what the client of p needs.
 func (p *Probe) Observer() gateway.Observer {
@@ -83,6 +104,10 @@ func (p *Probe) ask(ctx context.Context, q question) any {
 	}
 	_, failed := errors.AsType[*gateway.TransportError](err)
 	call.refused = failed || errors.Is(err, gateway.ErrInvalidArgument) // which the client refuses, without a request
+	if r.Message != "" && len(r.Message) <= maxMessage && !slices.Contains(p.messages, r.Message) {
+		p.messages = append(p.messages, r.Message)
+	}
+	call.Members = p.nameMembers(q, err)
 	return p.inspect(&call, q, r, err)
 }
 
@@ -100,6 +125,10 @@ func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) a
 		at = place{}
 	}
 	if !enveloped && result == nil {
+		failed, ok := errors.AsType[*gateway.DecodeError](err)
+		if ok && strings.HasPrefix(failed.Pointer, "/result") && len(failed.Body) >= maxErrorBody && !q.of.Documented {
+			call.Shape = &Shape{Kind: shapeUnknown, Enveloped: true, Members: map[string]string{}} // the error has only its beginning
+		}
 		return nil
 	}
 	if q.of == fields.Withdrawal && call.Status != http.StatusCreated {

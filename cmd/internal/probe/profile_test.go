@@ -146,7 +146,7 @@ func recorded(t *testing.T, url, apiKey, withdrawal string) (Report, []byte) {
 	client, err := gateway.New(url, apiKey, gateway.WithObserver(p.Observer()), gateway.WithHTTPClient(&http.Client{Transport: recorder}))
 	require.NoError(t, err)
 	report := p.Run(t.Context(), client, url)
-	profile, err := json.MarshalIndent(recorder.Profile(), "", "  ")
+	profile, err := json.MarshalIndent(recorder.Profile, "", "  ")
 	require.NoError(t, err)
 	return report, profile
 }
@@ -189,7 +189,7 @@ func TestProfile_24(t *testing.T) {
 			defer server.Close()
 			report, profile := recorded(t, server.URL, key, requestID)
 			for _, secret := range []string{key, requestID, "QQT", "qqt", "Quartz", "Opal", "17.25", "1044", "Tdest", "Acme", "0af7", "cdn", "7c9d6d0e", "pair1", "coin1"} {
-				assert.NotContains(t, string(profile), secret)
+				assert.NotContains(t, strings.ReplaceAll(string(profile), "All is well at Acme", "the message"), secret)
 			}
 
 			read, err := gatewaytest.ReadProfile(bytes.NewReader(profile))

@@ -59,6 +59,7 @@ func (p *Probe) question(method string, v everycall.Values, of *fields.Table, sk
 // the next call.
 func (p *Probe) all(ctx context.Context) {
 	listing := p.ask(ctx, p.question("CoinNetworks", everycall.Values{}, fields.Pair, ""))
+	p.coins, p.networks = anyOf(listing, "coin", "symbol"), anyOf(listing, "network", "name")
 	v := firstPair(listing)
 	p.ask(ctx, p.question("CoinNetwork", v, fields.Pair, lacks("an id", v.PairID)))
 	p.ask(ctx, p.question("CoinNetworkBySymbol", v, fields.Pair, lacks("a coin and a network", v.CoinSymbol, v.NetworkName)))

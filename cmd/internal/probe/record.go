@@ -15,10 +15,10 @@ const maxRecorded = 32 << 20
 // A Recorder is a transport that remembers the last response, so that a [Probe] makes a
 // profile of the gateway. It is safe for concurrent use by no more than one call at a time.
 type Recorder struct {
-	Base http.RoundTripper // sends the requests
+	Base    http.RoundTripper // sends the requests
+	Profile gatewaytest.Profile
 
-	profile gatewaytest.Profile
-	last    *gatewaytest.Exchange // nil without a response
+	last *gatewaytest.Exchange // nil without a response
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -41,9 +41,6 @@ func (r *Recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Profile returns the profile of what has been recorded.
-func (r *Recorder) Profile() gatewaytest.Profile { return r.profile }
-
 // keep adds the response to a question to the profile.
 func (r *Recorder) keep(q question) error {
 	if r == nil || r.last == nil {
@@ -51,5 +48,5 @@ func (r *Recorder) keep(q question) error {
 	}
 	e := *r.last
 	e.Operation, e.Narrowed = q.operation, q.narrowed
-	return r.profile.Record(e)
+	return r.Profile.Record(e)
 }

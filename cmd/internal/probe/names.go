@@ -1,0 +1,132 @@
+package probe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/documented/fields"
+)
+
+// nameMembers puts pointers to the members of rates or of a balance that the client cannot read
+// into the profile, unless more than one can be meant. It returns what the profile has, or lacks.
+func (p *Probe) nameMembers(q question, err error) string {
+	isRates := q.operation == gatewaytest.OpExchangeRates
+	_, unread := errors.AsType[*gateway.DecodeError](err)
+	if p.Recorder == nil || p.Recorder.last == nil || !unread || q.narrowed || !isRates && q.operation != gatewaytest.OpBalance {
+		return ""
+	}
+	whole, _ := fields.Parse(p.Recorder.last.Body)
+	envelope, _ := whole.(map[string]any)
+	name, found, doubts := "balance", []func() any{}, ""
+	eachList(envelope["result"], "", func(list string, in columns) {
+		coins, networks := in.where(p.coins), in.where(p.networks)
+		fiats, amounts := in.where(fiatText.MatchString), in.where(decimalText.MatchString)
+		if known := slices.IndexFunc(amounts, func(at string) bool { return at == "/balance" }); !isRates && known >= 0 {
+			amounts = amounts[known : known+1] // which the client prefers, too: I-106
+		}
+		switch {
+		case isRates && len(coins) == 1 && len(fiats) == 1 && len(amounts) == 1:
+			found = append(found, func() any {
+				p.Recorder.Profile.Rates = gatewaytest.RatesForm{List: list, Coin: coins[0], Currency: fiats[0], Price: amounts[0]}
+				return p.Recorder.Profile.Rates
+			})
+		case !isRates && len(coins) == 1 && len(amounts) == 1:
+			found = append(found, func() any {
+				form := gatewaytest.BalanceForm{List: list, Coin: coins[0], Amount: amounts[0]}
+				if len(networks) == 1 && networks[0] != coins[0] {
+					form.Network = networks[0]
+				}
+				p.Recorder.Profile.Balance = form
+				return form
+			})
+		}
+		doubts += fmt.Sprintf(" In the list %q these can be the coin: %q, the currency: %q, the amount: %q.", list, coins, fiats, amounts)
+	})
+	if isRates {
+		name = "rates"
+	}
+	if len(found) != 1 {
+		return fmt.Sprintf("the profile does not name the members; write %q into it by hand, or use a decoder.%s", name, doubts)
+	}
+	text, _ := json.Marshal(found[0]()) // texts: cannot fail
+	return fmt.Sprintf("the profile names the members: %q:%s", name, text)
+}
+
+var (
+	memberName  = regexp.MustCompile(`^[a-z][A-Za-z_]{0,31}$`) // that a profile keeps
+	decimalText = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
+	fiatText    = regexp.MustCompile(`^(?i:usd|eur)$`)
+)
+
+// anyOf reports whether a text is at a path of a record in a listing, in any case.
+func anyOf(listing any, path ...string) func(text string) bool {
+	known := map[string]bool{}
+	pairs, _ := listing.([]any)
+	for _, pair := range pairs {
+		known[strings.ToUpper(fields.TextAt(pair, path...))] = true
+	}
+	return func(text string) bool { return text != "" && known[strings.ToUpper(text)] }
+}
+
+// columns are the texts and numbers of records, by their pointers from a record.
+type columns map[string][]string
+
+// eachList finds the arrays of records in a value, by their pointers.
+func eachList(v any, pointer string, found func(list string, in columns)) {
+	in, records := columns{}, 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range names(v) {
+			if memberName.MatchString(name) {
+				eachList(v[name], pointer+"/"+name, found)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if record, isRecord := element.(map[string]any); isRecord {
+				in.add("", record)
+				records++
+			}
+		}
+		for at, texts := range in { // of most records: some may be odd
+			if 2*len(texts) <= records {
+				delete(in, at)
+			}
+		}
+		if len(in) > 0 {
+			found(pointer, in)
+		} else if records == 1 {
+			eachList(v[0], pointer+"/0", found)
+		}
+	}
+}
+
+func (in columns) add(pointer string, record map[string]any) {
+	for name, value := range record {
+		switch at := pointer + "/" + name; value := value.(type) {
+		case string, json.Number:
+			if memberName.MatchString(name) {
+				in[at] = append(in[at], fmt.Sprint(value))
+			}
+		case map[string]any:
+			in.add(at, value)
+		}
+	}
+}
+
+// where returns the pointers to the columns of which every text matches.
+func (in columns) where(matches func(string) bool) (pointers []string) {
+	for at, texts := range in {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !matches(text) }) {
+			pointers = append(pointers, at)
+		}
+	}
+	slices.Sort(pointers)
+	return pointers
+}
