@@ -93,7 +93,10 @@ var (
 func kindOfText(name, text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	_, offset := at.Zone()
-	switch format := formats[name]; {
+	format, isFormatted := formats[name]
+	isUndocumented := !isFormatted && !slices.Contains(documentedNames, name)
+	isSymbol := format == kindUpper || isUndocumented && symbolText.MatchString(text)
+	switch {
 	case text == "":
 		return kindEmpty
 	case format == kindUUID && uuidText.MatchString(text),
@@ -109,17 +112,11 @@ func kindOfText(name, text string) string {
 		return kindDecimal
 	case format == kindStatus && slices.Contains(statuses, strings.ToUpper(text)) && strings.ToLower(text) == text:
 		return kindLowerStatus
-	case format == kindUpper && strings.ToUpper(text) == text:
-		return kindUpper
-	case format == kindUpper && strings.ToLower(text) == text:
-		return kindLower
-	case isKnownName(name):
-		return kindText
-	case isDecimal(text): // of a member that is not documented, which may be an amount
+	case isUndocumented && isDecimal(text): // it may be an amount
 		return kindDecimal
-	case symbolText.MatchString(text) && strings.ToUpper(text) == text: // or a coin
+	case isSymbol && strings.ToUpper(text) == text:
 		return kindUpper
-	case symbolText.MatchString(text) && strings.ToLower(text) == text:
+	case isSymbol && strings.ToLower(text) == text:
 		return kindLower
 	}
 	return kindText

@@ -196,28 +196,26 @@ func (s *Server) profile(c *call, usual response) response {
 // the data in its result, at a JSON pointer.
 func (r *response) fillAround(body *form, message, list string, data any) {
 	r.custom = true
-	at := slices.IndexFunc(body.members, func(m member) bool { return m.name == "result" })
-	if len(body.kinds) > 0 || body.array || at < 0 {
+	if !slices.ContainsFunc(body.members, func(m member) bool { return m.name == "result" }) {
 		r.result = body.fillAt(tokens(list), data)
 		return
 	}
-	var before, after []string
+	parts, side := [2]string{"{", ""}, 0 // before the result and after it
 	for i, m := range body.members {
-		value := string(m.form.fill(nil, m.name, 0))
-		if m.name == "message" && message != "" {
-			value = quote(message)
+		if i > 0 {
+			parts[side] += ","
 		}
-		switch text := quote(m.name) + ":"; {
-		case i < at:
-			before = append(before, text+value+",")
-		case i == at:
-			before = append(before, text)
-			r.result = m.form.fillAt(tokens(list), data)
+		parts[side] += quote(m.name) + ":"
+		switch {
+		case m.name == "result":
+			r.result, side = m.form.fillAt(tokens(list), data), 1
+		case m.name == "message" && message != "":
+			parts[side] += quote(message)
 		default:
-			after = append(after, ","+text+value)
+			parts[side] += string(m.form.fill(nil, m.name, 0))
 		}
 	}
-	r.open, r.end = "{"+strings.Join(before, ""), strings.Join(after, "")+"}"
+	r.open, r.end = parts[0], parts[1]+"}"
 }
 
 // recordsFor returns the records that a request is about. The lock is held.
