@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -23,13 +25,14 @@ type BalanceQuery struct {
 
 // A Balance is the balances of the account that an API key belongs to.
 type Balance struct {
-	Amounts []BalanceAmount `json:"amounts"`      // in the order of the response
-	Raw     json.RawMessage `json:"raw,omitzero"` // the result as it came
+	Amounts []BalanceAmount `json:"amounts"`          // in the order of the response
+	Skipped []Skipped       `json:"skipped,omitzero"` // the first 64 records that were left out; nil for none
+	Raw     json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
 
 // A BalanceAmount is an amount of one coin.
 type BalanceAmount struct {
-	CoinSymbol  string          `json:"coinSymbol"`  // empty when neither the response nor the query names the coin
+	CoinSymbol  string          `json:"coinSymbol"`  // as it came, or of the query; never empty
 	NetworkName string          `json:"networkName"` // empty when neither the response nor the query names the network
 	Amount      decimal.Decimal `json:"amount"`      // taken to be in units of the coin
 }
@@ -56,17 +59,24 @@ func (a *BalanceAmount) UnmarshalJSON(text []byte) error {
 }
 
 // Total returns the sum of the amounts of a coin over all networks; it is zero when the
-// balance does not list the coin. The symbol must match exactly. An amount beyond what a
-// response can hold, which only a caller can have made, is an [*ArgumentError].
+// balance does not list the coin. The symbol must match exactly. An [*ArgumentError] says that the sum
+// is not known: a record of the coin, or one that names no coin, is in Skipped, or 64 records are; or
+// an amount is beyond what a response can hold, which only a caller can have made.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
+	name := redact.Truncate(coinSymbol, maxQuotedName)
+	for i, s := range b.Skipped {
+		if s.CoinSymbol == "" || s.CoinSymbol == coinSymbol || i == maxSkipped-1 {
+			reason := fmt.Sprintf("of %q is not known, a record was left out: %s: %s", name, s.Pointer, s.Reason)
+			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "balance", Reason: printable(reason)}
+		}
+	}
 	var total decimal.Decimal
 	for _, a := range b.Amounts {
 		if a.CoinSymbol != coinSymbol {
 			continue
 		}
 		if !money.Representable(a.Amount) {
-			reason := fmt.Sprintf("of %q is not an amount of money", redact.Truncate(coinSymbol, maxQuotedName))
-			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "amount", Reason: reason}
+			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "amount", Reason: fmt.Sprintf("of %q is not an amount of money", name)}
 		}
 		total = total.Add(a.Amount)
 	}
@@ -74,9 +84,10 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 }
 
 // Balance returns the account's balances. The response is not documented. These shapes are accepted:
-// an amount, which is of the coin and network of the query; a record, or an array of records, with an
-// amount under balance, amount or available; amounts or records by symbol. Anything else is a
-// [*DecodeError]. Among amounts by symbol, what is hardly a coin is reported as drift.
+// an amount, or a record, which are of the coin and network of the query if they name none; an array of
+// records, with an amount under balance, amount or available; amounts or records by symbol. Another form
+// is a [*DecodeError], unless [WithProfile] or [WithBalanceDecoder] reads it. A record of several that
+// cannot be read, or names no coin, is left out: see [Skipped].
 //
 // GET /api/balance/
 func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption) (*Balance, error) {
@@ -85,36 +96,79 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 		route: "/api/balance/",
 		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,
-	}, q.read, opts)
+	}, func(d *strictjson.Decoder) *Balance { return q.read(d, c.cfg) }, opts)
 }
 
-func (q BalanceQuery) read(d *strictjson.Decoder) *Balance {
+// read reads a balance by the decoder of [WithBalanceDecoder], by the profile, or by what is likely.
+func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 	raw := strictjson.Raw(d)
-	b := &Balance{Raw: json.RawMessage(raw)}
-	if d.Err() == nil {
-		amounts, err := q.amounts(strictjson.NodeOf(d, raw))
-		b.Amounts = amounts
-		d.SetErr(err)
+	b := &Balance{Amounts: []BalanceAmount{}, Raw: json.RawMessage(raw)}
+	if d.Err() != nil {
+		return b
 	}
+	result := strictjson.NodeOf(d, raw)
+	list := amountList{query: q, all: b.Amounts}
+	var wrong *strictjson.Error
+	switch form := cfg.profile.Balance; {
+	case holdsNothing(result):
+	case cfg.decodeBalance != nil && result.Kind() != 'n':
+		list.all = decoded(d, "WithBalanceDecoder", cfg.decodeBalance, b.Raw, checkAmounts)
+	case form != BalanceForm{}:
+		wrong = list.addByForm(result, form)
+		wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), form.text())
+	default:
+		wrong = list.add(result)
+		wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), "another form is read with WithBalanceDecoder or WithProfile")
+	}
+	d.SetErr(wrong)
+	b.Amounts, b.Skipped = list.all, skippedIn(d)
 	return b
 }
 
-// amounts recognizes the shape of a balance: docs/interface.md, I-105.
-func (q BalanceQuery) amounts(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
+// checkAmounts returns what is wrong with the amounts of a caller's decoder, or nil.
+func checkAmounts(amounts []BalanceAmount) error {
+	for i, a := range amounts {
+		switch {
+		case a.CoinSymbol == "":
+			return fmt.Errorf("amount %d %w", i, errNoCoin)
+		case !money.Representable(a.Amount):
+			return fmt.Errorf("the amount of %q is not an amount of money", redact.Truncate(a.CoinSymbol, maxQuotedName))
+		}
+	}
+	return nil
+}
+
+// An amountList collects the amounts of a balance.
+type amountList struct {
+	query BalanceQuery
+	all   []BalanceAmount
+}
+
+// add recognizes the shape of a balance: docs/interface.md, I-105.
+func (l *amountList) add(result strictjson.Node) *strictjson.Error {
 	r := recordOf(result)
-	coin, err := r.coinOf(result)
+	coin, _ := r.coinOf(result)
 	switch {
-	case err != nil:
-		return nil, err
 	case result.Kind() == '[':
-		return q.array(result)
+		for n := range result.Elements() {
+			l.addRecord(n, result.Len() == 1)
+		}
+		return nil
 	case result.Kind() == '{' && r.amount().IsZero() && coin == "" && r.networkOf() == "":
-		return q.bySymbol(result)
+		return l.addBySymbol(result)
 	case (coin == "" || isFiat(coin)) && isBySymbol(result):
-		return nil, result.Errorf("is a record and amounts by symbol")
+		return result.Errorf("is a record and amounts by symbol")
 	default:
-		amount, err := q.amountIn(result)
-		return []BalanceAmount{amount}, err
+		amount, at, err := amountIn(result)
+		amount.CoinSymbol, amount.NetworkName = cmp.Or(amount.CoinSymbol, l.query.CoinSymbol), cmp.Or(amount.NetworkName, l.query.NetworkName)
+		if err == nil && amount.CoinSymbol == "" {
+			err = errNoCoin
+		}
+		if err != nil {
+			return at.Errorf("%w", err)
+		}
+		l.all = append(l.all, amount)
+		return nil
 	}
 }
 
@@ -129,71 +183,85 @@ func isBySymbol(result strictjson.Node) bool {
 	return false
 }
 
-// array reads an array of records.
-func (q BalanceQuery) array(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
-	all := make([]BalanceAmount, 0, result.Len())
-	for item := range result.Elements() {
-		if kind := item.Kind(); kind != '{' {
-			return nil, item.Errorf("is %s, not a record", strictjson.KindName(kind))
-		}
-		amount, err := q.amountIn(item)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, amount)
+// addRecord adds the record of an array, or leaves it out. Of the only one, the coin can be that of the
+// query.
+func (l *amountList) addRecord(n strictjson.Node, only bool) {
+	if kind := n.Kind(); kind != '{' {
+		leaveOut(n, "", "", fmt.Errorf("is %s, not a record", strictjson.KindName(kind)))
+		return
 	}
-	return all, nil
+	amount, at, err := amountIn(n)
+	if only {
+		amount.CoinSymbol = cmp.Or(amount.CoinSymbol, l.query.CoinSymbol)
+	}
+	l.addOrLeaveOut(amount, at, err)
 }
 
-// bySymbol reads amounts or records by symbol. A member that has no amount and hardly a
-// symbol for its name is no coin; all of them cannot be such.
-func (q BalanceQuery) bySymbol(result strictjson.Node) ([]BalanceAmount, *strictjson.Error) {
-	all := make([]BalanceAmount, 0, result.Len())
-	var skipped *strictjson.Error
-	for item := range result.Members() {
-		if !isSymbol(item.Name()) {
-			if !hasAmount(item) {
-				item.Note(strictjson.UnknownField)
-				if skipped == nil {
-					_, skipped = q.amountIn(item)
-				}
-				continue
-			}
-			item.Note(strictjson.UnexpectedValue)
-		}
-		amount, err := q.amountIn(item)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, amount)
+// addOrLeaveOut adds an amount, unless it could not be read at a place, or names no coin.
+func (l *amountList) addOrLeaveOut(amount BalanceAmount, at strictjson.Node, err error) {
+	if err == nil && amount.CoinSymbol == "" {
+		err = errNoCoin
 	}
-	if len(all) == 0 {
-		return all, skipped
-	}
-	return all, nil
-}
-
-// amountIn reads one amount, or one record that holds it. A coin that it does not name
-// is the coin of the query.
-func (q BalanceQuery) amountIn(n strictjson.Node) (BalanceAmount, *strictjson.Error) {
-	r := recordOf(n)
-	coin, err := r.coinOf(n)
 	if err != nil {
-		return BalanceAmount{}, err
+		leaveOut(at, amount.CoinSymbol, amount.NetworkName, err)
+		return
 	}
-	if n.Kind() == '{' {
-		found := r.amount()
-		if found.IsZero() {
-			return BalanceAmount{}, n.Errorf("has no balance, amount or available")
-		}
-		n = found
-	}
-	amount, wrong := n.Amount()
-	if wrong != nil {
-		return BalanceAmount{}, n.Errorf("%w", wrong)
-	}
-	return BalanceAmount{cmp.Or(coin, q.CoinSymbol), cmp.Or(r.networkOf(), q.NetworkName), amount}, nil
+	amount.NetworkName = cmp.Or(amount.NetworkName, l.query.NetworkName)
+	l.all = append(l.all, amount)
 }
+
+// addBySymbol adds amounts or records by symbol. A page of a list is none of these, and where a
+// member could hold other coins it is not known what is left out.
+func (l *amountList) addBySymbol(result strictjson.Node) *strictjson.Error {
+	for n := range result.Members() {
+		if isOfPage(n) {
+			return n.Errorf("does not belong to amounts by symbol")
+		}
+	}
+	for n := range result.Members() {
+		amount, at, err := amountIn(n)
+		switch {
+		case err == nil && !isSymbol(n.Name()):
+			n.Note(strictjson.UnexpectedValue)
+		case err != nil && isBySymbol(n):
+			amount.CoinSymbol = ""
+		}
+		l.addOrLeaveOut(amount, at, err)
+	}
+	return nil
+}
+
+// isOfPage reports whether a member by symbol is rather of a page of a list, or of an account: a
+// counter, a kind of amount, a list, or an object that is hardly a coin and has no amount.
+func isOfPage(n strictjson.Node) bool {
+	switch n.Name() {
+	case "total", "page", "limit", "count", "offset", "pages", "per_page", "free", "locked":
+		return true
+	}
+	return !hasAmount(n) && n.Len() > 0 && (n.Kind() == '[' || !isSymbol(n.Name()))
+}
+
+// amountIn reads one amount, or one record that holds it, as far as it can. What is wrong is at a place.
+func amountIn(n strictjson.Node) (a BalanceAmount, at strictjson.Node, err error) {
+	r := recordOf(n)
+	a.NetworkName = r.networkOf()
+	if a.CoinSymbol, err = r.coinOf(n); err != nil {
+		return a, n, err
+	}
+	at = n
+	if n.Kind() == '{' {
+		if at = r.amount(); at.IsZero() {
+			return a, n, errNoneOfThree
+		}
+	}
+	a.Amount, err = at.Amount()
+	return a, at, err
+}
+
+var (
+	errNoneOfThree = errors.New("has no balance, amount or available")
+	errNoAmount    = errors.New("has no amount")
+)
 
 // hasAmount reports whether n is an amount, or a record with a member that could be one.
 func hasAmount(n strictjson.Node) bool {
@@ -203,4 +271,23 @@ func hasAmount(n strictjson.Node) bool {
 	}
 	r := recordOf(n)
 	return !r.amount().IsZero()
+}
+
+// addByForm adds the amounts of the records that a profile describes.
+func (l *amountList) addByForm(result strictjson.Node, form BalanceForm) *strictjson.Error {
+	records, wrong := listAt(result, form.List)
+	for n := range records {
+		amount := BalanceAmount{CoinSymbol: coinAt(n, form.Coin)}
+		if form.Network != "" {
+			amount.NetworkName = n.At(jsontext.Pointer(form.Network)).Text()
+		}
+		at, err := n.At(jsontext.Pointer(form.Amount)), errNoAmount
+		if at.IsZero() {
+			at = n
+		} else {
+			amount.Amount, err = at.Amount()
+		}
+		l.addOrLeaveOut(amount, at, err)
+	}
+	return wrong
 }

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/big"
 	"net/http"
@@ -23,7 +24,6 @@ func TestClient_Balance_shapes(t *testing.T) {
 	amount := decimal.New(25075, -2)
 	usdt := []gateway.BalanceAmount{{CoinSymbol: "USDT", Amount: amount}}
 	onTron := []gateway.BalanceAmount{{CoinSymbol: "USDT", NetworkName: "Tron", Amount: amount}}
-	unnamed := []gateway.BalanceAmount{{Amount: amount}}
 	for _, tt := range []struct {
 		name   string
 		query  gateway.BalanceQuery
@@ -33,8 +33,7 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"an amount of the queried coin and network", both, `"250.75"`, onTron}, // I-107
 		{"an amount as a number", both, `250.75`, onTron},
 		{"an amount, of a coin", coin, `"250.75"`, usdt},
-		{"an amount without any name", none, `"250.75"`, unnamed},
-		{"a negative amount", none, `"-250.75"`, []gateway.BalanceAmount{{Amount: amount.Neg()}}},
+		{"a negative amount", coin, `"-250.75"`, []gateway.BalanceAmount{{CoinSymbol: "USDT", Amount: amount.Neg()}}},
 		{"a record, balance", none, `{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}`, onTron},
 		{"a record, amount", none, `{"coinSymbol":"USDT","networkName":"Tron","amount":"250.75"}`, onTron},
 		{"a record, available", none, `{"coinSymbol":"USDT","networkName":"Tron","available":"250.75"}`, onTron},
@@ -48,11 +47,9 @@ func TestClient_Balance_shapes(t *testing.T) {
 		{"a record, coin before currency, which is a fiat one", none, `{"coin":"USDT","currency":"EUR","balance":"250.75"}`, usdt},
 		{"records that repeat their names", none, `{"USDT":{"symbol":"USDT","coin":{"symbol":"USDT"},"balance":"250.75"}}`, usdt},
 		{"a record of a coin, with amounts by other names", none, `{"coin":"USDT","balance":"250.75","LOCKED":"1"}`, usdt},
-		{"a record without a coin, with other members", none, `{"ID":"x","balance":"250.75","total":"9"}`, unnamed},
-		{"members that are no coins", none, `{"updatedAt":"today","USDT":"250.75","total":null,"pages":[1],"meta":{"page":1}}`, usdt},
+		{"a record without a coin, with other members", coin, `{"ID":"x","balance":"250.75","total":"9"}`, usdt},
 		// I-107
 		{"a record without names belongs to the queried coin and network", both, `{"balance":"250.75"}`, onTron},
-		{"a record without any name", none, `{"balance":"250.75"}`, unnamed},
 		{"the names in a record take precedence over the query", coin, `{"symbol":"BTC","balance":"250.75"}`, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: amount}}},
 		{"an array of a record", none, `[{"coinSymbol":"USDT","networkName":"Tron","balance":"250.75"}]`, onTron},
 		{"an array of a record without names belongs to the queried coin and network", both, `[{"balance":"250.75"}]`, onTron},
@@ -115,16 +112,23 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"a record whose balance is a boolean", `{"balance":true}`, "/result/balance", "is a boolean, not an amount"},
 		{"a record whose balance is empty", `{"balance":""}`, "/result/balance", "is empty"},
 		{"a record whose balance is a record", `{"coinSymbol":"USDT","balance":{"free":"1"}}`, "/result", "has no balance, amount or available"},
-		{"a record under balance", `{"balance":{"USDT":"1"}}`, "/result/balance", "has no balance, amount or available"},
-		{"a list under balances", `{"balances":[{"coin":"USDT","balance":"1"}]}`, "/result/balances", "is an array, not an amount"},
+		{"a record under balance", `{"balance":{"USDT":"1"}}`, "/result/balance", "does not belong to amounts by symbol"},
+		{"a list under balances", `{"balances":[{"coin":"USDT","balance":"1"}]}`, "/result/balances", "does not belong to amounts by symbol; another form is read with WithBalanceDecoder or WithProfile"},
+		{"records that name the coin by another name", `[{"balance":"250.5","currency_code":"USDT"},{"balance":"0.25","currency_code":"BTC"}]`, "/result/0/balance", "names no coin"},
+		{"a page of a list", `{"items":[{"coin":"USDT","balance":"250.5"}],"total":1,"page":1}`, "/result/items", "does not belong to amounts by symbol"},
+		{"a page of a list, the counters first", `{"total":1,"data":[{"coin":"USDT","balance":"250.5"}]}`, "/result/total", "does not belong to amounts by symbol"},
+		{"counters beside amounts by symbol", `{"USDT":"1","per_page":10}`, "/result/per_page", "does not belong to amounts by symbol"},
+		{"amounts by symbol in another object", `{"data":{"USDT":"5"}}`, "/result/data", "does not belong to amounts by symbol"},
+		{"amounts by symbol in another object, in upper case", `{"DATA":{"USDT":"5"}}`, "/result/DATA", "has no balance, amount or available"},
+		{"a list of accounts of one coin", `{"USDT":[{"network":"Tron","balance":"5"}]}`, "/result/USDT", "does not belong to amounts by symbol"},
+		{"kinds of amounts", `{"free":"3","locked":"2"}`, "/result/free", "does not belong to amounts by symbol"},
 		{"a record of other names", `{"coinSymbol":"USDT","total":"1"}`, "/result", "has no balance, amount or available"},
 		{"an array of records of other names", `[{"coinSymbol":"USDT","total":"1"}]`, "/result/0", "has no balance, amount or available"},
-		{"the second of an array", `[{"coin":"USDT","balance":"1"},{"coin":"BTC","balance":"-"}]`, "/result/1/balance", "is not a decimal number"},
+		{"both of an array", `[{"coin":"USDT","balance":"-"},{"coin":"BTC"}]`, "/result/0/balance", "is not a decimal number"},
 		{"an array of null", `[null]`, "/result/0", "is null, not a record"},
 		{"an array of arrays", `[["USDT","1"]]`, "/result/0", "is an array, not a record"},
 		{"an array of amounts", `["250.75"]`, "/result/0", "is text, not a record"},
 		{"names in another case", `{"coinSymbol":"USDT","Balance":"1"}`, "/result", "has no balance, amount or available"},
-		{"a coin that is null in a map", `{"USDT":"1","BTC":null}`, "/result/BTC", "is null, not an amount"},
 		{"a coin without an amount in a map", `{"USDT":{"locked":"1"}}`, "/result/USDT", "has no balance, amount or available"},
 		{"a coin of a name that must be escaped", `{"a/b~c":null}`, "/result/a~1b~0c", "is null, not an amount"},
 		{"a huge exponent", `{"USDT":"1e1000000000"}`, "/result/USDT", "is not an amount of money"},
@@ -149,6 +153,32 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 	})
 }
 
+// An amount without a coin answers a query with one, and no other.
+// I-107
+func TestClient_Balance_nameless(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, result, pointer, reason string }{
+		{"an amount without any name", `"250.75"`, "/result", "names no coin; another form is read with WithBalanceDecoder or WithProfile"},
+		{"a record without any name", `{"balance":"250.75"}`, "/result/balance", "names no coin"},
+		{"an array of a record without any name", `[{"balance":"250.75"}]`, "/result/0/balance", "names no coin"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := cannedClient(t, 200, enveloped(tt.result))
+			for _, q := range []gateway.BalanceQuery{{}, {NetworkName: "Tron"}} {
+				_, err := c.Balance(t.Context(), q)
+				wrong := &gateway.DecodeError{}
+				require.ErrorAs(t, err, &wrong)
+				assert.Equal(t, tt.pointer, wrong.Pointer)
+				assert.ErrorContains(t, wrong, tt.reason)
+			}
+			got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT", NetworkName: "Tron"})
+			require.NoError(t, err)
+			assertAmounts(t, []gateway.BalanceAmount{{CoinSymbol: "USDT", NetworkName: "Tron", Amount: decimal.New(25075, -2)}}, got.Amounts)
+		})
+	}
+}
+
 // I-108
 func TestBalance_Total(t *testing.T) {
 	t.Parallel()
@@ -171,6 +201,75 @@ func TestBalance_Total(t *testing.T) {
 	assert.True(t, got.IsZero())
 }
 
+// One record of several that cannot be read is left out and told, and the total of a coin that it may be of
+// is an error.
+// I-108
+func TestClient_Balance_skipped(t *testing.T) {
+	t.Parallel()
+	usdt := gateway.BalanceAmount{CoinSymbol: "USDT", Amount: decimal.New(5, 0)}
+	for _, tt := range []struct {
+		name, result string
+		want         gateway.Skipped
+		unknown      string // the coins whose total is not known, of USDT, BTC and ETH
+	}{
+		{"null for one coin of two", `{"USDT":"5","BTC":null}`, gateway.Skipped{"/result/BTC", "BTC", "", "is null, not an amount"}, "BTC"},
+		{"a decimal comma", `[{"coin":"USDT","balance":"5"},{"coin":"BTC","network":"Bitcoin","balance":"1,5"}]`, gateway.Skipped{"/result/1/balance", "BTC", "Bitcoin", `"1,5" is not a decimal number`}, "BTC"},
+		{"another name of the amount", `[{"coin":"BTC","free":"1"},{"coin":"USDT","balance":"5"}]`, gateway.Skipped{"/result/0", "BTC", "", "has no balance, amount or available"}, "BTC"},
+		{"a second account of the coin", `[{"coin":"USDT","balance":"5"},{"coin":"USDT","balance":""}]`, gateway.Skipped{"/result/1/balance", "USDT", "", `"" is empty`}, "USDT"},
+		{"a record that names no coin", `[{"coin":"USDT","balance":"5"},{"balance":"1"}]`, gateway.Skipped{"/result/1/balance", "", "", `"1" names no coin`}, "USDT BTC ETH"},
+		{"a record that names two", `[{"coin":"USDT","balance":"5"},{"coin":"BTC","symbol":"ETH","balance":"1"}]`, gateway.Skipped{"/result/1", "", "", `is of the coin "ETH" and of "BTC"`}, "USDT BTC ETH"},
+		{"no record", `[{"coin":"USDT","balance":"5"},null]`, gateway.Skipped{"/result/1", "", "", "is null, not a record"}, "USDT BTC ETH"},
+		{"amounts by network", `{"USDT":"5","BTC":{"Bitcoin":"1"}}`, gateway.Skipped{"/result/BTC", "BTC", "", "has no balance, amount or available"}, "BTC"},
+		{"what can be other coins", `{"USDT":"5","OTHERS":{"BTC":"1","ETH":"2"}}`, gateway.Skipped{"/result/OTHERS", "", "", "has no balance, amount or available"}, "USDT BTC ETH"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var drift []gateway.Drift
+			var response gateway.Response
+			got, err := cannedClient(t, 200, enveloped(tt.result), collect(&drift)).Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
+			require.NoError(t, err)
+			assertAmounts(t, []gateway.BalanceAmount{usdt}, got.Amounts)
+			assert.Equal(t, []gateway.Skipped{tt.want}, got.Skipped)
+			assert.Equal(t, got.Skipped, response.Skipped)
+			assert.Equal(t, []gateway.Drift{{"balance", tt.want.Pointer, gateway.DriftUnknownShape, tt.want.Reason}}, drift)
+			text, err := json.Marshal(got)
+			require.NoError(t, err)
+			var back gateway.Balance
+			require.NoError(t, json.Unmarshal(text, &back))
+			for _, b := range []*gateway.Balance{got, &back} {
+				for _, coin := range []string{"USDT", "BTC", "ETH"} {
+					total, err := b.Total(coin)
+					if strings.Contains(tt.unknown, coin) {
+						assertRefused(t, err, "total", "balance", `of "`+coin+`" is not known, a record was left out: `+tt.want.Pointer)
+						assert.True(t, total.IsZero())
+					} else {
+						require.NoError(t, err)
+					}
+				}
+			}
+		})
+	}
+	t.Run("with 64 left out, no total is known", func(t *testing.T) {
+		t.Parallel()
+		for n, known := range map[int]bool{63: true, 64: false, 65: false} {
+			body := enveloped("[" + strings.Repeat(`{"coin":"BTC"},`, n) + `{"coin":"USDT","balance":"5"}]`)
+			got, err := cannedClient(t, 200, body).Balance(t.Context(), gateway.BalanceQuery{})
+			require.NoError(t, err)
+			assert.Len(t, got.Skipped, min(n, 64))
+			_, err = got.Total("USDT")
+			assert.Equal(t, known, err == nil, n)
+		}
+	})
+	t.Run("the coin of a query is that of one record only", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`[{"network":"Tron","balance":"5"},{"network":"Ethereum","balance":"6"}]`))
+		_, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"})
+		wrong := &gateway.DecodeError{}
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, "/result/0/balance", wrong.Pointer)
+	})
+}
+
 // What is no coin is reported, and so is what cannot be told from one.
 func TestClient_Balance_drift(t *testing.T) {
 	t.Parallel()
@@ -181,7 +280,7 @@ func TestClient_Balance_drift(t *testing.T) {
 	})
 	assert.Equal(t, []gateway.Drift{
 		{Operation: "balance", Pointer: "/result/updatedAt", Kind: gateway.DriftUnexpectedValue},
-		{Operation: "balance", Pointer: "/result/updated_at", Kind: gateway.DriftUnknownField},
+		{Operation: "balance", Pointer: "/result/updated_at", Kind: gateway.DriftUnknownShape, Reason: `"2024-01-02T03:04:05Z" is not a decimal number`},
 	}, drift)
 	assertAmounts(t, []gateway.BalanceAmount{
 		{CoinSymbol: "BTC", Amount: decimal.New(1, 0)}, {CoinSymbol: "updatedAt", Amount: decimal.New(1_700_000_000, 0)},
@@ -269,7 +368,7 @@ func TestClient_Balance_query(t *testing.T) {
 			w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
 				assert.Equal(t, tt.query.CoinSymbol, r.URL.Query().Get("coinSymbol"))
 				assert.Equal(t, tt.query.NetworkName, r.URL.Query().Get("networkName"))
-				respond(200, enveloped(`"1"`))(rw, r)
+				respond(200, enveloped(`{"USDT":"1"}`))(rw, r)
 			})
 			_, err := newClient(t, w.URL).Balance(t.Context(), tt.query)
 			require.NoError(t, err)

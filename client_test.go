@@ -69,7 +69,7 @@ func TestNew_apiKey(t *testing.T) {
 	t.Run("4,096 bytes are sent whole", func(t *testing.T) {
 		t.Parallel()
 		key := strings.Repeat("k", 4096)
-		w := serve(t, respond(200, enveloped(`"1"`)))
+		w := serve(t, respond(200, enveloped(`{"USDT":"1"}`)))
 		c, err := gateway.New(w.URL, key)
 		require.NoError(t, err)
 		_, err = c.Balance(t.Context(), gateway.BalanceQuery{})

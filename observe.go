@@ -90,8 +90,7 @@ const (
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
 	// success message that is not the documented one, a meta that is not empty, a number
 	// where text is documented, a time that cannot be read. Where nothing is documented, it is
-	// an exchange rate that is missing, cannot be read or differs from another, and an amount
-	// under a name that is hardly a symbol.
+	// an exchange rate that is missing, and an amount under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 

@@ -284,7 +284,7 @@ func TestObserver_drift(t *testing.T) {
 		},
 		{
 			"rates of no known shape", "ExchangeRates", enveloped(`"soon"`),
-			drifts{{"exchange_rates", "/result", gateway.DriftUnknownShape, `"soon" is text, not exchange rates`}},
+			drifts{{"exchange_rates", "/result", gateway.DriftUnknownShape, `"soon" is text, not exchange rates; another form is read with WithRatesDecoder or WithProfile`}},
 		},
 		{
 			"a documented field that is missing", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5",`, "", 1)),

@@ -40,6 +40,8 @@ type config struct {
 
 	successMessage string // besides the documented one; empty for none
 	profile        Profile
+	decodeRates    func(json.RawMessage) ([]Rate, error)
+	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)
 	maxBytes       int64
 	keySource      func(context.Context) (string, error)
 	observers      []Observer // of WithObserver, in order
@@ -245,6 +247,34 @@ func WithSuccessMessage(text string) Option {
 			return badOption("WithSuccessMessage", "must be 1 to 1,024 bytes")
 		}
 		cfg.successMessage = text
+		return nil
+	}
+}
+
+// WithRatesDecoder sets what reads the result of [Client.ExchangeRates], for a form that neither the
+// client nor a [Profile] knows. It gets the whole result, without keys, unless that is null, [] or {};
+// Raw has it too. Return each symbol once; a price that is not Valid is none. An error of decode, a symbol
+// that is empty or there twice, and an amount that a response cannot hold are a [*DecodeError], which
+// wraps the error.
+func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
+	return func(cfg *config) error {
+		if decode == nil {
+			return badOption("WithRatesDecoder", "must not be nil")
+		}
+		cfg.decodeRates = decode
+		return nil
+	}
+}
+
+// WithBalanceDecoder sets what reads the result of [Client.Balance], as [WithRatesDecoder] does of the
+// rates. A symbol can be there several times, such as once for each network. Return an error rather
+// than leave out what cannot be read: the total of its coin would be wrong.
+func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
+	return func(cfg *config) error {
+		if decode == nil {
+			return badOption("WithBalanceDecoder", "must not be nil")
+		}
+		cfg.decodeBalance = decode
 		return nil
 	}
 }

@@ -39,7 +39,7 @@ func TestWithAPIKey(t *testing.T) {
 	})
 	t.Run("it is for one call", func(t *testing.T) {
 		t.Parallel()
-		w := serve(t, respond(200, enveloped(`"1"`)))
+		w := serve(t, respond(200, enveloped(`{"USDT":"1"}`)))
 		c := newClient(t, w.URL)
 		for _, opts := range [][]gateway.CallOption{{gateway.WithAPIKey(other)}, nil} {
 			_, err := c.Balance(t.Context(), gateway.BalanceQuery{}, opts...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -121,3 +122,66 @@ func (p Profile) check() string {
 }
 
 const maxFormPointer = 1 << 10
+
+// listAt yields the records of a list within a result: the elements of an array or the members of an
+// object.
+func listAt(result strictjson.Node, pointer string) (iter.Seq[strictjson.Node], *strictjson.Error) {
+	list := result.At(jsontext.Pointer(pointer))
+	switch list.Kind() {
+	case '[':
+		return list.Elements(), nil
+	case '{':
+		return list.Members(), nil
+	default:
+		return list.Elements(), result.Errorf("has no list") // of no elements
+	}
+}
+
+// coinAt returns the symbol of the coin that a record is about, or "".
+func coinAt(record strictjson.Node, pointer string) string {
+	if pointer == "" {
+		return record.Name()
+	}
+	return record.At(jsontext.Pointer(pointer)).Text()
+}
+
+// text says what is looked for.
+func (f RatesForm) text() string {
+	return lookedFor("rates", f.List, "coin", f.Coin, "usd", f.USD, "eur", f.EUR, "currency", f.Currency, "price", f.Price)
+}
+
+// text says what is looked for.
+func (f BalanceForm) text() string {
+	return lookedFor("balance", f.List, "coin", f.Coin, "network", f.Network, "amount", f.Amount)
+}
+
+// lookedFor lists the members of a form that are not empty: of a list, names and pointers.
+func lookedFor(result, list string, members ...string) string {
+	text := fmt.Sprintf("the profile has %s.list %q", result, list)
+	for pair := range slices.Chunk(members, 2) {
+		if pair[1] != "" {
+			text += fmt.Sprintf(", %s %q", pair[0], pair[1])
+		}
+	}
+	return text
+}
+
+// decoded returns what the function of a caller's option reads from a result, or records its error.
+func decoded[T any](d *strictjson.Decoder, option string, decode func(json.RawMessage) ([]T, error), result json.RawMessage, check func([]T) error) []T {
+	all, err := decode(result)
+	if err == nil {
+		err = check(all)
+	}
+	if err != nil {
+		d.Fail(fmt.Errorf("the function of %s: %w", option, sanitize(err, d.Redactor)))
+	}
+	return slices.Concat([]T{}, all)
+}
+
+// firstLeftOut is the error of a list of which nothing could be read, or nil.
+func firstLeftOut(d *strictjson.Decoder, read int) *strictjson.Error {
+	if left := d.LeftOut(); read == 0 && len(left) > 0 {
+		return left[0].Error
+	}
+	return nil
+}

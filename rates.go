@@ -3,22 +3,27 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
-	Rates     []Rate          `json:"rates"`        // in the order of the response, each symbol once
-	FetchedAt time.Time       `json:"fetchedAt"`    // when the response was read, by the local clock
-	Raw       json.RawMessage `json:"raw,omitzero"` // the result as it came
+	Rates     []Rate          `json:"rates"`            // in the order of the response, each symbol once
+	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock
+	Skipped   []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were left out; nil for none
+	Raw       json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
 
 // A Rate is the price of one unit of a coin. A price that is missing in the response,
@@ -71,53 +76,149 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
 // documented. These shapes are accepted: an array of records with a symbol and both rates; such
-// records by symbol; rates by currency and symbol. Anything else is a [*DecodeError]. A coin of which
-// a rate is missing or malformed, or listed twice with different values, has no rate in that
-// currency, which is reported as drift.
+// records by symbol; rates by currency and symbol. Another form is a [*DecodeError], unless
+// [WithProfile] or [WithRatesDecoder] reads it. A record of several that names no coin is left out. A
+// coin of which a rate is missing, malformed, or listed with two values has no rate in that currency.
+// Drift tells of all of it, and Skipped of what is not just missing.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
 	return do(ctx, c, operation{
 		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
-	}, readRates, opts)
+	}, func(d *strictjson.Decoder) *ExchangeRates { return readRates(d, c.cfg) }, opts)
 }
 
-func readRates(d *strictjson.Decoder) *ExchangeRates {
+// readRates reads rates by the decoder of [WithRatesDecoder], by the profile, or by what is likely.
+func readRates(d *strictjson.Decoder, cfg *config) *ExchangeRates {
 	raw := strictjson.Raw(d)
-	r := &ExchangeRates{Raw: json.RawMessage(raw), FetchedAt: time.Now()}
-	if d.Err() == nil {
-		rates, err := ratesIn(strictjson.NodeOf(d, raw))
-		r.Rates = rates
-		d.SetErr(err)
+	r := &ExchangeRates{Rates: []Rate{}, Raw: json.RawMessage(raw), FetchedAt: time.Now()}
+	if d.Err() != nil {
+		return r
 	}
+	result := strictjson.NodeOf(d, raw)
+	list := rateList{all: r.Rates}
+	var wrong *strictjson.Error
+	switch form := cfg.profile.Rates; {
+	case holdsNothing(result):
+	case cfg.decodeRates != nil && result.Kind() != 'n':
+		list.all = decoded(d, "WithRatesDecoder", cfg.decodeRates, r.Raw, checkRates)
+	case form != RatesForm{}:
+		wrong = explained(list.addByForm(result, form), form.text())
+	default:
+		wrong = explained(list.addAll(result), "another form is read with WithRatesDecoder or WithProfile")
+	}
+	d.SetErr(wrong)
+	r.Rates, r.Skipped = list.all, skippedIn(d)
 	return r
 }
 
-// ratesIn recognizes the shape of the exchange rates: docs/interface.md, I-95.
-func ratesIn(result strictjson.Node) ([]Rate, *strictjson.Error) {
+// checkRates returns what is wrong with the rates of a caller's decoder, or nil.
+func checkRates(rates []Rate) error {
+	known := make(map[string]bool, len(rates))
+	for i, r := range rates {
+		symbol := redact.Truncate(r.CoinSymbol, maxQuotedName)
+		switch {
+		case r.CoinSymbol == "":
+			return fmt.Errorf("rate %d %w", i, errNoCoin)
+		case known[r.CoinSymbol]:
+			return fmt.Errorf("%q is there twice", symbol)
+		case r.USD.Valid && !money.Representable(r.USD.Decimal), r.EUR.Valid && !money.Representable(r.EUR.Decimal):
+			return fmt.Errorf("a rate of %q is not an amount of money", symbol)
+		}
+		known[r.CoinSymbol] = true
+	}
+	return nil
+}
+
+// addAll recognizes the shape of the exchange rates: docs/interface.md, I-95.
+func (l *rateList) addAll(result strictjson.Node) *strictjson.Error {
 	r := recordOf(result)
 	usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
-	l := rateList{all: []Rate{}}
-	var err *strictjson.Error
 	switch kind := result.Kind(); {
 	case usd.Kind() == '{' && eur.Kind() == '{' && !holdsBothFiats(usd) && !holdsBothFiats(eur):
 		l.skipOthers(result, usd, eur)
 		l.addByFiat(usd, eur)
 	case usd.Kind() == '{' && eur.Kind() == '{' && !allAreRates(result.Members()):
-		err = result.Errorf("has usd and eur, which can be currencies or coins")
+		return result.Errorf("has usd and eur, which can be currencies or coins")
 	case kind == '{':
-		err = l.addRecords(result, result.Members())
+		if n := besideRates(result); !n.IsZero() {
+			return n.Errorf("does not belong to rates by symbol")
+		}
+		l.addRecords(result, result.Members())
 	case kind == '[':
-		err = l.addRecords(result, result.Elements())
+		l.addRecords(result, result.Elements())
 	default:
-		err = result.Errorf("is %s, not exchange rates", strictjson.KindName(kind))
+		return result.Errorf("is %s, not exchange rates", strictjson.KindName(kind))
 	}
-	if err == nil && !slices.ContainsFunc(l.all, func(r Rate) bool { return r.USD.Valid || r.EUR.Valid }) {
-		err = l.first
-	}
-	return l.all, err
+	return l.unlessNone()
 }
+
+// unlessNone returns nil, or why there is no price at all.
+func (l *rateList) unlessNone() *strictjson.Error {
+	if slices.ContainsFunc(l.all, func(r Rate) bool { return r.USD.Valid || r.EUR.Valid }) {
+		return nil
+	}
+	return l.first
+}
+
+// besideRates finds the first member that rates by symbol do not have, unless a symbol is among the
+// members: the coin of all of it as text, or what is rather the name of a list than of a coin.
+func besideRates(result strictjson.Node) (first strictjson.Node) {
+	for n := range result.Members() {
+		isCoin, isList := false, false
+		switch n.Name() {
+		case "symbol", "coinSymbol", "coin", "currency", "base":
+			isCoin = n.Kind() == '"'
+		case "rates", "prices", "quotes", "data", "result", "items", "list":
+			isList = n.Len() > 0
+		}
+		switch r := recordOf(n); {
+		case isSymbol(n.Name()) && !(r.fiat(recordUSD).IsZero() && r.fiat(recordEUR).IsZero()):
+			return strictjson.Node{}
+		case first.IsZero() && (isCoin || isList):
+			first = n
+		}
+	}
+	return first
+}
+
+// addByForm adds the rates of the records that a profile describes.
+func (l *rateList) addByForm(result strictjson.Node, form RatesForm) *strictjson.Error {
+	records, wrong := listAt(result, form.List)
+	if wrong != nil {
+		return wrong
+	}
+	count := 0
+	for range records {
+		count++
+	}
+	l.grow(count, count)
+	for n := range records {
+		symbol := coinAt(n, form.Coin)
+		code := n.At(jsontext.Pointer(form.Currency)).Text()
+		switch {
+		case symbol == "":
+			l.leaveOut(n, "", errNoCoin)
+		case form.Currency == "":
+			for fiat, pointer := range [...]string{form.USD, form.EUR} {
+				if pointer != "" {
+					l.add(n, symbol, fiat, n.At(jsontext.Pointer(pointer)))
+				}
+			}
+		case code == "":
+			l.leaveOut(n, symbol, errNoCurrency)
+		case isFiat(code):
+			l.add(n, symbol, slices.Index(fiats[:], strings.ToUpper(code)), n.At(jsontext.Pointer(form.Price)))
+		}
+	}
+	if len(l.all) == 0 && l.first == nil && count > 0 {
+		return result.Errorf("has no price in USD or EUR")
+	}
+	return l.unlessNone()
+}
+
+var errNoCurrency = errors.New("names no currency")
 
 // holdsBothFiats reports whether n has members in both fiat currencies: it can be a coin
 // of the name of a currency, or the rates of coins of these names.
@@ -164,28 +265,37 @@ func (l *rateList) grow(probably, most int) {
 }
 
 // addRecords reads records with a coin and its two rates, in an array or by symbol.
-func (l *rateList) addRecords(result strictjson.Node, records iter.Seq[strictjson.Node]) *strictjson.Error {
+func (l *rateList) addRecords(result strictjson.Node, records iter.Seq[strictjson.Node]) {
 	coins := result.Len()
 	l.grow(coins, coins)
 	for n := range records {
 		r := recordOf(n)
 		usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
-		hasNone := usd.IsZero() && eur.IsZero()
-		if result.Kind() == '{' && (n.Kind() != '{' || hasNone && !isSymbol(n.Name())) {
+		if hasNone := usd.IsZero() && eur.IsZero(); result.Kind() == '{' && !isSymbol(n.Name()) && (n.Kind() != '{' || hasNone) {
 			l.skip(n, "a record of rates")
 			continue
 		}
 		symbol, err := r.coinOf(n)
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+			l.leaveOut(n, "", err)
+		case symbol == "":
+			l.leaveOut(n, "", errNoCoin)
+		case n.Kind() != '{':
+			l.leaveOut(n, symbol, fmt.Errorf("is %s, not a record of rates", strictjson.KindName(n.Kind())))
+		default:
+			l.addOrLeaveOut(n, symbol, 0, usd, r[recordUSD])
+			l.addOrLeaveOut(n, symbol, 1, eur, r[recordEUR])
 		}
-		if symbol == "" {
-			return n.Errorf("names no coin")
-		}
-		l.add(n, symbol, 0, usd)
-		l.add(n, symbol, 1, eur)
 	}
-	return nil
+}
+
+// addOrLeaveOut adds a rate of a record, unless it is there under both spellings.
+func (l *rateList) addOrLeaveOut(record strictjson.Node, symbol string, fiat int, from, lower strictjson.Node) {
+	if from.IsZero() && !lower.IsZero() {
+		l.leaveOut(record, symbol, fmt.Errorf("has two %s rates", fiats[fiat]))
+	}
+	l.add(record, symbol, fiat, from)
 }
 
 // skipOthers notes what is beside the two objects of rates.
@@ -232,7 +342,7 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 	rate := [...]*decimal.NullDecimal{&l.all[i].USD, &l.all[i].EUR}[fiat]
 	if from.IsZero() {
 		if l.note(at, strictjson.UnexpectedValue) {
-			l.first = at.Errorf("%q has no %s rate, or two", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
+			l.first = at.Errorf("%q has no %s rate", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
 		}
 		return
 	}
@@ -240,17 +350,21 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 	amount, err := from.Amount()
 	switch {
 	case err != nil:
-		if l.note(from, strictjson.UnexpectedValue) {
-			l.first = from.Errorf("the %s rate of %q %w", fiats[fiat], redact.Truncate(symbol, maxQuotedName), err)
-		}
+		l.leaveOut(from, symbol, err)
 	case l.lost[i]&(1<<fiat) != 0:
 	case !rate.Valid:
 		*rate = decimal.NewNullDecimal(amount)
 	case !rate.Decimal.Equal(amount):
+		l.leaveOut(from, symbol, fmt.Errorf("is another %s rate than %s before it", fiats[fiat], rate.Decimal))
 		*rate, l.lost[i] = decimal.NullDecimal{}, l.lost[i]|1<<fiat
-		if l.note(from, strictjson.UnexpectedValue) {
-			l.first = from.Errorf("%q is listed before with another %s rate", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
-		}
+	}
+}
+
+// leaveOut leaves out a record, or a price of one, in which something is wrong.
+func (l *rateList) leaveOut(n strictjson.Node, symbol string, wrong error) {
+	leaveOut(n, symbol, "", wrong)
+	if l.first == nil {
+		l.first = n.Errorf("%w", wrong)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -114,24 +115,27 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"an array of texts", `["BTC"]`, "/result/0", "names no coin"},
 		{"an array of arrays", `[["BTC","1","2"]]`, "/result/0", "names no coin"},
 		{"an array of nulls", `[null]`, "/result/0", "names no coin"},
-		{"a record that names no coin", `[{"symbol":"BTC","usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, "/result/1", "names no coin"},
+		{"records that name no coin", `[{"usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
 		{"a record that names the coin by a number", `[{"symbol":1,"usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
 		{"a record that names an empty coin", `[{"symbol":"","usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
 		{"a coin record without a symbol", `[{"coin":{"name":"Bitcoin"},"usd":"1","eur":"2"}]`, "/result/0", "names no coin"},
 		{"no rate in any currency", `[{"symbol":"BTC","gbp":"1"}]`, "/result/0", `"BTC" has no USD rate`},
 		{"one currency only", `{"usd":{"BTC":"1"}}`, "/result/usd", "is an object, not a record of rates"},
-		{"rates under both spellings", `[{"symbol":"BTC","usd":"1","USD":"2","eur":"1","EUR":"1"}]`, "/result/0", `"BTC" has no USD rate, or two`},
-		{"a rate that is null, and no other", `[{"symbol":"BTC","usd":null}]`, "/result/0/usd", `the USD rate of "BTC" is null`},
-		{"a rate that is empty, and no other", `[{"symbol":"BTC","usd":"","eur":""}]`, "/result/0/usd", `the USD rate of "BTC" is empty`},
-		{"rates that are no numbers", `{"BTC":{"usd":"-","eur":"n/a"}}`, "/result/BTC/usd", `the USD rate of "BTC" is not a decimal number`},
-		{"rates that are records", `{"BTC":{"usd":{"price":"1"},"eur":{"price":"1"}}}`, "/result/BTC/usd", `the USD rate of "BTC" is an object`},
-		{"rates by fiat that are null", `{"usd":{"BTC":null},"eur":{"BTC":null}}`, "/result/usd/BTC", `the USD rate of "BTC" is null`},
+		{"rates under both spellings", `[{"symbol":"BTC","usd":"1","USD":"2","eur":"1","EUR":"1"}]`, "/result/0", "has two USD rates"},
+		{"a rate that is null, and no other", `[{"symbol":"BTC","usd":null}]`, "/result/0/usd", "is null, not an amount"},
+		{"a rate that is empty, and no other", `[{"symbol":"BTC","usd":"","eur":""}]`, "/result/0/usd", "is empty"},
+		{"rates that are no numbers", `{"BTC":{"usd":"-","eur":"n/a"}}`, "/result/BTC/usd", "is not a decimal number"},
+		{"rates that are records", `{"BTC":{"usd":{"price":"1"},"eur":{"price":"1"}}}`, "/result/BTC/usd", "is an object, not an amount"},
+		{"rates by fiat that are null", `{"usd":{"BTC":null},"eur":{"BTC":null}}`, "/result/usd/BTC", "is null, not an amount"},
 		{"rates by fiat without a coin", `{"usd":{"updated":"today"},"eur":{}}`, "/result/usd/updated", "is text, not a rate"},
 		{"codes in mixed case", `[{"symbol":"BTC","Usd":"1","Eur":"1"}]`, "/result/0", `"BTC" has no USD rate`},
-		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result/symbol", "is text, not a record of rates"},
+		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result/symbol", "does not belong to rates by symbol; another form is read with WithRatesDecoder or WithProfile"},
+		{"one coin in many currencies", `{"currency":"BTC","rates":{"USD":"64123.55","EUR":"59000.01"}}`, "/result/currency", "does not belong to rates by symbol"},
+		{"one coin in many currencies, without its name", `{"rates":{"USD":"64123.55","EUR":"59000.01"}}`, "/result/rates", "does not belong to rates by symbol"},
+		{"rates by symbol in another object", `{"data":{"BTC":{"usd":"1","eur":"2"}}}`, "/result/data", "does not belong to rates by symbol"},
 		{"pairs", `{"BTC/USD":"1","BTC/EUR":"1"}`, "/result/BTC~1USD", "is text, not a record of rates"},
-		{"rates in a list of their own", `{"rates":[{"symbol":"BTC","usd":"1","eur":"1"}]}`, "/result/rates", "is an array, not a record of rates"},
-		{"a coin twice with other rates, and no other coin", `[{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"3"}]`, "/result/1/usd", `"BTC" is listed before with another USD rate`},
+		{"rates in a list of their own", `{"rates":[{"symbol":"BTC","usd":"1","eur":"1"}]}`, "/result/rates", "does not belong to rates by symbol"},
+		{"a coin twice with other rates, and no other coin", `[{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"3"}]`, "/result/1/usd", "is another USD rate than 1 before it"},
 		{"a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
 		{"a symbol and a coinSymbol that differ", `[{"symbol":"BTC","coinSymbol":"ETH","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
 		{"a symbol and a coin record that differ", `[{"coin":{"symbol":"ETH"},"symbol":"BTC","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
@@ -161,21 +165,22 @@ func TestClient_ExchangeRates_partly(t *testing.T) {
 		want         []gateway.Rate
 		pointer      string
 		kind         gateway.DriftKind
+		reason       string
 	}{
-		{"a rate that is missing", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/1", gateway.DriftUnexpectedValue},
-		{"a rate that is null", `[{"symbol":"ETH","usd":null,"eur":3},{"symbol":"BTC","usd":1,"eur":2}]`, []gateway.Rate{{"ETH", none, rateOf("3")}, whole}, "/result/0/usd", gateway.DriftUnexpectedValue},
-		{"a rate that is no number", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":"n/a"}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnexpectedValue},
-		{"a rate of absurd size", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":1e999}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnexpectedValue},
-		{"a rate under both spellings", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":4,"EUR":4}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH", gateway.DriftUnexpectedValue},
-		{"a coin without any rate", `{"BTC":{"usd":1,"eur":2},"ETH":{}}`, []gateway.Rate{whole, {"ETH", none, none}}, "/result/ETH", gateway.DriftUnexpectedValue},
-		{"by fiat, a coin without euros", `{"usd":{"BTC":1,"ETH":3},"eur":{"BTC":2}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/usd/ETH", gateway.DriftUnexpectedValue},
-		{"by fiat, a coin without dollars", `{"usd":{"BTC":1},"eur":{"ETH":3,"BTC":2}}`, []gateway.Rate{whole, {"ETH", none, rateOf("3")}}, "/result/eur/ETH", gateway.DriftUnexpectedValue},
-		{"by fiat, a rate that is null", `{"usd":{"BTC":1,"ETH":3},"eur":{"BTC":2,"ETH":null}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/eur/ETH", gateway.DriftUnexpectedValue},
-		{"by fiat, a rate that is null in another order", `{"usd":{"BTC":1,"ETH":3},"eur":{"ETH":null,"BTC":2}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/eur/ETH", gateway.DriftUnexpectedValue},
-		{"by fiat, what is no coin", `{"usd":{"BTC":1,"updated":"today"},"eur":{"BTC":2,"updated":"today"}}`, []gateway.Rate{whole}, "/result/usd/updated", gateway.DriftUnknownField},
-		{"a member that is no coin", `{"BTC":{"usd":1,"eur":2},"updatedAt":1700000000}`, []gateway.Rate{whole}, "/result/updatedAt", gateway.DriftUnknownField},
-		{"a record that is no coin", `{"meta":{"page":1},"BTC":{"usd":1,"eur":2}}`, []gateway.Rate{whole}, "/result/meta", gateway.DriftUnknownField},
-		{"a coin twice with another rate", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3,"eur":4},{"symbol":"ETH","usd":3,"eur":5},{"symbol":"ETH","usd":3,"eur":4}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/2/eur", gateway.DriftUnexpectedValue},
+		{"a rate that is missing", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/1", gateway.DriftUnexpectedValue, ""},
+		{"a rate that is null", `[{"symbol":"ETH","usd":null,"eur":3},{"symbol":"BTC","usd":1,"eur":2}]`, []gateway.Rate{{"ETH", none, rateOf("3")}, whole}, "/result/0/usd", gateway.DriftUnknownShape, `is null, not an amount`},
+		{"a rate that is no number", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":"n/a"}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnknownShape, `"n/a" is not a decimal number`},
+		{"a rate of absurd size", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":1e999}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH/eur", gateway.DriftUnknownShape, `1e999 is not an amount of money: over 128 characters or an exponent beyond 64`},
+		{"a rate under both spellings", `{"BTC":{"usd":1,"eur":2},"ETH":{"usd":3,"eur":4,"EUR":4}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/ETH", gateway.DriftUnknownShape, `has two EUR rates`},
+		{"a coin without any rate", `{"BTC":{"usd":1,"eur":2},"ETH":{}}`, []gateway.Rate{whole, {"ETH", none, none}}, "/result/ETH", gateway.DriftUnexpectedValue, ""},
+		{"by fiat, a coin without euros", `{"usd":{"BTC":1,"ETH":3},"eur":{"BTC":2}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/usd/ETH", gateway.DriftUnexpectedValue, ""},
+		{"by fiat, a coin without dollars", `{"usd":{"BTC":1},"eur":{"ETH":3,"BTC":2}}`, []gateway.Rate{whole, {"ETH", none, rateOf("3")}}, "/result/eur/ETH", gateway.DriftUnexpectedValue, ""},
+		{"by fiat, a rate that is null", `{"usd":{"BTC":1,"ETH":3},"eur":{"BTC":2,"ETH":null}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/eur/ETH", gateway.DriftUnknownShape, `is null, not an amount`},
+		{"by fiat, a rate that is null in another order", `{"usd":{"BTC":1,"ETH":3},"eur":{"ETH":null,"BTC":2}}`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/eur/ETH", gateway.DriftUnknownShape, `is null, not an amount`},
+		{"by fiat, what is no coin", `{"usd":{"BTC":1,"updated":"today"},"eur":{"BTC":2,"updated":"today"}}`, []gateway.Rate{whole}, "/result/usd/updated", gateway.DriftUnknownField, ""},
+		{"a member that is no coin", `{"BTC":{"usd":1,"eur":2},"updatedAt":1700000000}`, []gateway.Rate{whole}, "/result/updatedAt", gateway.DriftUnknownField, ""},
+		{"a record that is no coin", `{"meta":{"page":1},"BTC":{"usd":1,"eur":2}}`, []gateway.Rate{whole}, "/result/meta", gateway.DriftUnknownField, ""},
+		{"a coin twice with another rate", `[{"symbol":"BTC","usd":1,"eur":2},{"symbol":"ETH","usd":3,"eur":4},{"symbol":"ETH","usd":3,"eur":5},{"symbol":"ETH","usd":3,"eur":4}]`, []gateway.Rate{whole, {"ETH", rateOf("3"), none}}, "/result/2/eur", gateway.DriftUnknownShape, `5 is another EUR rate than 4 before it`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +192,42 @@ func TestClient_ExchangeRates_partly(t *testing.T) {
 			assert.Equal(t, tt.want, got.Rates)
 			assert.Equal(t, tt.result, string(got.Raw))
 			require.NotEmpty(t, drift)
-			assert.Equal(t, gateway.Drift{Operation: "exchange_rates", Pointer: tt.pointer, Kind: tt.kind}, drift[0])
+			assert.Equal(t, gateway.Drift{"exchange_rates", tt.pointer, tt.kind, tt.reason}, drift[0])
+			if tt.kind == gateway.DriftUnknownShape {
+				assert.Equal(t, []gateway.Skipped{{tt.pointer, "ETH", "", tt.reason}}, got.Skipped)
+			} else {
+				assert.Nil(t, got.Skipped)
+			}
+		})
+	}
+}
+
+// A record of several that names no coin, or is none, is left out and told.
+// I-98
+func TestClient_ExchangeRates_skipped(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, result string
+		want         gateway.Skipped
+	}{
+		{"a record that names no coin", `[{"symbol":"BTC","usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", "names no coin"}},
+		{"a record that names two", `[{"symbol":"BTC","usd":"1","eur":"2"},{"symbol":"ETH","coin":"LTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", `is of the coin "ETH" and of "LTC"`}},
+		{"null", `[null,{"symbol":"BTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/0", "", "", "names no coin"}},
+		{"a coin that is null", `{"BTC":{"usd":"1","eur":"2"},"ETH":null}`, gateway.Skipped{"/result/ETH", "ETH", "", "is null, not a record of rates"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var response gateway.Response
+			got, err := cannedClient(t, 200, enveloped(tt.result)).ExchangeRates(t.Context(), gateway.WithResponse(&response))
+			require.NoError(t, err)
+			assert.Equal(t, []gateway.Rate{{"BTC", rateOf("1"), rateOf("2")}}, got.Rates)
+			assert.Equal(t, []gateway.Skipped{tt.want}, got.Skipped)
+			assert.Equal(t, got.Skipped, response.Skipped)
+			text, err := json.Marshal(got)
+			require.NoError(t, err)
+			var back gateway.ExchangeRates
+			require.NoError(t, json.Unmarshal(text, &back))
+			assert.Equal(t, got.Skipped, back.Skipped)
 		})
 	}
 }

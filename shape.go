@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -58,7 +60,7 @@ const maxQuotedName = 64
 
 // coinOf finds the symbol of the coin that n, a record or a value by symbol, is about: as
 // text, in a coin record, or as the name of the member. Two that differ are an error.
-func (r *record) coinOf(n strictjson.Node) (string, *strictjson.Error) {
+func (r *record) coinOf(n strictjson.Node) (string, error) {
 	symbol, fiat := n.Name(), ""
 	for _, m := range r[recordSymbol:recordNetwork] {
 		name := textOf(m, "symbol")
@@ -66,7 +68,7 @@ func (r *record) coinOf(n strictjson.Node) (string, *strictjson.Error) {
 		case name != "" && m.Name() == "currency" && isFiat(name):
 			fiat = name // more likely what the coin is priced in
 		case name != "" && symbol != "" && name != symbol:
-			return "", n.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(name, maxQuotedName))
+			return "", fmt.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(name, maxQuotedName))
 		default:
 			symbol = cmp.Or(symbol, name)
 		}
@@ -105,6 +107,29 @@ func (r *record) fiat(lower int) strictjson.Node {
 	default:
 		return strictjson.Node{}
 	}
+}
+
+// errNoCoin is the error of a record that does not say of which coin it is.
+var errNoCoin = errors.New("names no coin")
+
+// leaveOut leaves out the record of a coin and a network, which are empty where it does not name
+// them. What is wrong is at n, in it.
+func leaveOut(n strictjson.Node, coin, network string, wrong error) {
+	n.LeaveOut([]string{coin, network}, "%w", wrong)
+}
+
+// holdsNothing reports whether a result is an array or object without anything in it, which every
+// form can be.
+func holdsNothing(result strictjson.Node) bool {
+	return (result.Kind() == '[' || result.Kind() == '{') && result.Len() == 0
+}
+
+// explained adds to an error what can be done, or what was looked for.
+func explained(wrong *strictjson.Error, text string) *strictjson.Error {
+	if wrong == nil {
+		return nil
+	}
+	return &strictjson.Error{Pointer: wrong.Pointer, Value: wrong.Value, Err: fmt.Errorf("%w; %s", wrong.Err, text)}
 }
 
 // textOf returns a text, or the member of a record that is one.

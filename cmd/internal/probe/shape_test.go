@@ -120,7 +120,6 @@ func TestRun_furtherShapes(t *testing.T) {
 			pathRates, `[{"coinSymbol":"USDT","usd":1,"EUR":"0.9"},{"coin":{"id":"7","symbol":"TRX","precision":"6"},"usd":"1","EUR":"0.9"}]`,
 			"array of 2 records (EUR string, coin object, coinSymbol string, usd number or string)",
 		},
-		{pathBalance, `7`, "bare amount (number)"},
 		{pathBalance, `{"symbol":"USDT","available":"1"}`, "one record (available string, symbol string)"},
 		{pathBalance, `{"USDT":{"amount":0.5},"TRX":"7"}`, "map by symbol of 2 coins (amount number, string)"},
 		{pathBalance, `[{"currency":"USDT","network":{"name":"Tron"},"balance":"1"}]`, "array of 1 record (balance string, currency string, network object)"},
