@@ -175,7 +175,7 @@ func decoded[T any](d *strictjson.Decoder, option string, decode func(json.RawMe
 	if err != nil {
 		d.Fail(fmt.Errorf("the function of %s: %w", option, sanitize(err, d.Redactor)))
 	}
-	return slices.Concat([]T{}, all)
+	return append([]T{}, all...) // not nil
 }
 
 // firstLeftOut is the error of a list of which nothing could be read, or nil.

@@ -1,0 +1,377 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway"
+)
+
+// The forms in which real gateways have their rates, in the envelope of ours: each is read right, or is an
+// error that says what reads it. None is read wrong.
+// I-95, I-96
+func TestClient_ExchangeRates_ofRealGateways(t *testing.T) {
+	t.Parallel()
+	const remedy = "another form is read with WithRatesDecoder or WithProfile"
+	ofBTC := gateway.RatesForm{Coin: "/from", Currency: "/to", Price: "/course"}
+	for _, tt := range []struct {
+		name, result string
+		refused      string // without a profile: why; empty for read right
+		form         gateway.RatesForm
+		decode       func(json.RawMessage) ([]gateway.Rate, error)
+		want         string // symbol, USD and EUR of each coin
+	}{
+		{
+			"CoinGate: by coin and currency", `{"BTC":{"EUR":"59000.01","GBP":"50000.1","USD":"64123.55"},"USDT":{"EUR":"0.92","USD":"1.0001"}}`,
+			"",
+			gateway.RatesForm{},
+			nil, "BTC 64123.55 59000.01, USDT 1.0001 0.92",
+		},
+		{
+			"Cryptomus: a record for each pair", `[{"from":"BTC","to":"USD","course":"64123.55"},{"from":"BTC","to":"RUB","course":"5012345.6"},{"from":"BTC","to":"EUR","course":"59000.01"},{"from":"USDT","to":"USD","course":"1.0001"}]`,
+			"/result/0: names no coin", ofBTC, nil, "BTC 64123.55 59000.01, USDT 1.0001 -",
+		},
+		{
+			"NOWPayments: the estimate of one pair", `{"currency_from":"BTC","amount_from":1,"currency_to":"usd","estimated_amount":"64123.55"}`,
+			"/result/currency_from: is text, not a record of rates",
+			gateway.RatesForm{},
+			decodeEstimate, "BTC 64123.55 -",
+		},
+		{
+			"OxaPay: a price by coin, in a currency that is not named", `{"BTC":64123.55,"USDT":1.0001}`,
+			"/result/BTC: is a number, not a record of rates",
+			gateway.RatesForm{},
+			decodePrices, "BTC 64123.55 -, USDT 1.0001 -",
+		},
+		{
+			"Plisio: another name of the price", `[{"cid":"BTC","currency":"BTC","price_usd":"64123.55"},{"cid":"USDT_TRX","currency":"USDT","price_usd":"1.0001"},{"cid":"USDT","currency":"USDT","price_usd":"1.0001"}]`,
+			`/result/0: "BTC" has no USD rate`,
+			gateway.RatesForm{Coin: "/currency", USD: "/price_usd"},
+			nil, "BTC 64123.55 -, USDT 1.0001 -",
+		},
+		{
+			"Coinbase: one coin in many currencies", `{"currency":"BTC","rates":{"EUR":"59000.01","USD":"64123.55"}}`,
+			"/result/currency: does not belong to rates by symbol",
+			gateway.RatesForm{},
+			decodeOneCoin, "BTC 64123.55 59000.01",
+		},
+		{
+			"BitPay: one coin that is not named", `[{"code":"USD","name":"US Dollar","rate":64123.55},{"code":"EUR","name":"Euro","rate":59000.01}]`,
+			"/result/0: names no coin",
+			gateway.RatesForm{},
+			decodeCodes, "BTC 64123.55 59000.01",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := cannedClient(t, 200, enveloped(tt.result)).ExchangeRates(t.Context())
+			if tt.refused == "" {
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, ratesText(got))
+				return
+			}
+			wrong := &gateway.DecodeError{}
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, tt.refused+"; "+remedy, wrong.Pointer+": "+wrong.Err.Error())
+			opt := gateway.WithProfile(gateway.Profile{Rates: tt.form})
+			if tt.decode != nil {
+				opt = gateway.WithRatesDecoder(tt.decode)
+			}
+			got, err = cannedClient(t, 200, enveloped(tt.result), opt).ExchangeRates(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, ratesText(got))
+			assert.Nil(t, got.Skipped)
+			assert.Equal(t, tt.result, string(got.Raw))
+		})
+	}
+}
+
+func ratesText(r *gateway.ExchangeRates) string {
+	var all []string
+	price := func(p decimal.NullDecimal) string {
+		if !p.Valid {
+			return "-"
+		}
+		return p.Decimal.String()
+	}
+	for _, rate := range r.Rates {
+		all = append(all, rate.CoinSymbol+" "+price(rate.USD)+" "+price(rate.EUR))
+	}
+	return strings.Join(all, ", ")
+}
+
+func decodeEstimate(result json.RawMessage) ([]gateway.Rate, error) {
+	var of struct {
+		Coin  string              `json:"currency_from"`
+		Price decimal.NullDecimal `json:"estimated_amount"`
+	}
+	err := json.Unmarshal(result, &of)
+	return []gateway.Rate{{CoinSymbol: of.Coin, USD: of.Price}}, err
+}
+
+func decodePrices(result json.RawMessage) (all []gateway.Rate, err error) {
+	var prices map[string]decimal.NullDecimal
+	err = json.Unmarshal(result, &prices)
+	for _, symbol := range []string{"BTC", "USDT"} {
+		all = append(all, gateway.Rate{CoinSymbol: symbol, USD: prices[symbol]})
+	}
+	return all, err
+}
+
+func decodeOneCoin(result json.RawMessage) ([]gateway.Rate, error) {
+	var of struct {
+		Currency string
+		Rates    map[string]decimal.NullDecimal
+	}
+	err := json.Unmarshal(result, &of)
+	return []gateway.Rate{{CoinSymbol: of.Currency, USD: of.Rates["USD"], EUR: of.Rates["EUR"]}}, err
+}
+
+func decodeCodes(result json.RawMessage) ([]gateway.Rate, error) {
+	var all []struct {
+		Code string
+		Rate decimal.NullDecimal
+	}
+	err := json.Unmarshal(result, &all)
+	prices := map[string]decimal.NullDecimal{}
+	for _, p := range all {
+		prices[p.Code] = p.Rate
+	}
+	return []gateway.Rate{{CoinSymbol: "BTC", USD: prices["USD"], EUR: prices["EUR"]}}, err
+}
+
+// The same of balances.
+// I-105, I-106
+func TestClient_Balance_ofRealGateways(t *testing.T) {
+	t.Parallel()
+	const remedy = "another form is read with WithBalanceDecoder or WithProfile"
+	for _, tt := range []struct {
+		name, result string
+		refused      string
+		form         gateway.BalanceForm
+		want         string // coin, network and amount of each
+	}{
+		{
+			"CoinGate: accounts with a record of the currency", `[{"id":1,"balance":"250.5","currency":{"id":8,"title":"Tether","symbol":"USDT"}},{"id":2,"balance":"4.5","currency":{"id":8,"title":"Tether","symbol":"USDT"}}]`,
+			"",
+			gateway.BalanceForm{},
+			"USDT  250.5, USDT  4.5",
+		},
+		{
+			"Cryptomus: accounts in a list of their own", `[{"balance":{"merchant":[{"uuid":"m","balance":"250.5","currency_code":"USDT"},{"uuid":"n","balance":"0.25","currency_code":"BTC"}],"user":[]}}]`,
+			"/result/0: has no balance, amount or available",
+			gateway.BalanceForm{List: "/0/balance/merchant", Coin: "/currency_code", Amount: "/balance"},
+			"USDT  250.5, BTC  0.25",
+		},
+		{
+			"Heleket: accounts under balances", `{"balances":[{"uuid":"m","balance":"250.5","currency_code":"USDT"}]}`,
+			"/result/balances: does not belong to amounts by symbol",
+			gateway.BalanceForm{List: "/balances", Coin: "/currency_code", Amount: "/balance"},
+			"USDT  250.5",
+		},
+		{
+			"the accounts alone, of which a name is another", `[{"uuid":"m","balance":"250.5","currency_code":"USDT"},{"uuid":"n","balance":"0.25","currency_code":"BTC"}]`,
+			"/result/0/balance: names no coin",
+			gateway.BalanceForm{Coin: "/currency_code", Amount: "/balance"},
+			"USDT  250.5, BTC  0.25",
+		},
+		{
+			"NOWPayments: by coin and network in one name", `{"usdttrc20":{"amount":250.5,"pendingAmount":1},"btc":{"amount":"0.25","pendingAmount":"0"}}`,
+			"",
+			gateway.BalanceForm{},
+			"usdttrc20  250.5, btc  0.25",
+		},
+		{
+			"OxaPay: numbers by coin", `{"USDT":250.5,"BTC":0.25}`,
+			"",
+			gateway.BalanceForm{},
+			"USDT  250.5, BTC  0.25",
+		},
+		{
+			"numbers by coin in a page", `{"data":{"USDT":250.5,"BTC":0.25},"page":1}`,
+			"/result/data: does not belong to amounts by symbol",
+			gateway.BalanceForm{List: "/data"},
+			"USDT  250.5, BTC  0.25",
+		},
+		{
+			"CryptoCloud: other names, and a network", `[{"currency":{"code":"USDT","network":{"code":"TRC20"}},"balance_crypto":"250.5","balance_usd":"250.4"}]`,
+			"/result/0: has no balance, amount or available",
+			gateway.BalanceForm{Coin: "/currency/code", Network: "/currency/network/code", Amount: "/balance_crypto"},
+			"USDT TRC20 250.5",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := cannedClient(t, 200, enveloped(tt.result)).Balance(t.Context(), gateway.BalanceQuery{})
+			if tt.refused != "" {
+				wrong := &gateway.DecodeError{}
+				require.ErrorAs(t, err, &wrong)
+				assert.Equal(t, tt.refused+"; "+remedy, wrong.Pointer+": "+wrong.Err.Error())
+				opt := gateway.WithProfile(gateway.Profile{Balance: tt.form})
+				got, err = cannedClient(t, 200, enveloped(tt.result), opt).Balance(t.Context(), gateway.BalanceQuery{})
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, amountsText(got.Amounts))
+			assert.Nil(t, got.Skipped)
+			assert.Equal(t, tt.result, string(got.Raw))
+		})
+	}
+}
+
+func amountsText(amounts []gateway.BalanceAmount) string {
+	var all []string
+	for _, a := range amounts {
+		all = append(all, a.CoinSymbol+" "+a.NetworkName+" "+a.Amount.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// A profile leaves out what it does not find in a record, and says what it looked for where it finds nothing.
+func TestWithProfile_forms(t *testing.T) {
+	t.Parallel()
+	rates := gateway.Profile{Rates: gateway.RatesForm{List: "/list", Coin: "/from", Currency: "/to", Price: "/course"}}
+	balance := gateway.Profile{Balance: gateway.BalanceForm{List: "/list", Coin: "/code", Network: "/net", Amount: "/sum"}}
+	for _, tt := range []struct {
+		name    string
+		profile gateway.Profile
+		result  string
+		skipped []gateway.Skipped
+		refused string
+	}{
+		{"rates: one that is null", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":null}]}`, []gateway.Skipped{{"/result/list/1/course", "ETH", "", "is null, not an amount"}}, ""},
+		{"rates: no coin in one", rates, `{"list":[{"from":"BTC","to":"usd","course":"1"},{"to":"USD","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "", "", "names no coin"}}, ""},
+		{"rates: no currency in one", rates, `{"list":[{"from":"BTC","to":"Usd","course":"1"},{"from":"ETH","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "names no currency"}}, ""},
+		{"rates: two of one coin", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":"2"},{"from":"ETH","to":"USD","course":"3"}]}`, []gateway.Skipped{{"/result/list/2/course", "ETH", "", `"3" is another USD rate than 2 before it`}}, ""},
+		{"rates: none of the names", rates, `{"list":[{"a":"BTC"}]}`, nil, `/result/list/0: names no coin; the profile has rates.list "/list", coin "/from", currency "/to", price "/course"`},
+		{"rates: no list", rates, `[{"from":"BTC","to":"USD","course":"1"}]`, nil, `/result: has no list; the profile has rates.list "/list"`},
+		{"rates: other currencies only", rates, `{"list":[{"from":"BTC","to":"RUB","course":"1"}]}`, nil, `/result: has no price in USD or EUR; the profile has rates.list "/list"`},
+		{"rates: the price is missing", rates, `{"list":[{"from":"BTC","to":"USD"}]}`, nil, `/result/list/0: "BTC" has no USD rate; the profile has rates.list "/list"`},
+		{"rates: null", rates, `null`, nil, `/result: has no list; the profile has rates.list "/list"`},
+		{"a balance: one that is null", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","net":"E","sum":null}]}`, []gateway.Skipped{{"/result/list/1/sum", "ETH", "E", "is null, not an amount"}}, ""},
+		{"a balance: one without its amount", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","balance":"7"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "has no amount"}}, ""},
+		{"a balance: one without its coin", balance, `{"list":[{"code":"BTC","sum":"1"},{"sum":"2"}]}`, []gateway.Skipped{{"/result/list/1/sum", "", "", `"2" names no coin`}}, ""},
+		{"a balance: none of the names", balance, `{"list":[{"coin":"BTC","balance":"1"}]}`, nil, `/result/list/0: has no amount; the profile has balance.list "/list", coin "/code", network "/net", amount "/sum"`},
+		{"a balance: no list", balance, `{"data":[]}`, nil, `/result: has no list; the profile has balance.list "/list"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var response gateway.Response
+			c := cannedClient(t, 200, enveloped(tt.result), gateway.WithProfile(tt.profile))
+			var err error
+			if tt.profile.Rates == (gateway.RatesForm{}) {
+				_, err = c.Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
+			} else {
+				_, err = c.ExchangeRates(t.Context(), gateway.WithResponse(&response))
+			}
+			if tt.refused == "" {
+				require.NoError(t, err)
+				assert.Equal(t, tt.skipped, response.Skipped)
+				return
+			}
+			wrong := &gateway.DecodeError{}
+			require.ErrorAs(t, err, &wrong)
+			assert.Contains(t, wrong.Pointer+": "+wrong.Err.Error(), tt.refused)
+		})
+	}
+	t.Run("without a form the client looks for what is likely", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`{"USDT":"5"}`), gateway.WithProfile(rates))
+		_, err := c.Balance(t.Context(), gateway.BalanceQuery{})
+		require.NoError(t, err)
+	})
+	t.Run("an empty list is empty", func(t *testing.T) {
+		t.Parallel()
+		for _, result := range []string{`[]`, `{}`, `{"list":[]}`, `{"list":{}}`} {
+			c := cannedClient(t, 200, enveloped(result), gateway.WithProfile(gateway.Profile{Rates: rates.Rates, Balance: balance.Balance}))
+			got, err := c.Balance(t.Context(), gateway.BalanceQuery{})
+			require.NoError(t, err, result)
+			assert.Equal(t, []gateway.BalanceAmount{}, got.Amounts)
+			all, err := c.ExchangeRates(t.Context())
+			require.NoError(t, err, result)
+			assert.Equal(t, []gateway.Rate{}, all.Rates)
+		}
+	})
+}
+
+// What a caller's function returns is checked, and its error is that of the call.
+func TestWithDecoder(t *testing.T) {
+	t.Parallel()
+	huge, errMine := decimal.New(1, 1_000_000), errors.New("no accounts for "+canary)
+	one := decimal.New(1, 0)
+	for _, tt := range []struct {
+		name    string
+		rates   []gateway.Rate
+		amounts []gateway.BalanceAmount
+		err     error
+		reason  string
+	}{
+		{"an error", nil, nil, errMine, "no accounts for [REDACTED]"},
+		{"no symbol", []gateway.Rate{{USD: rateOf("1")}}, []gateway.BalanceAmount{{Amount: one}}, nil, "0 names no coin"},
+		{"a price that no response can hold", []gateway.Rate{{CoinSymbol: "BTC", EUR: decimal.NewNullDecimal(huge)}}, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: huge}}, nil, `of "BTC" is not an amount of money`},
+		{"a symbol twice, which rates must not have", []gateway.Rate{{CoinSymbol: "BTC"}, {CoinSymbol: "BTC"}}, []gateway.BalanceAmount{{CoinSymbol: "BTC", Amount: huge}}, nil, `"BTC" is`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := cannedClient(t, 200, enveloped(`{"x":"a `+canary+`"}`),
+				gateway.WithRatesDecoder(func(result json.RawMessage) ([]gateway.Rate, error) {
+					assert.Equal(t, `{"x":"a [REDACTED]"}`, string(result), "it is without keys")
+					return tt.rates, tt.err
+				}),
+				gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return tt.amounts, tt.err }),
+				gateway.WithProfile(documentedProfile())) // the functions count
+			_, ofRates := c.ExchangeRates(t.Context())
+			_, ofBalance := c.Balance(t.Context(), gateway.BalanceQuery{})
+			for option, err := range map[string]error{"WithRatesDecoder": ofRates, "WithBalanceDecoder": ofBalance} {
+				wrong := &gateway.DecodeError{}
+				require.ErrorAs(t, err, &wrong)
+				assert.Equal(t, "/result", wrong.Pointer)
+				assert.ErrorContains(t, wrong.Err, "the function of "+option+": ")
+				if option == "WithRatesDecoder" || tt.rates == nil {
+					assert.ErrorContains(t, wrong.Err, tt.reason)
+				}
+				assert.Equal(t, tt.err != nil, errors.Is(err, errMine))
+				assert.NotContains(t, fmt.Sprintf("%v %+v", err, err), canary)
+			}
+		})
+	}
+	t.Run("a coin can have several amounts", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`7`), gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) {
+			return []gateway.BalanceAmount{{"USDT", "Tron", one}, {"USDT", "", one}}, nil
+		}))
+		got, err := c.Balance(t.Context(), gateway.BalanceQuery{})
+		require.NoError(t, err)
+		total, err := got.Total("USDT")
+		require.NoError(t, err)
+		assert.Equal(t, "2", total.String())
+	})
+	t.Run("it is not asked about nothing", func(t *testing.T) {
+		t.Parallel()
+		for result, fails := range map[string]bool{`[]`: false, `{}`: false, `null`: true} {
+			c := cannedClient(t, 200, enveloped(result), gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) {
+				t.Error("it is called")
+				return nil, nil
+			}))
+			_, err := c.ExchangeRates(t.Context())
+			assert.Equal(t, fails, err != nil, result)
+		}
+	})
+	t.Run("it can find none", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`{"x":1}`), gateway.WithRatesDecoder(func(json.RawMessage) ([]gateway.Rate, error) { return nil, nil }))
+		got, err := c.ExchangeRates(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []gateway.Rate{}, got.Rates)
+	})
+	for name, opt := range map[string]gateway.Option{"WithRatesDecoder": gateway.WithRatesDecoder(nil), "WithBalanceDecoder": gateway.WithBalanceDecoder(nil)} {
+		_, err := gateway.New("https://gateway.example", canary, opt)
+		assertRefused(t, err, "new", name, "must not be nil")
+	}
+}
