@@ -39,16 +39,23 @@ func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
 	if buyer == "" {
 		return &problem{http.StatusBadRequest, "A cookie is needed", "The shop recognizes you by a cookie. Please allow it, and start again on the first page."}
 	}
-	id := r.PostFormValue("order") // the cart's, a hyphen and the product's
-	cart, name, _ := strings.Cut(id, "-")
+	id := r.PostFormValue("order")
+	_, name, _ := strings.Cut(id, "-")
 	p, ok := productByID(name)
-	if !ok || !isRandomText(cart) {
+	if !ok || !isOrderID(id) {
 		return badInput("The shop does not sell this.")
 	}
 	if err := s.db.insertOrder(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
 		return err
 	}
 	return redirect(w, r, "/orders/"+id)
+}
+
+// isOrderID reports whether a text is the identifier of an order: the cart's, a hyphen and
+// the product's.
+func isOrderID(text string) bool {
+	cart, _, found := strings.Cut(text, "-")
+	return found && isRandomText(cart)
 }
 
 // pay handles the button that orders. It waits a second for the invoice; after that, the

@@ -22,7 +22,7 @@ type ordersPage struct {
 	Number  int  // of the page, from 1
 	More    bool // whether there are more pages
 	Pending sqlguard.PendingSummary
-	Problem error // why buyers are not shown where to pay
+	Odd     oddities
 	Orders  []order
 	States  []state
 	Counts  map[state]int
@@ -68,17 +68,15 @@ func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
 	}
 	number, _ := strconv.Atoi(page.Query.Get("page"))
 	page.Number = min(max(number, 1), math.MaxInt32/pageSize)
-	var err1, err2, err3 error
+	var err1, err2, err3, err4 error
 	page.Pending, err1 = s.guard.PendingSummary(ctx)
 	page.Counts, page.Totals, err2 = s.db.summary(ctx, f)
 	page.Orders, err3 = s.db.orders(ctx, f, pageSize, (page.Number-1)*pageSize)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	page.Odd, err4 = s.oddities(ctx)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	page.More = page.Number*pageSize < page.Count()
-	if newest, err := s.db.newestCreated(ctx); err == nil {
-		_, page.Problem = s.cfg.fields.payment(newest)
-	}
 	return s.render(w, r, http.StatusOK, "orders", "Orders", page)
 }
 
@@ -115,8 +113,7 @@ type recordPage struct {
 	Order   order
 	Guard   sqlguard.Order
 	History []event
-	Payment payment
-	Problem error // why the buyer is not shown where to pay
+	Payment payment // of an order that waits for it
 }
 
 // showRecord shows the record of an order to the merchant.
@@ -128,7 +125,11 @@ func (s *shop) showRecord(w http.ResponseWriter, r *http.Request, o order) error
 	}
 	page := recordPage{Order: o, Guard: known, History: history}
 	if o.State == stateCreated {
-		page.Payment, page.Problem = s.cfg.fields.payment(o)
+		payments, err := s.payments(r.Context(), o)
+		if err != nil {
+			return err
+		}
+		page.Payment = payments[0]
 	}
 	return s.render(w, r, http.StatusOK, "record", "Order "+o.ID, page)
 }

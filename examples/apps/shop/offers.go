@@ -20,6 +20,7 @@ type offer struct {
 	Amount  decimal.Decimal
 	Problem string // why the buyer cannot choose it; "" if they can
 	Hidden  string // why the buyer does not see it; "" if they do
+	Odd     string // what the merchant can ask the gateway's operator about; "" if it is as the gateway wants it
 }
 
 // A quote holds the offers for a price at one time.
@@ -77,8 +78,15 @@ func newOffer(of pricing.Offer) offer {
 	switch {
 	case isLimit && limit.Nearest.Valid:
 		o.Problem = fmt.Sprintf("Too little for this coin: the smallest amount is %s %s.", limit.Nearest.Decimal.Normalize(), of.Pair.Coin.Symbol)
-	case of.Err != nil:
+	case isLimit:
 		o.Hidden = strings.TrimPrefix(of.Err.Error(), "gateway: ")
+	case of.Err != nil:
+		o.Odd = strings.TrimPrefix(of.Err.Error(), "gateway: new_offers: ")
+		if wrong, ok := errors.AsType[*gateway.ArgumentError](of.Err); ok && (wrong.Name == "rate" || wrong.Name == "coinSymbol") {
+			o.Problem = "There is no exchange rate for it at the moment."
+		} else {
+			o.Hidden = o.Odd
+		}
 	}
 	return o
 }

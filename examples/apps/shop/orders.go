@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed" // orders.sql
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -172,11 +173,26 @@ func (d *database) ordersByID(ctx context.Context, known []sqlguard.Order) (map[
 	return all, err
 }
 
-// newestCreated returns the newest order that has the gateway's response, or
-// [sql.ErrNoRows].
-func (d *database) newestCreated(ctx context.Context) (o order, err error) {
-	err = sqlscan.Get(ctx, d, &o, orderColumns+d.fromOrders()+` WHERE invoice IS NOT NULL ORDER BY made_at DESC LIMIT 1`)
-	return o, err
+// newestCreated returns the newest orders that have the gateway's response, oldest first.
+func (d *database) newestCreated(ctx context.Context, limit int) (all []order, err error) {
+	err = sqlscan.Select(ctx, d, &all, orderColumns+d.fromOrders()+` WHERE invoice IS NOT NULL ORDER BY made_at DESC LIMIT $1`, limit)
+	slices.Reverse(all)
+	return all, err
+}
+
+// tags returns, by coin and network, an order that had a tag.
+func (d *database) tags(ctx context.Context) (map[[2]string]string, error) {
+	type row struct{ Coin, Network, OrderID string }
+	all := map[[2]string]string{}
+	err := each(ctx, d, func(r row) error { all[[2]string{r.Coin, r.Network}] = r.OrderID; return nil }, `SELECT coin, network, order_id FROM shop_tags`)
+	return all, err
+}
+
+// addTag records that an order had a tag.
+func (d *database) addTag(ctx context.Context, o order) error {
+	_, err := d.change(ctx, `INSERT INTO shop_tags (coin, network, order_id) VALUES ($1, $2, $3) ON CONFLICT (coin, network) DO NOTHING`,
+		o.Coin, o.Network, o.ID)
+	return err
 }
 
 // newestFirst orders what a filter selects.

@@ -9,28 +9,45 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
-	"github.com/cryptogw/gateway"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 	"rsc.io/qr"
 )
 
-// paymentFields are JSON pointers (RFC 6901) to the members of the gateway's response
-// that say how to pay. The response is not documented, so the merchant has to ask the
-// operator of the gateway, and the shop guesses nothing.
-type paymentFields struct{ address, tag, amount, link, deadline string }
+// paymentFields say how to read the gateway's response. It is not documented, so the
+// merchant has to ask the operator of the gateway, and the shop guesses nothing.
+type paymentFields struct {
+	address, tag, amount, link, deadline string // JSON pointers (RFC 6901) to the members that say how to pay
+
+	tolerance decimal.Decimal // the part of an amount by which the gateway's may differ
+	zone      *time.Location  // of a deadline that names none; nil if it is not known
+	networks  map[string]bool // plain names of a network, the asked one, an equals sign and another
+}
 
 // A payment is what the buyer needs to pay an order.
 type payment struct {
 	Address, Tag, Link string
-	Deadline           time.Time // zero if the gateway has none
+	Amount             decimal.Decimal // what the gateway expects, in units of the coin
+	Deadline           time.Time       // zero if the gateway has none, or it cannot be read
+	Odd                []oddity        // of the response; after one that stops, nothing else is known
+	tagless            bool            // whether the response does not have the member of the tag
 }
 
-// fieldsFromEnv reads the pointers. Unset ones are taken from defaults.
+// Stopped returns why the buyer is shown no way to pay, or nil.
+func (p payment) Stopped() *oddity {
+	if i := slices.IndexFunc(p.Odd, func(o oddity) bool { return o.Stops }); i >= 0 {
+		return &p.Odd[i]
+	}
+	return nil
+}
+
+// fieldsFromEnv reads the settings. Unset pointers are taken from defaults.
 func fieldsFromEnv(defaults paymentFields) (paymentFields, error) {
 	f := defaults
 	for name, field := range map[string]*string{"ADDRESS": &f.address, "TAG": &f.tag, "AMOUNT": &f.amount, "LINK": &f.link, "DEADLINE": &f.deadline} {
@@ -43,96 +60,241 @@ func fieldsFromEnv(defaults paymentFields) (paymentFields, error) {
 	if f.address != "" && f.amount == "" {
 		return f, errors.New("SHOP_INVOICE_ADDRESS needs SHOP_INVOICE_AMOUNT: an address is shown only with the amount that the gateway expects")
 	}
-	return f, nil
-}
-
-// payment reads how to pay an order from the gateway's response. The problem is for the
-// merchant: with one, the buyer is shown neither an address nor a link.
-func (f paymentFields) payment(o order) (payment, error) {
-	if len(o.Invoice) == 0 {
-		return payment{}, errors.New("the gateway's response is not known")
+	percent, err := decimal.NewFromString(cmp.Or(os.Getenv("SHOP_INVOICE_TOLERANCE"), "3"))
+	if err != nil || percent.Sign() < 0 || percent.GreaterThan(decimal.NewFromInt(20)) {
+		return f, errors.New("SHOP_INVOICE_TOLERANCE must be a percentage from 0 to 20, such as 3")
 	}
-	if f.address == "" && f.link == "" {
-		return payment{}, errors.New("SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set")
-	}
-	r := readResponse(o)
-	p := payment{Address: r.text(f.address), Tag: r.text(f.tag), Link: r.text(f.link)}
-	r.require((f.address == "" || p.Address != "") && (f.link == "" || p.Link != ""), "the address or the link is empty")
-	amount, err := decimal.NewFromString(r.text(f.amount))
-	r.require(f.amount == "" || err == nil && amount.Equal(o.Amount), "%s is not the amount of the order, %s", f.amount, o.Amount)
-	link, err := url.Parse(p.Link)
-	r.require(f.link == "" || err == nil && link.Scheme == "https" && link.Host != "", "%s is not an https address", f.link)
-	p.Deadline, err = parseDeadline(r.text(f.deadline))
-	r.require(f.deadline == "" || err == nil, "%s is not a time", f.deadline)
-	if r.problem != nil {
-		return payment{}, r.problem
-	}
-	return p, nil
-}
-
-// parseDeadline reads a time of RFC 3339, or seconds or milliseconds since 1970.
-func parseDeadline(text string) (time.Time, error) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 1e9 && n < 1e13 {
-		if n < 1e11 {
-			n *= 1000
+	f.tolerance = percent.Shift(-2)
+	if zone := os.Getenv("SHOP_INVOICE_ZONE"); zone != "" {
+		if f.zone, err = time.LoadLocation(zone); err != nil {
+			return f, fmt.Errorf("SHOP_INVOICE_ZONE: %w", err)
 		}
-		return time.UnixMilli(n).UTC(), nil
 	}
-	return time.Parse(time.RFC3339, text)
+	f.networks, err = parseNetworks(os.Getenv("SHOP_NETWORK_NAMES"))
+	return f, err
 }
 
-// A responseReader reads a response and keeps the first problem.
+// parseNetworks reads a list such as Tron=TRC20,Tron=TRX.
+func parseNetworks(list string) (map[string]bool, error) {
+	names := map[string]bool{}
+	for item := range strings.SplitSeq(list, ",") {
+		name := plainName(item)
+		if asked, other, _ := strings.Cut(name, "="); list != "" && (asked == "" || other == "") {
+			return nil, errors.New("SHOP_NETWORK_NAMES must be a list such as Tron=TRC20,Tron=TRX")
+		}
+		names[name] = true
+	}
+	return names, nil
+}
+
+// plainName is a name without case, spaces and punctuation but an equals sign.
+func plainName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) || c == '=' {
+			return unicode.ToLower(c)
+		}
+		return -1
+	}, name)
+}
+
+// askFields is what the merchant can do about most that is odd.
+const askFields = "Ask the operator of the gateway which fields of the response say how to pay, and name them in the SHOP_INVOICE_ settings."
+
+// payment reads how to pay an order from the gateway's response. If payments in the coin
+// are known to need a tag, tagged is the number of an order that had one.
+func (f paymentFields) payment(o order, tagged string) payment {
+	var r responseReader
+	r.require(f.address != "" || f.link != "", "SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set", "", askFields)
+	r.require(len(o.Invoice) > 0, "the gateway's response is not known", "", "Look the invoice up at the gateway.")
+	r.read(o.Invoice)
+	r.compare(o, f.networks)
+	p := payment{
+		Address: r.text(f.address), Tag: r.tag(f.tag, o, tagged), Link: r.text(f.link),
+		Amount: r.amount(f, o), Deadline: r.deadline(f, o), tagless: !r.has(f.tag),
+	}
+	r.require((f.address == "" || p.Address != "") && (f.link == "" || p.Link != ""), "the address or the link is empty", "", askFields)
+	link, err := url.Parse(p.Link)
+	r.require(f.link == "" || err == nil && link.Scheme == "https" && link.Host != "", f.link+" is not an https address", p.Link, askFields)
+	if r.stopped {
+		p = payment{tagless: p.tagless}
+	}
+	p.Odd = r.odd
+	return p
+}
+
+// A responseReader reads a response and keeps what is odd, up to the first that stops.
 type responseReader struct {
 	values  map[string]jsontext.Token // by JSON pointer; of an object or array, its end
-	problem error
+	odd     []oddity
+	stopped bool
+}
+
+// tell keeps something odd.
+func (r *responseReader) tell(what, seen, advice string) {
+	if !r.stopped {
+		r.odd = append(r.odd, oddity{What: what, Seen: singleLine(seen, maxDetail), Advice: advice})
+	}
+}
+
+// require keeps a reason to show no way to pay unless a condition holds.
+func (r *responseReader) require(holds bool, what, seen, advice string) {
+	if !holds && !r.stopped {
+		r.tell(what, seen, advice)
+		r.odd[len(r.odd)-1].Stops, r.stopped = true, true
+	}
 }
 
 // maxLevels is how many objects and arrays a value that a pointer names may be in. The
 // pointers of a response that is nested without end take memory without end.
 const maxLevels = 32
 
-// readResponse reads the response for an order. Where it repeats a member of the request,
-// it must agree with it.
-func readResponse(o order) responseReader {
-	r := responseReader{values: map[string]jsontext.Token{}}
-	decoder := jsontext.NewDecoder(bytes.NewReader(o.Invoice))
+func (r *responseReader) read(response []byte) {
+	r.values = map[string]jsontext.Token{}
+	decoder := jsontext.NewDecoder(bytes.NewReader(response))
 	token, err := decoder.ReadToken()
 	for ; err == nil; token, err = decoder.ReadToken() {
 		if decoder.StackDepth() <= maxLevels {
 			r.values[string(decoder.StackPointer())] = token.Clone() // first the name of a member, then its value
 		}
 	}
-	r.require(errors.Is(err, io.EOF), "%w", err) // such as a name that is there twice
-	invoice := gateway.Invoice{OrderID: o.ID, Raw: o.Invoice}
-	for _, echo := range [][2]string{{"orderId", o.ID}, {"coinSymbol", o.Coin}, {"networkName", o.Network}} {
-		text, ok := invoice.Text(echo[0])
-		r.require(!ok || text == echo[1], "its %s is %q, not %q", echo[0], printable(text), echo[1])
-	}
-	return r
+	r.require(errors.Is(err, io.EOF), "the response is not JSON, or has a name twice", err.Error(), askFields)
 }
 
-// require keeps a problem unless a condition holds.
-func (r *responseReader) require(holds bool, format string, args ...any) {
-	if !holds && r.problem == nil {
-		r.problem = fmt.Errorf("the gateway's response: "+format, args...)
+// compare checks what the response repeats of the request. An orderId of the gateway's own
+// is only told: the client has checked whose invoice it is.
+func (r *responseReader) compare(o order, networks map[string]bool) {
+	for _, coin := range r.echoes("coinSymbol") {
+		r.require(strings.EqualFold(coin, o.Coin), fmt.Sprintf("the response for the coin %s names %s", o.Coin, coin), "",
+			"Ask the operator of the gateway for which coin the invoice is.")
 	}
+	for _, network := range r.echoes("networkName") {
+		same := network == o.Network || plainName(network) != "" && plainName(network) == plainName(o.Network) || networks[plainName(o.Network+"="+network)]
+		r.require(same, fmt.Sprintf("the response for the network %s names %s", o.Network, network), "",
+			"Ask the operator of the gateway. Only if both are the same network, add to the list SHOP_NETWORK_NAMES: "+o.Network+"="+strings.ReplaceAll(network, ",", " "))
+	}
+	for _, id := range r.echoes("orderId") {
+		switch {
+		case strings.EqualFold(id, o.ID):
+		case isOrderID(strings.ToUpper(id)):
+			r.require(false, "the response names another order of the shop", id, "Ask the operator of the gateway for which order the invoice is.")
+		default:
+			r.tell("the orderId of the response is not that of the order", id, "Ask the operator of the gateway whether it is a number of its own. Then there is nothing to do.")
+		}
+	}
+}
+
+// echoes returns the texts of the members with a name that are nearest to the top.
+func (r *responseReader) echoes(name string) (texts []string) {
+	nearest := maxLevels
+	for pointer, value := range r.values {
+		level := strings.Count(pointer, "/")
+		if !isText(value) || jsontext.Pointer(pointer).LastToken() != name || level > nearest {
+			continue
+		}
+		if level < nearest {
+			nearest, texts = level, nil
+		}
+		texts = append(texts, singleLine(value.String(), maxDetail))
+	}
+	slices.Sort(texts)
+	return texts
 }
 
 // maxDetail limits the length of an address, a tag or a link, in bytes.
 const maxDetail = 500
 
-// text returns the text or number that a pointer names, and "" for null. There is a
-// problem if there is none, or it has other characters than an address can have.
+func isText(value jsontext.Token) bool {
+	return value.Kind() == jsontext.KindString || value.Kind() == jsontext.KindNumber
+}
+
+func (r *responseReader) has(pointer string) bool { _, there := r.values[pointer]; return there }
+
+// text returns the text or number that a pointer names, and "" for null. The payment stops
+// if there is none, or it has other characters than an address can have.
 func (r *responseReader) text(pointer string) string {
 	value := r.values[pointer]
 	if pointer == "" || value.Kind() == jsontext.KindNull {
 		return ""
 	}
 	text := value.String()
-	readable := value.Kind() == jsontext.KindString || value.Kind() == jsontext.KindNumber
-	readable = readable && len(text) <= maxDetail && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
-	r.require(readable, "there is no readable %s", pointer)
+	readable := isText(value) && len(text) <= maxDetail && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+	r.require(readable, "there is no readable "+pointer, "", askFields)
 	return text
+}
+
+// tag returns the tag, which only some coins have. A coin that had one is not paid without:
+// the payment would be lost.
+func (r *responseReader) tag(pointer string, o order, tagged string) (text string) {
+	if r.has(pointer) {
+		text = r.text(pointer)
+	}
+	r.require(text != "" || tagged == "", fmt.Sprintf("the response for %s on %s has no tag, and that for another order has one", o.Coin, o.Network), "order "+tagged,
+		"Ask the operator of the gateway. Only if the coin needs none any more, delete its row of the table shop_tags.")
+	return text
+}
+
+// amount returns the amount that the gateway expects, which is the only one that pays the
+// invoice.
+func (r *responseReader) amount(f paymentFields, o order) decimal.Decimal {
+	if f.amount == "" {
+		return o.Amount
+	}
+	amount, err := decimal.NewFromString(r.text(f.amount))
+	seen := fmt.Sprintf("%s instead of %s %s", amount, o.Amount, o.Coin)
+	r.require(err == nil, f.amount+" is not an amount", "", askFields)
+	difference := amount.Sub(o.Amount)
+	r.require(!difference.Abs().GreaterThan(o.Amount.Mul(f.tolerance)), f.amount+" differs by more than SHOP_INVOICE_TOLERANCE from the amount of the order", seen,
+		"Ask the operator of the gateway what it adds, and whether the field is the right one.")
+	switch difference.Sign() {
+	case 1:
+		r.tell("the gateway asks for more than the offer", seen, "Ask the operator of the gateway what it adds. Buyers see both amounts, and pay the one of the gateway; your lists have the one of the offer.")
+	case -1:
+		r.tell("the gateway asks for less than the offer", seen, "Ask the operator of the gateway whether it credits the whole price. With SHOP_INVOICE_TOLERANCE=0 buyers are not shown where to pay then.")
+	}
+	return amount
+}
+
+// deadline returns the gateway's deadline. One that cannot be read stops nothing: it is as
+// unknown as that of a gateway that has none.
+func (r *responseReader) deadline(f paymentFields, o order) time.Time {
+	value := r.values[f.deadline]
+	if f.deadline == "" || value.Kind() == jsontext.KindNull {
+		return time.Time{}
+	}
+	text := ""
+	if isText(value) {
+		text = value.String()
+	}
+	at, zoned, err := parseDeadline(text, f.zone)
+	what := " is before the order"
+	switch {
+	case err != nil:
+		what = " is not a time"
+	case !zoned:
+		what = " has no time zone"
+	case !at.Before(o.MadeAt):
+		return at
+	}
+	r.tell(f.deadline+what+": buyers see no deadline of the gateway", text,
+		"Ask the operator of the gateway. If its times name no zone, name it in SHOP_INVOICE_ZONE, such as UTC.")
+	return time.Time{}
+}
+
+// parseDeadline reads a time of RFC 3339, also with a space in it, or seconds or
+// milliseconds since 1970. One that names no zone is in the given one, if that is known.
+func parseDeadline(text string, zone *time.Location) (at time.Time, zoned bool, err error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 1e9 && n < 1e13 {
+		if n < 1e11 {
+			n *= 1000
+		}
+		return time.UnixMilli(n).UTC(), true, nil
+	}
+	text = strings.Replace(strings.Replace(text, " UTC", "Z", 1), " ", "T", 1)
+	if at, err = time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC(), true, nil
+	}
+	at, err = time.ParseInLocation("2006-01-02T15:04:05", text, cmp.Or(zone, time.UTC))
+	return at.UTC(), zone != nil, err
 }
 
 // An orderPage is the page of an order that has been sent, or cannot be sent any more.
@@ -146,7 +308,10 @@ type orderPage struct {
 
 // showOrder shows the page of an order in its current state.
 func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error {
-	page := s.orderPage(r, o)
+	page, err := s.orderPage(r, o)
+	if err != nil {
+		return err
+	}
 	if page.View == "choose" {
 		return s.showOffers(w, r, o, "")
 	}
@@ -158,7 +323,7 @@ func (s *shop) showOrder(w http.ResponseWriter, r *http.Request, o order) error 
 	return s.render(w, r, http.StatusOK, "order", title, page)
 }
 
-func (s *shop) orderPage(r *http.Request, o order) orderPage {
+func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
 	p := orderPage{Order: o, View: string(o.State)}
 	switch {
 	case o.State.canBeSent() && o.expired():
@@ -167,8 +332,11 @@ func (s *shop) orderPage(r *http.Request, o order) orderPage {
 		p.View = "choose"
 	case o.State == stateCreated:
 		p.View, p.Ends = "pay", o.MadeAt.Add(orderLifetime)
-		var problem error
-		if p.Payment, problem = s.cfg.fields.payment(o); problem != nil {
+		payments, err := s.payments(r.Context(), o)
+		if err != nil {
+			return p, err
+		}
+		if p.Payment = payments[0]; p.Payment.Stopped() != nil {
 			p.View = "nodetails"
 		}
 		if !p.Payment.Deadline.IsZero() && p.Payment.Deadline.Before(p.Ends) {
@@ -183,14 +351,17 @@ func (s *shop) orderPage(r *http.Request, o order) orderPage {
 			}
 		}
 	}
-	return p
+	return p, nil
 }
 
 // showQR serves the QR code of an order that can be paid: its address or, without one,
 // the link to the gateway's payment page. One with a tag has none: a wallet that reads
 // the address alone would lose the payment.
 func (s *shop) showQR(w http.ResponseWriter, r *http.Request, o order) error {
-	page := s.orderPage(r, o)
+	page, err := s.orderPage(r, o)
+	if err != nil {
+		return err
+	}
 	if page.View != "pay" || page.Payment.Tag != "" {
 		return notFound()
 	}

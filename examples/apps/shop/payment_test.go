@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,55 +13,151 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing is shown unless all that the merchant has named is there, and agrees with the
-// order.
+// The address and the link are shown only if they are those of the order and its amount is what
+// the gateway expects. What concludes nothing about money is told, and stops nothing.
 func TestPayment(t *testing.T) {
 	t.Parallel()
-	all := paymentFields{address: "/pay/to", tag: "/pay/memo", amount: "/pay/amount", deadline: "/until"}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	names, err := parseNetworks("Bitcoin=BTC,Bitcoin=Bitcoin (SegWit)")
+	require.NoError(t, err)
+	all := paymentFields{address: "/to", tag: "/memo", amount: "/amount", deadline: "/until", tolerance: decimal.RequireFromString("0.02"), networks: names}
+	exact, local := all, all
+	exact.tolerance, local.zone = decimal.Zero, berlin
 	link := paymentFields{link: "/links/0"}
-	const at = `"until":"2026-01-02T15:04:05Z"`
-	deadline := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	const (
+		until   = ` until 2026-01-02T15:04:05Z`
+		paid    = "1.5 to bc1q 7" + until
+		nothing = ""
+	)
+	// with returns a sound response with other members, and without one.
+	change := func(members, missing string) string {
+		response := map[string]json.RawMessage{}
+		sound := `{"to":"bc1q","memo":"7","amount":"1.50","until":"2026-01-02T15:04:05Z"}`
+		require.NoError(t, errors.Join(json.Unmarshal([]byte(sound), &response), json.Unmarshal([]byte("{"+members+"}"), &response)))
+		delete(response, missing)
+		text, err := json.Marshal(response)
+		require.NoError(t, err)
+		return string(text)
+	}
+	with := func(members string) string { return change(members, "") }
+	without := func(member string) string { return change("", member) }
 	for name, test := range map[string]struct {
 		fields   paymentFields
 		response string
-		want     payment
-		problem  string
+		want     string
+		odd      string // what is odd; begins with "stops: " if nothing is shown
 	}{
-		"everything":           {all, `{"pay":{"to":"bc1q","memo":"7","amount":"1.50"},` + at + `}`, payment{"bc1q", "7", "", deadline}, ""},
-		"numbers, no tag":      {all, `{"pay":{"to":"bc1q","memo":null,"amount":1.5},"until":1767366245}`, payment{"bc1q", "", "", deadline}, ""},
-		"link":                 {link, `{"links":["https://pay.example/1"]}`, payment{Link: "https://pay.example/1"}, ""},
-		"echoes":               {link, `{"order":{"orderId":"A","coinSymbol":"BTC","networkName":"Bitcoin"},"links":["https://pay.example/1"]}`, payment{Link: "https://pay.example/1"}, ""},
-		"not set":              {paymentFields{}, `{"address":"bc1q"}`, payment{}, "SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set"},
-		"no response":          {all, ``, payment{}, "response is not known"},
-		"no address":           {all, `{"pay":{"memo":"7","amount":"1.5"},` + at + `}`, payment{}, "no readable /pay/to"},
-		"address is null":      {all, `{"pay":{"to":null,"memo":"7","amount":"1.5"},` + at + `}`, payment{}, "address or the link is empty"},
-		"address is an object": {all, `{"pay":{"to":{},"memo":"7","amount":"1.5"},` + at + `}`, payment{}, "no readable /pay/to"},
-		"address with a space": {all, `{"pay":{"to":"bc1q bc1p","memo":"7","amount":"1.5"},` + at + `}`, payment{}, "no readable /pay/to"},
-		"no tag":               {all, `{"pay":{"to":"bc1q","amount":"1.5"},` + at + `}`, payment{}, "no readable /pay/memo"},
-		"another amount":       {all, `{"pay":{"to":"bc1q","memo":"7","amount":"1.51"},` + at + `}`, payment{}, "/pay/amount is not the amount of the order, 1.5"},
-		"amount is a word":     {all, `{"pay":{"to":"bc1q","memo":"7","amount":"NaN"},` + at + `}`, payment{}, "is not the amount"},
-		"two addresses":        {all, `{"pay":{"to":"bc1q","to":"bc1p","memo":"7","amount":"1.5"},` + at + `}`, payment{}, "duplicate"},
-		"deadline is a word":   {all, `{"pay":{"to":"bc1q","memo":"7","amount":"1.5"},"until":"soon"}`, payment{}, "/until is not a time"},
-		"no deadline":          {all, `{"pay":{"to":"bc1q","memo":"7","amount":"1.5"}}`, payment{}, "no readable /until"},
-		"another coin":         {link, `{"coinSymbol":"LTC","links":["https://pay.example/1"]}`, payment{}, `its coinSymbol is "LTC", not "BTC"`},
-		"another network":      {link, `{"x":{"networkName":"Tron"},"links":["https://pay.example/1"]}`, payment{}, `its networkName is "Tron"`},
-		"another order":        {link, `{"orderId":"B","links":["https://pay.example/1"]}`, payment{}, `its orderId is "B"`},
-		"link without https":   {link, `{"links":["http://pay.example/1"]}`, payment{}, "/links/0 is not an https address"},
-		"link is a script":     {link, `{"links":["javascript:alert(1)"]}`, payment{}, "is not an https address"},
-		"too many levels":      {paymentFields{link: strings.Repeat("/0", 33)}, strings.Repeat("[", 33) + `"https://pay.example/1"` + strings.Repeat("]", 33), payment{}, "no readable /0"},
-		"no such element":      {link, `{"links":[]}`, payment{}, "no readable /links/0"},
-		"not an object":        {link, `[]`, payment{}, "no readable /links/0"},
+		"a sound response is shown":                         {all, with(``), paid, ""},
+		"numbers are read as texts are":                     {all, with(`"memo":7,"amount":1.5,"until":1767366245`), paid, ""},
+		"milliseconds are a time":                           {all, with(`"until":1767366245000`), paid, ""},
+		"a link is shown":                                   {link, `{"links":["https://pay.example/1"]}`, "1.5 at https://pay.example/1", ""},
+		"members deeper in the response are another matter": {all, with(`"networkName":"Bitcoin","coinSymbol":"BTC","orderId":"AAAAAAAAAAAAAAAAAAAAAAAAAA-mug","accepts":[{"networkName":"Tron","coinSymbol":"USDT","orderId":"8"}]`), paid, ""},
+
+		"without settings nothing is shown":            {paymentFields{}, with(``), nothing, "stops: SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set"},
+		"without a response nothing is shown":          {all, ``, nothing, "stops: the gateway's response is not known"},
+		"a response that is cut off is not read":       {all, `{"to":"bc1q"`, nothing, "stops: the response is not JSON, or has a name twice"},
+		"of two addresses none is shown":               {all, `{"to":"bc1q","to":"bc1p","memo":"7","amount":"1.5"}`, nothing, "stops: the response is not JSON, or has a name twice"},
+		"an address that is missing is not guessed":    {all, without("to"), nothing, "stops: there is no readable /to"},
+		"an address that is null is none":              {all, with(`"to":null`), nothing, "stops: the address or the link is empty"},
+		"an address that is an object is none":         {all, with(`"to":{}`), nothing, "stops: there is no readable /to"},
+		"an address with a space is two":               {all, with(`"to":"bc1q bc1p"`), nothing, "stops: there is no readable /to"},
+		"a link without https is not shown":            {link, `{"links":["http://pay.example/1"]}`, nothing, "stops: /links/0 is not an https address"},
+		"a link that is a script is not shown":         {link, `{"links":["javascript:alert(1)"]}`, nothing, "stops: /links/0 is not an https address"},
+		"a link that is missing is not guessed":        {link, `{"links":[]}`, nothing, "stops: there is no readable /links/0"},
+		"an array has no members":                      {link, `[]`, nothing, "stops: there is no readable /links/0"},
+		"a link 33 levels down is not looked for":      {paymentFields{link: strings.Repeat("/0", 33)}, strings.Repeat("[", 33) + `"https://pay.example/1"` + strings.Repeat("]", 33), nothing, "stops: there is no readable " + strings.Repeat("/0", 33)},
+		"a tag that only some coins have can be away":  {all, without("memo"), "1.5 to bc1q " + until, ""},
+		"a tag that is null is none":                   {all, with(`"memo":null`), "1.5 to bc1q " + until, ""},
+		"a tag that is empty is none":                  {all, with(`"memo":""`), "1.5 to bc1q " + until, ""},
+		"a tag that cannot be read is not left out":    {all, with(`"memo":{"id":7}`), nothing, "stops: there is no readable /memo"},
+		"an invoice of another coin is not shown":      {all, with(`"coinSymbol":"LTC"`), nothing, "stops: the response for the coin BTC names LTC"},
+		"a coin in another case is that coin":          {all, with(`"coinSymbol":"btc"`), paid, ""},
+		"a network that nobody has declared":           {all, with(`"networkName":"Lightning"`), nothing, "stops: the response for the network Bitcoin names Lightning"},
+		"of two networks, neither is taken":            {all, with(`"from":{"networkName":"Bitcoin"},"at":{"networkName":"Tron"}`), nothing, "stops: the response for the network Bitcoin names Tron"},
+		"a network without a name is none":             {all, with(`"networkName":"-"`), nothing, "stops: the response for the network Bitcoin names -"},
+		"a network in another spelling":                {all, with(`"networkName":"BIT-coin "`), paid, ""},
+		"a network by a name that is declared":         {all, with(`"networkName":"btc"`), paid, ""},
+		"a name with punctuation that is declared":     {all, with(`"networkName":"Bitcoin SegWit"`), paid, ""},
+		"an orderId in lower case is the order's":      {all, with(`"orderId":"aaaaaaaaaaaaaaaaaaaaaaaaaa-mug"`), paid, ""},
+		"an orderId of the gateway's own is told":      {all, with(`"orderId":"8f14e45f-ceea-467f-9575-9a1f0c7b3c6d"`), paid, "the orderId of the response is not that of the order"},
+		"an invoice of another buyer is not shown":     {all, with(`"orderId":"BBBBBBBBBBBBBBBBBBBBBBBBBB-mug"`), nothing, "stops: the response names another order of the shop"},
+		"the same one, in lower case":                  {all, with(`"orderId":"bbbbbbbbbbbbbbbbbbbbbbbbbb-mug"`), nothing, "stops: the response names another order of the shop"},
+		"a fee on top is the buyer's to see":           {all, with(`"amount":"1.53"`), "1.53 to bc1q 7" + until, "the gateway asks for more than the offer"},
+		"less than the offer is what pays the invoice": {all, with(`"amount":"1.47"`), "1.47 to bc1q 7" + until, "the gateway asks for less than the offer"},
+		"too great a fee is not asked of the buyer":    {all, with(`"amount":"1.5300001"`), nothing, "stops: /amount differs by more than SHOP_INVOICE_TOLERANCE from the amount of the order"},
+		"far less is not the order":                    {all, with(`"amount":"1.4699999"`), nothing, "stops: /amount differs by more than SHOP_INVOICE_TOLERANCE from the amount of the order"},
+		"an amount in satoshi is not the order":        {all, with(`"amount":"150000000"`), nothing, "stops: /amount differs by more than SHOP_INVOICE_TOLERANCE from the amount of the order"},
+		"without tolerance the amount is exact":        {exact, with(`"amount":"1.50000001"`), nothing, "stops: /amount differs by more than SHOP_INVOICE_TOLERANCE from the amount of the order"},
+		"an amount that is a word is none":             {all, with(`"amount":"NaN"`), nothing, "stops: /amount is not an amount"},
+		"an amount that is null is none":               {all, with(`"amount":null`), nothing, "stops: /amount is not an amount"},
+		"an amount of a thousand digits is none":       {all, with(`"amount":1e999999999`), nothing, "stops: /amount is not an amount"},
+
+		"a deadline without zone is not shown":            {all, with(`"until":"2026-01-02 15:04:05"`), "1.5 to bc1q 7", "/until has no time zone: buyers see no deadline of the gateway"},
+		"a deadline without zone, whose zone is declared": {local, with(`"until":"2026-01-02 16:04:05.000"`), paid, ""},
+		"a deadline with a space and UTC":                 {all, with(`"until":"2026-01-02 15:04:05 UTC"`), paid, ""},
+		"a deadline with a space and an offset":           {local, with(`"until":"2026-01-02 20:34:05+05:30"`), paid, ""},
+		"a deadline that is a word is not shown":          {all, with(`"until":"soon"`), "1.5 to bc1q 7", "/until is not a time: buyers see no deadline of the gateway"},
+		"a deadline that is an object is not shown":       {all, with(`"until":{}`), "1.5 to bc1q 7", "/until is not a time: buyers see no deadline of the gateway"},
+		"a deadline that is missing is not shown":         {all, without("until"), "1.5 to bc1q 7", "/until is not a time: buyers see no deadline of the gateway"},
+		"a deadline that is null is none":                 {all, with(`"until":null`), "1.5 to bc1q 7", ""},
+		"a deadline before the order is not believed":     {all, with(`"until":"2025-12-31T23:59:59Z"`), "1.5 to bc1q 7", "/until is before the order: buyers see no deadline of the gateway"},
+		"all that concludes nothing, at once": {
+			all, with(`"until":"2026-01-02 15:04:05","amount":"1.51","orderId":"8"`), "1.51 to bc1q 7",
+			"the orderId of the response is not that of the order, the gateway asks for more than the offer, /until has no time zone: buyers see no deadline of the gateway",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := order{ID: "A", Coin: "BTC", Network: "Bitcoin", Amount: decimal.RequireFromString("1.5"), Invoice: []byte(test.response)}
-			got, problem := test.fields.payment(o)
-			assert.Equal(t, test.want, got)
-			if test.problem != "" {
-				assert.ErrorContains(t, problem, test.problem)
-			} else {
-				assert.NoError(t, problem)
-			}
+			o := order{ID: strings.Repeat("A", 26) + "-mug", Coin: "BTC", Network: "Bitcoin", Amount: decimal.RequireFromString("1.5"), Invoice: []byte(test.response)}
+			o.MadeAt = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			p := test.fields.payment(o, "")
+			assert.Equal(t, test.want, shown(p))
+			assert.Equal(t, test.odd, odd(p))
+		})
+	}
+}
+
+// shown is what a buyer is shown.
+func shown(p payment) string {
+	switch text := p.Amount.String(); {
+	case p.Stopped() != nil:
+		return p.Address + p.Tag + p.Link
+	case p.Link != "":
+		return text + " at " + p.Link
+	case p.Deadline.IsZero():
+		return text + " to " + p.Address + " " + p.Tag
+	default:
+		return text + " to " + p.Address + " " + p.Tag + " until " + p.Deadline.Format(time.RFC3339)
+	}
+}
+
+// odd is what the merchant is told.
+func odd(p payment) string {
+	var all []string
+	for _, o := range p.Odd {
+		all = append(all, map[bool]string{true: "stops: "}[o.Stops]+o.What)
+	}
+	return strings.Join(all, ", ")
+}
+
+// A coin that has needed a tag is not paid without one.
+func TestPayment_tagBefore(t *testing.T) {
+	t.Parallel()
+	fields := paymentFields{address: "/to", tag: "/memo", amount: "/amount"}
+	for name, test := range map[string]struct{ response, want, odd string }{
+		"it has one":    {`{"to":"r1","amount":"1.5","memo":"8"}`, "1.5 to r1 8", ""},
+		"it has none":   {`{"to":"r1","amount":"1.5"}`, "", "stops: the response for XRP on XRP Ledger has no tag, and that for another order has one"},
+		"it is null":    {`{"to":"r1","amount":"1.5","memo":null}`, "", "stops: the response for XRP on XRP Ledger has no tag, and that for another order has one"},
+		"it is empty":   {`{"to":"r1","amount":"1.5","memo":""}`, "", "stops: the response for XRP on XRP Ledger has no tag, and that for another order has one"},
+		"it is a space": {`{"to":"r1","amount":"1.5","memo":" "}`, "", "stops: there is no readable /memo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := order{Coin: "XRP", Network: "XRP Ledger", Amount: decimal.RequireFromString("1.5"), Invoice: []byte(test.response)}
+			p := fields.payment(o, "A")
+			assert.Equal(t, test.want, shown(p))
+			assert.Equal(t, test.odd, odd(p))
 		})
 	}
 }
@@ -74,7 +172,21 @@ func TestPaymentFields_settings(t *testing.T) {
 	t.Setenv("SHOP_INVOICE_AMOUNT", "/a~1b")
 	fields, err := fieldsFromEnv(paymentFields{deadline: "/until"})
 	require.NoError(t, err)
-	assert.Equal(t, paymentFields{address: "/result/address", amount: "/a~1b", deadline: "/until"}, fields)
+	assert.Equal(t, "0.03", fields.tolerance.String())
+	assert.Equal(t, []string{"/result/address", "/a~1b", "/until"}, []string{fields.address, fields.amount, fields.deadline})
+	for name, values := range map[string][]string{
+		"SHOP_INVOICE_TOLERANCE": {"-1", "21", "3%"},
+		"SHOP_INVOICE_ZONE":      {"Europe/Atlantis"},
+		"SHOP_NETWORK_NAMES":     {"Tron", "Tron=", "=TRC20", "Tron=TRC20,", "Tron=-"},
+	} {
+		for _, value := range values {
+			t.Run(name+" "+value, func(t *testing.T) {
+				t.Setenv(name, value)
+				_, err := fieldsFromEnv(paymentFields{})
+				assert.ErrorContains(t, err, name)
+			})
+		}
+	}
 }
 
 // With a response that the settings do not fit, the buyer sees no address and the
@@ -91,7 +203,8 @@ func TestPayment_notShown(t *testing.T) {
 	assert.Contains(t, res.visibleText(), "The invoice exists, but we cannot show you here where to pay.")
 	assert.NotContains(t, res.text, "<img class")
 	assert.Equal(t, 404, v.get(server.URL+at+"/qr.png").status)
-	for _, page := range []string{"/admin", "/admin" + at} {
+	assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "1 odd thing at the gateway There are buyers who are not shown where to pay.")
+	for _, page := range []string{"/admin/odd", "/admin" + at} {
 		assert.Contains(t, anna.get(server.URL+page).visibleText(), "there is no readable /address", page)
 	}
 }

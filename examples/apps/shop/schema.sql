@@ -26,6 +26,14 @@ CREATE TABLE IF NOT EXISTS shop_history (
 	what text NOT NULL
 );
 
+-- The coins that have needed a tag, with an order that had one: without it they are not paid any more.
+CREATE TABLE IF NOT EXISTS shop_tags (
+	coin text NOT NULL,
+	network text NOT NULL,
+	order_id text NOT NULL,
+	PRIMARY KEY (coin, network)
+);
+
 -- The withdrawals that the merchant follows, because the gateway does not list them.
 CREATE TABLE IF NOT EXISTS shop_withdrawals (
 	id text NOT NULL PRIMARY KEY,

@@ -141,6 +141,7 @@ func (s *shop) merchantRoutes(r chi.Router) {
 		r.Get("/money", s.page(func(w http.ResponseWriter, r *http.Request) error { return s.renderMoney(w, r, http.StatusOK, "", "") }))
 		r.Post("/money", s.page(s.followWithdrawal))
 		r.Get("/coins", s.page(s.showCoins))
+		r.Get("/odd", s.page(s.showOdd))
 	})
 }
 
