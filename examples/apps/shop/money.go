@@ -40,9 +40,12 @@ func (s *shop) loadWithdrawals(ctx context.Context) ([]withdrawalRow, error) {
 	for i := range all {
 		group.Go(func() (err error) {
 			all[i].Withdrawal, err = s.client.Withdrawal(ctx, all[i].ID)
-			if errors.Is(err, gateway.ErrNotFound) {
+			switch status := gateway.WithdrawalStatusOf(err); {
+			case errors.Is(err, gateway.ErrNotFound):
 				all[i].Problem = "The gateway does not know it."
-			} else if err != nil {
+			case status != "":
+				all[i].Problem = "It is " + string(status) + ". The rest of the response cannot be read."
+			case err != nil:
 				all[i].Problem = "Not available at the moment."
 			}
 			return nil
@@ -83,7 +86,7 @@ func (s *shop) followWithdrawal(w http.ResponseWriter, r *http.Request) error {
 		return s.renderMoney(w, r, http.StatusUnprocessableEntity, id, "This is not the number of a withdrawal.")
 	case errors.Is(err, gateway.ErrNotFound):
 		return s.renderMoney(w, r, http.StatusUnprocessableEntity, id, "The gateway has no withdrawal with this number.")
-	case err != nil:
+	case err != nil && gateway.WithdrawalStatusOf(err) == "":
 		return err
 	}
 	if err := s.follow(r.Context(), id, merchant(r.Context())); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -218,6 +219,19 @@ func TestWeather_rates(t *testing.T) {
 			assert.Regexp(t, "BTC on Bitcoin cannot choose it: ", anna.get(server.URL+"/admin/coins").visibleText())
 		})
 	}
+}
+
+// A withdrawal of which a field cannot be read has a status.
+func TestWeather_withdrawal(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "T-somewhere", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
+	fee := regexp.MustCompile(`"fee":"1"`)
+	h.behind(weather{"/api/withdrawal/inquiry/" + id: func(body string) string { return fee.ReplaceAllString(body, `"fee":null`) }})
+	_, server := h.open()
+	anna := newVisitor(t).logIn(server.URL)
+	require.Equal(t, http.StatusSeeOther, anna.post(server.URL+"/admin/money", "id", id).status)
+	assert.Contains(t, anna.get(server.URL+"/admin/money").visibleText(), "It is PENDING. The rest of the response cannot be read. "+id)
 }
 
 // A gateway that does not respond leaves the merchant's pages open.
