@@ -57,7 +57,7 @@ func (s *shop) oddities(ctx context.Context) (all oddities, err error) {
 	}
 	withTag := slices.ContainsFunc(payments, func(p payment) bool { return !p.tagless })
 	for i, p := range payments {
-		if !withTag && p.Stopped() == nil {
+		if !withTag && p.Stopped == nil {
 			p.Odd = append(p.Odd, oddity{What: "no response has " + s.cfg.fields.tag, Advice: "Ask the operator of the gateway whether SHOP_INVOICE_TAG is right. If it is not, payments that need a tag are lost."})
 		}
 		for _, odd := range p.Odd {

@@ -35,16 +35,9 @@ type payment struct {
 	Address, Tag, Link string
 	Amount             decimal.Decimal // what the gateway expects, in units of the coin
 	Deadline           time.Time       // zero if the gateway has none, or it cannot be read
-	Odd                []oddity        // of the response; after one that stops, nothing else is known
+	Odd                []oddity        // of the response
+	Stopped            *oddity         // the last of them, if the buyer is shown no way to pay: nothing else is known then
 	tagless            bool            // whether the response does not have the member of the tag
-}
-
-// Stopped returns why the buyer is shown no way to pay, or nil.
-func (p payment) Stopped() *oddity {
-	if i := slices.IndexFunc(p.Odd, func(o oddity) bool { return o.Stops }); i >= 0 {
-		return &p.Odd[i]
-	}
-	return nil
 }
 
 // fieldsFromEnv reads the settings. Unset pointers are taken from defaults.
@@ -110,15 +103,15 @@ func (f paymentFields) payment(o order, tagged string) payment {
 	r.compare(o, f.networks)
 	p := payment{
 		Address: r.text(f.address), Tag: r.tag(f.tag, o, tagged), Link: r.text(f.link),
-		Amount: r.amount(f, o), Deadline: r.deadline(f, o), tagless: !r.has(f.tag),
+		Amount: r.amount(f, o), Deadline: r.deadline(f, o), tagless: r.values[f.tag].Kind() == jsontext.KindInvalid,
 	}
 	r.require((f.address == "" || p.Address != "") && (f.link == "" || p.Link != ""), "the address or the link is empty", "", askFields)
 	link, err := url.Parse(p.Link)
 	r.require(f.link == "" || err == nil && link.Scheme == "https" && link.Host != "", f.link+" is not an https address", p.Link, askFields)
-	if r.stopped {
+	if r.stopped != nil {
 		p = payment{tagless: p.tagless}
 	}
-	p.Odd = r.odd
+	p.Odd, p.Stopped = r.odd, r.stopped
 	return p
 }
 
@@ -126,21 +119,22 @@ func (f paymentFields) payment(o order, tagged string) payment {
 type responseReader struct {
 	values  map[string]jsontext.Token // by JSON pointer; of an object or array, its end
 	odd     []oddity
-	stopped bool
+	stopped *oddity // the last of odd, or nil
 }
 
 // tell keeps something odd.
 func (r *responseReader) tell(what, seen, advice string) {
-	if !r.stopped {
+	if r.stopped == nil {
 		r.odd = append(r.odd, oddity{What: what, Seen: singleLine(seen, maxDetail), Advice: advice})
 	}
 }
 
 // require keeps a reason to show no way to pay unless a condition holds.
 func (r *responseReader) require(holds bool, what, seen, advice string) {
-	if !holds && !r.stopped {
+	if !holds && r.stopped == nil {
 		r.tell(what, seen, advice)
-		r.odd[len(r.odd)-1].Stops, r.stopped = true, true
+		r.stopped = &r.odd[len(r.odd)-1]
+		r.stopped.Stops = true
 	}
 }
 
@@ -207,8 +201,6 @@ func isText(value jsontext.Token) bool {
 	return value.Kind() == jsontext.KindString || value.Kind() == jsontext.KindNumber
 }
 
-func (r *responseReader) has(pointer string) bool { _, there := r.values[pointer]; return there }
-
 // text returns the text or number that a pointer names, and "" for null. The payment stops
 // if there is none, or it has other characters than an address can have.
 func (r *responseReader) text(pointer string) string {
@@ -225,7 +217,7 @@ func (r *responseReader) text(pointer string) string {
 // tag returns the tag, which only some coins have. A coin that had one is not paid without:
 // the payment would be lost.
 func (r *responseReader) tag(pointer string, o order, tagged string) (text string) {
-	if r.has(pointer) {
+	if _, there := r.values[pointer]; there {
 		text = r.text(pointer)
 	}
 	r.require(text != "" || tagged == "", fmt.Sprintf("the response for %s on %s has no tag, and that for another order has one", o.Coin, o.Network), "order "+tagged,
@@ -336,7 +328,7 @@ func (s *shop) orderPage(r *http.Request, o order) (orderPage, error) {
 		if err != nil {
 			return p, err
 		}
-		if p.Payment = payments[0]; p.Payment.Stopped() != nil {
+		if p.Payment = payments[0]; p.Payment.Stopped != nil {
 			p.View = "nodetails"
 		}
 		if !p.Payment.Deadline.IsZero() && p.Payment.Deadline.Before(p.Ends) {

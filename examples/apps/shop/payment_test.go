@@ -121,7 +121,7 @@ func TestPayment(t *testing.T) {
 // shown is what a buyer is shown.
 func shown(p payment) string {
 	switch text := p.Amount.String(); {
-	case p.Stopped() != nil:
+	case p.Stopped != nil:
 		return p.Address + p.Tag + p.Link
 	case p.Link != "":
 		return text + " at " + p.Link
