@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -77,19 +78,25 @@ func (s *shop) addListed(ctx context.Context, all *oddities) {
 	for _, currency := range []string{"usd", "eur"} {
 		q, err := s.quote(ctx, product{Price: decimal.NewFromInt(100), Currency: currency}) // any price
 		if err != nil {
-			all.add(oddity{What: "the coins or the exchange rates cannot be read: nothing can be sold", Seen: singleLine(err.Error(), maxDetail), Advice: "Ask the operator of the gateway."})
+			all.add(oddity{What: "the coins or the exchange rates cannot be read: nothing can be sold", Seen: singleLine(err.Error(), maxDetail), Advice: askOperator})
 			return
+		}
+		for _, o := range q.Skipped {
+			_, member, _ := strings.Cut(strings.TrimPrefix(o.Pointer, "/result/"), "/")
+			all.add(oddity{What: "a coin is left out of the list: " + member + " " + o.Reason, Seen: cmp.Or(o.CoinSymbol, o.Pointer) + " on " + cmp.Or(o.NetworkName, "?"), Advice: askOperator})
 		}
 		for _, o := range q.All {
 			switch {
 			case o.Problem != "" && o.Odd != "":
-				all.add(oddity{What: "the exchange rate in " + currency + " is missing, cannot be read, or is listed with two values", Seen: o.Pair.Coin.Symbol, Advice: "Ask the operator of the gateway."})
+				all.add(oddity{What: "the exchange rate in " + currency + " is missing, cannot be read, or is listed with two values", Seen: o.Pair.Coin.Symbol, Advice: askOperator})
 			case o.Odd != "":
-				all.add(oddity{What: "a coin cannot be told apart, or not converted", Seen: o.Pair.Coin.Symbol + " on " + o.Pair.Network.Name + ": " + o.Odd, Advice: "Ask the operator of the gateway."})
+				all.add(oddity{What: "a coin cannot be told apart, or not converted", Seen: o.Pair.Coin.Symbol + " on " + o.Pair.Network.Name + ": " + o.Odd, Advice: askOperator})
 			}
 		}
 	}
 }
+
+const askOperator = "Ask the operator of the gateway."
 
 // oddities are of different kinds.
 type oddities []oddity
@@ -103,7 +110,11 @@ func (all oddities) Stop() bool {
 func (all *oddities) add(odd oddity) {
 	for i := range *all {
 		if known := &(*all)[i]; known.What == odd.What {
-			if odd.First.ID == "" && len(known.Seen) < maxDetail && !slices.Contains(strings.Split(known.Seen, ", "), odd.Seen) {
+			switch {
+			case odd.First.ID != "" || slices.Contains(strings.Split(known.Seen, ", "), odd.Seen) || strings.HasSuffix(known.Seen, "…"):
+			case len(known.Seen) > maxDetail:
+				known.Seen += ", …"
+			default:
 				known.Seen += ", " + odd.Seen
 			}
 			return

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -217,6 +218,52 @@ func TestWeather_rates(t *testing.T) {
 				assert.Contains(t, page, "the exchange rate in "+currency+" is missing, cannot be read, or is listed with two values: BTC cannot choose it")
 			}
 			assert.Regexp(t, "BTC on Bitcoin cannot choose it: ", anna.get(server.URL+"/admin/coins").visibleText())
+		})
+	}
+}
+
+// A coin that cannot be read is left out and told, and the others are sold.
+func TestWeather_coins(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		member, value string // of the record of USDT on Tron
+		odd           string
+	}{
+		"its limit is null":        {"maxWithdraw", `null`, `maxWithdraw is null, not an amount: USDT on Tron cannot choose it`},
+		"its fee has a comma":      {"withdrawalFee", `"12,5"`, `withdrawalFee "12,5" is not a decimal number: USDT on Tron cannot choose it`},
+		"its network has no name":  {"network", `{}`, `network/id is missing: USDT on ? cannot choose it`},
+		"its record names no coin": {"coin", `null`, `coin is null, not an object: /result/5/coin on Tron cannot choose it`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			h.cfg.fields.deadline, h.cfg.fields.tag = "", ""
+			h.behind(weather{"/api/networks-coins": func(body string) string {
+				var response struct {
+					Message string                       `json:"message"`
+					Result  []map[string]json.RawMessage `json:"result"`
+					Meta    struct{}                     `json:"meta"`
+				}
+				assert.NoError(t, json.Unmarshal([]byte(body), &response))
+				for _, record := range response.Result {
+					if string(record["id"]) == `"`+h.pair("USDT", "Tron")+`"` {
+						record[test.member] = json.RawMessage(test.value)
+					}
+				}
+				text, err := json.Marshal(response)
+				assert.NoError(t, err)
+				return string(text)
+			}})
+			_, server := h.open()
+			v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+			at := v.order(server.URL, "mug")
+			assert.NotContains(t, v.get(server.URL+at).visibleText(), "USDT on Tron")
+			res := v.pay(server.URL, at, h.pair("USDT", "Tron"))
+			assert.Contains(t, res.visibleText(), "Please choose one of the coins below.")
+			v.pay(server.URL, at, h.pair("USDT", "Ethereum"))
+			assert.Contains(t, v.get(server.URL+at).visibleText(), "Address addr-1")
+			assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "1 odd thing at the gateway")
+			assert.Contains(t, html.UnescapeString(anna.get(server.URL+"/admin/odd").visibleText()), "a coin is left out of the list: "+test.odd)
 		})
 	}
 }
