@@ -179,7 +179,7 @@ func (h *harness) begin(s *shop, at string, r *gateway.OrderRecord) {
 }
 
 // The shop keeps no copy of what the order guard knows: a server that dies after the
-// gateway's response leaves nothing behind, and no page writes.
+// gateway's response leaves nothing behind, and no page changes an order.
 func TestPurchase_oneSource(t *testing.T) {
 	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, h *harness) {
