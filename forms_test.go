@@ -253,7 +253,7 @@ func TestWithProfile_forms(t *testing.T) {
 		{"rates: no list", rates, `[{"from":"BTC","to":"USD","course":"1"}]`, nil, `/result: has no list; the profile has rates.list "/list"`},
 		{"rates: other currencies only", rates, `{"list":[{"from":"BTC","to":"RUB","course":"1"}]}`, nil, `/result: has no price in USD or EUR; the profile has rates.list "/list"`},
 		{"rates: the price is missing", rates, `{"list":[{"from":"BTC","to":"USD"}]}`, nil, `/result/list/0: "BTC" has no USD rate; the profile has rates.list "/list"`},
-		{"rates: null", rates, `null`, nil, `/result: has no list; the profile has rates.list "/list"`},
+		{"rates: a text", rates, `"soon"`, nil, `/result: has no list; the profile has rates.list "/list"`},
 		{"a balance: one that is null", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","net":"E","sum":null}]}`, []gateway.Skipped{{"/result/list/1/sum", "ETH", "E", "is null, not an amount"}}, ""},
 		{"a balance: one without its amount", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","balance":"7"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "has no amount"}}, ""},
 		{"a balance: one without its coin", balance, `{"list":[{"code":"BTC","sum":"1"},{"sum":"2"}]}`, []gateway.Skipped{{"/result/list/1/sum", "", "", `"2" names no coin`}}, ""},

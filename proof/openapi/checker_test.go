@@ -21,6 +21,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
 // document loads and validates the OpenAPI document.
@@ -175,6 +176,7 @@ func startChecked(t *testing.T) checked {
 	t.Helper()
 	gw := gatewaytest.NewMemoryServer()
 	t.Cleanup(gw.Close)
+	everycall.AddEnded(gw)
 	k := newChecker(t, "/gateway")
 	target, err := url.Parse("http://localhost")
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func names() []string {
 // request if the gateway does not know the withdrawal "not known"; whether it knows
 // any other value does not matter.
 func Variations() []Case {
-	all := with(Values{Balance: gateway.BalanceQuery{}, WithdrawalID: "not known"}, Derived()...)
+	all := with(Values{Balance: gateway.BalanceQuery{}, WithdrawalID: endedID}, Derived()...)
 	all = append(all, with(Values{}, Named("CoinNetworks"), Named("ExchangeRates"), Named("Balance"))...)
 	for _, name := range names() {
 		all = append(all, named(name)...)
@@ -105,8 +105,16 @@ func invoices() (all []gateway.InvoiceRequest) {
 	return all
 }
 
+// endedID is a withdrawal in a final state.
+const endedID = "ended"
+
+// AddEnded adds the withdrawal of [Variations] that is in a final state.
+func AddEnded(gw *gatewaytest.Server) {
+	gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "COMPLETED", Destination: "TXYZ", Amount: "25", Fee: "1.5", Coin: "USDT", Network: "Tron", WithdrawRequestID: endedID})
+}
+
 // Derived returns the methods that are built on another call, which they make once if
-// the withdrawal is in a final state or not known. They take no call options.
+// the withdrawal is in a final state. They take no call options.
 func Derived() []Call {
 	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond}
 	on := func(call, name string, do func(context.Context, *gateway.Client, Values) error) Call {
@@ -126,6 +134,10 @@ func Derived() []Call {
 		}),
 		on("Withdrawal", "WaitWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
 			_, err := c.WaitWithdrawal(ctx, v.WithdrawalID, wait)
+			return err
+		}),
+		on("Withdrawal", "PollWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
+			_, _, err := c.PollWithdrawal(ctx, v.WithdrawalID, time.Now(), wait)
 			return err
 		}),
 		on("Withdrawal", "WatchWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {

@@ -98,6 +98,7 @@ func TestVariations(t *testing.T) {
 	t.Parallel()
 	gw := gatewaytest.NewMemoryServer()
 	t.Cleanup(gw.Close)
+	everycall.AddEnded(gw)
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: gw.Transport()}))
 	require.NoError(t, err)
 	for i, c := range everycall.Variations() {
