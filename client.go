@@ -89,11 +89,13 @@ type Client struct {
 	flights   *flights
 	awaited   *awaited
 	retrier   *retry.Retrier
+	warning   *transportWarning
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
 	http    func() *http.Client
-	readers func() *sync.Pool // of responseReaders
+	readers func() *sync.Pool     // of responseReaders
+	renew   func(since time.Time) // gives later reads new connections; nil with a transport of the caller's
 }
 
 // New returns a client for the gateway at baseURL, such as
@@ -130,7 +132,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	sender, readers := &http.Client{Transport: cfg.transport(), CheckRedirect: useLastResponse}, newReaderPool()
+	next, renew := cfg.transport()
+	sender, readers := &http.Client{Transport: cfg.attempts(next), CheckRedirect: useLastResponse}, newReaderPool()
 	cfg.http = nil // it is not to be reached from the client: see http
 	return &Client{
 		base:      base,
@@ -143,9 +146,11 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		awaited:   &awaited{},
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retrier:   &retry.Retrier{Policy: cfg.retry.limits()},
+		warning:   &transportWarning{logger: cfg.logger},
 
 		http:    func() *http.Client { return sender },
 		readers: func() *sync.Pool { return readers },
+		renew:   renew,
 	}
 }
 
@@ -161,15 +166,21 @@ func (c *Client) CloseIdleConnections() {
 // useLastResponse follows no redirect.
 func useLastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// transport returns what makes the attempts of all calls.
-func (cfg *config) transport() *attempt.Transport {
-	var next http.RoundTripper = attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
-	if cfg.http != nil && cfg.http.Transport != nil {
-		next = cfg.http.Transport // nothing else of it is used
+// transport returns the transport of all calls and, if it is not the caller's, what gives later reads
+// new connections.
+func (cfg *config) transport() (next http.RoundTripper, renew func(since time.Time)) {
+	if cfg.http == nil || cfg.http.Transport == nil { // nothing else of it is used
+		own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
+		return own, own.Renew
 	}
-	if t, ok := next.(*http.Transport); ok {
-		next = InvoiceTransport(t)
+	if t, ok := cfg.http.Transport.(*http.Transport); ok {
+		return InvoiceTransport(t), nil
 	}
+	return cfg.http.Transport, nil
+}
+
+// attempts returns what makes the attempts of all calls.
+func (cfg *config) attempts(next http.RoundTripper) *attempt.Transport {
 	return &attempt.Transport{
 		Next: next, ReadTimeout: attempt.Timeout(cfg.retry.AttemptTimeout), InvoiceTimeout: attempt.Timeout(cfg.retry.InvoiceTimeout),
 		MaxBody: cfg.maxBytes, MaxErrorBody: maxErrorBody, IsTransient: retry.IsRetryableStatus,

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -297,4 +299,114 @@ func TestClient_contextEndsInAnAttempt(t *testing.T) {
 	require.ErrorAs(t, withdrawal(ctx, c), &said)
 	assert.Equal(t, "Not now.", said.Message)
 	assert.Equal(t, 1, said.Attempts)
+}
+
+// A retry after 502, 503 or 504 dials anew, and so do later reads, where the transport is the client's own:
+// the name of the host may lead to a healthy one by now.
+func TestClient_retryDialsAnew(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		status int
+		opts   []gateway.Option
+		want   int // the connection of the last read
+	}{
+		{"502", 502, nil, 2},
+		{"503", 503, nil, 2},
+		{"504", 504, nil, 2},
+		{"429, which another host would say too", 429, nil, 1},
+		{"a transport of the caller's", 503, []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})}, 1},
+		{"no transport of the caller's", 503, []gateway.Option{gateway.WithHTTPClient(&http.Client{})}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			type number struct{}
+			var connections, last atomic.Int64
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				last.Store(r.Context().Value(number{}).(int64))
+				if last.Load() == 1 {
+					respond(tt.status, "")(w, r)
+					return
+				}
+				respond(200, enveloped(ratesJSON))(w, r)
+			}))
+			server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+				return context.WithValue(ctx, number{}, connections.Add(1))
+			}
+			server.Start()
+			t.Cleanup(server.Close)
+			quick := gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1})
+			c := newClient(t, server.URL, append(tt.opts, quick)...)
+			t.Cleanup(c.CloseIdleConnections)
+			for range 3 {
+				_, err := c.ExchangeRates(t.Context())
+				assert.Equal(t, tt.want == 1, err != nil, "%v", err)
+			}
+			assert.EqualValues(t, tt.want, last.Load())
+			assert.EqualValues(t, tt.want, connections.Load())
+		})
+	}
+}
+
+// A RoundTripper that shares the connections of invoices, or sends one twice, is warned of once.
+func TestWithLogger_transport(t *testing.T) {
+	t.Parallel()
+	wrapped := func(next http.RoundTripper) gateway.Option {
+		return gateway.WithHTTPClient(&http.Client{Transport: tripper(next.RoundTrip)})
+	}
+	for _, tt := range []struct {
+		name  string
+		http2 bool
+		opts  func(*httptest.Server) gateway.Option
+		want  []string
+	}{
+		{"a plain transport", false, func(s *httptest.Server) gateway.Option { return gateway.WithHTTPClient(s.Client()) }, nil},
+		{"a wrapped transport", false, func(s *httptest.Server) gateway.Option { return wrapped(s.Client().Transport) }, []string{"shares the connections"}},
+		{"a wrapped transport over HTTP/2", true, func(s *httptest.Server) gateway.Option { return wrapped(s.Client().Transport) }, nil},
+		{"a wrapped InvoiceTransport", false, func(s *httptest.Server) gateway.Option {
+			return wrapped(gateway.InvoiceTransport(s.Client().Transport.(*http.Transport)))
+		}, nil},
+		{"one that sends twice", false, func(s *httptest.Server) gateway.Option {
+			next := gateway.InvoiceTransport(s.Client().Transport.(*http.Transport))
+			return gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+				if req.Body == nil {
+					return next.RoundTrip(req)
+				}
+				body, _ := io.ReadAll(req.Body)
+				for attempt := 0; ; attempt++ {
+					again := req.Clone(req.Context())
+					again.Body = io.NopCloser(bytes.NewReader(body))
+					resp, err := next.RoundTrip(again)
+					if err != nil || attempt == 1 {
+						return resp, err
+					}
+					_ = resp.Body.Close()
+				}
+			})})
+		}, []string{"sends a request more than once"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewUnstartedServer(respond(201, enveloped(invoiceJSON)))
+			server.EnableHTTP2 = tt.http2
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			var text bytes.Buffer
+			c := newClient(t, server.URL, tt.opts(server), gateway.WithLogger(slog.New(slog.NewTextHandler(&text, nil))))
+			for i := range 4 {
+				_, _ = c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
+			}
+			var warned []string
+			for line := range strings.Lines(text.String()) {
+				if strings.Contains(line, "the RoundTripper") {
+					warned = append(warned, line)
+				}
+			}
+			require.Len(t, warned, len(tt.want), text.String())
+			for i, want := range tt.want {
+				assert.Contains(t, warned[i], want)
+				assert.Contains(t, warned[i], "level=WARN")
+			}
+		})
+	}
 }

@@ -9,9 +9,11 @@ package attempt
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -56,6 +58,13 @@ type Result struct {
 	Err       error // why the body is not whole
 	Unread    bool  // nothing of the request's body was read
 	Ambiguous error // why it may not be the only response to the request; nil for no reason
+	Way
+}
+
+// A Way is what a RoundTripper has done with a write that it should not do.
+type Way struct {
+	Shared bool // it was sent over HTTP/1 on a connection that other requests had used
+	Resent bool // its header was written again after its body was read
 }
 
 // Text returns the body, as far as it was read. It must not be used after Close.
@@ -110,11 +119,21 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	unread := isWrite && a.body.Seal() // what was not read by now is never sent
 	if err != nil {
-		return nil, a.failure(ctx, err, unread)
+		return nil, a.failure(ctx, err, unread, t.hasProxy(req))
 	}
-	result := &Result{Unread: unread, Ambiguous: a.ambiguous(resp)}
+	result := &Result{Unread: unread, Ambiguous: a.ambiguous(resp), Way: a.way()}
 	t.read(ctx, a, resp, result, isWrite)
 	return resp, nil
+}
+
+// hasProxy reports whether a request goes through a proxy, if that is known.
+func (t *Transport) hasProxy(req *http.Request) bool {
+	split, ok := t.Next.(*Split)
+	if !ok || split.Shared.Proxy == nil {
+		return false
+	}
+	proxy, err := split.Shared.Proxy(req)
+	return err == nil && proxy != nil
 }
 
 // read reads the body of a response into memory, and puts the result in its place.
@@ -161,6 +180,8 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 type attempt struct {
 	phase       atomic.Int32
 	connections atomic.Int32 // new ones that were used
+	reused      atomic.Bool  // the last connection was used before
+	shared      atomic.Bool  // a connection of HTTP/1 was used before
 	written     atomic.Int32 // how often a header was written, also by a RoundTripper for a request of its own
 	resent      atomic.Bool  // a header was written after the body was read, and not for the first time
 	early       atomic.Bool  // the response began before the header was written
@@ -173,6 +194,8 @@ func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
 
 func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G115 -- one of the phases
 
+func (a *attempt) way() Way { return Way{Shared: a.shared.Load(), Resent: a.resent.Load()} }
+
 func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{
 		GetConn: func(string) {
@@ -184,8 +207,12 @@ func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 		TLSHandshakeStart: func() { a.reach(TLS) },
 		GotConn: func(info httptrace.GotConnInfo) {
 			a.reach(Write)
+			a.reused.Store(info.Reused)
 			if !info.Reused {
 				a.connections.Add(1)
+			}
+			if isWrite && info.Reused && !isHTTP2(info.Conn) {
+				a.shared.Store(true)
 			}
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
@@ -227,19 +254,27 @@ func hasStreams(resp *http.Response) bool {
 	return resp.TLS != nil && resp.TLS.NegotiatedProtocol != "" && resp.TLS.NegotiatedProtocol != "http/1.1"
 }
 
+func isHTTP2(conn net.Conn) bool {
+	encrypted, ok := conn.(*tls.Conn)
+	return ok && encrypted.ConnectionState().NegotiatedProtocol == "h2"
+}
+
 // failure returns the error of an attempt without a response. What the hooks report outweighs what
 // the error looks like; some transports call no hooks.
-func (a *attempt) failure(ctx context.Context, err error, unread bool) *Error {
+func (a *attempt) failure(ctx context.Context, err error, unread, hasProxy bool) *Error {
 	phase := a.reached()
 	traced := phase != Start
 	err = a.causeOr(ctx, err)
 	if !traced {
 		phase = phaseOf(err)
 	}
-	if isProxyError(err, phase) {
+	if isProxyError(err, phase) || phase == Dial && hasProxy {
 		phase = Proxy
 	}
-	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err)}
+	if traced && !a.reused.Load() && isRefusedCertificate(err) {
+		phase, unread = TLS, true // the handshake has failed: the peer has decrypted nothing
+	}
+	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err), Way: a.way()}
 }
 
 // causeOr returns why the attempt was ended if we have ended it, else err.

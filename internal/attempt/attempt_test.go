@@ -5,9 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
@@ -314,6 +317,7 @@ func TestTransport_phases(t *testing.T) {
 		{"no connection to a proxy", "https", true, refused, nil, "proxy", true, "proxyconnect tcp: " + refused.Error()},
 		{"a proxy that asks for a password", "https", true, nil, says(wholeHeader, "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n…"), "proxy", true, "Proxy Authentication Required"},
 		{"a proxy that cannot connect", "https", true, nil, says(wholeHeader, "HTTP/1.1 502 Bad Gateway\r\n\r\n…"), "proxy", true, "Bad Gateway"},
+		{"a proxy that never answers", "https", true, nil, says(wholeHeader, "…"), "proxy", true, "no response within 30s"},
 		{"no handshake behind a proxy", "https", true, nil, func(conn net.Conn) {
 			says(wholeHeader, "HTTP/1.1 200 OK\r\n\r\n")(conn)
 			_, _ = conn.Read(make([]byte, 1<<16))
@@ -333,7 +337,8 @@ func TestTransport_phases(t *testing.T) {
 			if tt.proxy {
 				next.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128"})
 			}
-			_, _, got := send(newTransport(next), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
+			split := &attempt.Split{Invoices: next, Shared: next}
+			_, _, got := send(newTransport(split), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
 			require.NotNil(t, got)
 			assert.Equal(t, tt.phase, got.Phase.String(), got.Error())
 			assert.Equal(t, tt.phase != "start", got.Traced)
@@ -345,6 +350,100 @@ func TestTransport_phases(t *testing.T) {
 }
 
 // The phase of an attempt through a RoundTripper is what its error looks like, unless it calls hooks.
+// A gated listener's connections read no more after they have written, until the gate is open.
+type (
+	gatedListener struct {
+		net.Listener
+		gate <-chan struct{}
+	}
+	gatedConn struct {
+		net.Conn
+		gate  <-chan struct{}
+		wrote *atomic.Bool
+	}
+)
+
+func (l gatedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return gatedConn{conn, l.gate, new(atomic.Bool)}, err
+}
+
+func (c gatedConn) Write(p []byte) (int, error) {
+	c.wrote.Store(true)
+	return c.Conn.Write(p)
+}
+
+func (c gatedConn) Read(p []byte) (int, error) {
+	if c.wrote.Load() {
+		<-c.gate
+	}
+	return c.Conn.Read(p)
+}
+
+// A client certificate that is refused, or missing, ends the handshake. With TLS 1.3 net/http learns of it
+// after the request was written, which the server never decrypts.
+func TestTransport_refusedCertificate(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, proto := range []string{"http/1.1", "h2"} {
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				t.Run(fmt.Sprintln(tls.VersionName(version), proto, method), func(t *testing.T) {
+					t.Parallel()
+					gate := make(chan struct{})
+					server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was decrypted") }))
+					server.Listener = gatedListener{server.Listener, gate}
+					server.EnableHTTP2, server.Config.ErrorLog = proto == "h2", log.New(io.Discard, "", 0)
+					server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, MaxVersion: version}
+					server.StartTLS()
+					t.Cleanup(server.Close)
+					ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(gate) }})
+					if version == tls.VersionTLS12 {
+						close(gate) // nothing is written before the server has spoken twice
+					}
+					_, _, failure := send(newTransport(server.Client().Transport), newRequest(t, ctx, method, server.URL))
+					require.NotNil(t, failure)
+					assert.Equal(t, attempt.TLS, failure.Phase, failure.Error())
+					assert.True(t, failure.Unread || method == http.MethodGet, failure.Error())
+					assert.False(t, failure.Retryable(), "it will not change")
+				})
+			}
+		}
+	}
+}
+
+// The same words on a connection that has carried a response, or from anybody else, prove nothing.
+func TestTransport_noRefusedCertificate(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
+	for _, tt := range []struct {
+		name           string
+		traced, reused bool
+		err            error
+		unread         bool
+	}{
+		{"a certificate that is required", true, false, refused, true},
+		{"a certificate that has expired, in another error", true, false, fmt.Errorf("broken: %w", &net.OpError{Op: "remote error", Err: tls.AlertError(45)}), true},
+		{"on a connection that was used before", true, true, refused, false},
+		{"by a RoundTripper that calls no hooks", false, false, refused, false},
+		{"an alert of something else", true, false, &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, false},
+		{"an error of our own", true, false, &net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+				if hooks := httptrace.ContextClientTrace(req.Context()); tt.traced {
+					hooks.GetConn("")
+					hooks.GotConn(httptrace.GotConnInfo{Reused: tt.reused})
+				}
+				_, _ = io.Copy(io.Discard, req.Body)
+				return nil, tt.err
+			}), http.MethodPost)
+			assert.Equal(t, tt.unread, failure.Unread)
+			assert.Equal(t, tt.unread, failure.Phase == attempt.TLS)
+		})
+	}
+}
+
 // Of a proxy that does not connect net/http returns the status as nothing but its text.
 func TestTransport_phasesOfErrors(t *testing.T) {
 	t.Parallel()

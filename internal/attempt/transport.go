@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,10 +35,19 @@ func NewTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// A Split sends each POST through Invoices, and any other request through Shared.
+// A Split sends each POST through Invoices, and any other request through Shared, or its copy after
+// [Split.Renew].
 type Split struct {
 	Invoices *http.Transport
 	Shared   *http.Transport
+
+	renewal atomic.Pointer[renewal] // nil for none
+}
+
+// A renewal is a copy of a transport, without its connections.
+type renewal struct {
+	transport *http.Transport
+	at        time.Time
 }
 
 // NewSplit returns a Split of transports of [NewTransport] with these idle times, which
@@ -62,11 +72,31 @@ func (s *Split) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost {
 		return s.Invoices.RoundTrip(req)
 	}
-	return s.Shared.RoundTrip(req)
+	return s.shared().RoundTrip(req)
+}
+
+func (s *Split) shared() *http.Transport {
+	if last := s.renewal.Load(); last != nil {
+		return last.transport
+	}
+	return s.Shared
+}
+
+// Renew lets later requests have new connections, for which the name of the host is looked up again,
+// if it has not done so since a time.
+func (s *Split) Renew(since time.Time) {
+	last := s.renewal.Load()
+	if last != nil && last.at.After(since) {
+		return
+	}
+	old := s.shared()
+	if s.renewal.CompareAndSwap(last, &renewal{old.Clone(), time.Now()}) {
+		old.CloseIdleConnections() // and those that are in use, as they become idle
+	}
 }
 
 // CloseIdleConnections closes the idle connections of both transports.
 func (s *Split) CloseIdleConnections() {
 	s.Invoices.CloseIdleConnections()
-	s.Shared.CloseIdleConnections()
+	s.shared().CloseIdleConnections()
 }

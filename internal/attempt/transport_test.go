@@ -108,9 +108,25 @@ func TestSplit_http1(t *testing.T) {
 			assert.Equal(t, tt.dialed, dialed.Load(), "request %d", i)
 			assert.Equal(t, tt.closed, closed.Load(), "request %d", i)
 		}
+		begun := time.Now()
+		time.Sleep(time.Second)
+		split.Renew(begun)
+		synctest.Wait()
+		assert.EqualValues(t, 4, closed.Load(), "the old connection is closed")
+		for range 2 {
+			split.Renew(begun)
+			_, _, failure := try(t, split, http.MethodGet)
+			require.Nil(t, failure)
+			assert.EqualValues(t, 5, dialed.Load(), "reads have a new connection, once for all that failed at a time")
+		}
+		time.Sleep(time.Second)
+		split.Renew(time.Now())
+		_, _, failure := try(t, split, http.MethodGet)
+		require.Nil(t, failure)
+		assert.EqualValues(t, 6, dialed.Load())
 		split.CloseIdleConnections()
 		synctest.Wait()
-		assert.EqualValues(t, 4, closed.Load())
+		assert.EqualValues(t, 6, closed.Load())
 	})
 }
 
@@ -146,4 +162,7 @@ func TestSplit_http2(t *testing.T) {
 	split.CloseIdleConnections()
 	use(http.MethodPost, "3")
 	use(http.MethodGet, "4")
+	split.Renew(time.Now())
+	use(http.MethodGet, "5")
+	use(http.MethodPost, "3")
 }

@@ -24,6 +24,11 @@ func IsRetryableStatus(status int) bool {
 	return false
 }
 
+// IsAnotherHost reports whether a status is that of a host which another one may stand in for.
+func IsAnotherHost(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+}
+
 // IsThrottled reports whether a status asks for fewer requests.
 func IsThrottled(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
