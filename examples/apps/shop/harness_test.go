@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -50,7 +49,6 @@ type harness struct {
 	database string
 	cfg      config
 	options  []gateway.Option // additional client options
-	base     string           // the URL of the gateway, if it is not that of the stand-in
 }
 
 func newHarness(t *testing.T) *harness {
@@ -73,7 +71,7 @@ func (h *harness) open() (*shop, *httptest.Server) {
 	db, err := openDatabase(h.t.Context(), h.database)
 	require.NoError(h.t, err)
 	connect := func(opts ...gateway.Option) (*gateway.Client, error) {
-		return gateway.New(cmp.Or(h.base, h.gw.URL), h.gw.APIKey, slices.Concat(opts, h.options)...)
+		return gateway.New(h.gw.URL, h.gw.APIKey, slices.Concat(opts, h.options)...)
 	}
 	s, err := newShop(h.t.Context(), h.cfg, connect, db, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(h.t, err)

@@ -1,67 +1,41 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"html"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"path"
-	"regexp"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// A weather changes the responses of the stand-in: by the path of the request, or by the coin
-// of an invoice.
-type weather map[string]func(body string) string
+// An edit replaces a value of a response, by its JSON pointer.
+type edit struct{ pointer, value string }
 
-// soundly and instead are the results of invoices. ORDER, AMOUNT and MORE, which is 2 % more,
-// are put in.
-const sound = `{"orderId":"ORDER","address":"addr-1","amount":"AMOUNT"}`
-
-func instead(result string) func(string) string {
-	return func(string) string {
-		return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
+// edit changes the next responses of an operation.
+func (h *harness) edit(op gatewaytest.Operation, times int, edits ...edit) {
+	for _, e := range edits {
+		h.gw.InjectFault(op, times, gatewaytest.FaultEdit(e.pointer, e.value))
 	}
 }
 
-// behind puts the gateway behind a weather. All invoices that it does not name are sound.
-func (h *harness) behind(w weather) {
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		assert.NoError(h.t, err)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		recorder := httptest.NewRecorder()
-		h.gw.Handler().ServeHTTP(recorder, r)
-		route := strings.TrimPrefix(r.URL.Path, "/gateway")
-		change, values := w[route], strings.NewReplacer()
-		if route == "/api/invoice/create" {
-			var request gateway.InvoiceRequest
-			assert.NoError(h.t, json.Unmarshal(body, &request))
-			more := request.Amount.Mul(decimal.RequireFromString("1.02"))
-			values = strings.NewReplacer("ORDER", request.OrderID, "AMOUNT", request.Amount.String(), "MORE", more.String())
-			if change = w[request.CoinSymbol]; change == nil {
-				change = instead(sound)
-			}
-		}
-		text := recorder.Body.String()
-		if change != nil {
-			text = values.Replace(change(text))
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(recorder.Code)
-		_, _ = io.WriteString(rw, text)
-	}))
-	h.t.Cleanup(server.Close)
-	h.base = server.URL + "/gateway"
+// buy orders a mug and pays with a coin, and returns the path and the text of the order's page.
+func (v *visitor) buy(server, pair string) (at, text string) {
+	v.t.Helper()
+	at = v.order(server, "mug")
+	v.pay(server, at, pair)
+	return at, v.get(server + at).visibleText()
+}
+
+// oddPage returns the text of the page of what is odd.
+func (v *visitor) oddPage(server string) string {
+	v.t.Helper()
+	return html.UnescapeString(v.get(server + "/admin/odd").visibleText())
 }
 
 // In each weather the buyer of a sound coin pays, that of an odd one sees what is true, and
@@ -70,68 +44,59 @@ func TestWeather(t *testing.T) {
 	t.Parallel()
 	const noAddress = "The invoice exists, but we cannot show you here where to pay."
 	for name, test := range map[string]struct {
-		bitcoin string // the result of the invoice
-		buyer   string // what its buyer sees; a regular expression
-		odd     string // what the merchant sees; "" for nothing. Likewise.
+		edits []edit
+		buyer string // what the buyer sees; a regular expression
+		odd   string // what the merchant sees; "" for nothing. Likewise
 	}{
-		"a sound response": {sound, `Amount 0\.00028016 BTC .* Address addr-1 `, ``},
+		"a sound response": {
+			nil, `Pay before .* Amount 0\.00028016 BTC .* Address invented-btc-`, ``,
+		},
 		"a memo that only other coins have": {
-			`{"address":"addr-1","amount":"AMOUNT"}`, `Address addr-1 `, ``,
+			[]edit{{"/result/tag", ``}}, `Amount 0\.00028016 BTC .* Address invented-btc-`, ``,
 		},
 		"a fee on top": {
-			`{"address":"addr-1","amount":"MORE"}`,
-			`Amount 0\.0002857632 BTC .* asks for 0\.0002857632 BTC , and our offer was 0\.00028016 BTC\.`,
-			`the gateway asks for more than the offer: 0\.0002857632 instead of 0\.00028016 BTC can pay ID`,
+			[]edit{{"/result/amount", `"0.00028576"`}},
+			`Amount 0\.00028576 BTC .* asks for 0\.00028576 BTC , and our offer was 0\.00028016 BTC\.`,
+			`the gateway asks for more than the offer: 0\.00028576 instead of 0\.00028016 BTC can pay ID`,
 		},
 		"a fee that is too great": {
-			`{"address":"addr-1","amount":"1"}`, noAddress, `differs by more than SHOP_INVOICE_TOLERANCE .* are not shown where to pay ID`,
+			[]edit{{"/result/amount", `"0.00029"`}}, noAddress, `differs by more than SHOP_INVOICE_TOLERANCE .* are not shown where to pay ID`,
 		},
 		"a deadline without zone": {
-			`{"address":"addr-1","amount":"AMOUNT","expiresAt":"2026-11-25 02:31:52"}`,
-			`Pay now: the payment service may end the invoice before .* Address addr-1 `,
+			[]edit{{"/result/expiresAt", `"2026-11-25 02:31:52"`}},
+			`Pay now: the payment service may end the invoice before .* Address invented-btc-`,
 			`/expiresAt has no time zone: .*: 2026-11-25 02:31:52 can pay ID .* SHOP_INVOICE_ZONE`,
 		},
-		"a network in another case": {
-			`{"address":"addr-1","amount":"AMOUNT","networkName":"BITCOIN"}`, `Network Bitcoin .* Address addr-1 `, ``,
+		"a network in another spelling": {
+			[]edit{{"/result/networkName", `"BIT COIN"`}}, `Network Bitcoin .* Address invented-btc-`, ``,
 		},
 		"a network by another name": {
-			`{"address":"addr-1","amount":"AMOUNT","networkName":"BTC Mainnet"}`, noAddress,
+			[]edit{{"/result/networkName", `"BTC Mainnet"`}},
+			noAddress,
 			`the response for the network Bitcoin names BTC Mainnet are not shown where to pay ID .* SHOP_NETWORK_NAMES: Bitcoin=BTC Mainnet`,
 		},
 		"a network by a name that is declared": {
-			`{"address":"addr-1","amount":"AMOUNT","networkName":"XBT"}`, `Network Bitcoin .* Address addr-1 `, ``,
+			[]edit{{"/result/networkName", `"XBT"`}}, `Network Bitcoin .* Address invented-btc-`, ``,
 		},
 		"another coin": {
-			`{"address":"addr-1","amount":"AMOUNT","coinSymbol":"BCH"}`, noAddress, `the response for the coin BTC names BCH are not shown where to pay ID`,
+			[]edit{{"/result/coinSymbol", `"BCH"`}}, noAddress, `the response for the coin BTC names BCH are not shown where to pay ID`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			h.cfg.fields.deadline = "/expiresAt"
 			h.cfg.fields.tolerance = decimal.RequireFromString("0.03")
 			h.cfg.fields.networks, _ = parseNetworks("Bitcoin=XBT")
-			h.behind(weather{
-				"BTC": instead(strings.Replace(test.bitcoin, `{`, `{"expiresAt":null,`, map[bool]int{true: 1}[!strings.Contains(test.bitcoin, "expiresAt")])),
-				"LTC": instead(`{"address":"addr-2","amount":"AMOUNT","expiresAt":null}`),
-				"XRP": instead(`{"address":"addr-3","amount":"AMOUNT","expiresAt":null,"tag":"8"}`),
-			})
 			_, server := h.open()
 			v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
-			pay := func(coin, network string) (at, text string) {
-				at = v.order(server.URL, "mug")
-				v.pay(server.URL, at, h.pair(coin, network))
-				return at, v.get(server.URL + at).visibleText()
-			}
-			_, text := pay("XRP", "XRP Ledger")
-			assert.Contains(t, text, "Address addr-3 Copy the address Tag 8")
-			first, text := pay("BTC", "Bitcoin")
+			h.edit(gatewaytest.OpCreateInvoice, 2, test.edits...)
+			first, text := v.buy(server.URL, h.pair("BTC", "Bitcoin"))
 			assert.Regexp(t, test.buyer, text)
-			pay("BTC", "Bitcoin")
-			_, text = pay("LTC", "Litecoin")
-			assert.Contains(t, text, "Address addr-2")
+			v.buy(server.URL, h.pair("BTC", "Bitcoin"))
+			_, text = v.buy(server.URL, h.pair("XRP", "XRP Ledger"))
+			assert.Regexp(t, `Address invented-xrp-.* Tag \d+ `, text)
 
-			page, orders := anna.get(server.URL+"/admin/odd").visibleText(), anna.get(server.URL+"/admin").visibleText()
+			page, orders := anna.oddPage(server.URL), anna.get(server.URL+"/admin").visibleText()
 			if test.odd == "" {
 				assert.Contains(t, page, "What is odd at the gateway Nothing.")
 				assert.NotContains(t, orders, "at the gateway")
@@ -140,7 +105,28 @@ func TestWeather(t *testing.T) {
 			assert.Regexp(t, strings.Replace(test.odd, "ID", path.Base(first)+` [^ ]+ [^ ]+ 2026, ..:.. UTC`, 1), page)
 			assert.Equal(t, 1, strings.Count(page, "2026, "), "each kind once")
 			assert.Contains(t, orders, "1 odd thing at the gateway")
-			assert.Equal(t, strings.Contains(test.buyer, noAddress), strings.Contains(orders, "There are buyers who are not shown where to pay."))
+			assert.Equal(t, test.buyer == noAddress, strings.Contains(orders, "There are buyers who are not shown where to pay."))
+		})
+	}
+}
+
+// A gateway in all of this weather at once: with its zone declared, buyers see each deadline.
+func TestWeather_oddInvoices(t *testing.T) {
+	t.Parallel()
+	for name, zone := range map[string]*time.Location{"Pay now: the payment service may end the invoice before": nil, "Pay before": time.UTC} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			h.gw.SetShape(gatewaytest.InvoiceOdd)
+			h.cfg.fields.tolerance, h.cfg.fields.zone = decimal.RequireFromString("0.03"), zone
+			_, server := h.open()
+			v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+			_, text := v.buy(server.URL, h.pair("XRP", "XRP Ledger"))
+			assert.Regexp(t, name+` .* Amount 34\.75434947 XRP .* Network XRP Ledger .* Address invented-xrp-.* Tag \d+ .* our offer was 34\.410247 XRP`, text)
+			_, text = v.buy(server.URL, h.pair("BTC", "Bitcoin"))
+			assert.Regexp(t, name+` .* Address invented-btc-`, text)
+			assert.Contains(t, anna.oddPage(server.URL), "the gateway asks for more than the offer: 34.75434947 instead of 34.410247 XRP")
+			assert.Equal(t, zone == nil, strings.Contains(anna.oddPage(server.URL), "/expiresAt has no time zone"))
 		})
 	}
 }
@@ -150,74 +136,56 @@ func TestWeather(t *testing.T) {
 func TestWeather_tag(t *testing.T) {
 	t.Parallel()
 	onBothDatabases(t, func(t *testing.T, h *harness) {
-		h.cfg.fields.deadline = ""
-		w := weather{"XRP": instead(`{"address":"addr-3","amount":"AMOUNT","tag":"8"}`)}
-		h.behind(w)
-		_, server := h.open()
-		anna := newVisitor(t).logIn(server.URL)
-		pay := func(server, coin, network string) (at, text string) {
-			v := newVisitor(t)
-			at = v.order(server, "mug")
-			v.pay(server, at, h.pair(coin, network))
-			return at, v.get(server + at).visibleText()
-		}
-		_, text := pay(server.URL, "BTC", "Bitcoin")
-		assert.Contains(t, text, "Address addr-1", "a coin without a tag is sold")
-		assert.Contains(t, anna.get(server.URL+"/admin/odd").visibleText(), "no response has /tag can pay")
+		_, one := h.open()
+		_, two := h.open()
+		v, anna := newVisitor(t), newVisitor(t).logIn(one.URL)
+		withoutTag := edit{"/result/tag", ``}
+		h.edit(gatewaytest.OpCreateInvoice, 1, withoutTag)
+		_, text := v.buy(one.URL, h.pair("BTC", "Bitcoin"))
+		assert.Contains(t, text, "Address invented-btc-", "a coin without a tag is sold")
+		assert.Contains(t, anna.oddPage(one.URL), "no response has /tag can pay")
 
-		tagged, text := pay(server.URL, "XRP", "XRP Ledger")
-		assert.Contains(t, text, "Address addr-3 Copy the address Tag 8")
-		assert.Contains(t, anna.get(server.URL+"/admin/odd").visibleText(), "Nothing.")
+		tagged, text := v.buy(one.URL, h.pair("XRP", "XRP Ledger"))
+		assert.Regexp(t, `Address invented-xrp-.* Tag \d+ `, text)
+		assert.Contains(t, anna.oddPage(one.URL), "Nothing.")
 
-		w["XRP"] = instead(`{"address":"addr-3","amount":"AMOUNT"}`)
-		_, other := h.open()
-		_, text = pay(other.URL, "XRP", "XRP Ledger")
+		h.edit(gatewaytest.OpCreateInvoice, -1, withoutTag)
+		_, text = v.buy(two.URL, h.pair("XRP", "XRP Ledger"))
 		assert.Contains(t, text, "we cannot show you here where to pay")
-		assert.Contains(t, anna.get(other.URL+"/admin/odd").visibleText(),
+		assert.Contains(t, anna.oddPage(two.URL),
 			"the response for XRP on XRP Ledger has no tag, and that for another order has one: order "+path.Base(tagged)+" are not shown where to pay")
-		_, text = pay(other.URL, "BTC", "Bitcoin")
-		assert.Contains(t, text, "Address addr-1")
+		_, text = v.buy(two.URL, h.pair("BTC", "Bitcoin"))
+		assert.Contains(t, text, "Address invented-btc-")
 	})
 }
 
 // A coin without a rate stays on the page, and says why it cannot be chosen.
 func TestWeather_rates(t *testing.T) {
 	t.Parallel()
-	record := regexp.MustCompile(`{[^{}]*"BTC"[^{}]*}`)
-	for name, change := range map[string]func(string) string{
-		"its rate is missing": func(body string) string { return strings.ReplaceAll(body, `"BTC"`, `"BTCX"`) },
-		"its rate is null": func(body string) string {
-			return record.ReplaceAllString(body, `{"symbol":"BTC","usd":null,"eur":null}`)
-		},
-		"it has two rates": func(body string) string {
-			return record.ReplaceAllString(body, `$0,{"symbol":"BTC","usd":"1","eur":"1"}`)
-		},
-		"its rate is no number": func(body string) string {
-			return record.ReplaceAllString(body, `{"symbol":"BTC","usd":"n/a","eur":"n/a"}`)
-		},
-		"its rate is less than one": func(body string) string {
-			return record.ReplaceAllString(body, `{"symbol":"BTC","usd":"0","eur":"-1"}`)
-		},
+	for name, edits := range map[string][]edit{
+		"its rate is missing":      {{"/result/BTC", ``}},
+		"its rate is null":         {{"/result/BTC/usd", `null`}, {"/result/BTC/eur", `null`}},
+		"it has two rates":         {{"/result/BTC", `{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"2"}`}},
+		"its rate is no number":    {{"/result/BTC/usd", `"n/a"`}, {"/result/BTC/eur", `"n/a"`}},
+		"its rate is not positive": {{"/result/BTC/usd", `"0"`}, {"/result/BTC/eur", `"-1"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			h.cfg.fields.deadline, h.cfg.fields.tag = "", ""
-			h.behind(weather{"/api/exchange-rate": change})
+			h.edit(gatewaytest.OpExchangeRates, -1, edits...)
 			_, server := h.open()
 			v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
 			at := v.order(server.URL, "mug")
 			assert.Contains(t, v.get(server.URL+at).visibleText(), "BTC on Bitcoin – BTC 2 confirmations · from 0.00001 BTC There is no exchange rate for it at the moment.")
 			res := v.pay(server.URL, at, h.pair("BTC", "Bitcoin"))
 			assert.Contains(t, res.visibleText(), "BTC on Bitcoin: There is no exchange rate for it at the moment.")
-			v.pay(server.URL, at, h.pair("LTC", "Litecoin"))
-			assert.Contains(t, v.get(server.URL+at).visibleText(), "Address addr-1")
+			_, text := v.buy(server.URL, h.pair("LTC", "Litecoin"))
+			assert.Contains(t, text, "Address invented-ltc-")
 			assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "2 odd things at the gateway")
-			page := anna.get(server.URL + "/admin/odd").visibleText()
 			for _, currency := range []string{"usd", "eur"} {
-				assert.Contains(t, page, "the exchange rate in "+currency+" is missing, cannot be read, or is listed with two values: BTC cannot choose it")
+				assert.Contains(t, anna.oddPage(server.URL), "the exchange rate in "+currency+" is missing, cannot be read, or is listed with two values: BTC cannot choose it")
 			}
-			assert.Regexp(t, "BTC on Bitcoin cannot choose it: ", anna.get(server.URL+"/admin/coins").visibleText())
+			assert.Contains(t, anna.get(server.URL+"/admin/coins").visibleText(), "BTC on Bitcoin cannot choose it: ")
 		})
 	}
 }
@@ -226,44 +194,27 @@ func TestWeather_rates(t *testing.T) {
 func TestWeather_coins(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		member, value string // of the record of USDT on Tron
-		odd           string
+		edit edit // of the record of USDT on Tron
+		odd  string
 	}{
-		"its limit is null":        {"maxWithdraw", `null`, `maxWithdraw is null, not an amount: USDT on Tron cannot choose it`},
-		"its fee has a comma":      {"withdrawalFee", `"12,5"`, `withdrawalFee "12,5" is not a decimal number: USDT on Tron cannot choose it`},
-		"its network has no name":  {"network", `{}`, `network/id is missing: USDT on ? cannot choose it`},
-		"its record names no coin": {"coin", `null`, `coin is null, not an object: /result/5/coin on Tron cannot choose it`},
+		"its limit is null":        {edit{"/maxWithdraw", `null`}, `maxWithdraw is null, not an amount: USDT on Tron cannot choose it`},
+		"its fee has a comma":      {edit{"/withdrawalFee", `"12,5"`}, `withdrawalFee "12,5" is not a decimal number: USDT on Tron cannot choose it`},
+		"its network has no name":  {edit{"/network", `{}`}, `network/id is missing: USDT on ? cannot choose it`},
+		"its record names no coin": {edit{"/coin", `null`}, `coin is null, not an object: /result/5/coin on Tron cannot choose it`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			h.cfg.fields.deadline, h.cfg.fields.tag = "", ""
-			h.behind(weather{"/api/networks-coins": func(body string) string {
-				var response struct {
-					Message string                       `json:"message"`
-					Result  []map[string]json.RawMessage `json:"result"`
-					Meta    struct{}                     `json:"meta"`
-				}
-				assert.NoError(t, json.Unmarshal([]byte(body), &response))
-				for _, record := range response.Result {
-					if string(record["id"]) == `"`+h.pair("USDT", "Tron")+`"` {
-						record[test.member] = json.RawMessage(test.value)
-					}
-				}
-				text, err := json.Marshal(response)
-				assert.NoError(t, err)
-				return string(text)
-			}})
+			h.edit(gatewaytest.OpCoinNetworks, -1, edit{"/result/" + h.pair("USDT", "Tron") + test.edit.pointer, test.edit.value})
 			_, server := h.open()
 			v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
 			at := v.order(server.URL, "mug")
 			assert.NotContains(t, v.get(server.URL+at).visibleText(), "USDT on Tron")
-			res := v.pay(server.URL, at, h.pair("USDT", "Tron"))
-			assert.Contains(t, res.visibleText(), "Please choose one of the coins below.")
-			v.pay(server.URL, at, h.pair("USDT", "Ethereum"))
-			assert.Contains(t, v.get(server.URL+at).visibleText(), "Address addr-1")
+			assert.Contains(t, v.pay(server.URL, at, h.pair("USDT", "Tron")).visibleText(), "Please choose one of the coins below.")
+			_, text := v.buy(server.URL, h.pair("USDT", "Ethereum"))
+			assert.Contains(t, text, "Address invented-usdt-")
 			assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "1 odd thing at the gateway")
-			assert.Contains(t, html.UnescapeString(anna.get(server.URL+"/admin/odd").visibleText()), "a coin is left out of the list: "+test.odd)
+			assert.Contains(t, anna.oddPage(server.URL), "a coin is left out of the list: "+test.odd)
 		})
 	}
 }
@@ -273,8 +224,7 @@ func TestWeather_withdrawal(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.gw.AddWithdrawal(gatewaytest.Withdrawal{Destination: "T-somewhere", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
-	fee := regexp.MustCompile(`"fee":"1"`)
-	h.behind(weather{"/api/withdrawal/inquiry/" + id: func(body string) string { return fee.ReplaceAllString(body, `"fee":null`) }})
+	h.edit(gatewaytest.OpWithdrawal, -1, edit{"/result/fee", `null`})
 	_, server := h.open()
 	anna := newVisitor(t).logIn(server.URL)
 	require.Equal(t, http.StatusSeeOther, anna.post(server.URL+"/admin/money", "id", id).status)
@@ -289,5 +239,5 @@ func TestWeather_noLists(t *testing.T) {
 	_, server := h.open()
 	anna := newVisitor(t).logIn(server.URL)
 	require.Equal(t, http.StatusOK, anna.get(server.URL+"/admin").status)
-	assert.Contains(t, anna.get(server.URL+"/admin/odd").visibleText(), "the coins or the exchange rates cannot be read: nothing can be sold")
+	assert.Contains(t, anna.oddPage(server.URL), "the coins or the exchange rates cannot be read: nothing can be sold")
 }
