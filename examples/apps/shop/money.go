@@ -58,6 +58,7 @@ func (s *shop) loadWithdrawals(ctx context.Context) ([]withdrawalRow, error) {
 // A moneyPage holds the merchant's balance and withdrawals.
 type moneyPage struct {
 	Balance     *gateway.Balance // nil if it is not available
+	Why         string           // it is not
 	Age         time.Duration    // of the balance
 	Withdrawals []withdrawalRow
 	Most        int    // the number of withdrawals on the page, at most
@@ -73,6 +74,7 @@ func (s *shop) renderMoney(w http.ResponseWriter, r *http.Request, status int, i
 	defer cancel()
 	if page.Balance, page.Age, err = s.balance.Get(ctx); err != nil {
 		s.logger.WarnContext(ctx, "no balance", "error", err)
+		page.Why = singleLine(printable(err.Error()), maxPrintable)
 	}
 	page.Age = page.Age.Truncate(time.Second)
 	return s.render(w, r, status, "money", "Money", page)

@@ -78,12 +78,15 @@ func (s *shop) addListed(ctx context.Context, all *oddities) {
 	for _, currency := range []string{"usd", "eur"} {
 		q, err := s.quote(ctx, product{Price: decimal.NewFromInt(100), Currency: currency}) // any price
 		if err != nil {
-			all.add(oddity{What: "the coins or the exchange rates cannot be read: nothing can be sold", Seen: singleLine(err.Error(), maxDetail), Advice: askOperator})
+			all.add(oddity{What: "the coins or the exchange rates cannot be read: nothing can be sold", Seen: singleLine(printable(err.Error()), maxPrintable), Advice: askOperator})
 			return
 		}
-		for _, o := range q.Skipped {
-			_, member, _ := strings.Cut(strings.TrimPrefix(o.Pointer, "/result/"), "/")
-			all.add(oddity{What: "a coin is left out of the list: " + member + " " + o.Reason, Seen: cmp.Or(o.CoinSymbol, o.Pointer) + " on " + cmp.Or(o.NetworkName, "?"), Advice: askOperator})
+		for _, list := range []string{"coins", "exchange rates"} {
+			for _, o := range q.Skipped[list] {
+				_, member, _ := strings.Cut(strings.TrimPrefix(o.Pointer, "/result/"), "/")
+				seen := strings.TrimSuffix(cmp.Or(o.CoinSymbol, o.Pointer)+" on "+o.NetworkName, " on ")
+				all.add(oddity{What: "left out of the list of " + list + ": " + member + " " + o.Reason, Seen: seen, Advice: askOperator})
+			}
 		}
 		for _, o := range q.All {
 			switch {

@@ -28,9 +28,9 @@ type quote struct {
 	Offers  []offer // what a buyer sees
 	All     []offer // everything that the gateway lists
 	Rates   []gateway.Rate
-	Skipped []gateway.Skipped // what it lists and cannot be read
-	Age     time.Duration     // of the rates
-	Stale   bool              // whether the rates are too old to fix an amount
+	Skipped map[string][]gateway.Skipped // what cannot be read, by list
+	Age     time.Duration                // of the rates
+	Stale   bool                         // whether the rates are too old to fix an amount
 }
 
 // quote returns the offers for a product.
@@ -45,7 +45,7 @@ func (s *shop) quote(ctx context.Context, p product) (quote, error) {
 		return quote{}, err
 	}
 	age := time.Since(rates.FetchedAt)
-	q := quote{Rates: rates.Rates, Skipped: catalog.Skipped, Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
+	q := quote{Rates: rates.Rates, Skipped: map[string][]gateway.Skipped{"coins": catalog.Skipped, "exchange rates": rates.Skipped}, Age: age.Truncate(time.Second), Stale: age > s.cfg.ratesStaleAfter}
 	for _, each := range offers.All() {
 		o := newOffer(each)
 		q.All = append(q.All, o)

@@ -78,6 +78,11 @@ func TestWeather(t *testing.T) {
 		"a network by a name that is declared": {
 			[]edit{{"/result/networkName", `"XBT"`}}, `Network Bitcoin .* Address invented-btc-`, ``,
 		},
+		"an orderId of the gateway's own": {
+			[]edit{{"/result/orderId", `"8f14e45f-ceea-467f-9575-9a1f0c7b3c6d"`}},
+			`Amount 0\.00028016 BTC .* Address invented-btc-`,
+			`the orderId of the response is not that of the order: 8f14e45f-ceea-467f-9575-9a1f0c7b3c6d can pay ID`,
+		},
 		"another coin": {
 			[]edit{{"/result/coinSymbol", `"BCH"`}}, noAddress, `the response for the coin BTC names BCH are not shown where to pay ID`,
 		},
@@ -162,17 +167,20 @@ func TestWeather_tag(t *testing.T) {
 // A coin without a rate stays on the page, and says why it cannot be chosen.
 func TestWeather_rates(t *testing.T) {
 	t.Parallel()
-	for name, edits := range map[string][]edit{
-		"its rate is missing":      {{"/result/BTC", ``}},
-		"its rate is null":         {{"/result/BTC/usd", `null`}, {"/result/BTC/eur", `null`}},
-		"it has two rates":         {{"/result/BTC", `{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"2"}`}},
-		"its rate is no number":    {{"/result/BTC/usd", `"n/a"`}, {"/result/BTC/eur", `"n/a"`}},
-		"its rate is not positive": {{"/result/BTC/usd", `"0"`}, {"/result/BTC/eur", `"-1"`}},
+	for name, test := range map[string]struct {
+		edits []edit
+		odd   string // besides that there is no rate
+	}{
+		"its rate is missing":      {[]edit{{"/result/BTC", ``}}, ``},
+		"its rate is null":         {[]edit{{"/result/BTC/usd", `null`}, {"/result/BTC/eur", `null`}}, ``},
+		"it has two rates":         {[]edit{{"/result/BTC", `{"symbol":"BTC","usd":"1","eur":"1"},{"symbol":"BTC","usd":"2","eur":"2"}`}}, ``},
+		"its rate is no number":    {[]edit{{"/result/BTC/usd", `"n/a"`}, {"/result/BTC/eur", `"n/a"`}}, `left out of the list of exchange rates: usd "n/a" is not a decimal number: BTC`},
+		"its rate is not positive": {[]edit{{"/result/BTC/usd", `"0"`}, {"/result/BTC/eur", `"-1"`}}, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
-			h.edit(gatewaytest.OpExchangeRates, -1, edits...)
+			h.edit(gatewaytest.OpExchangeRates, -1, test.edits...)
 			_, server := h.open()
 			v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
 			at := v.order(server.URL, "mug")
@@ -181,10 +189,10 @@ func TestWeather_rates(t *testing.T) {
 			assert.Contains(t, res.visibleText(), "BTC on Bitcoin: There is no exchange rate for it at the moment.")
 			_, text := v.buy(server.URL, h.pair("LTC", "Litecoin"))
 			assert.Contains(t, text, "Address invented-ltc-")
-			assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "2 odd things at the gateway")
 			for _, currency := range []string{"usd", "eur"} {
 				assert.Contains(t, anna.oddPage(server.URL), "the exchange rate in "+currency+" is missing, cannot be read, or is listed with two values: BTC cannot choose it")
 			}
+			assert.Contains(t, anna.oddPage(server.URL), test.odd)
 			assert.Contains(t, anna.get(server.URL+"/admin/coins").visibleText(), "BTC on Bitcoin cannot choose it: ")
 		})
 	}
@@ -199,7 +207,7 @@ func TestWeather_coins(t *testing.T) {
 	}{
 		"its limit is null":        {edit{"/maxWithdraw", `null`}, `maxWithdraw is null, not an amount: USDT on Tron cannot choose it`},
 		"its fee has a comma":      {edit{"/withdrawalFee", `"12,5"`}, `withdrawalFee "12,5" is not a decimal number: USDT on Tron cannot choose it`},
-		"its network has no name":  {edit{"/network", `{}`}, `network/id is missing: USDT on ? cannot choose it`},
+		"its network has no name":  {edit{"/network", `{}`}, `network/id is missing: USDT cannot choose it`},
 		"its record names no coin": {edit{"/coin", `null`}, `coin is null, not an object: /result/5/coin on Tron cannot choose it`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,8 +222,22 @@ func TestWeather_coins(t *testing.T) {
 			_, text := v.buy(server.URL, h.pair("USDT", "Ethereum"))
 			assert.Contains(t, text, "Address invented-usdt-")
 			assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "1 odd thing at the gateway")
-			assert.Contains(t, anna.oddPage(server.URL), "a coin is left out of the list: "+test.odd)
+			assert.Contains(t, anna.oddPage(server.URL), "left out of the list of coins: "+test.odd)
 		})
+	}
+}
+
+// A balance without one of its records says so, and one in another form says what to do.
+func TestWeather_balance(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		`[{"coinSymbol":"BTC","balance":"0.5"},{"coinSymbol":"ETH","balance":null}]`: "BTC 0.5 Left out of the balance: ETH: ",
+		`[{"currency_code":"BTC","balance":"0.5"}]`:                                  "The balance is not available at the moment: gateway: balance: 200: response not understood: ",
+	} {
+		h := newHarness(t)
+		h.edit(gatewaytest.OpBalance, -1, edit{"/result", value})
+		_, server := h.open()
+		assert.Contains(t, newVisitor(t).logIn(server.URL).get(server.URL+"/admin/money").visibleText(), want)
 	}
 }
 
