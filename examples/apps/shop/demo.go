@@ -20,8 +20,8 @@ import (
 func openGateway() (name string, connect connector, demo *gatewaytest.Server, err error) {
 	base, key := os.Getenv("GATEWAY_BASE_URL"), os.Getenv("GATEWAY_API_KEY")+os.Getenv("GATEWAY_API_KEY_FILE")
 	switch {
-	case base == "" && key != "":
-		return "", nil, nil, errors.New("GATEWAY_BASE_URL is not set, but a key is")
+	case base == "" && key+os.Getenv("GATEWAY_PROFILE") != "":
+		return "", nil, nil, errors.New("GATEWAY_BASE_URL is not set, but a key or GATEWAY_PROFILE is")
 	case base != "" && key == "":
 		return "", nil, nil, errors.New("GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not: payments need it")
 	case base == "":

@@ -230,7 +230,7 @@ func TestRun_settings(t *testing.T) {
 	gw.APIKey = ""
 	assert.ErrorContains(t, runShop(t, gw, ""), "GATEWAY_BASE_URL is set, but GATEWAY_API_KEY is not")
 	gw.URL, gw.APIKey = "", "key"
-	assert.ErrorContains(t, runShop(t, gw, ""), "GATEWAY_BASE_URL is not set, but a key is")
+	assert.ErrorContains(t, runShop(t, gw, ""), "GATEWAY_BASE_URL is not set, but a key or GATEWAY_PROFILE is")
 	for name, value := range map[string]string{"SHOP_MERCHANTS": "Anna:secret", "SHOP_INVOICE_TIMEOUT": "1h", "SHOP_INVOICE_LINK": "url"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)

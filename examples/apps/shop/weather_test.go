@@ -3,7 +3,9 @@ package main
 import (
 	"html"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +198,29 @@ func TestWeather_rates(t *testing.T) {
 			assert.Contains(t, anna.get(server.URL+"/admin/coins").visibleText(), "BTC on Bitcoin cannot choose it: ")
 		})
 	}
+}
+
+// A profile of the environment reaches the shop.
+func TestWeather_profile(t *testing.T) {
+	h := newHarness(t)
+	profile := filepath.Join(t.TempDir(), "profile.json")
+	require.NoError(t, os.WriteFile(profile, []byte(`{"version":1,"rates":{"coin":"/from","currency":"/to","price":"/course"}}`), 0o600))
+	for name, value := range map[string]string{"GATEWAY_BASE_URL": h.gw.URL, "GATEWAY_API_KEY": h.gw.APIKey, "GATEWAY_PROFILE": profile} {
+		t.Setenv(name, value)
+	}
+	h.edit(gatewaytest.OpExchangeRates, -1, edit{"/result", `[{"from":"BTC","to":"USD","course":"60000"}]`})
+	_, connect, _, err := openGateway()
+	require.NoError(t, err)
+	s, server := h.open()
+	s.client, err = connect()
+	require.NoError(t, err)
+	require.NoError(t, s.addCaches())
+	v := newVisitor(t)
+	assert.Contains(t, v.get(server.URL+v.order(server.URL, "mug")).visibleText(), "BTC on Bitcoin 0.0003 BTC")
+	t.Setenv("GATEWAY_BASE_URL", "")
+	t.Setenv("GATEWAY_API_KEY", "")
+	_, _, _, err = openGateway()
+	assert.ErrorContains(t, err, "GATEWAY_BASE_URL is not set, but a key or GATEWAY_PROFILE is")
 }
 
 // A coin that cannot be read is left out and told, and the others are sold.
