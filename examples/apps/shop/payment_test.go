@@ -203,7 +203,7 @@ func TestPayment_notShown(t *testing.T) {
 	assert.Contains(t, res.visibleText(), "The invoice exists, but we cannot show you here where to pay.")
 	assert.NotContains(t, res.text, "<img class")
 	assert.Equal(t, 404, v.get(server.URL+at+"/qr.png").status)
-	assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "1 odd thing at the gateway There are buyers who are not shown where to pay.")
+	assert.Contains(t, anna.get(server.URL+"/admin").visibleText(), "1 odd thing at the gateway Some buyers were not shown where to pay.")
 	for _, page := range []string{"/admin/odd", "/admin" + at} {
 		assert.Contains(t, anna.get(server.URL+page).visibleText(), "there is no readable /address", page)
 	}
