@@ -23,45 +23,47 @@ func (p *Probe) nameMembers(q question, err error) string {
 	}
 	whole, _ := fields.Parse(p.Recorder.last.Body)
 	envelope, _ := whole.(map[string]any)
-	name, found, doubts := "balance", []func() any{}, ""
+	var found []gatewaytest.Profile // with one of the two forms
+	doubts := ""
 	eachList(envelope["result"], "", func(list string, in columns) {
-		coins, networks := in.where(p.coins), in.where(p.networks)
-		fiats, amounts := in.where(fiatText.MatchString), in.where(decimalText.MatchString)
-		if known := slices.IndexFunc(amounts, func(at string) bool { return at == "/balance" }); !isRates && known >= 0 {
-			amounts = amounts[known : known+1] // which the client prefers, too: I-106
+		coins, amounts := in.where(p.coins), in.where(decimalText.MatchString)
+		doubts += fmt.Sprintf(" In the list %q these can be the coin: %q, the amount: %q", list, coins, amounts)
+		if isRates {
+			fiats := slices.DeleteFunc(in.where(currencyText.MatchString), func(at string) bool { return !slices.ContainsFunc(in[at], fiatText.MatchString) })
+			doubts += fmt.Sprintf(", its currency: %q", fiats)
+			if len(coins) == 1 && len(fiats) == 1 && len(amounts) == 1 {
+				found = append(found, gatewaytest.Profile{Rates: gatewaytest.RatesForm{List: list, Coin: coins[0], Currency: fiats[0], Price: amounts[0]}})
+			}
+		} else if known := slices.Index(amounts, "/balance"); len(coins) == 1 && (len(amounts) == 1 || known >= 0) {
+			form := gatewaytest.BalanceForm{List: list, Coin: coins[0], Amount: amounts[max(known, 0)]} // I-106
+			if networks := in.where(p.networks); len(networks) == 1 && networks[0] != coins[0] {
+				form.Network = networks[0]
+			}
+			found = append(found, gatewaytest.Profile{Balance: form})
 		}
-		switch {
-		case isRates && len(coins) == 1 && len(fiats) == 1 && len(amounts) == 1:
-			found = append(found, func() any {
-				p.Recorder.Profile.Rates = gatewaytest.RatesForm{List: list, Coin: coins[0], Currency: fiats[0], Price: amounts[0]}
-				return p.Recorder.Profile.Rates
-			})
-		case !isRates && len(coins) == 1 && len(amounts) == 1:
-			found = append(found, func() any {
-				form := gatewaytest.BalanceForm{List: list, Coin: coins[0], Amount: amounts[0]}
-				if len(networks) == 1 && networks[0] != coins[0] {
-					form.Network = networks[0]
-				}
-				p.Recorder.Profile.Balance = form
-				return form
-			})
-		}
-		doubts += fmt.Sprintf(" In the list %q these can be the coin: %q, the currency: %q, the amount: %q.", list, coins, fiats, amounts)
+		doubts += "."
 	})
+	name, form := "balance", any(nil)
 	if isRates {
 		name = "rates"
 	}
-	if len(found) != 1 {
+	switch {
+	case len(found) != 1:
 		return fmt.Sprintf("the profile does not name the members; write %q into it by hand, or use a decoder.%s", name, doubts)
+	case isRates:
+		p.Recorder.Profile.Rates, form = found[0].Rates, found[0].Rates
+	default:
+		p.Recorder.Profile.Balance, form = found[0].Balance, found[0].Balance
 	}
-	text, _ := json.Marshal(found[0]()) // texts: cannot fail
+	text, _ := json.Marshal(form) // texts: cannot fail
 	return fmt.Sprintf("the profile names the members: %q:%s", name, text)
 }
 
 var (
-	memberName  = regexp.MustCompile(`^[a-z][A-Za-z_]{0,31}$`) // that a profile keeps
-	decimalText = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
-	fiatText    = regexp.MustCompile(`^(?i:usd|eur)$`)
+	memberName   = regexp.MustCompile(`^[a-z][A-Za-z_]{0,31}$`) // that a profile keeps
+	decimalText  = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
+	currencyText = regexp.MustCompile(`^[0-9A-Za-z]{2,10}$`)
+	fiatText     = regexp.MustCompile(`^(?i:usd|eur)$`)
 )
 
 // anyOf reports whether a text is at a path of a record in a listing, in any case.

@@ -23,6 +23,10 @@ func TestRun_members(t *testing.T) {
 			pathRates, `[{"from":"USDT","to":"USD","course":"1.0001"},{"from":"usdt","to":"eur","course":0.92}]`,
 			`"rates":{"coin":"/from","currency":"/to","price":"/course"},`, `"rates":{"coin":"/from","currency":"/to","price":"/course"}`,
 		},
+		"further currencies, which the client skips": {
+			pathRates, `[{"from":"USDT","to":"USD","course":"1.0001"},{"from":"USDT","to":"TRX","course":9.5}]`,
+			`"rates":{"coin":"/from","currency":"/to","price":"/course"},`, "the profile names the members",
+		},
 		"more of them than an error has": {
 			pathRates, `[` + long + `{"from":"USDT","to":"USD","course":"1.0001"}]`,
 			`"rates":{"coin":"/from","currency":"/to","price":"/course"},`, "the profile names the members",
@@ -33,15 +37,15 @@ func TestRun_members(t *testing.T) {
 		},
 		"two members have the coin": {
 			pathRates, `[{"from":"USDT","base":"TRX","to":"USD","course":"1.0001"}]`,
-			``, notNamed + `; write "rates" into it by hand, or use a decoder. In the list "" these can be the coin: ["/base" "/from"], the currency: ["/to"], the amount: ["/course"].`,
+			``, notNamed + `; write "rates" into it by hand, or use a decoder. In the list "" these can be the coin: ["/base" "/from"], the amount: ["/course"], its currency: ["/to"].`,
 		},
 		"the listing has not every coin": {
 			pathRates, `[{"from":"USDT","to":"USD","course":"1.0001"},{"from":"DOGE","to":"USD","course":"0.1"}]`,
-			``, `these can be the coin: [], the currency: ["/to"]`,
+			``, `these can be the coin: [], the amount: ["/course"], its currency: ["/to"].`,
 		},
 		"prices in another currency": {
 			pathRates, `[{"from":"USDT","to":"GBP","course":"1.0001"}]`,
-			``, `the currency: []`,
+			``, `its currency: []`,
 		},
 		"names that are data": {
 			pathRates, `[{"From":"USDT","to":"USD","course":"1.0001"}]`,
@@ -57,11 +61,15 @@ func TestRun_members(t *testing.T) {
 		},
 		"a balance that is one of two lists": {
 			pathBalance, `[{"balance":{"merchant":[{"balance":"1.5","currency_code":"USDT"}],"user":[{"balance":"9","currency_code":"USDT"}]}}]`,
-			``, `In the list "/0/balance/merchant" these can be the coin: ["/currency_code"], the currency: [], the amount: ["/balance"]. In the list "/0/balance/user" these`,
+			``, `In the list "/0/balance/merchant" these can be the coin: ["/currency_code"], the amount: ["/balance"]. In the list "/0/balance/user" these`,
 		},
 		"a balance whose networks are those of the listing": {
 			pathBalance, `{"rows":[{"code":"USDT","chain":"tron","free":"1.5"}]}`,
 			`"balance":{"list":"/rows","coin":"/code","network":"/chain","amount":"/free"},`, "the profile names the members",
+		},
+		"a balance in which one record is null, and one amount": {
+			pathBalance, `[{"coinSymbol":"USDT","balance":"1.5"},null,{"coinSymbol":"TRX","balance":null}]`,
+			``, "",
 		},
 		"rates that the client reads":     {pathRates, ratesJSON, ``, ""},
 		"a balance that the client reads": {pathBalance, balanceJSON, ``, ""},

@@ -140,6 +140,11 @@ func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) a
 	shape, items := recognise(result, at, q.of)
 	shape.Enveloped = enveloped
 	c.result(items, q.of)
+	if err == nil {
+		for _, s := range r.Skipped {
+			c.add(leftOut, "", place{pointer: s.Pointer}, s.Reason)
+		}
+	}
 	call.Shape, call.Findings = &shape, c.findings
 	return result
 }

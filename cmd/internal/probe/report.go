@@ -80,4 +80,5 @@ const (
 	otherMessage = "other message" // not the constant message of a success
 	otherCode    = "other code"    // not the documented HTTP status
 	noEnvelope   = "no envelope"   // around a result
+	leftOut      = "left out"      // the client cannot read a record and goes on
 )
