@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -91,9 +92,21 @@ func (c *Catalog) FindID(id string) (*gateway.CoinNetwork, bool) {
 	return p, p != nil
 }
 
-// Find returns the pair of a coin and a network.
+// Find returns the pair of a coin and a network: of these names, or else the only one whose names
+// differ in nothing but the case of letters.
 func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bool) {
-	p := c.byName[pairName{coinSymbol, networkName}]
+	p, known := c.byName[pairName{coinSymbol, networkName}]
+	if known {
+		return p, p != nil
+	}
+	for other := range c.All() {
+		if strings.EqualFold(other.Coin.Symbol, coinSymbol) && strings.EqualFold(other.Network.Name, networkName) {
+			if p != nil {
+				return nil, false
+			}
+			p = other
+		}
+	}
 	return p, p != nil
 }
 

@@ -102,8 +102,6 @@ func TestCatalog_notFound(t *testing.T) {
 		{"", ""},
 		{"BTC", ""},
 		{"", "Bitcoin"},
-		{"btc", "Bitcoin"},
-		{"BTC", "bitcoin"},
 		{"BTC ", "Bitcoin"},
 		{"BTC", "Ethereum"},
 		{"BTCB", "itcoin"},
@@ -154,6 +152,34 @@ func TestCatalog_Skipped(t *testing.T) {
 	var back pricing.Catalog
 	require.NoError(t, json.Unmarshal(text, &back))
 	assert.Equal(t, snapshot.Skipped, back.Skipped)
+}
+
+// Names in another case find the pair, if there is one only.
+// I-25
+func TestCatalog_Find_case(t *testing.T) {
+	t.Parallel()
+	snapshot := pricing.NewCatalog([]gateway.CoinNetwork{
+		pairOf("a", "USDT", "Tron"), pairOf("b", "USDT", "TRON"), pairOf("c", "BTC", "Bitcoin"), pairOf("d", "ETH", "Ethereum"), pairOf("e", "ETH", "Ethereum"),
+	})
+	for _, tt := range []struct{ name, coin, network, id string }{
+		{"the names as they are", "USDT", "Tron", "a"},
+		{"the names as they are of another", "USDT", "TRON", "b"},
+		{"two differ in case alone", "USDT", "tron", ""},
+		{"a coin in lower case", "btc", "Bitcoin", "c"},
+		{"a network in upper case", "BTC", "BITCOIN", "c"},
+		{"a pair that is listed twice", "ETH", "Ethereum", ""},
+		{"a pair that is listed twice, in lower case", "eth", "ethereum", ""},
+		{"another spelling", "BTC", "Bit coin", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, ok := snapshot.Find(tt.coin, tt.network)
+			require.Equal(t, tt.id != "", ok)
+			if ok {
+				assert.Equal(t, tt.id, p.ID)
+			}
+		})
+	}
 }
 
 // An identifier of UUID form is one in both cases, and listed twice if it is in both.

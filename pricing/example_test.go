@@ -112,11 +112,11 @@ func ExampleCatalog_Find() {
 	if pair, ok := catalog.Find("ETH", "Ethereum"); ok {
 		fmt.Println(pair.Confirmations, "confirmations")
 	}
-	_, ok := catalog.Find("eth", "Ethereum") // names match exactly
-	fmt.Println(ok)
+	pair, ok := catalog.Find("eth", "ETHEREUM") // it is the only one of these letters
+	fmt.Println(pair.Coin.Symbol, pair.Network.Name, ok)
 	// Output:
 	// 12 confirmations
-	// false
+	// ETH Ethereum true
 }
 
 func ExampleCatalog_Networks() {

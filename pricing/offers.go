@@ -45,7 +45,7 @@ func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Dec
 	o := &Offers{all: make([]Offer, 0, len(catalog.pairs)), byID: make(map[string]int, len(catalog.pairs))}
 	for pair := range catalog.All() {
 		rate, listed := bySymbol[pair.Coin.Symbol]
-		amount, err := offered(op, pair, price, fiat, rate, listed)
+		amount, err := offered(op, pair, price, fiat, rate, listed, rates.Skipped)
 		if name, reason := ambiguous(pair, catalog); reason != "" {
 			err = refused(op, name, reason)
 		}
@@ -73,11 +73,11 @@ func ambiguous(p *gateway.CoinNetwork, in *Catalog) (name, reason string) {
 }
 
 // offered returns the amount of a price, and why it cannot be paid.
-func offered(op string, pair *gateway.CoinNetwork, price decimal.Decimal, fiat string, rate gateway.Rate, listed bool) (decimal.Decimal, error) {
+func offered(op string, pair *gateway.CoinNetwork, price decimal.Decimal, fiat string, rate gateway.Rate, listed bool, skipped []gateway.Skipped) (decimal.Decimal, error) {
 	if off := paymentLimits(pair).off; off != "" {
 		return decimal.Decimal{}, &LimitError{Limit: off}
 	}
-	unit, err := priceOf(op, pair.Coin.Symbol, rate, listed, fiat)
+	unit, err := priceOf(op, pair.Coin.Symbol, rate, listed, fiat, skipped)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}

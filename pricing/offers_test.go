@@ -222,3 +222,33 @@ func BenchmarkNewOffers(b *testing.B) {
 		}
 	}
 }
+
+// Beside the offer of a coin whose rate was left out is why.
+// I-98
+func TestNewOffers_leftOut(t *testing.T) {
+	t.Parallel()
+	price := decimal.RequireFromString("10.50")
+	nameless := gateway.Skipped{Pointer: "/result/9", Reason: "names no coin"}
+	twice := gateway.Skipped{Pointer: "/result/3/usd", CoinSymbol: "USDT", Reason: `"0.9999" is another USD rate than 1.0001 before it`}
+	for _, tt := range []struct {
+		name  string
+		rates gateway.ExchangeRates
+		want  string
+	}{
+		{"two rates of one coin", gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "USDT"}}, Skipped: []gateway.Skipped{nameless, twice}}, `rate: of "USDT" in usd was left out: /result/3/usd: "0.9999" is another USD rate than 1.0001 before it`},
+		{"the whole record", gateway.ExchangeRates{Skipped: []gateway.Skipped{{Pointer: "/result/USDT", CoinSymbol: "USDT", Reason: "is null, not a record of rates"}}}, `coinSymbol: "USDT" was left out: /result/USDT: is null, not a record of rates`},
+		{"a record that names no coin", gateway.ExchangeRates{Skipped: []gateway.Skipped{nameless}}, `coinSymbol: "USDT" has no exchange rate; write it as the rates do; a record that names no coin was left out: /result/9: names no coin`},
+		{"another coin", gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "USDT"}}, Skipped: []gateway.Skipped{{CoinSymbol: "BTC"}}}, `rate: of "USDT" in usd is missing in the response`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			offers, err := pricing.NewOffers(pricing.NewCatalog([]gateway.CoinNetwork{pairOf("a", "USDT", "Tron")}), &tt.rates, price, "usd")
+			require.NoError(t, err)
+			assert.EqualError(t, offers.All()[0].Err, "gateway: new_offers: "+tt.want)
+			_, err = pricing.ToCoin(&tt.rates, price, "usd", "USDT", 6)
+			assert.EqualError(t, err, "gateway: to_coin: "+tt.want)
+			_, err = pricing.ToFiat(&tt.rates, price, "usd", "USDT")
+			assert.EqualError(t, err, "gateway: to_fiat: "+tt.want)
+		})
+	}
+}

@@ -10,12 +10,13 @@
 //	}
 //
 // Amounts are in units of the coin, above zero, and have at most 64 digits, 30 of them decimal
-// places. A fiat currency is "usd" or "eur" in any case; other names match exactly. A bad argument
-// is a [*gateway.ArgumentError]; a nil pointer panics. On error the result is zero. Pairs, catalogs
+// places. A fiat currency is "usd" or "eur" in any case; other names match exactly, but in
+// [Catalog.Find]. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the result is zero. Pairs, catalogs
 // and rates are shared: do not change them.
 package pricing
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,7 +31,7 @@ import (
 func ToCoin(rates *gateway.ExchangeRates, price decimal.Decimal, fiat, coinSymbol string, precision int) (decimal.Decimal, error) {
 	const op = "to_coin"
 	rate, listed := rates.Rate(coinSymbol)
-	unit, err := priceOf(op, coinSymbol, rate, listed, fiat)
+	unit, err := priceOf(op, coinSymbol, rate, listed, fiat, rates.Skipped)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -57,7 +58,7 @@ func toCoin(op string, price, unit decimal.Decimal, precision int) (decimal.Deci
 func ToFiat(rates *gateway.ExchangeRates, amount decimal.Decimal, fiat, coinSymbol string) (decimal.Decimal, error) {
 	const op = "to_fiat"
 	rate, listed := rates.Rate(coinSymbol)
-	unit, err := priceOf(op, coinSymbol, rate, listed, fiat)
+	unit, err := priceOf(op, coinSymbol, rate, listed, fiat, rates.Skipped)
 	if err != nil {
 		return decimal.Decimal{}, err
 	}
@@ -85,21 +86,39 @@ func PriceIn(price, rate decimal.Decimal) (decimal.Decimal, error) {
 }
 
 // priceOf returns the price of a unit of a coin, to convert by. listed reports whether the coin
-// has a rate at all.
-func priceOf(op, coinSymbol string, rate gateway.Rate, listed bool, fiat string) (decimal.Decimal, error) {
+// has a rate at all; of what was left out of the rates it says what may be of the coin.
+func priceOf(op, coinSymbol string, rate gateway.Rate, listed bool, fiat string, skipped []gateway.Skipped) (decimal.Decimal, error) {
 	price, known := rate.In(fiat)
 	of := fmt.Sprintf("of %.64q in %s ", coinSymbol, fiat)
 	switch {
 	case !listed:
-		return decimal.Decimal{}, refused(op, "coinSymbol", fmt.Sprintf("%.64q has no exchange rate; write it as the rates do", coinSymbol))
+		reason := cmp.Or(leftOut(skipped, coinSymbol), "has no exchange rate; write it as the rates do")
+		if nameless := leftOut(skipped, ""); nameless != "" {
+			reason += "; a record that names no coin " + nameless
+		}
+		return decimal.Decimal{}, refused(op, "coinSymbol", fmt.Sprintf("%.64q %s", coinSymbol, reason))
 	case !isFiat(fiat):
 		return decimal.Decimal{}, refused(op, "fiat", notFiat)
 	case !known:
-		return decimal.Decimal{}, refused(op, "rate", of+"is missing in the response, cannot be read, or is listed with two values")
+		return decimal.Decimal{}, refused(op, "rate", of+cmp.Or(leftOut(skipped, coinSymbol), "is missing in the response"))
 	case price.Sign() <= 0 || !money.Representable(price):
 		return decimal.Decimal{}, refused(op, "rate", of+"is not an amount above zero")
 	}
 	return price, nil
+}
+
+// leftOut says what was left out of the rates of a coin, and why, or "".
+func leftOut(skipped []gateway.Skipped, coinSymbol string) string {
+	var texts []string
+	for _, s := range skipped {
+		if s.CoinSymbol == coinSymbol {
+			texts = append(texts, s.Pointer+": "+s.Reason)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "was left out: " + strings.Join(texts[:min(len(texts), 2)], "; ")
 }
 
 const notFiat = "must be usd or eur; convert another currency with PriceIn"

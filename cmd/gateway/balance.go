@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
@@ -13,7 +14,8 @@ func (s *session) balanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "balance", Short: "The account's balances",
 		Long: `Prints the balances of the account that the key belongs to: all of them, those of a coin,
-those on a network, or that of a coin on a network.`,
+those on a network, or that of a coin on a network. It fails after what it has printed if
+an amount of the response cannot be read.`,
 		Example: `  gateway balance
   gateway balance --coin USDT --network Tron`,
 	}
@@ -29,7 +31,13 @@ those on a network, or that of a coin on a network.`,
 		if err != nil {
 			return err
 		}
-		return s.printBalance(balance.Amounts)
+		if err := s.printBalance(balance.Amounts); err != nil || len(balance.Skipped) == 0 {
+			return err
+		}
+		if err := s.tellSkipped(balance.Skipped); err != nil {
+			return err
+		}
+		return errors.New("the balance is not all of it: amounts were left out")
 	})
 }
 

@@ -21,7 +21,8 @@ func (s *session) coinsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "coins", Short: "The coins on their networks, with fees and limits",
 		Long: `Lists the coins of the gateway on their networks: all of them, those of one coin, or one
-coin on one network. It needs no key. Symbols and names match exactly.`,
+coin on one network. It needs no key. Symbols and names match exactly. What of the
+listing cannot be read is left out, and told on stderr.`,
 		Example: `  gateway coins
   gateway coins --coin USDT
   gateway coins --coin USDT --network Tron -o json`,
@@ -36,23 +37,27 @@ coin on one network. It needs no key. Symbols and names match exactly.`,
 		if err != nil {
 			return err
 		}
-		pairs, err := listCoins(ctx, client, *coin, *network)
+		var response gateway.Response
+		pairs, err := listCoins(ctx, client, *coin, *network, gateway.WithResponse(&response))
 		if err != nil {
+			return err
+		}
+		if err := s.tellSkipped(response.Skipped); err != nil {
 			return err
 		}
 		return s.printCoins(pairs)
 	})
 }
 
-func listCoins(ctx context.Context, client *gateway.Client, coin, network string) (pairs []gateway.CoinNetwork, err error) {
+func listCoins(ctx context.Context, client *gateway.Client, coin, network string, opt gateway.CallOption) (pairs []gateway.CoinNetwork, err error) {
 	switch {
 	case coin == "":
-		return client.CoinNetworks(ctx)
+		return client.CoinNetworks(ctx, opt)
 	case network == "":
-		pairs, err = client.CoinNetworksOf(ctx, coin)
+		pairs, err = client.CoinNetworksOf(ctx, coin, opt)
 	default:
 		var pair *gateway.CoinNetwork
-		if pair, err = client.CoinNetworkBySymbol(ctx, coin, network); err == nil {
+		if pair, err = client.CoinNetworkBySymbol(ctx, coin, network, opt); err == nil {
 			pairs = []gateway.CoinNetwork{*pair}
 		}
 	}

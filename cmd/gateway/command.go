@@ -119,6 +119,27 @@ func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
 	return gateway.FromEnv(opts...)
 }
 
+// tellSkipped tells on stderr what the client has left out of a response, and why.
+func (s *session) tellSkipped(skipped []gateway.Skipped) error {
+	for _, each := range skipped {
+		if s.format != cli.FormatJSON {
+			s.WriteError("left out: " + skippedText(each))
+		} else if err := cli.EncodeJSON(s.Err, map[string]gateway.Skipped{"leftOut": each}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skippedText says what was left out, where, and why.
+func skippedText(s gateway.Skipped) string {
+	name := cmp.Or(s.CoinSymbol, "a coin without a name")
+	if s.NetworkName != "" {
+		name += " on " + s.NetworkName
+	}
+	return name + ": " + s.Pointer + ": " + s.Reason
+}
+
 // printResult prints a result as JSON or as a table. It is the only output of a command
 // on stdout.
 func (s *session) printResult(value any, columns []string, rows [][]string) error {

@@ -45,9 +45,10 @@ func exits() []cli.Exit {
 // outcomes is the help of the exit codes.
 func outcomes() *cobra.Command {
 	return cli.Exits("outcomes", "The exit code is the outcome:", `
-Stdout has the result, or nothing after an error; a withdrawal that failed, and one
-that was still waited for, are results too. Stderr has the error. With -o json both are
-JSON: {"error", "exitCode", "meaning", "outcome", "status", "safeToRetry"}.
+Stdout has the result, or nothing after an error; a withdrawal that failed, one that was
+still waited for, and what could be read of a balance are results too. Stderr has the error,
+and what was left out of a result. With -o json both are JSON: {"error", "exitCode",
+"meaning", "outcome", "status", "safeToRetry"} and {"leftOut"}.
 
 Status 429 is a refusal for now (code 4): too many requests. Run the command again after the
 time that it names, or after a minute; ask less often, with one process and --every.

@@ -48,12 +48,16 @@ func (s *session) quote(ctx context.Context, c *cobra.Command, price decimal.Dec
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	pairs, err := client.CoinNetworks(ctx)
+	var response gateway.Response
+	pairs, err := client.CoinNetworks(ctx, gateway.WithResponse(&response))
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	rates, err := client.ExchangeRates(ctx)
 	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if err := s.tellSkipped(append(response.Skipped, rates.Skipped...)); err != nil {
 		return nil, time.Time{}, err
 	}
 	offers, err := pricing.NewOffers(pricing.NewCatalog(pairs), rates, price, currency)

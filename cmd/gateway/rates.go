@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
@@ -26,6 +27,10 @@ needs no key.`,
 		}
 		rates, err := client.ExchangeRates(ctx)
 		if err != nil {
+			return err
+		}
+		isOther := func(s gateway.Skipped) bool { return *coin != "" && s.CoinSymbol != "" && s.CoinSymbol != *coin }
+		if err := s.tellSkipped(slices.DeleteFunc(rates.Skipped, isOther)); err != nil {
 			return err
 		}
 		listed := rates.Rates
