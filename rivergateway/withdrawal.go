@@ -41,9 +41,9 @@ type WithdrawalResult struct {
 	WithdrawRequestID string // as it was inserted
 	Merchant          string // as it was inserted; empty for the one that the client is for
 
-	// Status is COMPLETED or FAILED. Another one, which may be empty, is the one read
-	// last: the engine has made its last attempt, or the identifier is invalid, and the
-	// end is not known.
+	// Status is COMPLETED, FAILED, or one that is final by the profile in [Config.Options]. It is
+	// empty if the end is not known: the service has refused the inquiry at the engine's last
+	// attempt, or the identifier is invalid.
 	Status gateway.WithdrawalStatus
 
 	Withdrawal *gateway.Withdrawal // nil if a part of it could not be read
@@ -71,31 +71,48 @@ func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalAr
 }
 
 func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
-	var seen *gateway.Withdrawal
 	opts, err := w.callOptions(ctx, job.Args.Merchant)
-	if err == nil {
-		seen, err = w.client.Withdrawal(ctx, job.Args.WithdrawRequestID, opts...)
+	if err != nil && !isLastAttempt(ctx, job.JobRow) {
+		return tryAgain(ctx, err)
 	}
-	result := WithdrawalResult{JobID: job.ID, WithdrawRequestID: job.Args.WithdrawRequestID, Merchant: job.Args.Merchant, Withdrawal: seen}
+	var seen *gateway.Withdrawal
+	over := true
 	if err == nil {
-		result.Status = seen.Status
-	} else {
-		result.Reason, result.Status = err.Error(), gateway.WithdrawalStatusOf(err)
+		seen, over, err = w.client.PollWithdrawal(ctx, job.Args.WithdrawRequestID, job.CreatedAt, gateway.WaitOptions{}, opts...)
 	}
+	if !over {
+		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
+	}
+	result := WithdrawalResult{JobID: job.ID, WithdrawRequestID: job.Args.WithdrawRequestID, Merchant: job.Args.Merchant}
+	result.read(seen, err)
 	e := jobEnd{output: storedWithdrawal{result.Status, result.Withdrawal, result.Reason}}
 	if w.cfg.OnWithdrawal != nil {
 		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnWithdrawal(ctx, tx, result) }
 	}
 	switch {
-	case result.Status.Terminal():
-	case err == nil || gateway.SafeToRetry(err):
-		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
+	case result.Status != "":
 	case !isLastAttempt(ctx, job.JobRow) && !refusesIdentifier(err):
 		return tryAgain(ctx, err)
 	default:
 		e.cancel = err
 	}
 	return end(ctx, w.Jobs, job, e)
+}
+
+// read reads how a wait has ended, from what a poll has returned.
+func (r *WithdrawalResult) read(seen *gateway.Withdrawal, err error) {
+	if failed, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
+		seen = failed.Withdrawal
+	}
+	if ended, ok := errors.AsType[*gateway.WaitError](err); ok {
+		seen, err = ended.Last, ended.Err
+		r.Status = ended.Status
+	}
+	if seen != nil {
+		r.Status, r.Withdrawal = seen.Status, seen
+		return
+	}
+	r.Reason = err.Error()
 }
 
 func refusesIdentifier(err error) bool {

@@ -53,7 +53,27 @@ var withdrawalTests = map[string]struct {
 	"completed":                  {prepare: withdrawalStatus("COMPLETED"), event: river.EventKindJobCompleted, status: "COMPLETED", calls: 1},
 	"failed":                     {prepare: withdrawalStatus("FAILED"), event: river.EventKindJobCompleted, status: "FAILED", calls: 1},
 	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultPage(502)), last: true, event: river.EventKindJobSnoozed},
-	"refused":                    {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
+	"a page of a CDN":            {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden)), last: true, event: river.EventKindJobSnoozed},
+	"a page of a CDN with 200":   {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusOK)), last: true, event: river.EventKindJobSnoozed},
+	"not found yet":              {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusNotFound, "No")), last: true, event: river.EventKindJobSnoozed},
+	"a fee that is not known yet": {
+		prepare: wrongWithdrawal(gatewaytest.FaultEdit("/result/fee", "null")), last: true, event: river.EventKindJobSnoozed,
+	},
+	"a status that is final by the profile": {
+		prepare: func(s *shop) {
+			s.cfg.Options = append(s.cfg.Options, gateway.WithProfile(gateway.Profile{FinalStatuses: []gateway.WithdrawalStatus{"CANCELED"}}))
+			withdrawalStatus("CANCELED")(s)
+		},
+		event: river.EventKindJobCompleted, status: "CANCELED", calls: 1,
+	},
+	"not found": {
+		prepare: func(s *shop) {
+			s.exec(`UPDATE river_job SET created_at = created_at - interval '1 minute'`)
+			wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusNotFound, "No"))(s)
+		},
+		last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
+	},
+	"refused": {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
 	"refused, for the last time": {
 		prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
 	},
