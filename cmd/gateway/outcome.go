@@ -35,7 +35,7 @@ func exits() []cli.Exit {
 		{Code: exitNotSent, Meaning: "nothing was sent", Text: "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
 		{Code: exitRefused, Meaning: "refused by the service", Text: "The service responded with an error. No invoice was created. After status 429 run it again\nlater; see below."},
 		{Code: exitUnknown, Meaning: "outcome unknown", Text: "The invoice may exist or not. LOOK THE ORDER UP before you run the command again,\nunless \"safeToRetry\" is true: another process is sending the order, or its record in\n--orders could not be read, and this one has sent nothing."},
-		{Code: exitWithdrawal, Meaning: "withdrawal failed", Text: "A withdrawal that was waited for has the status FAILED."},
+		{Code: exitWithdrawal, Meaning: "withdrawal failed", Text: "A withdrawal that was waited for has the status FAILED, or another final one than COMPLETED."},
 		{Code: exitDiffers, Meaning: "differs from the interface", Text: "Only of probe: the gateway differs from what is documented."},
 		{Code: exitConflict, Meaning: "another request", Text: "The order has an invoice for another request, which the message has. Nothing was sent: use\nthat invoice, or another --order."},
 		{Code: exitInterrupted, Meaning: "interrupted", Text: "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
@@ -107,10 +107,21 @@ func exitOfCall(err error) int {
 	if last, ok := errors.AsType[*gateway.TransportError](err); ok && (isInvoice || timeout || isBeforeSending(last.Phase) || gateway.SafeToRetry(err)) {
 		return exitNotSent
 	}
-	if _, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
+	_, failed := errors.AsType[*gateway.WithdrawalFailedError](err)
+	if failed || endedOtherwise(err) {
 		return exitWithdrawal
 	}
 	return cli.ExitFailed
+}
+
+// endedOtherwise reports whether a withdrawal has ended with a status that is not documented.
+func endedOtherwise(err error) bool {
+	ended, ok := errors.AsType[*gateway.WaitError](err)
+	if !ok || ended.Last == nil || ended.Status != ended.Last.Status {
+		return false
+	}
+	_, unreadable := errors.AsType[*gateway.DecodeError](err)
+	return !unreadable && !errors.Is(err, context.Canceled)
 }
 
 // isBeforeSending reports whether an attempt that came as far as a phase sent nothing.
@@ -173,7 +184,10 @@ func inTermsOfFlags(text string) string {
 		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
 		"look it up, then use AllowResubmit if there is none", "look it up, then use --resubmit if there is none",
 		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
-		" or that of WithSuccessMessage", "",
+		"set another one by WithSuccessMessage", "name another one in the profile of "+envProfile,
+		"by WaitOptions.Final or WithProfile", "by --final or the profile of "+envProfile,
+		"is read with WithBalanceDecoder or WithProfile", "is named in the profile of "+envProfile,
+		"is read with WithRatesDecoder or WithProfile", "is named in the profile of "+envProfile,
 	).Replace(text)
 }
 

@@ -51,7 +51,8 @@ func (s *session) withdrawalWaitCommand() *cobra.Command {
 	return s.follow(false, &cobra.Command{
 		Use: "wait ID...", Short: "Waits until withdrawals are COMPLETED or FAILED", Args: ids(),
 		Long: `Waits until all withdrawals with these identifiers are COMPLETED or FAILED, and prints them
-then. On a terminal it shows the progress. The exit code is 6 if one FAILED.`,
+then. On a terminal it shows the progress. The exit code is 6 if one FAILED, or has ended with a
+status of --final or of the profile in GATEWAY_PROFILE.`,
 		Example: `  gateway withdrawal wait w-1 w-2
   gateway withdrawal wait w-1 --timeout 1h --every 5s -o json`,
 	})
@@ -62,7 +63,8 @@ func (s *session) withdrawalWatchCommand() *cobra.Command {
 		Use: "watch ID...", Short: "Prints every change of withdrawals until they have ended", Args: ids(),
 		Long: `Prints a line for every change of the withdrawals with these identifiers, until all are
 COMPLETED or FAILED; with -o json each line is an object. On a terminal it shows the
-progress. The exit code is 6 if one FAILED.`,
+progress. The exit code is 6 if one FAILED, or has ended with a status of --final or of the
+profile in GATEWAY_PROFILE.`,
 		Example: `  gateway withdrawal watch w-1
   gateway withdrawal watch w-1 w-2 --timeout 0`,
 	})
@@ -71,6 +73,7 @@ progress. The exit code is 6 if one FAILED.`,
 // follow makes a command one that waits. With each it prints every change.
 func (s *session) follow(each bool, c *cobra.Command) *cobra.Command {
 	every := c.Flags().Duration("every", 2*time.Second, "the minimum `time` between two inquiries; the maximum is ten times as long")
+	final := c.Flags().StringSlice("final", nil, "a further `status` that ends the wait, such as CANCELED; may be repeated")
 	return s.asks(c, waitTimeout, func(ctx context.Context, ids []string) error {
 		if n := duplicate(ids); n > 0 {
 			return cli.Usage(c, fmt.Sprintf("identifier %d is the same as an earlier one", n))
@@ -80,7 +83,11 @@ func (s *session) follow(each bool, c *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.run(withdrawals(ctx, client, ids, gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}, each))
+		wait := gateway.WaitOptions{MinInterval: *every, MaxInterval: 10 * *every}
+		for _, status := range *final {
+			wait.Final = append(wait.Final, gateway.WithdrawalStatus(status))
+		}
+		return f.run(withdrawals(ctx, client, ids, wait, each))
 	})
 }
 
@@ -112,8 +119,12 @@ func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait
 		var watching sync.WaitGroup
 		for _, id := range ids {
 			watching.Go(func() {
-				for w, err := range client.WatchWithdrawal(ctx, id, wait) {
-					changes <- change{w, err}
+				var last change
+				for last.w, last.err = range client.WatchWithdrawal(ctx, id, wait) {
+					changes <- last
+				}
+				if w := last.w; w != nil && !w.Status.Terminal() {
+					changes <- change{nil, &gateway.WaitError{WithdrawRequestID: id, Last: w, Status: w.Status, Err: errOtherFinal}}
 				}
 			})
 		}
@@ -126,6 +137,8 @@ func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait
 		}
 	}
 }
+
+var errOtherFinal = errors.New("the status is final by --final or the profile of " + envProfile)
 
 // A follower prints withdrawals as they change or end.
 type follower struct {

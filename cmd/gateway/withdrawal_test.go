@@ -90,6 +90,23 @@ func TestWithdrawalWait(t *testing.T) {
 	assert.Contains(t, got.stdout, "w-2  FAILED")
 }
 
+// A status of --final ends a wait, and is no success.
+func TestWithdrawalWait_final(t *testing.T) {
+	for _, c := range []string{"wait", "watch"} {
+		for _, args := range [][]string{{id}, {id, "w-2"}} {
+			gw := add(standIn(t), id, "w-2")
+			require.NoError(t, gw.SetStatusAfterRequests(id, 2, "CANCELED"))
+			require.NoError(t, gw.SetStatusAfterRequests("w-2", 2, "COMPLETED"))
+			gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultPage(http.StatusForbidden))
+			got := call(t.Context(), t, gw, append([]string{"withdrawal", c, "--every", "1ms", "--final", "CANCELED,REJECTED"}, args...)...)
+			assert.Equal(t, exitWithdrawal, got.code, got.err)
+			assert.Contains(t, got.stdout, "CANCELED")
+			assert.Equal(t, len(args) > 1, strings.Contains(got.stdout, "COMPLETED"))
+			assert.Contains(t, got.err, "the status is final by --final or the profile of GATEWAY_PROFILE")
+		}
+	}
+}
+
 // When the time is over, what was still waited for is printed too.
 func TestWithdrawalWait_timeout(t *testing.T) {
 	gw := add(standIn(t), id)
@@ -101,9 +118,11 @@ func TestWithdrawalWait_timeout(t *testing.T) {
 	}
 }
 
-func TestWithdrawalWait_unknown(t *testing.T) {
+func TestWithdrawalWait_refused(t *testing.T) {
 	for _, args := range [][]string{{"w-9"}, {"w-8", "w-9"}} {
-		got := call(t.Context(), t, standIn(t), append([]string{"withdrawal", "wait"}, args...)...)
+		gw := standIn(t)
+		gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.FaultRefuse(http.StatusGone, "no such withdrawal"))
+		got := call(t.Context(), t, gw, append([]string{"withdrawal", "wait"}, args...)...)
 		assert.Equal(t, exitRefused, got.code)
 		assert.Equal(t, len(args), strings.Count(got.err, "\n"))
 		assert.Empty(t, got.stdout)
