@@ -49,7 +49,7 @@ func (p *Probe) nameMembers(q question, err error) string {
 	}
 	switch {
 	case len(found) != 1:
-		return fmt.Sprintf("the profile does not name the members; write %q into it by hand, or use a decoder.%s", name, doubts)
+		return fmt.Sprintf("the profile does not name the members; write %q into it by hand, or use a decoder.%.1000s", name, doubts)
 	case isRates:
 		p.Recorder.Profile.Rates, form = found[0].Rates, found[0].Rates
 	default:
@@ -76,6 +76,9 @@ func anyOf(listing any, path ...string) func(text string) bool {
 	return func(text string) bool { return text != "" && known[strings.ToUpper(text)] }
 }
 
+// maxPointer is the length of the longest pointer to a list or in a record.
+const maxPointer = 256
+
 // columns are the texts and numbers of records, by their pointers from a record.
 type columns map[string][]string
 
@@ -85,7 +88,7 @@ func eachList(v any, pointer string, found func(list string, in columns)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range names(v) {
-			if memberName.MatchString(name) {
+			if memberName.MatchString(name) && len(pointer) < maxPointer {
 				eachList(v[name], pointer+"/"+name, found)
 			}
 		}
@@ -117,7 +120,9 @@ func (in columns) add(pointer string, record map[string]any) {
 				in[at] = append(in[at], fmt.Sprint(value))
 			}
 		case map[string]any:
-			in.add(at, value)
+			if memberName.MatchString(name) && len(at) < maxPointer {
+				in.add(at, value)
+			}
 		}
 	}
 }

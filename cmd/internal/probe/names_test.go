@@ -13,6 +13,7 @@ import (
 // A profile names the members that the client cannot find, where only one can be meant.
 func TestRun_members(t *testing.T) {
 	const notNamed = "the profile does not name the members"
+	many := `"code":[{"code":"USDT","rate":1}],` + strings.Repeat(`"next":{"code":[{"code":"USDT","rate":1}],`, 500) + `"end":1` + strings.Repeat("}", 500)
 	long := strings.Repeat(`{"from":"TRX","to":"EUR","course":"0.1"},`, 400)
 	for name, tt := range map[string]struct {
 		path, result string
@@ -51,6 +52,10 @@ func TestRun_members(t *testing.T) {
 			pathRates, `[{"From":"USDT","to":"USD","course":"1.0001"}]`,
 			``, `the coin: []`,
 		},
+		"lists without end": {
+			pathRates, `{` + many + `}`,
+			``, `In the list "/next/next/code"`,
+		},
 		"no list": {
 			pathRates, `{"BTC":"64000"}`,
 			``, notNamed + `; write "rates" into it by hand, or use a decoder.`,
@@ -81,6 +86,7 @@ func TestRun_members(t *testing.T) {
 			assert.Equal(t, tt.want, beforeRoutes(t, profile))
 			said := fmt.Sprint(r.Verdict.Found)
 			assert.Contains(t, said, tt.says)
+			assert.Less(t, len(said), 20_000)
 			assert.Equal(t, tt.says != "", strings.Contains(said, "the profile"))
 			assert.Equal(t, tt.says != "", r.Unread > 0)
 			assert.Empty(t, r.Verdict.NotSo)
