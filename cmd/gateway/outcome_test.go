@@ -261,7 +261,7 @@ func TestInTermsOfFlags(t *testing.T) {
 		"GATEWAY_PLAIN_HTTP=1":                    plain,
 		"set GATEWAY_API_KEY or GATEWAY_API_KEY_": missing,
 		"then use --resubmit":                     earlier,
-		"with the documented message":             unread,
+		"in the profile of GATEWAY_PROFILE":       unread,
 	} {
 		require.Error(t, err, want)
 		text := inTermsOfFlags(err.Error())
