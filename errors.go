@@ -125,6 +125,7 @@ type APIError struct {
 	decision
 	said       refusal
 	missingKey bool
+	lost       error // why the body is not whole; nil for a whole one
 	note       string
 }
 
@@ -133,6 +134,9 @@ func (e *APIError) Error() string {
 	message := fmt.Sprintf("%q", e.Message)
 	if e.Message == "" {
 		message = "no message in the response: " + sample(e.Body)
+		if e.lost != nil {
+			message += ", " + oneLine(e.lost)
+		}
 	}
 	text := fmt.Sprintf("gateway: %s: %d: %s", e.Operation, e.StatusCode, message)
 	if e.RetryAfter > 0 {

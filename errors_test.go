@@ -488,3 +488,32 @@ func TestErrors_valuesMadeByHand(t *testing.T) {
 		})
 	}
 }
+
+// What a person needs at night: the value that could not be read, a compression that nobody asked for, the
+// message of a success that was expected, and why there is no body.
+func TestErrors_say(t *testing.T) {
+	t.Parallel()
+	falseGzip := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.WriteHeader(503)
+		_, _ = io.WriteString(w, "<html>Service Unavailable</html>")
+	})
+	_, err := newClient(t, falseGzip.URL, once()).ExchangeRates(t.Context())
+	assert.EqualError(t, err, "gateway: exchange_rates: 503: no message in the response: empty body, gzip: invalid header")
+	_, err = cannedClient(t, 200, enveloped(strings.Replace(pairJSON, `"1.5"`, `"12,5"`, 1))).CoinNetwork(t.Context(), pairID)
+	assert.ErrorContains(t, err, `/result/withdrawalFee: "12,5" is not a decimal number`)
+	assert.Equal(t, `"12,5"`, err.(*gateway.DecodeError).Value)
+	brotli := newClient(t, "https://gateway.test", through(func(*http.Request) (*http.Response, error) {
+		return reply(200, "\x1f\x8b", "Content-Encoding", "br"), nil
+	}))
+	_, err = brotli.ExchangeRates(t.Context())
+	assert.ErrorContains(t, err, `Content-Encoding "br", which was not asked for`)
+	assert.Equal(t, "br", err.(*gateway.DecodeError).ContentEncoding)
+	another := strings.Replace(enveloped(invoiceJSON), "Operation was successful.", "OK", 1)
+	_, err = cannedClient(t, 201, another).CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorContains(t, err, `/message: "OK" is not the message of a success, "Operation was successful.": set another one by WithSuccessMessage`)
+	_, err = cannedClient(t, 201, another, gateway.WithSuccessMessage("Done")).CreateInvoice(t.Context(), order("A-17"))
+	assert.ErrorContains(t, err, `"OK" is not the message of a success, "Done"`)
+	_, err = cannedClient(t, 201, another, gateway.WithProfile(gateway.Profile{SuccessMessage: "OK"})).CreateInvoice(t.Context(), order("A-17"))
+	assert.NoError(t, err)
+}

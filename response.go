@@ -66,7 +66,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	switch {
 	case resp.StatusCode >= 400:
 		rr.text = rr.text[:min(len(rr.text), c.maxKept())] // its end may be missing: the status says enough
-		e, failure = c.readError(rr, resp)
+		e, failure = c.readError(rr, resp, body.Err)
 	case resp.StatusCode >= 300:
 		failure = c.transportError(PhaseWait, c.redirect(resp), false)
 	case resp.StatusCode < 200:
@@ -100,10 +100,14 @@ var errUnsentSuccess = errors.New("the transport returned a success without havi
 func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 
 // readError reads the body of an error response.
-func (c *call) readError(rr *responseReader, resp *http.Response) (envelope, *APIError) {
+func (c *call) readError(rr *responseReader, resp *http.Response, lost error) (envelope, *APIError) {
 	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor})
 	e := readEnvelope(&rr.decoder, "", (*strictjson.Decoder).Skip)
-	return e, c.apiError(resp, e, rr.text, readRefusal(&rr.decoder, e, rr.text, c.order.Request.OrderID))
+	failure := c.apiError(resp, e, rr.text, readRefusal(&rr.decoder, e, rr.text, c.order.Request.OrderID))
+	if lost != nil && !errors.Is(lost, attempt.ErrTooLarge) {
+		failure.lost = sanitize(lost, c.redactor)
+	}
+	return e, failure
 }
 
 // readResult reads the body of a response of 2xx.
