@@ -111,7 +111,7 @@ func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 	var wrong *strictjson.Error
 	switch form := cfg.profile.Balance; {
 	case holdsNothing(result):
-	case cfg.decodeBalance != nil && result.Kind() != 'n':
+	case cfg.decodeBalance != nil:
 		list.all = decoded(d, "WithBalanceDecoder", cfg.decodeBalance, b.Raw, checkAmounts)
 	case form != BalanceForm{}:
 		wrong = list.addByForm(result, form)
@@ -213,8 +213,10 @@ func (l *amountList) addOrLeaveOut(amount BalanceAmount, at strictjson.Node, err
 // addBySymbol adds amounts or records by symbol. A page of a list is none of these, and where a
 // member could hold other coins it is not known what is left out.
 func (l *amountList) addBySymbol(result strictjson.Node) *strictjson.Error {
+	bySymbol := isBySymbol(result) || !result.Member(l.query.CoinSymbol).IsZero()
 	for n := range result.Members() {
-		if isOfPage(n) {
+		isCoin := bySymbol || n.Kind() == '{' || isSymbol(n.Name()) // without, an amount can be anything, such as an id
+		if isOfPage(n) || !isCoin && hasAmount(n) {
 			return n.Errorf("does not belong to amounts by symbol")
 		}
 	}

@@ -73,6 +73,7 @@ func TestClient_Balance_shapes(t *testing.T) {
 				{CoinSymbol: "USDT", NetworkName: "Tron", Amount: amount}, {CoinSymbol: "BTC", Amount: decimal.New(5, -1)},
 			},
 		},
+		{"by symbol, in the lower case of the query", gateway.BalanceQuery{CoinSymbol: "usdt"}, `{"usdt":"250.75"}`, []gateway.BalanceAmount{{CoinSymbol: "usdt", Amount: amount}}},
 		{"by symbol, on the queried network", both, `{"USDT":"250.75"}`, onTron},
 		{"an empty map", none, `{}`, []gateway.BalanceAmount{}},
 	} {
@@ -121,6 +122,8 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"amounts by symbol in another object", `{"data":{"USDT":"5"}}`, "/result/data", "does not belong to amounts by symbol"},
 		{"amounts by symbol in another object, in upper case", `{"DATA":{"USDT":"5"}}`, "/result/DATA", "has no balance, amount or available"},
 		{"a list of accounts of one coin", `{"USDT":[{"network":"Tron","balance":"5"}]}`, "/result/USDT", "does not belong to amounts by symbol"},
+		{"a record of other names, without a coin", `{"id":"1","sum":"250.5","code":"USDT"}`, "/result/id", "does not belong to amounts by symbol"},
+		{"amounts by symbol in lower case, which can be anything", `{"btc":"0.5","usdt":"1"}`, "/result/btc", "does not belong to amounts by symbol"},
 		{"kinds of amounts", `{"free":"3","locked":"2"}`, "/result/free", "does not belong to amounts by symbol"},
 		{"a record of other names", `{"coinSymbol":"USDT","total":"1"}`, "/result", "has no balance, amount or available"},
 		{"an array of records of other names", `[{"coinSymbol":"USDT","total":"1"}]`, "/result/0", "has no balance, amount or available"},

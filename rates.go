@@ -101,7 +101,7 @@ func readRates(d *strictjson.Decoder, cfg *config) *ExchangeRates {
 	var wrong *strictjson.Error
 	switch form := cfg.profile.Rates; {
 	case holdsNothing(result):
-	case cfg.decodeRates != nil && result.Kind() != 'n':
+	case cfg.decodeRates != nil:
 		list.all = decoded(d, "WithRatesDecoder", cfg.decodeRates, r.Raw, checkRates)
 	case form != RatesForm{}:
 		wrong = explained(list.addByForm(result, form), form.text())

@@ -184,10 +184,10 @@ func inTermsOfFlags(text string) string {
 		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
 		"look it up, then use AllowResubmit if there is none", "look it up, then use --resubmit if there is none",
 		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
-		"set another one by WithSuccessMessage", "name another one in the profile of "+envProfile,
-		"by WaitOptions.Final or WithProfile", "by --final or the profile of "+envProfile,
-		"is read with WithBalanceDecoder or WithProfile", "is named in the profile of "+envProfile,
-		"is read with WithRatesDecoder or WithProfile", "is named in the profile of "+envProfile,
+		"set another one by WithSuccessMessage", "set another one in the file of "+envProfile,
+		"by WaitOptions.Final or WithProfile", "by --final or the file of "+envProfile,
+		"with WithRatesDecoder or WithProfile", "by the file of "+envProfile,
+		"with WithBalanceDecoder or WithProfile", "by the file of "+envProfile,
 	).Replace(text)
 }
 

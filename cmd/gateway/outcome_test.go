@@ -251,6 +251,7 @@ func TestInTermsOfFlags(t *testing.T) {
 	another, err := gateway.New(other.URL, "a-key")
 	require.NoError(t, err)
 	_, unread := another.CreateInvoice(t.Context(), orderA17().Request)
+	_, form := another.Balance(t.Context(), gateway.BalanceQuery{})
 	guard := &gateway.MemoryGuard{}
 	_, err = guard.End(t.Context(), orderA17(), gateway.OrderRecord{}) // without a cause
 	require.NoError(t, err)
@@ -261,7 +262,8 @@ func TestInTermsOfFlags(t *testing.T) {
 		"GATEWAY_PLAIN_HTTP=1":                    plain,
 		"set GATEWAY_API_KEY or GATEWAY_API_KEY_": missing,
 		"then use --resubmit":                     earlier,
-		"in the profile of GATEWAY_PROFILE":       unread,
+		"in the file of GATEWAY_PROFILE":          unread,
+		"by the file of GATEWAY_PROFILE":          form,
 	} {
 		require.Error(t, err, want)
 		text := inTermsOfFlags(err.Error())

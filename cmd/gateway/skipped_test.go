@@ -48,7 +48,7 @@ func TestBalance_leftOut(t *testing.T) {
 	got = answers(t, map[string]string{"/balance/": `[{"balance":"250.5","currency_code":"USDT"},{"balance":"1","currency_code":"BTC"}]`}, "balance")
 	assert.Equal(t, cli.ExitFailed, got.code)
 	assert.Empty(t, got.stdout)
-	assert.Contains(t, got.err, "names no coin; another form is named in the profile of GATEWAY_PROFILE")
+	assert.Contains(t, got.err, "names no coin; another form is read by the file of GATEWAY_PROFILE")
 }
 
 // A profile reads what the command alone cannot.

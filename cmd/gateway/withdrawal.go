@@ -138,7 +138,7 @@ func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait
 	}
 }
 
-var errOtherFinal = errors.New("the status is final by --final or the profile of " + envProfile)
+var errOtherFinal = errors.New("the status is final by --final or the file of " + envProfile)
 
 // A follower prints withdrawals as they change or end.
 type follower struct {

@@ -102,7 +102,7 @@ func TestWithdrawalWait_final(t *testing.T) {
 			assert.Equal(t, exitWithdrawal, got.code, got.err)
 			assert.Contains(t, got.stdout, "CANCELED")
 			assert.Equal(t, len(args) > 1, strings.Contains(got.stdout, "COMPLETED"))
-			assert.Contains(t, got.err, "the status is final by --final or the profile of GATEWAY_PROFILE")
+			assert.Contains(t, got.err, "the status is final by --final or the file of GATEWAY_PROFILE")
 		}
 	}
 }
