@@ -150,8 +150,9 @@ func (l *amountList) add(result strictjson.Node) *strictjson.Error {
 	coin, _ := r.coinOf(result)
 	switch {
 	case result.Kind() == '[':
+		only := result.Len() == 1
 		for n := range result.Elements() {
-			l.addRecord(n, result.Len() == 1)
+			l.addRecord(n, only)
 		}
 		return nil
 	case result.Kind() == '{' && r.amount().IsZero() && coin == "" && r.networkOf() == "":

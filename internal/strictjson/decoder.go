@@ -130,14 +130,18 @@ func (d *Decoder) Since(offset int) jsontext.Value {
 
 // Fail records that the value that was read last is wrong.
 func (d *Decoder) Fail(err error) {
-	if d.err == nil {
+	switch {
+	case d.err != nil:
+	case d.tellsNoMore():
+		d.err = &Error{Err: err}
+	default:
 		d.err = &Error{Pointer: d.place(), Err: err}
 	}
 }
 
 // show shows the value that an error is about.
 func (d *Decoder) show(value jsontext.Value) {
-	if d.err != nil && d.err.Value == "" && !d.err.Syntax {
+	if d.err != nil && d.err.Value == "" && !d.err.Syntax && !d.tellsNoMore() {
 		d.err.Value = shown(value, d.Redactor)
 	}
 }
@@ -161,7 +165,11 @@ func shown(value jsontext.Value, keys redact.Redactor) string {
 
 // FailMissing records that a member of the object that was read last is missing.
 func (d *Decoder) FailMissing(name string) {
-	if d.err == nil {
+	switch {
+	case d.err != nil:
+	case d.tellsNoMore():
+		d.err = &Error{Err: errMissing}
+	default:
 		d.err = &Error{Pointer: d.placeOf(name), Err: errMissing}
 	}
 }

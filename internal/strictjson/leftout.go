@@ -14,6 +14,15 @@ type LeftOut struct {
 // LeftOut returns the first records that were left out, in the order of the text.
 func (d *Decoder) LeftOut() []LeftOut { return d.leftOut }
 
+// tellsNoMore reports whether nobody is told of the record that is read, if it is left out: a list can
+// have millions of those, and to find places takes longer than to read them.
+func (d *Decoder) tellsNoMore() bool {
+	for d.outer != nil {
+		d = d.outer
+	}
+	return len(d.leftOut) == MaxLeftOut
+}
+
 func (d *Decoder) leaveOut(err *Error, names []string) {
 	d.leftOut = append(d.leftOut, LeftOut{err, names})
 	d.Notes.add(UnknownShape, err.Pointer, err.Reason())
