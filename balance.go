@@ -59,9 +59,9 @@ func (a *BalanceAmount) UnmarshalJSON(text []byte) error {
 }
 
 // Total returns the sum of the amounts of a coin over all networks; it is zero when the
-// balance does not list the coin. The symbol must match exactly. An [*ArgumentError] says that the sum
-// is not known: a record of the coin, or one that names no coin, is in Skipped, or 64 records are; or
-// an amount is beyond what a response can hold, which only a caller can have made.
+// balance does not list the coin. The symbol must match exactly. An [*ArgumentError] means that the sum
+// is not known: Skipped has a record of the coin, one that names no coin, or 64 records; or an amount is
+// beyond what a response can hold, which only a caller can have made.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	name := redact.Truncate(coinSymbol, maxQuotedName)
 	for i, s := range b.Skipped {

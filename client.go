@@ -45,8 +45,9 @@
 // # Undocumented responses
 //
 // The service is documented in part: docs/interface.md says what is. What is documented is typed.
-// What is not is read in the forms that are likely, and kept in a field Raw; [WithResponse]
-// returns the envelope of any response.
+// What is not is read in the forms that are likely, or in those of [WithProfile], and kept in a field
+// Raw; [WithResponse] returns the envelope of any response. Of a list, what cannot be read is left
+// out: see [Skipped].
 //
 // Package [github.com/cryptogw/gateway/pricing] has what can be paid, in what and how much, and
 // package [github.com/cryptogw/gateway/gatewaytest] a gateway to test against.

@@ -9,8 +9,8 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// A CoinNetwork is a coin on a network. Amounts are taken to be in units of the coin. Records hold
-// decimals, which == does not compare by value: compare fields, or with [reflect.DeepEqual].
+// A CoinNetwork is a coin on a network. Amounts are taken to be in units of the coin. Compare records
+// field by field, and decimals with Equal: == does not compare them by value.
 type CoinNetwork struct {
 	ID             string          `json:"id" check:"id"`                       // of the pair, in UUID format
 	WithdrawalFee  decimal.Decimal `json:"withdrawalFee"`                       // fee of a withdrawal
@@ -84,8 +84,8 @@ func (c Coin) MarshalJSON() ([]byte, error) { return coinRecord.Marshal(c) }
 func (c *Coin) UnmarshalJSON(text []byte) error { return coinRecord.Unmarshal(text, c) }
 
 // CoinNetworks lists all coins on all their networks, one element per pair. An empty
-// listing is not nil. A pair that cannot be read is left out, which Response.Skipped of
-// [WithResponse] tells, and drift; if none can be read, that is an error.
+// listing is not nil. A pair that cannot be read is left out: Response.Skipped of
+// [WithResponse] has it, and drift tells of it. If none can be read, that is an error.
 //
 // GET /api/networks-coins
 func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNetwork, error) {
@@ -125,7 +125,7 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 
 // CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given: 1 to 256
 // bytes without any of / \ % ? #. The response is not documented: an array is accepted, which
-// is read as that of CoinNetworks, or one record, which is returned as an array of one.
+// is read as by [Client.CoinNetworks], or one record, which is returned as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}
 func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...CallOption) ([]CoinNetwork, error) {

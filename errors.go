@@ -186,9 +186,9 @@ type DecodeError struct {
 	Operation       string // the operation, such as "withdrawal"
 	StatusCode      int    // of the response
 	ContentType     string // of the response, at most 256 bytes of it
-	ContentEncoding string // likewise: that of a body which is still compressed; empty for none
+	ContentEncoding string // of a body that is still compressed, at most 256 bytes of it; empty for none
 	Pointer         string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
-	Value           string // what is there, if it is text, a number or a boolean: JSON, cut to 64 bytes; empty for another value
+	Value           string // the text, number or boolean there, as JSON cut to 64 bytes; empty for another value, or none
 	Body            []byte // at most the first 8 KiB of the response
 	Err             error  // what is wrong there
 

@@ -86,8 +86,9 @@ const (
 	// out: see [Skipped].
 	DriftUnknownShape DriftKind = "unknown shape"
 	// DriftMismatch is an identifier that differs from the one it must equal: a
-	// networkId or coinId that is not the id of the record beside it, or a record that
-	// is not the one asked for, which fails with [ErrResponseMismatch].
+	// networkId or coinId that is not the id of the record beside it, an orderId in an
+	// invoice that is not the order's, or a record that is not the one asked for, which
+	// fails with [ErrResponseMismatch].
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
 	// success message that is not the documented one, a meta that is not empty, a number
@@ -106,11 +107,12 @@ func WithObserver(o Observer) Option {
 }
 
 // WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Warn is for retried attempts, each place of drift once an
-// hour, a merchant whose orders are unknown in a row, when a circuit opens, or without
-// [WithCircuitBreaker] at five, and once for a RoundTripper of the caller's that shares the connections of
-// invoices, or sends one more than once. Error is for an outcome that the [OrderGuard] could not record, and for
-// an order with more than one invoice. Without this option the client logs nothing.
+// error of a call is the caller's to log. Warn is for retried attempts; each place of drift, once an
+// hour; a merchant whose orders are unknown in a row, when a circuit opens, or without
+// [WithCircuitBreaker] at five; and once each for a RoundTripper of the caller's that sends invoices over
+// connections of other requests, or sends one more than once. Error is for an outcome that the
+// [OrderGuard] could not record, and for an order with more than one invoice. Without this option the
+// client logs nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {

@@ -252,10 +252,10 @@ func WithSuccessMessage(text string) Option {
 }
 
 // WithRatesDecoder sets what reads the result of [Client.ExchangeRates], for a form that neither the
-// client nor a [Profile] knows. It gets the whole result, without keys, unless that is null, [] or {};
-// Raw has it too. Return each symbol once; a price that is not Valid is none. An error of decode, a symbol
-// that is empty or there twice, and an amount that a response cannot hold are a [*DecodeError], which
-// wraps the error.
+// client nor a [Profile] knows. It gets the whole result, without keys, as Raw has it, unless that is
+// null, [] or {}. It returns each symbol once; a price that is not Valid is none. Its error is a
+// [*DecodeError], which wraps it, and so is a symbol that is empty or there twice, or an amount that a
+// response cannot hold.
 func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {
@@ -267,8 +267,8 @@ func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Optio
 }
 
 // WithBalanceDecoder sets what reads the result of [Client.Balance], as [WithRatesDecoder] does of the
-// rates. A symbol can be there several times, such as once for each network. Return an error rather
-// than leave out what cannot be read: the total of its coin would be wrong.
+// rates. A symbol can be there several times, such as once for each network. For what it cannot read it
+// returns an error: left out, it would make the total of its coin wrong.
 func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {

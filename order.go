@@ -49,8 +49,8 @@ type Order struct {
 	Resubmit  bool           // an order of unknown outcome may be sent again
 }
 
-// Key returns what identifies the order of a merchant: the OrderID, in lower case if it has the form of
-// a UUID, which is the same in either case.
+// Key returns what identifies the order of a merchant: the OrderID. One in the form of a UUID is the same
+// in either case, and is returned in lower case.
 func (o Order) Key() string { return validate.IDKey(o.Request.OrderID) }
 
 // An OrderState is what an [OrderGuard] says of an order. The zero value is [OrderFree].

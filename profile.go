@@ -13,11 +13,11 @@ import (
 )
 
 // A Profile is how one gateway answers where the interface states nothing. The zero value says
-// nothing. As JSON it has a version, which must be 1, and is what the file of gateway probe
-// --record has beside its routes; other members are skipped.
+// nothing. It is read from the file that gateway probe --record writes: JSON with a version, which must
+// be 1. Members that it does not have, such as the routes of that file, are skipped.
 type Profile struct {
 	SuccessMessage string             `json:"successMessage,omitzero"` // as of [WithSuccessMessage]; empty for none
-	FinalStatuses  []WithdrawalStatus `json:"finalStatuses,omitzero"`  // which end a wait besides FAILED and COMPLETED
+	FinalStatuses  []WithdrawalStatus `json:"finalStatuses,omitzero"`  // which end a wait besides FAILED and COMPLETED; not PENDING
 	Rates          RatesForm          `json:"rates,omitzero"`          // of [Client.ExchangeRates]
 	Balance        BalanceForm        `json:"balance,omitzero"`        // of [Client.Balance]
 }
@@ -73,8 +73,9 @@ func (p *Profile) UnmarshalJSON(text []byte) error {
 	return profileRecord.Unmarshal(text, p)
 }
 
-// WithProfile sets how the gateway answers. Of a result for which there are both, the decoder of
-// [WithRatesDecoder] or [WithBalanceDecoder] counts, and not the form of the profile.
+// WithProfile sets how the gateway answers. Where there are both, the decoder of [WithRatesDecoder] or
+// [WithBalanceDecoder] reads the result, and not the form of the profile. A SuccessMessage replaces that
+// of a [WithSuccessMessage] before this option.
 func WithProfile(p Profile) Option {
 	p.FinalStatuses = slices.Clone(p.FinalStatuses)
 	return func(cfg *config) error {

@@ -79,7 +79,7 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // records by symbol; rates by currency and symbol. Another form is a [*DecodeError], unless
 // [WithProfile] or [WithRatesDecoder] reads it. A record of several that names no coin is left out. A
 // coin of which a rate is missing, malformed, or listed with two values has no rate in that currency.
-// Drift tells of all of it, and Skipped of what is not just missing.
+// Drift tells of each, and Skipped has all but the missing ones.
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {

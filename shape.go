@@ -11,12 +11,12 @@ import (
 	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
-// A Skipped is a record of a list that could not be read and was left out.
+// A Skipped is a record of a list, or a price in one, that could not be read and was left out.
 type Skipped struct {
 	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
 	CoinSymbol  string `json:"coinSymbol"`  // that the record names; empty if it names none that can be read
 	NetworkName string `json:"networkName"` // that the record names; empty if it names none that can be read
-	Reason      string `json:"reason"`      // in one line, such as "12,5" is not a decimal number
+	Reason      string `json:"reason"`      // in one line, with the value, such as: "12,5" is not a decimal number
 }
 
 // maxSkipped is how many records are kept of one response. Which further ones were left out is

@@ -137,10 +137,10 @@ func (c *Client) WatchWithdrawal(ctx context.Context, withdrawRequestID string, 
 	}
 }
 
-// PollWithdrawal makes one poll of a wait that has begun at a time, for a program that schedules its
-// polls itself, such as by a queue of jobs. It reports whether the wait is over. Then it returns what
-// [Client.WaitWithdrawal] does; otherwise the withdrawal as it is, or why it could not be read. The intervals
-// of w are not used.
+// PollWithdrawal makes one poll of a wait that began at the time begun, for a program that schedules
+// polls itself, such as with a queue of jobs. If the wait is over, it returns what
+// [Client.WaitWithdrawal] does; otherwise the withdrawal as it is, or why it could not be read. The end
+// of the context is an error and does not end the wait. The intervals of w are not used.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, begun time.Time, w WaitOptions, opts ...CallOption) (seen *Withdrawal, over bool, err error) {
@@ -164,8 +164,9 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, b
 }
 
 // WaitWithdrawals waits for many withdrawals at once, and yields each when it ends, as
-// [Client.WaitWithdrawal] returns it; an error names the withdrawal. When the context ends, it yields a
-// [*WaitError] for each that is left. At most 8 polls run at a time, and at most 100 begin within a
+// [Client.WaitWithdrawal] returns it; an error names the withdrawal. A bad identifier is a [*WaitError] and
+// ends only its own wait; another bad argument is an [*ArgumentError] and ends all. When the context ends,
+// it yields a [*WaitError] for each that is left. At most 8 polls run at a time, and at most 100 begin within a
 // MinInterval; where the service asks for a wait, all wait. When the loop is left, no request is in
 // flight. The options are those of each inquiry.
 //

@@ -97,7 +97,7 @@
 //   - the clock, which a test may set ahead, and its time in the Date header;
 //   - rate limits (I-160): that there are any, how they count, and how a request over the
 //     limit is refused, see [Server.SetRateLimit];
-//   - that a UUID is found in either case (I-25);
+//   - that a UUID is found in either case (I-163);
 //   - the members of [FaultDrift], which are unknown on purpose, and what [FaultEdit] writes;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //

@@ -9,12 +9,12 @@ import (
 const unknownMember = `"undocumented":{"by":"gatewaytest"}`
 
 // FaultDrift responds as a service that has changed since it was described. It adds members
-// that are not documented to the usual response, all of
-// them {"undocumented":{"by":"gatewaytest"}}: one to the envelope and one to each
-// record, including those in a list or in another record. A result that is an
-// amount or that maps names to amounts (see [RatesBySymbol], [RatesByFiat] and
-// [BalanceBySymbol]) is unchanged, because another member would be another
-// amount. The operation is carried out.
+// that are not documented to the usual response, all of them
+// "undocumented":{"by":"gatewaytest"}: one to the envelope and one to each record, including
+// those in a list or in another record. A result that is an amount or that maps names to
+// amounts (see [RatesBySymbol], [RatesByFiat] and [BalanceBySymbol]) is unchanged, because
+// another member would be another amount. The operation is carried out. It is met like
+// [FaultEdit].
 func FaultDrift() Fault {
 	return Fault{name: "drift", alter: []func(*response){(*response).addMembers}}
 }

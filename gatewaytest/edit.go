@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// FaultEdit sends the usual response with one value in it replaced: an amount that is null
-// or "12,5", a member that is missing, an orderId of the gateway's own, the whole result of
-// another gateway. The pointer is a JSON pointer (RFC 6901) from the body, such as "/message"
-// or "/result/7/maxWithdraw", or "" for the body. In the place of an index, "*" is every
-// element, and another text each element that has it as the value of a member: "/result/DOGE/maxWithdraw".
-// The value is sent as given, and need not be valid JSON; an empty one removes what is
-// there. A member that is not there is added, unless what should have it is not there either.
-// A refusal is not changed. The operation is carried out.
+// FaultEdit sends the usual response with a value in it replaced: by an amount that is null or
+// "12,5", by nothing, by an orderId of the gateway's own, or by the whole result of another
+// gateway. The pointer is a JSON pointer (RFC 6901) from the body, such as "/message" or
+// "/result/7/maxWithdraw", or "" for the body. In the place of an index, "*" is every element,
+// and another text is each element in which a member has it as its value, at any depth:
+// "/result/DOGE/maxWithdraw". The value is sent as given, and need not be valid JSON; an empty
+// one removes what is there. A member that is not there is added, unless what should have it is
+// not there either. A refusal is not changed. The operation is carried out.
 //
-// A request meets several of them, and another fault too, see [Server.InjectFault].
+// A request may meet several of them, and then another fault: see [Server.InjectFault].
 // FaultEdit panics unless the pointer is "" or begins with a slash.
 func FaultEdit(pointer, value string) Fault {
 	if !isPointer(pointer) {
@@ -34,9 +34,9 @@ func FaultEdit(pointer, value string) Fault {
 	return edit(named("edit", pointer+"="+value), func(body []byte) []byte { return replaced(body, path, value) })
 }
 
-// FaultOtherCase sends the usual response with the UUIDs in it in upper case, and those that
-// had a capital letter in lower case, as a gateway does that reads identifiers as values. A
-// refusal is not changed. The operation is carried out. It is met like [FaultEdit].
+// FaultOtherCase sends the usual response with the UUIDs in it in upper case, and those with a
+// capital letter in lower case, as a gateway does that stores a UUID as a number. A refusal is
+// not changed. The operation is carried out. It is met like [FaultEdit].
 func FaultOtherCase() Fault {
 	uuid := regexp.MustCompile(`[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
 	return edit("other-case", func(body []byte) []byte {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// An ErrorForm is the body of an error that is not the documented one, as web frameworks
-// write it before any code of a service runs. It is JSON in which STATUS stands for the
-// status, TEXT for the name of the status, in quotes, and MESSAGE for the message, in quotes.
-// Any text is a form; the constants are common ones.
+// An ErrorForm is the body of an error that is not the documented one, such as a web framework
+// writes before any code of a service runs. It is JSON in which STATUS stands for the status,
+// TEXT for its name as a string, and MESSAGE for the message as a string. Any text is a form;
+// the constants are common ones.
 type ErrorForm string
 
 // Common bodies of errors.
@@ -52,7 +52,7 @@ func errorForms() []namedForm {
 	}
 }
 
-// FaultRefuseAs responds with a status and an error in a form, such as ErrorNest. With a
+// FaultRefuseAs responds with a status and an error in a form, such as [ErrorNest]. With a
 // status from 200 to 299 it is a refusal that looks like a success. The operation is not
 // carried out. FaultRefuseAs panics unless the status is between 200 and 999.
 func FaultRefuseAs(form ErrorForm, status int, message string) Fault {

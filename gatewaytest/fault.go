@@ -188,8 +188,8 @@ type QueuedFault struct {
 // InjectFault injects a fault into the next requests of an operation. Times is
 // the number of requests; 0 is none, and a negative number is all of them until
 // [Server.ClearFaults]. Each request meets only the oldest fault that is queued
-// for it, so that several calls form a queue; but it meets each [FaultEdit], [FaultDrift] and
-// [FaultOtherCase] that is queued before that one, too. A request counts for its operation
+// for it, so that several calls form a queue. Each [FaultEdit], [FaultDrift] and
+// [FaultOtherCase] that is queued before that one is met too. A request counts for its operation
 // even if it would have been refused. InjectFault panics if the operation is none of
 // this package's constants.
 func (s *Server) InjectFault(op Operation, times int, f Fault) {

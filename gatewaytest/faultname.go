@@ -87,9 +87,9 @@ func FaultNames() []string {
 	return names
 }
 
-// ParseFault returns the fault of a name, which is that of [Fault.String]:
-// "commit-then-drop", "refuse=503", "page=502", "slow-body=100ms", "edit=/result/fee=null". A refusal has a text of this package's, and a redirect leads to
-// https://other.invalid/.
+// ParseFault returns the fault of a name, which is that of [Fault.String]: "commit-then-drop",
+// "refuse=503", "page=502", "slow-body=100ms", "edit=/result/fee=null". A refusal has a text of
+// this package's, and a redirect leads to https://other.invalid/.
 func ParseFault(name string) (Fault, error) {
 	name, argument, given := strings.Cut(name, "=")
 	for _, kind := range faultKinds() {

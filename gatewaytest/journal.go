@@ -17,7 +17,7 @@ type Request struct {
 	KeyIn     string      // where the key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
 	Status    int         // the status of the response; 0 until there is one
-	Fault     string      // the name of the [Fault] that the request met, or of several with ", " between them, "rate-limit" (see [Server.SetRateLimit]) or ""
+	Fault     string      // the name of the [Fault] that the request met, or the names of several with ", " between them; "rate-limit" (see [Server.SetRateLimit]); "" for none
 	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
@@ -58,7 +58,8 @@ func (c *call) size(entry *Request) int {
 	return size + maxBody
 }
 
-// record enters a request in the journal and takes its faults from the queue. Both happen under one lock, so that the journal has the order of the faults.
+// record enters a request in the journal and takes its faults from the queue. Both happen
+// under one lock, so that the journal has the order of the faults.
 func (s *Server) record(c *call) (entry *Request, fault Fault, ended bool) {
 	entry = &Request{
 		Operation: c.op,

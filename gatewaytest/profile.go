@@ -11,11 +11,12 @@ import (
 
 // A Profile is how one gateway responds to the requests that change nothing: the status of
 // each response, the names of its members, and what kind of text or number each is. No
-// value of a response is in it, nor a name that may be one: of the members that
-// docs/interface.md does not have it keeps those that look like the names of a program,
-// and no text of the same response. Its fields are what a client must know of the gateway,
-// which reads them from the same file. `gateway probe --record` makes a profile, and
-// [WithProfile] a server that responds likewise. The zero Profile is empty: a server with it
+// value of a response is in it but the message of a success, nor a name that may be a value:
+// of the members that docs/interface.md does not have it keeps those that look like the names
+// of a program, and no text of the same response. Its fields are what a client must know of
+// the gateway, which reads them from the same file. `gateway probe --record` makes a profile,
+// and [WithProfile] a server that responds likewise. What was not recorded has its usual form,
+// whatever the fields are, but for the message. The zero Profile is empty: a server with it
 // responds as one without. A Profile is not safe for concurrent use.
 type Profile struct {
 	SuccessMessage string      // of every success; empty for the documented one

@@ -33,8 +33,8 @@ func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], 
 type Catalog struct {
 	FetchedAt time.Time // when it was made, by the local clock
 
-	// Skipped are pairs that the gateway lists and that could not be read, as in
-	// Response.Skipped. If it is not empty, absence from the catalog proves nothing.
+	// Skipped are the pairs of the listing that could not be read, as in Response.Skipped. If there
+	// are any, absence from the catalog proves nothing.
 	Skipped []gateway.Skipped
 
 	pairs      []gateway.CoinNetwork
@@ -86,14 +86,14 @@ func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.Coi
 	return !known
 }
 
-// FindID returns the pair of an identifier; one of UUID form is equal in either case.
+// FindID returns the pair of an identifier. One in the form of a UUID is the same in either case.
 func (c *Catalog) FindID(id string) (*gateway.CoinNetwork, bool) {
 	p := c.byID[validate.IDKey(id)]
 	return p, p != nil
 }
 
-// Find returns the pair of a coin and a network: of these names, or else the only one whose names
-// differ in nothing but the case of letters.
+// Find returns the pair of a coin and a network: the one with these names, or else the only one whose
+// names differ from them in the case of letters alone.
 func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bool) {
 	p, known := c.byName[pairName{coinSymbol, networkName}]
 	if known {

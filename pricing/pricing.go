@@ -10,9 +10,9 @@
 //	}
 //
 // Amounts are in units of the coin, above zero, and have at most 64 digits, 30 of them decimal
-// places. A fiat currency is "usd" or "eur" in any case; other names match exactly, but in
-// [Catalog.Find]. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the result is zero. Pairs, catalogs
-// and rates are shared: do not change them.
+// places. A fiat currency is "usd" or "eur" in any case; other names match exactly, except in
+// [Catalog.Find]. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the
+// result is zero. Pairs, catalogs and rates are shared: do not change them.
 package pricing
 
 import (

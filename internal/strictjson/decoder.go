@@ -6,8 +6,9 @@
 // A [Record] is read by the tags of its type, with [One], [Many] and [OneOrMany], and goes
 // through encoding/json by them. A result of an undocumented shape is read by [Raw], which bounds
 // it, and examined as a [Node]. A record of a list that cannot be read is left out: see
-// [Decoder.LeftOut]. What differs from the tags without being an error is collected in [Notes]. Decoded values are free of the keys of the Redactor; [Decoder.Value],
-// [Decoder.Name] and [Decoder.Since] return raw input.
+// [Decoder.LeftOut]. What differs from the tags without being an error is collected in [Notes].
+// Decoded values are free of the keys of the Redactor; [Decoder.Value], [Decoder.Name] and
+// [Decoder.Since] return raw input.
 package strictjson
 
 import (
