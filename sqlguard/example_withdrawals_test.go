@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
@@ -24,7 +25,7 @@ const waits = `CREATE TABLE IF NOT EXISTS waits (
 	id     text PRIMARY KEY, -- WithdrawRequestID
 	since  bigint NOT NULL,  -- Unix seconds
 	due    bigint NOT NULL,  -- when to ask next; while a process asks, when its lease is over
-	status text              -- COMPLETED or FAILED; NULL: not known yet
+	status text              -- the final one; NULL: not known yet
 )`
 
 const lease = 60 // seconds; more than the timeout of a call of Withdrawal
@@ -32,7 +33,7 @@ const lease = 60 // seconds; more than the timeout of a call of Withdrawal
 // askNext asks about one withdrawal that is due, and tells its end once, in the transaction that records
 // it. It returns false if none is due. Every process calls it again and again: while there is more, at once,
 // and otherwise each second. After an error or a crash another call asks when the lease is over.
-func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64, tell func(*sql.Tx, *gateway.Withdrawal) error) (more bool, err error) {
+func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64, tell func(*sql.Tx, gateway.WithdrawalStatus) error) (more bool, err error) {
 	var id string
 	var since int64
 	err = db.QueryRowContext(ctx, `UPDATE waits SET due = $1 WHERE id = (
@@ -44,27 +45,31 @@ func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 	if err != nil {
 		return false, err
 	}
-	w, err := client.Withdrawal(ctx, id)
-	if err != nil {
-		return true, err
-	}
-	if !w.Status.Terminal() { // ask again after a quarter of the time that it has taken
+	w, over, err := client.PollWithdrawal(ctx, id, time.Unix(since, 0), gateway.WaitOptions{})
+	if !over { // ask again after a quarter of the time that it has taken
 		_, err = db.ExecContext(ctx, `UPDATE waits SET due = $1 WHERE id = $2 AND status IS NULL`, now+min(max((now-since)/4, 10), 300), id)
 		return true, err
+	}
+	status := gateway.WithdrawalStatusOf(err)
+	if w != nil {
+		status = w.Status
+	}
+	if status == "" {
+		return true, err // the service has refused the inquiry
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return true, err
 	}
 	defer tx.Rollback()
-	ended, err := tx.ExecContext(ctx, `UPDATE waits SET status = $1 WHERE id = $2 AND status IS NULL`, string(w.Status), id)
+	ended, err := tx.ExecContext(ctx, `UPDATE waits SET status = $1 WHERE id = $2 AND status IS NULL`, string(status), id)
 	if err != nil {
 		return true, err
 	}
 	if n, err := ended.RowsAffected(); n == 0 || err != nil {
 		return true, err // a process that was suspended for longer than its lease has told it
 	}
-	if err := tell(tx, w); err != nil {
+	if err := tell(tx, status); err != nil {
 		return true, err
 	}
 	return true, tx.Commit()
@@ -88,8 +93,8 @@ func Example_withdrawals() {
 	check(err)
 
 	ask := func(now int64) {
-		more, err := askNext(ctx, client, db, now, func(_ *sql.Tx, w *gateway.Withdrawal) error {
-			fmt.Println("the end:", w.Status)
+		more, err := askNext(ctx, client, db, now, func(_ *sql.Tx, status gateway.WithdrawalStatus) error {
+			fmt.Println("the end:", status)
 			return nil
 		})
 		fmt.Println(now, "asked:", more, err)
@@ -141,7 +146,7 @@ func TestWithdrawals_crash(t *testing.T) {
 	var told []int64
 	refused := errors.New("the merchant's table is locked")
 	for _, now := range []int64{1000, 1000 + lease - 1, 1000 + lease, 1000 + 2*lease, 1000 + 3*lease} {
-		_, err := askNext(t.Context(), client, db, now, func(_ *sql.Tx, w *gateway.Withdrawal) error {
+		_, err := askNext(t.Context(), client, db, now, func(*sql.Tx, gateway.WithdrawalStatus) error {
 			if told = append(told, now); len(told) == 1 {
 				return refused // nothing is recorded: it is told again
 			}
