@@ -15,7 +15,8 @@ type refusal struct {
 	message   string // at most maxMessage bytes, without keys; empty for none
 	enveloped bool   // in the documented envelope: docs/interface.md, I-152 to I-155
 	formed    bool   // in it, or in a form in which web frameworks refuse a request: I-170
-	isThere   bool   // that the order may have an invoice already
+	names     bool   // it names the order
+	isThere   bool   // it names the order, or speaks of one that is there already
 }
 
 // messageNames are the members of a framework's error that have its message, the most telling one
@@ -30,53 +31,52 @@ func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string)
 	if d.EndDocument(); d.Err() != nil || raw.Kind() != '{' {
 		return r
 	}
-	body, texts := strictjson.NodeOf(d, raw), []string(nil)
+	body := strictjson.NodeOf(d, raw)
 	for _, name := range messageNames {
 		said := textsIn(body.Member(name), nil)
+		r.formed = r.formed || len(said) > 0
 		if r.message == "" {
 			r.message = redact.Truncate(strings.Join(said, "; "), maxMessage)
 		}
-		texts = append(texts, said...)
 	}
-	r.formed = r.enveloped || len(texts) > 0
-	texts = textsIn(body.Member("result"), texts)
-	r.isThere = slices.ContainsFunc(texts, func(text string) bool { return saysIsThere(text, orderID) })
+	r.formed = r.formed || r.enveloped
+	for _, text := range textsIn(body, nil) {
+		r.names = r.names || namesOrder(text, orderID)
+		r.isThere = r.isThere || r.names || saysIsThere(text)
+	}
 	return r
 }
 
 // textsIn appends the texts in n, at any depth, which are not empty. What frameworks repeat of the
-// request is none.
+// request beside the place of an error is none.
 func textsIn(n strictjson.Node, texts []string) []string {
-	if text := n.Text(); text != "" {
+	if text := n.Scalar(); text != "" {
 		return append(texts, text)
 	}
 	for element := range n.Elements() {
 		texts = textsIn(element, texts)
 	}
+	isPlace := !n.Member("msg").IsZero()
 	for member := range n.Members() {
-		if name := member.Name(); name != "input" && name != "value" {
+		if name := member.Name(); !isPlace || name != "input" && name != "value" {
 			texts = textsIn(member, texts)
 		}
 	}
 	return texts
 }
 
-// saysIsThere reports whether a text speaks of an order that is there already: it names the order, or
-// has one of these words.
-func saysIsThere(text, orderID string) bool {
+// namesOrder reports whether a text names an order: one whose name is a number only together with a word
+// for what it is.
+func namesOrder(text, orderID string) bool {
 	text, orderID = strings.ToLower(text), strings.ToLower(orderID)
-	for before, after, found := strings.Cut(text, orderID); orderID != "" && found; before, after, found = strings.Cut(after, orderID) {
+	if orderID == "" || text != orderID && isDigits(orderID) && !strings.Contains(text, "order") && !strings.Contains(text, "invoice") {
+		return false
+	}
+	for before, after, found := strings.Cut(text, orderID); found; before, after, found = strings.Cut(after, orderID) {
 		last, _ := utf8.DecodeLastRuneInString(before)
 		next, _ := utf8.DecodeRuneInString(after)
 		if !isWord(last) && !isWord(next) {
 			return true
-		}
-	}
-	for word := range strings.FieldsFuncSeq(text, func(char rune) bool { return !unicode.IsLetter(char) }) {
-		for _, stem := range [...]string{"already", "exists", "existing", "duplicat", "taken", "unique"} {
-			if strings.HasPrefix(word, stem) {
-				return true
-			}
 		}
 	}
 	return false
@@ -84,11 +84,19 @@ func saysIsThere(text, orderID string) bool {
 
 func isWord(char rune) bool { return unicode.IsLetter(char) || unicode.IsDigit(char) }
 
+// saysIsThere reports whether a text speaks of something that is there already.
+func saysIsThere(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{
+		"already", "exists", "existing", "duplicat", "taken", "unique", "conflict", "in use", "been used", "used before", "issued before", "repeated",
+	}, func(word string) bool { return strings.Contains(text, word) })
+}
+
 // provesNoInvoice reports whether an error response with a status proves that no invoice was created.
-// Most that do are decided before a service looks at the body. Of 400, 403 and 422 an intermediary may
-// have made the response, on the way back from a service that has created an invoice, or the service
-// may speak of an earlier one. A status that is not listed proves nothing: 409 may be the response to
-// the second delivery of a request that an intermediary has repeated.
+// Most that do are decided before a service looks at the body, unless that names the order. Of 400, 403 and
+// 422 an intermediary may have made the response, on the way back from a service that has created an
+// invoice, or the service may speak of an earlier one. A status that is not listed proves nothing: 409 may
+// be the response to the second delivery of a request that an intermediary has repeated.
 func (r refusal) provesNoInvoice(status int) bool { // I-128
 	switch status {
 	case 400, 422:
@@ -96,7 +104,7 @@ func (r refusal) provesNoInvoice(status int) bool { // I-128
 	case 403:
 		return r.enveloped && !r.isThere
 	case 401, 402, 404, 405, 407, 410, 411, 413, 414, 415, 421, 425, 426, 429, 431, 451:
-		return true
+		return !r.names
 	default:
 		return false
 	}

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,6 +48,17 @@ func TestRefusal(t *testing.T) {
 		{"the order's name", refused("No second invoice for a-17."), unknown, ""},
 		{"the order's name alone", `{"detail":"A-17"}`, unknown, ""},
 
+		{"a description of the error, by OAuth", `{"error":"invalid_request","error_description":"it already exists"}`, unknown, ""},
+		{"a text with its language, by OData", `{"error":{"code":"x","message":{"lang":"en-US","value":"An invoice of it already exists"}}}`, unknown, ""},
+		{"a code", `{"statusCode":400,"code":"ORDER_ALREADY_EXISTS","message":"Bad Request"}`, unknown, ""},
+		{"a type of problem", `{"type":"https://gw.example/problems/order-already-exists","title":"Bad Request"}`, unknown, ""},
+		{"the name of an exception", `{"error":"OrderAlreadyExistsException","message":"Bad Request"}`, unknown, ""},
+		{"the name of a rule", `{"name":"SequelizeUniqueConstraintError","message":"Validation error"}`, unknown, ""},
+		{"the order with its invoice", `{"message":"Bad Request","data":{"invoiceId":"inv-1","orderId":"A-17"}}`, unknown, ""},
+		{"a conflict", refused("Order conflict"), unknown, ""},
+		{"an orderId in use", refused("orderId is in use"), unknown, ""},
+		{"an orderId that was used before", refused("orderId was used before"), unknown, ""},
+
 		{"a page", page, unknown, ""},
 		{"text", "Bad Request", unknown, ""},
 		{"text in JSON", `"Bad Request"`, unknown, ""},
@@ -77,6 +89,32 @@ func TestRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := cannedClient(t, 403, body).CreateInvoice(t.Context(), order(orderID))
 			assert.Equal(t, unknown, gateway.OutcomeOf(err))
+		})
+	}
+}
+
+// A status that refuses by itself proves nothing of an order that its body names; one whose name is a
+// number only counts with a word for what it is.
+func TestRefusal_names(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status      int
+		id, message string
+		want        gateway.Outcome
+	}{
+		{404, "A-17", "Order A-17 has an invoice.", gateway.OutcomeUnknown},
+		{429, "A-17", "A duplicate of A-17 is being processed.", gateway.OutcomeUnknown},
+		{429, "A-17", "You have already sent too many requests.", gateway.OutcomeRejected},
+		{429, "60", "Try again in 60 seconds.", gateway.OutcomeRejected},
+		{429, "60", "Order 60 is being processed.", gateway.OutcomeUnknown},
+		{400, "10", "The price must be at least 10.50.", gateway.OutcomeRejected},
+		{400, "10", "Invoice for 10 is there.", gateway.OutcomeUnknown},
+		{400, "10", "10", gateway.OutcomeUnknown},
+	} {
+		t.Run(fmt.Sprint(tt.status, " ", tt.message), func(t *testing.T) {
+			t.Parallel()
+			_, err := cannedClient(t, tt.status, refused(tt.message)).CreateInvoice(t.Context(), order(tt.id))
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 		})
 	}
 }
