@@ -95,8 +95,9 @@ func (e *envelope) readMessage(d *strictjson.Decoder, another string) {
 		e.message = d.Redactor.Text(successMessage)
 		return
 	}
-	d.Note(strictjson.UnexpectedValue)
-	e.success = another != "" && string(message) == another
+	if e.success = another != "" && string(message) == another; !e.success {
+		d.Note(strictjson.UnexpectedValue)
+	}
 	e.missingKey = string(message) == missingKeyMessage
 	e.message = keptMessage(d.Redactor, message)
 }

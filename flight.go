@@ -145,17 +145,29 @@ func (a *awaited) add(order string) {
 	a.orders[order]++
 }
 
-// remove removes an order, unless its response was lost.
-func (a *awaited) remove(order string, lost bool) {
+// remove removes an order, unless its response was lost. Of one that was created no other response counts.
+func (a *awaited) remove(order string, outcome Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if lost {
+	switch outcome {
+	case OutcomeUnknown:
 		a.lost = append(a.lost, order)
-		if len(a.lost) <= maxLost {
-			return
+		if len(a.lost) > maxLost {
+			a.drop(a.lost[0])
+			a.lost = slices.Delete(a.lost, 0, 1)
 		}
-		order, a.lost = a.lost[0], slices.Delete(a.lost, 0, 1)
+		return
+	case OutcomeSucceeded:
+		for i := slices.Index(a.lost, order); i >= 0; i = slices.Index(a.lost, order) {
+			a.drop(order)
+			a.lost = slices.Delete(a.lost, i, i+1)
+		}
 	}
+	a.drop(order)
+}
+
+// drop drops one call for an order.
+func (a *awaited) drop(order string) {
 	if a.orders[order]--; a.orders[order] == 0 {
 		delete(a.orders, order)
 	}

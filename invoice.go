@@ -191,17 +191,16 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	orderID, isNamed := c.order.Request.OrderID, false
 	var awaited, differs strictjson.Node
 	for n := range result.Scalars() {
-		isOrder := strings.Contains(strings.ToLower(n.Name()), "order")
-		switch text := n.Scalar(); {
-		case validate.SameID(text, orderID):
-			isNamed = isNamed || isOrder
-		case n.Name() == "orderId" && differs.IsZero():
+		text := n.Scalar()
+		if validate.SameID(text, orderID) {
+			isNamed = isNamed || isOrderName(n.Pointer())
+			continue
+		}
+		if n.Name() == "orderId" && differs.IsZero() {
 			differs = n
-			fallthrough
-		default:
-			if awaited.IsZero() && (isOrder || !isDigits(text)) && c.client.awaited.has(text) {
-				awaited = n
-			}
+		}
+		if awaited.IsZero() && c.client.awaited.has(text) && (!isDigits(text) || isOrderName(n.Pointer())) {
+			awaited = n
 		}
 	}
 	switch {
@@ -210,6 +209,12 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	case !differs.IsZero():
 		differs.Note(strictjson.Mismatch)
 	}
+}
+
+// isOrderName reports whether a place is one for the name of an order.
+func isOrderName(pointer string) bool {
+	pointer = strings.ToLower(pointer)
+	return slices.ContainsFunc([]string{"order", "ref", "extern", "merchant"}, func(word string) bool { return strings.Contains(pointer, word) })
 }
 
 // isDigits reports whether a text can be a number of anything.

@@ -472,6 +472,8 @@ func TestClient_CreateInvoice_otherOrder(t *testing.T) {
 		{"an order that is in flight", "A-17", `{"orderId":"flying"}`, false, true},
 		{"by another member", "A-17", `{"a":[{"reference":"flying"}]}`, false, true},
 		{"by another member that speaks of orders, a number", "A-17", `{"order_no":7}`, false, true},
+		{"a number in an object that speaks of orders", "A-17", `{"order":{"id":"7"}}`, false, true},
+		{"a number as a reference", "A-17", `{"externalId":"7"}`, false, true},
 		{"a UUID in the other case", "A-17", `{"orderId":"` + lower + `"}`, false, true},
 		{"an order whose response was lost", "A-17", `{"orderId":"lost"}`, false, true},
 		{"one beside a text that is by chance the order itself", "A-17", `{"orderId":"flying","note":"A-17"}`, false, true},
@@ -528,6 +530,21 @@ func TestClient_CreateInvoice_otherOrder(t *testing.T) {
 			})
 		})
 	}
+	lost := true
+	found := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+		if lost {
+			lost = false
+			return nil, io.ErrUnexpectedEOF
+		}
+		return reply(201, enveloped(`{"recent":["A-1"]}`)), nil
+	}))
+	_, err := found.CreateInvoice(t.Context(), order("A-1"))
+	require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+	_, err = found.CreateInvoice(t.Context(), order("A-1"), gateway.AllowResubmit())
+	require.NoError(t, err)
+	_, err = found.CreateInvoice(t.Context(), order("A-2"))
+	assert.NoError(t, err, "A-1 is created, and no other response counts")
+
 	c := cannedClient(t, 201, enveloped(`{"orderId":"A-1"}`))
 	for _, id := range []string{"A-1", "A-2"} {
 		_, err := c.CreateInvoice(t.Context(), order(id))

@@ -38,7 +38,8 @@ type config struct {
 	idempotent  bool
 	breakAfter  int // of WithCircuitBreaker; 0 for never
 
-	successMessage string // besides the documented one; empty for none
+	successMessage string   // besides the documented one; empty for none
+	knownStatuses  []string // that are no drift: those of the profile
 	profile        Profile
 	decodeRates    func(json.RawMessage) ([]Rate, error)
 	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)

@@ -324,7 +324,7 @@ func (c *call) sendInvoice(known *OrderRecord) (err error) {
 		if !wasUnknown || outcome != OutcomeUnknown { // an order counts once
 			c.client.breaker.end(merchant, order, probe, outcome)
 		}
-		c.client.awaited.remove(order, outcome == OutcomeUnknown)
+		c.client.awaited.remove(order, outcome)
 	}()
 	return c.send()
 }

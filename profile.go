@@ -82,7 +82,10 @@ func WithProfile(p Profile) Option {
 		if reason := p.check(); reason != "" {
 			return badOption("WithProfile", reason)
 		}
-		cfg.profile = p
+		cfg.profile, cfg.knownStatuses = p, nil
+		for _, status := range p.FinalStatuses {
+			cfg.knownStatuses = append(cfg.knownStatuses, string(status))
+		}
 		cfg.successMessage = cmp.Or(p.SuccessMessage, cfg.successMessage)
 		return nil
 	}

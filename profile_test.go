@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -126,5 +127,19 @@ func TestFromEnv_profile(t *testing.T) {
 			_, err := gateway.FromEnv()
 			assertRefused(t, err, "new", "GATEWAY_PROFILE", tt.reason)
 		})
+	}
+}
+
+// What a profile says of the gateway is no drift.
+func TestWithProfile_drift(t *testing.T) {
+	t.Parallel()
+	body := strings.Replace(enveloped(strings.Replace(withdrawalJSON, "PENDING", "CANCELED", 1)), "Operation was successful.", "OK", 1)
+	for status, want := range map[gateway.WithdrawalStatus]int{"CANCELED": 0, "REJECTED": 1} {
+		drift := 0
+		c := cannedClient(t, 201, body, gateway.WithProfile(gateway.Profile{SuccessMessage: "OK", FinalStatuses: []gateway.WithdrawalStatus{status}}),
+			gateway.WithObserver(gateway.Observer{Drift: func(context.Context, gateway.Drift) { drift++ }}))
+		_, err := c.Withdrawal(t.Context(), requestID)
+		require.NoError(t, err)
+		assert.Equal(t, want, drift)
 	}
 }

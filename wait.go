@@ -167,7 +167,7 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, b
 // [Client.WaitWithdrawal] returns it; an error names the withdrawal. A bad identifier is a [*WaitError] and
 // ends only its own wait; another bad argument is an [*ArgumentError] and ends all. When the context ends,
 // it yields a [*WaitError] for each that is left. At most 8 polls run at a time, and at most 100 begin within a
-// MinInterval; where the service asks for a wait, all wait. When the loop is left, no request is in
+// MinInterval; after 429 all wait as long as the service asks. When the loop is left, no request is in
 // flight. The options are those of each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
@@ -298,7 +298,8 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	if limiter.Begin(ctx) != nil {
 		return false, true, p.contextEnded(ctx)
 	}
-	defer func() { limiter.End(p.retryAfter) }()
+	var all time.Duration // what the service has asked all polls to wait
+	defer func() { limiter.End(all) }()
 	seen, err := p.client.Withdrawal(ctx, p.id, p.opts...)
 	if isArgumentError(err) {
 		return false, true, err
@@ -320,6 +321,9 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	p.progress.Fault, p.failure = err, err
 	if refusal, ok := errors.AsType[*APIError](err); ok {
 		p.retryAfter = min(refusal.RetryAfter, maxPollRetryAfter)
+		if refusal.StatusCode == http.StatusTooManyRequests {
+			all = p.retryAfter
+		}
 	}
 	return false, false, nil
 }

@@ -716,6 +716,26 @@ func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
 	})
 }
 
+// A service that asks for a wait without saying that there are too many requests is asked about the others.
+func TestClient_WaitWithdrawals_oneUnavailable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued(t, time.Millisecond, func(id string, n int) (*http.Response, error) {
+			if id == "w-0" && n == 1 {
+				return reply(503, refused("Not this one."), "Retry-After", "3600"), nil
+			}
+			return inState(id, "COMPLETED")
+		})
+		var took []time.Duration
+		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(10), gateway.WaitOptions{}) {
+			require.NoError(t, err)
+			took = append(took, time.Since(q.begun))
+		}
+		assert.Less(t, took[8], time.Minute, "nine have ended")
+		assert.GreaterOrEqual(t, took[9], time.Hour)
+	})
+}
+
 // When the loop is left, no request is in flight.
 func TestClient_WaitWithdrawals_left(t *testing.T) {
 	t.Parallel()
@@ -830,7 +850,7 @@ func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 		broken := strings.Replace(completed, `"fee":"1.5"`, `"fee":`+fee, 1)
 		require.NotEqual(t, completed, broken)
 		last := strings.Replace(strings.Replace(broken, `"status":"COMPLETED",`, "", 1), "}", `,"status":"COMPLETED"}`, 1)
-		for _, result := range []string{broken, last, "[" + broken + "]", `{"status":"COMPLETED"}`} {
+		for _, result := range []string{broken, last, "[" + broken + "]", `{"status":"COMPLETED"}`, `{"status":"COMPLETED","note":"` + strings.Repeat("x", 20<<10) + `"}`} {
 			c := cannedClient(t, 201, enveloped(result))
 			_, err := c.Withdrawal(t.Context(), requestID)
 			var wrong *gateway.DecodeError

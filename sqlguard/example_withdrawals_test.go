@@ -47,8 +47,8 @@ func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 	}
 	w, over, err := client.PollWithdrawal(ctx, id, time.Unix(since, 0), gateway.WaitOptions{})
 	if !over { // ask again after a quarter of the time that it has taken
-		_, err = db.ExecContext(ctx, `UPDATE waits SET due = $1 WHERE id = $2 AND status IS NULL`, now+min(max((now-since)/4, 10), 300), id)
-		return true, err
+		_, failed := db.ExecContext(ctx, `UPDATE waits SET due = $1 WHERE id = $2 AND status IS NULL`, now+min(max((now-since)/4, 10), 300), id)
+		return true, errors.Join(err, failed) // log it
 	}
 	status := gateway.WithdrawalStatusOf(err)
 	if w != nil {

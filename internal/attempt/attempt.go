@@ -102,12 +102,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, &Error{Phase: Start, Unread: true, Err: ErrExpired}
 		}
 	}
-	a := &attempt{}
+	a := &attempt{isWrite: isWrite}
 	var ctx context.Context
 	ctx, a.cancel = context.WithTimeoutCause(req.Context(), time.Duration(timeout), timeout)
 	defer a.cancel()
-	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace(isWrite)))
+	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
 	if isWrite {
+		req = req.WithContext(context.WithValue(req.Context(), attemptKey{}, a))
 		a.body.expires = template.Expires
 		a.body.text.Reset(template.Bytes)
 		req.Body = &a.body
@@ -178,10 +179,13 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 // An attempt is what the hooks of one attempt note. They may be called from other goroutines, and
 // after it has ended.
 type attempt struct {
+	isWrite     bool
 	phase       atomic.Int32
 	connections atomic.Int32 // new ones that were used
 	reused      atomic.Bool  // the last connection was used before
 	shared      atomic.Bool  // a connection of HTTP/1 was used before
+	certified   atomic.Bool  // the server has asked for a certificate, in a handshake of TLS 1.3
+	answered    atomic.Bool  // a response, or an interim one, began
 	written     atomic.Int32 // how often a header was written, also by a RoundTripper for a request of its own
 	resent      atomic.Bool  // a header was written after the body was read, and not for the first time
 	early       atomic.Bool  // the response began before the header was written
@@ -196,7 +200,7 @@ func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G11
 
 func (a *attempt) way() Way { return Way{Shared: a.shared.Load(), Resent: a.resent.Load()} }
 
-func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
+func (a *attempt) trace() *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{
 		GetConn: func(string) {
 			a.reach(Dial)
@@ -211,7 +215,7 @@ func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 			if !info.Reused {
 				a.connections.Add(1)
 			}
-			if isWrite && info.Reused && !isHTTP2(info.Conn) {
+			if a.isWrite && info.Reused && !isHTTP2(info.Conn) {
 				a.shared.Store(true)
 			}
 		},
@@ -221,13 +225,14 @@ func (a *attempt) trace(isWrite bool) *httptrace.ClientTrace {
 			}
 		},
 	}
-	if isWrite {
+	if a.isWrite {
 		a.hooks.WroteHeaders = func() {
 			if a.written.Add(1) > 1 && a.body.wasRead() {
 				a.resent.Store(true)
 			}
 		}
 		a.hooks.GotFirstResponseByte = func() {
+			a.answered.Store(true)
 			if a.written.Load() == 0 {
 				a.early.Store(true)
 			}
@@ -254,6 +259,14 @@ func hasStreams(resp *http.Response) bool {
 	return resp.TLS != nil && resp.TLS.NegotiatedProtocol != "" && resp.TLS.NegotiatedProtocol != "http/1.1"
 }
 
+type attemptKey struct{}
+
+// isHandshake reports whether an alert of the peer is its answer to the certificate that it has asked for, on the
+// only connection of the attempt: the peer has not ended the handshake, and has decrypted nothing.
+func (a *attempt) isHandshake() bool {
+	return a.certified.Load() && !a.reused.Load() && a.connections.Load() == 1 && a.written.Load() <= 1 && !a.answered.Load()
+}
+
 func isHTTP2(conn net.Conn) bool {
 	encrypted, ok := conn.(*tls.Conn)
 	return ok && encrypted.ConnectionState().NegotiatedProtocol == "h2"
@@ -271,8 +284,8 @@ func (a *attempt) failure(ctx context.Context, err error, unread, hasProxy bool)
 	if isProxyError(err, phase) || phase == Dial && hasProxy {
 		phase = Proxy
 	}
-	if traced && !a.reused.Load() && isRefusedCertificate(err) {
-		phase, unread = TLS, true // the handshake has failed: the peer has decrypted nothing
+	if isRefusedCertificate(err) && (a.isHandshake() || traced && !a.isWrite) {
+		phase, unread = TLS, a.isWrite
 	}
 	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err), Way: a.way()}
 }

@@ -349,7 +349,6 @@ func TestTransport_phases(t *testing.T) {
 	}
 }
 
-// The phase of an attempt through a RoundTripper is what its error looks like, unless it calls hooks.
 // A gated listener's connections read no more after they have written, until the gate is open.
 type (
 	gatedListener struct {
@@ -386,56 +385,70 @@ func TestTransport_refusedCertificate(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, proto := range []string{"http/1.1", "h2"} {
-			for _, method := range []string{http.MethodGet, http.MethodPost} {
-				t.Run(fmt.Sprintln(tls.VersionName(version), proto, method), func(t *testing.T) {
-					t.Parallel()
-					gate := make(chan struct{})
-					server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was decrypted") }))
-					server.Listener = gatedListener{server.Listener, gate}
-					server.EnableHTTP2, server.Config.ErrorLog = proto == "h2", log.New(io.Discard, "", 0)
-					server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, MaxVersion: version}
-					server.StartTLS()
-					t.Cleanup(server.Close)
-					ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(gate) }})
-					if version == tls.VersionTLS12 {
-						close(gate) // nothing is written before the server has spoken twice
-					}
-					_, _, failure := send(newTransport(server.Client().Transport), newRequest(t, ctx, method, server.URL))
-					require.NotNil(t, failure)
-					assert.Equal(t, attempt.TLS, failure.Phase, failure.Error())
-					assert.True(t, failure.Unread || method == http.MethodGet, failure.Error())
-					assert.False(t, failure.Retryable(), "it will not change")
-				})
-			}
+			t.Run(tls.VersionName(version)+" "+proto, func(t *testing.T) {
+				t.Parallel()
+				gate := make(chan struct{})
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was decrypted") }))
+				server.Listener = gatedListener{server.Listener, gate}
+				server.EnableHTTP2, server.Config.ErrorLog = proto == "h2", log.New(io.Discard, "", 0)
+				server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, MaxVersion: version}
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(gate) }})
+				if version == tls.VersionTLS12 {
+					close(gate) // nothing is written before the server has spoken twice
+				}
+				next := server.Client().Transport.(*http.Transport)
+				_, _, failure := send(newTransport(attempt.Dedicated(next, time.Minute)), newRequest(t, ctx, http.MethodPost, server.URL))
+				require.NotNil(t, failure)
+				assert.Equal(t, attempt.TLS, failure.Phase, failure.Error())
+				assert.True(t, failure.Unread, failure.Error())
+				assert.False(t, failure.Retryable(), "it will not change")
+			})
 		}
 	}
 }
 
-// The same words on a connection that has carried a response, or from anybody else, prove nothing.
-func TestTransport_noRefusedCertificate(t *testing.T) {
+// An alert about a certificate proves nothing unless it is the only answer on the only connection, in a
+// handshake that has asked for one.
+func TestTransport_alerts(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
 	for _, tt := range []struct {
-		name           string
-		traced, reused bool
-		err            error
-		unread         bool
+		name   string
+		events string // C: the server asks for a certificate, N and O: a new and an old connection, H: a header is written, B: the body is read, F: a response begins
+		err    error
+		unread bool
 	}{
-		{"a certificate that is required", true, false, refused, true},
-		{"a certificate that has expired, in another error", true, false, fmt.Errorf("broken: %w", &net.OpError{Op: "remote error", Err: tls.AlertError(45)}), true},
-		{"on a connection that was used before", true, true, refused, false},
-		{"by a RoundTripper that calls no hooks", false, false, refused, false},
-		{"an alert of something else", true, false, &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, false},
-		{"an error of our own", true, false, &net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
+		{"a certificate that is required", "CNHB", refused, true},
+		{"a certificate that has expired, in another error", "CNHB", fmt.Errorf("broken: %w", &net.OpError{Op: "remote error", Err: tls.AlertError(45)}), true},
+		{"a server that has not asked for one, or asks with TLS 1.2", "NHB", refused, false},
+		{"on a connection that was used before", "CNOHB", refused, false},
+		{"on a second connection", "CNHBCN", refused, false},
+		{"after the request was written twice", "CNHBH", refused, false},
+		{"after an interim response, or a part of one", "CNHBF", refused, false},
+		{"an alert of something else", "CNHB", &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, false},
+		{"an error of our own", "CNHB", &net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, _, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {
-				if hooks := httptrace.ContextClientTrace(req.Context()); tt.traced {
-					hooks.GetConn("")
-					hooks.GotConn(httptrace.GotConnInfo{Reused: tt.reused})
+				hooks := httptrace.ContextClientTrace(req.Context())
+				hooks.GetConn("")
+				for _, event := range tt.events {
+					switch event {
+					case 'C':
+						attempt.AskForCertificate(req.Context())
+					case 'N', 'O':
+						hooks.GotConn(httptrace.GotConnInfo{Reused: event == 'O'})
+					case 'H':
+						hooks.WroteHeaders()
+					case 'B':
+						_, _ = io.Copy(io.Discard, req.Body)
+					case 'F':
+						hooks.GotFirstResponseByte()
+					}
 				}
-				_, _ = io.Copy(io.Discard, req.Body)
 				return nil, tt.err
 			}), http.MethodPost)
 			assert.Equal(t, tt.unread, failure.Unread)
@@ -444,6 +457,19 @@ func TestTransport_noRefusedCertificate(t *testing.T) {
 	}
 }
 
+// A read has no body to prove anything of.
+func TestTransport_refusedCertificateOfARead(t *testing.T) {
+	t.Parallel()
+	_, _, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+		httptrace.ContextClientTrace(req.Context()).GetConn("")
+		return nil, &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
+	}), http.MethodGet)
+	assert.Equal(t, attempt.TLS, failure.Phase)
+	assert.False(t, failure.Unread)
+	assert.False(t, failure.Retryable(), "it will not change")
+}
+
+// The phase of an attempt through a RoundTripper is what its error looks like, unless it calls hooks.
 // Of a proxy that does not connect net/http returns the status as nothing but its text.
 func TestTransport_phasesOfErrors(t *testing.T) {
 	t.Parallel()

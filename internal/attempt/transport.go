@@ -61,10 +61,36 @@ func NewSplit(invoices, shared time.Duration) *Split {
 // peer that sends a response too many, or too late, cannot have it taken for that of another
 // request. Connections of HTTP/2 are shared, and closed after having been idle for so long: there
 // the stream tells whose response it is.
+//
+// It notes which attempt's handshake has asked for a certificate.
 func Dedicated(t *http.Transport, idle time.Duration) *http.Transport {
 	t = t.Clone()
 	t.MaxIdleConnsPerHost, t.IdleConnTimeout = -1, idle
+	certificates := t.TLSClientConfig
+	if certificates == nil {
+		return t
+	}
+	choose := certificates.GetClientCertificate
+	certificates.GetClientCertificate = func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if a, ok := asked.Context().Value(attemptKey{}).(*attempt); ok && asked.Version == tls.VersionTLS13 {
+			a.certified.Store(true)
+		}
+		if choose != nil {
+			return choose(asked)
+		}
+		return firstSupported(certificates.Certificates, asked), nil
+	}
 	return t
+}
+
+// firstSupported chooses a certificate as crypto/tls does: an empty one for none.
+func firstSupported(all []tls.Certificate, asked *tls.CertificateRequestInfo) *tls.Certificate {
+	for i := range all {
+		if asked.SupportsCertificate(&all[i]) == nil {
+			return &all[i]
+		}
+	}
+	return &tls.Certificate{}
 }
 
 // RoundTrip implements [http.RoundTripper].

@@ -60,8 +60,9 @@ func (e *Error) Reason() string {
 // Options are what a [Decoder] is told of a text.
 type Options struct {
 	Redactor redact.Redactor
-	ExpectID string // what a member with check:"id" must be; empty for anything
-	Notes    *Notes // collects what differs; nil for nothing
+	ExpectID string   // what a member with check:"id" must be; empty for anything
+	Notes    *Notes   // collects what differs; nil for nothing
+	Known    []string // further texts of an enumeration
 }
 
 // A Content is what a result amounts to.

@@ -88,10 +88,11 @@ func (n Node) IsZero() bool { return n.doc == nil }
 
 // Errorf returns an error at the place of n.
 func (n Node) Errorf(format string, args ...any) *Error {
-	return &Error{Pointer: n.pointer(), Value: shown(n.value().json, n.doc.d.Redactor), Err: fmt.Errorf(format, args...)}
+	return &Error{Pointer: n.Pointer(), Value: shown(n.value().json, n.doc.d.Redactor), Err: fmt.Errorf(format, args...)}
 }
 
-func (n Node) pointer() string { return n.doc.d.cleanPointer(n.doc.pointer(n.at)) }
+// Pointer returns the JSON pointer of the place, at most 1 KiB.
+func (n Node) Pointer() string { return n.doc.d.cleanPointer(n.doc.pointer(n.at)) }
 
 func (doc *document) pointer(at int) jsontext.Pointer {
 	if at == 0 {
@@ -245,5 +246,5 @@ func (n Node) Note(kind Kind) {
 		}
 		n.doc.noted[part] = true
 	}
-	notes.add(kind, n.pointer(), "")
+	notes.add(kind, n.Pointer(), "")
 }

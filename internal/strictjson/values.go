@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,7 +64,7 @@ type enumeration interface{ Known() bool }
 // readEnum reads a string that is not empty, and notes one that is not known.
 func readEnum(d *Decoder, value jsontext.Value, into reflect.Value) {
 	readNonEmpty(d, value, into)
-	if d.err == nil && !into.Addr().Interface().(enumeration).Known() {
+	if d.err == nil && !into.Addr().Interface().(enumeration).Known() && !slices.Contains(d.Known, into.String()) {
 		d.Note(UnknownValue)
 	}
 }
