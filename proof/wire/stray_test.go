@@ -291,15 +291,16 @@ func isSeen(c *h2server.Conn) bool {
 
 // TestStray_WrappedTransport shows what a RoundTripper of a caller's must wrap
 // [gateway.InvoiceTransport] for, which is documented at [gateway.WithHTTPClient]: over an
-// http.Transport a stray response is taken for that to an invoice, unless it names another order.
+// http.Transport a stray response is taken for that to an invoice, unless it names another order whose
+// response may still come. An order of nobody's is usually the gateway's own name of this one.
 func TestStray_WrappedTransport(t *testing.T) {
-	for name, misreported := range map[string]bool{"a refusal": true, "an invoice of nobody": true, "an invoice of another": false} {
+	for _, name := range []string{"a refusal", "an invoice of nobody", "an invoice of another"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, all := &ledger{}, &call.Summary{}
 			l.place(t, wrapped(), l.strayBefore(strays()[name]), all)
 			t.Logf("%v, %d of them misreported", all, len(all.Wrong()))
-			assert.Equal(t, misreported, len(all.Wrong()) > 0)
+			assert.NotEmpty(t, all.Wrong())
 		})
 	}
 }
