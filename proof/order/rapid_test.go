@@ -1,6 +1,7 @@
 package order
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +23,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/testing/bubble"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
@@ -35,6 +38,9 @@ type behavior struct {
 	Commit bool          // if all of it was read
 	After  time.Duration // before the end
 	Status int           // 0 for an error
+	Body   string        // of a failure: a form, as of [gatewaytest.ErrorForm]
+	Says   string        // the message in it
+	Result success       // of a success
 	Error  int           // which of the errors
 	Cut    int           // the body of the response breaks off after so many bytes; below zero for none
 	Slow   time.Duration // before the body of the response
@@ -42,9 +48,52 @@ type behavior struct {
 	Late   bool          // the body is first read when RoundTrip has returned, whatever it returns
 }
 
+// A success is what says that an invoice was created: a message, and a result in which ID, ORDER and OTHER
+// stand for texts: the invoice, the order, and that in the other case. Without a result it is a page of an
+// intermediary, in the place of what the gateway has sent.
+type success struct{ Message, Result string }
+
+// successes are those of real gateways. The client knows the second message by its profile.
+func successes() []success {
+	const usual, profiled = "Operation was successful.", "OK"
+	return []success{
+		{usual, `{"id":ID,"orderId":ORDER,"status":"NEW"}`},
+		{profiled, `{"id":ID,"orderId":ORDER,"status":"NEW"}`},
+		{usual, `{"id":ID,"orderId":"GW-1","status":"NEW"}`},
+		{profiled, `{"orderId":"GW-1","invoice":{"id":ID,"merchantOrderId":ORDER}}`},
+		{usual, `{"id":ID,"orderId":OTHER}`},
+		{usual, `[{"id":ID,"orderId":ORDER,"related":[{"orderId":"order-0"},{"orderId":"order-1"},{"orderId":"GW-2"}]}]`},
+		{profiled, `ID`},
+		{},
+	}
+}
+
+// The body of a failure that is the documented one, and that of an intermediary.
+const (
+	envelope = `{"message":MESSAGE,"result":[],"meta":{}}`
+	page     = `<html>MESSAGE</html>`
+)
+
+// bodies are those of failures.
+func bodies() []string {
+	all := []string{envelope, envelope, envelope, page, ""}
+	for _, form := range gatewaytest.ErrorForms() {
+		all = append(all, string(form))
+	}
+	return all
+}
+
+// isThere is what a refusal says of an order that may have an invoice.
+const isThere = "the order already exists"
+
+// merchants have orders of the same names, and a key each. The first one is the client's own.
+const merchants = 3
+
 // A step is one create-invoice call of a schedule.
 type step struct {
+	Merchant int
 	Order    int
+	Upper    bool // its identifier, if it is a UUID, in upper case
 	Other    bool // with another price
 	Resubmit bool
 	Start    time.Duration // after the step before
@@ -74,25 +123,36 @@ func drawRare(t *rapid.T, name string) time.Duration {
 }
 
 func drawBehavior(t *rapid.T) behavior {
-	return behavior{
+	b := behavior{
 		Before: drawDuration(t, "before"),
 		Read:   rapid.SampledFrom([]int{-1, -1, -1, -1, 0, 0, 1, 40, 1000}).Draw(t, "read"),
 		Rest:   rapid.Bool().Draw(t, "rest is read late"),
 		Commit: rapid.IntRange(0, 3).Draw(t, "commit") != 0,
 		After:  drawDuration(t, "after"),
-		Status: rapid.SampledFrom([]int{0, 0, 0, 201, 201, 201, 201, 201, 201, 201, 200, 302, 400, 401, 408, 409, 422, 429, 500, 502, 503, 460, 999}).Draw(t, "status"),
+		Status: rapid.SampledFrom([]int{
+			0, 0, 0, 201, 201, 201, 201, 201, 201, 201, 200, 302, 400, 400, 401, 403, 404, 408, 409, 422, 422, 429, 500, 502, 503, 525, 460, 999,
+		}).Draw(t, "status"),
+		Body:   rapid.SampledFrom(bodies()).Draw(t, "body"),
+		Says:   rapid.SampledFrom([]string{"no " + canary, "no such coin", isThere}).Draw(t, "says"),
+		Result: rapid.SampledFrom(successes()).Draw(t, "result"),
 		Error:  rapid.IntRange(0, len(tripErrors())-1).Draw(t, "error"),
 		Cut:    rapid.SampledFrom([]int{-1, -1, -1, 0, 1, 60, 10000}).Draw(t, "cut"),
 		Slow:   drawDuration(t, "slow"),
 		Traced: rapid.Bool().Draw(t, "traced"),
 		Late:   rapid.IntRange(0, 7).Draw(t, "late") == 0,
 	}
+	if rapid.Bool().Draw(t, "whole") {
+		b.Read, b.Rest, b.Late, b.Cut = -1, false, false, -1
+	}
+	return b
 }
 
 func drawSchedule(t *rapid.T) schedule {
 	behaviors := rapid.SliceOfN(rapid.Custom(drawBehavior), 1, 3)
 	steps := rapid.Custom(func(t *rapid.T) step {
 		return step{
+			Merchant: rapid.IntRange(0, merchants-1).Draw(t, "merchant"),
+			Upper:    rapid.Bool().Draw(t, "upper"),
 			Order:    rapid.IntRange(0, 3).Draw(t, "order"),
 			Other:    rapid.IntRange(0, 7).Draw(t, "other") == 0,
 			Resubmit: rapid.IntRange(0, 3).Draw(t, "resubmit") == 0,
@@ -102,12 +162,45 @@ func drawSchedule(t *rapid.T) schedule {
 			Attempts: behaviors.Draw(t, "behaviors"),
 		}
 	})
-	return schedule{
+	s := schedule{
 		Attempts: rapid.IntRange(1, 4).Draw(t, "attempts"),
 		Timeout:  rapid.SampledFrom([]time.Duration{10 * time.Millisecond, time.Second, time.Minute, time.Minute}).Draw(t, "timeout"),
-		Steps:    rapid.SliceOfN(steps, 1, 6).Draw(t, "steps"),
+	}
+	// Orders of one merchant that fail at once, before the others: none of those is held back by them.
+	if crowd := rapid.SampledFrom([]int{0, 0, 0, 6, 20}).Draw(t, "crowd"); crowd > 0 {
+		one := steps.Draw(t, "one of the crowd")
+		for n := range crowd {
+			one.Order, one.Start = 100+n, 0
+			s.Steps = append(s.Steps, one)
+		}
+	}
+	s.Steps = append(s.Steps, rapid.SliceOfN(steps, 1, 6).Draw(t, "steps")...)
+	return s
+}
+
+// orderID names an order, as the step spells it. Each merchant has one of that name.
+func (s *step) orderID() string {
+	const id = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+	switch {
+	case s.Order != 3:
+		return fmt.Sprint("order-", s.Order)
+	case s.Upper:
+		return strings.ToUpper(id)
+	default:
+		return id
 	}
 }
+
+// key is that of the merchant.
+func (s *step) key() string {
+	if s.Merchant == 0 {
+		return canary
+	}
+	return fmt.Sprint(canary, "-", s.Merchant)
+}
+
+// known is what the order is known by, whatever its spelling.
+func (s *step) known() string { return fmt.Sprint(s.Merchant, "/", strings.ToLower(s.orderID())) }
 
 func tripErrors() []error {
 	return []error{
@@ -132,6 +225,10 @@ type simulation struct {
 	refused  map[string]time.Time // when an order was refused last, the body at the latest
 	created  map[string][]bool    // orders with an invoice that a call returned, and whether that was for the other request
 	held     []string             // orders that were refused because one is
+	results  map[string]string    // what was sent last of an order that was created
+	met      map[string]int       // calls of an order that began beside another
+	sound    int                  // calls whose outcome was that of what they got
+	invoices int
 	wrong    []string
 	late     sync.WaitGroup
 	attempts int
@@ -151,8 +248,8 @@ type callStateKey struct{}
 // RoundTrip carries out the behavior of this attempt.
 func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	state, _ := req.Context().Value(callStateKey{}).(*callState)
-	order := fmt.Sprint("order-", state.Order)
-	b := state.Attempts[min(state.sent, len(state.Attempts)-1)]
+	order := state.known()
+	b := state.attempt(state.sent)
 	state.sent++
 	if req.URL.Host != call.Host || req.Method != http.MethodPost {
 		state.record.Violation("another request or host: %s %s", req.Method, req.URL.Host)
@@ -181,7 +278,7 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 			more, err := io.ReadAll(req.Body)
 			read, all = append(read, more...), err == nil
 		}
-		w.arrived(state, order, read, b.commits() || b.Late && b.Commit) // a refusal of what has not arrived refuses nothing
+		w.arrived(state, read, b.commits() || b.Late && b.Commit) // a refusal of what has not arrived refuses nothing
 		_ = req.Body.Close()
 	}
 	err := wait(ctx, b.After)
@@ -208,7 +305,7 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 		carry()
 		committed = call.OrderIn(read) != "" && b.commits()
 	}
-	return b.response(ctx, req, order, committed), nil
+	return w.response(ctx, req, state, b, committed), nil
 }
 
 // take reads so many bytes of a body, or all.
@@ -226,12 +323,12 @@ func (w *simulation) take(body io.Reader, n int) (read []byte, all bool) {
 }
 
 // arrived records what the gateway got of a body.
-func (w *simulation) arrived(state *callState, order string, body []byte, commit bool) {
+func (w *simulation) arrived(state *callState, body []byte, commit bool) {
 	state.record.Arrived(len(body), false)
 	if got := call.OrderIn(body); got != "" && commit {
 		state.record.Committed()
-		if got != order {
-			state.record.Violation("the body is for the order %q", got)
+		if got != state.orderID() || !bytes.Contains(body, []byte(strconv.Quote(state.key()))) {
+			state.record.Violation("the body is for the order %q, or has the key of another merchant", got)
 		}
 	}
 }
@@ -255,24 +352,77 @@ func (w *simulation) leave(order string) {
 	w.inFlight[order]--
 }
 
+// attempt is what becomes of the attempt with a number.
+func (s *step) attempt(n int) behavior { return s.Attempts[min(n, len(s.Attempts)-1)] }
+
 // commits reports whether b carries out a whole request. A status of a refusal
 // is true here.
 func (b behavior) commits() bool { return b.Commit && !b.refuses() }
 
+// refuses reports whether b says that no invoice was created.
 func (b behavior) refuses() bool {
 	switch b.Status {
-	case 400, 401, 409, 422, 429:
+	case 400, 422:
+		return b.Body != page && b.Body != "" && b.Says != isThere
+	case 403:
+		return (b.Body == envelope || b.Body == string(gatewaytest.ErrorNull)) && b.Says != isThere
+	case 401, 404, 429:
 		return true
 	default:
 		return false
 	}
 }
 
+// creates reports whether b says that the invoice was created.
+func (b behavior) creates() bool {
+	return b.commits() && (b.Status == 200 || b.Status == 201) && b.Result.Result != ""
+}
+
+// arrives reports whether the whole request arrives, and the whole response within a time.
+func (b behavior) arrives(within time.Duration) bool {
+	return b.Read < 0 && !b.Late && b.Status != 0 && b.Cut < 0 && b.lasts() < within
+}
+
+func (b behavior) lasts() time.Duration { return b.Before + b.After + b.Slow }
+
+// outcome is that of the calls' attempts, of which the last one decides: there is none after a response
+// that is lost. It reports false if one of them is not all that it says.
+func (c *callState) outcome(timeout time.Duration) (outcome gateway.Outcome, certain bool) {
+	for n := range c.sent {
+		b := c.attempt(n)
+		if !b.arrives(timeout) {
+			return outcome, false
+		}
+		switch {
+		case b.creates():
+			outcome = gateway.OutcomeSucceeded
+		case b.refuses():
+			outcome = gateway.OutcomeRejected
+		default:
+			outcome = gateway.OutcomeUnknown
+		}
+	}
+	return outcome, c.sent > 0
+}
+
 // response is that of b, which is a success only for a commit.
-func (b behavior) response(ctx context.Context, req *http.Request, order string, committed bool) *http.Response {
-	body := call.Enveloped(call.InvoiceResult(order))
-	if b.Status >= 300 || !committed {
-		body = `{"message":"no ` + canary + `","result":[],"meta":{}}`
+func (w *simulation) response(ctx context.Context, req *http.Request, state *callState, b behavior, committed bool) *http.Response {
+	body := strings.NewReplacer("STATUS", strconv.Itoa(b.Status), "TEXT", strconv.Quote(http.StatusText(b.Status)),
+		"MESSAGE", strconv.Quote(b.Says)).Replace(b.Body)
+	switch {
+	case b.Status >= 300 || !committed:
+	case b.Result.Result == "":
+		body = page
+	default:
+		other := state.step
+		other.Upper = !other.Upper
+		w.Lock()
+		w.invoices++
+		result := strings.NewReplacer("ID", fmt.Sprintf(`"inv-%d"`, w.invoices),
+			"ORDER", strconv.Quote(state.orderID()), "OTHER", strconv.Quote(other.orderID())).Replace(b.Result.Result)
+		w.results[state.known()] = result
+		w.Unlock()
+		body = fmt.Sprintf(`{"message":%q,"result":%s,"meta":{}}`, b.Result.Message, result)
 	}
 	var content io.Reader = strings.NewReader(body)
 	if b.Cut >= 0 && b.Cut < len(body) {
@@ -319,12 +469,12 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // run makes the calls of the schedule. It returns how they ended and what was
 // wrong.
-func (s schedule) run() (results []call.Result, wrong []string) {
-	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, refused: map[string]time.Time{}, created: map[string][]bool{}, attempts: s.Attempts, timeout: s.Timeout}
-	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}),
+func (s schedule) run() (results []call.Result, sound int, wrong []string) {
+	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, refused: map[string]time.Time{}, created: map[string][]bool{}, results: map[string]string{}, met: map[string]int{}, attempts: s.Attempts, timeout: s.Timeout}
+	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}), gateway.WithProfile(gateway.Profile{SuccessMessage: "OK"}),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
-		return nil, []string{err.Error()}
+		return nil, 0, []string{err.Error()}
 	}
 	results = make([]call.Result, len(s.Steps))
 	var calls sync.WaitGroup
@@ -345,7 +495,7 @@ func (s schedule) run() (results []call.Result, wrong []string) {
 			w.wrong = append(w.wrong, fmt.Sprintf("step %d: %s", i, violation))
 		}
 	}
-	return results, w.wrong
+	return results, w.sound, w.wrong
 }
 
 // call makes one call, and records what the guard must know afterwards.
@@ -365,13 +515,20 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	if s.Resubmit {
 		opts = append(opts, gateway.AllowResubmit())
 	}
-	id := fmt.Sprint("order-", s.Order)
-	request := call.Order(id)
+	if s.Merchant != 0 {
+		opts = append(opts, gateway.WithAPIKey(s.key()), gateway.WithMerchant(fmt.Sprint("merchant ", s.Merchant)))
+	}
+	id, request := s.known(), call.Order(s.orderID())
 	if s.Other {
 		request.Price = request.Price.Add(decimal.New(1, 0))
 	}
 	w.Lock()
 	w.calls[id]++
+	if w.calls[id] > 1 {
+		w.met[id]++
+	}
+	_, isUnknown := w.unknown[id]
+	isFree, met := w.calls[id] == 1 && !isUnknown && len(w.created[id]) == 0, w.met[id]
 	w.Unlock()
 	r := call.Send(ctx, client, request, state.record, opts...)
 	if took, most := time.Since(state.begun), w.longest(s); took > most {
@@ -380,6 +537,10 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	w.Lock()
 	defer w.Unlock()
 	w.calls[id]--
+	r.Result = w.results[id]
+	if isFree && w.met[id] == met && ctx.Err() == nil {
+		w.checkAlone(r, state)
+	}
 	unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](r.Err)
 	isBefore := isUnknown && unknown.Replayed
 	switch {
@@ -411,6 +572,26 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	return r
 }
 
+// checkAlone checks the call of an order of which nothing is known that may exist, beside no other one of
+// the order: it is sent, whatever becomes of other orders. Its outcome is that of what came, and unknown
+// only if that was lost. A success takes its own time, and waits for no other order.
+func (w *simulation) checkAlone(r call.Result, state *callState) {
+	if state.sent == 0 {
+		state.record.Violation("held back, although nothing is known of the order")
+	}
+	want, certain := state.outcome(w.timeout)
+	if !certain {
+		return
+	}
+	w.sound++
+	if r.Outcome() != want {
+		state.record.Violation("the outcome is %v, of what came %v", r.Outcome(), want)
+	}
+	if b := state.attempt(0); r.Err == nil && state.sent == 1 && time.Since(state.begun) != b.lasts() {
+		state.record.Violation("it took %v, and its response %v", time.Since(state.begun), b.lasts())
+	}
+}
+
 // longest is how long a call may take: a second more than the timeouts of another call for
 // the order, for which it waits, and its own.
 func (w *simulation) longest(s step) time.Duration {
@@ -428,12 +609,16 @@ func (w *simulation) longest(s step) time.Duration {
 // A failure is shrunk to the shortest schedule, which is printed.
 func TestRapid(t *testing.T) {
 	all := &call.Summary{}
-	schedules := 0
+	schedules, sound := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSchedule(rt)
 		var results []call.Result
 		var wrong []string
-		bubble.Test(t, func(*testing.T) { results, wrong = s.run() })
+		bubble.Test(t, func(*testing.T) {
+			n := 0
+			results, n, wrong = s.run()
+			sound += n
+		})
 		if len(wrong) > 0 {
 			rt.Fatalf("%+v\n%s", s, strings.Join(wrong, "\n"))
 		}
@@ -442,7 +627,7 @@ func TestRapid(t *testing.T) {
 			all.Add("", r)
 		}
 	})
-	t.Logf("rapid: %d schedules, %v", schedules, all)
+	t.Logf("rapid: %d schedules, %v; %d calls alone for an order, whose outcome is that of what came", schedules, all, sound)
 	for _, outcome := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected, gateway.OutcomeConflict, gateway.OutcomeUnknown} {
 		assert.NotZero(t, all.Count(outcome), "no call ended as %v", outcome)
 	}

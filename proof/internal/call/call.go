@@ -3,10 +3,12 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -50,13 +52,14 @@ func Enveloped(result string) string {
 	return `{"message":"Operation was successful.","result":` + result + `,"meta":{}}`
 }
 
-// OrderIn returns the order that a posted body is for, or "" if it is none.
+// OrderIn returns the order that a posted body is for, or "" if it is none. It has the key, or
+// one that begins with it.
 func OrderIn(body []byte) string {
 	var posted struct {
 		OrderID string `json:"orderId"`
 		APIKey  string `json:"apiKey"`
 	}
-	if json.Unmarshal(body, &posted) != nil || posted.APIKey != invariant.Key {
+	if json.Unmarshal(body, &posted) != nil || !strings.HasPrefix(posted.APIKey, invariant.Key) {
 		return ""
 	}
 	return posted.OrderID
@@ -65,6 +68,7 @@ func OrderIn(body []byte) string {
 // A Result is how one create-invoice call ended, on both sides.
 type Result struct {
 	Order    string
+	Result   string // of the response; empty for InvoiceResult(Order)
 	Invoice  *gateway.Invoice
 	Err      error
 	Response *gateway.Response // nil when it was not asked for
@@ -182,5 +186,5 @@ func brokenInvoice(seen faultserver.Seen, err error) (broken []string) {
 }
 
 func (r Result) equal() bool {
-	return r.Invoice != nil && r.Invoice.OrderID == r.Order && string(r.Invoice.Raw) == InvoiceResult(r.Order)
+	return r.Invoice != nil && r.Invoice.OrderID == r.Order && string(r.Invoice.Raw) == cmp.Or(r.Result, InvoiceResult(r.Order))
 }
