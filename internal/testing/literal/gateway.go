@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 // orderHeader tells the gateway of the tests which order a request is about, before its body.
@@ -44,7 +43,7 @@ type servedOrder struct {
 func newService(orders map[string][]answer, repeated gatewaytest.RepeatedOrders) *service {
 	s := &service{listener: newPipes(), orders: map[string]*servedOrder{}}
 	for id, answers := range orders {
-		s.orders[id] = &servedOrder{Server: gatewaytest.NewMemoryServer(gatewaytest.WithAPIKey(invariant.Key)), answers: answers}
+		s.orders[id] = &servedOrder{Server: gatewaytest.NewMemoryServer(gatewaytest.WithAPIKey(merchantKey(merchant(id)))), answers: answers}
 		s.orders[id].SetRepeatedOrders(repeated)
 	}
 	s.Server = &http.Server{Handler: s, Protocols: protocols(true, true), ReadHeaderTimeout: time.Hour}

@@ -316,7 +316,11 @@ func (w *world) create(ctx context.Context, p *process, o *order, c *click) (*ga
 	shown := o.shown[c.Request]
 	o.mu.Unlock()
 	request := o.request(c.Request)
-	invoice, err := p.client.CreateInvoice(ctx, request, gateway.WithHeader(orderHeader, o.id))
+	opts := []gateway.CallOption{gateway.WithHeader(orderHeader, o.id)}
+	if n := merchant(o.id); n > 0 {
+		opts = append(opts, gateway.WithAPIKey(merchantKey(n)), gateway.WithMerchant(fmt.Sprint("merchant ", n)))
+	}
+	invoice, err := p.client.CreateInvoice(ctx, request, opts...)
 	if p.isDead() {
 		return nil, errDied
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
+	"github.com/cryptogw/gateway/internal/testing/invariant"
 )
 
 // A schedule is what happens to a merchant, drawn from a seed before it begins.
@@ -56,8 +57,24 @@ const (
 	invalid
 )
 
-// orderID names the orders of a schedule, none of which is that of another.
-func orderID(seed uint64, n int) string { return fmt.Sprintf("order-%d-%d", seed, n) }
+// orderID names the orders of a schedule, none of which is that of another. Some have the form of a UUID.
+func orderID(seed uint64, n int) string {
+	if seed%4 == 3 {
+		return fmt.Sprintf("%08x-0bcf-4bfa-9c0c-de1a8cc8fa%02x", seed, n)
+	}
+	return fmt.Sprintf("order-%d-%d", seed, n)
+}
+
+// merchant is whose an order is, of three on one client and one guard: 0 is the client's own.
+func merchant(orderID string) int { return int(orderID[len(orderID)-1]) % 3 }
+
+// merchantKey is the key of a merchant.
+func merchantKey(n int) string {
+	if n == 0 {
+		return invariant.Key
+	}
+	return fmt.Sprint(invariant.Key, "-", n)
+}
 
 func draw(seed uint64, survives bool) schedule {
 	r := rand.New(rand.NewPCG(seed, 17)) // #nosec G404 -- it must be the same again
@@ -143,7 +160,7 @@ func drawFault(r *rand.Rand) gatewaytest.Fault {
 		return gatewaytest.FaultPage(oneOf(r, 200, 302, 400, 403, 404, 422, 502, 503, 525, 530))
 	case 5:
 		return gatewaytest.FaultEdit(oneOf(r, "/result", "/result", "/result/orderId", "/result/related", "/message", ""),
-			oneOf(r, "{", "null", "", `"GW-1"`, `[{"orderId":"GW-2"}]`))
+			oneOf(r, "{", "null", "", `"GW-1"`, `"OK"`, `[{"orderId":"GW-2"}]`, "<html>"))
 	case 6:
 		return gatewaytest.FaultTruncate(oneOf(r, 0, 1, 40, 200, 100_000))
 	case 7:
@@ -162,6 +179,8 @@ func drawFault(r *rand.Rand) gatewaytest.Fault {
 		return gatewaytest.FaultRefuseAs(oneOf(r, gatewaytest.ErrorForms()...), oneOf(r, 200, 400, 403, 409, 422, 500), oneOf(r, "no such coin", "the order already exists"))
 	case 16:
 		return gatewaytest.FaultEmpty(oneOf(r, 200, 204, 400, 502))
+	case 17:
+		return gatewaytest.FaultOtherCase()
 	default:
 		return gatewaytest.Fault{}
 	}
