@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
@@ -150,9 +151,10 @@ func (l *amountList) add(result strictjson.Node) *strictjson.Error {
 	coin, _ := r.coinOf(result)
 	switch {
 	case result.Kind() == '[':
-		only := result.Len() == 1
+		size := result.Len()
+		l.all = slices.Grow(l.all, size)
 		for n := range result.Elements() {
-			l.addRecord(n, only)
+			l.addRecord(n, size == 1)
 		}
 		return nil
 	case result.Kind() == '{' && r.amount().IsZero() && coin == "" && r.networkOf() == "":
@@ -221,6 +223,7 @@ func (l *amountList) addBySymbol(result strictjson.Node) *strictjson.Error {
 			return n.Errorf("does not belong to amounts by symbol")
 		}
 	}
+	l.all = slices.Grow(l.all, result.Len())
 	for n := range result.Members() {
 		amount, at, err := amountIn(n)
 		switch {
