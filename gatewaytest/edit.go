@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FaultEdit sends the usual response with a value in it replaced: by an amount that is null or
-// "12,5", by nothing, by an orderId of the gateway's own, or by the whole result of another
+// FaultEdit sends the usual response with a value in it replaced: by null, by the text "12,5",
+// of which the quotes are a part of the value, by nothing, by an orderId of the gateway's own, or by the whole result of another
 // gateway. The pointer is a JSON pointer (RFC 6901) from the body, such as "/message" or
 // "/result/7/maxWithdraw", or "" for the body. In the place of an index, "*" is every element,
 // and another text is each element in which a member has it as its value, at any depth:
