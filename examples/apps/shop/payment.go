@@ -100,7 +100,7 @@ func (f paymentFields) payment(o order, tagged string) payment {
 	r.require(f.address != "" || f.link != "", "SHOP_INVOICE_ADDRESS and SHOP_INVOICE_LINK are not set", "", askFields)
 	r.require(len(o.Invoice) > 0, "the gateway's response is not known", "", "Look the invoice up at the gateway.")
 	r.read(o.Invoice)
-	r.compare(o, f.networks)
+	r.compare(o, f)
 	p := payment{
 		Address: r.text(f.address), Tag: r.tag(f.tag, o, tagged), Link: r.text(f.link),
 		Amount: r.amount(f, o), Deadline: r.deadline(f, o), tagless: r.values[f.tag].Kind() == jsontext.KindInvalid,
@@ -156,17 +156,23 @@ func (r *responseReader) read(response []byte) {
 
 // compare checks what the response repeats of the request. An orderId of the gateway's own
 // is only told: the client has checked whose invoice it is.
-func (r *responseReader) compare(o order, networks map[string]bool) {
-	for _, coin := range r.echoes("coinSymbol") {
+func (r *responseReader) compare(o order, f paymentFields) {
+	isPrice := func(currency string) bool {
+		return strings.EqualFold(currency, "usd") || strings.EqualFold(currency, "eur")
+	}
+	currencies := slices.DeleteFunc(r.beside(f, "symbol", "currency"), isPrice)
+	for _, coin := range slices.Concat(r.echoes("coinSymbol"), r.beside(f, "symbol", "coinSymbol", "coin"), currencies) {
 		r.require(strings.EqualFold(coin, o.Coin), fmt.Sprintf("the response for the coin %s names %s", o.Coin, coin), "",
 			"Ask the operator of the gateway for which coin the invoice is.")
 	}
-	for _, network := range r.echoes("networkName") {
-		same := plainName(network) == plainName(o.Network) || networks[plainName(o.Network+"="+network)]
+	for _, network := range slices.Concat(r.echoes("networkName"), r.beside(f, "name", "networkName", "network")) {
+		same := plainName(network) == plainName(o.Network) || f.networks[plainName(o.Network+"="+network)]
 		r.require(same, fmt.Sprintf("the response for the network %s names %s", o.Network, network), "",
 			"Ask the operator of the gateway. Only if both are the same network, add to the list SHOP_NETWORK_NAMES: "+o.Network+"="+strings.ReplaceAll(network, ",", " "))
 	}
-	for _, id := range r.echoes("orderId") {
+	ids := slices.Concat(r.echoes("orderId"), r.beside(f, "", "orderId"))
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		switch {
 		case strings.EqualFold(id, o.ID):
 		case isOrderID(strings.ToUpper(id)):
@@ -191,6 +197,35 @@ func (r *responseReader) echoes(name string) (texts []string) {
 		texts = append(texts, singleLine(value.String(), maxDetail))
 	}
 	slices.Sort(texts)
+	return texts
+}
+
+// beside returns the texts of members that are about what is shown, because they stand beside
+// it or an object or array that it is in.
+func (r *responseReader) beside(f paymentFields, part string, names ...string) (texts []string) {
+	for _, pointer := range []string{f.address, f.tag, f.amount, f.link} {
+		for at := jsontext.Pointer(pointer); at != ""; at = at.Parent() {
+			texts = append(texts, r.members(at.Parent(), part, names...)...)
+		}
+	}
+	return texts
+}
+
+// members returns the texts of members of an object. One that is an object says what it is in
+// a part of it or, without that, in its symbol or name.
+func (r *responseReader) members(of jsontext.Pointer, part string, names ...string) (texts []string) {
+	for _, name := range names {
+		pointer := of.AppendToken(name)
+		value := r.values[string(pointer)]
+		for _, part := range []string{part, "symbol", "name"} {
+			if !isText(value) {
+				value = r.values[string(pointer.AppendToken(part))]
+			}
+		}
+		if isText(value) {
+			texts = append(texts, singleLine(value.String(), maxDetail))
+		}
+	}
 	return texts
 }
 
@@ -234,6 +269,11 @@ func (r *responseReader) amount(f paymentFields, o order) decimal.Decimal {
 	amount, err := decimal.NewFromString(r.text(f.amount))
 	seen := fmt.Sprintf("%s instead of %s %s", amount, o.Amount, o.Coin)
 	r.require(err == nil, f.amount+" is not an amount", "", askFields)
+	of := jsontext.Pointer(f.amount).Parent()
+	for _, currency := range r.members(of, "symbol", "currency") {
+		r.require(strings.EqualFold(currency, o.Coin) || len(r.members(of, "symbol", "coinSymbol", "coin")) > 0,
+			fmt.Sprintf("%s is in %s and not in %s", f.amount, currency, o.Coin), "", askFields)
+	}
 	difference := amount.Sub(o.Amount)
 	r.require(!difference.Abs().GreaterThan(o.Amount.Mul(f.tolerance)), f.amount+" differs by more than SHOP_INVOICE_TOLERANCE from the amount of the order", seen,
 		"Ask the operator of the gateway what it adds, and whether the field is the right one.")

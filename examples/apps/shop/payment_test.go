@@ -141,6 +141,60 @@ func odd(p payment) string {
 	return strings.Join(all, ", ")
 }
 
+// What stands beside the objects that an address, a tag, an amount or a link is in is about
+// them, however deep it is. What stands elsewhere is not.
+func TestPayment_beside(t *testing.T) {
+	t.Parallel()
+	names, err := parseNetworks("Tron=TRC20")
+	require.NoError(t, err)
+	fields := paymentFields{address: "/pay/to", amount: "/pay/amount", networks: names}
+	priced, tagged, linked := fields, fields, paymentFields{link: "/pay/links/0/href"}
+	priced.amount, tagged.tag = "/total/value", "/memos/0/text"
+	const (
+		paid    = "1.5 to T1 "
+		coin    = "stops: the response for the coin USDT names "
+		network = "stops: the response for the network Tron names "
+	)
+	for name, test := range map[string]struct {
+		fields              paymentFields
+		response, want, odd string
+	}{
+		"a coin and a network beside the address":                 {fields, `{"pay":{"coin":" usdt","network":"TRON","to":"T1","amount":"1.5"}}`, paid, ""},
+		"objects with a symbol and a name":                        {fields, `{"pay":{"coin":{"symbol":"USDT","name":"Tether"},"network":{"symbol":"TRX","name":"Tron"},"to":"T1","amount":"1.5"}}`, paid, ""},
+		"objects with one of them":                                {fields, `{"pay":{"coin":{"name":"USDT"},"network":{"symbol":"TRC20"},"to":"T1","amount":"1.5"}}`, paid, ""},
+		"objects with neither, and null, say nothing":             {fields, `{"pay":{"coin":{"id":1},"network":null,"networkName":[],"to":"T1","amount":"1.5"}}`, paid, ""},
+		"a currency of the price":                                 {fields, `{"currency":"EUR","pay":{"coin":"USDT","currency":"usd","to":"T1","amount":"1.5"}}`, paid, ""},
+		"a coin of a fee":                                         {fields, `{"pay":{"fee":{"coin":"TRX","currency":"TRX","amount":"1"},"to":"T1","amount":"1.5"},"accepts":[{"network":"Ethereum"}]}`, paid, ""},
+		"another network beside the address":                      {fields, `{"pay":{"coin":"USDT","network":"Ethereum (ERC20)","to":"0x1","amount":"1.5"}}`, "", network + "Ethereum (ERC20)"},
+		"another networkName below the right one":                 {fields, `{"coinSymbol":"USDT","networkName":"Tron","pay":{"networkName":"Ethereum","to":"0x1","amount":"1.5"}}`, "", network + "Ethereum"},
+		"another coinSymbol below the right one":                  {fields, `{"coinSymbol":"USDT","networkName":"Tron","pay":{"coinSymbol":"USDC","to":"T1","amount":"1.5"}}`, "", coin + "USDC"},
+		"another network beside the object of the address":        {fields, `{"network":"Ethereum","pay":{"network":"Tron","to":"0x1","amount":"1.5"}}`, "", network + "Ethereum"},
+		"an object with another name":                             {fields, `{"pay":{"network":{"id":2,"name":"Ethereum"},"to":"0x1","amount":"1.5"}}`, "", network + "Ethereum"},
+		"an object with another name and no symbol":               {fields, `{"pay":{"coin":{"name":"USDC"},"to":"T1","amount":"1.5"}}`, "", coin + "USDC"},
+		"an object with another symbol and no name":               {fields, `{"pay":{"network":{"symbol":"ETH"},"to":"0x1","amount":"1.5"}}`, "", network + "ETH"},
+		"an object with another symbol":                           {fields, `{"pay":{"coin":{"symbol":"USDC","name":"USDT"},"to":"T1","amount":"1.5"}}`, "", coin + "USDC"},
+		"a currency that is another coin":                         {fields, `{"currency":"TRX","pay":{"to":"T1","amount":"1.5"}}`, "", coin + "TRX"},
+		"another network around the address":                      {paymentFields{address: "/network/to", amount: "/amount"}, `{"network":{"name":"Ethereum","to":"0x1"},"amount":"1.5"}`, "", network + "Ethereum"},
+		"another buyer's order beside the address":                {fields, `{"orderId":"8","pay":{"orderId":"BBBBBBBBBBBBBBBBBBBBBBBBBB-mug","to":"T1","amount":"1.5"}}`, "", "the orderId of the response is not that of the order, stops: the response names another order of the shop"},
+		"an orderId of the gateway's own, twice":                  {fields, `{"orderId":"8","pay":{"orderId":"8","to":"T1","amount":"1.5"}}`, paid, "the orderId of the response is not that of the order"},
+		"an amount of another coin":                               {priced, `{"pay":{"to":"T1"},"total":{"value":"1.5","currency":"USDC"}}`, "", coin + "USDC"},
+		"an amount in the currency of the price":                  {priced, `{"pay":{"to":"T1"},"total":{"value":"1.5","currency":"USD"}}`, "", "stops: /total/value is in USD and not in USDT"},
+		"an amount beside the coin and the currency of the price": {priced, `{"pay":{"to":"T1"},"total":{"value":"1.5","coin":"USDT","currency":"USD"}}`, paid, ""},
+		"a tag of another network":                                {tagged, `{"pay":{"to":"T1","amount":"1.5"},"memos":[{"network":"TON","text":"7"}]}`, "", network + "TON"},
+		"a tag of the second network is not that of the first":    {tagged, `{"pay":{"to":"T1","amount":"1.5"},"memos":[{"network":"TRC20","text":"7"},{"network":"TON","text":"8"}]}`, paid + "7", ""},
+		"a link to pay another coin":                              {linked, `{"pay":{"links":[{"coin":"BTC","href":"https://pay.example/1"}]}}`, "", coin + "BTC"},
+		"a link of the second coin is not that of the first":      {linked, `{"pay":{"links":[{"coin":"USDT","href":"https://pay.example/1"},{"coin":"BTC","href":"https://pay.example/2"}]}}`, "1.5 at https://pay.example/1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := order{ID: strings.Repeat("A", 26) + "-mug", Coin: "USDT", Network: "Tron", Amount: decimal.RequireFromString("1.5"), Invoice: []byte(test.response)}
+			p := test.fields.payment(o, "")
+			assert.Equal(t, test.want, shown(p))
+			assert.Equal(t, test.odd, odd(p))
+		})
+	}
+}
+
 // A coin that has needed a tag is not paid without one.
 func TestPayment_tagBefore(t *testing.T) {
 	t.Parallel()

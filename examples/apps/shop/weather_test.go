@@ -80,6 +80,9 @@ func TestWeather(t *testing.T) {
 		"a network by a name that is declared": {
 			[]edit{{"/result/networkName", `"XBT"`}}, `Network Bitcoin .* Address invented-btc-`, ``,
 		},
+		"another network beside the address": {
+			[]edit{{"/result/network", `{"name":"Lightning"}`}}, noAddress, `the response for the network Bitcoin names Lightning are not shown where to pay ID`,
+		},
 		"an orderId of the gateway's own": {
 			[]edit{{"/result/orderId", `"8f14e45f-ceea-467f-9575-9a1f0c7b3c6d"`}},
 			`Amount 0\.00028016 BTC .* Address invented-btc-`,
