@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,8 +167,6 @@ func (c *call) readInvoice(d *strictjson.Decoder) {
 	}
 	switch raw.Kind() {
 	case '{', '[':
-	case 'n':
-		d.Fail(errors.New("is null"))
 	default:
 		d.SetContent(strictjson.EmptyResult)
 	}
@@ -241,10 +238,9 @@ func (r *InvoiceRequest) check() (name, reason string) {
 	return "", ""
 }
 
-// encode writes the body of the request: docs/interface.md, I-33 and I-113.
-// texts are the fields that are text, by their documented names.
-func (r *InvoiceRequest) texts() [4]endpoint.Param {
-	return [...]endpoint.Param{
+// texts returns the fields that are text by their documented names, the required one first.
+func (r *InvoiceRequest) texts() []endpoint.Param {
+	return []endpoint.Param{
 		{Name: "orderId", Value: r.OrderID},
 		{Name: "baseCurrency", Value: r.BaseCurrency},
 		{Name: "coinSymbol", Value: r.CoinSymbol},
@@ -252,6 +248,7 @@ func (r *InvoiceRequest) texts() [4]endpoint.Param {
 	}
 }
 
+// encode writes the body of the request: docs/interface.md, I-33 and I-113.
 func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	keyName, quote := "apiKey", `"`
 	if format == InvoiceFormatTable {
@@ -261,11 +258,9 @@ func (r *InvoiceRequest) encode(key string, format InvoiceFormat) []byte {
 	body = appendQuoted(body, key)
 	body = append(body, `,"price":`+quote+money.Format(r.Price)+quote+`,"orderId":`...)
 	body = appendQuoted(body, r.OrderID)
-	for _, optional := range []struct{ name, value string }{
-		{"baseCurrency", r.BaseCurrency}, {"coinSymbol", r.CoinSymbol}, {"networkName", r.NetworkName},
-	} {
-		if optional.value != "" {
-			body = appendQuoted(append(body, `,"`+optional.name+`":`...), optional.value)
+	for _, optional := range r.texts()[1:] {
+		if optional.Value != "" {
+			body = appendQuoted(append(body, `,"`+optional.Name+`":`...), optional.Value)
 		}
 	}
 	return append(body, `,"amount":`+quote+money.Format(r.Amount)+quote+`}`...)
