@@ -94,7 +94,7 @@ type state struct {
 	outer     *Decoder  // reads the text that the text of this one is a value of; nil for none
 	inner     *Decoder  // reads values of the text of this one; nil before the first
 	entries   int       // in the result that Raw has read last
-	leftOut   []LeftOut // at most maxLeftOut
+	leftOut   []LeftOut // at most [MaxLeftOut]
 }
 
 // Reset makes d read a text, of which it keeps nothing after the next Reset. Until then the
@@ -131,13 +131,20 @@ func (d *Decoder) Since(offset int) jsontext.Value {
 }
 
 // Fail records that the value that was read last is wrong.
-func (d *Decoder) Fail(err error) {
-	switch {
-	case d.err != nil:
-	case d.tellsNoMore():
+func (d *Decoder) Fail(err error) { d.failAt(d.place, err) }
+
+// FailMissing records that a member of the object that was read last is missing.
+func (d *Decoder) FailMissing(name string) {
+	d.failAt(func() string { return d.placeOf(name) }, errMissing)
+}
+
+// failAt records the first error, with its place unless nobody is told of it.
+func (d *Decoder) failAt(place func() string, err error) {
+	if d.err == nil {
 		d.err = &Error{Err: err}
-	default:
-		d.err = &Error{Pointer: d.place(), Err: err}
+		if !d.tellsNoMore() {
+			d.err.Pointer = place()
+		}
 	}
 }
 
@@ -162,17 +169,6 @@ func shown(value jsontext.Value, keys redact.Redactor) string {
 		return redact.Truncate(string(keys.Snippet(value, most)), maxValue)
 	default:
 		return ""
-	}
-}
-
-// FailMissing records that a member of the object that was read last is missing.
-func (d *Decoder) FailMissing(name string) {
-	switch {
-	case d.err != nil:
-	case d.tellsNoMore():
-		d.err = &Error{Err: errMissing}
-	default:
-		d.err = &Error{Pointer: d.placeOf(name), Err: errMissing}
 	}
 }
 
