@@ -110,18 +110,17 @@ func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 	result := strictjson.NodeOf(d, raw)
 	list := amountList{query: q, all: b.Amounts}
 	var wrong *strictjson.Error
+	help := ""
 	switch form := cfg.profile.Balance; {
 	case holdsNothing(result):
 	case cfg.decodeBalance != nil:
 		list.all = decoded(d, "WithBalanceDecoder", cfg.decodeBalance, b.Raw, checkAmounts)
 	case form != BalanceForm{}:
-		wrong = list.addByForm(result, form)
-		wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), form.text())
+		wrong, help = list.addByForm(result, form), form.text()
 	default:
-		wrong = list.add(result)
-		wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), "another form is read with WithBalanceDecoder or WithProfile")
+		wrong, help = list.add(result), "another form is read with WithBalanceDecoder or WithProfile"
 	}
-	d.SetErr(wrong)
+	d.SetErr(explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), help))
 	b.Amounts, b.Skipped = list.all, skippedIn(d)
 	return b
 }
@@ -154,25 +153,20 @@ func (l *amountList) add(result strictjson.Node) *strictjson.Error {
 		size := result.Len()
 		l.all = slices.Grow(l.all, size)
 		for n := range result.Elements() {
+			if kind := n.Kind(); kind != '{' {
+				leaveOut(n, "", "", fmt.Errorf("is %s, not a record", strictjson.KindName(kind)))
+				continue
+			}
 			l.addRecord(n, size == 1)
 		}
-		return nil
 	case result.Kind() == '{' && r.amount().IsZero() && coin == "" && r.networkOf() == "":
 		return l.addBySymbol(result)
 	case (coin == "" || isFiat(coin)) && isBySymbol(result):
 		return result.Errorf("is a record and amounts by symbol")
 	default:
-		amount, at, err := amountIn(result)
-		amount.CoinSymbol, amount.NetworkName = cmp.Or(amount.CoinSymbol, l.query.CoinSymbol), cmp.Or(amount.NetworkName, l.query.NetworkName)
-		if err == nil && amount.CoinSymbol == "" {
-			err = errNoCoin
-		}
-		if err != nil {
-			return at.Errorf("%w", err)
-		}
-		l.all = append(l.all, amount)
-		return nil
+		l.addRecord(result, true)
 	}
+	return nil
 }
 
 // isBySymbol reports whether a result has amounts by symbol. Beside the amount of a record
@@ -186,13 +180,9 @@ func isBySymbol(result strictjson.Node) bool {
 	return false
 }
 
-// addRecord adds the record of an array, or leaves it out. Of the only one, the coin can be that of the
+// addRecord adds an amount or a record, or leaves it out. Of the only one, the coin can be that of the
 // query.
 func (l *amountList) addRecord(n strictjson.Node, only bool) {
-	if kind := n.Kind(); kind != '{' {
-		leaveOut(n, "", "", fmt.Errorf("is %s, not a record", strictjson.KindName(kind)))
-		return
-	}
 	amount, at, err := amountIn(n)
 	if only {
 		amount.CoinSymbol = cmp.Or(amount.CoinSymbol, l.query.CoinSymbol)

@@ -99,16 +99,17 @@ func readRates(d *strictjson.Decoder, cfg *config) *ExchangeRates {
 	result := strictjson.NodeOf(d, raw)
 	list := rateList{all: r.Rates}
 	var wrong *strictjson.Error
+	help := ""
 	switch form := cfg.profile.Rates; {
 	case holdsNothing(result):
 	case cfg.decodeRates != nil:
 		list.all = decoded(d, "WithRatesDecoder", cfg.decodeRates, r.Raw, checkRates)
 	case form != RatesForm{}:
-		wrong = explained(list.addByForm(result, form), form.text())
+		wrong, help = list.addByForm(result, form), form.text()
 	default:
-		wrong = explained(list.addAll(result), "another form is read with WithRatesDecoder or WithProfile")
+		wrong, help = list.addAll(result), "another form is read with WithRatesDecoder or WithProfile"
 	}
-	d.SetErr(wrong)
+	d.SetErr(explained(wrong, help))
 	r.Rates, r.Skipped = list.all, skippedIn(d)
 	return r
 }
