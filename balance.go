@@ -271,8 +271,11 @@ func hasAmount(n strictjson.Node) bool {
 
 // addByForm adds the amounts of the records that a profile describes.
 func (l *amountList) addByForm(result strictjson.Node, form BalanceForm) *strictjson.Error {
-	records, wrong := listAt(result, form.List)
-	for n := range records {
+	list, wrong := listAt(result, form.List)
+	if wrong != nil {
+		return wrong
+	}
+	for n := range list.Parts() {
 		amount := BalanceAmount{CoinSymbol: coinAt(n, form.Coin)}
 		if form.Network != "" {
 			amount.NetworkName = n.At(jsontext.Pointer(form.Network)).Text()
@@ -285,5 +288,5 @@ func (l *amountList) addByForm(result strictjson.Node, form BalanceForm) *strict
 		}
 		l.addOrLeaveOut(amount, at, err)
 	}
-	return wrong
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -127,18 +126,13 @@ func (p Profile) check() string {
 
 const maxFormPointer = 1 << 10
 
-// listAt yields the records of a list within a result: the elements of an array or the members of an
-// object.
-func listAt(result strictjson.Node, pointer string) (iter.Seq[strictjson.Node], *strictjson.Error) {
+// listAt returns the array or object within a result whose parts are records.
+func listAt(result strictjson.Node, pointer string) (strictjson.Node, *strictjson.Error) {
 	list := result.At(jsontext.Pointer(pointer))
-	switch list.Kind() {
-	case '[':
-		return list.Elements(), nil
-	case '{':
-		return list.Members(), nil
-	default:
-		return list.Elements(), result.Errorf("has no list") // of no elements
+	if kind := list.Kind(); kind != '[' && kind != '{' {
+		return list, result.Errorf("has no list")
 	}
+	return list, nil
 }
 
 // coinAt returns the symbol of the coin that a record is about, or "".

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -140,23 +139,21 @@ func (l *rateList) addAll(result strictjson.Node) *strictjson.Error {
 	case usd.Kind() == '{' && eur.Kind() == '{' && !holdsBothFiats(usd) && !holdsBothFiats(eur):
 		l.skipOthers(result, usd, eur)
 		l.addByFiat(usd, eur)
-	case usd.Kind() == '{' && eur.Kind() == '{' && !allAreRates(result.Members()):
+	case usd.Kind() == '{' && eur.Kind() == '{' && !allAreRates(result):
 		return result.Errorf("has usd and eur, which can be currencies or coins")
-	case kind == '{':
+	case kind != '{' && kind != '[':
+		return result.Errorf("is %s, not exchange rates", strictjson.KindName(kind))
+	default:
 		if n := besideRates(result); !n.IsZero() {
 			return n.Errorf("does not belong to rates by symbol")
 		}
-		l.addRecords(result, result.Members())
-	case kind == '[':
-		l.addRecords(result, result.Elements())
-	default:
-		return result.Errorf("is %s, not exchange rates", strictjson.KindName(kind))
+		l.addRecords(result)
 	}
-	return l.unlessNone()
+	return l.whyNoPrice()
 }
 
-// unlessNone returns nil, or why there is no price at all.
-func (l *rateList) unlessNone() *strictjson.Error {
+// whyNoPrice returns why there is no price at all, or nil if there is one.
+func (l *rateList) whyNoPrice() *strictjson.Error {
 	if slices.ContainsFunc(l.all, func(r Rate) bool { return r.USD.Valid || r.EUR.Valid }) {
 		return nil
 	}
@@ -186,16 +183,13 @@ func besideRates(result strictjson.Node) (first strictjson.Node) {
 
 // addByForm adds the rates of the records that a profile describes.
 func (l *rateList) addByForm(result strictjson.Node, form RatesForm) *strictjson.Error {
-	records, wrong := listAt(result, form.List)
+	list, wrong := listAt(result, form.List)
 	if wrong != nil {
 		return wrong
 	}
-	count := 0
-	for range records {
-		count++
-	}
+	count := list.Len()
 	l.grow(count, count)
-	for n := range records {
+	for n := range list.Parts() {
 		symbol := coinAt(n, form.Coin)
 		code := n.At(jsontext.Pointer(form.Currency)).Text()
 		switch {
@@ -216,7 +210,7 @@ func (l *rateList) addByForm(result strictjson.Node, form RatesForm) *strictjson
 	if len(l.all) == 0 && l.first == nil && count > 0 {
 		return result.Errorf("has no price in USD or EUR")
 	}
-	return l.unlessNone()
+	return l.whyNoPrice()
 }
 
 var errNoCurrency = errors.New("names no currency")
@@ -228,9 +222,9 @@ func holdsBothFiats(n strictjson.Node) bool {
 	return !r.fiat(recordUSD).IsZero() && !r.fiat(recordEUR).IsZero()
 }
 
-// allAreRates reports whether all nodes are records of both rates and have no other member.
-func allAreRates(nodes iter.Seq[strictjson.Node]) bool {
-	for n := range nodes {
+// allAreRates reports whether all members are records of both rates and have no other member.
+func allAreRates(result strictjson.Node) bool {
+	for n := range result.Members() {
 		others := n.Len()
 		for _, member := range recordOf(n) {
 			if !member.IsZero() {
@@ -266,10 +260,10 @@ func (l *rateList) grow(probably, most int) {
 }
 
 // addRecords reads records with a coin and its two rates, in an array or by symbol.
-func (l *rateList) addRecords(result strictjson.Node, records iter.Seq[strictjson.Node]) {
+func (l *rateList) addRecords(result strictjson.Node) {
 	coins := result.Len()
 	l.grow(coins, coins)
-	for n := range records {
+	for n := range result.Parts() {
 		r := recordOf(n)
 		usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
 		if hasNone := usd.IsZero() && eur.IsZero(); result.Kind() == '{' && !isSymbol(n.Name()) && (n.Kind() != '{' || hasNone) {

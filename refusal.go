@@ -23,7 +23,8 @@ type refusal struct {
 // first.
 var messageNames = [...]string{"message", "detail", "error", "title", "errors"}
 
-// readRefusal reads the body of an error response to a call for an order, or "" for another call.
+// readRefusal reads the body of an error response. The orderID is that of the call, or "" if it creates
+// no invoice.
 func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string) refusal {
 	r := refusal{message: e.message, enveloped: d.Err() == nil && e.message != "" && e.hasResult}
 	d.Reset(text, strictjson.Options{Redactor: d.Redactor})
@@ -53,13 +54,10 @@ func textsIn(n strictjson.Node, texts []string) []string {
 	if text := n.Scalar(); text != "" {
 		return append(texts, text)
 	}
-	for element := range n.Elements() {
-		texts = textsIn(element, texts)
-	}
 	isPlace := !n.Member("msg").IsZero()
-	for member := range n.Members() {
-		if name := member.Name(); !isPlace || name != "input" && name != "value" {
-			texts = textsIn(member, texts)
+	for part := range n.Parts() {
+		if name := part.Name(); !isPlace || name != "input" && name != "value" {
+			texts = textsIn(part, texts)
 		}
 	}
 	return texts

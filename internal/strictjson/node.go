@@ -125,6 +125,9 @@ func (n Node) Members() iter.Seq[Node] { return n.parts('{') }
 // Elements yields the elements of an array in their order, or nothing.
 func (n Node) Elements() iter.Seq[Node] { return n.parts('[') }
 
+// Parts yields the members of an object or the elements of an array, or nothing of another value.
+func (n Node) Parts() iter.Seq[Node] { return n.parts(n.Kind()) }
+
 func (n Node) parts(of jsontext.Kind) iter.Seq[Node] {
 	return func(yield func(Node) bool) {
 		if n.Kind() != of {
@@ -137,7 +140,7 @@ func (n Node) parts(of jsontext.Kind) iter.Seq[Node] {
 
 // Len returns how many members or elements there are.
 func (n Node) Len() (all int) {
-	for range n.parts(n.Kind()) {
+	for range n.Parts() {
 		all++
 	}
 	return all
