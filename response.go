@@ -123,19 +123,19 @@ func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, ca
 	case e.isError(rr.decoder.Content()):
 		return e, c.apiError(resp, e, rr.text, refusal{message: e.message})
 	case c.operation.invoice != nil && resp.StatusCode > http.StatusCreated:
-		return e, c.decodeError(resp, &strictjson.Error{Err: errNoSuccess}, rr.text)
+		return e, c.decodeError(resp, &strictjson.Error{Err: errStatusNoSuccess}, rr.text)
 	case c.operation.invoice != nil && !e.success:
-		return e, c.decodeError(resp, &strictjson.Error{Pointer: "/message", Err: c.client.errNoSuccess(e)}, rr.text)
+		return e, c.decodeError(resp, &strictjson.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}, rr.text)
 	default:
 		return e, nil
 	}
 }
 
-// errNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
-var errNoSuccess = errors.New("an invoice was created if the status is 200 or 201")
+// errStatusNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
+var errStatusNoSuccess = errors.New("an invoice was created if the status is 200 or 201")
 
-// errNoSuccess is the error of a message that does not prove that the invoice was created.
-func (c *Client) errNoSuccess(e envelope) error {
+// messageNoSuccess is the error of a message that does not prove that the invoice was created.
+func (c *Client) messageNoSuccess(e envelope) error {
 	return fmt.Errorf("%q is not the message of a success, %q: set another one by WithSuccessMessage",
 		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
 }
