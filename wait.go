@@ -149,11 +149,11 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, b
 		return nil, true, err
 	}
 	p.begun = begun
-	_, over, err = p.poll(ctx, poll.NewLimiter(1, 0))
+	_, final, err := p.poll(ctx, poll.NewLimiter(1, 0))
 	switch {
 	case err != nil:
-		return nil, over && ctx.Err() == nil, err
-	case over:
+		return nil, ctx.Err() == nil, err
+	case final:
 		seen, err = p.result()
 		return seen, true, err
 	case p.failure != nil:
@@ -279,11 +279,11 @@ func (c *Client) keys(opts []CallOption) redact.Redactor {
 func (p *withdrawalPoller) run(ctx context.Context, limiter *poll.Limiter, changed func(*Withdrawal) bool) error {
 	pacer := poll.NewPacer(p.options.intervals())
 	for {
-		isChanged, over, err := p.poll(ctx, limiter)
+		isChanged, isFinal, err := p.poll(ctx, limiter)
 		if err != nil {
 			return err
 		}
-		if isChanged && !changed(p.progress.Last.clone()) || over {
+		if isChanged && !changed(p.progress.Last.clone()) || isFinal {
 			return nil
 		}
 		if poll.Sleep(ctx, pacer.Next(p.retryAfter)) != nil {
@@ -292,17 +292,18 @@ func (p *withdrawalPoller) run(ctx context.Context, limiter *poll.Limiter, chang
 	}
 }
 
-// poll polls once. A failure after which polling goes on is neither an error nor a change.
-func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (changed, over bool, err error) {
+// poll polls once. It reports whether the withdrawal has changed, and whether its status is final; an
+// error ends the wait. A failure after which polling goes on is neither an error nor a change.
+func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (changed, final bool, err error) {
 	p.retryAfter, p.failure = 0, nil
 	if limiter.Begin(ctx) != nil {
-		return false, true, p.contextEnded(ctx)
+		return false, false, p.contextEnded(ctx)
 	}
 	var all time.Duration // what the service has asked all polls to wait
 	defer func() { limiter.End(all) }()
 	seen, err := p.client.Withdrawal(ctx, p.id, p.opts...)
 	if isArgumentError(err) {
-		return false, true, err
+		return false, false, err
 	}
 	p.progress.Polls++
 	if err == nil {
@@ -314,9 +315,9 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	p.progress.Status = cmp.Or(status, p.progress.Status)
 	switch {
 	case p.isFinal(status), endsWait(err, time.Since(p.begun)):
-		return false, true, p.waitError(err)
+		return false, false, p.waitError(err)
 	case ctx.Err() != nil:
-		return false, true, p.contextEnded(ctx)
+		return false, false, p.contextEnded(ctx)
 	}
 	p.progress.Fault, p.failure = err, err
 	if refusal, ok := errors.AsType[*APIError](err); ok {
