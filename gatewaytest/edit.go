@@ -24,13 +24,7 @@ func FaultEdit(pointer, value string) Fault {
 	if !isPointer(pointer) {
 		panic(fmt.Sprintf("gatewaytest: FaultEdit with pointer %q, want one like /result/fee", pointer))
 	}
-	path := strings.Split(pointer, "/")[1:]
-	if pointer == "" {
-		path = nil
-	}
-	for i := range path {
-		path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(path[i])
-	}
+	path := tokens(pointer)
 	return edit(named("edit", pointer+"="+value), func(body []byte) []byte { return replaced(body, path, value) })
 }
 
@@ -60,6 +54,15 @@ func edit(name string, change func([]byte) []byte) Fault {
 
 func isPointer(text string) bool { return text == "" || text[0] == '/' }
 
+// tokens returns the names in a JSON pointer.
+func tokens(pointer string) []string {
+	all := strings.Split(pointer, "/")[1:] // none of ""
+	for i, token := range all {
+		all[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	}
+	return all
+}
+
 // replaced returns a JSON text with the values at a path replaced, or removed for "".
 func replaced(text []byte, path []string, value string) []byte {
 	if len(path) == 0 {
@@ -72,7 +75,7 @@ func replaced(text []byte, path []string, value string) []byte {
 		return text
 	}
 	parts, found := []string{}, !isObject || path[0] == "*"
-	_, isText := strconv.Atoi(path[0])
+	_, notIndex := strconv.Atoi(path[0])
 	removes := len(path) == 1 && value == ""
 	for i := 0; decoder.More(); i++ {
 		name, label := strconv.Itoa(i), ""
@@ -85,7 +88,7 @@ func replaced(text []byte, path []string, value string) []byte {
 		if decoder.Decode(&part) != nil {
 			return text // an earlier edit broke it
 		}
-		if path[0] == name || path[0] == "*" || !isObject && isText != nil && strings.Contains(string(part), ":"+quote(path[0])) {
+		if path[0] == name || path[0] == "*" || !isObject && notIndex != nil && strings.Contains(string(part), ":"+quote(path[0])) {
 			if found = true; removes {
 				continue
 			}

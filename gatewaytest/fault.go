@@ -268,7 +268,6 @@ func (s *Server) nextFault(op Operation, now time.Time) (f Fault, ended bool) {
 		}
 		f, ended = f.and(q.Fault), q.Fault.alter == nil
 	}
-	s.endFaults(now)
 	return f, ended
 }
 

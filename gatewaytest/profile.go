@@ -139,23 +139,11 @@ func ReadProfile(from io.Reader) (Profile, error) {
 	}
 	r, b := read.Rates, read.Balance
 	for _, pointer := range []string{r.List, r.Coin, r.USD, r.EUR, r.Currency, r.Price, b.List, b.Coin, b.Network, b.Amount} {
-		if pointer != "" && pointer[0] != '/' {
+		if !isPointer(pointer) {
 			return Profile{}, fmt.Errorf("gatewaytest: %.64q in the profile is not a JSON pointer: it begins with a slash", pointer)
 		}
 	}
 	return Profile{read.SuccessMessage, read.FinalStatuses, r, b, read.Routes}, nil
-}
-
-// tokens returns the names in a JSON pointer.
-func tokens(pointer string) []string {
-	if pointer == "" {
-		return nil
-	}
-	all := strings.Split(pointer[1:], "/")
-	for i, token := range all {
-		all[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-	}
-	return all
 }
 
 // WithProfile makes a server respond as the gateway that the profile was recorded of, with
