@@ -357,7 +357,7 @@ func endsWait(err error, waited time.Duration) bool {
 }
 
 func (p *withdrawalPoller) contextEnded(ctx context.Context) error {
-	return p.waitError(contextError(ctx, p.client.keyring.Redactor()))
+	return p.waitError(contextError(ctx, p.client.keys(p.opts)))
 }
 
 func (p *withdrawalPoller) waitError(err error) error {
