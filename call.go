@@ -299,7 +299,7 @@ func (c *call) check(_ context.Context, resp *http.Response, err error) (bool, e
 	}
 	c.next = c.whatFollows()
 	c.reportAttempt()
-	if c.next.Wait > 0 && c.client.renew != nil && retry.IsAnotherHost(c.response.status) {
+	if c.next.Wait > 0 && c.client.renew != nil && retry.IsHostFailure(c.response.status) {
 		c.client.renew(c.begun)
 	}
 	return c.next.Wait > 0, nil
@@ -364,7 +364,7 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 func (c *call) noResponse(err error) callError {
 	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
 	c.response.unread = cause.Unread
-	c.client.warning.of(cause.Way)
+	c.client.warning.check(cause.Misuse)
 	if errors.Is(cause, attempt.ErrExpired) {
 		return c.transportError(PhaseOrder, errLeaseExpired, false)
 	}

@@ -295,11 +295,12 @@ type transportWarning struct {
 	shared, resent atomic.Bool  // logged
 }
 
-func (w *transportWarning) of(way attempt.Way) {
-	if way.Shared && w.shared.CompareAndSwap(false, true) {
+// check logs what was not logged before.
+func (w *transportWarning) check(misuse attempt.Misuse) {
+	if misuse.Shared && w.shared.CompareAndSwap(false, true) {
 		w.log("shares the connections of invoices with other requests: one that the server closes makes an invoice unknown; wrap the transport of InvoiceTransport")
 	}
-	if way.Resent && w.resent.CompareAndSwap(false, true) {
+	if misuse.Resent && w.resent.CompareAndSwap(false, true) {
 		w.log("sends a request more than once: each such invoice is unknown; let it return errors instead of sending again")
 	}
 }

@@ -57,7 +57,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
 	c.status = resp.StatusCode
 	c.response = response{status: resp.StatusCode, unread: body.Unread, ambiguous: body.Ambiguous}
-	c.client.warning.of(body.Way)
+	c.client.warning.check(body.Misuse)
 	rr := c.client.readers().Get().(*responseReader)
 	defer rr.release(c.client.readers())
 	rr.text = bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))

@@ -58,11 +58,11 @@ type Result struct {
 	Err       error // why the body is not whole
 	Unread    bool  // nothing of the request's body was read
 	Ambiguous error // why it may not be the only response to the request; nil for no reason
-	Way
+	Misuse
 }
 
-// A Way is what a RoundTripper has done with a write that it should not do.
-type Way struct {
+// A Misuse is what a RoundTripper has done with a write that it should not do.
+type Misuse struct {
 	Shared bool // it was sent over HTTP/1 on a connection that other requests had used
 	Resent bool // its header was written again after its body was read
 }
@@ -122,7 +122,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, a.failure(ctx, err, unread, t.hasProxy(req))
 	}
-	result := &Result{Unread: unread, Ambiguous: a.ambiguous(resp), Way: a.way()}
+	result := &Result{Unread: unread, Ambiguous: a.ambiguous(resp), Misuse: a.misuse()}
 	t.read(ctx, a, resp, result, isWrite)
 	return resp, nil
 }
@@ -198,7 +198,7 @@ func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
 
 func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G115 -- one of the phases
 
-func (a *attempt) way() Way { return Way{Shared: a.shared.Load(), Resent: a.resent.Load()} }
+func (a *attempt) misuse() Misuse { return Misuse{Shared: a.shared.Load(), Resent: a.resent.Load()} }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
 	a.hooks = httptrace.ClientTrace{
@@ -287,7 +287,7 @@ func (a *attempt) failure(ctx context.Context, err error, unread, hasProxy bool)
 	if isRefusedCertificate(err) && (a.isHandshake() || traced && !a.isWrite) {
 		phase, unread = TLS, a.isWrite
 	}
-	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err), Way: a.way()}
+	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err), Misuse: a.misuse()}
 }
 
 // causeOr returns why the attempt was ended if we have ended it, else err.

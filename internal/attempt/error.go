@@ -33,9 +33,9 @@ func (p Phase) String() string {
 type Error struct {
 	Phase  Phase
 	Traced bool // net/http was reached
-	Unread bool // nothing of the request's body was read, or else by nobody who could decrypt it
+	Unread bool // nothing of the request's body was read, or the peer has refused the handshake and cannot decrypt it
 	Err    error
-	Way
+	Misuse
 }
 
 func (e *Error) Error() string { return e.Err.Error() }

@@ -24,8 +24,9 @@ func IsRetryableStatus(status int) bool {
 	return false
 }
 
-// IsAnotherHost reports whether a status is that of a host which another one may stand in for.
-func IsAnotherHost(status int) bool {
+// IsHostFailure reports whether a status says that a host does not work, so that another host of the
+// same name may.
+func IsHostFailure(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 

@@ -55,8 +55,8 @@ func names() []string {
 
 // Variations returns all methods that send a request, those that are built on
 // another call included, with everything that can be asked. Every case sends one
-// request if the gateway does not know the withdrawal "not known"; whether it knows
-// any other value does not matter.
+// request if the gateway has the withdrawal of [AddEnded]; whether it knows any other
+// value does not matter.
 func Variations() []Case {
 	all := with(Values{Balance: gateway.BalanceQuery{}, WithdrawalID: endedID}, Derived()...)
 	all = append(all, with(Values{}, Named("CoinNetworks"), Named("ExchangeRates"), Named("Balance"))...)
