@@ -20,6 +20,7 @@ const (
 	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
+	envProfile    = "GATEWAY_PROFILE"
 )
 
 // envOutput is the environment variable that --output takes the place of.

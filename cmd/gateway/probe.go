@@ -92,9 +92,6 @@ func (s *session) probe(ctx context.Context, p *probe.Probe, record string) erro
 	}
 }
 
-// envProfile names the file of the profile that clients read.
-const envProfile = "GATEWAY_PROFILE"
-
 // readProfile reads a profile from a file, whose name is not in the error.
 func readProfile(name string) (gatewaytest.Profile, error) {
 	file, err := os.Open(name) // #nosec G304 G703 -- the user chooses the file
