@@ -71,7 +71,7 @@ func TestRefusal(t *testing.T) {
 		{"a message that is there twice", `{"message":"No.","message":"Yes."}`, unknown, ""},
 	} {
 		for _, status := range []int{400, 422} {
-			t.Run(tt.name, func(t *testing.T) {
+			t.Run(fmt.Sprint(status, ": ", tt.name), func(t *testing.T) {
 				t.Parallel()
 				_, err := cannedClient(t, status, tt.body).CreateInvoice(t.Context(), order(orderID))
 				assertInvariants(t, nil, err)
@@ -87,6 +87,7 @@ func TestRefusal(t *testing.T) {
 		"403 in the envelope, of an order that exists": refused("The order already exists."),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			_, err := cannedClient(t, 403, body).CreateInvoice(t.Context(), order(orderID))
 			assert.Equal(t, unknown, gateway.OutcomeOf(err))
 		})
