@@ -279,14 +279,15 @@ func (l *rateList) addRecords(result strictjson.Node) {
 		case n.Kind() != '{':
 			l.leaveOut(n, symbol, fmt.Errorf("is %s, not a record of rates", strictjson.KindName(n.Kind())))
 		default:
-			l.addOrLeaveOut(n, symbol, 0, usd, r[recordUSD])
-			l.addOrLeaveOut(n, symbol, 1, eur, r[recordEUR])
+			l.addSpelled(n, symbol, 0, usd, r[recordUSD])
+			l.addSpelled(n, symbol, 1, eur, r[recordEUR])
 		}
 	}
 }
 
-// addOrLeaveOut adds a rate of a record, unless it is there under both spellings.
-func (l *rateList) addOrLeaveOut(record strictjson.Node, symbol string, fiat int, from, lower strictjson.Node) {
+// addSpelled adds the rate that a record has under one of two spellings of a currency. One that is there
+// under both is left out.
+func (l *rateList) addSpelled(record strictjson.Node, symbol string, fiat int, from, lower strictjson.Node) {
 	if from.IsZero() && !lower.IsZero() {
 		l.leaveOut(record, symbol, fmt.Errorf("has two %s rates", fiats[fiat]))
 	}
@@ -357,7 +358,7 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 
 // leaveOut leaves out a record, or a price of one, in which something is wrong.
 func (l *rateList) leaveOut(n strictjson.Node, symbol string, wrong error) {
-	leaveOut(n, symbol, "", wrong)
+	n.LeaveOut(wrong, symbol, "")
 	if l.first == nil {
 		l.first = n.Errorf("%w", wrong)
 	}

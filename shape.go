@@ -112,12 +112,6 @@ func (r *record) fiat(lower int) strictjson.Node {
 // errNoCoin is the error of a record that does not say of which coin it is.
 var errNoCoin = errors.New("names no coin")
 
-// leaveOut leaves out the record of a coin and a network, which are empty where it does not name
-// them. What is wrong is at n, in it.
-func leaveOut(n strictjson.Node, coin, network string, wrong error) {
-	n.LeaveOut([]string{coin, network}, "%w", wrong)
-}
-
 // holdsNothing reports whether a result is an array or object without anything in it, which every
 // form can be.
 func holdsNothing(result strictjson.Node) bool {

@@ -263,7 +263,7 @@ func (c *Client) newPoller(ctx context.Context, id string, w WaitOptions, opts [
 	}, nil
 }
 
-// keys removes the keys of the client and of the options of a call.
+// keys returns what removes the keys of the client and of the options of a call.
 func (c *Client) keys(opts []CallOption) redact.Redactor {
 	var cfg callConfig
 	_ = cfg.apply(OpWithdrawal, opts) // each poll refuses what is wrong

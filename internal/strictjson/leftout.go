@@ -51,10 +51,9 @@ func (d *Decoder) leaveOutRecord(depth, at int, names []jsontext.Pointer) {
 	d.leaveOut(wrong, texts)
 }
 
-// LeaveOut leaves out the record that n is or is a part of. What is wrong is said as by
-// [Node.Errorf].
-func (n Node) LeaveOut(names []string, format string, args ...any) {
+// LeaveOut leaves out the record that n is or is a part of, with what is wrong at n.
+func (n Node) LeaveOut(wrong error, names ...string) {
 	if d := n.doc.d; len(d.leftOut) < MaxLeftOut { // to make an error takes time
-		d.leaveOut(n.Errorf(format, args...), names)
+		d.leaveOut(n.Errorf("%w", wrong), names)
 	}
 }

@@ -1,6 +1,7 @@
 package strictjson_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func TestNode_LeaveOut(t *testing.T) {
 	d := decoderOf(`[`+strings.Repeat(`{"coin":"A","v":"-"},`, 99)+`{}]`, strictjson.Options{Notes: notes})
 	for n := range strictjson.NodeOf(d, strictjson.Raw(d)).Elements() {
 		if v := n.Member("v"); !v.IsZero() {
-			v.LeaveOut([]string{n.At("/coin").Text()}, "is %s", "odd")
+			v.LeaveOut(errors.New("is odd"), n.At("/coin").Text())
 		}
 	}
 	require.Len(t, d.LeftOut(), 64)
