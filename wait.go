@@ -156,8 +156,8 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, b
 	case final:
 		seen, err = p.result()
 		return seen, true, err
-	case p.failure != nil:
-		return nil, false, p.failure
+	case p.progress.Fault != nil:
+		return nil, false, p.progress.Fault
 	default:
 		return p.progress.Last, false, nil
 	}
@@ -249,7 +249,6 @@ type withdrawalPoller struct {
 	options    WaitOptions
 	begun      time.Time     // when the wait began
 	progress   WaitError     // the error if the wait ended now
-	failure    error         // of the last poll, after which polling goes on; nil for none
 	retryAfter time.Duration // what the service asked to wait
 }
 
@@ -295,7 +294,7 @@ func (p *withdrawalPoller) run(ctx context.Context, limiter *poll.Limiter, chang
 // poll polls once. It reports whether the withdrawal has changed, and whether its status is final; an
 // error ends the wait. A failure after which polling goes on is neither an error nor a change.
 func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (changed, final bool, err error) {
-	p.retryAfter, p.failure = 0, nil
+	p.retryAfter = 0
 	if limiter.Begin(ctx) != nil {
 		return false, false, p.contextEnded(ctx)
 	}
@@ -319,7 +318,7 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	case ctx.Err() != nil:
 		return false, false, p.contextEnded(ctx)
 	}
-	p.progress.Fault, p.failure = err, err
+	p.progress.Fault = err
 	if refusal, ok := errors.AsType[*APIError](err); ok {
 		p.retryAfter = min(refusal.RetryAfter, maxPollRetryAfter)
 		if refusal.StatusCode == http.StatusTooManyRequests {
