@@ -90,6 +90,15 @@ func saysIsThere(text string) bool {
 	}, func(word string) bool { return strings.Contains(text, word) })
 }
 
+// isOfService reports whether an error response with a status is the service's own, and not that of an
+// intermediary. A 403 with a message in another form can be of either.
+func (r refusal) isOfService(status int) bool {
+	if status == 403 {
+		return r.enveloped
+	}
+	return r.formed
+}
+
 // provesNoInvoice reports whether an error response with a status proves that no invoice was created.
 // Most that do are decided before a service looks at the body, unless that names the order. Of 400, 403 and
 // 422 an intermediary may have made the response, on the way back from a service that has created an
@@ -97,10 +106,8 @@ func saysIsThere(text string) bool {
 // be the response to the second delivery of a request that an intermediary has repeated.
 func (r refusal) provesNoInvoice(status int) bool { // I-128
 	switch status {
-	case 400, 422:
-		return r.formed && !r.isThere
-	case 403:
-		return r.enveloped && !r.isThere
+	case 400, 403, 422:
+		return r.isOfService(status) && !r.isThere
 	case 401, 402, 404, 405, 407, 410, 411, 413, 414, 415, 421, 425, 426, 429, 431, 451:
 		return !r.names
 	default:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -321,7 +320,7 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	p.progress.Fault = err
 	if refusal, ok := errors.AsType[*APIError](err); ok {
 		p.retryAfter = min(refusal.RetryAfter, maxPollRetryAfter)
-		if refusal.StatusCode == http.StatusTooManyRequests {
+		if refusal.StatusCode == 429 {
 			all = p.retryAfter
 		}
 	}
@@ -343,13 +342,11 @@ func endsWait(err error, waited time.Duration) bool {
 	if !ok {
 		return false
 	}
-	switch refusal.StatusCode {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusGone, http.StatusUnprocessableEntity:
-		return refusal.said.formed
-	case http.StatusNotFound:
-		return refusal.said.formed && waited >= firstMinute
-	case http.StatusForbidden:
-		return refusal.said.enveloped
+	switch status := refusal.StatusCode; status {
+	case 400, 401, 403, 410, 422:
+		return refusal.said.isOfService(status)
+	case 404:
+		return refusal.said.isOfService(status) && waited >= firstMinute
 	default:
 		return false
 	}
