@@ -203,8 +203,8 @@ func (l *amountList) addOrLeaveOut(amount BalanceAmount, at strictjson.Node, err
 	l.all = append(l.all, amount)
 }
 
-// addBySymbol adds amounts or records by symbol. A page of a list is none of these, and where a
-// member could hold other coins it is not known what is left out.
+// addBySymbol adds amounts or records by symbol. The page of a list is an error. A member that cannot be
+// read, and may hold other coins, is left out without the name of a coin.
 func (l *amountList) addBySymbol(result strictjson.Node) *strictjson.Error {
 	bySymbol := isBySymbol(result) || !result.Member(l.query.CoinSymbol).IsZero()
 	for n := range result.Members() {
@@ -227,8 +227,9 @@ func (l *amountList) addBySymbol(result strictjson.Node) *strictjson.Error {
 	return nil
 }
 
-// isOfPage reports whether a member by symbol is rather of a page of a list, or of an account: a
-// counter, a kind of amount, a list, or an object that is hardly a coin and has no amount.
+// isOfPage reports whether a member shows a result to be no amounts by symbol, but the page of a list or
+// an account: a counter, a kind of amount, a list, or an object without an amount under another name than
+// that of a coin.
 func isOfPage(n strictjson.Node) bool {
 	switch n.Name() {
 	case "total", "page", "limit", "count", "offset", "pages", "per_page", "free", "locked":
@@ -237,7 +238,7 @@ func isOfPage(n strictjson.Node) bool {
 	return !hasAmount(n) && n.Len() > 0 && (n.Kind() == '[' || !isSymbol(n.Name()))
 }
 
-// amountIn reads one amount, or one record that holds it, as far as it can. What is wrong is at a place.
+// amountIn reads one amount, or one record that holds it, as far as it can. The error is about the value at.
 func amountIn(n strictjson.Node) (a BalanceAmount, at strictjson.Node, err error) {
 	r := recordOf(n)
 	a.NetworkName = r.networkOf()

@@ -160,8 +160,8 @@ func (l *rateList) whyNoPrice() *strictjson.Error {
 	return l.first
 }
 
-// besideRates finds the first member that rates by symbol do not have, unless a symbol is among the
-// members: the coin of all of it as text, or what is rather the name of a list than of a coin.
+// besideRates returns the first member that shows a result to be no rates by symbol: a text under the name
+// of the coin, or anything under the name of a list. It returns none if a symbol with a rate is there.
 func besideRates(result strictjson.Node) (first strictjson.Node) {
 	for n := range result.Members() {
 		isCoin, isList := false, false

@@ -19,7 +19,8 @@ import (
 // callTimeout is how long a call may take, all its attempts together.
 const callTimeout = time.Minute
 
-// maxErrorBody is about how much an error has of a body: 8 KiB.
+// maxErrorBody is the length from which the body in an error may be cut, in bytes. It has at most 8 KiB,
+// and ends with a whole character.
 const maxErrorBody = 8000
 
 // maxMessage is the length of the longest message of a success that a profile has, in bytes.
