@@ -333,9 +333,7 @@ func TestWithDecoder(t *testing.T) {
 				require.ErrorAs(t, err, &wrong)
 				assert.Equal(t, "/result", wrong.Pointer)
 				assert.ErrorContains(t, wrong.Err, "the function of "+option+": ")
-				if option == "WithRatesDecoder" || tt.rates == nil {
-					assert.ErrorContains(t, wrong.Err, tt.reason)
-				}
+				assert.ErrorContains(t, wrong.Err, tt.reason)
 				assert.Equal(t, tt.err != nil, errors.Is(err, errMine))
 				assert.NotContains(t, fmt.Sprintf("%v %+v", err, err), canary)
 			}
