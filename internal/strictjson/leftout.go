@@ -24,9 +24,6 @@ func (d *Decoder) tellsNoMore() bool {
 }
 
 func (d *Decoder) leaveOut(err *Error, names []string) {
-	for i := range names {
-		names[i] = d.Redactor.Text(names[i]) // which the text may have in escapes
-	}
 	d.leftOut = append(d.leftOut, LeftOut{err, names})
 	d.Notes.add(UnknownShape, err.Pointer, err.Reason())
 }

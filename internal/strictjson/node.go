@@ -114,9 +114,18 @@ func (doc *document) pointer(at int) jsontext.Pointer {
 // Name returns the name of the member that holds n within the result, or "".
 func (n Node) Name() string {
 	if name := n.value().name; name != nil {
-		return string(Unquote(name))
+		return n.unquote(name)
 	}
 	return ""
+}
+
+// unquote returns a text of the result without keys. Those without an escape are removed from the result.
+func (n Node) unquote(quoted jsontext.Value) string {
+	text := string(Unquote(quoted))
+	if len(text)+len(`""`) == len(quoted) {
+		return text
+	}
+	return n.doc.d.Redactor.Text(text)
 }
 
 // Members yields the members of an object in their order, or nothing.
@@ -188,7 +197,7 @@ func (n Node) Text() string {
 	if n.Kind() != '"' {
 		return ""
 	}
-	return string(Unquote(n.value().json))
+	return n.unquote(n.value().json)
 }
 
 // Scalar returns the text of a string, or the digits of a number, or "".
