@@ -50,6 +50,10 @@ var (
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
+	// ErrFinalStatus matches a [*WaitError] for a withdrawal whose status is final only by [WaitOptions]
+	// or [WithProfile]: what it means is for the caller to know.
+	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final or WithProfile")
+
 	// ErrCircuitOpen matches the [*TransportError] of an invoice that [WithCircuitBreaker] has
 	// not sent.
 	ErrCircuitOpen = errors.New("gateway: circuit open: the invoices of several orders have an unknown outcome")
@@ -448,7 +452,7 @@ func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrRedirect, ErrResponseTooLarge, ErrResponseMismatch,
-		ErrOrderInFlight, ErrCircuitOpen,
+		ErrOrderInFlight, ErrCircuitOpen, ErrFinalStatus,
 	}
 }
 

@@ -114,7 +114,7 @@ func (p Profile) check() string {
 	switch {
 	case len(p.SuccessMessage) > maxMessage:
 		return "successMessage must be at most 1,024 bytes"
-	case slices.Contains(p.FinalStatuses, "") || slices.Contains(p.FinalStatuses, WithdrawalPending):
+	case !canBeFinal(p.FinalStatuses):
 		return "finalStatuses must not have PENDING or an empty one"
 	case r != RatesForm{} && (byColumn == byRow || byRow && (r.Currency == "" || r.Price == "")):
 		return "rates must have usd, eur or both; or currency and price"

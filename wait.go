@@ -100,8 +100,8 @@ func (w WaitOptions) check() string {
 		return "intervals must not be longer than 24 hours"
 	case w.MaxInterval != 0 && w.MinInterval > w.MaxInterval:
 		return "MinInterval must not be longer than MaxInterval"
-	case slices.ContainsFunc(w.Final, WithdrawalStatus.Known) || slices.Contains(w.Final, ""):
-		return "Final must not name an empty or a documented status"
+	case !canBeFinal(w.Final):
+		return "Final must not have PENDING or an empty one"
 	default:
 		return ""
 	}
@@ -153,7 +153,9 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, b
 	case err != nil:
 		return nil, ctx.Err() == nil, err
 	case final:
-		seen, err = p.result()
+		if err = p.otherFinal(); err == nil {
+			seen, err = p.progress.Last.result()
+		}
 		return seen, true, err
 	case p.progress.Fault != nil:
 		return nil, false, p.progress.Fault
@@ -237,7 +239,7 @@ func (c *Client) wait(ctx context.Context, id string, w WaitOptions, limiter *po
 	if err := p.run(ctx, limiter, func(*Withdrawal) bool { return true }); err != nil {
 		return nil, err
 	}
-	return p.result()
+	return p.progress.Last.result()
 }
 
 // A withdrawalPoller polls one withdrawal.
@@ -273,7 +275,7 @@ func (c *Client) keys(opts []CallOption) redact.Redactor {
 }
 
 // run polls until the wait is over, and tells changed of each change until it returns false. The
-// error is nil if the withdrawal has a final status that was read with all else.
+// error is nil if the withdrawal is COMPLETED or FAILED.
 func (p *withdrawalPoller) run(ctx context.Context, limiter *poll.Limiter, changed func(*Withdrawal) bool) error {
 	pacer := poll.NewPacer(p.options.intervals())
 	for {
@@ -281,8 +283,11 @@ func (p *withdrawalPoller) run(ctx context.Context, limiter *poll.Limiter, chang
 		if err != nil {
 			return err
 		}
-		if isChanged && !changed(p.progress.Last.clone()) || isFinal {
+		if isChanged && !changed(p.progress.Last.clone()) {
 			return nil
+		}
+		if isFinal {
+			return p.otherFinal()
 		}
 		if poll.Sleep(ctx, pacer.Next(p.retryAfter)) != nil {
 			return p.contextEnded(ctx)
@@ -327,6 +332,11 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	return false, false, nil
 }
 
+// canBeFinal reports whether statuses can end a wait.
+func canBeFinal(statuses []WithdrawalStatus) bool {
+	return !slices.Contains(statuses, "") && !slices.Contains(statuses, WithdrawalPending)
+}
+
 // isFinal reports whether a status ends a wait.
 func (p *withdrawalPoller) isFinal(status WithdrawalStatus) bool {
 	return status.Terminal() || slices.Contains(p.options.Final, status) || slices.Contains(p.client.cfg.profile.FinalStatuses, status)
@@ -362,19 +372,20 @@ func (p *withdrawalPoller) waitError(err error) error {
 	return &ended
 }
 
-// errOtherFinal is why a wait ends with a status that is not documented.
-var errOtherFinal = errors.New("the status is final by WaitOptions.Final or WithProfile")
-
-// result is how a wait ends for a withdrawal with a final status.
-func (p *withdrawalPoller) result() (*Withdrawal, error) {
-	switch seen := p.progress.Last; seen.Status {
-	case WithdrawalCompleted:
-		return seen, nil
-	case WithdrawalFailed:
-		return nil, &WithdrawalFailedError{seen}
-	default:
-		return nil, p.waitError(errOtherFinal)
+// otherFinal is the error of a final status that is not documented, or nil.
+func (p *withdrawalPoller) otherFinal() error {
+	if p.progress.Last.Status.Terminal() {
+		return nil
 	}
+	return p.waitError(ErrFinalStatus)
+}
+
+// result is how a wait ends for a withdrawal that is COMPLETED or FAILED.
+func (w *Withdrawal) result() (*Withdrawal, error) {
+	if w.Status == WithdrawalFailed {
+		return nil, &WithdrawalFailedError{w}
+	}
+	return w, nil
 }
 
 // clone returns a copy for a caller, who may change it: the next poll is compared with

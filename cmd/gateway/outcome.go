@@ -108,20 +108,10 @@ func exitOfCall(err error) int {
 		return exitNotSent
 	}
 	_, failed := errors.AsType[*gateway.WithdrawalFailedError](err)
-	if failed || endedOtherwise(err) {
+	if failed || errors.Is(err, gateway.ErrFinalStatus) {
 		return exitWithdrawal
 	}
 	return cli.ExitFailed
-}
-
-// endedOtherwise reports whether a withdrawal has ended with a status that is not documented.
-func endedOtherwise(err error) bool {
-	ended, ok := errors.AsType[*gateway.WaitError](err)
-	if !ok || ended.Last == nil || ended.Status != ended.Last.Status {
-		return false
-	}
-	_, unreadable := errors.AsType[*gateway.DecodeError](err)
-	return !unreadable && !errors.Is(err, context.Canceled)
 }
 
 // isBeforeSending reports whether an attempt that came as far as a phase sent nothing.

@@ -119,12 +119,8 @@ func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait
 		var watching sync.WaitGroup
 		for _, id := range ids {
 			watching.Go(func() {
-				var last change
-				for last.w, last.err = range client.WatchWithdrawal(ctx, id, wait) {
-					changes <- last
-				}
-				if w := last.w; w != nil && !w.Status.Terminal() {
-					changes <- change{nil, &gateway.WaitError{WithdrawRequestID: id, Last: w, Status: w.Status, Err: errOtherFinal}}
+				for w, err := range client.WatchWithdrawal(ctx, id, wait) {
+					changes <- change{w, err}
 				}
 			})
 		}
@@ -137,8 +133,6 @@ func withdrawals(ctx context.Context, client *gateway.Client, ids []string, wait
 		}
 	}
 }
-
-var errOtherFinal = errors.New("the status is final by --final or the file of " + envProfile)
 
 // A follower prints withdrawals as they change or end.
 type follower struct {
