@@ -114,7 +114,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = &a.body
 		defer a.body.Stop()
 	}
-	resp, err := t.Next.RoundTrip(req)
+	next := t.Next
+	if split, ok := next.(*Split); ok && !isWrite {
+		g := split.begin()
+		defer g.end()
+		next = g.transport
+	}
+	resp, err := next.RoundTrip(req)
 	if err == nil && resp == nil {
 		err = errNoResponse
 	}

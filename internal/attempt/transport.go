@@ -35,20 +35,26 @@ func NewTransport(idle time.Duration) *http.Transport {
 	}
 }
 
-// A Split sends each POST through Invoices, and any other request through Shared, or its copy after
-// [Split.Renew].
+// A Split sends each POST through Invoices, and any other request through Shared, or what has taken
+// its place by [Split.Renew].
 type Split struct {
 	Invoices *http.Transport
 	Shared   *http.Transport
 
-	renewal atomic.Pointer[renewal] // nil for none
+	current atomic.Pointer[generation] // nil before the first Renew
 }
 
-// A renewal is a copy of a transport, without its connections.
-type renewal struct {
+// A generation is a transport and how many attempts use it. A retired one that none uses keeps no
+// connections.
+type generation struct {
 	transport *http.Transport
-	at        time.Time
+	made      time.Time
+	users     atomic.Int64
+	retired   atomic.Bool
 }
+
+// leastGeneration is how long a generation lasts at least.
+const leastGeneration = time.Second
 
 // NewSplit returns a Split of transports of [NewTransport] with these idle times, which
 // share nothing but the sessions of TLS.
@@ -98,31 +104,47 @@ func (s *Split) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost {
 		return s.Invoices.RoundTrip(req)
 	}
-	return s.shared().RoundTrip(req)
+	return s.generation().transport.RoundTrip(req)
 }
 
-func (s *Split) shared() *http.Transport {
-	if last := s.renewal.Load(); last != nil {
-		return last.transport
+// generation returns what has the place of Shared.
+func (s *Split) generation() *generation {
+	if g := s.current.Load(); g != nil {
+		return g
 	}
-	return s.Shared
+	s.current.CompareAndSwap(nil, &generation{transport: s.Shared})
+	return s.current.Load()
 }
 
-// Renew lets later requests have new connections, for which the name of the host is looked up again,
-// if it has not done so since a time.
+// begin begins an attempt of a read. The generation must be ended with it.
+func (s *Split) begin() *generation {
+	g := s.generation()
+	g.users.Add(1)
+	return g
+}
+
+// end ends an attempt, with all of its response.
+func (g *generation) end() {
+	if g.users.Add(-1) == 0 && g.retired.Load() {
+		g.transport.CloseIdleConnections()
+	}
+}
+
+// Renew lets later reads have new connections, for which the name of the host is looked up again, unless
+// it has done so since a time, or within a second.
 func (s *Split) Renew(since time.Time) {
-	last := s.renewal.Load()
-	if last != nil && last.at.After(since) {
+	old := s.generation()
+	if old.made.After(since) || time.Since(old.made) < leastGeneration {
 		return
 	}
-	old := s.shared()
-	if s.renewal.CompareAndSwap(last, &renewal{old.Clone(), time.Now()}) {
-		old.CloseIdleConnections() // and those that are in use, as they become idle
+	if s.current.CompareAndSwap(old, &generation{transport: old.transport.Clone(), made: time.Now()}) {
+		old.retired.Store(true)
+		old.transport.CloseIdleConnections() // the last attempt closes the others
 	}
 }
 
 // CloseIdleConnections closes the idle connections of both transports.
 func (s *Split) CloseIdleConnections() {
 	s.Invoices.CloseIdleConnections()
-	s.shared().CloseIdleConnections()
+	s.generation().transport.CloseIdleConnections()
 }

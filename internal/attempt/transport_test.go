@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -114,16 +116,17 @@ func TestSplit_http1(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 4, closed.Load(), "the old connection is closed")
 		for range 2 {
-			split.Renew(begun)
+			split.Renew(time.Now())
 			_, _, failure := try(t, split, http.MethodGet)
 			require.Nil(t, failure)
-			assert.EqualValues(t, 5, dialed.Load(), "reads have a new connection, once for all that failed at a time")
+			assert.EqualValues(t, 5, dialed.Load(), "reads have a new connection, at most each second")
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute)
+		split.Renew(begun)
 		split.Renew(time.Now())
 		_, _, failure := try(t, split, http.MethodGet)
 		require.Nil(t, failure)
-		assert.EqualValues(t, 6, dialed.Load())
+		assert.EqualValues(t, 6, dialed.Load(), "and once for all that failed before")
 		split.CloseIdleConnections()
 		synctest.Wait()
 		assert.EqualValues(t, 6, closed.Load())
@@ -165,4 +168,60 @@ func TestSplit_http2(t *testing.T) {
 	split.Renew(time.Now())
 	use(http.MethodGet, "5")
 	use(http.MethodPost, "3")
+}
+
+// What is in use when a transport is renewed is closed when it is not any more, over both versions of
+// HTTP and whatever else goes on.
+func TestSplit_Renew(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("HTTP/2: ", http2), func(t *testing.T) {
+			t.Parallel()
+			var open atomic.Int64
+			arrived, answer := make(chan struct{}, 64), make(chan struct{})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					arrived <- struct{}{}
+					<-answer
+				}
+				_, _ = io.WriteString(w, "body")
+			}))
+			server.EnableHTTP2 = http2
+			gone := make(chan struct{}, 256)
+			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				switch state {
+				case http.StateNew:
+					open.Add(1)
+				case http.StateClosed:
+					open.Add(-1)
+					gone <- struct{}{}
+				}
+			}
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			split := attempt.NewSplit(time.Minute, time.Minute)
+			split.Shared.TLSClientConfig.RootCAs = server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+			t.Cleanup(split.CloseIdleConnections)
+			transport := newTransport(split)
+			get := func(path string) {
+				_, _, failure := send(transport, newRequest(t, t.Context(), http.MethodGet, server.URL+path))
+				assert.Nil(t, failure)
+			}
+			var slow sync.WaitGroup
+			for range 8 {
+				slow.Go(func() { get("/slow") })
+				<-arrived
+			}
+			before := open.Load()
+			split.Renew(time.Now())
+			get("/") // on a new connection
+			assert.Equal(t, before+1, open.Load())
+			close(answer)
+			slow.Wait()
+			for range before {
+				<-gone
+			}
+			assert.EqualValues(t, 1, open.Load())
+		})
+	}
 }
