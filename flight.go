@@ -180,9 +180,9 @@ func (a *awaited) has(name string) bool {
 	return a.orders[validate.IDKey(name)] > 0
 }
 
-// hasOthers reports whether the response of another order may still come.
-func (a *awaited) hasOthers(order string) bool {
+// hasSeveral reports whether the responses of several orders may still come.
+func (a *awaited) hasSeveral() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.orders) > 1 || len(a.orders) == 1 && a.orders[order] == 0
+	return len(a.orders) > 1
 }

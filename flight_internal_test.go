@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +15,11 @@ import (
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
+const flyingUUID = "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
+
 func flyingCall(change func(*call)) *call {
 	c := &call{key: redact.NewSecret("key-of-the-client")}
-	c.order.Request = InvoiceRequest{OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50")}
+	c.order.Request = InvoiceRequest{OrderID: flyingUUID, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50")}
 	if change != nil {
 		change(c)
 	}
@@ -33,6 +37,7 @@ func TestFlights_find(t *testing.T) {
 		{"an equal call", nil, true},
 		{"an amount with more digits", func(c *call) { c.order.Request.Price = decimal.RequireFromString("10.500") }, true},
 		{"another identifier of the request", func(c *call) { c.cfg.header = http.Header{"X-Request-Id": {"mine"}} }, true},
+		{"the order as a UUID in the other case", func(c *call) { c.order.Request.OrderID = strings.ToUpper(flyingUUID) }, true},
 		{"another amount", func(c *call) { c.order.Request.Amount = decimal.RequireFromString("1") }, false},
 		{"another network", func(c *call) { c.order.Request.NetworkName = "Tron" }, false},
 		{"another order", func(c *call) { c.order.Request.OrderID = "A-18" }, false},
@@ -89,4 +94,28 @@ func TestFlights_wait(t *testing.T) {
 		again, _ := waits.wait(t.Context(), time.Hour)
 		assert.Equal(t, "no", string(again.Body))
 	}
+}
+
+// The last orders of unknown outcome are remembered, and others for as long as they are sent.
+func TestAwaited(t *testing.T) {
+	t.Parallel()
+	var a awaited
+	for i := range maxLost + 1 {
+		a.add(fmt.Sprint("lost-", i))
+		a.remove(fmt.Sprint("lost-", i), OutcomeUnknown)
+	}
+	assert.False(t, a.has("lost-0"))
+	assert.True(t, a.has("lost-1"))
+	assert.True(t, a.has(fmt.Sprint("lost-", maxLost)))
+	a.add("A-17")
+	a.add("A-17")
+	a.remove("A-17", OutcomeRejected)
+	assert.True(t, a.has("A-17"), "another call sends it")
+	a.remove("A-17", OutcomeNotSent)
+	assert.False(t, a.has("A-17"))
+	a.add("lost-1")
+	a.remove("lost-1", OutcomeSucceeded)
+	assert.False(t, a.has("lost-1"))
+	assert.Len(t, a.lost, maxLost-1)
+	assert.Len(t, a.orders, maxLost-1)
 }

@@ -162,7 +162,7 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 // readInvoice reads the result of a response, which is not documented.
 func (c *call) readInvoice(d *strictjson.Decoder) {
 	orderID, raw := c.order.Request.OrderID, strictjson.Raw(d)
-	if d.Err() == nil && (bytes.Contains(raw, []byte("rder")) || c.client.awaited.hasOthers(c.order.Key())) {
+	if d.Err() == nil && (bytes.Contains(raw, []byte("rder")) || c.client.awaited.hasSeveral()) {
 		c.judgeOrders(d, strictjson.NodeOf(d, raw))
 	}
 	switch raw.Kind() {

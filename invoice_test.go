@@ -545,11 +545,13 @@ func TestClient_CreateInvoice_otherOrder(t *testing.T) {
 	_, err = found.CreateInvoice(t.Context(), order("A-2"))
 	assert.NoError(t, err, "A-1 is created, and no other response counts")
 
-	c := cannedClient(t, 201, enveloped(`{"orderId":"A-1"}`))
+	drift := 0
+	c := cannedClient(t, 201, enveloped(`{"orderId":"A-1"}`), gateway.WithObserver(gateway.Observer{Drift: func(context.Context, gateway.Drift) { drift++ }}))
 	for _, id := range []string{"A-1", "A-2"} {
 		_, err := c.CreateInvoice(t.Context(), order(id))
 		assert.NoError(t, err, "A-1 has its response")
 	}
+	assert.Equal(t, 1, drift, "of A-2")
 }
 
 // The switches of the decimal package are the whole program's. None of them

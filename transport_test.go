@@ -315,6 +315,7 @@ func TestClient_retryDialsAnew(t *testing.T) {
 		{"503", 503, nil, 2},
 		{"504", 504, nil, 2},
 		{"429, which another host would say too", 429, nil, 1},
+		{"503 without a retry", 503, []gateway.Option{once()}, 1},
 		{"a transport of the caller's", 503, []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})}, 1},
 		{"no transport of the caller's", 503, []gateway.Option{gateway.WithHTTPClient(&http.Client{})}, 2},
 	} {
@@ -336,7 +337,7 @@ func TestClient_retryDialsAnew(t *testing.T) {
 			server.Start()
 			t.Cleanup(server.Close)
 			quick := gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1})
-			c := newClient(t, server.URL, append(tt.opts, quick)...)
+			c := newClient(t, server.URL, append([]gateway.Option{quick}, tt.opts...)...)
 			t.Cleanup(c.CloseIdleConnections)
 			for range 3 {
 				_, err := c.ExchangeRates(t.Context())
