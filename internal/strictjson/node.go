@@ -240,8 +240,9 @@ func (n Node) Amount() (decimal.Decimal, error) {
 
 // A notedPart is what is noted in the elements of an array.
 type notedPart struct {
-	kind Kind
-	name string // of the member; empty for the element
+	array int // that is in no other one
+	kind  Kind
+	name  string // of the member; empty for the element
 }
 
 // Note notes n, in the elements of an array only the first time: a pointer to each would
@@ -251,12 +252,22 @@ func (n Node) Note(kind Kind) {
 	if notes == nil || notes.isFull() {
 		return
 	}
-	if n.doc.values[0].json.Kind() == '[' {
-		part := notedPart{kind, n.Name()}
+	if array := n.doc.outermostArray(n.at); array >= 0 {
+		part := notedPart{array, kind, n.Name()}
 		if n.doc.noted[part] {
 			return
 		}
 		n.doc.noted[part] = true
 	}
 	notes.add(kind, n.Pointer(), "")
+}
+
+// outermostArray returns the array that has a value in it and is in no other one, or -1.
+func (doc *document) outermostArray(at int) (array int) {
+	for array = -1; at > 0; {
+		if at = doc.values[at].parent; doc.values[at].json.Kind() == '[' {
+			array = at
+		}
+	}
+	return array
 }

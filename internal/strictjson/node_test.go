@@ -153,6 +153,28 @@ func TestNode_Note_members(t *testing.T) {
 	}, notes.All())
 }
 
+// What is noted before is not looked for again: to find the place of an element takes as long as the
+// array is. This counts allocations, which a pointer makes.
+func TestNode_Note_again(t *testing.T) {
+	for _, text := range []string{`[%s]`, `{"list":[%s]}`, `{"a":{"list":[[%s]]}}`} {
+		notes := &strictjson.Notes{}
+		d := decoderOf(fmt.Sprintf(text, strings.Repeat("{},", 1000)+"{}"), strictjson.Options{Notes: notes})
+		n := strictjson.NodeOf(d, strictjson.Raw(d))
+		for last := n; !last.IsZero(); {
+			n, last = last, strictjson.Node{}
+			for in := range n.Elements() {
+				last = in
+			}
+			for in := range n.Members() {
+				last = in
+			}
+		}
+		n.Note(strictjson.UnexpectedValue)
+		assert.Zero(t, testing.AllocsPerRun(10, func() { n.Note(strictjson.UnexpectedValue) }), text)
+		assert.Len(t, notes.All(), 1, text)
+	}
+}
+
 func TestNode_Len(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{`[]`: 0, `{}`: 0, `[1]`: 1, `[1,[2,3],{}]`: 3, `{"a":1,"b":[2]}`: 2, `"x"`: 0, `7`: 0, `null`: 0} {
