@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,7 +83,7 @@ func readProfile(name string) (p Profile, err error) {
 	if len(text) > maxProfile {
 		return Profile{}, errors.New("the file has more than 4 MiB")
 	}
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
+	if err := p.UnmarshalJSON([]byte(text)); err != nil { // json.Unmarshal would show a part of what is not JSON
 		return Profile{}, err
 	}
 	if reason := p.check(); reason != "" {

@@ -3,8 +3,10 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -61,15 +63,24 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It does not check the pointers, as [WithProfile] does.
+// No error has a part of the text in it.
 func (p *Profile) UnmarshalJSON(text []byte) error {
+	if !jsontext.Value(text).IsValid() {
+		return errors.New("the profile is not JSON, or has a name twice in an object")
+	}
 	var of profileVersion
-	if err := profileVersionRecord.Unmarshal(text, &of); err != nil {
-		return err
+	err := profileVersionRecord.Unmarshal(text, &of)
+	switch {
+	case err == nil && of.Version != 1:
+		return errors.New("the profile: /version is not 1")
+	case err == nil:
+		err = profileRecord.Unmarshal(text, p)
 	}
-	if of.Version != 1 {
-		return fmt.Errorf("gateway.Profile from JSON: /version is %d, not 1", of.Version)
+	if err != nil {
+		_, reason, _ := strings.Cut(err.Error(), ": ") // the name of a type
+		return errors.New("the profile: " + reason)
 	}
-	return profileRecord.Unmarshal(text, p)
+	return nil
 }
 
 // WithProfile sets how the gateway answers. Where there are both, the decoder of [WithRatesDecoder] or

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,9 @@ func TestProfile_JSON(t *testing.T) {
 	assert.Equal(t, `{"version":1}`, string(text))
 	for _, tt := range []struct{ name, text, reason string }{
 		{"no version", `{"rates":{}}`, "/version is missing"},
-		{"another version", `{"version":2}`, "/version is 2, not 1"},
+		{"another version", `{"version":2}`, "the profile: /version is not 1"},
+		{"a version as text", `{"version":"1"}`, "the profile: /version is text, not a number"},
+		{"a name twice", `{"version":1,"a":1,"a":2}`, "the profile is not JSON, or has a name twice in an object"},
 		{"a pointer that is no text", `{"version":1,"rates":{"coin":7}}`, "/rates/coin is a number, not text"},
 		{"a status that is no text", `{"version":1,"finalStatuses":[null]}`, "/finalStatuses/0 is null, not text"},
 		{"a form that is null", `{"version":1,"balance":null}`, "/balance is null, not an object"},
@@ -116,8 +119,8 @@ func TestFromEnv_profile(t *testing.T) {
 	for _, tt := range []struct{ name, file, reason string }{
 		{"a file that is not there", filepath.Join(t.TempDir(), "none"), "the file cannot be read: no such file"},
 		{"a directory", t.TempDir(), "the file cannot be read: it is not a regular file"},
-		{"a file that is not JSON", file("OK"), "invalid character 'O'"},
-		{"another version", file(`{"version":3}`), "/version is 3, not 1"},
+		{"a file that is not JSON", file("OK"), "the profile is not JSON, or has a name twice in an object"},
+		{"another version", file(`{"version":3}`), "/version is not 1"},
 		{"a member of another kind", file(`{"version":1,"rates":{"list":[]}}`), "/rates/list is an array, not text"},
 		{"a member that is no pointer", file(`{"version":1,"balance":{"amount":"balance"}}`), "balance.amount must be a JSON pointer"},
 		{"a file over 4 MiB", file(strings.Repeat(" ", 4<<20) + `{"version":1}`), "the file has more than 4 MiB"},
@@ -127,6 +130,15 @@ func TestFromEnv_profile(t *testing.T) {
 			_, err := gateway.FromEnv()
 			assertRefused(t, err, "new", "GATEWAY_PROFILE", tt.reason)
 		})
+	}
+	for _, text := range []string{
+		`%s`, `"%s"`, `{"%s":}`, `{"version":1,"%[1]s":1,"%[1]s":2}`, "{\"version\":1,\"%s\":\"\xff\"}", `{"version":"%s"}`, `{"version":1,"rates":{"list":"%s"}}`,
+		`{"version":1,"successMessage":{"%s":1}}`, `{"version":1,"finalStatuses":["%s",null]}`, `{"version":1,"rates":{"coin":{"%s":1}}}`,
+	} {
+		t.Setenv("GATEWAY_PROFILE", file(fmt.Sprintf(text, "OTHER-SECRET-17")))
+		_, err := gateway.FromEnv()
+		require.Error(t, err, text)
+		assert.NotContains(t, err.Error(), "OTHER", "no part of the file is shown")
 	}
 }
 

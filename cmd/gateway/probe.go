@@ -52,8 +52,8 @@ func (s *session) probe(ctx context.Context, p *probe.Probe, record string) erro
 		p.Recorder = &probe.Recorder{Base: http.DefaultTransport}
 		if name := os.Getenv(envProfile); name != "" {
 			known, err := readProfile(name)
-			if err != nil {
-				return err
+			if err != nil { // whose text may have a part of a file that is none
+				return errors.New("the file of " + envProfile + " cannot be read as a profile; gateway mock --profile says why")
 			}
 			p.Recorder.Profile = known
 		}

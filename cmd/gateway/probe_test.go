@@ -92,6 +92,17 @@ func TestProbe_interrupted(t *testing.T) {
 	require.Contains(t, got.stdout, "Documented and so: 0\n")
 }
 
+// An error of a file in the environment has no part of it: it can be another one, with a secret.
+func TestProbe_otherFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.WriteFile(file, []byte(`{"version":1,"a-secret":1}`), 0o600))
+	t.Setenv("GATEWAY_PROFILE", file)
+	got := call(t.Context(), t, standIn(t), "probe", "--record", file)
+	assert.NotZero(t, got.code)
+	assert.Contains(t, got.err, "the file of GATEWAY_PROFILE cannot be read as a profile")
+	assert.NotContains(t, got.err, "secret")
+}
+
 // The stand-in of a recorded profile gives the verdict of the gateway.
 func TestProbe_record(t *testing.T) {
 	gw := standIn(t)
