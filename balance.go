@@ -66,7 +66,7 @@ func (a *BalanceAmount) UnmarshalJSON(text []byte) error {
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 	name := redact.Truncate(coinSymbol, maxQuotedName)
 	for i, s := range b.Skipped {
-		if s.CoinSymbol == "" || s.CoinSymbol == coinSymbol || i == maxSkipped-1 {
+		if s.CoinSymbol == "" || s.CoinSymbol == redact.Truncate(coinSymbol, strictjson.MaxName) || i == maxSkipped-1 {
 			reason := fmt.Sprintf("of %q is not known, a record was left out: %s: %s", name, s.Pointer, s.Reason)
 			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "balance", Reason: printable(reason)}
 		}

@@ -263,6 +263,15 @@ func TestClient_Balance_skipped(t *testing.T) {
 			assert.Equal(t, known, err == nil, n)
 		}
 	})
+	t.Run("a coin with a long name", func(t *testing.T) {
+		t.Parallel()
+		long := strings.Repeat("A", 100_000)
+		got, err := cannedClient(t, 200, enveloped(`{"USDT":"5","`+long+`":null}`)).Balance(t.Context(), gateway.BalanceQuery{})
+		require.NoError(t, err)
+		assert.Equal(t, long[:256], got.Skipped[0].CoinSymbol)
+		_, err = got.Total(long)
+		assertRefused(t, err, "total", "balance", "is not known, a record was left out")
+	})
 	t.Run("the coin of a query is that of one record only", func(t *testing.T) {
 		t.Parallel()
 		c := cannedClient(t, 200, enveloped(`[{"network":"Tron","balance":"5"},{"network":"Ethereum","balance":"6"}]`))

@@ -14,8 +14,8 @@ import (
 // A Skipped is a record of a list, or a price in one, that could not be read and was left out.
 type Skipped struct {
 	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
-	CoinSymbol  string `json:"coinSymbol"`  // that the record names; empty if it names none that can be read
-	NetworkName string `json:"networkName"` // that the record names; empty if it names none that can be read
+	CoinSymbol  string `json:"coinSymbol"`  // that the record names, at most 256 bytes of it; empty if it names none that can be read
+	NetworkName string `json:"networkName"` // likewise
 	Reason      string `json:"reason"`      // in one line, with the value, such as: "12,5" is not a decimal number
 }
 

@@ -1,14 +1,25 @@
 package strictjson
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cryptogw/gateway/internal/redact"
+	"github.com/cryptogw/gateway/internal/validate"
+)
 
 // MaxLeftOut is how many records a [Decoder] tells of that were left out.
 const MaxLeftOut = 64
 
+// MaxName is how much is kept of a name of a record that was left out, in bytes: no longer one can be
+// asked for.
+const MaxName = validate.MaxURLText
+
 // A LeftOut is a record of a list that could not be read.
 type LeftOut struct {
 	*Error
-	Names []string // that it is known by, without keys; empty for one that it does not have
+	Names []string // that it is known by, without keys, each at most MaxName bytes; empty for one that it does not have
 }
 
 // LeftOut returns the first records that were left out, in the order of the text.
@@ -24,6 +35,9 @@ func (d *Decoder) tellsNoMore() bool {
 }
 
 func (d *Decoder) leaveOut(err *Error, names []string) {
+	for i, name := range names {
+		names[i] = strings.Clone(redact.Truncate(name, MaxName))
+	}
 	d.leftOut = append(d.leftOut, LeftOut{err, names})
 	d.Notes.add(UnknownShape, err.Pointer, err.Reason())
 }

@@ -67,6 +67,13 @@ func TestMany_leavesOut(t *testing.T) {
 			assert.True(t, d.Err().Syntax, text)
 		}
 	})
+	t.Run("of a long name 256 bytes are kept", func(t *testing.T) {
+		t.Parallel()
+		long := strings.Replace(object(wholeMembers(), "price", `null`), "A whole", strings.Repeat("é", 50_000), 1)
+		_, d := readWhole("["+wholeJSON()+","+long+"]", strictjson.Options{}, read)
+		require.Len(t, d.LeftOut(), 1)
+		assert.Equal(t, []string{strings.Repeat("é", 128), "p-1"}, d.LeftOut()[0].Names)
+	})
 	t.Run("the first 64 are told", func(t *testing.T) {
 		t.Parallel()
 		texts := slices.Repeat([]string{`"x"`, `1`}, 70)
