@@ -154,7 +154,7 @@ func (l *amountList) add(result strictjson.Node) *strictjson.Error {
 		l.all = slices.Grow(l.all, size)
 		for n := range result.Elements() {
 			if kind := n.Kind(); kind != '{' {
-				n.LeaveOut(fmt.Errorf("is %s, not a record", strictjson.KindName(kind)), "", "")
+				n.LeaveOut(fmt.Errorf("is %s, not a record", strictjson.KindName(kind)), "", "", "")
 				continue
 			}
 			l.addRecord(n, size == 1)
@@ -196,7 +196,7 @@ func (l *amountList) addOrLeaveOut(amount BalanceAmount, at strictjson.Node, err
 		err = errNoCoin
 	}
 	if err != nil {
-		at.LeaveOut(err, amount.CoinSymbol, amount.NetworkName)
+		at.LeaveOut(err, amount.CoinSymbol, amount.NetworkName, "")
 		return
 	}
 	amount.NetworkName = cmp.Or(amount.NetworkName, l.query.NetworkName)

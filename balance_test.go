@@ -215,15 +215,15 @@ func TestClient_Balance_skipped(t *testing.T) {
 		want         gateway.Skipped
 		unknown      string // the coins whose total is not known, of USDT, BTC and ETH
 	}{
-		{"null for one coin of two", `{"USDT":"5","BTC":null}`, gateway.Skipped{"/result/BTC", "BTC", "", "is null, not an amount"}, "BTC"},
-		{"a decimal comma", `[{"coin":"USDT","balance":"5"},{"coin":"BTC","network":"Bitcoin","balance":"1,5"}]`, gateway.Skipped{"/result/1/balance", "BTC", "Bitcoin", `"1,5" is not a decimal number`}, "BTC"},
-		{"another name of the amount", `[{"coin":"BTC","free":"1"},{"coin":"USDT","balance":"5"}]`, gateway.Skipped{"/result/0", "BTC", "", "has no balance, amount or available"}, "BTC"},
-		{"a second account of the coin", `[{"coin":"USDT","balance":"5"},{"coin":"USDT","balance":""}]`, gateway.Skipped{"/result/1/balance", "USDT", "", `"" is empty`}, "USDT"},
-		{"a record that names no coin", `[{"coin":"USDT","balance":"5"},{"balance":"1"}]`, gateway.Skipped{"/result/1/balance", "", "", `"1" names no coin`}, "USDT BTC ETH"},
-		{"a record that names two", `[{"coin":"USDT","balance":"5"},{"coin":"BTC","symbol":"ETH","balance":"1"}]`, gateway.Skipped{"/result/1", "", "", `is of the coin "ETH" and of "BTC"`}, "USDT BTC ETH"},
-		{"no record", `[{"coin":"USDT","balance":"5"},null]`, gateway.Skipped{"/result/1", "", "", "is null, not a record"}, "USDT BTC ETH"},
-		{"amounts by network", `{"USDT":"5","BTC":{"Bitcoin":"1"}}`, gateway.Skipped{"/result/BTC", "BTC", "", "has no balance, amount or available"}, "BTC"},
-		{"what can be other coins", `{"USDT":"5","OTHERS":{"BTC":"1","ETH":"2"}}`, gateway.Skipped{"/result/OTHERS", "", "", "has no balance, amount or available"}, "USDT BTC ETH"},
+		{"null for one coin of two", `{"USDT":"5","BTC":null}`, gateway.Skipped{"/result/BTC", "BTC", "", "", "is null, not an amount"}, "BTC"},
+		{"a decimal comma", `[{"coin":"USDT","balance":"5"},{"coin":"BTC","network":"Bitcoin","balance":"1,5"}]`, gateway.Skipped{"/result/1/balance", "BTC", "Bitcoin", "", `"1,5" is not a decimal number`}, "BTC"},
+		{"another name of the amount", `[{"coin":"BTC","free":"1"},{"coin":"USDT","balance":"5"}]`, gateway.Skipped{"/result/0", "BTC", "", "", "has no balance, amount or available"}, "BTC"},
+		{"a second account of the coin", `[{"coin":"USDT","balance":"5"},{"coin":"USDT","balance":""}]`, gateway.Skipped{"/result/1/balance", "USDT", "", "", `"" is empty`}, "USDT"},
+		{"a record that names no coin", `[{"coin":"USDT","balance":"5"},{"balance":"1"}]`, gateway.Skipped{"/result/1/balance", "", "", "", `"1" names no coin`}, "USDT BTC ETH"},
+		{"a record that names two", `[{"coin":"USDT","balance":"5"},{"coin":"BTC","symbol":"ETH","balance":"1"}]`, gateway.Skipped{"/result/1", "", "", "", `is of the coin "ETH" and of "BTC"`}, "USDT BTC ETH"},
+		{"no record", `[{"coin":"USDT","balance":"5"},null]`, gateway.Skipped{"/result/1", "", "", "", "is null, not a record"}, "USDT BTC ETH"},
+		{"amounts by network", `{"USDT":"5","BTC":{"Bitcoin":"1"}}`, gateway.Skipped{"/result/BTC", "BTC", "", "", "has no balance, amount or available"}, "BTC"},
+		{"what can be other coins", `{"USDT":"5","OTHERS":{"BTC":"1","ETH":"2"}}`, gateway.Skipped{"/result/OTHERS", "", "", "", "has no balance, amount or available"}, "USDT BTC ETH"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -57,9 +57,9 @@ var (
 	networkRecord     = strictjson.RecordOf[Network]()
 	coinRecord        = strictjson.RecordOf[Coin]()
 
-	readPairs       = strictjson.Many(coinNetworkRecord, "/coin/symbol", "/network/name")
+	readPairs       = strictjson.Many(coinNetworkRecord, "/coin/symbol", "/network/name", "/id")
 	readPair        = strictjson.One(coinNetworkRecord)
-	readPairOrPairs = strictjson.OneOrMany(coinNetworkRecord, "/coin/symbol", "/network/name")
+	readPairOrPairs = strictjson.OneOrMany(coinNetworkRecord, "/coin/symbol", "/network/name", "/id")
 )
 
 // MarshalJSON implements [encoding/json.Marshaler]. It writes the record as the gateway does:

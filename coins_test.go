@@ -188,13 +188,13 @@ func TestClient_CoinNetworks_skipped(t *testing.T) {
 		name, record string
 		want         gateway.Skipped
 	}{
-		{"a limit that is null", written(pairFields, "maxWithdraw", "null"), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", "is null, not an amount"}},
-		{"a limit with a comma", written(pairFields, "maxWithdraw", `"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", `"12,5" is not a decimal number`}},
-		{"a coin that is null", written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", "Tron (TRC20)", "is null, not an object"}},
-		{"a network without a name", written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", "is missing"}},
-		{"what could forge a line in a log", written(pairFields, "maxWithdraw", `"\u2028x"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", `\"\u2028x\" is not a decimal number`}},
-		{"no record", `"end"`, gateway.Skipped{"/result/1", "", "", `"end" is text, not an object`}},
-		{"a key", written(pairFields, "maxWithdraw", `"`+canary+`"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", `"[REDACTED]" is not a decimal number`}},
+		{"a limit that is null", written(pairFields, "maxWithdraw", "null"), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, "is null, not an amount"}},
+		{"a limit with a comma", written(pairFields, "maxWithdraw", `"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `"12,5" is not a decimal number`}},
+		{"a coin that is null", written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", "Tron (TRC20)", pairID, "is null, not an object"}},
+		{"a network without a name", written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", pairID, "is missing"}},
+		{"what could forge a line in a log", written(pairFields, "maxWithdraw", `"\u2028x"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `\"\u2028x\" is not a decimal number`}},
+		{"no record", `"end"`, gateway.Skipped{"/result/1", "", "", "", `"end" is text, not an object`}},
+		{"a key", written(pairFields, "maxWithdraw", `"`+canary+`"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `"[REDACTED]" is not a decimal number`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

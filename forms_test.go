@@ -245,18 +245,18 @@ func TestWithProfile_forms(t *testing.T) {
 		skipped []gateway.Skipped
 		refused string
 	}{
-		{"rates: one that is null", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":null}]}`, []gateway.Skipped{{"/result/list/1/course", "ETH", "", "is null, not an amount"}}, ""},
-		{"rates: no coin in one", rates, `{"list":[{"from":"BTC","to":"usd","course":"1"},{"to":"USD","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "", "", "names no coin"}}, ""},
-		{"rates: no currency in one", rates, `{"list":[{"from":"BTC","to":"Usd","course":"1"},{"from":"ETH","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "names no currency"}}, ""},
-		{"rates: two of one coin", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":"2"},{"from":"ETH","to":"USD","course":"3"}]}`, []gateway.Skipped{{"/result/list/2/course", "ETH", "", `"3" is another USD rate than 2 before it`}}, ""},
+		{"rates: one that is null", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":null}]}`, []gateway.Skipped{{"/result/list/1/course", "ETH", "", "", "is null, not an amount"}}, ""},
+		{"rates: no coin in one", rates, `{"list":[{"from":"BTC","to":"usd","course":"1"},{"to":"USD","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "", "", "", "names no coin"}}, ""},
+		{"rates: no currency in one", rates, `{"list":[{"from":"BTC","to":"Usd","course":"1"},{"from":"ETH","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "", "names no currency"}}, ""},
+		{"rates: two of one coin", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":"2"},{"from":"ETH","to":"USD","course":"3"}]}`, []gateway.Skipped{{"/result/list/2/course", "ETH", "", "", `"3" is another USD rate than 2 before it`}}, ""},
 		{"rates: none of the names", rates, `{"list":[{"a":"BTC"}]}`, nil, `/result/list/0: names no coin; the profile has rates.list "/list", coin "/from", currency "/to", price "/course"`},
 		{"rates: no list", rates, `[{"from":"BTC","to":"USD","course":"1"}]`, nil, `/result: has no list; the profile has rates.list "/list"`},
 		{"rates: other currencies only", rates, `{"list":[{"from":"BTC","to":"RUB","course":"1"}]}`, nil, `/result: has no price in USD or EUR; the profile has rates.list "/list"`},
 		{"rates: the price is missing", rates, `{"list":[{"from":"BTC","to":"USD"}]}`, nil, `/result/list/0: "BTC" has no USD rate; the profile has rates.list "/list"`},
 		{"rates: a text", rates, `"soon"`, nil, `/result: has no list; the profile has rates.list "/list"`},
-		{"a balance: one that is null", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","net":"E","sum":null}]}`, []gateway.Skipped{{"/result/list/1/sum", "ETH", "E", "is null, not an amount"}}, ""},
-		{"a balance: one without its amount", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","balance":"7"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "has no amount"}}, ""},
-		{"a balance: one without its coin", balance, `{"list":[{"code":"BTC","sum":"1"},{"sum":"2"}]}`, []gateway.Skipped{{"/result/list/1/sum", "", "", `"2" names no coin`}}, ""},
+		{"a balance: one that is null", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","net":"E","sum":null}]}`, []gateway.Skipped{{"/result/list/1/sum", "ETH", "E", "", "is null, not an amount"}}, ""},
+		{"a balance: one without its amount", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","balance":"7"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "", "has no amount"}}, ""},
+		{"a balance: one without its coin", balance, `{"list":[{"code":"BTC","sum":"1"},{"sum":"2"}]}`, []gateway.Skipped{{"/result/list/1/sum", "", "", "", `"2" names no coin`}}, ""},
 		{"a balance: none of the names", balance, `{"list":[{"coin":"BTC","balance":"1"}]}`, nil, `/result/list/0: has no amount; the profile has balance.list "/list", coin "/code", network "/net", amount "/sum"`},
 		{"a balance: no list", balance, `{"data":[]}`, nil, `/result: has no list; the profile has balance.list "/list"`},
 	} {

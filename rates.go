@@ -358,7 +358,7 @@ func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictj
 
 // leaveOut leaves out a record, or a price of one, in which something is wrong.
 func (l *rateList) leaveOut(n strictjson.Node, symbol string, wrong error) {
-	n.LeaveOut(wrong, symbol, "")
+	n.LeaveOut(wrong, symbol, "", "")
 	if l.first == nil {
 		l.first = n.Errorf("%w", wrong)
 	}

@@ -194,7 +194,7 @@ func TestClient_ExchangeRates_partly(t *testing.T) {
 			require.NotEmpty(t, drift)
 			assert.Equal(t, gateway.Drift{"exchange_rates", tt.pointer, tt.kind, tt.reason}, drift[0])
 			if tt.kind == gateway.DriftUnknownShape {
-				assert.Equal(t, []gateway.Skipped{{tt.pointer, "ETH", "", tt.reason}}, got.Skipped)
+				assert.Equal(t, []gateway.Skipped{{tt.pointer, "ETH", "", "", tt.reason}}, got.Skipped)
 			} else {
 				assert.Nil(t, got.Skipped)
 			}
@@ -210,10 +210,10 @@ func TestClient_ExchangeRates_skipped(t *testing.T) {
 		name, result string
 		want         gateway.Skipped
 	}{
-		{"a record that names no coin", `[{"symbol":"BTC","usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", "names no coin"}},
-		{"a record that names two", `[{"symbol":"BTC","usd":"1","eur":"2"},{"symbol":"ETH","coin":"LTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", `is of the coin "ETH" and of "LTC"`}},
-		{"null", `[null,{"symbol":"BTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/0", "", "", "names no coin"}},
-		{"a coin that is null", `{"BTC":{"usd":"1","eur":"2"},"ETH":null}`, gateway.Skipped{"/result/ETH", "ETH", "", "is null, not a record of rates"}},
+		{"a record that names no coin", `[{"symbol":"BTC","usd":"1","eur":"2"},{"usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", "", "names no coin"}},
+		{"a record that names two", `[{"symbol":"BTC","usd":"1","eur":"2"},{"symbol":"ETH","coin":"LTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/1", "", "", "", `is of the coin "ETH" and of "LTC"`}},
+		{"null", `[null,{"symbol":"BTC","usd":"1","eur":"2"}]`, gateway.Skipped{"/result/0", "", "", "", "names no coin"}},
+		{"a coin that is null", `{"BTC":{"usd":"1","eur":"2"},"ETH":null}`, gateway.Skipped{"/result/ETH", "ETH", "", "", "is null, not a record of rates"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ type Skipped struct {
 	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
 	CoinSymbol  string `json:"coinSymbol"`  // that the record names, at most 256 bytes of it; empty if it names none that can be read
 	NetworkName string `json:"networkName"` // likewise
+	ID          string `json:"id,omitzero"` // of a pair of the listing, likewise
 	Reason      string `json:"reason"`      // in one line, with the value, such as: "12,5" is not a decimal number
 }
 
@@ -24,10 +25,10 @@ type Skipped struct {
 const maxSkipped = strictjson.MaxLeftOut
 
 // skippedIn returns the records that were left out of a result, each with the names of its coin
-// and network. It is nil for none.
+// and network, and its identifier. It is nil for none.
 func skippedIn(d *strictjson.Decoder) (all []Skipped) {
 	for _, left := range d.LeftOut() {
-		all = append(all, Skipped{left.Pointer, left.Names[0], left.Names[1], printable(left.Reason())})
+		all = append(all, Skipped{left.Pointer, left.Names[0], left.Names[1], left.Names[2], printable(left.Reason())})
 	}
 	return all
 }

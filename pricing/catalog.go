@@ -22,14 +22,12 @@ func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], 
 		if err != nil {
 			return nil, err
 		}
-		catalog := NewCatalog(pairs)
-		catalog.Skipped = response.Skipped
-		return catalog, nil
+		return newCatalog(pairs, response.Skipped), nil
 	})
 }
 
 // A Catalog is the listing of coins and networks at one time. What is listed twice, by its names
-// or its identifier, is not found by that: it is unknown which of the two is right.
+// or its identifier, is not found by that: it is unknown which of the two is right. Skipped counts.
 type Catalog struct {
 	FetchedAt time.Time // when it was made, by the local clock
 
@@ -49,13 +47,19 @@ type pairName struct{ coinSymbol, networkName string }
 func nameOf(p *gateway.CoinNetwork) pairName { return pairName{p.Coin.Symbol, p.Network.Name} }
 
 // NewCatalog returns the catalog of a listing, which it keeps.
-func NewCatalog(pairs []gateway.CoinNetwork) *Catalog {
+func NewCatalog(pairs []gateway.CoinNetwork) *Catalog { return newCatalog(pairs, nil) }
+
+func newCatalog(pairs []gateway.CoinNetwork, skipped []gateway.Skipped) *Catalog {
 	c := &Catalog{
 		FetchedAt: time.Now(),
+		Skipped:   skipped,
 		pairs:     pairs,
 		byID:      make(map[string]*gateway.CoinNetwork, len(pairs)),
 		byName:    make(map[pairName]*gateway.CoinNetwork, len(pairs)),
 		bySymbol:  map[string][]*gateway.CoinNetwork{},
+	}
+	for _, s := range skipped {
+		c.byID[validate.IDKey(s.ID)], c.byName[pairName{s.CoinSymbol, s.NetworkName}] = nil, nil
 	}
 	for i := range pairs { // I-48
 		p := &pairs[i]
@@ -99,12 +103,12 @@ func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bo
 	if known {
 		return p, p != nil
 	}
-	for other := range c.All() {
-		if strings.EqualFold(other.Coin.Symbol, coinSymbol) && strings.EqualFold(other.Network.Name, networkName) {
-			if p != nil {
+	for name, other := range c.byName {
+		if strings.EqualFold(name.coinSymbol, coinSymbol) && strings.EqualFold(name.networkName, networkName) {
+			if known {
 				return nil, false
 			}
-			p = other
+			p, known = other, true
 		}
 	}
 	return p, p != nil
@@ -113,7 +117,7 @@ func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bo
 // Networks returns the pairs of a coin in the order of the listing, without those listed twice.
 func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork { return c.bySymbol[coinSymbol] }
 
-// Duplicates returns the pairs with the identifier or the names of an earlier one.
+// Duplicates returns the pairs with the identifier or the names of an earlier one, or of one in Skipped.
 func (c *Catalog) Duplicates() []*gateway.CoinNetwork { return slices.Clip(c.duplicates) }
 
 // All yields every pair in the order of the listing.
@@ -149,7 +153,7 @@ func (c *Catalog) UnmarshalJSON(text []byte) error {
 	if r.FetchedAt.IsZero() || len(r.CoinNetworks) == 0 {
 		return errors.New("gateway: catalog: fetchedAt or coinNetworks is missing or empty")
 	}
-	*c = *NewCatalog(r.CoinNetworks)
-	c.FetchedAt, c.Skipped = r.FetchedAt, r.Skipped
+	*c = *newCatalog(r.CoinNetworks, r.Skipped)
+	c.FetchedAt = r.FetchedAt
 	return nil
 }

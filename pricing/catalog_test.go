@@ -154,6 +154,59 @@ func TestCatalog_Skipped(t *testing.T) {
 	assert.Equal(t, snapshot.Skipped, back.Skipped)
 }
 
+// A pair is not found by what a record that could not be read has, too: that can be the one that counts.
+// I-48
+func TestCatalog_Skipped_twice(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	pairs, err := connect(gw).CoinNetworks(t.Context())
+	require.NoError(t, err)
+	one, err := json.Marshal(pairs[0])
+	require.NoError(t, err)
+	symbol, network, id := pairs[0].Coin.Symbol, pairs[0].Network.Name, pairs[0].ID
+	odd := strings.Replace(string(one), `"maxWithdraw":"`, `"maxWithdraw":"n/a `, 1)
+	for _, tt := range []struct {
+		name, second              string
+		byName, inOtherCase, byID bool
+	}{
+		{"it has the names and the identifier", odd, false, false, false},
+		{"it has the names", strings.ReplaceAll(odd, id, "other"), false, false, true},
+		{"it has the names in another case", strings.ReplaceAll(strings.ReplaceAll(odd, id, "other"), `"`+symbol+`"`, `"`+strings.ToLower(symbol)+`"`), true, false, true},
+		{"it has the identifier", strings.ReplaceAll(odd, `"`+symbol+`"`, `"QQT"`), true, true, false},
+		{"it has neither", strings.ReplaceAll(strings.ReplaceAll(odd, id, "other"), `"`+symbol+`"`, `"QQT"`), true, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(w, `{"message":"Operation was successful.","meta":{},"result":[%s,%s]}`, one, tt.second)
+			}))
+			defer server.Close()
+			client, err := gateway.New(server.URL, "")
+			require.NoError(t, err)
+			snapshot, err := catalogOf(t, client, pricing.CacheOptions{}).Get(t.Context())
+			require.NoError(t, err)
+			require.Len(t, snapshot.Skipped, 1)
+			text, err := json.Marshal(snapshot)
+			require.NoError(t, err)
+			var back pricing.Catalog
+			require.NoError(t, json.Unmarshal(text, &back))
+			for _, c := range []*pricing.Catalog{snapshot, &back} {
+				_, found := c.Find(symbol, network)
+				assert.Equal(t, tt.byName, found)
+				_, found = c.Find(strings.ToLower(symbol[:1])+symbol[1:], network)
+				assert.Equal(t, tt.inOtherCase, found)
+				_, found = c.FindID(id)
+				assert.Equal(t, tt.byID, found)
+				assert.Equal(t, tt.byName && tt.byID, len(c.Duplicates()) == 0)
+				offers, err := pricing.NewOffers(c, &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: symbol, USD: decimal.NewNullDecimal(decimal.New(1, 0))}}}, decimal.New(1, 0), "usd")
+				require.NoError(t, err)
+				assert.Equal(t, tt.byName && tt.byID, len(offers.Payable()) == 1)
+			}
+		})
+	}
+}
+
 // Names in another case find the pair, if there is one only.
 // I-25
 func TestCatalog_Find_case(t *testing.T) {
