@@ -22,7 +22,7 @@ func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], 
 		if err != nil {
 			return nil, err
 		}
-		return newCatalog(pairs, response.Skipped), nil
+		return NewCatalog(pairs, response.Skipped...), nil
 	})
 }
 
@@ -46,10 +46,8 @@ type pairName struct{ coinSymbol, networkName string }
 
 func nameOf(p *gateway.CoinNetwork) pairName { return pairName{p.Coin.Symbol, p.Network.Name} }
 
-// NewCatalog returns the catalog of a listing, which it keeps.
-func NewCatalog(pairs []gateway.CoinNetwork) *Catalog { return newCatalog(pairs, nil) }
-
-func newCatalog(pairs []gateway.CoinNetwork, skipped []gateway.Skipped) *Catalog {
+// NewCatalog returns the catalog of a listing, which it keeps, and of Response.Skipped of the call.
+func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalog {
 	c := &Catalog{
 		FetchedAt: time.Now(),
 		Skipped:   skipped,
@@ -153,7 +151,7 @@ func (c *Catalog) UnmarshalJSON(text []byte) error {
 	if r.FetchedAt.IsZero() || len(r.CoinNetworks) == 0 {
 		return errors.New("gateway: catalog: fetchedAt or coinNetworks is missing or empty")
 	}
-	*c = *newCatalog(r.CoinNetworks, r.Skipped)
+	*c = *NewCatalog(r.CoinNetworks, r.Skipped...)
 	c.FetchedAt = r.FetchedAt
 	return nil
 }

@@ -60,7 +60,7 @@ func (s *session) quote(ctx context.Context, c *cobra.Command, price decimal.Dec
 	if err := s.tellSkipped(append(response.Skipped, rates.Skipped...)); err != nil {
 		return nil, time.Time{}, err
 	}
-	offers, err := pricing.NewOffers(pricing.NewCatalog(pairs), rates, price, currency)
+	offers, err := pricing.NewOffers(pricing.NewCatalog(pairs, response.Skipped...), rates, price, currency)
 	if wrong, ok := errors.AsType[*gateway.ArgumentError](err); ok {
 		return nil, time.Time{}, cli.Usage(c, "the "+map[string]string{"fiat": "currency", "price": "price"}[wrong.Name]+" "+wrong.Reason)
 	}

@@ -83,4 +83,6 @@ func TestQuote_leftOut(t *testing.T) {
 	assert.Equal(t, oddRate, answers(t, results, "rates").err)
 	assert.Equal(t, oddRate, answers(t, results, "rates", "--coin", "USDT").err)
 	assert.Empty(t, answers(t, results, "rates", "--coin", "ETH").err)
+	results["/networks-coins"] = `[` + pair("3", "ETH", `"9"`) + `,` + pair("3", "ETH", "null") + `]`
+	assert.NotContains(t, answers(t, results, "quote", "10.50").stdout, "5.25", "it is listed twice, and one cannot be read")
 }
