@@ -150,7 +150,8 @@ func TestProbe_record_isReadByTheClient(t *testing.T) {
 		},
 		"lists in a page": {
 			`{"data":[{"asset":{"code":"BTC"},"fiat":"usd","value":64250.18},{"asset":{"code":"BTC"},"fiat":"eur","value":59310.5},{"asset":{"code":"USDT"},"fiat":"usd","value":1.0001}],"total":3}`,
-			`{"items":[{"code":"USDT","network":"Tron","free":"250.5","note":null},{"code":"BTC","network":"Bitcoin","free":"0.25","note":null}],"total":2,"page":1}`, ``,
+			`{"items":[{"code":"USDT","network":"Tron","free":"250.5","note":null},{"code":"BTC","network":"Bitcoin","free":"0.25","note":null}],"total":2,"page":1}`,
+			`"rates":{"list":"/data","coin":"/asset/code","currency":"/fiat","price":"/value"},"balance":{"list":"/items","coin":"/code","network":"/network","amount":"/free"},`,
 			`[{"list":"/data","coin":"/asset/code","currency":"/fiat","price":"/value"},{"list":"/items","coin":"/code","network":"/network","amount":"/free"}]`,
 		},
 	} {

@@ -13,7 +13,7 @@ import (
 // A profile names the members that the client cannot find, where only one can be meant.
 func TestRun_members(t *testing.T) {
 	const notNamed = "the profile does not name the members"
-	many := `"code":[{"code":"USDT","rate":1}],` + strings.Repeat(`"next":{"code":[{"code":"USDT","rate":1}],`, 500) + `"end":1` + strings.Repeat("}", 500)
+	many := `"code":[{"code":"USDT","rate":1}],` + strings.Repeat(`"deep":{"code":[{"code":"USDT","rate":1}],`, 500) + `"end":1` + strings.Repeat("}", 500)
 	long := strings.Repeat(`{"from":"TRX","to":"EUR","course":"0.1"},`, 400)
 	for name, tt := range map[string]struct {
 		path, result string
@@ -52,9 +52,49 @@ func TestRun_members(t *testing.T) {
 			pathRates, `[{"From":"USDT","to":"USD","course":"1.0001"}]`,
 			``, `the coin: []`,
 		},
+		"the price of a currency in coins": {
+			pathRates, `[{"from":"EUR","to":"USDT","course":"1.08"},{"from":"EUR","to":"TRX","course":"9"}]`,
+			``, notNamed + `; write "rates" into it by hand, or use a decoder. In the list "" these can be the coin: ["/to"], the amount: ["/course"], its currency: ["/from"].`,
+		},
+		"the same under other names": {
+			pathRates, `{"list":[{"base_currency":"USD","quote":{"code":"USDT"},"rate":"0.9"}]}`,
+			``, `these can be the coin: ["/quote/code"]`,
+		},
+		"a price beside what is none": {
+			pathRates, `[{"base":"USDT","quote":"USD","price":"1.0001","volume24h":"123"}]`,
+			`"rates":{"coin":"/base","currency":"/quote","price":"/price"},`, "the profile names the members",
+		},
+		"two that can be the price": {
+			pathRates, `[{"base":"USDT","quote":"USD","price":"1.0001","last":"1.0002"}]`,
+			``, `the amount: ["/last" "/price"]`,
+		},
+		"what is no price": {
+			pathRates, `[{"ticker":"USDT","currency":"USD","volume":"123"}]`,
+			``, `these can be the coin: ["/ticker"], the amount: ["/volume"], its currency: ["/currency"].`,
+		},
+		"rates on the first page": {
+			pathRates, `{"items":[{"from":"USDT","to":"USD","course":"1.0001"}],"total":250,"page":1}`,
+			``, notNamed + `; write "rates" into it by hand, or use a decoder. "" has counters, as a page of a list has.`,
+		},
+		"a balance that is none": {
+			pathBalance, `[{"asset":"USDT","frozen":"9"},{"asset":"TRX","frozen":"1"}]`,
+			``, `these can be the coin: ["/asset"], the amount: ["/frozen"].`,
+		},
+		"a balance that is a debt": {
+			pathBalance, `{"items":[{"ticker":"USDT","debt":"5"},{"ticker":"TRX","debt":"1"}]}`,
+			``, `the amount: ["/debt"].`,
+		},
+		"a page of a balance": {
+			pathBalance, `{"data":{"items":[{"ticker":"USDT","balance":"5"}],"total":250,"page":1,"pages":3}}`,
+			``, `"/data" has counters, as a page of a list has.`,
+		},
+		"counters beside the result": {
+			pathBalance, `{"items":[{"ticker":"USDT","balance":"5"}]},"total":250`,
+			``, "The envelope has counters, as that of a page of a list has.",
+		},
 		"lists without end": {
 			pathRates, `{` + many + `}`,
-			``, `In the list "/next/next/code"`,
+			``, `In the list "/deep/deep/code"`,
 		},
 		"no list": {
 			pathRates, `{"BTC":"64000"}`,
