@@ -51,7 +51,7 @@ func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string)
 // textsIn appends the texts in n, at any depth, which are not empty. What frameworks repeat of the
 // request beside the place of an error is none.
 func textsIn(n strictjson.Node, texts []string) []string {
-	if text := n.Scalar(); text != "" {
+	if text := n.Text(); text != "" {
 		return append(texts, text)
 	}
 	isPlace := !n.Member("msg").IsZero()

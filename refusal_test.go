@@ -64,6 +64,7 @@ func TestRefusal(t *testing.T) {
 		{"text in JSON", `"Bad Request"`, unknown, ""},
 		{"a list", `["Bad Request"]`, unknown, ""},
 		{"nothing", "", unknown, ""},
+		{"a message that is a number", `{"status":400,"message":17,"error":400}`, unknown, ""},
 		{"an object without a message", `{"status":400,"path":"/api/invoice/create"}`, unknown, ""},
 		{"an empty message", `{"message":"","errors":[],"error":null,"title":{}}`, unknown, ""},
 		{"two objects", `{"message":"No."}{"message":"No."}`, unknown, ""},
