@@ -190,13 +190,13 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	for n := range result.Scalars() {
 		text := n.Scalar()
 		if validate.SameID(text, orderID) {
-			isNamed = isNamed || isOrderName(n.Pointer())
+			isNamed = isNamed || isOrderName(n)
 			continue
 		}
 		if n.Name() == "orderId" && differs.IsZero() {
 			differs = n
 		}
-		if awaited.IsZero() && c.client.awaited.has(text) && (!isDigits(text) || isOrderName(n.Pointer())) {
+		if awaited.IsZero() && c.client.awaited.has(text) && (!isDigits(text) || isOrderName(n)) {
 			awaited = n
 		}
 	}
@@ -208,10 +208,17 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	}
 }
 
-// isOrderName reports whether a place is one for the name of an order.
-func isOrderName(pointer string) bool {
-	pointer = strings.ToLower(pointer)
-	return slices.ContainsFunc([]string{"order", "ref", "extern", "merchant"}, func(word string) bool { return strings.Contains(pointer, word) })
+// isOrderName reports whether n is in a place for the name of an order.
+func isOrderName(n strictjson.Node) bool {
+	for name := range n.Names() {
+		name = strings.ToLower(name)
+		for _, word := range [...]string{"order", "ref", "extern", "merchant"} {
+			if strings.Contains(name, word) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isDigits reports whether a text can be a number of anything.

@@ -128,6 +128,17 @@ func (n Node) unquote(quoted jsontext.Value) string {
 	return n.doc.d.Redactor.Text(text)
 }
 
+// Names yields the name of n and of each member that it is in within the result.
+func (n Node) Names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := n.at; at > 0; at = n.doc.values[at].parent {
+			if name := (Node{n.doc, at}).Name(); name != "" && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
 // Members yields the members of an object in their order, or nothing.
 func (n Node) Members() iter.Seq[Node] { return n.parts('{') }
 
