@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
@@ -169,6 +170,25 @@ func (l *amountList) add(result strictjson.Node) *strictjson.Error {
 	return nil
 }
 
+// coinOfQuery returns the coin of the query for a record that names none where the client looks, or ""
+// if it has text that can be the symbol of another one.
+func (l *amountList) coinOfQuery(record strictjson.Node) string {
+	const letters, digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+	for m := range record.Members() {
+		if m.Name() == "networkName" || m.Name() == "network" {
+			continue
+		}
+		for s := range m.Scalars() {
+			text := s.Text()
+			looksLikeSymbol := len(text) >= 2 && len(text) <= 10 && strings.Trim(text, letters+digits) == "" && strings.ContainsAny(text, letters)
+			if looksLikeSymbol && !strings.EqualFold(text, l.query.CoinSymbol) {
+				return ""
+			}
+		}
+	}
+	return l.query.CoinSymbol
+}
+
 // isBySymbol reports whether a result has amounts by symbol. Beside the amount of a record
 // that names no coin they would be lost.
 func isBySymbol(result strictjson.Node) bool {
@@ -185,7 +205,7 @@ func isBySymbol(result strictjson.Node) bool {
 func (l *amountList) addRecord(n strictjson.Node, only bool) {
 	amount, at, err := amountIn(n)
 	if only {
-		amount.CoinSymbol = cmp.Or(amount.CoinSymbol, l.query.CoinSymbol)
+		amount.CoinSymbol = cmp.Or(amount.CoinSymbol, l.coinOfQuery(n))
 	}
 	l.addOrLeaveOut(amount, at, err)
 }

@@ -272,6 +272,26 @@ func TestClient_Balance_skipped(t *testing.T) {
 		_, err = got.Total(long)
 		assertRefused(t, err, "total", "balance", "is not known, a record was left out")
 	})
+	for _, tt := range []struct{ name, result string }{
+		{"the only record", `[{"asset":"BTC","balance":"5"}]`},
+		{"a record", `{"ticker":"BTC","network":"TRON","balance":"5"}`},
+		{"a record within", `[{"currency":{"code":"1INCH"},"balance":"5"}]`},
+	} {
+		t.Run("the coin of a query is not that of a record that can be of another: "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := cannedClient(t, 200, enveloped(tt.result)).Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"})
+			wrong := &gateway.DecodeError{}
+			require.ErrorAs(t, err, &wrong)
+			require.ErrorContains(t, err, "names no coin; another form is read with WithBalanceDecoder or WithProfile")
+		})
+	}
+	t.Run("the coin of a query is that of a record with other texts", func(t *testing.T) {
+		t.Parallel()
+		c := cannedClient(t, 200, enveloped(`[{"asset":"usdt","network":"TRON","at":"2024-01-02","id":"17","of":{"type":"spot"},"balance":"5"}]`))
+		got, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"})
+		require.NoError(t, err)
+		assertAmounts(t, []gateway.BalanceAmount{{CoinSymbol: "USDT", NetworkName: "TRON", Amount: decimal.New(5, 0)}}, got.Amounts)
+	})
 	t.Run("the coin of a query is that of one record only", func(t *testing.T) {
 		t.Parallel()
 		c := cannedClient(t, 200, enveloped(`[{"network":"Tron","balance":"5"},{"network":"Ethereum","balance":"6"}]`))
