@@ -88,7 +88,8 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 // Balance returns the account's balances. The response is not documented. These shapes are accepted:
 // an amount, or a record, which are of the coin and network of the query if they name none; an array of
 // records, with an amount under balance, amount or available; amounts or records by symbol. Another form
-// is a [*DecodeError], unless [WithProfile] or [WithBalanceDecoder] reads it. A record of several that
+// is a [*DecodeError], unless [WithProfile] or [WithBalanceDecoder] reads it; so is a list beside which the
+// response tells of more than came, unless it is read with WithBalanceDecoder. A record of several that
 // cannot be read, or names no coin, is left out: see [Skipped].
 //
 // GET /api/balance/
@@ -121,9 +122,37 @@ func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 	default:
 		wrong, help = list.add(result), "another form is read with WithBalanceDecoder or WithProfile"
 	}
-	d.SetErr(explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), help))
+	wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), help)
+	if kind := result.Kind(); cfg.decodeBalance == nil && (kind == '[' || kind == '{') {
+		came := len(list.all) + len(d.LeftOut())
+		wrong = cmp.Or(wrong, besideList(result, cfg.profile.Balance.List, came))
+		d.Beside = func(n strictjson.Node) *strictjson.Error { return partOf(n, came) }
+	}
+	d.SetErr(wrong)
 	b.Amounts, b.Skipped = list.all, skippedIn(d)
 	return b
+}
+
+// besideList returns what is wrong with a list within a result that is a part of what there is, or nil.
+func besideList(result strictjson.Node, list string, came int) *strictjson.Error {
+	for token := range jsontext.Pointer(list).Tokens() {
+		for m := range result.Members() {
+			if wrong := partOf(m, came); wrong != nil && m.Name() != token {
+				return wrong
+			}
+		}
+		result = result.At(jsontext.Pointer("").AppendToken(token))
+	}
+	return nil
+}
+
+// partOf returns what is wrong with a list if a value beside it tells of more than the records that
+// came, or nil.
+func partOf(n strictjson.Node, came int) *strictjson.Error {
+	if more := n.More(came); !more.IsZero() {
+		return more.Errorf("tells of more than the %d records that came, a page of a balance; ask for one coin, or read it with WithBalanceDecoder", came)
+	}
+	return nil
 }
 
 // checkAmounts returns what is wrong with the amounts of a caller's decoder, or nil.
@@ -251,8 +280,7 @@ func (l *amountList) addBySymbol(result strictjson.Node) *strictjson.Error {
 // an account: a counter, a kind of amount, a list, or an object without an amount under another name than
 // that of a coin.
 func isOfPage(n strictjson.Node) bool {
-	switch n.Name() {
-	case "total", "page", "limit", "count", "offset", "pages", "per_page", "free", "locked":
+	if name := n.Name(); strictjson.IsOfPage(name) || name == "free" || name == "locked" {
 		return true
 	}
 	return !hasAmount(n) && n.Len() > 0 && (n.Kind() == '[' || !isSymbol(n.Name()))

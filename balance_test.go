@@ -204,6 +204,53 @@ func TestBalance_Total(t *testing.T) {
 	assert.True(t, got.IsZero())
 }
 
+// A page of a list is not all of it: its total is not taken for that of a coin.
+// I-105
+func TestClient_Balance_page(t *testing.T) {
+	t.Parallel()
+	const one, two = `[{"coin":"USDT","balance":"1"}]`, `[{"coin":"USDT","balance":"1"},{"coin":"BTC","balance":"2"}]`
+	items := gateway.WithProfile(gateway.Profile{Balance: gateway.BalanceForm{List: "/data/items", Coin: "/coin", Amount: "/balance"}})
+	other := gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return nil, nil })
+	for _, tt := range []struct {
+		name, members string // of the envelope
+		opt           gateway.Option
+		pointer       string // of the error; empty for none
+	}{
+		{"a total in the meta", `"result":` + one + `,"meta":{"total":250,"page":1}`, once(), "/meta/total"},
+		{"a meta before the result", `"meta":{"page":1,"pages":3},"result":` + one, once(), "/meta/pages"},
+		{"a record in the meta", `"result":` + one + `,"meta":{"pagination":{"totalPages":"3"}}`, once(), "/meta/pagination/totalPages"},
+		{"a following page", `"result":` + one + `,"meta":{"has_more":true}`, once(), "/meta/has_more"},
+		{"a place of the following page", `"result":` + one + `,"meta":{"cursor":"abc"}`, once(), "/meta/cursor"},
+		{"a full page", `"result":` + two + `,"meta":{"limit":2}`, once(), "/meta/limit"},
+		{"a second page", `"result":` + one + `,"meta":{"offset":20}`, once(), "/meta/offset"},
+		{"a page beyond the last", `"result":[],"meta":{"total":2,"page":7}`, once(), "/meta/total"},
+		{"a total in the envelope", `"result":` + one + `,"total":250,"meta":{}`, once(), "/total"},
+		{"amounts by symbol", `"result":{"USDT":"1","BTC":"2"},"total":3,"meta":{}`, once(), "/total"},
+		{"counters within the result", `"result":{"USDT":{"balance":"1"},"cursor":"17"}`, once(), "/result/cursor"},
+		{"a list in a page", `"result":{"data":{"total":2,"items":` + one + `}},"meta":{}`, items, "/result/data/total"},
+		{"counters beside it", `"result":{"data":{"items":` + one + `},"paging":{"next":"2"}},"meta":{}`, items, "/result/paging/next"},
+		{"a list in a page, and a total in the meta", `"result":{"data":{"items":` + one + `}},"meta":{"total":2}`, items, "/meta/total"},
+		{"the only page", `"result":` + two + `,"pages":1,"meta":{"total":2,"count":2,"page":1,"limit":20,"offset":0,"next":null,"has_more":false,"ids":[{"total":9}]}`, once(), ""},
+		{"the only page of a list within", `"result":{"data":{"items":` + one + `,"total":1},"page":1,"more":[{"total":9}]},"meta":{}`, items, ""},
+		{"an amount, which is no list", `"result":"5","total":9,"meta":{}`, once(), ""},
+		{"a page that the caller's function reads", `"result":` + one + `,"meta":{"total":250}`, other, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := `{"message":"Operation was successful.",` + tt.members + `}`
+			_, err := cannedClient(t, 200, body, tt.opt).Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"})
+			if tt.pointer == "" {
+				require.NoError(t, err)
+				return
+			}
+			wrong := &gateway.DecodeError{}
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, tt.pointer, wrong.Pointer)
+			assert.ErrorContains(t, err, "WithBalanceDecoder", "the remedy")
+		})
+	}
+}
+
 // One record of several that cannot be read is left out and told, and the total of a coin that it may be of
 // is an error.
 // I-108

@@ -178,6 +178,7 @@ func inTermsOfFlags(text string) string {
 		"by WaitOptions.Final or WithProfile", "by --final or the file of "+envProfile,
 		"with WithRatesDecoder or WithProfile", "by the file of "+envProfile,
 		"with WithBalanceDecoder or WithProfile", "by the file of "+envProfile,
+		"ask for one coin, or read it with WithBalanceDecoder", "ask for one coin with --coin",
 	).Replace(text)
 }
 

@@ -252,6 +252,13 @@ func TestInTermsOfFlags(t *testing.T) {
 	require.NoError(t, err)
 	_, unread := another.CreateInvoice(t.Context(), orderA17().Request)
 	_, form := another.Balance(t.Context(), gateway.BalanceQuery{})
+	paged := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"message":"fine","result":{"USDT":"1"},"meta":{"total":2}}`)
+	}))
+	t.Cleanup(paged.Close)
+	another, err = gateway.New(paged.URL, "a-key")
+	require.NoError(t, err)
+	_, page := another.Balance(t.Context(), gateway.BalanceQuery{})
 	guard := &gateway.MemoryGuard{}
 	_, err = guard.End(t.Context(), orderA17(), gateway.OrderRecord{}) // without a cause
 	require.NoError(t, err)
@@ -264,6 +271,7 @@ func TestInTermsOfFlags(t *testing.T) {
 		"then use --resubmit":                     earlier,
 		"in the file of GATEWAY_PROFILE":          unread,
 		"by the file of GATEWAY_PROFILE":          form,
+		"ask for one coin with --coin":            page,
 	} {
 		require.Error(t, err, want)
 		text := inTermsOfFlags(err.Error())
