@@ -15,8 +15,8 @@ import (
 // of the members that docs/interface.md does not have it keeps those that look like the names
 // of a program, and no text of the same response. Its fields are what a client must know of
 // the gateway, which reads them from the same file. `gateway probe --record` makes a profile,
-// and [WithProfile] a server that responds likewise. What was not recorded has its usual form,
-// whatever the fields are, but for the message. The zero Profile is empty: a server with it
+// and [WithProfile] a server that responds likewise. Where rates or a balance
+// were not recorded, they have the members that the fields name and no others; the rest has its usual form. The zero Profile is empty: a server with it
 // responds as one without. A Profile is not safe for concurrent use.
 type Profile struct {
 	SuccessMessage string      // of every success; empty for the documented one
@@ -163,6 +163,9 @@ func (s *Server) profile(c *call, usual response) response {
 	query := c.r.URL.Query()
 	route := s.profiles.routes[profileRoute(c.op, query.Get("coinSymbol") != "" || query.Get("networkName") != "")]
 	if route == nil {
+		if named := s.namedMembers(c); named != nil && usual.status <= 299 {
+			usual.result, usual.invented = named, append(usual.invented, "profile")
+		}
 		return usual
 	}
 	if refuses := route.refuses(); refuses && route.Keyed != (c.keyIn != "") || !refuses && usual.status > 299 {
@@ -179,6 +182,59 @@ func (s *Server) profile(c *call, usual response) response {
 		resp.fillAround(route.Body, s.profiles.SuccessMessage, list, s.recordsFor(c))
 	}
 	return resp
+}
+
+// namedMembers returns the rates or balances that a request is about, as the pointers of the profile
+// read them, or nil if it names none. The lock is held.
+func (s *Server) namedMembers(c *call) json.RawMessage {
+	r, b := s.profiles.Rates, s.profiles.Balance
+	records, byName, list, coin := []any{}, map[string]any{}, r.List, r.Coin
+	add := func(symbol string, members ...string) { // each text before its pointer
+		of := record{}
+		of.put(symbol, coin)
+		for m := range slices.Chunk(members, 2) {
+			of.put(m[0], m[1])
+		}
+		records, byName[symbol] = append(records, of), of
+	}
+	switch {
+	case c.op == OpExchangeRates && r.Currency != "":
+		for _, rate := range s.rates {
+			add(rate.Symbol, "USD", r.Currency, rate.USD, r.Price)
+			add(rate.Symbol, "EUR", r.Currency, rate.EUR, r.Price)
+		}
+	case c.op == OpExchangeRates && r != RatesForm{}:
+		for _, rate := range s.rates {
+			add(rate.Symbol, rate.USD, r.USD, rate.EUR, r.EUR)
+		}
+	case c.op == OpBalance && b != BalanceForm{} && b.Coin == "": // one for all networks of a coin
+		list, coin = b.List, b.Coin
+		for symbol, sum := range bySymbol(s.balancesFor(c)) {
+			if add(symbol, sum, b.Amount); b.Amount == "" {
+				byName[symbol] = sum
+			}
+		}
+	case c.op == OpBalance && b != BalanceForm{}:
+		list, coin = b.List, b.Coin
+		for _, e := range s.balancesFor(c) {
+			add(e.CoinSymbol, e.NetworkName, b.Network, e.Balance, b.Amount)
+		}
+	default:
+		return nil
+	}
+	result := any(records)
+	if coin == "" {
+		result = byName
+	}
+	for _, name := range slices.Backward(tokens(list)) {
+		if name == "0" {
+			result = []any{result}
+		} else {
+			result = map[string]any{name: result}
+		}
+	}
+	text, _ := json.Marshal(result) // texts: cannot fail
+	return text
 }
 
 // fillAround fills the form of a whole response, with a message unless it is empty, and with

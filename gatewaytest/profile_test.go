@@ -173,6 +173,46 @@ func TestWithProfile_members(t *testing.T) {
 	}
 }
 
+// What a profile names is there, also where it was not recorded: a client of the same profile reads it.
+func TestWithProfile_namedByHand(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ path, named, served string }{
+		"prices in records": {
+			"/api/exchange-rate", `"rates":{"coin":"/asset/code","usd":"/price_usd","eur":"/price_eur"}`,
+			`[{"asset":{"code":"BTC"},"price_eur":"59310","price_usd":"64250.18"}]`,
+		},
+		"a record for each currency, in a list": {
+			"/api/exchange-rate", `"rates":{"list":"/0/list","coin":"/from","currency":"/to","price":"/course"}`,
+			`[{"list":[{"course":"64250.18","from":"BTC","to":"USD"},{"course":"59310","from":"BTC","to":"EUR"}]}]`,
+		},
+		"prices by symbol": {
+			"/api/exchange-rate", `"rates":{"list":"/rates","usd":"/in/usd"}`,
+			`{"rates":{"BTC":{"in":{"usd":"64250.18"}}}}`,
+		},
+		"a balance in records": {
+			"/api/balance/", `"balance":{"list":"/items","coin":"/code","network":"/chain","amount":"/sum"}`,
+			`{"items":[{"chain":"Ethereum (ERC20)","code":"USDT","sum":"0.25"},{"chain":"Tron (TRC20)","code":"USDT","sum":"250.5"}]}`,
+		},
+		"a balance by symbol":      {"/api/balance/", `"balance":{"amount":"/sum"}`, `{"USDT":{"sum":"250.75"}}`},
+		"amounts by symbol":        {"/api/balance/?coinSymbol=USDT", `"balance":{"list":"/all"}`, `{"all":{"USDT":"250.75"}}`},
+		"the other is as it is":    {"/api/exchange-rate", `"balance":{"amount":"/sum"}`, `[{"symbol":"BTC","usd":"64250.18","eur":"59310"}]`},
+		"an unnamed one, likewise": {"/api/exchange-rate", `"successMessage":"Operation was successful."`, `[{"symbol":"BTC","usd":"64250.18","eur":"59310"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := gatewaytest.ReadProfile(strings.NewReader(`{"version":1,` + tt.named + `}`))
+			require.NoError(t, err)
+			s := gatewaytest.NewServer(gatewaytest.WithProfile(p))
+			t.Cleanup(s.Close)
+			s.SetState(gatewaytest.Seed{
+				Rates:    []gatewaytest.Rate{{Symbol: "BTC", USD: "64250.18", EUR: "59310"}},
+				Balances: []gatewaytest.BalanceEntry{{CoinSymbol: "USDT", NetworkName: "Ethereum (ERC20)", Balance: "0.25"}, {CoinSymbol: "USDT", NetworkName: "Tron (TRC20)", Balance: "250.5"}},
+			})
+			assert.Equal(t, `{"message":"Operation was successful.","result":`+tt.served+`,"meta":{}}`, get(t, s, tt.path).body)
+		})
+	}
+}
+
 // The success message of a profile is that of every success, recorded or not, and of no refusal.
 func TestWithProfile_successMessage(t *testing.T) {
 	t.Parallel()

@@ -30,9 +30,9 @@ failed, and 0 otherwise.
 With --record it writes a profile: the form of each response, with no key, amount, identifier
 or other value in it but the message of the successes, and of the names of members only those
 that look like a program's. Where the client cannot read the rates or the balance, the profile
-names their members, if only one can be meant. gateway mock --profile serves a stand-in that
-responds likewise, and with GATEWAY_PROFILE every client reads what the profile names. What that
-profile names is kept when another is recorded.`,
+names their members, if only one can be meant and has a usual name. gateway mock --profile
+serves a stand-in that responds likewise, and with GATEWAY_PROFILE every client reads what the
+profile names. What that profile names is kept when another is recorded.`,
 		Example: `  gateway probe
   gateway probe --record profile.json
   gateway probe --withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json`,
