@@ -131,22 +131,22 @@ const maxLost = 256
 // that was delivered to the wrong request. It is safe for concurrent use.
 type awaited struct {
 	mu     sync.Mutex
-	orders map[string]int // how many calls, by [Order.Key]
-	lost   []string       // those of unknown outcome among them, the oldest first
+	orders map[string]int // how many calls, of all merchants, by [Order.Key]
+	lost   []flightKey    // those of unknown outcome among them, the oldest first
 }
 
 // add adds an order whose invoice is sent.
-func (a *awaited) add(order string) {
+func (a *awaited) add(order flightKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.orders == nil {
 		a.orders = map[string]int{}
 	}
-	a.orders[order]++
+	a.orders[order.order]++
 }
 
 // remove removes an order, unless its response was lost. Of one that was created no other response counts.
-func (a *awaited) remove(order string, outcome Outcome) {
+func (a *awaited) remove(order flightKey, outcome Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch outcome {
@@ -167,9 +167,9 @@ func (a *awaited) remove(order string, outcome Outcome) {
 }
 
 // drop drops one call for an order.
-func (a *awaited) drop(order string) {
-	if a.orders[order]--; a.orders[order] == 0 {
-		delete(a.orders, order)
+func (a *awaited) drop(order flightKey) {
+	if a.orders[order.order]--; a.orders[order.order] == 0 {
+		delete(a.orders, order.order)
 	}
 }
 

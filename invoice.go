@@ -208,15 +208,19 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	}
 }
 
-// isOrderName reports whether n is in a place for the name of an order.
+// isOrderName reports whether n is in a place for the name of an order, such as orderId, or id within
+// order.
 func isOrderName(n strictjson.Node) bool {
 	for name := range n.Names() {
-		name = strings.ToLower(name)
-		for _, word := range [...]string{"order", "ref", "extern", "merchant"} {
-			if strings.Contains(name, word) {
-				return true
-			}
+		switch name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)); name {
+		case "id", "number", "no", "name", "value":
+			continue
 		}
+		return slices.Contains([]string{
+			"order", "orders", "orderid", "orderids", "orderno", "ordernumber", "orderref", "orderreference", "merchantorder", "merchantorderid", "merchantorderno",
+			"merchantreference", "clientorderid", "customerorderid", "shoporderid", "outtradeno", "external", "externalid", "externalorderid", "externalreference",
+			"ref", "reference", "referenceid",
+		}, name)
 	}
 	return false
 }

@@ -317,14 +317,14 @@ func (c *call) sendInvoice(known *OrderRecord) (err error) {
 	if open != nil {
 		return c.transportError(PhaseStart, open, true)
 	}
-	c.client.awaited.add(order)
+	c.client.awaited.add(flightKey{merchant, order})
 	err = errPanicked // until the call returns
 	defer func() {
 		outcome := OutcomeOf(err)
 		if !wasUnknown || outcome != OutcomeUnknown { // an order counts once
 			c.client.breaker.end(merchant, order, probe, outcome)
 		}
-		c.client.awaited.remove(order, outcome)
+		c.client.awaited.remove(flightKey{merchant, order}, outcome)
 	}()
 	return c.send()
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,9 +20,9 @@ type refusal struct {
 	isThere   bool   // it names the order, or speaks of one that is there already
 }
 
-// messageNames are the members of a framework's error that have its message, the most telling one
-// first.
-var messageNames = [...]string{"message", "detail", "error", "title", "errors"}
+// messageNames are the members of a framework's error that have its message, in any case, the most
+// telling one first.
+var messageNames = [...]string{"message", "msg", "detail", "error", "title", "errors", "modelState"}
 
 // readRefusal reads the body of an error response. The orderID is that of the call, or "" if it creates
 // no invoice.
@@ -33,47 +34,88 @@ func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string)
 		return r
 	}
 	body := strictjson.NodeOf(d, raw)
-	for _, name := range messageNames {
-		said := textsIn(body.Member(name), nil)
-		r.formed = r.formed || len(said) > 0
-		if r.message == "" {
-			r.message = redact.Truncate(strings.Join(said, "; "), maxMessage)
+	said := messageIn(body)
+	r.formed = r.enveloped || len(said) > 0
+	if r.message == "" {
+		r.message = redact.Truncate(strings.Join(said, "; "), maxMessage)
+	}
+	for n := range told(body) {
+		for _, text := range [...]string{n.Name(), n.Text()} {
+			r.names = r.names || namesOrder(text, orderID)
+			r.isThere = r.isThere || saysIsThere(text)
 		}
+		r.names = r.names || n.Scalar() == orderID && orderID != "" && isOrderName(n)
 	}
-	r.formed = r.formed || r.enveloped
-	for _, text := range textsIn(body, nil) {
-		r.names = r.names || namesOrder(text, orderID)
-		r.isThere = r.isThere || r.names || saysIsThere(text)
-	}
+	r.isThere = r.isThere || r.names
 	return r
 }
 
-// textsIn appends the texts in n, at any depth, which are not empty. What frameworks repeat of the
-// request beside the place of an error is none.
-func textsIn(n strictjson.Node, texts []string) []string {
-	if text := n.Text(); text != "" {
-		return append(texts, text)
+// messageIn returns the texts of the message of a framework's error: those of the first of its members,
+// or of all of them if each is a list, as of fields that are not valid.
+func messageIn(body strictjson.Node) (texts []string) {
+	for _, name := range messageNames {
+		for m := range body.Members() {
+			if strings.EqualFold(m.Name(), name) {
+				texts = append(texts, textsIn(m)...)
+			}
+		}
+		if len(texts) > 0 {
+			return texts
+		}
 	}
-	isPlace := !n.Member("msg").IsZero()
-	for part := range n.Parts() {
-		if name := part.Name(); !isPlace || name != "input" && name != "value" {
-			texts = textsIn(part, texts)
+	for m := range body.Members() {
+		if m.Kind() != '[' || m.Len() != len(textsIn(m)) {
+			return nil
+		}
+		texts = append(texts, textsIn(m)...)
+	}
+	return texts
+}
+
+// textsIn returns the texts in n, at any depth, which are not empty.
+func textsIn(n strictjson.Node) (texts []string) {
+	for inner := range told(n) {
+		if text := inner.Text(); text != "" {
+			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-// namesOrder reports whether a text names an order: one whose name is a number only together with a word
-// for what it is.
+// told yields n and what is in it, at any depth, but for what frameworks repeat of the request beside the
+// place of an error.
+func told(n strictjson.Node) iter.Seq[strictjson.Node] {
+	return func(yield func(strictjson.Node) bool) { tell(n, yield) }
+}
+
+func tell(n strictjson.Node, yield func(strictjson.Node) bool) bool {
+	if !yield(n) {
+		return false
+	}
+	var place [5]strictjson.Node
+	n.Find([]string{"msg", "loc", "field", "property", "constraints"}, place[:])
+	isPlace := place != [5]strictjson.Node{}
+	for part := range n.Parts() {
+		name := part.Name()
+		repeats := isPlace && (name == "input" || name == "value" || name == "target" || name == "rejectedValue")
+		if !repeats && !tell(part, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// namesOrder reports whether a text names an order: one whose name is a number only after a word for what
+// it is.
 func namesOrder(text, orderID string) bool {
 	text, orderID = strings.ToLower(text), strings.ToLower(orderID)
-	if orderID == "" || text != orderID && isDigits(orderID) && !strings.Contains(text, "order") && !strings.Contains(text, "invoice") {
-		return false
+	if orderID == "" || text == orderID {
+		return orderID != ""
 	}
 	for before, after, found := strings.Cut(text, orderID); found; before, after, found = strings.Cut(after, orderID) {
 		last, _ := utf8.DecodeLastRuneInString(before)
 		next, _ := utf8.DecodeRuneInString(after)
-		if !isWord(last) && !isWord(next) {
+		if !isWord(last) && !isWord(next) && (!isDigits(orderID) || endsAsName(before)) {
 			return true
 		}
 	}
@@ -82,12 +124,32 @@ func namesOrder(text, orderID string) bool {
 
 func isWord(char rune) bool { return unicode.IsLetter(char) || unicode.IsDigit(char) }
 
-// saysIsThere reports whether a text speaks of something that is there already.
+// endsAsName reports whether the name of an order follows a text.
+func endsAsName(text string) bool {
+	words := strings.FieldsFunc(text, func(char rune) bool { return char != '#' && !isWord(char) })
+	return len(words) > 0 && slices.Contains([]string{"order", "orderid", "invoice", "id", "number", "no", "reference", "ref", "#"}, words[len(words)-1])
+}
+
+// saysIsThere reports whether a text, or the name of a code or of a member, speaks of something that is
+// there already.
 func saysIsThere(text string) bool {
-	text = strings.ToLower(text)
+	var words strings.Builder
+	for i, char := range text {
+		if i > 0 && unicode.IsUpper(char) {
+			last, _ := utf8.DecodeLastRuneInString(text[:i])
+			if unicode.IsLower(last) {
+				words.WriteByte(' ')
+			}
+		}
+		if char == '_' || char == '-' {
+			char = ' '
+		}
+		words.WriteRune(unicode.ToLower(char))
+	}
+	said := strings.NewReplacer("not exist", "", "n't exist", "", "non exist", "", "nonexist", "", "no exist", "").Replace(words.String())
 	return slices.ContainsFunc([]string{
-		"already", "exists", "existing", "duplicat", "taken", "unique", "conflict", "in use", "been used", "used before", "issued before", "repeated",
-	}, func(word string) bool { return strings.Contains(text, word) })
+		"already", "exist", "duplicat", "taken", "unique", "conflict", "in use", "been used", "used before", "issued before", "previous", "repeated", "twice",
+	}, func(word string) bool { return strings.Contains(said, word) })
 }
 
 // isOfService reports whether an error response with a status is the service's own, and not that of an

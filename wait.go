@@ -317,6 +317,8 @@ func (p *withdrawalPoller) poll(ctx context.Context, limiter *poll.Limiter) (cha
 	status := WithdrawalStatusOf(err)
 	p.progress.Status = cmp.Or(status, p.progress.Status)
 	switch {
+	case p.isFinal(status) && !status.Terminal():
+		return false, false, p.waitError(fmt.Errorf("%w: %w", ErrFinalStatus, err))
 	case p.isFinal(status), endsWait(err, time.Since(p.begun)):
 		return false, false, p.waitError(err)
 	case ctx.Err() != nil:

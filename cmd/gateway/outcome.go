@@ -108,6 +108,9 @@ func exitOfCall(err error) int {
 		return exitNotSent
 	}
 	_, failed := errors.AsType[*gateway.WithdrawalFailedError](err)
+	if wait, ok := errors.AsType[*gateway.WaitError](err); ok && wait.Status == gateway.WithdrawalFailed {
+		failed = true // of which the rest could not be read
+	}
 	if failed || errors.Is(err, gateway.ErrFinalStatus) {
 		return exitWithdrawal
 	}

@@ -53,9 +53,6 @@ type generation struct {
 	retired   atomic.Bool
 }
 
-// leastGeneration is how long a generation lasts at least.
-const leastGeneration = time.Second
-
 // NewSplit returns a Split of transports of [NewTransport] with these idle times, which
 // share nothing but the sessions of TLS.
 func NewSplit(invoices, shared time.Duration) *Split {
@@ -131,10 +128,10 @@ func (g *generation) end() {
 }
 
 // Renew lets later reads have new connections, for which the name of the host is looked up again, unless
-// it has done so since a time, or within a second.
+// it has done so since a time.
 func (s *Split) Renew(since time.Time) {
 	old := s.generation()
-	if old.made.After(since) || time.Since(old.made) < leastGeneration {
+	if old.made.After(since) {
 		return
 	}
 	if s.current.CompareAndSwap(old, &generation{transport: old.transport.Clone(), made: time.Now()}) {

@@ -128,10 +128,13 @@ func (n Node) unquote(quoted jsontext.Value) string {
 	return n.doc.d.Redactor.Text(text)
 }
 
-// Names yields the name of n and of each member that it is in within the result.
+// maxLevels bounds how far [Node.Names] looks: a value can be in thousands of others.
+const maxLevels = 8
+
+// Names yields the name of n and of the members that it is in, up to 8 levels above.
 func (n Node) Names() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for at := n.at; at > 0; at = n.doc.values[at].parent {
+		for at, level := n.at, 0; at > 0 && level <= maxLevels; at, level = n.doc.values[at].parent, level+1 {
 			if name := (Node{n.doc, at}).Name(); name != "" && !yield(name) {
 				return
 			}
