@@ -106,9 +106,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var ctx context.Context
 	ctx, a.cancel = context.WithTimeoutCause(req.Context(), time.Duration(timeout), timeout)
 	defer a.cancel()
+	if isWrite {
+		ctx = context.WithValue(ctx, attemptKey{}, a)
+	}
 	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
 	if isWrite {
-		req = req.WithContext(context.WithValue(req.Context(), attemptKey{}, a))
 		a.body.expires = template.Expires
 		a.body.text.Reset(template.Bytes)
 		req.Body = &a.body
