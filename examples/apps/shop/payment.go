@@ -103,7 +103,7 @@ func (f paymentFields) payment(o order, tagged string) payment {
 	r.compare(o, f)
 	p := payment{
 		Address: r.text(f.address), Tag: r.tag(f.tag, o, tagged), Link: r.text(f.link),
-		Amount: r.amount(f, o), Deadline: r.deadline(f, o), tagless: r.values[f.tag].Kind() == jsontext.KindInvalid,
+		Amount: r.amount(f, o), Deadline: r.deadline(f, o), tagless: r.values[jsontext.Pointer(f.tag)].Kind() == jsontext.KindInvalid,
 	}
 	r.require((f.address == "" || p.Address != "") && (f.link == "" || p.Link != ""), "the address or the link is empty", "", askFields)
 	link, err := url.Parse(p.Link)
@@ -117,7 +117,8 @@ func (f paymentFields) payment(o order, tagged string) payment {
 
 // A responseReader reads a response and keeps what is odd, up to the first that stops.
 type responseReader struct {
-	values  map[string]jsontext.Token // by JSON pointer; of an object or array, its end
+	values  map[jsontext.Pointer]jsontext.Token // of an object or array, its end
+	named   map[string][]jsontext.Pointer       // those of values, by the plainName of their last token
 	odd     []oddity
 	stopped *oddity // the last of odd, or nil
 }
@@ -143,16 +144,28 @@ func (r *responseReader) require(holds bool, what, seen, advice string) {
 const maxLevels = 32
 
 func (r *responseReader) read(response []byte) {
-	r.values = map[string]jsontext.Token{}
+	r.values, r.named = map[jsontext.Pointer]jsontext.Token{}, map[string][]jsontext.Pointer{}
 	decoder := jsontext.NewDecoder(bytes.NewReader(response))
 	token, err := decoder.ReadToken()
 	for ; err == nil; token, err = decoder.ReadToken() {
-		if decoder.StackDepth() <= maxLevels {
-			r.values[string(decoder.StackPointer())] = token.Clone() // first the name of a member, then its value
+		if decoder.StackDepth() > maxLevels {
+			continue
 		}
+		pointer := decoder.StackPointer()
+		if _, known := r.values[pointer]; !known {
+			name := plainName(pointer.LastToken())
+			r.named[name] = append(r.named[name], pointer)
+		}
+		r.values[pointer] = token.Clone() // first the name of a member, then its value
 	}
 	r.require(errors.Is(err, io.EOF), "the response is not JSON, or has a name twice", err.Error(), askFields)
 }
+
+// The names of members that repeat the request, as plainName returns them.
+var (
+	coinNames    = []string{"coinsymbol", "coin", "token", "asset", "paycurrency"}
+	networkNames = []string{"networkname", "network", "chain", "blockchain"}
+)
 
 // compare checks what the response repeats of the request. An orderId of the gateway's own
 // is only told: the client has checked whose invoice it is.
@@ -161,16 +174,16 @@ func (r *responseReader) compare(o order, f paymentFields) {
 		return strings.EqualFold(currency, "usd") || strings.EqualFold(currency, "eur")
 	}
 	currencies := slices.DeleteFunc(r.beside(f, "symbol", "currency"), isPrice)
-	for _, coin := range slices.Concat(r.echoes("coinSymbol"), r.beside(f, "symbol", "coinSymbol", "coin"), currencies) {
+	for _, coin := range slices.Concat(r.echoes("coinsymbol"), r.beside(f, "symbol", coinNames...), currencies) {
 		r.require(strings.EqualFold(coin, o.Coin), fmt.Sprintf("the response for the coin %s names %s", o.Coin, coin), "",
 			"Ask the operator of the gateway for which coin the invoice is.")
 	}
-	for _, network := range slices.Concat(r.echoes("networkName"), r.beside(f, "name", "networkName", "network")) {
+	for _, network := range slices.Concat(r.echoes("networkname"), r.beside(f, "name", networkNames...)) {
 		same := plainName(network) == plainName(o.Network) || f.networks[plainName(o.Network+"="+network)]
 		r.require(same, fmt.Sprintf("the response for the network %s names %s", o.Network, network), "",
 			"Ask the operator of the gateway. Only if both are the same network, add to the list SHOP_NETWORK_NAMES: "+o.Network+"="+strings.ReplaceAll(network, ",", " "))
 	}
-	ids := slices.Concat(r.echoes("orderId"), r.beside(f, "", "orderId"))
+	ids := slices.Concat(r.echoes("orderid"), r.beside(f, "", "orderid"))
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		switch {
@@ -183,20 +196,29 @@ func (r *responseReader) compare(o order, f paymentFields) {
 	}
 }
 
+// echo returns the text or number that a pointer names, in one line, and "" only if there is
+// none or it is blank: what is too long to be shown is not the order's.
+func (r *responseReader) echo(pointer jsontext.Pointer) string {
+	value := r.values[pointer]
+	if !isText(value) || strings.TrimSpace(value.String()) == "" {
+		return ""
+	}
+	return cmp.Or(singleLine(value.String(), maxDetail), "a text that cannot be shown")
+}
+
 // echoes returns the texts of the members with a name that are nearest to the top.
 func (r *responseReader) echoes(name string) (texts []string) {
 	nearest := maxLevels
-	for pointer, value := range r.values {
-		level := strings.Count(pointer, "/")
-		if !isText(value) || jsontext.Pointer(pointer).LastToken() != name || level > nearest {
+	for _, pointer := range r.named[name] {
+		level, text := strings.Count(string(pointer), "/"), r.echo(pointer)
+		if text == "" || level > nearest {
 			continue
 		}
 		if level < nearest {
 			nearest, texts = level, nil
 		}
-		texts = append(texts, singleLine(value.String(), maxDetail))
+		texts = append(texts, text)
 	}
-	slices.Sort(texts)
 	return texts
 }
 
@@ -215,15 +237,13 @@ func (r *responseReader) beside(f paymentFields, part string, names ...string) (
 // a part of it or, without that, in its symbol or name.
 func (r *responseReader) members(of jsontext.Pointer, part string, names ...string) (texts []string) {
 	for _, name := range names {
-		pointer := of.AppendToken(name)
-		value := r.values[string(pointer)]
-		for _, part := range []string{part, "symbol", "name"} {
-			if !isText(value) {
-				value = r.values[string(pointer.AppendToken(part))]
+		for _, pointer := range r.named[name] {
+			if pointer.Parent() != of {
+				continue
 			}
-		}
-		if isText(value) {
-			texts = append(texts, singleLine(value.String(), maxDetail))
+			if text := cmp.Or(r.echo(pointer), r.echo(pointer.AppendToken(part)), r.echo(pointer+"/symbol"), r.echo(pointer+"/name")); text != "" {
+				texts = append(texts, text)
+			}
 		}
 	}
 	return texts
@@ -239,7 +259,7 @@ func isText(value jsontext.Token) bool {
 // text returns the text or number that a pointer names, and "" for null. The payment stops
 // if there is none, or it has other characters than an address can have.
 func (r *responseReader) text(pointer string) string {
-	value := r.values[pointer]
+	value := r.values[jsontext.Pointer(pointer)]
 	if pointer == "" || value.Kind() == jsontext.KindNull {
 		return ""
 	}
@@ -252,7 +272,7 @@ func (r *responseReader) text(pointer string) string {
 // tag returns the tag, which only some coins have. A coin that had one is not paid without:
 // the payment would be lost.
 func (r *responseReader) tag(pointer string, o order, tagged string) (text string) {
-	if _, there := r.values[pointer]; there {
+	if _, there := r.values[jsontext.Pointer(pointer)]; there {
 		text = r.text(pointer)
 	}
 	r.require(text != "" || tagged == "", fmt.Sprintf("the response for %s on %s has no tag, and that for another order has one", o.Coin, o.Network), "order "+tagged,
@@ -271,7 +291,7 @@ func (r *responseReader) amount(f paymentFields, o order) decimal.Decimal {
 	r.require(err == nil, f.amount+" is not an amount", "", askFields)
 	of := jsontext.Pointer(f.amount).Parent()
 	for _, currency := range r.members(of, "symbol", "currency") {
-		r.require(strings.EqualFold(currency, o.Coin) || len(r.members(of, "symbol", "coinSymbol", "coin")) > 0,
+		r.require(strings.EqualFold(currency, o.Coin) || len(r.members(of, "symbol", coinNames...)) > 0,
 			fmt.Sprintf("%s is in %s and not in %s", f.amount, currency, o.Coin), "", askFields)
 	}
 	difference := amount.Sub(o.Amount)
@@ -289,7 +309,7 @@ func (r *responseReader) amount(f paymentFields, o order) decimal.Decimal {
 // deadline returns the gateway's deadline. One that cannot be read stops nothing: it is as
 // unknown as that of a gateway that has none.
 func (r *responseReader) deadline(f paymentFields, o order) time.Time {
-	value := r.values[f.deadline]
+	value := r.values[jsontext.Pointer(f.deadline)]
 	if f.deadline == "" || value.Kind() == jsontext.KindNull {
 		return time.Time{}
 	}
