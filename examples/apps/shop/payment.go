@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -139,26 +140,25 @@ func (r *responseReader) require(holds bool, what, seen, advice string) {
 	}
 }
 
-// maxLevels is how many objects and arrays a value that a pointer names may be in. The
-// pointers of a response that is nested without end take memory without end.
-const maxLevels = 32
+// maxPointers limits the length of all pointers of a response together, in bytes. Those of
+// a response with long names, or that is nested without end, take memory without end.
+const maxPointers = 1 << 20
 
 func (r *responseReader) read(response []byte) {
 	r.values, r.named = map[jsontext.Pointer]jsontext.Token{}, map[string][]jsontext.Pointer{}
-	decoder := jsontext.NewDecoder(bytes.NewReader(response))
+	decoder, size := jsontext.NewDecoder(bytes.NewReader(response)), 0
 	token, err := decoder.ReadToken()
-	for ; err == nil; token, err = decoder.ReadToken() {
-		if decoder.StackDepth() > maxLevels {
-			continue
-		}
+	for ; err == nil && size <= maxPointers; token, err = decoder.ReadToken() {
 		pointer := decoder.StackPointer()
+		size += len(pointer)
 		if _, known := r.values[pointer]; !known {
 			name := plainName(pointer.LastToken())
 			r.named[name] = append(r.named[name], pointer)
 		}
 		r.values[pointer] = token.Clone() // first the name of a member, then its value
 	}
-	r.require(errors.Is(err, io.EOF), "the response is not JSON, or has a name twice", err.Error(), askFields)
+	r.require(size <= maxPointers, "the response has too many values, or too long names", "", askFields)
+	r.require(errors.Is(err, io.EOF), "the response is not JSON, or has a name twice", fmt.Sprint(err), askFields)
 }
 
 // The names of members that repeat the request, as plainName returns them.
@@ -208,7 +208,7 @@ func (r *responseReader) echo(pointer jsontext.Pointer) string {
 
 // echoes returns the texts of the members with a name that are nearest to the top.
 func (r *responseReader) echoes(name string) (texts []string) {
-	nearest := maxLevels
+	nearest := math.MaxInt
 	for _, pointer := range r.named[name] {
 		level, text := strings.Count(string(pointer), "/"), r.echo(pointer)
 		if text == "" || level > nearest {
