@@ -304,3 +304,21 @@ func (b *barrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, req.Context().Err()
 	}
 }
+
+// What is beside a result takes no more memory the more there is in the result. The test is not parallel:
+// what is counted is what the whole program allocates.
+func TestAllocations_beside(t *testing.T) {
+	var members strings.Builder
+	for i := range 300 {
+		members.WriteString(`,"x` + strconv.Itoa(i) + `":1`)
+	}
+	body := `{"message":"Operation was successful.","result":[` + strings.Repeat("1,", 20_000) + `1]` + members.String() + `}`
+	for _, s := range subjects() {
+		c := cannedClient(t, 200, body)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = s.call(t.Context(), c)
+		runtime.ReadMemStats(&after)
+		assert.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(32), s.name)
+	}
+}

@@ -123,36 +123,13 @@ func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 		wrong, help = list.add(result), "another form is read with WithBalanceDecoder or WithProfile"
 	}
 	wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), help)
+	d.SetErr(wrong)
 	if kind := result.Kind(); cfg.decodeBalance == nil && (kind == '[' || kind == '{') {
 		came := len(list.all) + len(d.LeftOut())
-		wrong = cmp.Or(wrong, besideList(result, cfg.profile.Balance.List, came))
-		d.Beside = func(n strictjson.Node) *strictjson.Error { return partOf(n, came) }
+		d.FailPage(jsontext.Pointer(cfg.profile.Balance.List), came, fmt.Errorf("tells of more than the %d records that came, a page of a balance; ask for one coin, or read it with WithBalanceDecoder", came))
 	}
-	d.SetErr(wrong)
 	b.Amounts, b.Skipped = list.all, skippedIn(d)
 	return b
-}
-
-// besideList returns what is wrong with a list within a result that is a part of what there is, or nil.
-func besideList(result strictjson.Node, list string, came int) *strictjson.Error {
-	for token := range jsontext.Pointer(list).Tokens() {
-		for m := range result.Members() {
-			if wrong := partOf(m, came); wrong != nil && m.Name() != token {
-				return wrong
-			}
-		}
-		result = result.At(jsontext.Pointer("").AppendToken(token))
-	}
-	return nil
-}
-
-// partOf returns what is wrong with a list if a value beside it tells of more than the records that
-// came, or nil.
-func partOf(n strictjson.Node, came int) *strictjson.Error {
-	if more := n.More(came); !more.IsZero() {
-		return more.Errorf("tells of more than the %d records that came, a page of a balance; ask for one coin, or read it with WithBalanceDecoder", came)
-	}
-	return nil
 }
 
 // checkAmounts returns what is wrong with the amounts of a caller's decoder, or nil.

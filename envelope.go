@@ -42,15 +42,14 @@ type envelope struct {
 // error is in d. The message of a success is the documented one, or another.
 func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.Decoder)) (e envelope) {
 	d.BeginDocument()
-	var beside []strictjson.Node
 	for d.More() {
-		name, start := string(d.Name()), d.Offset()
-		switch name {
+		switch string(d.Name()) {
 		case "message":
 			e.readMessage(d, another)
 		case "meta":
 			e.readMeta(d)
 		case "result":
+			start := d.Offset()
 			e.hasResult, e.isNull = true, d.Peek() == 'n'
 			if e.isNull {
 				read = (*strictjson.Decoder).Skip
@@ -60,9 +59,6 @@ func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.D
 		default:
 			d.SkipUnknown()
 		}
-		if value := d.Since(start); d.Err() == nil && name != "result" && name != "message" && len(value) <= maxMeta && string(value) != "{}" {
-			beside = append(beside, strictjson.NodeOf(d, value))
-		}
 	}
 	isResult := e.success || e.message == "" // or it is the error that the message has
 	switch ended := d.End(); {
@@ -70,11 +66,6 @@ func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.D
 		d.SetErr(&strictjson.Error{Pointer: "/result", Err: errNull})
 	case ended && isResult && !e.hasResult:
 		d.FailMissing("result")
-	}
-	for _, n := range beside {
-		if d.Beside != nil {
-			d.SetErr(d.Beside(n))
-		}
 	}
 	d.EndDocument()
 	return e

@@ -95,9 +95,6 @@ type state struct {
 	inner     *Decoder  // reads values of the text of this one; nil before the first
 	entries   int       // in the result that Raw has read last
 	leftOut   []LeftOut // at most [MaxLeftOut]
-
-	// Beside is set by who reads a result, to say what is wrong with a value beside it, or nil.
-	Beside func(Node) *Error
 }
 
 // Reset makes d read a text, of which it keeps nothing after the next Reset. Until then the
