@@ -23,7 +23,7 @@ type WaitOptions struct {
 	MaxInterval time.Duration // default 30 s
 
 	// Final are further statuses that are final, besides the documented ones and those of
-	// [WithProfile]. None may be a documented one, or empty.
+	// [WithProfile]. None may be PENDING or empty.
 	Final []WithdrawalStatus
 }
 
