@@ -247,12 +247,6 @@ func TestEnvelope_refusedWithSuccess(t *testing.T) {
 		require.ErrorAs(t, err, &refusal)
 		assert.Equal(t, meta, string(refusal.Meta))
 	})
-	t.Run("the documented text for a missing key is one with a 2xx too", func(t *testing.T) { // I-36
-		t.Parallel()
-		got, err := cannedClient(t, 200, refused("x-api-key header is required")).Balance(t.Context(), gateway.BalanceQuery{})
-		assertInvariants(t, got, err)
-		assert.ErrorIs(t, err, gateway.ErrMissingAPIKey)
-	})
 }
 
 func assertRefusedWithSuccess(t *testing.T, s subject, got any, err error, message string) {

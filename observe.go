@@ -91,9 +91,10 @@ const (
 	// fails with [ErrResponseMismatch].
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
-	// success message that is neither the documented one nor one that the caller has named, a meta that is not empty, a number
-	// where text is documented, a time that cannot be read. Where nothing is documented, it is
-	// an exchange rate that is missing, and an amount under a name that is hardly a symbol.
+	// success message that is neither the documented one nor one that the caller has named,
+	// a meta that is not empty, a number where text is documented, a time that cannot be
+	// read. Where nothing is documented, it is an exchange rate that is missing, and an
+	// amount under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
 

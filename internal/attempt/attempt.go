@@ -223,7 +223,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 			if !info.Reused {
 				a.connections.Add(1)
 			}
-			if a.isWrite && info.Reused && !isHTTP2(info.Conn) {
+			if a.isWrite && info.Reused && !hasStreams(stateOf(info.Conn)) {
 				a.shared.Store(true)
 			}
 		},
@@ -254,30 +254,36 @@ func (a *attempt) ambiguous(resp *http.Response) error {
 	switch {
 	case a.resent.Load():
 		return errTwice
-	case a.early.Load() && !hasStreams(resp):
+	case a.early.Load() && !hasStreams(resp.TLS):
 		return errEarly
 	default:
 		return nil
 	}
 }
 
-// hasStreams reports whether a response came on a stream, which tells whose response it is. The
-// version that it names itself proves nothing: a peer of HTTP/1 can write another one.
-func hasStreams(resp *http.Response) bool {
-	return resp.TLS != nil && resp.TLS.NegotiatedProtocol != "" && resp.TLS.NegotiatedProtocol != "http/1.1"
+// hasStreams reports whether a connection has streams, which tell whose response it is. The version that a
+// response names itself proves nothing: a peer of HTTP/1 can write another one.
+func hasStreams(state *tls.ConnectionState) bool {
+	return state != nil && state.NegotiatedProtocol != "" && state.NegotiatedProtocol != "http/1.1"
 }
 
 type attemptKey struct{}
 
-// isHandshake reports whether an alert of the peer is its answer to the certificate that it has asked for, on the
-// only connection of the attempt: the peer has not ended the handshake, and has decrypted nothing.
+// isHandshake reports whether an alert of the peer is its answer to the certificate that it has asked
+// for, on the only connection of the attempt: the peer has not ended the handshake, and has decrypted
+// nothing.
 func (a *attempt) isHandshake() bool {
 	return a.certified.Load() && !a.reused.Load() && a.connections.Load() == 1 && a.written.Load() <= 1 && !a.answered.Load()
 }
 
-func isHTTP2(conn net.Conn) bool {
+// stateOf returns the state of TLS on a connection, or nil.
+func stateOf(conn net.Conn) *tls.ConnectionState {
 	encrypted, ok := conn.(*tls.Conn)
-	return ok && encrypted.ConnectionState().NegotiatedProtocol == "h2"
+	if !ok {
+		return nil
+	}
+	state := encrypted.ConnectionState()
+	return &state
 }
 
 // failure returns the error of an attempt without a response. What the hooks report outweighs what

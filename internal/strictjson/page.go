@@ -82,7 +82,11 @@ type pageReader struct {
 func (p *pageReader) read(path []string) {
 	kind := p.text.PeekKind()
 	_, _ = p.text.ReadToken() // valid, as all that follows
-	for index := 0; p.text.PeekKind() != kind+2; index++ {
+	end := jsontext.Kind('}')
+	if kind == '[' {
+		end = ']'
+	}
+	for index := 0; p.text.PeekKind() != end; index++ {
 		name := strconv.Itoa(index)
 		if kind == '{' {
 			quoted, _ := p.text.ReadValue()
