@@ -61,6 +61,10 @@ var (
 	// ErrOrderInFlight matches the [*TransportError] of an invoice that was not sent because another
 	// call for the order was in flight, with another request or for too long.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
+
+	// ErrOtherGateway matches the error of [OrderGuard.Begin] for an order that another gateway has:
+	// nothing was sent, and what is known of it says nothing about this one.
+	ErrOtherGateway = errors.New("gateway: the order is one of another gateway")
 )
 
 // Operations, as errors, contexts, attempts and drift name them.
@@ -452,7 +456,7 @@ func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrRedirect, ErrResponseTooLarge, ErrResponseMismatch,
-		ErrOrderInFlight, ErrCircuitOpen, ErrFinalStatus,
+		ErrOrderInFlight, ErrOtherGateway, ErrCircuitOpen, ErrFinalStatus,
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 // database, in UTC, and zero if the event has not happened.
 type Order struct {
 	ID       string          // [gateway.Order.Key]: the orderId of the invoice, in lower case if it is a UUID
+	Gateway  string          // the base URL of the client that began it first
 	Merchant string          // empty for the one that the client is for; see [WithMerchants]
 	State    State           // free for an order that was never begun
 	Attempts int             // how often its lease was granted; an upper bound of the invoices that exist
@@ -38,7 +39,10 @@ type Order struct {
 	Since    time.Time       // when the oldest attempt with an unknown outcome began; zero in other states
 	Created  time.Time       // when the existence of an invoice was last recorded
 
-	Record gateway.OrderRecord // what is known of the request and the response, see the package documentation
+	SentUntil time.Time // until when it can have been sent: the end of the last attempt, or its lease after a crash
+
+	Record  gateway.OrderRecord   // what is known of the request and the response, see the package documentation
+	Earlier []gateway.OrderRecord // of other attempts whose outcome is unknown, the oldest first
 
 	Resolved   time.Time  // when the order was last resolved
 	Resolution Resolution // the last resolution
@@ -51,6 +55,8 @@ type Resolution struct {
 	Note   string // optional, for example the invoice's number
 
 	Invoice json.RawMessage // optional: the invoice as the service has it, which later calls return; only with Exists
+
+	Margin time.Duration // how long a request may be in transit after [Order.SentUntil]; 0 for 15 minutes
 }
 
 // Texts of Resolution.Exists in the table.

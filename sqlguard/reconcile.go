@@ -30,7 +30,9 @@ type StatementRow struct {
 	CreatedAt time.Time           // zero if the statement has no times, and then ends no order as absent
 	Price     decimal.NullDecimal // not valid if the statement has none
 	Amount    decimal.NullDecimal // likewise
+	State     string              // what the gateway says of the payment; empty if the statement has no such column
 	Invoice   json.RawMessage     // the row as JSON of at most 64 KiB: kept with an order that it ends
+	Fault     string              // why the row could not be read whole; empty if it was
 }
 
 // A Class is how a statement and the table differ about an order.
@@ -63,6 +65,10 @@ type ReconcileOptions struct {
 	Apply  bool          // end orders of the classes exists and absent
 	By     string        // who does it; required with Apply
 	Margin time.Duration // how far the clocks may differ, and a request may be on its way; default 15 minutes
+
+	// What the operator of the gateway has said of the statement.
+	Untouched      []string // the texts of State that no payment has touched
+	UnpaidIncluded bool     // it has no states, and invoices that nobody has paid are in it
 }
 
 const (

@@ -96,6 +96,10 @@ var (
 	// not unknown. The order is not changed.
 	ErrNotUnknown = errors.New("sqlguard: the outcome of the order is not unknown")
 
+	// ErrTooEarly matches the error of [Guard.Resolve] for a finding that no invoice exists, while
+	// a request may still be in transit. The order is not changed.
+	ErrTooEarly = errors.New("sqlguard: a request of the order may still be in transit")
+
 	// ErrTriedAgain matches the error of [Guard.Resolve] for an order that has
 	// been sent again since it was read, so that the finding may be outdated.
 	// The order is not changed.
