@@ -50,11 +50,11 @@ func TestAllocations_call(t *testing.T) {
 			invoice.OrderID = strconv.Itoa(orders)
 			_, err := c.CreateInvoice(ctx, invoice)
 			return err
-		}, 61, 6500},
+		}, 61, 7000},
 		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, known)
 			return err
-		}, 9, 1800},
+		}, 9, 2000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

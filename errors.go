@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cryptogw/gateway/internal/orders"
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
@@ -64,7 +65,7 @@ var (
 
 	// ErrOtherGateway matches the error of [OrderGuard.Begin] for an order that another gateway has:
 	// nothing was sent, and what is known of it says nothing about this one.
-	ErrOtherGateway = errors.New("gateway: the order is one of another gateway")
+	ErrOtherGateway = orders.ErrOtherGateway
 )
 
 // Operations, as errors, contexts, attempts and drift name them.

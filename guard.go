@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
+	"math"
 	"strings"
 	"sync"
+
+	"github.com/cryptogw/gateway/internal/orders"
 )
 
 const (
@@ -44,26 +46,35 @@ func orderKeyOf(o Order) (key orderKey) {
 
 // A memoryOrder is an order that is in flight, created or unknown.
 type memoryOrder struct {
-	key      orderKey
-	inFlight *InvoiceRequest // of the call that has the lease; nil for none
-	state    OrderState      // apart from that call
-	record   *OrderRecord    // of the outcome; nil if it is not kept
+	key     orderKey
+	gateway string
+	row     *orders.Row[OrderRecord] // nil for one that is created, and of which nothing else is kept
 }
+
+// No attempt in memory outlives its process, so that its lease never ends and its clock never advances.
+const (
+	noTime   = 1
+	noExpiry = math.MaxInt64 / 2
+)
 
 // Begin implements [OrderGuard].
 func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.order(orderKeyOf(o))
+	before := known.rowOf()
+	row, answer := before.Begin(orders.Begin[OrderRecord]{
+		Gateway: o.Gateway, Attempt: int64(before.Attempts) + 1, Lease: noExpiry, Resubmit: o.Resubmit, Record: OrderRecord{Request: o.Request},
+	}, noTime)
+	state := OrderState(before.State(noTime))
 	switch {
-	case known.inFlight != nil:
-		return Lease{State: OrderInFlight, Known: &OrderRecord{Request: *known.inFlight}}, nil
-	case known.state == OrderUnknown && o.Resubmit, known.state == OrderFree:
-		known.inFlight = &o.Request
-		return Lease{Known: known.record}, nil
-	default:
-		return Lease{State: known.state, Known: known.record}, nil
+	case answer.Err != nil:
+		return Lease{}, answer.Err
+	case !answer.Granted:
+		return Lease{State: state, Known: knownOf(&before, state)}, nil
 	}
+	known.gateway, known.row = row.Gateway, &row
+	return Lease{Known: knownOf(&before, state)}, nil
 }
 
 // End implements [OrderGuard].
@@ -71,36 +82,64 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.order(orderKeyOf(o))
-	known.inFlight = nil
-	switch {
-	case known.state == OrderCreated && r.Outcome == OutcomeSucceeded:
-		if known.record == nil {
-			return OrderRecord{Outcome: OutcomeSucceeded, Others: []json.RawMessage{r.Invoice}}, nil
-		}
-		has := *known.record
-		has.Others = append(has.Others[:len(has.Others):len(has.Others)], r.Invoice)
-		g.keep(known, has)
-		g.makeRoom()
-	case known.state == OrderCreated:
-	case r.Outcome == OutcomeSucceeded:
-		known.state, r.Body, r.Cause = OrderCreated, nil, ""
-		g.keep(known, r)
-		g.remember(known)
-	case r.Outcome == OutcomeUnknown:
-		known.state = OrderUnknown
-		if g.kept+len(r.Body) > maxKeptResponses {
-			r.Body = nil
-		}
-		g.keep(known, r)
-	case known.state == OrderUnknown: // that another invoice was refused or not sent proves nothing about this one
+	before := known.rowOf()
+	end := orders.End[OrderRecord]{Gateway: o.Gateway, Record: r}
+	if before.Held != nil {
+		end.Attempt = before.Attempt
+	}
+	end.Record.Request = r.Request.clone()
+	switch r.Outcome {
+	case OutcomeSucceeded:
+		end.Result, end.Bare = orders.Success, len(r.Invoice) == 0
+		end.Record.Body, end.Record.Cause = nil, ""
+	case OutcomeNotSent, OutcomeRejected:
 	default:
+		end.Result = orders.Undecided
+		if g.kept+len(r.Body) > maxKeptResponses {
+			end.Record.Body = nil
+		}
+	}
+	row, _ := before.End(end, noTime)
+	if row.Open = row.Open[max(len(row.Open)-1, 0):]; len(row.Invoices) > 0 {
+		row.Open = nil // nobody can read them
+	}
+	if known.row != nil {
+		g.keep(known, &row)
+	}
+	state := OrderState(row.State(noTime))
+	if state == OrderFree {
 		delete(g.orders, known.key)
 		return r, nil
 	}
-	if known.record == nil {
-		return OrderRecord{Outcome: OutcomeSucceeded}, nil
+	return *knownOf(&row, state), nil
+}
+
+// rowOf returns what is known of an order.
+func (m *memoryOrder) rowOf() orders.Row[OrderRecord] {
+	if m.row != nil {
+		return *m.row
 	}
-	return *known.record, nil
+	return orders.Row[OrderRecord]{Gateway: m.gateway, Attempts: 1, Attempt: 1, Created: noTime, Invoices: []orders.Attempt[OrderRecord]{{Record: OrderRecord{Outcome: OutcomeSucceeded}}}}
+}
+
+// knownOf returns what is known of an order in a state; nil for nothing.
+func knownOf(row *orders.Row[OrderRecord], state OrderState) *OrderRecord {
+	switch {
+	case state == OrderInFlight:
+		return &OrderRecord{Request: row.Held.Request}
+	case state == OrderUnknown:
+		return &row.Open[len(row.Open)-1].Record
+	case state == OrderFree:
+		return nil
+	}
+	if len(row.Invoices) == 1 {
+		return &row.Invoices[0].Record
+	}
+	r := row.Invoices[0].Record
+	for _, other := range row.Invoices[1:] {
+		r.Others = append(r.Others, other.Record.Invoice)
+	}
+	return &r
 }
 
 // order returns an order, which is in the map then.
@@ -111,45 +150,50 @@ func (g *MemoryGuard) order(key orderKey) *memoryOrder {
 	if g.orders == nil {
 		g.orders = map[orderKey]*memoryOrder{}
 	}
-	known := &memoryOrder{key: key}
+	known := &memoryOrder{key: key, row: &orders.Row[OrderRecord]{}}
 	g.orders[key] = known
 	return known
 }
 
-// keep keeps a record of an order in the place of the one before.
-func (g *MemoryGuard) keep(m *memoryOrder, r OrderRecord) {
-	r.Request = r.Request.clone()
-	g.drop(m)
-	m.record = &r
-	g.kept += r.size()
-}
-
-// drop drops the record of an order.
-func (g *MemoryGuard) drop(m *memoryOrder) {
-	if m.record != nil {
-		g.kept -= m.record.size()
-		m.record = nil
+// keep keeps a row of an order in the place of the one before. If an invoice is known only now, the
+// oldest created order is forgotten where there are too many.
+func (g *MemoryGuard) keep(m *memoryOrder, row *orders.Row[OrderRecord]) {
+	isNew := len(m.row.Invoices) == 0 && len(row.Invoices) > 0
+	g.replace(m, row)
+	if isNew {
+		g.created = append(g.created, m)
 	}
-}
-
-// remember remembers an order that was created, and forgets the oldest one where there are too
-// many.
-func (g *MemoryGuard) remember(m *memoryOrder) {
-	g.created = append(g.created, m)
 	if len(g.created) > cmp.Or(g.Remember, defaultRemember) {
 		oldest := g.created[0]
-		g.drop(oldest)
+		g.replace(oldest, nil)
 		delete(g.orders, oldest.key)
 		g.created[0], g.created, g.bare = nil, g.created[1:], max(g.bare-1, 0)
 	}
-	g.makeRoom()
+	for ; g.kept > maxKeptResponses && g.bare < len(g.created); g.bare++ {
+		g.replace(g.created[g.bare], nil)
+	}
 }
 
-// makeRoom drops the records of the oldest created orders where all of them are too large.
-func (g *MemoryGuard) makeRoom() {
-	for ; g.kept > maxKeptResponses && g.bare < len(g.created); g.bare++ {
-		g.drop(g.created[g.bare])
+// replace replaces the row of an order.
+func (g *MemoryGuard) replace(m *memoryOrder, row *orders.Row[OrderRecord]) {
+	g.kept += sizeOf(row) - sizeOf(m.row)
+	m.row = row
+}
+
+// sizeOf is about how many bytes the records of a row take.
+func sizeOf(row *orders.Row[OrderRecord]) (size int) {
+	if row == nil {
+		return 0
 	}
+	for _, attempts := range [][]orders.Attempt[OrderRecord]{row.Open, row.Invoices} {
+		for i := range attempts {
+			size += attempts[i].Record.size()
+		}
+	}
+	for i := range row.Before {
+		size += row.Before[i].Record.size()
+	}
+	return size
 }
 
 // clone returns a request whose texts keep nothing else in memory.
@@ -162,9 +206,5 @@ func (r InvoiceRequest) clone() InvoiceRequest {
 
 // size is about how many bytes a record takes.
 func (r *OrderRecord) size() int {
-	size := 512
-	for _, other := range r.Others {
-		size += len(other)
-	}
-	return size + len(r.Invoice) + len(r.Body) + len(r.Cause) + len(r.RequestID) + len(r.Request.OrderID) + len(r.Request.BaseCurrency) + len(r.Request.CoinSymbol) + len(r.Request.NetworkName)
+	return 768 + len(r.Invoice) + len(r.Body) + len(r.Cause) + len(r.RequestID) + len(r.Request.OrderID) + len(r.Request.BaseCurrency) + len(r.Request.CoinSymbol) + len(r.Request.NetworkName)
 }

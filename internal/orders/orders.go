@@ -1,0 +1,298 @@
+// Package orders has the transitions of an order: every guard keeps rows and changes them by these
+// functions, which read no clock and no database.
+package orders
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Errors of transitions that are refused. The row is not changed.
+var (
+	ErrOtherGateway = errors.New("gateway: the order is one of another gateway")
+	ErrNotUnknown   = errors.New("the outcome of the order is not unknown")
+	ErrTriedAgain   = errors.New("the order was sent again since it was read")
+	ErrTooEarly     = errors.New("a request of the order may still be in transit")
+)
+
+// A State is what an order is. The numbers are those of gateway.OrderState.
+type State int8
+
+const (
+	Free State = iota
+	InFlight
+	Created
+	Unknown
+)
+
+// String returns the state in words.
+func (s State) String() string { return [...]string{"free", "in flight", "created", "unknown"}[s] }
+
+// A Row is what a guard knows of an order; R is what it keeps of an attempt. The zero row is that of an
+// order of which nothing is known. Times are microseconds since 1970 by the clock of the guard, and 0 for
+// never. A row is a value: a transition returns another one, and changes no slice of the first.
+type Row[R any] struct {
+	Gateway string // which has the order
+	LeftFor string // another gateway, which may have an order of the same identifier; empty for none
+
+	Attempts  int
+	Attempt   int64 // names the attempt that was begun last
+	Begun     int64 // when it was
+	Lease     int64 // until when it can be sent
+	OpenSince int64 // when the oldest attempt began that has no known outcome; 0 for none, and if an invoice is known
+	Ended     int64 // when an outcome was recorded last
+	Created   int64 // when it became known that an invoice exists
+	Resolved  int64 // when a finding was recorded last
+
+	Held     *R           // the attempt that was begun last, until it ends
+	Open     []Attempt[R] // attempts of unknown outcome, the first that was known first
+	Last     *R           // of an order without an invoice: the last attempt that proved nothing, or was found to be absent
+	Invoices []Attempt[R] // the invoice of the order, and further ones, which should not be
+	Bare     bool         // the first of them is known to exist, but not what it says
+	Found    Finding      // recorded last
+	Before   []Past[R]    // what is known of the order at gateways that had it before
+}
+
+// An Attempt is one that was made.
+type Attempt[R any] struct {
+	Name   int64 // 0 if it is not known which it is
+	Record R
+}
+
+// A Past is what is known of an order at another gateway.
+type Past[R any] struct {
+	Gateway string
+	Record  R
+}
+
+// A Finding is what a person found out about an order of unknown outcome.
+type Finding struct {
+	Exists   bool
+	By, Note string
+}
+
+// State returns the state of an order.
+func (r *Row[R]) State(now int64) State {
+	switch {
+	case r.Held != nil && now < r.Lease:
+		return InFlight
+	case len(r.Invoices) > 0:
+		return Created
+	case r.Held != nil || len(r.Open) > 0:
+		return Unknown
+	default:
+		return Free
+	}
+}
+
+// Unsettled returns the attempts whose outcome is not known, the last one last.
+func (r *Row[R]) Unsettled() []Attempt[R] {
+	if r.Held == nil {
+		return r.Open
+	}
+	return with(r.Open, Attempt[R]{r.Attempt, *r.Held})
+}
+
+// An Answer is what became of a transition.
+type Answer struct {
+	Changed bool  // the row must be written
+	Granted bool  // of Begin
+	Err     error // why nothing was done
+}
+
+// A Begin is the wish to send an order.
+type Begin[R any] struct {
+	Gateway  string
+	Attempt  int64
+	Lease    int64 // how long it can be sent, in microseconds
+	Resubmit bool  // also if its outcome is unknown
+	Record   R     // of the attempt, as long as no outcome of it is known
+}
+
+// Begin grants the lease of an order that is free, or of unknown outcome and to be sent again.
+func (r Row[R]) Begin(b Begin[R], now int64) (Row[R], Answer) {
+	if r.Held != nil && r.Attempt == b.Attempt { // the statement was repeated
+		return r, Answer{Granted: true}
+	}
+	state := r.State(now)
+	if r.Gateway != "" && r.Gateway != b.Gateway {
+		if r.LeftFor != b.Gateway || state != Free && state != Created {
+			return r, Answer{Err: r.otherGateway(b.Gateway, state)}
+		}
+		r, state = Row[R]{Before: r.past()}, Free
+	}
+	if state != Free && (state != Unknown || !b.Resubmit) {
+		return r, Answer{}
+	}
+	r.Open = r.Unsettled()
+	r.Gateway, r.LeftFor = b.Gateway, ""
+	r.Attempts++
+	r.Attempt, r.Held, r.Begun, r.Lease = b.Attempt, &b.Record, now, now+b.Lease
+	r.close(now)
+	return r, Answer{Changed: true, Granted: true}
+}
+
+func (r *Row[R]) otherGateway(called string, state State) error {
+	if r.LeftFor == called {
+		return fmt.Errorf("%w: at %s it is %s, which a person must resolve before it can be one of %s", ErrOtherGateway, r.Gateway, state, called)
+	}
+	return fmt.Errorf("%w: it is known at %s, and this client calls %s; gateway-orders gateway records whether the two are the same", ErrOtherGateway, r.Gateway, called)
+}
+
+// past returns what is known of an order at the gateways that had it.
+func (r *Row[R]) past() []Past[R] {
+	past := slices.Clone(r.Before)
+	if r.Last != nil {
+		past = append(past, Past[R]{r.Gateway, *r.Last})
+	}
+	for _, a := range r.Unsettled() {
+		past = append(past, Past[R]{r.Gateway, a.Record})
+	}
+	for _, a := range r.Invoices {
+		past = append(past, Past[R]{r.Gateway, a.Record})
+	}
+	return past
+}
+
+// A Result is what an attempt has proved.
+type Result int8
+
+const (
+	Nothing   Result = iota // no invoice was made
+	Undecided               // one may have been made
+	Success                 // one was made
+)
+
+// An End is what became of an attempt.
+type End[R any] struct {
+	Gateway string
+	Attempt int64
+	Result  Result
+	Bare    bool // what the invoice says is not known
+	Record  R
+}
+
+// End records what became of an attempt, whoever has the lease: what is known of the order only becomes
+// more certain.
+func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
+	holds := r.Held != nil && r.Attempt == e.Attempt
+	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
+	switch {
+	case !holds && open < 0 && made < 0 && r.Gateway != "" && r.Gateway != e.Gateway:
+		r.Before = with(r.Before, Past[R]{e.Gateway, e.Record})
+		return r, Answer{Changed: true}
+	case made >= 0 && !holds && !(r.Bare && made == 0 && e.Result == Success && !e.Bare),
+		e.Result == Nothing && !holds && open < 0:
+		return r, Answer{}
+	}
+	if r.Gateway == "" { // its row is gone
+		r.Gateway, r.Attempts, r.Attempt, r.Begun = e.Gateway, 1, e.Attempt, now
+	}
+	if holds {
+		r.Held = nil
+	}
+	if r.Held == nil {
+		r.Lease = now
+	}
+	r.Ended = now
+	attempt := Attempt[R]{e.Attempt, e.Record}
+	switch {
+	case e.Result == Undecided && open >= 0:
+		r.Open = slices.Clone(r.Open)
+		r.Open[open] = attempt
+	case e.Result == Undecided:
+		r.Open = with(r.Open, attempt)
+	default:
+		r.Open = without(r.Open, open)
+	}
+	switch {
+	case e.Result == Success && (len(r.Invoices) == 0 || r.Bare && !e.Bare):
+		r.Invoices, r.Bare = append([]Attempt[R]{attempt}, r.Invoices[min(1, len(r.Invoices)):]...), e.Bare
+	case e.Result == Success:
+		r.Invoices = with(r.Invoices, attempt)
+	case e.Result == Nothing:
+		r.Last = &e.Record
+	}
+	r.close(now)
+	return r, Answer{Changed: true}
+}
+
+// A Resolve is a finding about an order of unknown outcome.
+type Resolve[R any] struct {
+	Finding
+	Attempt int64 // that was the last one when the order was looked up
+	Margin  int64 // how long a request may be in transit, in microseconds
+	Bare    bool  // what the invoice says is not known
+	Record  R     // of the invoice
+}
+
+// Resolve ends an order of unknown outcome, or adds what the invoice of a created order says if that
+// is not known.
+func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
+	state := r.State(now)
+	adds := state == Created && r.Bare && f.Exists && !f.Bare
+	switch {
+	case state != Unknown && !adds:
+		return r, Answer{Err: fmt.Errorf("%w: it is %s", ErrNotUnknown, state)}
+	case r.Attempt != f.Attempt:
+		return r, Answer{Err: ErrTriedAgain}
+	case !f.Exists && now < r.Lease+f.Margin:
+		return r, Answer{Err: ErrTooEarly}
+	}
+	r.Found, r.Resolved = f.Finding, now
+	if adds {
+		r.Invoices = slices.Clone(r.Invoices)
+		r.Invoices[0].Record, r.Bare = f.Record, false
+		return r, Answer{Changed: true}
+	}
+	open := r.Unsettled()
+	last := open[len(open)-1]
+	r.Held, r.Open, r.Last = nil, nil, &last.Record
+	if f.Exists {
+		name := last.Name
+		if len(open) > 1 {
+			name = 0
+		}
+		r.Invoices, r.Bare = []Attempt[R]{{name, f.Record}}, f.Bare
+	}
+	r.close(now)
+	return r, Answer{Changed: true}
+}
+
+// close sets what follows from the attempts and invoices of the row.
+func (r *Row[R]) close(now int64) {
+	switch {
+	case len(r.Invoices) > 0:
+		r.Last = nil
+		if r.Created == 0 {
+			r.Created = now
+		}
+		r.OpenSince = 0
+		if r.Held != nil {
+			r.OpenSince = r.Begun
+		}
+	case r.Held == nil && len(r.Open) == 0:
+		r.OpenSince = 0
+	case r.OpenSince == 0:
+		r.OpenSince = now
+	}
+}
+
+func indexOf[R any](attempts []Attempt[R], name int64) int {
+	if name == 0 {
+		return -1
+	}
+	return slices.IndexFunc(attempts, func(a Attempt[R]) bool { return a.Name == name })
+}
+
+// with returns a list with a further item, without writing into the array of the list.
+func with[T any](list []T, item T) []T { return append(list[:len(list):len(list)], item) }
+
+// without returns a list without the item at a place; -1 is of none.
+func without[T any](list []T, place int) []T {
+	if place < 0 {
+		return list
+	}
+	return append(list[:place:place], list[place+1:]...)
+}
