@@ -75,7 +75,7 @@ func (f *flight) sendsAs(c *call) bool {
 		h.Del(requestIDHeader)
 		return h
 	}
-	return f.request.equal(c.order.Request) && f.key.Reveal() == c.key.Reveal() &&
+	return f.request.Equal(c.order.Request) && f.key.Reveal() == c.key.Reveal() &&
 		maps.EqualFunc(withoutID(f.header), withoutID(c.cfg.header), values)
 }
 

@@ -190,13 +190,13 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	for n := range result.Scalars() {
 		text := n.Scalar()
 		if validate.SameID(text, orderID) {
-			isNamed = isNamed || isOrderName(n)
+			isNamed = isNamed || validate.IsOrderName(n.Names())
 			continue
 		}
 		if n.Name() == "orderId" && differs.IsZero() {
 			differs = n
 		}
-		if awaited.IsZero() && c.client.awaited.has(text) && (!isDigits(text) || isOrderName(n)) {
+		if awaited.IsZero() && c.client.awaited.has(text) && (!isDigits(text) || validate.IsOrderName(n.Names())) {
 			awaited = n
 		}
 	}
@@ -208,21 +208,11 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	}
 }
 
-// isOrderName reports whether n is in a place for the name of an order, such as orderId, or id within
-// order.
-func isOrderName(n strictjson.Node) bool {
-	for name := range n.Names() {
-		switch name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)); name {
-		case "id", "number", "no", "name", "value":
-			continue
-		}
-		return slices.Contains([]string{
-			"order", "orders", "orderid", "orderids", "orderno", "ordernumber", "orderref", "orderreference", "merchantorder", "merchantorderid", "merchantorderno",
-			"merchantreference", "clientorderid", "customerorderid", "shoporderid", "outtradeno", "external", "externalid", "externalorderid", "externalreference",
-			"ref", "reference", "referenceid",
-		}, name)
-	}
-	return false
+// Equal reports whether two requests ask for the same invoice: amounts are compared by value,
+// currencies and identifiers of UUID form in either case, and the rest as it is.
+func (r InvoiceRequest) Equal(other InvoiceRequest) bool {
+	return validate.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
+		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }
 
 // isDigits reports whether a text can be a number of anything.

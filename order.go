@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
@@ -231,7 +230,7 @@ func (c *call) acquire(guard OrderGuard) (Lease, error) {
 		if err != nil {
 			return Lease{}, c.guardFailed(err)
 		}
-		waited, equal := time.Since(begun), lease.Known != nil && lease.Known.Request.equal(c.order.Request)
+		waited, equal := time.Since(begun), lease.Known != nil && lease.Known.Request.Equal(c.order.Request)
 		switch {
 		case lease.State == OrderFree:
 			if c.order.Resubmit && lease.Known != nil {
@@ -484,12 +483,5 @@ func cloneAll(invoices []json.RawMessage) []json.RawMessage {
 
 // differsFrom reports whether the request of a record is known, and not equal to r.
 func (r InvoiceRequest) differsFrom(known *OrderRecord) bool {
-	return known != nil && known.Request.OrderID != "" && !known.Request.equal(r)
-}
-
-// equal reports whether two requests ask for the same invoice: amounts are compared by value, and
-// currencies in any case.
-func (r InvoiceRequest) equal(other InvoiceRequest) bool {
-	return validate.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
-		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
+	return known != nil && known.Request.OrderID != "" && !known.Request.Equal(r)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // A refusal is what the body of an error response says.
@@ -44,7 +45,7 @@ func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string)
 			r.names = r.names || namesOrder(text, orderID)
 			r.isThere = r.isThere || saysIsThere(text)
 		}
-		r.names = r.names || n.Scalar() == orderID && orderID != "" && isOrderName(n)
+		r.names = r.names || n.Scalar() == orderID && orderID != "" && validate.IsOrderName(n.Names())
 	}
 	r.isThere = r.isThere || r.names
 	return r

@@ -74,8 +74,8 @@ func (c *comparison) unseen() (ids []string) {
 	return ids
 }
 
-func (c *comparison) addUnknown(o Order, latest time.Time) error {
-	c.unknown = append(c.unknown, unknownOrder{o, latest})
+func (c *comparison) addUnknown(o Order) error {
+	c.unknown = append(c.unknown, unknownOrder{o, o.SentUntil})
 	c.isListed[o.ID] = true
 	_ = c.rowsOf(o.ID)
 	return nil
@@ -83,7 +83,7 @@ func (c *comparison) addUnknown(o Order, latest time.Time) error {
 
 // addOther compares an order that was not unknown at first. Its error is that there are too many
 // differences.
-func (c *comparison) addOther(o Order, _ time.Time) error {
+func (c *comparison) addOther(o Order) error {
 	if c.isListed[o.ID] {
 		return nil
 	}

@@ -14,14 +14,12 @@ import (
 
 	"github.com/cryptogw/gateway"
 	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/shopspring/decimal"
 	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 )
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(jobEnv); text != "" {
-		os.Exit(work(text)) // this is a process of the race
-	}
 	code := m.Run()
 	stopPostgres()
 	if err := goleak.Find(); err != nil {
@@ -43,8 +41,8 @@ type testDB struct {
 	table   string
 }
 
-// inBoth runs a test against PostgreSQL and against SQLite in a file.
-func inBoth(t *testing.T, test func(t *testing.T, w testDB)) {
+// inEach runs a test against PostgreSQL and against SQLite in a file.
+func inEach(t *testing.T, test func(t *testing.T, w testDB)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
 	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
@@ -54,7 +52,7 @@ func newPostgres(t *testing.T) testDB {
 	w := testDB{PostgreSQL, "pgx", postgresDSN(t), "orders_" + strings.ToLower(rand.Text())}
 	db := w.open(t)
 	t.Cleanup(func() {
-		if _, err := db.Exec(`DROP TABLE IF EXISTS ` + w.table); err != nil {
+		if _, err := db.Exec(`DROP TABLE IF EXISTS ` + w.table + ` CASCADE`); err != nil {
 			t.Error(err)
 		}
 	})
@@ -96,7 +94,7 @@ func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
 
 // endLeases ends the lease of every order, as the passage of time does.
 func (g *Guard) endLeases(ctx context.Context) error {
-	_, err := g.db.ExecContext(ctx, fmt.Sprintf(`UPDATE %q SET lease_until = begun_at WHERE token IS NOT NULL`, g.cfg.table))
+	_, err := g.db.ExecContext(ctx, fmt.Sprintf(`UPDATE %q SET lease_until = begun_at`, g.cfg.table))
 	return err
 }
 
@@ -178,4 +176,11 @@ func (g *Guard) wantState(t *testing.T, want State, attempts ...int) {
 	if err != nil || o.State != want || len(attempts) > 0 && o.Attempts != attempts[0] {
 		t.Errorf("%+v, %v, want it %s, begun %v times", o, err, want, attempts)
 	}
+}
+
+const order = "A-17"
+
+// invoice is what most tests ask for.
+var invoice = gateway.InvoiceRequest{
+	OrderID: order, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"), CoinSymbol: "USDT", NetworkName: "Tron",
 }

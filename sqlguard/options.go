@@ -1,7 +1,6 @@
 package sqlguard
 
 import (
-	"fmt"
 	"regexp"
 	"time"
 )
@@ -33,8 +32,8 @@ type config struct {
 // tracing.
 func WithDialect(d Dialect) Option {
 	return func(cfg *config) error {
-		if d != PostgreSQL && d != SQLite {
-			return badArgument("WithDialect", "must be PostgreSQL or SQLite")
+		if !d.isValid() {
+			return badArgument("WithDialect", badDialect)
 		}
 		cfg.dialect = d
 		return nil
@@ -96,9 +95,3 @@ func WithMerchants() Option {
 
 // patience is how long a Begin may take. What is left of the lease is for the call.
 func (c config) patience() time.Duration { return min(c.lease/4, mostPatience) }
-
-// interval formats a duration in a form that both databases parse.
-func interval(d time.Duration) string {
-	ms := d.Milliseconds()
-	return fmt.Sprintf("%d.%03d seconds", ms/1000, ms%1000)
-}

@@ -10,7 +10,7 @@ import (
 
 // Orders returns every order once, in pages, by merchant and ID.
 func TestOrders(t *testing.T) {
-	inBoth(t, func(t *testing.T, w testDB) {
+	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t, WithMerchants())
 		for _, k := range []key{{"b", "1"}, {"", "b"}, {"", "B"}, {"a", "2"}, {"", "a"}} {
 			o := orderOf(k.order)

@@ -3,7 +3,6 @@ package sqlguard
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -18,45 +17,60 @@ const leastAge = mostLease
 //
 // What is deleted is forgotten: an order that was created is no longer known to be, and if it
 // is sent again, it has a second invoice. Who resolved it
-// is forgotten too. Choose an age after which no order is sent again. An [Order] that
-// was read longer ago than that must be read again before [Guard.Resolve].
+// is forgotten too. Choose an age after which no order is sent again.
 //
-// Prune deletes 1,000 orders at a time, the oldest first, each time in a transaction
-// of its own, so that no Begin waits for long. In PostgreSQL it skips an order that
-// another process is changing. Several processes may call it at once. If it returns an
+// Prune deletes about 1,000 orders at a time, the oldest first, each time in a statement
+// of its own, so that no Begin waits for long. Several processes may call it at once. If it returns an
 // error, for example because ctx has ended, the orders that it counts are deleted, and
-// up to 1,000 others may be.
+// some others may be.
 func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 	if age < leastAge {
 		return 0, badArgument("age", "must be at least 24 hours")
 	}
-	pruned, err := g.prune(ctx, "-"+interval(age))
+	pruned, err := g.prune(ctx, age)
 	if err != nil {
 		return pruned, fmt.Errorf("sqlguard: pruning: %w", explained(err))
 	}
 	return pruned, nil
 }
 
+const isPrunable = "(open_since = 0 OR created_at > 0) AND lease_until <= {now} AND changed_at < ?"
+
 // prune deletes what has not changed since a time in the past. That time is the same
-// for all batches: otherwise they would go on for as long as orders reach the age. Each
-// batch begins where the last one ended, so that it does not read again what was deleted.
-func (g *Guard) prune(ctx context.Context, ago string) (pruned int, err error) {
-	before, err := g.queryText(ctx, g.stmts.cutoff, ago)
+// for all batches: otherwise they would go on for as long as orders reach the age.
+func (g *Guard) prune(ctx context.Context, age time.Duration) (pruned int, err error) {
+	now, err := g.clock(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for from := "0001-01-01T00:00:00Z"; ; {
-		start := time.Now()
-		changed, err := g.queryTexts(ctx, g.stmts.prune, from, before)
-		if err != nil || len(changed) == 0 {
+	for before := now - age.Microseconds(); ; {
+		start, until := time.Now(), before
+		rows, err := g.db.QueryContext(ctx, g.queries.batchEnd, before)
+		if err := readRows(rows, err, func() error { return rows.Scan(&until) }); err != nil {
 			return pruned, err
 		}
-		pruned += len(changed)
-		from = slices.Max(changed)
+		isLast := until == before
+		if !isLast {
+			until++ // with the last of the batch
+		}
+		result, err := g.db.ExecContext(ctx, g.queries.prune, until)
+		if err != nil {
+			return pruned, err
+		}
+		count, err := result.RowsAffected()
+		pruned += int(count)
+		if err != nil || isLast {
+			return pruned, err
+		}
 		if err := g.letOthersWrite(ctx, time.Since(start)); err != nil {
 			return pruned, err
 		}
 	}
+}
+
+// clock returns the time of the database.
+func (g *Guard) clock(ctx context.Context) (now int64, err error) {
+	return now, g.db.QueryRowContext(ctx, g.queries.now).Scan(&now)
 }
 
 // letOthersWrite pauses in SQLite, where other writers poll for the write lock and would

@@ -165,7 +165,7 @@ func (o ReconcileOptions) validate() error {
 	case o.Margin < 0:
 		return badArgument("o.Margin", "must not be negative")
 	case o.Apply:
-		return Resolution{By: o.By}.validate("o")
+		return Resolution{By: o.By}.validate("o", "")
 	}
 	return nil
 }
@@ -219,46 +219,39 @@ func timeOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // compare reads the orders that a statement is compared with, the unknown ones first: Resolve refuses
 // those that are sent again or end after that.
 func (g *Guard) compare(ctx context.Context, c *comparison) error {
-	var err error
-	if c.now, err = g.clock(ctx); err != nil {
+	now, err := g.clock(ctx)
+	if err != nil {
 		return err
 	}
-	if err := g.each(ctx, g.stmts.unknownOf, []any{c.s.Merchant}, c.addUnknown); err != nil {
+	c.now = timeAt(now)
+	merchant := []byte(c.s.Merchant)
+	if err := g.each(ctx, g.queries.unknownOf, []any{merchant}, c.addUnknown); err != nil {
 		return err
 	}
 	if !c.s.From.IsZero() {
-		if err := g.each(ctx, g.stmts.createdOf, g.createdArgs(c), c.addOther); err != nil {
+		from, until := c.s.From.Add(c.margin).UnixMicro(), c.s.Until.Add(-c.margin).UnixMicro()
+		if err := g.each(ctx, g.queries.createdOf, []any{merchant, from, from, until}, c.addOther); err != nil {
 			return err
 		}
 	}
 	for ids := range slices.Chunk(c.unseen(), ordersAtOnce) {
-		text, err := json.Marshal(ids)
-		if err != nil {
-			return err
+		args := []any{merchant}
+		for _, id := range ids {
+			args = append(args, []byte(id))
 		}
-		if err := g.each(ctx, g.stmts.ordersOf, []any{c.s.Merchant, string(text)}, c.addOther); err != nil {
+		if err := g.each(ctx, g.sql.ordersOf(len(ids)), args, c.addOther); err != nil {
 			return err
 		}
 	}
 	for _, id := range c.unseen() {
-		if err := c.addOther(Order{ID: id, Merchant: c.s.Merchant, State: StateFree}, time.Time{}); err != nil {
+		if err := c.addOther(Order{ID: id, Merchant: c.s.Merchant, State: StateFree}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clock returns the time of the database.
-func (g *Guard) clock(ctx context.Context) (now time.Time, err error) {
-	text, err := g.queryText(ctx, g.stmts.cutoff, interval(0))
-	if err != nil {
-		return now, err
-	}
-	return now, (stamp{&now}).Scan(text)
-}
-
-// createdArgs are the arguments of the statement createdOf.
-func (g *Guard) createdArgs(c *comparison) []any {
-	text := g.cfg.dialect.timeText
-	return []any{c.s.Merchant, text(c.s.From.Add(c.margin)), text(c.s.Until.Add(-c.margin)), text(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))}
+// ordersOf returns the query for a number of orders of a merchant.
+func (s *schema) ordersOf(count int) string {
+	return s.selects("WHERE merchant = {id} AND order_id IN (" + strings.TrimSuffix(strings.Repeat("{id}, ", count), ", ") + ")")
 }

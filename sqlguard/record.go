@@ -2,16 +2,45 @@ package sqlguard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/cryptogw/gateway"
 	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/orders"
 )
 
-// A storedRequest is the JSON of the column request. Amounts are texts with every digit that
-// they have, trailing zeros included.
+// A storedRow is the JSON of the column record.
+type storedRow struct {
+	Held     *storedAttempt  `json:"held,omitzero"`
+	Open     []storedAttempt `json:"open,omitzero"`
+	Last     *storedAttempt  `json:"last,omitzero"`
+	Invoices []storedAttempt `json:"invoices,omitzero"`
+	Bare     bool            `json:"bare,omitzero"`
+	Exists   bool            `json:"exists,omitzero"`
+	By       string          `json:"by,omitzero"`
+	Note     string          `json:"note,omitzero"`
+	Before   []storedAttempt `json:"before,omitzero"`
+}
+
+// A storedAttempt is the JSON of an attempt. An invoice is kept byte for byte.
+type storedAttempt struct {
+	Name       int64           `json:"name,omitzero"`
+	Gateway    string          `json:"gateway,omitzero"` // of what was before, at another one
+	Outcome    gateway.Outcome `json:"outcome"`
+	Request    *storedRequest  `json:"request,omitzero"`
+	RequestID  string          `json:"requestId,omitzero"`
+	SentAt     time.Time       `json:"sentAt,omitzero"`
+	StatusCode int             `json:"status,omitzero"`
+	Body       []byte          `json:"body,omitzero"`
+	Cause      string          `json:"cause,omitzero"`
+	Invoice    []byte          `json:"invoice,omitzero"`
+}
+
+// A storedRequest is the JSON of a request. Amounts are texts with every digit that they have, trailing
+// zeros included.
 type storedRequest struct {
 	OrderID      string `json:"orderId"`
 	Price        string `json:"price,omitempty"`
@@ -21,13 +50,84 @@ type storedRequest struct {
 	NetworkName  string `json:"networkName,omitempty"`
 }
 
-// requestText returns the JSON of a request in one line, or nil for the zero request.
-func requestText(r gateway.InvoiceRequest) any {
+// maxRecord is how many bytes the column record may have.
+const maxRecord = 1 << 20
+
+// recordText returns the column record of a row. Where it would be too large, the oldest bodies of
+// failures give way, then the oldest attempts of unknown outcome but for the first, then what was known
+// at other gateways, then further invoices.
+func recordText(r row) ([]byte, error) {
+	s := storedRow{
+		Open: storedAttempts(r.Open), Invoices: storedAttempts(r.Invoices), Bare: r.Bare,
+		Exists: r.Found.Exists, By: r.Found.By, Note: r.Found.Note,
+	}
+	for _, one := range []struct {
+		from *gateway.OrderRecord
+		to   **storedAttempt
+	}{{r.Held, &s.Held}, {r.Last, &s.Last}} {
+		if one.from != nil {
+			a := storedAttemptOf(0, *one.from)
+			*one.to = &a
+		}
+	}
+	for _, p := range r.Before {
+		a := storedAttemptOf(0, p.Record)
+		a.Gateway = p.Gateway
+		s.Before = append(s.Before, a)
+	}
+	for {
+		text, err := json.Marshal(s)
+		if err != nil || len(text) <= maxRecord {
+			return text, err
+		}
+		if !s.shrink() {
+			return nil, fmt.Errorf("the record of the order has %d bytes, and the table keeps %d", len(text), maxRecord)
+		}
+	}
+}
+
+// shrink drops what can be missed most, and reports whether there was anything.
+func (s *storedRow) shrink() bool {
+	for _, attempts := range [][]storedAttempt{s.Before, s.Open} {
+		for i := range attempts {
+			if len(attempts[i].Body) > 0 {
+				attempts[i].Body = nil
+				return true
+			}
+		}
+	}
+	switch {
+	case len(s.Open) > 2:
+		s.Open = append(s.Open[:1], s.Open[2:]...)
+	case len(s.Before) > 0:
+		s.Before = s.Before[1:]
+	case len(s.Invoices) > 2:
+		s.Invoices = append(s.Invoices[:1], s.Invoices[2:]...)
+	default:
+		return false
+	}
+	return true
+}
+
+func storedAttempts(attempts []orders.Attempt[gateway.OrderRecord]) (all []storedAttempt) {
+	for _, a := range attempts {
+		all = append(all, storedAttemptOf(a.Name, a.Record))
+	}
+	return all
+}
+
+func storedAttemptOf(name int64, r gateway.OrderRecord) storedAttempt {
+	return storedAttempt{
+		Name: name, Outcome: r.Outcome, Request: storedRequestOf(r.Request), RequestID: r.RequestID, SentAt: r.SentAt.UTC(), StatusCode: r.StatusCode,
+		Body: r.Body, Cause: r.Cause, Invoice: r.Invoice,
+	}
+}
+
+func storedRequestOf(r gateway.InvoiceRequest) *storedRequest {
 	if r.OrderID == "" {
 		return nil
 	}
-	text, _ := json.Marshal(storedRequest{r.OrderID, amountText(r.Price), amountText(r.Amount), r.BaseCurrency, r.CoinSymbol, r.NetworkName})
-	return string(text)
+	return &storedRequest{r.OrderID, amountText(r.Price), amountText(r.Amount), r.BaseCurrency, r.CoinSymbol, r.NetworkName}
 }
 
 // amountText does not depend on the variables of the package decimal.
@@ -38,13 +138,44 @@ func amountText(d decimal.Decimal) string {
 	return d.StringFixed(max(0, -d.Exponent()))
 }
 
-func readRequest(text string) (r gateway.InvoiceRequest, err error) {
-	if text == "" {
-		return r, nil
+// readRecord reads the column record into a row.
+func readRecord(text []byte, r *row) error {
+	var s storedRow
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("the column record: %w", err)
 	}
-	var s storedRequest
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return r, fmt.Errorf("the column request: %w", err)
+	r.Bare, r.Found = s.Bare, orders.Finding{Exists: s.Exists, By: s.By, Note: s.Note}
+	var failure error
+	record := func(a storedAttempt) gateway.OrderRecord {
+		request, err := a.Request.request()
+		failure = errors.Join(failure, err)
+		return gateway.OrderRecord{
+			Outcome: a.Outcome, Request: request, RequestID: a.RequestID, SentAt: a.SentAt, StatusCode: a.StatusCode, Body: a.Body, Cause: a.Cause, Invoice: a.Invoice,
+		}
+	}
+	for _, a := range s.Open {
+		r.Open = append(r.Open, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
+	}
+	for _, a := range s.Invoices {
+		r.Invoices = append(r.Invoices, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
+	}
+	for _, a := range s.Before {
+		r.Before = append(r.Before, orders.Past[gateway.OrderRecord]{Gateway: a.Gateway, Record: record(a)})
+	}
+	if s.Held != nil {
+		held := record(*s.Held)
+		r.Held = &held
+	}
+	if s.Last != nil {
+		last := record(*s.Last)
+		r.Last = &last
+	}
+	return failure
+}
+
+func (s *storedRequest) request() (r gateway.InvoiceRequest, err error) {
+	if s == nil {
+		return r, nil
 	}
 	r = gateway.InvoiceRequest{OrderID: s.OrderID, BaseCurrency: s.BaseCurrency, CoinSymbol: s.CoinSymbol, NetworkName: s.NetworkName}
 	for text, amount := range map[*string]*decimal.Decimal{&s.Price: &r.Price, &s.Amount: &r.Amount} {
@@ -52,121 +183,8 @@ func readRequest(text string) (r gateway.InvoiceRequest, err error) {
 			continue
 		}
 		if *amount, err = decimal.NewFromString(*text); err != nil {
-			return gateway.InvoiceRequest{}, fmt.Errorf("the column request: %w", err)
+			return gateway.InvoiceRequest{}, fmt.Errorf("the column record: %w", err)
 		}
 	}
 	return r, nil
-}
-
-// recordArgs are the arguments of the statement end that are about the record: sent_at,
-// status, body, cause, request and request_id, and of a success the invoice.
-func recordArgs(r gateway.OrderRecord) []any {
-	var sent, status any
-	if !r.SentAt.IsZero() {
-		sent = r.SentAt.UTC().Format("2006-01-02T15:04:05.000000Z")
-	}
-	if r.StatusCode != 0 {
-		status = r.StatusCode
-	}
-	args := []any{sent, status, bytesOrNull(r.Body), textOrNull(r.Cause), requestText(r.Request), textOrNull(r.RequestID)}
-	if r.Outcome == gateway.OutcomeSucceeded {
-		args = append(args, bytesOrNull(r.Invoice))
-	}
-	return args
-}
-
-func bytesOrNull(b []byte) any {
-	if len(b) == 0 {
-		return nil
-	}
-	return b
-}
-
-// textOrNull returns a text that both databases can store in one line, which PostgreSQL does not do
-// with every sequence of bytes.
-func textOrNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return strings.NewReplacer("\x00", "\uFFFD", "\n", " ").Replace(strings.ToValidUTF8(text, "\uFFFD"))
-}
-
-// A storedRecord has what the statements select of a record, see recordText. Each line of
-// the requests and ids is that of an attempt, the latest first.
-type storedRecord struct {
-	known                int // keptNothing and so on
-	requests, requestIDs string
-	begun                time.Time
-	record               gateway.OrderRecord // without the request and its id
-}
-
-// dest are where the columns are scanned to.
-func (s *storedRecord) dest() []any {
-	r := &s.record
-	return []any{&s.known, &s.requests, &s.requestIDs, stamp{&s.begun}, stamp{&r.SentAt}, &r.StatusCode, &r.Body, &r.Cause, (*[]byte)(&r.Invoice), stamp{&r.CreatedAt}}
-}
-
-// latest is the record of an order in a state.
-func (s *storedRecord) latest(state State) (r gateway.OrderRecord, err error) {
-	r = s.record
-	request, _, _ := strings.Cut(s.requests, "\n")
-	r.Request, err = readRequest(request)
-	r.RequestID, _, _ = strings.Cut(s.requestIDs, "\n")
-	switch state {
-	case StateInFlight:
-		r = gateway.OrderRecord{Request: r.Request, RequestID: r.RequestID}
-	case StateUnknown:
-		s.undecided(&r)
-	case StateCreated:
-		r.Outcome = gateway.OutcomeSucceeded
-	}
-	return r, err
-}
-
-// undecided is what is known of an attempt without a known outcome, as the statement begin has it in
-// the columns.
-func (s *storedRecord) undecided(r *gateway.OrderRecord) {
-	r.Invoice = nil
-	switch s.known {
-	case keptByBegin:
-		r.Cause = noOutcome
-	case keptOfEarlier:
-		_, id, _ := strings.Cut(s.requestIDs, "\n")
-		r.Cause = noOutcomeAgain + id + ": " + r.Cause
-	}
-	if s.known != keptByEnd {
-		r.SentAt = s.begun
-	}
-}
-
-// earlier is the record of an unknown order that was begun since; nil if it was not unknown.
-func (s *storedRecord) earlier() (*gateway.OrderRecord, error) {
-	if s.known == keptNothing {
-		return nil, nil
-	}
-	before := *s
-	_, before.requests, _ = strings.Cut(s.requests, "\n")
-	_, before.requestIDs, _ = strings.Cut(s.requestIDs, "\n")
-	r, err := before.latest(StateUnknown)
-	return &r, err
-}
-
-// A stamp scans a time from a time or a text, and the zero time from NULL or an empty text.
-type stamp struct{ at *time.Time }
-
-// Scan implements [sql.Scanner].
-func (s stamp) Scan(value any) (err error) {
-	*s.at = time.Time{}
-	switch value := value.(type) {
-	case nil:
-	case time.Time:
-		*s.at = value.UTC()
-	case string:
-		if value != "" {
-			*s.at, err = time.Parse(time.RFC3339Nano, value)
-		}
-	default:
-		return fmt.Errorf("a time has type %T, want string", value)
-	}
-	return err
 }

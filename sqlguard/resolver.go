@@ -51,9 +51,7 @@ type ResolveReport struct {
 // ResolvePending asks a resolver about all pending orders, the oldest first and a batch at a time, and
 // records what it found as [Guard.Resolve] does. A finding is refused, and the others are applied, if it
 // is about an order that was not passed, differs from another about the same order, or is refused by
-// Resolve. One that none exists is refused too for an order that can have been sent less than the Margin
-// before it was passed, by the clock of the database: the request may still arrive. A later ResolvePending
-// accepts it. The order can have been sent until its last attempt ended or, after a crash, until the lease.
+// Resolve, also because it comes too early: a later ResolvePending accepts it.
 //
 // If the resolver fails for a batch, the next ones follow all the same, up to 10 failures.
 //
@@ -65,19 +63,19 @@ func (g *Guard) ResolvePending(ctx context.Context, r Resolver, o ResolveOptions
 	}
 	var failures []error
 	for q := (PendingQuery{Most: o.Batch}); ; {
-		b, err := g.batch(ctx, q, o.Margin)
+		batch, err := g.Pending(ctx, q)
 		if err != nil {
 			return report, errors.Join(append(failures, err)...)
 		}
-		if len(b.orders) == 0 {
+		if len(batch) == 0 {
 			return report, errors.Join(failures...)
 		}
-		q.After = b.orders[len(b.orders)-1]
-		report.Asked += len(b.orders)
-		findings, err := ask(ctx, r, b.orders, o.Timeout)
+		q.After = batch[len(batch)-1]
+		report.Asked += len(batch)
+		findings, err := ask(ctx, r, batch, o.Timeout)
 		if err != nil {
 			failures = append(failures, err)
-		} else if err := g.apply(ctx, &report, b, findings, o.By); err != nil {
+		} else if err := g.apply(ctx, &report, batch, findings, o); err != nil {
 			return report, errors.Join(append(failures, err)...)
 		}
 		if ctx.Err() != nil || len(failures) == mostResolverErrors {
@@ -99,39 +97,7 @@ func (o *ResolveOptions) complete(r Resolver) error {
 	case o.Margin < 0:
 		return badArgument("o.Margin", "must not be negative")
 	}
-	return Resolution{By: o.By}.validate("o")
-}
-
-// A batch is the orders that are passed at once.
-type batch struct {
-	orders []Order
-	decide map[key]time.Time // when nothing that was sent for an order is on its way any more
-	now    time.Time         // by the clock of the database, before they are passed
-}
-
-// batch reads pending orders.
-func (g *Guard) batch(ctx context.Context, q PendingQuery, margin time.Duration) (batch, error) {
-	b := batch{decide: map[key]time.Time{}}
-	err := g.each(ctx, g.stmts.pending, g.pendingArgs(q), func(o Order, latest time.Time) error {
-		b.orders = append(b.orders, o)
-		b.decide[key{o.Merchant, o.ID}] = sent(unknownOrder{o, latest}).until.Add(margin)
-		return nil
-	})
-	if err == nil && len(b.orders) > 0 {
-		b.now, err = g.clock(ctx)
-	}
-	if err != nil {
-		return batch{}, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
-	}
-	return b, nil
-}
-
-// early returns why a finding comes too early, or nil.
-func (b batch) early(k key, r Resolution) error {
-	if decide := b.decide[k]; !r.Exists && b.now.Before(decide) {
-		return k.error(fmt.Errorf("its request may still be on its way: a finding that none exists is accepted of lookups from %s on, when the margin is over; it was %s", timeOf(decide), timeOf(b.now)))
-	}
-	return nil
+	return Resolution{By: o.By}.validate("o", "")
 }
 
 // ask calls a resolver.
@@ -146,21 +112,21 @@ func ask(ctx context.Context, r Resolver, unknown []Order, timeout time.Duration
 }
 
 // apply records findings about orders that were passed. Its error is one of the database.
-func (g *Guard) apply(ctx context.Context, report *ResolveReport, b batch, findings []Finding, by string) error {
+func (g *Guard) apply(ctx context.Context, report *ResolveReport, batch []Order, findings []Finding, options ResolveOptions) error {
 	passed, found := map[key]Order{}, map[key][]Finding{}
-	for _, o := range b.orders {
+	for _, o := range batch {
 		passed[key{o.Merchant, o.ID}] = o
 	}
 	for _, f := range findings {
 		k := key{f.Order.Merchant, f.Order.ID}
-		if o, ok := passed[k]; !ok || o.Attempts != f.Order.Attempts {
+		if o, ok := passed[k]; !ok || o.attempt != f.Order.attempt {
 			report.Refused = append(report.Refused, k.error(errors.New("the finding is about an order that was not passed: return the Order as it was passed")))
 			continue
 		}
-		f.Resolution.By = cmp.Or(f.Resolution.By, by)
+		f.Resolution.By, f.Resolution.Margin = cmp.Or(f.Resolution.By, options.By), cmp.Or(f.Resolution.Margin, options.Margin)
 		found[k] = append(found[k], f)
 	}
-	for _, o := range b.orders {
+	for _, o := range batch {
 		k := key{o.Merchant, o.ID}
 		fs := found[k]
 		if len(fs) == 0 {
@@ -169,10 +135,6 @@ func (g *Guard) apply(ctx context.Context, report *ResolveReport, b batch, findi
 		differs := func(f Finding) bool { return !reflect.DeepEqual(f.Resolution, fs[0].Resolution) }
 		if slices.ContainsFunc(fs, differs) {
 			report.Refused = append(report.Refused, k.error(fmt.Errorf("there are %d findings about it, and they differ", len(fs))))
-			continue
-		}
-		if err := b.early(k, fs[0].Resolution); err != nil {
-			report.Refused = append(report.Refused, err)
 			continue
 		}
 		err := g.Resolve(ctx, o, fs[0].Resolution)
@@ -191,5 +153,5 @@ func (g *Guard) apply(ctx context.Context, report *ResolveReport, b batch, findi
 // isRefusal reports whether an error of Resolve is about the order or the finding, not of the database.
 func isRefusal(err error) bool {
 	_, invalid := errors.AsType[*gateway.ArgumentError](err)
-	return invalid || errors.Is(err, ErrTriedAgain) || errors.Is(err, ErrNotUnknown)
+	return invalid || errors.Is(err, ErrTriedAgain) || errors.Is(err, ErrNotUnknown) || errors.Is(err, ErrTooEarly)
 }

@@ -3,6 +3,7 @@
 package orders
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -222,6 +223,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 type Resolve[R any] struct {
 	Finding
 	Attempt int64 // that was the last one when the order was looked up
+	Seen    int64 // when it was read before that; 0 for now
 	Margin  int64 // how long a request may be in transit, in microseconds
 	Bare    bool  // what the invoice says is not known
 	Record  R     // of the invoice
@@ -237,7 +239,7 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 		return r, Answer{Err: fmt.Errorf("%w: it is %s", ErrNotUnknown, state)}
 	case r.Attempt != f.Attempt:
 		return r, Answer{Err: ErrTriedAgain}
-	case !f.Exists && now < r.Lease+f.Margin:
+	case !f.Exists && cmp.Or(f.Seen, now) < r.Lease+f.Margin:
 		return r, Answer{Err: ErrTooEarly}
 	}
 	r.Found, r.Resolved = f.Finding, now
