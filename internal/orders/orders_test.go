@@ -1,0 +1,278 @@
+package orders_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/orders"
+)
+
+const (
+	lease  = 100
+	margin = 50
+)
+
+// A history is a row, what was done with it, and the time. The record of an attempt is its name.
+type history struct {
+	row orders.Row[string]
+	now int64
+}
+
+func attempt(name string) int64 { return int64(name[0]) }
+
+// do does one thing, such as "begin a", and returns the answer.
+func (h *history) do(action string) orders.Answer {
+	h.now++
+	verb, name, _ := strings.Cut(action, " ")
+	name, gateway, elsewhere := strings.Cut(name, " at ")
+	if !elsewhere {
+		gateway = "here"
+	}
+	before := h.row
+	shown := fmt.Sprint(h.row)
+	var answer orders.Answer
+	end := func(result orders.Result, bare bool) {
+		h.row, answer = h.row.End(orders.End[string]{Gateway: gateway, Attempt: attempt(name), Result: result, Bare: bare, Record: name}, h.now)
+	}
+	finds := func(f orders.Finding, record string) {
+		h.row, answer = h.row.Resolve(orders.Resolve[string]{
+			Finding: f, Attempt: attempt(name), Margin: margin, Bare: record == "", Record: record,
+		}, h.now)
+	}
+	switch verb {
+	case "begin", "resubmit":
+		h.row, answer = h.row.Begin(orders.Begin[string]{Gateway: gateway, Attempt: attempt(name), Lease: lease, Resubmit: verb == "resubmit", Record: name}, h.now)
+	case "success":
+		end(orders.Success, false)
+	case "bare":
+		end(orders.Success, true)
+	case "undecided":
+		end(orders.Undecided, false)
+	case "nothing":
+		end(orders.Nothing, false)
+	case "wait":
+		h.now += lease + margin
+	case "pause":
+		h.now += margin
+	case "exists":
+		finds(orders.Finding{Exists: true, By: "anna"}, "")
+	case "shown":
+		finds(orders.Finding{Exists: true, By: "anna"}, "invoice of "+name)
+	case "absent":
+		finds(orders.Finding{By: "anna"}, "")
+	case "leave":
+		h.row.LeftFor = name
+	default:
+		panic(action)
+	}
+	if fmt.Sprint(before) != shown {
+		panic("the row before is changed: " + shown)
+	}
+	return answer
+}
+
+// String is what is known of the order.
+func (h *history) String() string {
+	text := h.row.State(h.now).String()
+	for _, list := range []struct {
+		name     string
+		attempts []orders.Attempt[string]
+	}{{"", h.row.Invoices}, {"open", h.row.Unsettled()}} {
+		var names []string
+		for _, a := range list.attempts {
+			names = append(names, a.Record)
+		}
+		if len(names) > 0 {
+			text += strings.TrimRight("; "+list.name, " ") + " " + strings.Join(names, ", ")
+		}
+	}
+	if h.row.Last != nil {
+		text += "; last " + *h.row.Last
+	}
+	for _, past := range h.row.Before {
+		text += fmt.Sprintf("; %s at %s", past.Record, past.Gateway)
+	}
+	return text
+}
+
+func TestRow(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		actions, want string
+	}{
+		"An order that is begun is in flight":                                                {"begin a", "in flight; open a"},
+		"An order in flight is not begun again":                                              {"begin a, refused begin b, refused resubmit b", "in flight; open a"},
+		"A statement that is repeated is granted once":                                       {"begin a, begin a", "in flight; open a"},
+		"A success makes it created":                                                         {"begin a, success a", "created; a"},
+		"A created order is not begun":                                                       {"begin a, success a, refused begin b, refused resubmit b", "created; a"},
+		"An unknown outcome makes it unknown":                                                {"begin a, undecided a, refused begin b", "unknown; open a"},
+		"What proves nothing leaves it free":                                                 {"begin a, nothing a", "free; last a"},
+		"A process that dies leaves it unknown after the lease":                              {"begin a, wait, refused begin b", "unknown; open a"},
+		"An unknown order is resubmitted":                                                    {"begin a, undecided a, resubmit b", "in flight; open a, b"},
+		"A resubmission that proves nothing leaves it unknown":                               {"begin a, undecided a, resubmit b, nothing b", "unknown; open a; last b"},
+		"A resubmission that succeeds keeps the first attempt as evidence":                   {"begin a, undecided a, resubmit b, success b", "created; b; open a"},
+		"A late report of an attempt that proves nothing ends only its own doubt":            {"begin a, wait, resubmit b, undecided b, nothing a", "unknown; open b; last a"},
+		"A late report ends the doubt about an order":                                        {"begin a, wait, nothing a", "free; last a"},
+		"A late success is known while another has the lease":                                {"begin a, wait, resubmit b, success a", "in flight; a; open b"},
+		"A second success is kept beside the first":                                          {"begin a, wait, resubmit b, success b, success a", "created; b, a"},
+		"A success that is reported twice is one":                                            {"begin a, success a, success a", "created; a"},
+		"An unknown outcome that is reported twice is one":                                   {"begin a, undecided a, undecided a", "unknown; open a"},
+		"An unknown outcome of a created order is kept as evidence":                          {"begin a, wait, resubmit b, success b, undecided a", "created; b; open a"},
+		"A success of an order whose row is gone is recorded":                                {"success a", "created; a"},
+		"An unknown outcome of an order whose row is gone is recorded":                       {"undecided a", "unknown; open a"},
+		"What proves nothing of an order whose row is gone is nothing":                       {"nothing a", "free"},
+		"A finding that an invoice exists makes it created":                                  {"begin a, undecided a, exists a", "created; "},
+		"A finding with the invoice":                                                         {"begin a, undecided a, shown a", "created; invoice of a"},
+		"The invoice can be added later":                                                     {"begin a, undecided a, exists a, shown a", "created; invoice of a"},
+		"An invoice that is known is not replaced":                                           {"begin a, success a, not unknown shown a", "created; a"},
+		"A success whose invoice is not known can have it added":                             {"begin a, bare a, shown a", "created; invoice of a"},
+		"A late success says what the invoice is that a person found":                        {"begin a, undecided a, exists a, success a", "created; a"},
+		"A late success of the attempt that a person found with its invoice changes nothing": {"begin a, undecided a, shown a, success a", "created; invoice of a"},
+		"A finding that none exists is refused too early":                                    {"begin a, undecided a, too early absent a", "unknown; open a"},
+		"A finding that none exists":                                                         {"begin a, undecided a, wait, absent a", "free; last a"},
+		"A finding that none exists counts from the lease of a process that died":            {"begin a, wait, wait, absent a", "free; last a"},
+		"A finding that none exists counts from the end of an attempt that ended":            {"begin a, undecided a, pause, absent a", "free; last a"},
+		"Of several attempts it is not known which one a person found":                       {"begin a, undecided a, resubmit b, undecided b, shown b, success b", "created; invoice of b, b"},
+		"A late success after a finding that none exists":                                    {"begin a, undecided a, wait, absent a, success a", "created; a"},
+		"A late unknown outcome after a finding that none exists":                            {"begin a, undecided a, wait, absent a, undecided a", "unknown; open a; last a"},
+		"A finding about an earlier attempt is refused":                                      {"begin a, undecided a, resubmit b, undecided b, tried again exists a", "unknown; open a, b"},
+		"A finding about a free order is refused":                                            {"begin a, nothing a, not unknown exists a", "free; last a"},
+		"Another gateway is refused":                                                         {"begin a, success a, other gateway begin b at there", "created; a"},
+		"Another gateway takes the identifier of a created order that was left to it":        {"begin a, success a, leave there, begin b at there, success b at there", "created; b; a at here"},
+		"Another gateway does not take the identifier of an unknown order":                   {"begin a, undecided a, leave there, other gateway begin b at there, refused begin b", "unknown; open a"},
+		"The first gateway goes on with an order that was left":                              {"begin a, nothing a, leave there, begin b", "in flight; open b; last a"},
+		"The first gateway is refused once another has the order":                            {"begin a, nothing a, leave there, begin b at there, other gateway begin c", "in flight; open b; a at here"},
+		"A late report of a gateway that had the order is kept apart":                        {"begin a, nothing a, leave there, begin b at there, success c", "in flight; open b; a at here; c at here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := history{now: 1000}
+			for action := range strings.SplitSeq(row.actions, ", ") {
+				var refusal error
+				for text, err := range map[string]error{
+					"not unknown ": orders.ErrNotUnknown, "too early ": orders.ErrTooEarly, "tried again ": orders.ErrTriedAgain, "other gateway ": orders.ErrOtherGateway,
+				} {
+					if rest, ok := strings.CutPrefix(action, text); ok {
+						action, refusal = rest, err
+					}
+				}
+				action, refused := strings.CutPrefix(action, "refused ")
+				answer := h.do(action)
+				require.ErrorIs(t, answer.Err, refusal, action)
+				if strings.HasPrefix(action, "begin ") || strings.HasPrefix(action, "resubmit ") {
+					assert.Equal(t, !refused && refusal == nil, answer.Granted, action)
+				}
+			}
+			assert.Equal(t, row.want, h.String())
+		})
+	}
+}
+
+// In every history of an order there is at most one lease at a time, nothing that is known is forgotten, and an order
+// whose invoice may exist is never free.
+func TestRow_random(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	verbs := []string{"begin", "resubmit", "success", "bare", "undecided", "nothing", "wait", "exists", "shown", "absent"}
+	for range 20_000 {
+		h := history{now: 1000}
+		var done []string
+		granted, open, made := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		for range random.IntN(12) {
+			name := string(rune('a' + random.IntN(4)))
+			verb := verbs[random.IntN(len(verbs))]
+			switch verb {
+			case "begin", "resubmit":
+				if granted[name] {
+					continue
+				}
+			case "exists", "shown", "absent":
+				if h.row.Attempt == 0 {
+					continue
+				}
+				name = string(rune(h.row.Attempt))
+			default:
+				if !granted[name] {
+					continue
+				}
+			}
+			before := h.row.State(h.now)
+			action := verb + " " + name
+			done = append(done, action)
+			answer := h.do(action)
+			explain := fmt.Sprintf("seed %d: %s: %v", seed, strings.Join(done, ", "), &h)
+			switch verb {
+			case "begin", "resubmit":
+				if answer.Granted {
+					require.True(t, before == orders.Free || before == orders.Unknown && verb == "resubmit", explain)
+					granted[name], open[name] = true, true
+				}
+			case "success", "bare":
+				delete(open, name)
+				made[name] = true
+			case "undecided":
+				if !made[name] {
+					open[name] = true
+				}
+			case "nothing":
+				delete(open, name)
+			case "exists", "shown", "absent":
+				if answer.Err == nil {
+					clear(open)
+				}
+			}
+			state := h.row.State(h.now)
+			if len(made) > 0 {
+				require.Contains(t, []orders.State{orders.Created, orders.InFlight}, state, explain)
+			}
+			if len(open) > 0 {
+				require.NotEqual(t, orders.Free, state, explain)
+			}
+			require.Equal(t, state == orders.Unknown || h.row.Held != nil, h.row.OpenSince != 0, explain)
+			require.False(t, slices.ContainsFunc(h.row.Invoices[min(1, len(h.row.Invoices)):], func(a orders.Attempt[string]) bool {
+				return a.Name == h.row.Invoices[0].Name
+			}), explain)
+		}
+	}
+}
+
+// A lookup counts from when the order was read before it.
+func TestRow_Resolve_seen(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	h.do("begin a")
+	h.do("undecided a")
+	find := orders.Resolve[string]{Attempt: attempt("a"), Margin: margin, Seen: h.now + margin - 1}
+	_, answer := h.row.Resolve(find, h.now+10*margin)
+	require.ErrorIs(t, answer.Err, orders.ErrTooEarly)
+	find.Seen++
+	_, answer = h.row.Resolve(find, h.now+10*margin)
+	require.NoError(t, answer.Err)
+}
+
+func TestRow_State_whenTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	h.do("begin a")
+	assert.Equal(t, orders.InFlight, h.row.State(h.row.Lease-1))
+	assert.Equal(t, orders.Unknown, h.row.State(h.row.Lease))
+}
+
+func TestErrOtherGateway_namesBoth(t *testing.T) {
+	t.Parallel()
+	h := history{now: 1000}
+	h.do("begin a")
+	err := h.do("begin b at there").Err
+	require.ErrorIs(t, err, orders.ErrOtherGateway)
+	assert.ErrorContains(t, err, "here")
+	assert.ErrorContains(t, err, "there")
+	assert.False(t, errors.Is(err, orders.ErrTriedAgain))
+}
