@@ -13,9 +13,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/cryptogw/gateway/internal/orders"
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/orders"
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
