@@ -63,8 +63,8 @@ var (
 	// call for the order was in flight, with another request or for too long.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
-	// ErrOtherGateway matches the error of [OrderGuard.Begin] for an order that another gateway has:
-	// nothing was sent, and what is known of it says nothing about this one.
+	// ErrOtherGateway matches the [*TransportError] of an invoice that was not sent because the
+	// [OrderGuard] has the order at another gateway, by its base URL.
 	ErrOtherGateway = orders.ErrOtherGateway
 )
 
@@ -457,7 +457,7 @@ func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrRedirect, ErrResponseTooLarge, ErrResponseMismatch,
-		ErrOrderInFlight, ErrOtherGateway, ErrCircuitOpen, ErrFinalStatus,
+		ErrOrderInFlight, ErrCircuitOpen, ErrFinalStatus,
 	}
 }
 

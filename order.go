@@ -411,11 +411,11 @@ func (c *call) guardError(err error) *TransportError {
 	}
 }
 
-// guardFailed is the error of a call whose guard has failed. If the guard is not set up for the call,
-// the same call fails again.
+// guardFailed is the error of a call whose guard has failed. If the guard is not set up for the call or the
+// gateway, the same call fails again.
 func (c *call) guardFailed(err error) *TransportError {
 	failure := c.guardError(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
-	if _, misused := errors.AsType[*ArgumentError](err); misused {
+	if _, misused := errors.AsType[*ArgumentError](err); misused || errors.Is(err, ErrOtherGateway) {
 		failure.retryable = false
 	}
 	return failure

@@ -897,6 +897,31 @@ func TestOrderGuard_refusesArgument(t *testing.T) {
 	assert.ErrorContains(t, err, "WithMerchants: is not set")
 }
 
+// An order is one of a gateway: a client with another base URL is refused, whatever became of it.
+func TestOrderGuard_otherGateway(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]gateway.Outcome{"created": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			guard := &gateway.MemoryGuard{}
+			o := gateway.Order{Gateway: "https://test.example", Request: order("A-17")}
+			_, err := guard.Begin(t.Context(), o)
+			require.NoError(t, err)
+			_, err = guard.End(t.Context(), o, gateway.OrderRecord{Outcome: outcome, Request: o.Request})
+			require.NoError(t, err)
+			got, err := newClient(t, "https://live.example", gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
+				panic("is not sent")
+			})).CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
+			assert.Nil(t, got)
+			require.ErrorIs(t, err, gateway.ErrOtherGateway)
+			assert.ErrorContains(t, err, "https://test.example")
+			assert.ErrorContains(t, err, "https://live.example")
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+			assert.False(t, gateway.SafeToRetry(err))
+		})
+	}
+}
+
 // A guard may know nothing of an order but its state.
 func TestOrderGuard_states(t *testing.T) {
 	t.Parallel()
