@@ -911,7 +911,7 @@ func TestOrderGuard_otherGateway(t *testing.T) {
 			require.NoError(t, err)
 			got, err := newClient(t, "https://live.example", gateway.WithOrderGuard(guard), through(func(*http.Request) (*http.Response, error) {
 				panic("is not sent")
-			})).CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
+			})).CreateInvoice(t.Context(), order("A-17"))
 			assert.Nil(t, got)
 			require.ErrorIs(t, err, gateway.ErrOtherGateway)
 			assert.ErrorContains(t, err, "https://test.example")
