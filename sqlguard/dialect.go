@@ -147,7 +147,7 @@ func (s *schema) columns() string {
 	for i, name := range names {
 		names[i] = fmt.Sprintf(s.ofID, name)
 	}
-	return strings.Join(names, ", ") + ", version, attempts, attempt, begun_at, lease_until, open_since, ended_at, created_at, resolved_at, record, " + s.now
+	return strings.Join(names, ", ") + ", version, attempts, attempt, begun_at, lease_until, open_since, ended_at, created_at, resolved_at, invoice, record, " + s.now
 }
 
 // selects returns a query for orders.
@@ -182,7 +182,9 @@ func (s *schema) creation() []string {
 	created_at  bigint NOT NULL DEFAULT 0, -- when it became known that an invoice exists
 	resolved_at bigint NOT NULL DEFAULT 0,
 	changed_at  bigint NOT NULL DEFAULT 0,
-	record      %[3]s NOT NULL, -- JSON: the attempts, the invoices and the finding
+	outcome     %[1]s NOT NULL DEFAULT '', -- of the attempt that ended last
+	invoice     %[3]s, -- of a created order, as the service sent it
+	record      %[3]s NOT NULL, -- JSON: the attempts, further invoices and the finding
 	PRIMARY KEY (merchant, order_id)%[4]s
 )`, s.id[0], s.id[1], s.blob, s.indexes())
 	all := []string{table}
@@ -206,22 +208,14 @@ func (s *schema) indexes() string {
 }
 
 func (s *schema) view() string {
-	var columns []string
-	for _, name := range []string{"merchant", "order_id", "gateway"} {
-		columns = append(columns, s.shown(name)+" AS "+name)
+	columns := []string{
+		"merchant", "order_id", "gateway",
+		"CASE WHEN open_since > 0 AND lease_until > {now} THEN 'in flight' WHEN created_at > 0 THEN 'created' WHEN open_since > 0 THEN 'unknown' ELSE 'free' END AS state",
+		"outcome", "attempts",
 	}
-	columns = append(columns, "CASE WHEN open_since > 0 AND lease_until > {now} THEN 'in flight' WHEN created_at > 0 THEN 'created' WHEN open_since > 0 THEN 'unknown' ELSE 'free' END AS state", "attempts")
 	for _, name := range []string{"begun_at", "lease_until", "open_since", "ended_at", "created_at", "resolved_at", "changed_at"} {
 		columns = append(columns, fmt.Sprintf(s.time, name)+" AS "+name)
 	}
-	columns = append(columns, fmt.Sprintf(s.json, "record")+" AS record")
+	columns = append(columns, "invoice", fmt.Sprintf(s.json, "record")+" AS record")
 	return s.viewPrefix + s.names[0] + " AS SELECT " + strings.Join(columns, ",\n\t") + "\nFROM {table}"
-}
-
-// shown is an identifier as people read it.
-func (s *schema) shown(column string) string {
-	if strings.HasPrefix(s.id[0], "text") {
-		return column
-	}
-	return fmt.Sprintf(s.json, column)
 }

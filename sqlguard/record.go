@@ -61,6 +61,9 @@ func recordText(r row) ([]byte, error) {
 		Open: storedAttempts(r.Open), Invoices: storedAttempts(r.Invoices), Bare: r.Bare,
 		Exists: r.Found.Exists, By: r.Found.By, Note: r.Found.Note,
 	}
+	if len(s.Invoices) > 0 {
+		s.Invoices[0].Invoice = nil // has a column
+	}
 	for _, one := range []struct {
 		from *gateway.OrderRecord
 		to   **storedAttempt

@@ -1,6 +1,7 @@
 package sqlguard
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -141,12 +142,15 @@ func (g *Guard) read(ctx context.Context, q querier, k key) (has stored, err err
 
 // scan reads what the columns of a query are.
 func scan(rows *sql.Rows) (k key, has stored, err error) {
-	var record []byte
+	var invoice, record []byte
 	r := &has.row
 	err = rows.Scan(&k.merchant, &k.order, &r.Gateway, &r.LeftFor, &has.version, &r.Attempts, &r.Attempt,
-		&r.Begun, &r.Lease, &r.OpenSince, &r.Ended, &r.Created, &r.Resolved, &record, &has.now)
+		&r.Begun, &r.Lease, &r.OpenSince, &r.Ended, &r.Created, &r.Resolved, &invoice, &record, &has.now)
 	if err == nil {
 		err = readRecord(record, r)
+	}
+	if len(r.Invoices) > 0 {
+		r.Invoices[0].Record.Invoice = invoice
 	}
 	has.known = true
 	return k, has, err
@@ -163,6 +167,10 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	w.addNumber("attempt", before.Attempt, after.Attempt)
 	w.addID("gateway", before.version == 0 || before.Gateway != after.Gateway, after.Gateway)
 	w.addID("left_for", before.version == 0 || before.LeftFor != after.LeftFor, after.LeftFor)
+	w.addID("outcome", outcomeOf(before.row) != outcomeOf(after), outcomeOf(after))
+	if !bytes.Equal(invoiceOf(before.row), invoiceOf(after)) {
+		w.add("invoice", "?", invoiceOf(after))
+	}
 	w.addTime("begun_at", before.Begun, after.Begun, before.now)
 	w.addTime("lease_until", before.Lease, after.Lease, before.now)
 	w.addTime("open_since", before.OpenSince, after.OpenSince, before.now)
@@ -191,6 +199,27 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	}
 	count, err := result.RowsAffected()
 	return count == 1, err
+}
+
+// outcomeOf is that of the attempt that ended last.
+func outcomeOf(r row) string {
+	switch {
+	case len(r.Invoices) > 0:
+		return gateway.OutcomeSucceeded.String()
+	case r.Last != nil:
+		return r.Last.Outcome.String()
+	case len(r.Open) > 0:
+		return gateway.OutcomeUnknown.String()
+	default:
+		return ""
+	}
+}
+
+func invoiceOf(r row) []byte {
+	if len(r.Invoices) == 0 {
+		return nil
+	}
+	return r.Invoices[0].Record.Invoice
 }
 
 // A writing is what a statement writes: the columns that change.

@@ -1,15 +1,13 @@
 -- The orders with their state and the gateway's response, as statements select from them. This is the one
 -- place that knows the state of an order: it is what the merchant has marked, and before that what the order
--- guard has recorded in its table, whose columns sqlguard.MigrationSQL prints. The shop keeps no copy, which a
--- crash could leave behind.
+-- guard has recorded, in its view. The shop keeps no copy, which a crash could leave behind.
 FROM (SELECT o.*, CASE
 		WHEN o.mark <> '' THEN o.mark
-		WHEN g.token IS NOT NULL AND g.lease_until > now() THEN 'sending'
-		WHEN g.token IS NOT NULL OR g.unknown_since IS NOT NULL THEN 'unknown'
-		WHEN g.created_at IS NOT NULL THEN 'created'
+		WHEN g.state = 'in flight' THEN 'sending'
+		WHEN g.state <> 'free' THEN g.state
 		WHEN g.resolved_at >= g.begun_at THEN 'none'
 		WHEN g.outcome = 'rejected' THEN 'refused'
-		WHEN g.outcome IS NOT NULL THEN 'unsent'
+		WHEN g.outcome <> '' THEN 'unsent'
 		ELSE 'open' END AS state,
-	CASE WHEN g.created_at IS NOT NULL THEN g.invoice END AS invoice
-	FROM shop_orders AS o LEFT JOIN gateway_orders AS g ON g.merchant = '' AND g.order_id = o.id) AS orders
+	CASE WHEN g.state = 'created' THEN g.invoice END AS invoice
+	FROM shop_orders AS o LEFT JOIN gateway_orders_list AS g ON g.merchant = '' AND g.order_id = o.id) AS orders
