@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cryptogw/gateway"
+	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/shopspring/decimal"
 	"go.uber.org/goleak"
@@ -21,16 +21,14 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	stopPostgres()
+	sharedPostgres.stop()
+	sharedMariaDB.stop()
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
 }
-
-// awaitTimeout is how long a test waits for what another goroutine does.
-const awaitTimeout = time.Minute
 
 // A testDB is one database with one table, which the processes of a merchant
 // share.
@@ -41,18 +39,32 @@ type testDB struct {
 	table   string
 }
 
-// inEach runs a test against PostgreSQL and against SQLite in a file.
+// inEach runs a test against each database.
 func inEach(t *testing.T, test func(t *testing.T, w testDB)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
+	t.Run("MariaDB", func(t *testing.T) { test(t, newMariaDB(t)) })
 	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
 
 func newPostgres(t *testing.T) testDB {
 	t.Helper()
-	w := testDB{PostgreSQL, "pgx", postgresDSN(t), "orders_" + strings.ToLower(rand.Text())}
+	return newTable(t, PostgreSQL, "pgx", sharedPostgres.dsn(t))
+}
+
+func newMariaDB(t *testing.T) testDB {
+	t.Helper()
+	return newTable(t, MariaDB, "mysql", sharedMariaDB.dsn(t))
+}
+
+// newTable is a table of a server, which the test drops.
+func newTable(t *testing.T, dialect Dialect, driver, dsn string) testDB {
+	t.Helper()
+	w := testDB{dialect, driver, dsn, "orders_" + strings.ToLower(rand.Text())}
 	db := w.open(t)
 	t.Cleanup(func() {
-		if _, err := db.Exec(`DROP TABLE IF EXISTS ` + w.table + ` CASCADE`); err != nil {
+		_, err1 := db.Exec("DROP VIEW IF EXISTS " + w.table + "_list")
+		_, err2 := db.Exec("DROP TABLE IF EXISTS " + w.table)
+		if err := errors.Join(err1, err2); err != nil {
 			t.Error(err)
 		}
 	})
@@ -94,7 +106,7 @@ func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
 
 // endLeases ends the lease of every order, as the passage of time does.
 func (g *Guard) endLeases(ctx context.Context) error {
-	_, err := g.db.ExecContext(ctx, fmt.Sprintf(`UPDATE %q SET lease_until = begun_at`, g.cfg.table))
+	_, err := g.db.ExecContext(ctx, `UPDATE `+g.sql.table+` SET lease_until = begun_at`)
 	return err
 }
 
