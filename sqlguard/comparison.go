@@ -3,104 +3,122 @@ package sqlguard
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
 )
 
+const (
+	// mostApart is how far apart the certain orders before and after one that is absent may have been sent,
+	// beside the margin and the time in which that one was sent: with the defaults an hour in all, so that
+	// a file that lacks an hour decides nothing in it.
+	mostApart = 40 * time.Minute
+
+	// mostFar is how far from an absent order the rows may be that show what kinds of rows the statement has.
+	mostFar = 24 * time.Hour
+)
+
 // A comparison is a statement and what was read of the table. It knows no database.
 type comparison struct {
-	s      Statement
-	margin time.Duration
-	now    time.Time // by the clock of the database, before anything was read
+	s   Statement
+	o   ReconcileOptions
+	now time.Time // by the clock of the database, before anything was read
 
-	byOrder []int  // the indexes of the rows, by order and then by Number
-	seen    []bool // of each of byOrder, whether the order was read
+	byOrder   []*StatementRow // those with an id, by it and then by Number
+	seen      []bool          // of each of byOrder, whether its order was read
+	hasStates bool
+	longest   int // bytes of the longest id
 
-	unknown     []unknownOrder
-	isListed    map[string]bool // which orders unknown has
-	result      Reconciliation
-	unexplained []*StatementRow // those that are not shown to be of their order, and may be of another
-	few         int             // how many orders are missing or only at the gateway
+	unknown   []Order
+	isUnknown map[string]bool
+	rivals    rivals
+	result    Reconciliation
+	few       int // how many orders are missing or only at the gateway
 
-	firstWitness, lastWitness time.Time // when the first witness was created at the latest, and the last one began
-	confirmed, contradicted   int       // created orders with a row that agrees, and with one that does not
-	otherClock                *StatementRow
+	confirmed, contradicted int // created orders with a row that agrees, and with others
+	otherClock              *StatementRow
+
+	// What the orders without a row are judged by.
+	begins, ends       []time.Time     // when certain orders with a row were sent, from and until
+	untouched, touched []time.Time     // when their rows were created, by State
+	unexplained        []*StatementRow // not shown to be of the order that they name: perhaps of another
 }
 
-// An unknownOrder is one, and when it can have been sent at the latest.
-type unknownOrder struct {
-	Order
-	latest time.Time
-}
-
-func newComparison(s Statement, margin time.Duration) *comparison {
-	c := &comparison{s: s, margin: margin, byOrder: make([]int, len(s.Rows)), seen: make([]bool, len(s.Rows)), isListed: map[string]bool{}}
-	c.s.Rows = slices.Clone(s.Rows)
-	for i := range c.byOrder {
-		c.byOrder[i] = i
-		c.s.Rows[i].OrderID = idOf(s.Rows[i].OrderID)
+func newComparison(s Statement, o ReconcileOptions, now time.Time) *comparison {
+	c := &comparison{s: s, o: o, now: now, isUnknown: map[string]bool{}, rivals: newRivals()}
+	for _, r := range s.Rows {
+		r.OrderID = idOf(r.OrderID)
+		c.hasStates = c.hasStates || r.State != ""
+		c.longest = max(c.longest, len(r.OrderID))
+		if r.OrderID == "" {
+			c.unexplained = append(c.unexplained, &r)
+		} else {
+			c.byOrder = append(c.byOrder, &r)
+		}
 	}
-	slices.SortFunc(c.byOrder, func(a, b int) int {
-		return cmp.Or(cmp.Compare(c.s.Rows[a].OrderID, c.s.Rows[b].OrderID), cmp.Compare(s.Rows[a].Number, s.Rows[b].Number))
+	slices.SortFunc(c.byOrder, func(a, b *StatementRow) int {
+		return cmp.Or(cmp.Compare(a.OrderID, b.OrderID), cmp.Compare(a.Number, b.Number))
 	})
+	c.seen = make([]bool, len(c.byOrder))
 	return c
 }
 
 // rowsOf returns the rows of an order, and marks them as seen.
-func (c *comparison) rowsOf(id string) (rows []StatementRow) {
-	first, _ := slices.BinarySearchFunc(c.byOrder, id, func(i int, id string) int { return cmp.Compare(c.s.Rows[i].OrderID, id) })
-	for i := first; i < len(c.byOrder) && c.s.Rows[c.byOrder[i]].OrderID == id; i++ {
-		c.seen[i] = true
-		rows = append(rows, c.s.Rows[c.byOrder[i]])
+func (c *comparison) rowsOf(id string) []*StatementRow {
+	first, _ := slices.BinarySearchFunc(c.byOrder, id, func(r *StatementRow, id string) int { return cmp.Compare(r.OrderID, id) })
+	end := first
+	for ; end < len(c.byOrder) && c.byOrder[end].OrderID == id; end++ {
+		c.seen[end] = true
 	}
-	return rows
+	return c.byOrder[first:end]
 }
 
-// unseen returns the orders of the rows that were not read.
-func (c *comparison) unseen() (ids []string) {
-	for i, row := range c.byOrder {
-		if id := c.s.Rows[row].OrderID; !c.seen[i] && (len(ids) == 0 || ids[len(ids)-1] != id) {
-			ids = append(ids, id)
+// unread returns the orders of the rows, and the rivals, that were not read.
+func (c *comparison) unread() (ids []string) {
+	for i, r := range c.byOrder {
+		if !c.seen[i] {
+			ids = append(ids, r.OrderID)
 		}
 	}
-	return ids
+	for id := range c.rivals.isNew {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
+// addUnknown adds an order that is unknown. All of these are added first.
 func (c *comparison) addUnknown(o Order) error {
-	c.unknown = append(c.unknown, unknownOrder{o, o.SentUntil})
-	c.isListed[o.ID] = true
-	_ = c.rowsOf(o.ID)
+	c.unknown = append(c.unknown, o)
+	c.isUnknown[o.ID] = true
+	if rows := c.rowsOf(o.ID); len(rows) == 1 {
+		c.rivals.add(o.ID)
+	}
 	return nil
 }
 
 // addOther compares an order that was not unknown at first. Its error is that there are too many
 // differences.
 func (c *comparison) addOther(o Order) error {
-	if c.isListed[o.ID] {
+	if c.isUnknown[o.ID] {
 		return nil
 	}
 	rows := c.rowsOf(o.ID)
-	switch o.State {
-	case StateInFlight:
+	c.rival(o, rows)
+	switch {
+	case o.State == StateUnknown:
 		c.leave(rows)
-		return nil
-	case StateUnknown:
-		c.leave(rows)
-		c.result.Undecided = append(c.result.Undecided, Undecided{o, "it has become unknown only now"})
-		return nil
-	case StateCreated:
+		c.undecided(o, "it has become unknown only now")
+	case o.State == StateCreated:
 		c.addCreated(o, rows)
-	default:
+	case len(rows) > 0:
 		c.leave(rows)
-		c.differ(ClassOnlyAtGateway, o, rows)
+		if o.State == StateFree {
+			c.differ(ClassOnlyAtGateway, o, rows)
+		}
 	}
 	if c.few > mostDifferences {
 		return badArgument("s", "differs from the table in more than 10,000 orders that are missing or only at the gateway: use the statement of this merchant, of a shorter time")
@@ -108,124 +126,287 @@ func (c *comparison) addOther(o Order) error {
 	return nil
 }
 
+// rival keeps unknown orders undecided whose row may be of another order that has none.
+func (c *comparison) rival(o Order, rows []*StatementRow) {
+	delete(c.rivals.isNew, o.ID)
+	if slices.ContainsFunc(rows, func(r *StatementRow) bool { return r.Fault == "" && c.agrees(o, r) }) {
+		return
+	}
+	for _, id := range c.rivals.of[o.ID] {
+		if c.agrees(o, c.rowsOf(id)[0]) {
+			c.rivals.found[id] = o.ID
+		}
+	}
+}
+
 // addCreated compares an order that is known to be created.
-func (c *comparison) addCreated(o Order, rows []StatementRow) {
-	made := span{o.Begun, o.Created}
+func (c *comparison) addCreated(o Order, rows []*StatementRow) {
 	once := o.Attempts == 1 // otherwise an earlier attempt may have made the invoice
-	covered := c.covers(made) && (once || o.Outcome == gateway.OutcomeSucceeded)
+	covered := c.covers(span{o.Begun, o.SentUntil}) && (once || o.Outcome == gateway.OutcomeSucceeded)
 	switch {
 	case len(rows) == 0:
 		if covered {
 			c.differ(ClassMissing, o, nil)
 		}
+	case hasFault(rows):
+		c.leave(rows)
 	case len(rows) > 1:
 		c.leave(rows)
+		c.contradicted++
 		c.differ(ClassTwice, o, rows)
 	case !sameAmounts(o, rows[0]):
 		c.leave(rows)
 		c.contradicted++
 		c.differ(ClassAmount, o, rows)
-	case once && !c.agrees(made, rows[0]):
+	case !inTime(o, rows[0], c.o.Margin):
+		c.leave(rows)
 		c.contradicted++
-		if c.otherClock == nil || rows[0].Number < c.otherClock.Number {
-			c.otherClock = &rows[0]
+		if once && (c.otherClock == nil || rows[0].Number < c.otherClock.Number) {
+			c.otherClock = rows[0]
 		}
 	default:
 		c.confirmed++
-		if !c.agrees(made, rows[0]) {
-			c.leave(rows) // of an earlier attempt, perhaps
-		}
-		if !once || !covered {
-			return
-		}
-		if c.firstWitness.IsZero() || made.until.Before(c.firstWitness) {
-			c.firstWitness = made.until
-		}
-		if made.from.After(c.lastWitness) {
-			c.lastWitness = made.from
-		}
+		c.addWitness(o, rows[0])
+	}
+}
+
+// addWitness adds an order whose row is certain.
+func (c *comparison) addWitness(o Order, r *StatementRow) {
+	if r.CreatedAt.IsZero() {
+		return
+	}
+	if s := sent(o); !s.from.IsZero() {
+		c.begins, c.ends = append(c.begins, s.from), append(c.ends, s.until)
+	}
+	switch {
+	case slices.Contains(c.o.Untouched, r.State):
+		c.untouched = append(c.untouched, r.CreatedAt)
+	case r.State != "":
+		c.touched = append(c.touched, r.CreatedAt)
 	}
 }
 
 // leave keeps rows as unexplained.
-func (c *comparison) leave(rows []StatementRow) {
-	for i := range rows {
-		c.unexplained = append(c.unexplained, &rows[i])
-	}
-}
+func (c *comparison) leave(rows []*StatementRow) { c.unexplained = append(c.unexplained, rows...) }
 
 // differ adds a difference.
-func (c *comparison) differ(class Class, o Order, rows []StatementRow) {
+func (c *comparison) differ(class Class, o Order, rows []*StatementRow) {
 	if class == ClassMissing || class == ClassOnlyAtGateway {
 		c.few++
 	}
 	if len(rows) > 1 {
 		class = ClassTwice
 	}
-	c.result.Differences = append(c.result.Differences, Difference{Class: class, OrderID: o.ID, Order: o, Rows: rows})
+	d := Difference{Class: class, OrderID: o.ID, Order: o}
+	for _, r := range rows {
+		d.Rows = append(d.Rows, *r)
+	}
+	c.result.Differences = append(c.result.Differences, d)
 }
 
-// judged returns the differences, after all orders were read.
+func (c *comparison) undecided(o Order, reason string) {
+	c.result.Undecided = append(c.result.Undecided, Undecided{o, reason})
+}
+
+// judged returns the differences, after all orders were read. Those that exist show what else the statement has.
 func (c *comparison) judged() Reconciliation {
-	slices.SortFunc(c.unknown, func(a, b unknownOrder) int { return cmp.Compare(a.ID, b.ID) })
-	c.sort()
-	alike := c.alike()
-	var absent []unknownOrder
+	for _, o := range c.unknown {
+		c.rival(o, c.rowsOf(o.ID))
+	}
+	foreign := c.foreign()
+	var absent []Order
 	for _, o := range c.unknown {
 		rows := c.rowsOf(o.ID)
-		switch {
-		case len(rows) == 0:
+		if len(rows) == 0 {
 			absent = append(absent, o)
 			continue
-		case len(rows) > 1:
-			c.leave(rows)
-			c.differ(ClassTwice, o.Order, rows)
-			continue
-		case !sameAmounts(o.Order, rows[0]):
-			c.leave(rows)
-			c.differ(ClassAmount, o.Order, rows)
-			continue
 		}
-		reason := c.notExisting(o, rows[0], alike[o.ID])
-		if reason != "" {
+		class, reason := c.judgeRows(o, rows)
+		reason = cmp.Or(reason, foreign)
+		switch {
+		case class == ClassExists && reason != "":
+			c.undecided(o, reason)
 			c.leave(rows)
+		case class == ClassExists:
+			c.addWitness(o, rows[0])
+			c.differ(class, o, rows)
+		default:
+			c.leave(rows)
+			c.differ(class, o, rows)
 		}
-		c.decide(ClassExists, o, rows, reason)
 	}
+	c.sort()
 	c.judgeAbsent(absent)
 	c.sort()
 	return c.result
 }
 
+// judgeRows returns how an unknown order and its rows differ, and why they do not show that it exists, or "".
+func (c *comparison) judgeRows(o Order, rows []*StatementRow) (class Class, reason string) {
+	r, s, rival := rows[0], sent(o), c.rivals.found[o.ID]
+	switch {
+	case hasFault(rows):
+		return ClassExists, fmt.Sprintf("row %d names it, and cannot be read whole: %s", r.Number, r.Fault)
+	case len(rows) > 1:
+		return ClassTwice, ""
+	case !sameAmounts(o, r):
+		return ClassAmount, ""
+	case rival != "":
+		return ClassExists, fmt.Sprintf("row %d may be of the order %+q, which has no row that agrees with it: an id may have been cut or changed", r.Number, rival)
+	case !inTime(o, r, c.o.Margin):
+		return ClassExists, fmt.Sprintf("row %d is of %s, and the order was sent from %s until %s: the statement is of another time zone or clock, or the row of another order", r.Number, timeOf(r.CreatedAt), timeOf(s.from), timeOf(s.until))
+	}
+	return ClassExists, ""
+}
+
 // judgeAbsent decides about the unknown orders without a row, after those that have one.
-func (c *comparison) judgeAbsent(absent []unknownOrder) {
+func (c *comparison) judgeAbsent(absent []Order) {
+	for _, times := range [][]time.Time{c.begins, c.ends, c.untouched, c.touched} {
+		slices.SortFunc(times, time.Time.Compare)
+	}
 	slices.SortFunc(c.unexplained, func(a, b *StatementRow) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Number, b.Number))
 	})
-	resembling, doubt, doubled, longest := c.resembling(absent), c.doubt(), c.hasDoubledRow(), 0
-	for i := range c.s.Rows {
-		longest = max(longest, len(c.s.Rows[i].OrderID))
-	}
+	resembling, doubt := c.resembling(absent), c.doubt()
 	for _, o := range absent {
-		reason := c.notAbsent(o, resembling[o.ID], doubt)
-		switch {
-		case reason != "":
-		case doubled:
-			reason = "the statement has two rows of an order without the identifiers of the invoices, so that rows may be doubled or lacking: export the identifiers too"
-		case longest < len(o.ID):
-			reason = "every row has a shorter id, so that the column may be cut"
+		reason := doubt
+		if r := resembling[o.ID]; r != nil {
+			reason = fmt.Sprintf("row %d has the id %+q, which a spreadsheet may have made of it", r.Number, r.OrderID)
 		}
-		c.decide(ClassAbsent, o, nil, reason)
+		if reason = cmp.Or(reason, c.notCovered(o), c.notWitnessed(o), c.mayBeOf(o)); reason != "" {
+			c.undecided(o, reason)
+			continue
+		}
+		c.differ(ClassAbsent, o, nil)
 	}
 }
 
-// decide adds an unknown order as a difference or, for a reason, as undecided.
-func (c *comparison) decide(class Class, o unknownOrder, rows []StatementRow, reason string) {
-	if reason != "" {
-		c.result.Undecided = append(c.result.Undecided, Undecided{o.Order, reason})
-		return
+// doubt returns why the statement may lack any invoice, or "". The differences are sorted.
+func (c *comparison) doubt() string {
+	missing := slices.IndexFunc(c.result.Differences, func(d Difference) bool { return d.Class == ClassMissing })
+	doubled := slices.ContainsFunc(c.result.Differences, func(d Difference) bool {
+		return d.Class == ClassTwice && slices.ContainsFunc(d.Rows, func(r StatementRow) bool { return r.InvoiceID == "" })
+	})
+	timeless := slices.IndexFunc(c.s.Rows, func(r StatementRow) bool { return r.CreatedAt.IsZero() && r.Fault == "" })
+	switch {
+	case c.s.From.IsZero():
+		return "the statement does not say from when until when it is complete: set From and Until"
+	case c.s.Until.After(c.now):
+		return fmt.Sprintf("Until is in the future, at the database it is %s", timeOf(c.now))
+	case timeless >= 0:
+		return fmt.Sprintf("row %d has no time of creation: export the times of all rows", c.s.Rows[timeless].Number)
+	case missing >= 0:
+		d := c.result.Differences[missing]
+		return fmt.Sprintf("the statement is not whole: the order %q, which is known to be created at %s, is missing", d.OrderID, timeOf(d.Order.Created))
+	case c.otherClock != nil:
+		return fmt.Sprintf("row %d, of the order %q, is of %s, and it was created at another time: the statement is of another time zone or clock", c.otherClock.Number, c.otherClock.OrderID, timeOf(c.otherClock.CreatedAt))
+	case doubled:
+		return "the statement has two rows of an order without the identifiers of the invoices, so that rows may be doubled or lacking: export the identifiers too"
+	case c.hasStates && len(c.o.Untouched) == 0:
+		return "nobody has said which states of the gateway no payment has touched, and invoices that nobody has paid may not be in the statement: name these states"
+	case !c.hasStates && !c.o.UnpaidIncluded:
+		return "the statement has no states, and nobody has said that invoices are in it that nobody has paid"
 	}
-	c.differ(class, o.Order, rows)
+	return c.foreign()
+}
+
+// foreign returns why the statement seems to be of other orders, or "".
+func (c *comparison) foreign() string {
+	if c.contradicted < 2 || 50*c.contradicted <= c.confirmed {
+		return ""
+	}
+	return fmt.Sprintf("of %d created orders the amount, the time or the number of rows is another in the statement, and of %d it is the same: it is of another merchant, column, time zone or clock", c.contradicted, c.confirmed)
+}
+
+// notCovered returns why the statement need not have an order, or "".
+func (c *comparison) notCovered(o Order) string {
+	s := sent(o)
+	switch {
+	case !c.covers(s):
+		return fmt.Sprintf("it was sent from %s until %s, and the statement decides from %s until %s only, which is its time less the margin", timeOf(s.from), timeOf(s.until), timeOf(c.s.From.Add(c.o.Margin)), timeOf(c.s.Until.Add(-c.o.Margin)))
+	case c.longest < len(o.ID):
+		return "every row has a shorter id, so that the column may be cut"
+	}
+	return ""
+}
+
+// notWitnessed returns why the rows near an order do not show that the statement would have it, or "".
+func (c *comparison) notWitnessed(o Order) string {
+	s := sent(o)
+	before, _ := nearest(c.ends, s.from)
+	_, after := nearest(c.begins, s.until.Add(c.o.Margin))
+	if most := s.until.Sub(s.from) + c.o.Margin + mostApart; before.IsZero() || after.IsZero() || after.Sub(before) > most {
+		return fmt.Sprintf("nothing shows that the statement has the orders around it: two that are known to be created are needed, one before and one after it by the margin, at most %v apart", most.Round(time.Minute))
+	}
+	if !c.hasStates {
+		return ""
+	}
+	switch {
+	case !isBetween(c.untouched, s):
+		return "the statement has no known order that no payment has touched within a day before it, or after it: those may have been left out"
+	case !isBetween(c.touched, s):
+		return "the statement has no known order of another state than the untouched within a day before it, or after it: it may be of a part of the orders only"
+	}
+	return ""
+}
+
+// isBetween reports whether one of sorted times is before a span and one after it, and neither is far from it.
+func isBetween(times []time.Time, s span) bool {
+	before, after := nearest(times, s.from)
+	return !before.IsZero() && !after.IsZero() && s.from.Sub(before) <= mostFar && after.Sub(s.until) <= mostFar
+}
+
+// nearest returns the last of sorted times that is before a time, and the first that is not.
+func nearest(times []time.Time, t time.Time) (before, after time.Time) {
+	at, _ := slices.BinarySearchFunc(times, t, time.Time.Compare)
+	if at < len(times) {
+		after = times[at]
+	}
+	if at > 0 {
+		before = times[at-1]
+	}
+	return before, after
+}
+
+// mayBeOf returns why a row may be of an order although it does not name it, or "".
+func (c *comparison) mayBeOf(o Order) string {
+	start := sent(o).from.Add(-c.o.Margin)
+	first, _ := slices.BinarySearchFunc(c.unexplained, start, func(r *StatementRow, t time.Time) int { return r.CreatedAt.Compare(t) })
+	timeless, _ := slices.BinarySearchFunc(c.unexplained, time.Time{}.Add(1), func(r *StatementRow, t time.Time) int { return r.CreatedAt.Compare(t) })
+	for _, r := range c.unexplained[:timeless] {
+		if sameAmounts(o, r) {
+			return fmt.Sprintf("row %d may be of it: it cannot be read whole: %s", r.Number, r.Fault)
+		}
+	}
+	if first == len(c.unexplained) || !inTime(o, c.unexplained[first], c.o.Margin) {
+		return ""
+	}
+	switch r := c.unexplained[first]; {
+	case r.Fault != "":
+		return fmt.Sprintf("row %d may be of it: it cannot be read whole: %s", r.Number, r.Fault)
+	case r.OrderID == "":
+		return fmt.Sprintf("row %d, which names no order, may be of it", r.Number)
+	default:
+		return fmt.Sprintf("row %d, of the order %+q, may be of it, if its id was changed: nothing shows that it is of the order that it names", r.Number, r.OrderID)
+	}
+}
+
+// resembling returns, for each of the orders, the first row of its time with an id that may have been made of its own.
+func (c *comparison) resembling(absent []Order) map[string]*StatementRow {
+	byForm, found := map[string][]Order{}, map[string]*StatementRow{}
+	for _, o := range absent {
+		for _, form := range formsOf(plainID(o.ID)) {
+			byForm[form] = append(byForm[form], o)
+		}
+	}
+	for _, r := range c.byOrder {
+		for _, o := range byForm[plainID(r.OrderID)] {
+			if inTime(o, r, c.o.Margin) && (found[o.ID] == nil || r.Number < found[o.ID].Number) {
+				found[o.ID] = r
+			}
+		}
+	}
+	return found
 }
 
 func (c *comparison) sort() {
@@ -235,14 +416,23 @@ func (c *comparison) sort() {
 	slices.SortFunc(c.result.Undecided, func(a, b Undecided) int { return cmp.Compare(a.Order.ID, b.Order.ID) })
 }
 
-// A span is when something happened at the earliest and at the latest, by the clock of the database.
+// A span is when something happened at the earliest and at the latest, by the clock of the database. One
+// without a beginning began at an unknown time.
 type span struct{ from, until time.Time }
 
-// sent is when the attempts of an unknown order can have been sent.
-func sent(o unknownOrder) span {
-	s := span{o.Since, o.latest}
-	if at := o.Record.SentAt; o.Attempts > 1 && !at.IsZero() && at.Before(s.from) {
-		s.from = at // of an earlier attempt that was reported late
+// sent is when the attempts of an order can have been sent.
+func sent(o Order) span {
+	s := span{o.Begun, o.SentUntil}
+	switch {
+	case o.State == StateUnknown:
+		s.from = o.Since
+		for _, r := range append(o.Earlier[:len(o.Earlier):len(o.Earlier)], o.Record) {
+			if !r.SentAt.IsZero() && r.SentAt.Before(s.from) {
+				s.from = r.SentAt // of an attempt that was reported late
+			}
+		}
+	case o.Attempts > 1:
+		s.from = time.Time{} // an earlier attempt may have made the invoice
 	}
 	if s.until.Before(o.Begun) {
 		s.until = o.Begun // a clock was set back
@@ -250,181 +440,29 @@ func sent(o unknownOrder) span {
 	return s
 }
 
-// covers reports whether a statement has all that happened in a span.
+// covers reports whether the statement has all that happened in a span.
 func (c *comparison) covers(s span) bool {
-	return !c.s.From.IsZero() && s.from.After(c.s.From.Add(c.margin)) && s.until.Before(c.s.Until.Add(-c.margin))
+	return !c.s.From.IsZero() && s.from.After(c.s.From.Add(c.o.Margin)) && s.until.Before(c.s.Until.Add(-c.o.Margin))
 }
 
-// agrees reports whether the time of a row, if it has one, is in a span.
-func (c *comparison) agrees(s span, r StatementRow) bool {
-	return r.CreatedAt.IsZero() || !r.CreatedAt.Before(s.from.Add(-c.margin)) && !r.CreatedAt.After(s.until.Add(c.margin))
+// inTime reports whether the time of a row, if it has one, is that of an order.
+func inTime(o Order, r *StatementRow, margin time.Duration) bool {
+	s := sent(o)
+	return r.CreatedAt.IsZero() || !r.CreatedAt.Before(s.from.Add(-margin)) && !r.CreatedAt.After(s.until.Add(margin))
 }
 
 // sameAmounts reports whether the amounts that both have are equal.
-func sameAmounts(o Order, r StatementRow) bool {
+func sameAmounts(o Order, r *StatementRow) bool {
 	same := func(a decimal.NullDecimal, b decimal.Decimal) bool { return !a.Valid || a.Decimal.Equal(b) }
 	request := o.Record.Request
 	return request.OrderID == "" || same(r.Price, request.Price) && same(r.Amount, request.Amount)
 }
 
-// foreign returns why the statement seems to be of other orders, or "".
-func (c *comparison) foreign() string {
-	if c.contradicted < 2 || c.contradicted <= c.confirmed {
-		return ""
-	}
-	return fmt.Sprintf("of %d created orders the amount or the time is another in the statement, and of %d it is the same: it is of another merchant, column, time zone or clock", c.contradicted, c.confirmed)
+// agrees reports whether a row can be of an order.
+func (c *comparison) agrees(o Order, r *StatementRow) bool {
+	return sameAmounts(o, r) && inTime(o, r, c.o.Margin)
 }
 
-// notExisting returns why one row with the id of an unknown order does not show that it exists, or "".
-func (c *comparison) notExisting(o unknownOrder, r StatementRow, alike string) string {
-	s := sent(o)
-	if alike != "" {
-		return fmt.Sprintf("row %d may be of the order %+q, which is unknown and has no row: an id may have been cut or changed", r.Number, alike)
-	}
-	if o.Created.IsZero() && !c.agrees(s, r) {
-		return fmt.Sprintf("row %d is of %s, and the order was sent from %s until %s: the statement is of another time zone or clock, or the row of another order", r.Number, timeOf(r.CreatedAt), timeOf(s.from), timeOf(s.until))
-	}
-	return c.foreign()
-}
-
-// doubt returns why the statement may lack an invoice, or "". The differences are sorted.
-func (c *comparison) doubt() string {
-	missing := slices.IndexFunc(c.result.Differences, func(d Difference) bool { return d.Class == ClassMissing })
-	timeless := slices.IndexFunc(c.s.Rows, func(r StatementRow) bool { return r.CreatedAt.IsZero() })
-	switch {
-	case c.s.From.IsZero():
-		return "the statement does not say from when until when it is complete: set From and Until"
-	case c.s.Until.After(c.now):
-		return fmt.Sprintf("Until is in the future, at the database it is %s", timeOf(c.now))
-	case timeless >= 0:
-		return fmt.Sprintf("row %d has no time of creation: export the times of all rows", c.s.Rows[timeless].Number)
-	case missing >= 0:
-		return fmt.Sprintf("the statement is not whole: the order %q, which is known to be created at %s, is missing", c.result.Differences[missing].OrderID, timeOf(c.result.Differences[missing].Order.Created))
-	case c.otherClock != nil:
-		return fmt.Sprintf("row %d, of the order %q, is of %s, and it was created at another time: the statement is of another time zone or clock", c.otherClock.Number, c.otherClock.OrderID, timeOf(c.otherClock.CreatedAt))
-	}
-	return c.foreign()
-}
-
-// hasDoubledRow reports whether an order has two rows of which one may be the other again.
-func (c *comparison) hasDoubledRow() bool {
-	return slices.ContainsFunc(c.result.Differences, func(d Difference) bool {
-		return d.Class == ClassTwice && slices.ContainsFunc(d.Rows, func(r StatementRow) bool { return r.InvoiceID == "" })
-	})
-}
-
-// notAbsent returns why an order without a row may exist, or "".
-func (c *comparison) notAbsent(o unknownOrder, resembles *StatementRow, doubt string) string {
-	s := sent(o)
-	switch {
-	case resembles != nil:
-		return fmt.Sprintf("row %d has the id %+q, which a spreadsheet may have made of it", resembles.Number, resembles.OrderID)
-	case doubt != "":
-		return doubt
-	case !o.Created.IsZero():
-		return "an earlier invoice of it is known to exist, and the statement does not have it"
-	case !c.covers(s):
-		return fmt.Sprintf("it was sent from %s until %s, and the statement decides from %s until %s only, which is its time less the margin", timeOf(s.from), timeOf(s.until), timeOf(c.s.From.Add(c.margin)), timeOf(c.s.Until.Add(-c.margin)))
-	case c.firstWitness.IsZero() || !c.firstWitness.Before(s.from.Add(-c.margin)):
-		return "nothing shows that the statement has the orders before it: it needs one that is known to be created, earlier than it by the margin"
-	case !c.lastWitness.After(s.until.Add(c.margin)):
-		return "nothing shows that the statement has the orders after it: it needs one that is known to be created, later than it by the margin"
-	}
-	first, _ := slices.BinarySearchFunc(c.unexplained, s.from.Add(-c.margin), func(r *StatementRow, t time.Time) int { return r.CreatedAt.Compare(t) })
-	if first < len(c.unexplained) && c.agrees(s, *c.unexplained[first]) {
-		r := c.unexplained[first]
-		return fmt.Sprintf("row %d, of the order %+q, may be of it, if its id was changed: nothing shows that it is of the order that it names", r.Number, r.OrderID)
-	}
-	return ""
-}
-
-// alike returns, for unknown orders with one row, an unknown order without a row that it may be of: the id of
-// one is, but for its form, the beginning of the other.
-func (c *comparison) alike() map[string]string {
-	type plain struct {
-		unknownOrder
-		id   string
-		rows []StatementRow
-	}
-	var all, open []plain // open are those with which the id of the last one begins
-	for _, o := range c.unknown {
-		all = append(all, plain{o, plainID(o.ID), c.rowsOf(o.ID)})
-	}
-	slices.SortStableFunc(all, func(a, b plain) int { return cmp.Compare(a.id, b.id) })
-	found := map[string]string{}
-	mark := func(with, without plain) {
-		if len(with.rows) == 1 && len(without.rows) == 0 && found[with.ID] == "" && c.agrees(sent(without.unknownOrder), with.rows[0]) {
-			found[with.ID] = without.ID
-		}
-	}
-	for _, o := range all {
-		for len(open) > 0 && !strings.HasPrefix(o.id, open[len(open)-1].id) {
-			open = open[:len(open)-1]
-		}
-		for _, shorter := range open {
-			mark(shorter, o)
-			mark(o, shorter)
-		}
-		open = append(open, o)
-	}
-	return found
-}
-
-// resembling returns, for each of the orders, the first row with an id that may have been made of its own.
-func (c *comparison) resembling(absent []unknownOrder) map[string]*StatementRow {
-	unknown, found := map[string][]string{}, map[string]*StatementRow{}
-	for _, o := range absent {
-		for _, form := range forms(o.ID) {
-			unknown[form] = append(unknown[form], o.ID)
-		}
-	}
-	for i := range c.s.Rows {
-		r := &c.s.Rows[i]
-		for _, id := range unknown[plainID(r.OrderID)] {
-			if found[id] == nil || r.Number < found[id].Number {
-				found[id] = r
-			}
-		}
-	}
-	return found
-}
-
-var (
-	digits     = regexp.MustCompile(`^[0-9]+$`)
-	scientific = regexp.MustCompile(`^[0-9](?:[.,][0-9]+)?e\+?([0-9]{1,3})$`)
-	zeros      = regexp.MustCompile(`(^|[^0-9])0+([0-9])`)
-	fraction   = regexp.MustCompile(`^([0-9]+)[.,]0*$`)
-)
-
-// forms are what plainID can be of a row with an id that was changed: a number may have been rounded, to 15
-// digits by a spreadsheet, or to those of a float64.
-func forms(id string) []string {
-	plain := plainID(id)
-	if !digits.MatchString(plain) {
-		return []string{plain}
-	}
-	all := []string{plain, fmt.Sprint("digits ", len(plain))}
-	if number, err := strconv.ParseFloat(plain, 64); err == nil && len(plain) > 15 {
-		all = append(all, plain[:15]+strings.Repeat("0", len(plain)-15), strconv.FormatFloat(number, 'f', -1, 64))
-	}
-	return all
-}
-
-// plainID is an id without what a spreadsheet or a form may change: upper and lower case, spaces, quotes, the
-// kind of a dash, leading zeros and ".0". Of a number with an exponent it is how many digits it has.
-func plainID(id string) string {
-	id = strings.Map(func(c rune) rune {
-		switch {
-		case unicode.IsSpace(c), unicode.In(c, unicode.Cc, unicode.Cf), strings.ContainsRune("\"'’=`", c):
-			return -1
-		case unicode.Is(unicode.Pd, c):
-			return '-'
-		}
-		return unicode.ToLower(unicode.ToUpper(c))
-	}, id)
-	if match := scientific.FindStringSubmatch(id); match != nil {
-		exponent, _ := strconv.Atoi(match[1])
-		return fmt.Sprint("digits ", exponent+1)
-	}
-	return fraction.ReplaceAllString(zeros.ReplaceAllString(id, "$1$2"), "$1")
+func hasFault(rows []*StatementRow) bool {
+	return slices.ContainsFunc(rows, func(r *StatementRow) bool { return r.Fault != "" })
 }

@@ -236,7 +236,7 @@ func (g *Guard) each(ctx context.Context, query string, args []any, f func(o Ord
 // queries are the texts that read the table.
 type queries struct {
 	order, orders, pending, pendingSummary, now, batchEnd, prune, gateways, moved, replaced string
-	unknownOf, createdOf                                                                    string
+	idsOf, unknownOf, createdOf                                                             string
 }
 
 const isPending = "open_since > 0 AND created_at = 0 AND lease_until <= {now}"
@@ -247,6 +247,7 @@ func (s *schema) queries() queries {
 		orders:         s.selects("WHERE (merchant, order_id) > ({id}, {id}) ORDER BY merchant, order_id LIMIT ?"),
 		pending:        s.selects("WHERE " + isPending + " AND (open_since, merchant, order_id) > (?, {id}, {id}) ORDER BY open_since, merchant, order_id LIMIT ?"),
 		pendingSummary: s.fill("SELECT count(*), coalesce(min(open_since), 0) FROM {table} WHERE " + isPending),
+		idsOf:          s.fill("SELECT " + fmt.Sprintf(s.ofID, "order_id") + " FROM {table} WHERE merchant = {id}"),
 		unknownOf:      s.selects("WHERE merchant = {id} AND " + isPending),
 		createdOf:      s.selects("WHERE merchant = {id} AND open_since = 0 AND changed_at > ? AND begun_at > ? AND created_at > 0 AND created_at < ? ORDER BY changed_at"),
 		now:            s.fill("SELECT {now}"),
@@ -271,11 +272,19 @@ func (s *schema) queries() queries {
 // Invoice that is not JSON of at most 64 KiB, names another order or is without Exists, or with a text that is not valid
 // UTF-8 of at most 64 KiB, or has a NUL.
 func (g *Guard) Resolve(ctx context.Context, o Order, r Resolution) error {
+	if other := otherOrder(r.Invoice, idOf(o.ID)); other != "" {
+		return badArgument("Resolution.Invoice", fmt.Sprintf("names the order %q, and not %q", other, o.ID))
+	}
+	return g.resolve(ctx, o, r)
+}
+
+// resolve is Resolve of an invoice that is known to be of the order.
+func (g *Guard) resolve(ctx context.Context, o Order, r Resolution) error {
 	k := key{o.Merchant, idOf(o.ID)}
 	if err := k.check(); err != nil {
 		return err
 	}
-	if err := r.validate("Resolution", k.order); err != nil {
+	if err := r.validate("Resolution"); err != nil {
 		return k.error(err)
 	}
 	if o.State != StateUnknown && (o.State != StateCreated || len(r.Invoice) == 0) {
@@ -321,8 +330,8 @@ func foundOf(has *row, invoice json.RawMessage) gateway.OrderRecord {
 // maxKept is how many bytes of an invoice, and of a text, a person may record.
 const maxKept = 64 << 10
 
-// validate returns what is wrong with a resolution of that name about an order; empty for any.
-func (r Resolution) validate(name, orderID string) error {
+// validate returns what is wrong with a resolution of that name.
+func (r Resolution) validate(name string) error {
 	const storable = "must be valid UTF-8 of at most 64 KiB without NUL"
 	switch {
 	case !isStorable(r.By):
@@ -337,9 +346,6 @@ func (r Resolution) validate(name, orderID string) error {
 		return badArgument(name+".Invoice", "must be empty without Exists: an order with an invoice exists")
 	case len(r.Invoice) > maxKept || len(r.Invoice) > 0 && !json.Valid(r.Invoice):
 		return badArgument(name+".Invoice", "must be JSON of at most 64 KiB")
-	}
-	if other := otherOrder(r.Invoice, orderID); other != "" && orderID != "" {
-		return badArgument(name+".Invoice", fmt.Sprintf("names the order %q, and not %q", other, orderID))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (o *ResolveOptions) complete(r Resolver) error {
 	case o.Margin < 0:
 		return badArgument("o.Margin", "must not be negative")
 	}
-	return Resolution{By: o.By}.validate("o", "")
+	return Resolution{By: o.By}.validate("o")
 }
 
 // ask calls a resolver.
