@@ -66,7 +66,7 @@ Twice twice at the gateway
 Free only at the gateway
 Nobody only at the gateway
 `
-		want(s, ReconcileOptions{}, "Exists unknown: it exists\n"+others+`Absent undecided: the statement is not whole: the order "Cut-17", wh
+		want(s, ReconcileOptions{}, "Exists unknown: it exists\n"+others+`Absent undecided: the statement is not whole: the order "Cut-17", whic
 Cut undecided: row 5 may be of the order "Cut-17", which has no row`)
 		s.Rows = append(s.Rows, rowAt(12, "Cut-17", at(105), "Paid"), rowAt(13, "Lost", at(123), "New"))
 		g.past(t, began, "Again", "unknown", 103)
