@@ -48,7 +48,7 @@ func digits(d decimal.Decimal) string { return d.StringFixed(max(0, -d.Exponent(
 // InsertInvoiceTx inserts the job that creates an invoice, in the merchant's transaction:
 // the invoice is sent if it commits, and only then. An order has one job: if there is one,
 // unless it was cancelled or discarded, that is returned with UniqueSkippedAsDuplicate,
-// and the error matches [ErrOtherRequest] if its request differs. The error for an invalid
+// and the error matches [ErrOtherRequest] if its request is not [gateway.InvoiceRequest.Equal]. The error for an invalid
 // request is that of [gateway.InvoiceRequest.Validate]. The key is not stored.
 func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, r gateway.InvoiceRequest, o InsertOptions) (*rivertype.JobInsertResult, error) {
 	if err := r.Validate(); err != nil {
@@ -64,7 +64,9 @@ func InsertInvoiceTx(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.T
 		return nil, err
 	}
 	var first invoiceArgs
-	if err := json.Unmarshal(inserted.Job.EncodedArgs, &first); err != nil || first != args {
+	err = json.Unmarshal(inserted.Job.EncodedArgs, &first)
+	request, invalid := first.request()
+	if err := errors.Join(err, invalid); err != nil || !request.Equal(r) {
 		return inserted, errors.Join(ErrOtherRequest, err)
 	}
 	return inserted, nil

@@ -190,8 +190,7 @@ func TestResolver_refused(t *testing.T) {
 // growOld makes the orders an hour older: no request is on its way.
 func (s *shop) growOld() {
 	s.t.Helper()
-	_, err := s.pool.Exec(s.t.Context(), `UPDATE gateway_orders SET begun_at = begun_at - interval '1 hour', ended_at = ended_at - interval '1 hour', unknown_since = unknown_since - interval '1 hour'`)
-	check(s.t, err)
+	s.exec(`UPDATE gateway_orders SET begun_at = begun_at - 3600000000, lease_until = lease_until - 3600000000, ended_at = ended_at - 3600000000, open_since = open_since - 3600000000`)
 }
 
 // That none exists is refused, and not told, while the request may be on its way.

@@ -198,11 +198,11 @@ func TestPending(t *testing.T) {
 			for _, id := range []string{"A-17", "A-18"} {
 				s.ended(id, gateway.OutcomeUnknown)
 			}
-			s.exec(`UPDATE gateway_orders SET unknown_since = now() - interval '1 hour' WHERE order_id = 'A-18'`)
+			s.exec(`UPDATE gateway_orders SET open_since = open_since - 3600000000 WHERE order_id = 'A-18'`)
 		},
 		func() {
-			s.exec(`INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, unknown_since)
-				SELECT n, 1, now(), now(), now() FROM generate_series(1, 1000) AS n`)
+			s.exec(`INSERT INTO gateway_orders (merchant, order_id, gateway, left_for, version, open_since, record)
+				SELECT '', n, gateway, '', 1, extract(epoch FROM now()) * 1000000, record FROM gateway_orders, generate_series(1, 1000) AS n WHERE order_id = 'A-17'`)
 		},
 	} {
 		prepare()

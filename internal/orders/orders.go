@@ -187,7 +187,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 		e.Result == Nothing && !holds && open < 0:
 		return r, Answer{}
 	}
-	if r.Gateway == "" { // its row is gone
+	if r.Attempts == 0 { // its row is gone
 		r.Gateway, r.Attempts, r.Attempt, r.Begun = e.Gateway, 1, e.Attempt, now
 	}
 	if holds {

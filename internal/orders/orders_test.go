@@ -276,3 +276,16 @@ func TestErrOtherGateway_namesBoth(t *testing.T) {
 	assert.ErrorContains(t, err, "there")
 	assert.False(t, errors.Is(err, orders.ErrTriedAgain))
 }
+
+// A guard whose callers name no gateway counts attempts all the same.
+func TestRow_withoutGateway(t *testing.T) {
+	t.Parallel()
+	var r orders.Row[string]
+	for attempt := range int64(3) {
+		r, _ = r.Begin(orders.Begin[string]{Attempt: attempt + 1, Lease: 1}, attempt)
+		r, _ = r.End(orders.End[string]{Attempt: attempt + 1}, attempt)
+	}
+	if r.Attempts != 3 {
+		t.Errorf("%d attempts", r.Attempts)
+	}
+}
