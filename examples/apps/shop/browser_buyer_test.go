@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -261,8 +262,7 @@ func browseEnded(t *testing.T, h *browserHarness) {
 	tb.do(chromedp.Reload())
 	tb.waitFor(heading("This order has ended"))
 	tb.checkPage("expired")
-	_, err := h.one.db.change(t.Context(), `INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, created_at)
-		VALUES ($1, 1, '2020-01-01T00:00:00.000Z', '2020-01-01T00:00:00.000Z', '2020-01-01T00:00:00.000Z')`, path.Base(at))
+	_, err := h.one.guard.End(t.Context(), gateway.Order{Gateway: h.gw.URL, Request: gateway.InvoiceRequest{OrderID: path.Base(at)}}, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded})
 	require.NoError(t, err)
 	tb.do(chromedp.Reload())
 	tb.waitFor(heading("The time to pay is over"))

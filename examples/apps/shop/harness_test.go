@@ -61,7 +61,7 @@ func newHarness(t *testing.T) *harness {
 	require.NoError(t, err)
 	return &harness{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{
 		merchants: users, pageTimeout: 10 * time.Second, invoiceTimeout: time.Second, fields: demoFields(),
-		ratesTTL: 50 * time.Millisecond, ratesStaleAfter: time.Minute,
+		ratesTTL: 50 * time.Millisecond, ratesStaleAfter: time.Minute, transit: time.Nanosecond,
 	}}
 }
 

@@ -158,6 +158,7 @@ type config struct {
 	pageTimeout     time.Duration // the timeout of a page for the database and the gateway
 	ratesTTL        time.Duration // how long rates are cached
 	ratesStaleAfter time.Duration // the age from which rates fix no amount
+	transit         time.Duration // how long a request may be in transit: before, nobody can find that there is no invoice
 }
 
 // configFromEnv reads the settings. The defaults of the demo are for the stand-in.
@@ -170,7 +171,7 @@ func configFromEnv(demo bool) (config, error) {
 		addr:        cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080"),
 		metricsAddr: os.Getenv("SHOP_METRICS_ADDR"),
 		database:    cmp.Or(os.Getenv("DATABASE_URL"), file),
-		pageTimeout: 10 * time.Second, ratesTTL: 5 * time.Second, ratesStaleAfter: 30 * time.Second,
+		pageTimeout: 10 * time.Second, ratesTTL: 5 * time.Second, ratesStaleAfter: 30 * time.Second, transit: 15 * time.Minute,
 	}
 	var err error
 	if cfg.fields, err = fieldsFromEnv(defaults); err != nil {

@@ -148,10 +148,13 @@ func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request, o order) err
 	if err != nil || seen.ID != o.ID {
 		return outdated()
 	}
-	err = s.guard.Resolve(r.Context(), seen, sqlguard.Resolution{Exists: found == "exists", By: merchant(r.Context()), Note: note})
-	if errors.Is(err, sqlguard.ErrTriedAgain) || errors.Is(err, sqlguard.ErrNotUnknown) {
+	err = s.guard.Resolve(r.Context(), seen, sqlguard.Resolution{Exists: found == "exists", By: merchant(r.Context()), Note: note, Margin: s.cfg.transit})
+	switch {
+	case errors.Is(err, sqlguard.ErrTriedAgain), errors.Is(err, sqlguard.ErrNotUnknown):
 		return outdated()
-	} else if err != nil {
+	case errors.Is(err, sqlguard.ErrTooEarly):
+		return badInput("The request may still be on its way to the gateway. Please look again " + s.cfg.transit.String() + " after it was sent last. Nothing was recorded.")
+	case err != nil:
 		return err
 	}
 	return redirect(w, r, "/admin/pending?done="+url.QueryEscape(o.ID))

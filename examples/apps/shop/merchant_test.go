@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/sqlguard"
@@ -54,9 +55,9 @@ func TestResolve(t *testing.T) {
 				resolve := func(token string) response {
 					return anna.post(record+"/resolve", "token", token, "found", found, "note", " number\n7 ")
 				}
-				another := sqlguard.Order{ID: path.Base(at), Attempts: 2, State: sqlguard.StateUnknown}
+				another := sqlguard.Order{ID: path.Base(at), State: sqlguard.StateUnknown}
 				assert.Equal(t, http.StatusConflict, resolve(another.Token()).status, "not the attempt of the page")
-				another = sqlguard.Order{ID: "another", Attempts: 1, State: sqlguard.StateUnknown}
+				another = sqlguard.Order{ID: "another", State: sqlguard.StateUnknown}
 				assert.Equal(t, http.StatusConflict, resolve(another.Token()).status, "not the order of the page")
 				assert.Equal(t, "/admin/pending?done="+path.Base(at), resolve(token[1]).location, "back to the list")
 				assert.Contains(t, anna.get(record).visibleText(), test.history)
@@ -68,6 +69,24 @@ func TestResolve(t *testing.T) {
 			})
 		})
 	}
+}
+
+// That there is no invoice cannot be found while the request may still be on its way.
+func TestResolve_tooEarly(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(t *testing.T, h *harness) {
+		h.cfg.transit = 15 * time.Minute
+		s, server := h.open()
+		v, anna := newVisitor(t), newVisitor(t).logIn(server.URL)
+		at := h.orderWithFault(s, v, server.URL, gatewaytest.FaultReset())
+		record := server.URL + "/admin" + at
+		token := tokenField.FindStringSubmatch(anna.get(record).text)
+		require.NotNil(t, token)
+		refused := anna.post(record+"/resolve", "token", token[1], "found", "none", "note", "")
+		assert.Equal(t, http.StatusUnprocessableEntity, refused.status)
+		assert.Contains(t, refused.visibleText(), "look again 15m0s after it was sent last")
+		assert.Equal(t, stateUnknown, h.readOrder(s, at).State)
+	})
 }
 
 // The merchant records payment and shipping with name and time, and the buyer's page

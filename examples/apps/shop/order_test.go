@@ -102,9 +102,9 @@ func TestOrder_state(t *testing.T) {
 		none := func(at string) {
 			known, err := s.guard.Order(t.Context(), "", path.Base(at))
 			require.NoError(t, err)
-			require.NoError(t, s.guard.Resolve(t.Context(), known, sqlguard.Resolution{By: "Anna"}))
+			require.NoError(t, s.guard.Resolve(t.Context(), known, sqlguard.Resolution{By: "Anna", Margin: 1}))
 			// SQLite counts in milliseconds: the next attempt begins later than this one was resolved.
-			_, err = s.db.change(t.Context(), `UPDATE gateway_orders SET begun_at = '2026-01-01T00:00:00.000Z', resolved_at = '2026-01-01T00:00:01.000Z'`)
+			_, err = s.db.change(t.Context(), `UPDATE gateway_orders SET begun_at = 1, resolved_at = 2`)
 			require.NoError(t, err)
 		}
 		at := newVisitor(t).order(server.URL, "mug")

@@ -56,7 +56,8 @@ func (h *harness) insertUnknown(s *shop, count int) {
 		id, at := fmt.Sprintf("order-%05d", i), first.Add(time.Duration(i)*time.Second)
 		_, err := tx.ExecContext(h.t.Context(), `INSERT INTO shop_orders (id, buyer, product, made_at, coin, network, amount) VALUES ($1, '', 'mug', $2, 'BTC', 'Bitcoin', '0.00028')`, id, at)
 		require.NoError(h.t, err)
-		_, err = tx.ExecContext(h.t.Context(), `INSERT INTO gateway_orders (order_id, attempts, begun_at, lease_until, unknown_since) VALUES ($1, 1, $2, $2, $2)`, id, at.Format("2006-01-02T15:04:05.000Z"))
+		_, err = tx.ExecContext(h.t.Context(), `INSERT INTO gateway_orders (merchant, order_id, gateway, left_for, version, attempts, open_since, record) VALUES ('', $1, $2, '', 1, 1, $3, $4)`,
+			id, h.gw.URL, at.UnixMicro(), []byte(`{"open":[{"outcome":"unknown"}]}`))
 		require.NoError(h.t, err)
 	}
 	require.NoError(h.t, tx.Commit())
