@@ -8,8 +8,8 @@ import (
 
 // GatewayOrders is how many orders of the table are of a gateway.
 type GatewayOrders struct {
-	Gateway string // the base URL, as [gateway.Order] has it
-	Count   int
+	Gateway string `json:"gateway"` // the base URL, as [gateway.Order] has it; empty if it is not known
+	Count   int    `json:"orders"`
 }
 
 // Gateways returns the gateways of the table, in the order of their base URLs.

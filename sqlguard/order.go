@@ -235,8 +235,8 @@ func (g *Guard) each(ctx context.Context, query string, args []any, f func(o Ord
 
 // queries are the texts that read the table.
 type queries struct {
-	order, orders, pending, pendingSummary, now, batchEnd, prune, gateways, moved, replaced string
-	idsOf, unknownOf, createdOf                                                             string
+	order, orders, pending, pendingSummary, now, batchEnd, prunable, prune, gateways, moved, replaced string
+	idsOf, unknownOf, createdOf                                                                       string
 }
 
 const isPending = "open_since > 0 AND created_at = 0 AND lease_until <= {now}"
@@ -252,6 +252,7 @@ func (s *schema) queries() queries {
 		createdOf:      s.selects("WHERE merchant = {id} AND open_since = 0 AND changed_at > ? AND begun_at > ? AND created_at > 0 AND created_at < ? ORDER BY changed_at"),
 		now:            s.fill("SELECT {now}"),
 		batchEnd:       s.fill("SELECT changed_at FROM {table} WHERE " + isPrunable + " ORDER BY changed_at LIMIT 1 OFFSET 999"),
+		prunable:       s.fill("SELECT count(*) FROM {table} WHERE " + isPrunable),
 		prune:          s.fill("DELETE FROM {table} WHERE " + isPrunable),
 		gateways:       s.fill("SELECT " + fmt.Sprintf(s.ofID, "gateway") + ", count(*) FROM {table} GROUP BY gateway ORDER BY gateway"),
 		moved:          s.fill("UPDATE {table} SET gateway = {id} WHERE gateway = {id}"),

@@ -34,6 +34,21 @@ func (g *Guard) Prune(ctx context.Context, age time.Duration) (int, error) {
 	return pruned, nil
 }
 
+// Prunable returns how many orders Prune would delete.
+func (g *Guard) Prunable(ctx context.Context, age time.Duration) (count int, err error) {
+	if age < leastAge {
+		return 0, badArgument("age", "must be at least 24 hours")
+	}
+	now, err := g.clock(ctx)
+	if err == nil {
+		err = g.db.QueryRowContext(ctx, g.queries.prunable, now-age.Microseconds()).Scan(&count)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sqlguard: what can be pruned: %w", explained(err))
+	}
+	return count, nil
+}
+
 const isPrunable = "(open_since = 0 OR created_at > 0) AND lease_until <= {now} AND changed_at < ?"
 
 // prune deletes what has not changed since a time in the past. That time is the same

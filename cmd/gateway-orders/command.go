@@ -28,9 +28,9 @@ type session struct {
 	table    string // of --table
 	merchant string // of --merchant; "" for the client's own
 
-	sqlite bool            // after connect: whether the database is one of SQLite
-	guard  *sqlguard.Guard // after connect
-	close  func() error
+	dialect sqlguard.Dialect // after connect
+	guard   *sqlguard.Guard  // after connect
+	close   func() error
 }
 
 // root returns the tree of all commands.
@@ -41,8 +41,9 @@ func (s *session) root() *cobra.Command {
 has found out which.
 
 The database is that of the shop: ` + envDB + `, or the flag --db-file or --db. It is
-postgres://user@host:5432/database or sqlite:PATH. A password is in the first two, in
-PGPASSWORD or in ~/.pgpass, and not in --db, which other users of the machine can read.
+postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH. A password is
+in the first two, in PGPASSWORD or in ~/.pgpass, and not in --db, which other users of the machine
+can read.
 
 When an order is unknown:
   gateway-orders pending                     which ones are, each with a token
@@ -51,7 +52,7 @@ When an order is unknown:
 	}
 	s.settings(root, traits{formats: []string{cli.FormatTable, cli.FormatJSON, cli.FormatCSV}, timeout: 30 * time.Second, single: true})
 	root.AddCommand(s.pendingCommand(), s.showCommand(), s.evidenceCommand(), s.resolveCommand(), s.reconcileCommand(),
-		s.exportCommand(), s.pruneCommand(), s.migrateCommand(), s.versionCommand(),
+		s.exportCommand(), s.lostCommand(), s.gatewayCommand(), s.pruneCommand(), s.migrateCommand(), s.versionCommand(),
 		cli.Exits("exits", "The exit code says whether there is something left to do:", "", exits()))
 	return root
 }

@@ -26,34 +26,40 @@ func TestUsage(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-17")
 	for line, text := range map[string]string{
-		"":                                          "Available Commands:",
-		"pendng":                                    "gateway-orders: there is no such command: did you mean pending?\nSee: gateway-orders --help\n",
-		"pending A-17":                              "gateway-orders pending: there is one argument too many\nSee: gateway-orders pending --help\n",
-		"pending -n 0":                              "--most must be at least 1",
-		"pending -n x":                              "--most: it is a number such as 20",
-		"pending --after x":                         "--after is not a place: copy it again",
-		"pending --after x/y":                       "--after is not a place",
-		"pending -o csv":                            "gateway-orders pending: --output: it is table or json here",
-		"pending --timeout -1s":                     "--timeout is negative",
-		"pending -merchant north":                   "gateway-orders: flags begin with two hyphens: write --merchant\n",
-		"prune -older-than 400d":                    "gateway-orders: flags begin with two hyphens: write --older-than\n",
-		"--merchant a prune --older-than 400d":      "gateway-orders prune: there is no flag --merchant here",
-		"prune --merchant a --older-than 400d":      "gateway-orders prune: there is no flag --merchant here",
-		"pending --table A":                         "--table: ",
-		"show":                                      "gateway-orders show: the ORDER to show is missing",
-		"resolve A-17":                              "give what was found, --exists or --absent",
-		"resolve A-17 --exists --absent --by a":     "give what was found, --exists or --absent",
-		"resolve A-17 --exists":                     "--by is required",
-		"resolve --exists --by a":                   "give the ORDER to resolve, or its --token",
-		"resolve --token x --exists --by a":         "--token is not a token, or not a whole one",
-		"resolve A-17 --absent --by a --invoice f":  "--invoice goes with --exists",
-		"resolve A-17 --absent --by a --margin -1s": "--margin is negative",
-		"resolve A-17 --exist --by a":               "did you mean --exists?",
-		"reconcile":                                 "--file is required",
-		"reconcile --file f.csv --apply":            "--by is required with --apply",
-		"reconcile --file f.csv --from 2026-01-01":  "give both --from and --until, or neither",
-		"reconcile --file f.xls":                    "--format is csv or jsonl",
-		"reconcile --file f.csv --margin 0s":        "--margin must be above zero",
+		"":                                            "Available Commands:",
+		"pendng":                                      "gateway-orders: there is no such command: did you mean pending?\nSee: gateway-orders --help\n",
+		"pending A-17":                                "gateway-orders pending: there is one argument too many\nSee: gateway-orders pending --help\n",
+		"pending -n 0":                                "--most must be at least 1",
+		"pending -n x":                                "--most: it is a number such as 20",
+		"pending --after x":                           "--after is not a place: copy it again",
+		"pending --after x/y":                         "--after is not a place",
+		"pending -o csv":                              "gateway-orders pending: --output: it is table or json here",
+		"pending --timeout -1s":                       "--timeout is negative",
+		"pending -merchant north":                     "gateway-orders: flags begin with two hyphens: write --merchant\n",
+		"prune -older-than 400d":                      "gateway-orders: flags begin with two hyphens: write --older-than\n",
+		"--merchant a prune --older-than 400d":        "gateway-orders prune: there is no flag --merchant here",
+		"prune --merchant a --older-than 400d":        "gateway-orders prune: there is no flag --merchant here",
+		"pending --table A":                           "--table: ",
+		"show":                                        "gateway-orders show: the ORDER to show is missing",
+		"resolve A-17":                                "give what was found, --exists or --absent",
+		"resolve A-17 --exists --absent --by a":       "give what was found, --exists or --absent",
+		"resolve A-17 --exists":                       "--by is required",
+		"resolve --exists --by a":                     "give the ORDER to resolve, or its --token",
+		"resolve --token x --exists --by a":           "--token is not a token, or not a whole one",
+		"resolve A-17 --absent --by a --invoice f":    "--invoice goes with --exists",
+		"resolve A-17 --absent --by a --margin -1s":   "--margin is negative",
+		"resolve A-17 --exist --by a":                 "did you mean --exists?",
+		"reconcile":                                   "--file is required",
+		"reconcile --file f.csv --apply":              "--by is required with --apply",
+		"reconcile --file f.csv --from 2026-01-01":    "give both --from and --until, or neither",
+		"reconcile --file f.csv --where north":        "--where is a column and its text",
+		"gateway --same":                              "--same and --another need two base URLs",
+		"gateway https://a.example":                   "give none, which lists the gateways, or two base URLs",
+		"gateway https://a.example https://b.example": "say whether they are the --same gateway or --another one",
+		"gateway https://a.example http://b.example?x=1 --same": "a base URL must not have a query",
+		"lost":                               "--file is required",
+		"lost --file f":                      "--since is required",
+		"reconcile --file f.csv --margin 0s": "--margin must be above zero",
 		"reconcile --file f.csv --from 2026-01-01 --until x":                                   "--from is a time with its zone, such as 2026-11-01T00:00:00Z",
 		"reconcile --file f.csv --from 2026-01-01T00:00:00 --until x":                          "--from is a time with its zone",
 		"reconcile --file f.csv --from 2026-01-01T00:00:00Z --until 2026-01-01T01:00:00+01:00": "--until is not after --from",
@@ -89,7 +95,9 @@ func TestOpen(t *testing.T) {
 	check(t, os.WriteFile("text.db", []byte(strings.Repeat("no database ", 1000)), 0o600))
 	for args, text := range map[string]string{
 		"pending":                                         "no database is named: set GATEWAY_ORDERS_DB, or give --db-file or --db",
-		"--db mysql://h/db pending":                       "the database is postgres://user@host:5432/database or sqlite:PATH",
+		"--db oracle://h/db pending":                      "the database is postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PATH",
+		"--db mysql://h/ pending":                         "the URL of the database is mysql://user@host:3306/database",
+		"--db mysql://h/db?charset=latin1 pending":        "the URL of the database is mysql://user@host:3306/database",
 		"--db sqlite: pending":                            "after sqlite: comes the path of a file",
 		"--db sqlite://none.db pending":                   "after sqlite: comes the path of a file",
 		"--db sqlite:none.db pending":                     "the file of the database: file does not exist: correct the path; only for a new shop, gateway-orders migrate creates it",
@@ -115,10 +123,10 @@ func TestOpen(t *testing.T) {
 
 // A table is brought up once, and a dry run prints the SQL and does nothing.
 func TestMigrate(t *testing.T) {
-	inBoth(t, func(t *testing.T, w *shop) {
+	inEach(t, func(t *testing.T, w *shop) {
 		w.loses(t, "A-17")
 		w.args = []string{"--table", "another"}
-		t.Cleanup(func() { _, _ = w.raw.Exec("DROP TABLE another") })
+		t.Cleanup(func() { w.drop(t, "another") })
 		want(t, w.run("migrate --dry-run"), cli.ExitDone, "CREATE TABLE")
 		want(t, w.run("pending"), cli.ExitFailed, "the database has no such table")
 		want(t, w.run("migrate"), cli.ExitDone, fmt.Sprintf("the table another has version %d now", sqlguard.SchemaVersion))
@@ -129,7 +137,7 @@ func TestMigrate(t *testing.T) {
 
 // Only what is old and decided is pruned, and a dry run counts the same.
 func TestPrune(t *testing.T) {
-	inBoth(t, func(t *testing.T, w *shop) {
+	inEach(t, func(t *testing.T, w *shop) {
 		w.sends(t, requestOf("", "old"), gateway.OutcomeSucceeded)
 		w.sends(t, requestOf("", "refused"), gateway.OutcomeRejected)
 		w.sends(t, requestOf("", "new"), gateway.OutcomeSucceeded)
@@ -155,18 +163,14 @@ func TestPrune(t *testing.T) {
 
 // An export has every order once, in both formats, also where pages meet.
 func TestExport(t *testing.T) {
-	inBoth(t, func(t *testing.T, w *shop) {
+	inEach(t, func(t *testing.T, w *shop) {
 		const all = 2*exportPage + 1
 		tx, err := w.raw.Begin()
 		check(t, err)
-		table := "gateway_orders"
-		if len(w.args) > 0 {
-			table = w.args[1]
-		}
 		w.sends(t, requestOf("", `A "17", new`+"\n=1+1"), gateway.OutcomeSucceeded)
 		for i := range all - 1 { // copies of the first: End would take long
-			_, err := tx.Exec(fmt.Sprintf(`INSERT INTO %q (merchant, order_id, attempts, begun_at, lease_until)
-				SELECT '%d', '%d', 1, begun_at, lease_until FROM %[1]q WHERE merchant = ''`, table, i%3, i))
+			_, err := tx.Exec(fmt.Sprintf(`INSERT INTO %s (merchant, order_id, gateway, left_for, attempts, record)
+				SELECT '%d', '%d', gateway, left_for, 1, '{}' FROM %[1]s WHERE merchant = ''`, w.table(), i%3, i))
 			check(t, err)
 		}
 		check(t, tx.Commit())

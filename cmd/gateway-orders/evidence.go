@@ -62,7 +62,11 @@ func (s *session) evidence(ctx context.Context, args []string) error {
 // evidenceOf is the page about an order.
 func evidenceOf(o sqlguard.Order) evidenceJSON {
 	first, last := o.Since, o.Begun
-	for _, at := range []time.Time{o.Begun, o.Record.SentAt} {
+	times := []time.Time{o.Begun, o.Record.SentAt}
+	for _, earlier := range o.Earlier {
+		times = append(times, earlier.SentAt)
+	}
+	for _, at := range times {
 		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
@@ -114,6 +118,8 @@ func (page evidenceJSON) fields(o sqlguard.Order) [][]string {
 		{"Price", priceOf(r.Request)},
 		{"Amount", amountOf(r.Request)},
 		{"HTTP status", zeroIsNone(r.StatusCode)},
+		{"Earlier requests", textOf(page.Order.Earlier)},
+		{"More invoices", textOf(page.Order.Others)},
 		{"Response", cli.Shortened(strings.TrimSpace(response), 500)},
 		{"What happened", r.Cause},
 	}

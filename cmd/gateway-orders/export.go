@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ func (s *session) exportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export", Short: "The whole table, as CSV or a line of JSON for each order",
 		Long: `Prints every order, by merchant and order id, in pages: the table may be of any size. Times are in
-UTC. A spreadsheet takes a cell that begins with "=" for a formula: import all columns as text.
+UTC. A cell of CSV that a spreadsheet would take for a formula begins with ', which reconcile takes off.
 Characters that control a terminal or the direction of text, such as ESC, are written as \u001b,
 but not the end of a line and the tab: JSON has the exact text, CSV has not.`,
 		Example: `  gateway-orders export >orders.csv
@@ -100,8 +101,8 @@ func rowWriter(format string, to io.Writer) (write func(sqlguard.Order) error, f
 
 // exportColumns are the members of orderJSON.
 func exportColumns() []string {
-	return strings.Fields(`orderId merchant state attempts unknownSince begun ended created
-		price amount baseCurrency coinSymbol networkName requestId sentAt status body cause invoice
+	return strings.Fields(`orderId merchant gateway state attempts unknownSince begun ended created
+		price amount baseCurrency coinSymbol networkName requestId sentAt status body cause invoice others earlier
 		resolved resolvedBy resolution note token`)
 }
 
@@ -113,24 +114,20 @@ func exportRow(o orderJSON) []string {
 		return t.UTC().Format(time.RFC3339Nano)
 	}
 	row := []string{
-		o.OrderID, o.Merchant, o.State, strconv.Itoa(o.Attempts), at(o.UnknownSince), at(o.Begun), at(o.Ended), at(o.Created),
+		o.OrderID, o.Merchant, o.Gateway, o.State, strconv.Itoa(o.Attempts), at(o.UnknownSince), at(o.Begun), at(o.Ended), at(o.Created),
 		o.Price, o.Amount, o.BaseCurrency, o.CoinSymbol, o.NetworkName, o.RequestID, at(o.SentAt), zeroIsNone(o.Status),
-		o.Body, o.Cause, string(o.Invoice), at(o.Resolved), o.ResolvedBy, o.Resolution, o.Note, o.Token,
+		o.Body, o.Cause, string(o.Invoice), textOf(o.Others), textOf(o.Earlier), at(o.Resolved), o.ResolvedBy, o.Resolution, o.Note, o.Token,
 	}
 	for i, cell := range row {
-		row[i] = cli.Escaped(cell)
+		row[i] = asData(cli.Escaped(cell))
 	}
 	return row
 }
 
-// prunable counts what prune would delete.
-func (s *session) prunable(ctx context.Context, before time.Time) (count int, err error) {
-	err = s.eachOrder(ctx, func(o sqlguard.Order) error {
-		ended := o.State == sqlguard.StateCreated || o.State == sqlguard.StateFree
-		if ended && o.Begun.Before(before) && o.Ended.Before(before) && o.Resolved.Before(before) {
-			count++
-		}
-		return nil
-	})
-	return count, err
+// asData is a cell that no spreadsheet takes for a formula.
+func asData(cell string) string {
+	if first, _ := utf8.DecodeRuneInString(cell); strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + cell
+	}
+	return cell
 }

@@ -9,7 +9,7 @@ import (
 
 // A count of any size is no more than what there is.
 func TestPending_many(t *testing.T) {
-	inBoth(t, func(t *testing.T, w *shop) {
+	inEach(t, func(t *testing.T, w *shop) {
 		w.loses(t, "A-17", "A-18")
 		want(t, w.run("pending -n 9223372036854775807"), exitLeft, "A-17", "A-18", "2 orders are unknown")
 		want(t, w.run("pending -n 9223372036854775808"), cli.ExitUsage, "--most: it is a number such as 20")

@@ -12,11 +12,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/cmd/internal/database"
 )
 
 func main() { os.Exit(start()) }
@@ -74,10 +72,7 @@ type failure struct {
 
 // reportError prints an error on stderr.
 func (s *session) reportError(err error) {
-	text := err.Error()
-	if refused, ok := errors.AsType[*pgconn.ConnectError](err); ok { // which has parts of the URL
-		text = strings.ReplaceAll(text, refused.Error(), withoutURL(refused))
-	}
+	text := database.WithoutURL(err)
 	if s.format == cli.FormatJSON {
 		_ = cli.EncodeJSON(s.Err, failure{text, exitCode(err)}, "  ") // there is nowhere left to report it
 		return

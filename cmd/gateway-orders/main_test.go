@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/cmd/internal/database"
+	"github.com/cryptogw/gateway/internal/testing/mariadbtest"
 	"github.com/cryptogw/gateway/internal/testing/postgrestest"
 	"github.com/cryptogw/gateway/sqlguard"
 )
@@ -33,15 +36,22 @@ const (
 	passwordIs = "s3cret" // what both begin with
 )
 
-var server *postgrestest.Server // of all tests; nil with SQLGUARD_POSTGRES
+// The servers of all tests. The first test that needs one starts it.
+var servers struct {
+	postgres *postgrestest.Server
+	mariadb  *mariadbtest.Server
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		os.Exit(start())
 	}
 	code := m.Run()
-	if server != nil {
-		server.Stop()
+	if servers.postgres != nil {
+		servers.postgres.Stop()
+	}
+	if servers.mariadb != nil {
+		servers.mariadb.Stop()
 	}
 	os.Exit(code)
 }
@@ -55,10 +65,11 @@ type shop struct {
 	args  []string // that every command line begins with, after those
 }
 
-// inBoth runs a test against PostgreSQL and against SQLite.
-func inBoth(t *testing.T, test func(t *testing.T, w *shop)) {
+// inEach runs a test against each database.
+func inEach(t *testing.T, test func(t *testing.T, w *shop)) {
 	t.Setenv(envDB, "")
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, newPostgres(t)) })
+	t.Run("MariaDB", func(t *testing.T) { test(t, newMariaDB(t)) })
 	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
 
@@ -67,42 +78,66 @@ func newSQLite(t *testing.T) *shop {
 	path := filepath.Join(t.TempDir(), "orders?100%#.db") // a name that a URI must escape
 	w := &shop{url: "sqlite:" + path, db: []string{"--db", "sqlite:" + path}}
 	want(t, w.run("migrate"), cli.ExitDone, fmt.Sprintf("the table gateway_orders has version %d now\n", sqlguard.SchemaVersion))
-	db, err := openSQLite(path, false)
-	check(t, err)
-	w.use(t, db)
+	w.use(t)
 	return w
 }
 
 func newPostgres(t *testing.T) *shop {
 	t.Helper()
-	w := &shop{url: withPassword(t, postgresDSN(t)), db: []string{"--db-file", filepath.Join(t.TempDir(), "url")}}
+	dsn := os.Getenv("SQLGUARD_POSTGRES")
+	if dsn == "" && servers.postgres == nil {
+		var err error
+		servers.postgres, err = postgrestest.Start("fsync=off", "shared_buffers=32MB")
+		check(t, err)
+	}
+	if dsn == "" {
+		dsn = servers.postgres.DSN("postgres")
+	}
+	return newTable(t, withPassword(t, dsn))
+}
+
+func newMariaDB(t *testing.T) *shop {
+	t.Helper()
+	if servers.mariadb == nil {
+		var err error
+		servers.mariadb, err = mariadbtest.Start("innodb-flush-log-at-trx-commit=0")
+		check(t, err)
+	}
+	db, err := sql.Open("mysql", servers.mariadb.DSN("shop"))
+	check(t, err)
+	_, err = db.Exec("CREATE USER IF NOT EXISTS shop IDENTIFIED BY '" + password + "'")
+	check(t, err)
+	_, err = db.Exec("GRANT ALL ON shop.* TO shop")
+	check(t, errors.Join(err, db.Close()))
+	return newTable(t, "mysql://shop:"+inURL+"@127.0.0.1:"+servers.mariadb.Port+"/shop")
+}
+
+// newTable is a table of a server, which the test drops.
+func newTable(t *testing.T, url string) *shop {
+	t.Helper()
+	w := &shop{url: url, db: []string{"--db-file", filepath.Join(t.TempDir(), "url")}}
 	check(t, os.WriteFile(w.db[1], []byte(w.url+"\n"), 0o600))
 	table := "orders_" + strings.ToLower(rand.Text())
 	w.args = []string{"--table", table}
 	want(t, w.run("migrate"), cli.ExitDone, fmt.Sprintf("the table %s has version %d now\n", table, sqlguard.SchemaVersion))
-	db, err := sql.Open("pgx", w.url)
-	check(t, err)
-	w.use(t, db, sqlguard.WithTable(table))
-	t.Cleanup(func() {
-		_, err := db.Exec(`DROP TABLE IF EXISTS ` + table)
-		check(t, err)
-	})
+	w.use(t, sqlguard.WithTable(table))
+	t.Cleanup(func() { w.drop(t, table) })
 	return w
 }
 
-// postgresDSN is that of a server as it is for the tests of sqlguard.
-func postgresDSN(t *testing.T) string {
+func (w *shop) drop(t *testing.T, table string) {
 	t.Helper()
-	if dsn := os.Getenv("SQLGUARD_POSTGRES"); dsn != "" {
-		return dsn
+	_, err1 := w.raw.Exec("DROP VIEW IF EXISTS " + table + "_list")
+	_, err2 := w.raw.Exec("DROP TABLE IF EXISTS " + table)
+	check(t, errors.Join(err1, err2))
+}
+
+// table is the name of the table in SQL.
+func (w *shop) table() string {
+	if len(w.args) > 0 {
+		return w.args[1]
 	}
-	if server == nil {
-		var err error
-		if server, err = postgrestest.Start("fsync=off", "shared_buffers=32MB"); err != nil {
-			t.Fatalf("no PostgreSQL server: %v\nset SQLGUARD_POSTGRES to the DSN of one, or install it", err)
-		}
-	}
-	return server.DSN("postgres")
+	return sqlguard.DefaultTable
 }
 
 // withPassword gives a URL without a password one, which a server that trusts everybody ignores.
@@ -116,13 +151,14 @@ func withPassword(t *testing.T, dsn string) string {
 	return strings.Replace(dsn, u.User.Username()+"@", u.User.Username()+":"+inURL+"@", 1)
 }
 
-func (w *shop) use(t *testing.T, db *sql.DB, opts ...sqlguard.Option) {
+func (w *shop) use(t *testing.T, opts ...sqlguard.Option) {
 	t.Helper()
 	var err error
-	w.raw = db
-	w.guard, err = sqlguard.New(db, append(opts, sqlguard.WithMerchants())...)
+	w.raw, _, err = database.Open(w.url, false)
 	check(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	w.guard, err = sqlguard.New(w.raw, append(opts, sqlguard.WithMerchants())...)
+	check(t, err)
+	t.Cleanup(func() { _ = w.raw.Close() })
 }
 
 // An outcome is how one run of the command ended.
@@ -206,6 +242,14 @@ func (w *shop) sends(t *testing.T, o gateway.Order, outcome gateway.Outcome) {
 	check(t, err)
 }
 
+// writeFile returns the path of a new file.
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	check(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
 // loses sends orders whose outcome is unknown.
 func (w *shop) loses(t *testing.T, ids ...string) {
 	t.Helper()
@@ -217,18 +261,11 @@ func (w *shop) loses(t *testing.T, ids ...string) {
 // ages moves an order back in time.
 func (w *shop) ages(t *testing.T, id string, age time.Duration) {
 	t.Helper()
-	table := sqlguard.DefaultTable
-	if len(w.args) > 0 {
-		table = w.args[1]
+	at := fmt.Sprint(time.Now().Add(-age).UnixMicro())
+	columns := "begun_at = " + at + ", changed_at = " + at + ", lease_until = " + at
+	for _, column := range []string{"open_since", "ended_at", "created_at"} {
+		columns += fmt.Sprintf(", %s = CASE WHEN %[1]s = 0 THEN 0 ELSE %s END", column, at)
 	}
-	at := time.Now().Add(-age).UTC().Format("2006-01-02T15:04:05.000Z")
-	columns := "begun_at = '" + at + "'"
-	for _, column := range []string{"unknown_since", "ended_at", "sent_at", "created_at"} {
-		columns += fmt.Sprintf(", %s = CASE WHEN %[1]s IS NULL THEN NULL ELSE '%s' END", column, at)
-	}
-	if strings.HasPrefix(w.url, "postgres") {
-		columns = strings.ReplaceAll(columns, "'"+at+"'", "CAST('"+at+"' AS timestamptz)")
-	}
-	_, err := w.raw.ExecContext(t.Context(), fmt.Sprintf(`UPDATE %q SET %s WHERE order_id = '%s'`, table, columns, id))
+	_, err := w.raw.ExecContext(t.Context(), fmt.Sprintf(`UPDATE %s SET %s WHERE order_id = '%s'`, w.table(), columns, id))
 	check(t, err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ type migrateJSON struct {
 }
 
 func (s *session) migrate(ctx context.Context, dryRun bool) error {
-	from, err := 0, s.connect(ctx, !dryRun)
+	from, err := 0, s.connect(!dryRun)
 	if err == nil {
 		if from, err = s.guard.SchemaVersion(ctx); err != nil {
 			return fmt.Errorf("the database cannot be used: %w", err)
@@ -47,11 +48,7 @@ func (s *session) migrate(ctx context.Context, dryRun bool) error {
 	}
 	result := migrateJSON{Table: s.table, From: from, To: sqlguard.SchemaVersion}
 	if dryRun {
-		dialect := sqlguard.PostgreSQL
-		if s.sqlite {
-			dialect = sqlguard.SQLite
-		}
-		result.SQL, err = sqlguard.MigrationSQL(dialect, s.table, from)
+		result.SQL, err = sqlguard.MigrationSQL(cmp.Or(s.dialect, sqlguard.SQLite), s.table, from) // a file that is not there is one of SQLite
 	} else {
 		err = s.guard.Migrate(ctx)
 	}
@@ -117,7 +114,7 @@ func (s *session) prune(ctx context.Context, age time.Duration, dryRun bool) err
 	verb := "deleted"
 	if dryRun {
 		verb = "would be deleted"
-		count, err = s.prunable(ctx, time.Now().Add(-age))
+		count, err = s.guard.Prunable(ctx, age)
 	} else if count, err = s.guard.Prune(ctx, age); err != nil {
 		return &partError{fmt.Sprintf("%d orders were deleted, and up to 1000 others may be", count), err}
 	}

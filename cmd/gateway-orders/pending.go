@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -199,6 +200,7 @@ func (s *session) show(ctx context.Context, args []string) error {
 	return s.printFields([][]string{
 		{"order", o.ID},
 		{"merchant", o.Merchant},
+		{"gateway", o.Gateway},
 		{"state", string(o.State)},
 		{"tried", times(o.Attempts)},
 		{"unknown since", timeText(o.Since)},
@@ -213,12 +215,23 @@ func (s *session) show(ctx context.Context, args []string) error {
 		{"what happened", o.Record.Cause},
 		{"response", string(o.Record.Body)},
 		{"invoice", string(o.Record.Invoice)},
+		{"more invoices", textOf(j.Others)},
+		{"earlier attempts", textOf(j.Earlier)},
 		{"resolved", timeText(o.Resolved)},
 		{"found", j.Resolution},
 		{"by", o.Resolution.By},
 		{"note", o.Resolution.Note},
 		{"token", j.Token},
 	})
+}
+
+// textOf is a list as JSON; "" for none.
+func textOf[T any](list []T) string {
+	if len(list) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(list) // of texts, times and JSON
+	return string(text)
 }
 
 func zeroIsNone(n int) string {

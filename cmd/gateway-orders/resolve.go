@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -22,7 +20,8 @@ func (s *session) resolveCommand() *cobra.Command {
 		Short: "Record what a person has found out about one order",
 		Long: `Records that the gateway has an invoice for an unknown order, or that it has none. After --exists
 the order is created, and later calls get the invoice of --invoice if it is given: the JSON of the
-member "result" of the gateway's response. After --absent the next call sends the order.
+member "result" of the gateway's response. It can be added later too. After --absent the next call
+sends the order.
 
 With --token, which pending and evidence print, it fails if the order was sent again since: the
 finding would be outdated. Without it, the order is meant as it is now.`,
@@ -86,7 +85,7 @@ func (r *resolve) run(ctx context.Context, args []string) error {
 	}
 	if *r.invoiceFile != "" {
 		var err error
-		if r.invoice, err = within(ctx, r.readInvoice); err != nil {
+		if r.invoice, err = r.readInvoice(); err != nil {
 			return err
 		}
 	}
@@ -94,12 +93,9 @@ func (r *resolve) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.tooEarly(now); err != nil {
-		return err
-	}
 	after := now
 	if !*r.dryRun {
-		resolution := sqlguard.Resolution{Exists: *r.exists, By: *r.by, Note: *r.note, Invoice: r.invoice}
+		resolution := sqlguard.Resolution{Exists: *r.exists, By: *r.by, Note: *r.note, Invoice: r.invoice, Margin: max(*r.margin, 1)} // 0 is the default of the guard
 		if err := r.s.guard.Resolve(ctx, listed, resolution); err != nil {
 			return explain(err)
 		}
@@ -132,26 +128,14 @@ func (r *resolve) order(ctx context.Context, id string) (listed, now sqlguard.Or
 	if err != nil {
 		return listed, now, err
 	}
-	if now.State != sqlguard.StateUnknown {
+	completes := now.State == sqlguard.StateCreated && now.Record.Invoice == nil && r.invoice != nil
+	switch {
+	case now.State != sqlguard.StateUnknown && !completes:
 		return listed, now, explain(fmt.Errorf("%w: it is %s", sqlguard.ErrNotUnknown, now.State))
-	}
-	if now.Attempts != listed.Attempts {
+	case *r.token != "" && now.State == sqlguard.StateUnknown && now.Token() != *r.token:
 		return listed, now, explain(sqlguard.ErrTriedAgain)
 	}
 	return listed, now, nil
-}
-
-// tooEarly refuses to end an order as absent while its request may be in transit.
-func (r *resolve) tooEarly(o sqlguard.Order) error {
-	sent := o.Begun
-	if o.Record.SentAt.After(sent) {
-		sent = o.Record.SentAt
-	}
-	if after := sent.Add(*r.margin); *r.absent && time.Now().Before(after) {
-		return fmt.Errorf("the order was sent at %s, and its request may still be in transit: look again after %s, or set --margin if you know how long one takes",
-			timeText(sent), timeText(after))
-	}
-	return nil
 }
 
 // result says what was done, or would be.
@@ -161,13 +145,16 @@ func (r *resolve) result(o sqlguard.Order) string {
 		is = "would be"
 	}
 	state := sqlguard.StateFree
-	if *r.exists || !o.Created.IsZero() {
+	if *r.exists {
 		state, end = sqlguard.StateCreated, "later calls get its invoice"
 		if r.invoice == nil && o.Record.Invoice == nil {
 			end = "later calls succeed, without the gateway's response, which is not known"
 		}
 	}
 	text := fmt.Sprintf("order %s %s %s, found by %s: %s", o.ID, is, state, *r.by, end)
+	if *r.dryRun && *r.absent {
+		text += ", and it is accepted from " + timeText(o.SentUntil.Add(*r.margin)) + " on"
+	}
 	if *r.dryRun {
 		text += " (dry run: " + unchanged + ")"
 	}
@@ -181,6 +168,8 @@ func explain(err error) error {
 		return fmt.Errorf("the order was sent again since it was listed, so the finding may be outdated: look it up again, from gateway-orders evidence on (%w)", err)
 	case errors.Is(err, sqlguard.ErrNotUnknown):
 		return fmt.Errorf("there is nothing to resolve about the order: see gateway-orders show (%w)", err)
+	case errors.Is(err, sqlguard.ErrTooEarly):
+		return fmt.Errorf("%w: look it up again then, or set --margin if you know how long a request takes", err)
 	default:
 		return err
 	}
@@ -190,16 +179,7 @@ const mostInvoice = 64 << 10 // what the guard keeps
 
 // readInvoice reads the file of --invoice.
 func (r *resolve) readInvoice() (json.RawMessage, error) {
-	file := r.s.In
-	if *r.invoiceFile != "-" {
-		opened, err := os.Open(*r.invoiceFile) // #nosec G304 -- whoever runs the command chooses the file
-		if err != nil {
-			return nil, fmt.Errorf("--invoice: %w", cli.Reason(err))
-		}
-		defer func() { _ = opened.Close() }()
-		file = opened
-	}
-	text, err := io.ReadAll(io.LimitReader(file, mostInvoice+1))
+	text, err := r.s.input(*r.invoiceFile, mostInvoice+1)
 	if err != nil {
 		return nil, fmt.Errorf("--invoice: %w", cli.Reason(err))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/cli/clitest"
+	"github.com/cryptogw/gateway/cmd/internal/database"
 )
 
 // A password that a URL must escape, in every form, and no piece of which any text may have.
@@ -104,7 +105,7 @@ func TestSecrets_url(t *testing.T) {
 						t.Errorf("%d, %s%s", got.code, got.stdout, got.err)
 					}
 					if len(given.args) > 0 && given.args[0] == "--db" {
-						if hasPassword(r.url) {
+						if database.HasPassword(r.url) {
 							want(t, got, cli.ExitUsage, "--db takes no password")
 						}
 					} else if r.text != "" {
@@ -118,12 +119,16 @@ func TestSecrets_url(t *testing.T) {
 
 // What the server says of a wrong database and user is told in words of our own.
 func TestSecrets_server(t *testing.T) {
-	dsn := withPassword(t, postgresDSN(t))
-	t.Setenv(envDB, strings.Replace(dsn, "/postgres?", "/"+escapedOne+"?", 1))
-	got := call(t.Context(), "", "pending")
-	want(t, got, cli.ExitFailed, "the server has no such database (SQLSTATE 3D000)")
-	if pieceOf(got.err) != "" {
-		t.Error(got.err)
+	for _, tt := range []struct{ url, text string }{
+		{strings.Replace(newPostgres(t).url, "/postgres?", "/"+escapedOne+"?", 1), "the server has no such database (SQLSTATE 3D000)"},
+		{strings.TrimSuffix(newMariaDB(t).url, "shop") + escapedOne, "the server refuses the database to the user"},
+	} {
+		t.Setenv(envDB, tt.url)
+		got := call(t.Context(), "", "pending")
+		want(t, got, cli.ExitFailed, tt.text)
+		if pieceOf(got.err) != "" {
+			t.Error(got.err)
+		}
 	}
 }
 
@@ -137,7 +142,7 @@ func TestHasPassword(t *testing.T) {
 		"sqlite:orders.db":                      false,
 		"sqlite:/home/a:b@c/password.db":        false,
 	} {
-		if hasPassword(text) != has {
+		if database.HasPassword(text) != has {
 			t.Errorf("%s: %t", text, !has)
 		}
 	}

@@ -1,288 +1,174 @@
-// Package export reads the files that the operator of a gateway exports into the rows of a
-// [sqlguard.Statement]. It is strict: a file in which anything is doubtful is refused as a whole, with
-// the row, because a row that is lost or read wrongly looks like an order that does not exist.
-//
-// A file is UTF-8 without a byte-order mark, and every line of it has its end. Every column that is
-// named has a value in every row; leave a column out that has not. Of these,
-//
-//   - an id is 1 to 1,024 bytes without control characters, and without spaces or characters of no width
-//     at its ends. Ids of two rows do not differ in case only, and no two rows have the same InvoiceID.
-//   - a time is RFC 3339 with its zone, such as 2026-01-02T03:04:05Z or 2026-01-02T03:04:05.678+01:00.
-//   - an amount is digits, and decimal places after a point: no sign, exponent, currency or separator of
-//     thousands.
-//
-// No two rows are the same. Two different rows of one order are read: [sqlguard.Guard.Reconcile] reports
-// them.
 package export
 
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // Limits of a file.
 const (
-	MaxFile = 256 << 20 // MaxFile is how many bytes a file may have.
-	MaxLine = 64 << 10  // MaxLine is how many bytes a row may have, in the file and as JSON.
-	MaxRows = 1_000_000 // MaxRows is how many rows a file may have, without the header.
+	MaxFile   = 256 << 20 // MaxFile is how many bytes a file may have.
+	MaxRecord = 64 << 10  // MaxRecord is how many bytes a record may have as JSON, as which it is kept.
+	MaxRows   = 1_000_000 // MaxRows is how many records a file may have.
 
-	maxJSON = 1 << 30 // bytes of all rows as JSON, which has the names of a CSV file in each row
+	maxJSON = 1 << 30 // bytes of all records as JSON, which has the names of a CSV file in each
 )
 
-// Columns name the columns of a CSV file, or the members of each JSON line, exactly as they are written.
-// Only OrderID is required; its default is "order_id". An empty name is of nothing.
-type Columns struct {
-	OrderID   string // of the merchant's identifier, as it was sent
-	InvoiceID string // of the gateway's identifier of the invoice
-	CreatedAt string // of the time when the invoice was created
-	Price     string // of the price in the fiat currency
-	Amount    string // of the order's amount, as it was sent
+// A File is what was read.
+type File struct {
+	Rows     []sqlguard.StatementRow // by Number
+	LeftOut  int                     // records that Where leaves out
+	Repeated int                     // further records of an invoice, such as one for each payment
 }
 
-// A RowError is what is wrong with a row.
-type RowError struct {
-	Row    int    // the line of the file where the row begins, from 1
-	Column string // empty for the whole row
-	Reason string // what is wrong, and what to do
-}
-
-// Error returns the row, the column and the reason.
-func (e *RowError) Error() string {
-	if e.Column == "" {
-		return fmt.Sprintf("export: row %d: %s", e.Row, e.Reason)
+// Read reads a file: CSV with a header, JSON lines or an array of JSON. It is UTF-8, or UTF-16 with a byte-order mark. A record that
+// cannot be read whole is a row with a Fault, one without an order a row without OrderID. Several records of one invoice
+// are one row, with the first time. The Number of a row is its line, or in an array its place from 1.
+//
+// The error is that of r, of a file of which nothing can be read, such as one whose header lacks the order, or a
+// [*gateway.ArgumentError] for the settings.
+func Read(r io.Reader, s Settings) (File, error) {
+	if err := s.complete(); err != nil {
+		return File{}, err
 	}
-	return fmt.Sprintf("export: row %d, column %q: %s", e.Row, e.Column, e.Reason)
-}
-
-// CSV reads a file as RFC 4180 has it, with a comma between fields and the names of the columns in the first
-// row; no two columns have the same name. A line ends with CR LF or LF. Invoice of a row is an object
-// with a text for each column. The error is a [*RowError], that of r, or a [*gateway.ArgumentError].
-func CSV(r io.Reader, c Columns) ([]sqlguard.StatementRow, error) {
-	fields, err := c.fields()
+	text, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	switch {
+	case err != nil:
+		return File{}, fmt.Errorf("export: %w", err)
+	case len(text) > MaxFile:
+		return File{}, errors.New("export: the file has more than 256 MiB: export a shorter time")
+	}
+	c := collector{Settings: s, invoices: map[string]int{}, parts: map[int]bool{}}
+	text = decoded(text)
+	switch start := bytes.TrimLeft(text, " \t\r\n"); {
+	case len(start) == 0:
+		err = errors.New("export: the file is empty")
+	case start[0] == '{':
+		err = c.readLines(text)
+	case start[0] == '[':
+		err = c.readArray(start)
+	default:
+		err = c.readCSV(text)
+	}
 	if err != nil {
-		return nil, err
+		return File{}, err
 	}
-	lines := newLines(r)
-	header, row, err := lines.record()
-	if err != nil {
-		return nil, orEmpty(err)
-	}
-	places, names, err := placesOf(fields, header, row)
-	if err != nil {
-		return nil, err
-	}
-	var all collector
-	for {
-		texts, row, err := lines.record()
-		if err == io.EOF {
-			return all.rows, nil
-		}
-		if err == nil && len(texts) != len(header) {
-			err = &RowError{Row: row, Reason: fmt.Sprintf("has %d fields, and the header has %d: export the file again, with commas between the fields, and quotes around those that have one", len(texts), len(header))}
-		}
-		if err == nil {
-			err = all.add(row, fields, func(i int) (string, bool) { return texts[places[i]], false }, object(names, texts))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	return c.file, nil
 }
 
-// placesOf returns where the fields are in a header, and its names as JSON.
-func placesOf(fields []field, header []string, row int) (places []int, names [][]byte, err error) {
-	for i, name := range header {
-		if slices.Contains(header[:i], name) {
-			return nil, nil, &RowError{row, name, "is twice in the header: give each column a name of its own"}
-		}
-		quoted, _ := jsontext.AppendQuote(nil, name)
-		names = append(names, quoted)
+// decoded is a text in UTF-8 without a byte-order mark.
+func decoded(text []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(text, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(text, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	default:
+		return bytes.TrimPrefix(text, []byte("\uFEFF"))
 	}
-	for _, f := range fields {
-		place := slices.Index(header, f.column)
-		if place < 0 {
-			return nil, nil, &RowError{row, f.column, fmt.Sprintf("is not in the header, which is %.200q: name one that is, and export with commas between the columns", strings.Join(header, ","))}
-		}
-		places = append(places, place)
+	units := make([]uint16, 0, len(text)/2)
+	for i := 2; i+1 < len(text); i += 2 {
+		units = append(units, order.Uint16(text[i:]))
 	}
-	return places, names, nil
-}
-
-// object is a row of CSV as JSON.
-func object(names [][]byte, texts []string) []byte {
-	o := []byte("{")
-	for i, name := range names {
-		if i > 0 {
-			o = append(o, ',')
-		}
-		o = append(append(o, name...), ':')
-		o, _ = jsontext.AppendQuote(o, texts[i]) // is valid UTF-8
-	}
-	return append(o, '}')
-}
-
-// JSONLines reads a file with an object in each line. No member of an object may be there twice. Amounts may be
-// numbers, which are read as their text, without exponent. Ids may be whole numbers of at most 15 digits: a
-// longer one may have been rounded on its way. Invoice of a row is its object. The error is a
-// [*RowError], that of r, or a [*gateway.ArgumentError].
-func JSONLines(r io.Reader, c Columns) ([]sqlguard.StatementRow, error) {
-	fields, err := c.fields()
-	if err != nil {
-		return nil, err
-	}
-	lines := newLines(r)
-	var all collector
-	for {
-		line, err := lines.next()
-		if err == io.EOF && lines.number > 0 {
-			return all.rows, nil
-		}
-		if err != nil {
-			return nil, orEmpty(err)
-		}
-		values, object, err := members(line, fields)
-		if err != nil {
-			return nil, &RowError{Row: lines.number, Reason: err.Error()}
-		}
-		text := func(i int) (string, bool) {
-			value := values[i]
-			if value.Kind() == '"' {
-				text, _ := jsontext.AppendUnquote(nil, value)
-				return string(text), false
-			}
-			return strings.TrimPrefix(string(value), "null"), len(value) > 0
-		}
-		if err := all.add(lines.number, fields, text, object); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// members returns the values of the fields in an object, and the object without spaces.
-func members(line []byte, fields []field) (values []jsontext.Value, object []byte, err error) {
-	d := jsontext.NewDecoder(bytes.NewReader(line))
-	if kind := d.PeekKind(); kind != '{' {
-		return nil, nil, errors.New("must be a JSON object: write one in each line, and no array around them")
-	}
-	values = make([]jsontext.Value, len(fields))
-	_, err = d.ReadToken()
-	for err == nil && d.PeekKind() != '}' {
-		var name, value jsontext.Value
-		if name, err = d.ReadValue(); err != nil {
-			break
-		}
-		text, _ := jsontext.AppendUnquote(nil, name)
-		i := slices.IndexFunc(fields, func(f field) bool { return f.column == string(text) })
-		if value, err = d.ReadValue(); i >= 0 {
-			values[i] = value.Clone()
-		}
-	}
-	if err == nil {
-		_, err = d.ReadToken()
-	}
-	if _, end := d.ReadToken(); err != nil || end != io.EOF {
-		return nil, nil, fmt.Errorf("must be one JSON object without a member that is there twice: %.200v", cmp.Or(err, end))
-	}
-	compact := jsontext.Value(bytes.Clone(line))
-	err = compact.Compact()
-	return values, compact, err
-}
-
-// orEmpty is the error of a file that has nothing to read.
-func orEmpty(err error) error {
-	if err == io.EOF {
-		return &RowError{Row: 1, Reason: "the file is empty: export it again"}
-	}
-	return err
+	return []byte(string(utf16.Decode(units)))
 }
 
 // A collector has the rows of a file.
 type collector struct {
-	rows     []sqlguard.StatementRow
-	size     int             // of the rows as JSON
-	orders   map[string]int  // by the id of the order, folded: which of the rows has it first
-	ids      map[string]int  // likewise by the id of the invoice
-	original map[digest]bool // what the rows are as JSON
+	Settings
+	file     File
+	size     int            // of the rows as JSON
+	invoices map[string]int // by the InvoiceID: which of the rows
+	parts    map[int]bool   // which of the rows is of several records with amounts of their own, as of payments
 }
 
-// add appends a row. Each text is that of a field, and whether it is not a text in JSON.
-func (c *collector) add(number int, fields []field, text func(i int) (string, bool), object []byte) error {
-	row := sqlguard.StatementRow{Number: number, Invoice: json.RawMessage(object)}
-	if c.size += len(object); len(object) > MaxLine || c.size > maxJSON || len(c.rows) == MaxRows {
-		return &RowError{Row: number, Reason: "is too large as JSON, or one too many: export fewer columns, or a shorter time"}
-	}
-	for i, f := range fields {
-		value, bare := text(i)
-		reason := ""
-		switch {
-		case value == "":
-			reason = "is empty: complete it in every row, or leave the column out"
-		case bare && !f.bare(value):
-			reason = f.wantText
-		default:
-			reason = f.set(&row, value)
-		}
-		if reason != "" {
-			return &RowError{number, f.column, reason}
-		}
-	}
-	return c.addNew(row, fields)
+// A cell is a value of a record. One of JSON that is not a text is bare.
+type cell struct {
+	text string
+	bare bool
 }
 
-// addNew appends a row that no other one has been.
-func (c *collector) addNew(row sqlguard.StatementRow, fields []field) error {
-	if c.orders == nil {
-		c.orders, c.ids, c.original = map[string]int{}, map[string]int{}, map[digest]bool{}
+// add adds a record, of which value returns the cells.
+func (c *collector) add(number int, value func(column string) cell, object []byte) error {
+	for column, want := range c.Where {
+		if strings.TrimSpace(value(column).text) != want {
+			c.file.LeftOut++
+			return nil
+		}
 	}
-	sum := digestOf(row.Invoice)
-	if c.original[sum] {
-		return &RowError{Row: row.Number, Reason: "is the same as an earlier row: find out whether it was exported twice or there are two invoices"}
+	row := sqlguard.StatementRow{Number: number, Invoice: object}
+	c.fill(&row, value)
+	if len(object) > MaxRecord {
+		row.Invoice, row.Fault = nil, "it has more than 64 KiB"
 	}
-	c.original[sum] = true
-	if other, ok := c.ids[folded(row.InvoiceID)]; ok && row.InvoiceID != "" {
-		return &RowError{row.Number, fields[1].column, fmt.Sprintf("is that of row %d: find out whether the invoice was exported twice", c.rows[other].Number)}
+	return c.append(row)
+}
+
+// addFault adds a record of which nothing can be read.
+func (c *collector) addFault(number int, reason string) error {
+	return c.append(sqlguard.StatementRow{Number: number, Fault: reason})
+}
+
+// fill reads the cells of a record.
+func (c *collector) fill(row *sqlguard.StatementRow, value func(column string) cell) {
+	read := func(what, column string, set func(cell) (fault string)) {
+		if column == "" {
+			return
+		}
+		if fault := set(value(column)); fault != "" && row.Fault == "" {
+			row.Fault = fmt.Sprintf("the column of %s %s", what, fault)
+		}
 	}
-	if other, ok := c.orders[folded(row.OrderID)]; ok && c.rows[other].OrderID != row.OrderID {
-		return &RowError{row.Number, fields[0].column, fmt.Sprintf("differs from that of row %d in case only: find out which is right", c.rows[other].Number)}
+	read("order", c.Order, func(v cell) (fault string) { row.OrderID, fault = readID(v); return fault })
+	read("invoice", c.Invoice, func(v cell) (fault string) { row.InvoiceID, fault = readID(v); return fault })
+	read("created", c.Created, func(v cell) (fault string) { row.CreatedAt, fault = c.readTime(v.text); return fault })
+	read("price", c.Price, func(v cell) (fault string) { row.Price, fault = c.readAmount(v.text); return fault })
+	read("amount", c.Amount, func(v cell) (fault string) { row.Amount, fault = c.readAmount(v.text); return fault })
+	read("state", c.State, func(v cell) string { row.State = strings.ToValidUTF8(strings.TrimSpace(v.text), "\uFFFD"); return "" })
+}
+
+// append appends a row, or makes one of it and an earlier one of the same invoice.
+func (c *collector) append(row sqlguard.StatementRow) error {
+	if c.size += len(row.Invoice); c.size > maxJSON || len(c.file.Rows) == MaxRows {
+		return errors.New("export: the file has more than 1,000,000 records, or more than 1 GiB as JSON: export fewer columns, or a shorter time")
 	}
-	if row.InvoiceID != "" {
-		c.ids[folded(row.InvoiceID)] = len(c.rows)
+	first, known := c.invoices[row.InvoiceID]
+	if row.InvoiceID == "" || !known {
+		c.invoices[row.InvoiceID] = len(c.file.Rows)
+		c.file.Rows = append(c.file.Rows, row)
+		return nil
 	}
-	c.orders[folded(row.OrderID)] = len(c.rows)
-	c.rows = append(c.rows, row)
+	has := &c.file.Rows[first]
+	if has.OrderID != "" && row.OrderID != "" && has.OrderID != row.OrderID {
+		row.Fault = fmt.Sprintf("it is of the invoice of row %d, with another order", has.Number)
+		has.Fault = fmt.Sprintf("it is of the invoice of row %d, with another order", row.Number)
+		c.file.Rows = append(c.file.Rows, row)
+		return nil
+	}
+	c.file.Repeated++
+	has.OrderID, has.Fault = cmp.Or(has.OrderID, row.OrderID), cmp.Or(has.Fault, row.Fault)
+	if !slices.Contains(strings.Split(has.State, ", "), row.State) && row.State != "" {
+		has.State = strings.TrimPrefix(has.State+", "+row.State, ", ") // which is none that is untouched
+	}
+	if !row.CreatedAt.IsZero() && row.CreatedAt.Before(has.CreatedAt) {
+		has.CreatedAt = row.CreatedAt
+	}
+	if c.parts[first] = c.parts[first] || differ(has.Price, row.Price) || differ(has.Amount, row.Amount); c.parts[first] {
+		has.Price, has.Amount = decimal.NullDecimal{}, decimal.NullDecimal{}
+	}
 	return nil
 }
 
-// fields returns the fields of a row that are named, that of the order first, then that of the invoice's id.
-func (c Columns) fields() (fields []field, err error) {
-	named := map[string]bool{}
-	for _, f := range []field{
-		idField(cmp.Or(c.OrderID, "order_id"), func(r *sqlguard.StatementRow) *string { return &r.OrderID }),
-		idField(c.InvoiceID, func(r *sqlguard.StatementRow) *string { return &r.InvoiceID }),
-		timeField(c.CreatedAt),
-		amountField(c.Price, func(r *sqlguard.StatementRow) *decimal.NullDecimal { return &r.Price }),
-		amountField(c.Amount, func(r *sqlguard.StatementRow) *decimal.NullDecimal { return &r.Amount }),
-	} {
-		if f.column == "" {
-			continue
-		}
-		if named[f.column] {
-			return nil, &gateway.ArgumentError{Operation: "export", Name: "c", Reason: fmt.Sprintf("names the column %q twice", f.column)}
-		}
-		named[f.column] = true
-		fields = append(fields, f)
-	}
-	return fields, nil
-}
+func differ(a, b decimal.NullDecimal) bool { return a.Valid && b.Valid && !a.Decimal.Equal(b.Decimal) }
