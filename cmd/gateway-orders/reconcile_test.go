@@ -49,7 +49,7 @@ func TestReconcile(t *testing.T) {
 			"1 unknown: the file does not decide it", "10 the column of created is", "exists unknown: it exists 4 ", "altered another amount 5 10.50 10.50 10.51 inv-3 -", "other only at the gateway 8 - 3 inv-6 -",
 			"WHY IT STAYS UNKNOWN", "late 20", "Nothing was changed. To end the 2 that the file decides: the same with --apply --by NAME.")
 		want(t, w.run("pending"), exitLeft, "3 orders are unknown")
-		want(t, reconcile(file, "--untouched", "New", "--margin", "21m"), exitLeft, "0 unknown: it does not exist")
+		want(t, reconcile(file, "--untouched", "New", "--margin", "30m"), exitLeft, "0 unknown: it does not exist")
 
 		report := decode[reportJSON](t, reconcile(file, "--untouched", "New", "-o", "json").stdout)
 		if len(report.Differences) != 5 || len(report.Undecided) != 1 || report.Rows != 9 || len(report.Unread) != 1 || report.NoOrder != 1 || report.Counts["another amount"] != 1 || report.ended() != 0 {
@@ -57,7 +57,7 @@ func TestReconcile(t *testing.T) {
 		}
 		cut := strings.Join(slices.Delete(strings.SplitAfter(file, "\n"), 5, 6), "") // without the order after
 		want(t, reconcile(cut, "--untouched", "New"), exitLeft, "0 unknown: it does not exist", "after created: it is missing at the gateway - 10.50 10.50 - -", "absent 20")
-		want(t, reconcile(file, "--where", "Status=New"), exitLeft, "5 rows in the file", "3 others that --where leaves out", "paid created: it is missing at the gateway")
+		want(t, reconcile(file, "--where", "Status=New"), exitLeft, "6 rows in the file", "3 others that --where leaves out", "paid created: it is missing at the gateway")
 
 		want(t, reconcile(file, "--untouched", "New", "--apply", "--by", "anna"), exitLeft, "2 of 2 orders were ended.", "exists unknown: it exists 4 10.50 10.50 10.50 inv-2 yes")
 		want(t, w.run("show exists"), cli.ExitDone, "created", "anna", "inv-2")

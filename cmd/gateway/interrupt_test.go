@@ -4,8 +4,8 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/cli/clitest"
+	"github.com/cryptogw/gateway/cmd/internal/database"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -138,16 +139,23 @@ func testKilled(t *testing.T, path string) {
 	}))
 	defer server.Close()
 	t.Setenv(envBaseURL, server.URL)
-	create := order("--orders", t.TempDir())
+	file := filepath.Join(t.TempDir(), "orders.db")
+	create := order("--orders", file)
 	killed := exec.Command(path, create...)
 	require.NoError(t, killed.Start())
 	id := <-received
 	require.NoError(t, killed.Process.Kill())
 	_ = killed.Wait()
-	next := exec.Command(path, create...)
-	output, _ := next.CombinedOutput()
-	assert.Equal(t, exitUnknown, next.ProcessState.ExitCode())
-	assert.Regexp(t, `an invoice of 20\S+Z for order "A-17" may exist, .*its process has ended without recording the outcome; X-Request-Id `+id, string(output))
+	for _, want := range []string{"an invoice for this order is being created", `an invoice of 20\S+Z for order "A-17" may exist, .*the process did not record an outcome; X-Request-Id ` + id} {
+		next := exec.Command(path, append(create, "--timeout", "1s")...)
+		output, _ := next.CombinedOutput()
+		assert.Equal(t, exitUnknown, next.ProcessState.ExitCode())
+		assert.Regexp(t, want, string(output))
+		db, err := database.SQLite(file, false)
+		require.NoError(t, err)
+		_, err = db.Exec("UPDATE gateway_orders SET lease_until = begun_at") // as time does
+		require.NoError(t, errors.Join(err, db.Close()))
+	}
 	assert.Empty(t, received, "nothing was sent")
 }
 
@@ -166,20 +174,4 @@ func testClosedStdout(t *testing.T, path string) {
 	require.NoError(t, write.Close())
 	assert.Equal(t, cli.ExitFailed, create.ProcessState.ExitCode())
 	assert.Contains(t, stderr.String(), "exists, but its response could not be written")
-}
-
-// A directory that is not there is not synced.
-func TestSyncDirectory(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, newOrderDirectory("").sync(t.TempDir()))
-	require.ErrorIs(t, newOrderDirectory("").sync(filepath.Join(t.TempDir(), "absent")), fs.ErrNotExist)
-}
-
-// A named pipe in the place of the file of an order ends nothing and holds nothing up.
-func TestOrderDirectory_pipe(t *testing.T) {
-	t.Parallel()
-	d := newOrderDirectory(t.TempDir())
-	require.NoError(t, syscall.Mkfifo(d.name(orderA17()), 0o600))
-	_, err := d.Begin(t.Context(), orderA17())
-	require.ErrorContains(t, err, "is not a regular file")
 }

@@ -24,13 +24,14 @@ func (s *session) invoiceCommand() *cobra.Command {
 does not; 8 if it exists for another request; 5 if that is unknown: look the order up
 before you run this again. See gateway help outcomes.
 
-With --orders, a directory remembers what became of each order. Run again, the command
-prints the same invoice, also while another process is creating it; with another
-price, amount, currency, coin or network it is refused, and names the invoice. An order
-whose outcome is unknown is sent again only with --resubmit.`,
+With --orders, a file remembers what became of each order. Run again, the command prints
+the same invoice, also while another process is creating it; with another price, amount,
+currency, coin or network it is refused, and names the invoice. An order whose outcome is
+unknown is sent again only with --resubmit. gateway-orders lists and ends these, with
+--db sqlite:FILE. After a crash an order is in flight for 5 minutes, and unknown then.`,
 		Example: `  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --currency usd
   gateway invoice create --order A-17 --price 10.50 --amount 10.50 --coin USDT --network Tron -o json
-  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --orders ~/orders --resubmit`,
+  gateway invoice create --order A-17 --price 10.50 --amount 10.50 --orders orders.db --resubmit`,
 	}
 	var i invoiceFlags
 	i.define(c.Flags())
@@ -56,7 +57,7 @@ func (i *invoiceFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&i.request.BaseCurrency, "currency", "", "the fiat `currency` of the price, such as usd")
 	flags.StringVar(&i.request.CoinSymbol, "coin", "", "the ticker `symbol` of the coin to pay with, such as USDT")
 	flags.StringVar(&i.request.NetworkName, "network", "", "the `name` of the network to pay on")
-	flags.StringVar(&i.orders, "orders", "", "a `directory` that remembers the orders of all runs")
+	flags.StringVar(&i.orders, "orders", "", "a `file` that remembers the orders of all runs, which is created")
 	flags.BoolVar(&i.resubmit, "resubmit", false, "send an order of unknown outcome again, after you have looked it up; with --orders")
 }
 
@@ -79,7 +80,8 @@ func (i *invoiceFlags) check() string {
 // create creates the invoice.
 func (i *invoiceFlags) create(ctx context.Context, s *session) error {
 	var opts []gateway.Option
-	orders := newOrderDirectory(i.orders)
+	orders := &orderFile{path: i.orders}
+	defer func() { _ = orders.close() }() // what it has is on the disk
 	if i.orders != "" {
 		opts = append(opts, gateway.WithOrderGuard(orders))
 	}
@@ -105,7 +107,7 @@ func (i *invoiceFlags) create(ctx context.Context, s *session) error {
 func note(invoice *gateway.Invoice, notRecorded error) string {
 	switch {
 	case notRecorded != nil:
-		return fmt.Sprintf("The next run will not know that this invoice exists: the directory of --orders could not keep it: %v", cli.Reason(notRecorded))
+		return fmt.Sprintf("The next run will not know that this invoice exists: the file of --orders could not keep it: %v", cli.Reason(notRecorded))
 	case invoice.Replayed:
 		return "This invoice exists since an earlier run. Nothing was sent."
 	default:
@@ -143,7 +145,7 @@ func (e *invoiceError) Error() string {
 		text += ". Its response: " + string(earlier.Invoice.Raw)
 	}
 	if e.record != nil {
-		text += "; the directory of --orders could not keep this: " + cli.Reason(e.record).Error()
+		text += "; the file of --orders could not keep this: " + cli.Reason(e.record).Error()
 	}
 	return text
 }

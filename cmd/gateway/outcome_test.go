@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func errorClasses() []errorClass {
 		{"an order that an earlier run has created", createOrder + " --orders o", false, earlier()},
 		{"an order that an earlier run has created for another price", createOrder + " --orders o --price 11", false, earlier()},
 		{"an order whose response an earlier run has lost", createOrder + " --orders o", false, earlier(gatewaytest.FaultCommitThenDrop())},
-		{"a directory of --orders that cannot be used", createOrder + " --orders main.go", false, nil},
+		{"a file of --orders that cannot be used", createOrder + " --orders main.go", false, nil},
 		{"a refusal, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(403, "not you"))},
 		{"a refusal, an invoice", createOrder, false, inject(invoice, gatewaytest.FaultRefuse(422, "no such coin"))},
 		{"a refusal for now, a read", "balance", false, inject(balance, gatewaytest.FaultRefuse(429, "slowly"))},
@@ -216,7 +217,7 @@ func TestOutcomes_noGo(t *testing.T) {
 	assert.NotRegexp(t, inGo, string(table))
 	gw := standIn(t)
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-	orders := t.TempDir()
+	orders := filepath.Join(t.TempDir(), "orders.db")
 	for range 2 {
 		got := call(t.Context(), t, gw, order("--orders", orders)...)
 		assert.Equal(t, exitUnknown, got.code)

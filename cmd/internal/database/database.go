@@ -129,7 +129,6 @@ func SQLite(path string, create bool) (*sql.DB, error) {
 		return nil, &cli.UsageError{Text: "after sqlite: comes the path of a file, such as sqlite:orders.db or sqlite:/var/lib/shop/orders.db"}
 	}
 	path = filepath.Clean(path)
-	settings := "mode=rw"
 	switch info, err := os.Stat(path); { // #nosec G703 -- whoever runs the command chooses the file
 	case errors.Is(err, os.ErrNotExist) && create:
 		file, err := os.OpenFile(path, os.O_CREATE, 0o600) // #nosec G304 -- likewise; nobody else reads it
@@ -137,7 +136,6 @@ func SQLite(path string, create bool) (*sql.DB, error) {
 			return nil, fmt.Errorf("the file of the database: %w", cli.Reason(err))
 		}
 		_ = file.Close()
-		settings += "&_pragma=journal_mode(WAL)"
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("the file of the database: %w: correct the path; only for a new shop, gateway-orders migrate creates it", os.ErrNotExist)
 	case err != nil:
@@ -146,5 +144,5 @@ func SQLite(path string, create bool) (*sql.DB, error) {
 		return nil, errors.New("the file of the database is not a regular file")
 	}
 	escaped := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(filepath.ToSlash(path))
-	return sql.Open("sqlite", "file:"+escaped+"?_pragma=busy_timeout(10000)&"+settings)
+	return sql.Open("sqlite", "file:"+escaped+"?_pragma=busy_timeout(10000)&mode=rw")
 }
