@@ -97,9 +97,9 @@ func ExampleGuard_Reconcile() {
 	fmt.Println("outcome:", gateway.OutcomeOf(err))
 
 	file := strings.NewReader("order_id,id,price\nA-17,4711,10.5000\nA-18,4712,3.00\n")
-	rows, err := export.CSV(file, export.Columns{InvoiceID: "id", Price: "price"})
+	read, err := export.Read(file, export.Settings{Invoice: "id", Price: "price"})
 	check(err)
-	r, err := guard.Reconcile(ctx, sqlguard.Statement{Rows: rows}, sqlguard.ReconcileOptions{Apply: true, By: "anna@shop.example"})
+	r, err := guard.Reconcile(ctx, sqlguard.Statement{Rows: read.Rows}, sqlguard.ReconcileOptions{Apply: true, By: "anna@shop.example"})
 	check(err)
 	for _, d := range r.Differences {
 		fmt.Printf("%s is %s, ended: %t\n", d.OrderID, d.Class, d.Ended)

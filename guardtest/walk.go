@@ -1,0 +1,148 @@
+package guardtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/cryptogw/gateway"
+)
+
+// A model is what is to be known of an order.
+type model struct {
+	held     bool
+	unknown  bool // an attempt has an unknown outcome
+	invoices []string
+
+	holder gateway.OrderGuard   // that has the lease
+	late   []gateway.OrderGuard // that had it when it expired
+}
+
+func (m *model) state() gateway.OrderState {
+	switch {
+	case m.held:
+		return gateway.OrderInFlight
+	case len(m.invoices) > 0:
+		return gateway.OrderCreated
+	case m.unknown:
+		return gateway.OrderUnknown
+	default:
+		return gateway.OrderFree
+	}
+}
+
+const (
+	walkSteps  = 300
+	walkOrders = 3
+)
+
+// walk does what is possible at random, and compares what is known after each step.
+func walk(s *store) {
+	seed := rand.Uint64() // #nosec G404 -- which walk does not matter
+	w := &walker{store: s, rand: rand.New(rand.NewPCG(seed, 0)), guards: []gateway.OrderGuard{s.first}, isDurable: s.guard.Reopen != nil && s.guard.Store != nil && s.guard.Expire != nil}
+	if w.isDurable {
+		w.guards = append(w.guards, s.another(), s.another())
+	}
+	for i := range walkOrders {
+		w.orders = append(w.orders, orderOf(fmt.Sprint("W-", i)))
+		w.models = append(w.models, &model{})
+	}
+	for range walkSteps {
+		w.step()
+		for i, m := range w.models {
+			w.compare(w.orders[i], m)
+		}
+		if s.Failed() {
+			s.Fatalf("seed %d, after %q", seed, w.steps)
+		}
+	}
+}
+
+type walker struct {
+	*store
+	rand      *rand.Rand
+	guards    []gateway.OrderGuard
+	isDurable bool
+	orders    []gateway.Order
+	models    []*model
+	steps     []string
+	made      int // invoices
+}
+
+func (w *walker) step() {
+	w.Helper()
+	i := w.rand.IntN(walkOrders)
+	o, m := w.orders[i], w.models[i]
+	did := func(format string, args ...any) {
+		w.steps = append(w.steps, o.Request.OrderID+" "+fmt.Sprintf(format, args...))
+	}
+	switch choice := w.rand.IntN(10); {
+	case choice == 0 && w.isDurable:
+		did("all leases expire")
+		w.expire()
+		for _, m := range w.models {
+			if m.held {
+				m.held, m.unknown, m.late = false, true, append(m.late, m.holder)
+			}
+		}
+	case choice == 1 && len(m.late) > 0:
+		g := m.late[0]
+		m.late = m.late[1:]
+		did("a success comes late")
+		m.invoices = append(m.invoices, w.newInvoice())
+		w.end(g, o, success, m.invoices[len(m.invoices)-1])
+	case m.held:
+		outcome := []gateway.Outcome{success, unknown, rejected, notSent}[w.rand.IntN(4)]
+		did("ends: %v", outcome)
+		m.held = false
+		text := "cause"
+		if outcome == success {
+			text = w.newInvoice()
+			m.invoices = append(m.invoices, text)
+		}
+		m.unknown = m.unknown || outcome == unknown
+		w.end(m.holder, o, outcome, text)
+	default:
+		o.Resubmit = w.rand.IntN(2) == 0
+		g := w.guards[w.rand.IntN(len(w.guards))]
+		if w.isLate(m, g) {
+			return // for this process it is in flight still
+		}
+		before := m.state()
+		if before == gateway.OrderFree || before == gateway.OrderUnknown && o.Resubmit {
+			m.held, m.holder, before = true, g, gateway.OrderFree
+		}
+		did("begins, resubmit %t", o.Resubmit)
+		if lease := w.begin(g, o); lease.State != before {
+			w.Errorf("%s is %s, want %s", o.Request.OrderID, lease.State, before)
+		}
+	}
+}
+
+func (w *walker) isLate(m *model, g gateway.OrderGuard) bool {
+	for _, late := range m.late {
+		if late == g {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) newInvoice() string {
+	w.made++
+	return fmt.Sprintf(`{"id":%d}`, w.made)
+}
+
+// compare looks at an order by a guard that has none of its leases.
+func (w *walker) compare(o gateway.Order, m *model) {
+	w.Helper()
+	for _, g := range w.guards {
+		if m.held && g == m.holder && w.isDurable || w.isLate(m, g) {
+			continue
+		}
+		known := w.want(g, o, m.state())
+		if m.state() == gateway.OrderCreated {
+			w.wantInvoice(known, m.invoices[0], len(m.invoices)-1)
+		}
+		return
+	}
+}
