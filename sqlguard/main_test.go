@@ -53,7 +53,7 @@ func newPostgres(t *testing.T) testDB {
 
 func newMariaDB(t *testing.T) testDB {
 	t.Helper()
-	return newTable(t, MariaDB, "mysql", sharedMariaDB.dsn(t))
+	return newTable(t, MariaDB, "mysql", sharedMariaDB.dsn(t)+"?interpolateParams=true")
 }
 
 // newTable is a table of a server, which the test drops.
