@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cryptogw/gateway"
-	_ "github.com/go-sql-driver/mysql"
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/shopspring/decimal"
 	"go.uber.org/goleak"
@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // tests kill servers
 	code := m.Run()
 	sharedPostgres.stop()
 	sharedMariaDB.stop()

@@ -49,7 +49,7 @@ func (g *Guard) Prunable(ctx context.Context, age time.Duration) (count int, err
 	return count, nil
 }
 
-const isPrunable = "(open_since = 0 OR created_at > 0) AND lease_until <= {now} AND changed_at < ?"
+const isPrunable = "open_since = 0 AND changed_at < ?"
 
 // prune deletes what has not changed since a time in the past. That time is the same
 // for all batches: otherwise they would go on for as long as orders reach the age.

@@ -1,0 +1,397 @@
+package sqlguard
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/testing/mariadbtest"
+	"github.com/cryptogw/gateway/internal/testing/postgrestest"
+)
+
+// life uses every method of a guard, with texts that need escapes.
+func (w testDB) life(t *testing.T) {
+	t.Helper()
+	ctx, id := t.Context(), "Müller's \""+rand.Text()
+	g := w.guard(t)
+	g.once(t, id, gateway.OutcomeUnknown)
+	wantError(t, w.guard(t).begins(ctx, id), errUnknown)
+	check(t, errors.Join(g.resubmits(ctx, id), g.ends(ctx, id, gateway.OutcomeUnknown)))
+	summary, err1 := g.PendingSummary(ctx)
+	pending, err2 := g.Pending(ctx, PendingQuery{Most: 10})
+	if err := errors.Join(err1, err2); err != nil || len(pending) != 1 || summary.Count != 1 || pending[0].ID != id {
+		t.Fatalf("%+v, %+v, %v", pending, summary, err)
+	}
+	found := []byte(`{"id":"4711 é"}`)
+	check(t, g.Resolve(ctx, pending[0], Resolution{Exists: true, By: "anna", Note: `it's in "the" list \`, Invoice: found}))
+	_, err := g.Reconcile(ctx, Statement{Rows: []StatementRow{{Number: 1, OrderID: id}}}, ReconcileOptions{})
+	check(t, err)
+	if o := g.order(t, id); string(o.Record.Invoice) != string(found) || o.Resolution.Note != `it's in "the" list \` {
+		t.Errorf("%+v", o)
+	}
+	_, err1 = g.Prune(ctx, 24*time.Hour)
+	_, err2 = g.Gateways(ctx)
+	check(t, errors.Join(err1, err2))
+}
+
+// Settings of a connection in which a guard works, and sees the orders of all others as the same.
+func TestSettings(t *testing.T) {
+	postgres, mariadb := newPostgres(t), newMariaDB(t)
+	for name, tt := range map[string]struct {
+		w        testDB
+		settings string
+	}{
+		"PostgreSQL, client_encoding":    {postgres, "&client_encoding=LATIN1"},
+		"PostgreSQL, simple protocol":    {postgres, "&default_query_exec_mode=simple_protocol"},
+		"PostgreSQL, another date style": {postgres, "&datestyle=SQL,DMY&timezone=Asia/Kolkata"},
+		"PostgreSQL, bytea_output":       {postgres, "&bytea_output=escape"},
+		"MariaDB, latin1":                {mariadb, "&charset=latin1"},
+		"MariaDB, without interpolation": {mariadb, "&interpolateParams=false"},
+		"MariaDB, parseTime":             {mariadb, "&parseTime=true&loc=Asia%2FKolkata"},
+		"MariaDB, another zone":          {mariadb, "&time_zone=%27%2B05:30%27"},
+		"MariaDB, no_backslash_escapes":  {mariadb, "&sql_mode=%27NO_BACKSLASH_ESCAPES,ANSI_QUOTES%27&interpolateParams=false"},
+		"MariaDB, without strict mode":   {mariadb, "&sql_mode=%27%27"},
+		"MariaDB, found rows":            {mariadb, "&clientFoundRows=true"},
+		"MariaDB, serializable":          {mariadb, "&tx_isolation=%27SERIALIZABLE%27"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := tt.w.guard(t)
+			w := tt.w
+			if w.dialect == MariaDB {
+				w.dsn = strings.Replace(w.dsn, "?interpolateParams=true", "?interpolateParams=true"+strings.Replace(tt.settings, "&interpolateParams=false", "", 1), 1)
+				if strings.Contains(tt.settings, "interpolateParams=false") {
+					w.dsn = strings.Replace(w.dsn, "interpolateParams=true", "interpolateParams=false", 1)
+				}
+			} else {
+				w.dsn += tt.settings
+			}
+			w.life(t)
+			id := "Ü-" + rand.Text()
+			check(t, w.guard(t).begins(t.Context(), id))
+			wantError(t, plain.begins(t.Context(), id), errInFlight)
+		})
+	}
+}
+
+// A connection that commits nothing grants nothing.
+func TestSettings_autocommit(t *testing.T) {
+	w := newMariaDB(t)
+	plain := w.guard(t)
+	w.dsn += "&autocommit=0"
+	g, err := New(w.open(t), WithTable(w.table))
+	check(t, err)
+	if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "autocommit=0") {
+		t.Error(err)
+	}
+	plain.wantState(t, StateFree, 0)
+}
+
+// A wait for the lock of SQLite ends with the context, and afterwards the connection waits as before.
+func TestSQLite_busy(t *testing.T) {
+	w := newSQLite(t)
+	g := w.guard(t)
+	g.db.SetMaxOpenConns(1)
+	tx, err := w.open(t).BeginTx(t.Context(), nil)
+	check(t, err)
+	execute(t, tx, `DELETE FROM gateway_orders`)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := g.begins(ctx, order); err == nil {
+		t.Error("a lease is granted while another one writes")
+	}
+	check(t, tx.Rollback())
+	var timeout int
+	check(t, g.db.QueryRow("PRAGMA busy_timeout").Scan(&timeout))
+	if timeout != 20000 {
+		t.Errorf("the connection waits for %d ms", timeout)
+	}
+	check(t, g.begins(t.Context(), order))
+}
+
+// Every statement finds its rows by an index, however many orders the table has.
+func TestPlans(t *testing.T) {
+	for name, tt := range map[string]struct {
+		w       testDB
+		explain string
+		scans   string // of a plan that reads the whole table
+	}{
+		"PostgreSQL": {newPostgres(t), "EXPLAIN (FORMAT JSON) ", `"Seq Scan"`},
+		"MariaDB":    {newMariaDB(t), "EXPLAIN FORMAT=JSON ", `"access_type": "ALL"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := tt.w.guard(t)
+			g.once(t, "old", gateway.OutcomeSucceeded)
+			tt.w.copy(t, g, "old", 30_000)
+			g.once(t, order, gateway.OutcomeUnknown)
+			execute(t, g.db, map[Dialect]string{PostgreSQL: "ANALYZE ", MariaDB: "ANALYZE TABLE "}[tt.w.dialect]+tt.w.table)
+			now := time.Now().UnixMicro()
+			for text, args := range map[string][]any{
+				g.queries.order:          {[]byte(""), []byte(order)},
+				g.queries.orders:         {[]byte(""), []byte("copy-2"), 100},
+				g.queries.pending:        {int64(0), []byte(""), []byte(""), 100},
+				g.queries.pendingSummary: nil,
+				g.queries.unknownOf:      {[]byte("")},
+				g.queries.createdOf:      {[]byte(""), now, now, now},
+				g.queries.batchEnd:       {now - (100 * time.Hour).Microseconds()},
+				g.sql.ordersOf(2):        {[]byte(""), []byte("copy-1"), []byte("copy-2")},
+			} {
+				var plan string
+				check(t, g.db.QueryRow(tt.explain+text, args...).Scan(&plan))
+				if strings.Contains(plan, tt.scans) {
+					t.Errorf("%s\n%s", text, plan)
+				}
+			}
+		})
+	}
+}
+
+// The grants of docs/production.md are enough for what each role does, and for no more.
+func TestGrants(t *testing.T) {
+	page, err := os.ReadFile("../docs/production.md")
+	check(t, err)
+	_, rest, _ := strings.Cut(string(page), "```sql\nCREATE ROLE")
+	text, _, _ := strings.Cut(rest, "```")
+	w := newPostgres(t)
+	owner, role := w.guard(t), "r"+strings.ToLower(rand.Text())
+	execute(t, owner.db, strings.NewReplacer("gateway_orders", w.table, "shop_", role+"_").Replace("CREATE ROLE"+text))
+	t.Cleanup(func() {
+		for _, name := range []string{"sender", "resolver", "pruner", "monitor"} {
+			execute(t, owner.db, "DROP OWNED BY "+role+"_"+name)
+			execute(t, owner.db, "DROP ROLE "+role+"_"+name)
+		}
+	})
+	ctx := t.Context()
+	for name, can := range map[string]string{"sender": "migrate, send, look", "resolver": "migrate, look, resolve, gateway", "pruner": "migrate, look, prune", "monitor": "migrate, look, view"} {
+		t.Run(name, func(t *testing.T) {
+			owner.once(t, "unknown", gateway.OutcomeUnknown)
+			as := w
+			as.dsn += "&options=-c%20role%3D" + role + "_" + name
+			g, err := New(as.open(t), WithTable(w.table))
+			check(t, err)
+			g.retryEnd = 0
+			unknown := owner.order(t, "unknown")
+			for what, do := range map[string]func() error{
+				"migrate": func() error { return g.Migrate(ctx) },
+				"send": func() error {
+					id := rand.Text()
+					return errors.Join(g.begins(ctx, id), g.ends(ctx, id, gateway.OutcomeSucceeded))
+				},
+				"look":    func() error { _, err := g.PendingSummary(ctx); return err },
+				"resolve": func() error { return g.Resolve(ctx, unknown, Resolution{By: "anna", Exists: true}) },
+				"gateway": func() error { _, err := g.GatewayMoved(ctx, "https://a.example", "https://b.example"); return err },
+				"prune":   func() error { _, err := g.Prune(ctx, 24*time.Hour); return err },
+				"view": func() error {
+					var count int
+					return g.db.QueryRow("SELECT count(*) FROM " + w.table + "_list").Scan(&count)
+				},
+			} {
+				if err := do(); (err == nil) != strings.Contains(can, what) && (what != "resolve" || name != "sender") && (what != "gateway" || name != "sender") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			execute(t, owner.db, "DELETE FROM "+w.table)
+		})
+	}
+}
+
+// A server that is killed under load keeps what it has acknowledged, and what fails grants nothing.
+func TestServer_killed(t *testing.T) {
+	for name, start := range map[string]func() (testDB, database, error){
+		"PostgreSQL": func() (testDB, database, error) {
+			s, err := postgrestest.Start("shared_buffers=32MB")
+			if err != nil {
+				return testDB{}, nil, err
+			}
+			return testDB{PostgreSQL, "pgx", s.DSN("postgres"), DefaultTable}, s, nil
+		},
+		"MariaDB": func() (testDB, database, error) {
+			s, err := mariadbtest.Start()
+			if err != nil {
+				return testDB{}, nil, err
+			}
+			return testDB{MariaDB, "mysql", s.DSN("shop") + "?interpolateParams=true", DefaultTable}, s, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, server, err := start()
+			check(t, err)
+			t.Cleanup(server.Stop)
+			g := w.guard(t)
+			g.retryEnd = 0
+			l := newLoad(g)
+			for range 3 {
+				l.reach(20)
+				check(t, server.Restart("KILL"))
+			}
+			l.reach(20)
+			l.stop()
+			check(t, g.endLeases(t.Context()))
+			l.check(t, g)
+		})
+	}
+}
+
+// A primary is killed under load, and its synchronous replica promoted: what was acknowledged stays.
+func TestServer_failover(t *testing.T) {
+	primary, err := postgrestest.Start("fsync=off", "shared_buffers=32MB")
+	check(t, err)
+	t.Cleanup(primary.Stop)
+	replica, err := primary.Replica()
+	check(t, err)
+	t.Cleanup(replica.Stop)
+	w := testDB{PostgreSQL, "pgx", fmt.Sprintf("postgres://postgres@127.0.0.1:%s,127.0.0.1:%s/postgres?sslmode=disable&target_session_attrs=read-write",
+		primary.Port, replica.Port), DefaultTable}
+	g := w.guard(t)
+	g.retryEnd = 0
+	execute(t, g.db, `ALTER SYSTEM SET synchronous_standby_names = '*'`)
+	execute(t, g.db, `SELECT pg_reload_conf()`)
+	direct := testDB{PostgreSQL, "pgx", replica.DSN("postgres"), DefaultTable}.open(t)
+	l := newLoad(g)
+	l.reach(20)
+	primary.Kill()
+	execute(t, direct, `SELECT pg_promote()`)
+	l.reach(20)
+	l.stop()
+	check(t, g.endLeases(t.Context()))
+	l.check(t, g)
+}
+
+// A load is workers that begin and end orders.
+type load struct {
+	g       *Guard
+	working sync.WaitGroup
+	ended   chan struct{} // gets one for each order that is created
+	over    chan struct{}
+
+	mu             sync.Mutex
+	begun, created []string
+}
+
+func newLoad(g *Guard) *load {
+	l := &load{g: g, ended: make(chan struct{}), over: make(chan struct{})}
+	for range 4 {
+		l.working.Go(l.work)
+	}
+	return l
+}
+
+// reach returns when a number of further orders are created.
+func (l *load) reach(count int) {
+	for range count {
+		<-l.ended
+	}
+}
+
+func (l *load) stop() {
+	close(l.over)
+	l.working.Wait()
+}
+
+func (l *load) work() {
+	ctx := context.Background()
+	for {
+		id := rand.Text()
+		if l.g.begins(ctx, id) == nil {
+			l.note(&l.begun, id)
+			if l.g.ends(ctx, id, gateway.OutcomeSucceeded) == nil {
+				l.note(&l.created, id)
+				select {
+				case l.ended <- struct{}{}:
+				case <-l.over:
+				}
+			}
+		}
+		select {
+		case <-l.over:
+			return
+		default:
+		}
+	}
+}
+
+func (l *load) note(list *[]string, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*list = append(*list, id)
+}
+
+// check requires that the orders are as they were acknowledged.
+func (l *load) check(t *testing.T, g *Guard) {
+	t.Helper()
+	for _, id := range l.created {
+		if o := g.order(t, id); o.State != StateCreated {
+			t.Errorf("created: %+v", o)
+		}
+	}
+	for _, id := range l.begun {
+		if o := g.order(t, id); o.State == StateFree {
+			t.Errorf("begun: %+v", o)
+		}
+	}
+	t.Logf("%d orders were begun, %d created", len(l.begun), len(l.created))
+}
+
+// A server that stalls keeps no Begin for longer than its patience, and grants nothing then.
+func TestServer_stalls(t *testing.T) {
+	for name, shared := range map[string]struct {
+		w      func(*testing.T) testDB
+		server *sharedServer
+	}{"PostgreSQL": {newPostgres, &sharedPostgres}, "MariaDB": {newMariaDB, &sharedMariaDB}} {
+		t.Run(name, func(t *testing.T) {
+			g := shared.w(t).guard(t)
+			if shared.server.server == nil {
+				t.Skip("the server is not one of the tests")
+			}
+			g.patience = 100 * time.Millisecond
+			check(t, g.begins(t.Context(), "before")) // there is a connection
+			check(t, g.ends(t.Context(), "before", gateway.OutcomeSucceeded))
+			resume, err := shared.server.server.Suspend()
+			check(t, err)
+			err = g.begins(t.Context(), order)
+			resume()
+			if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(fmt.Sprint(err), "timeout") {
+				t.Error(err)
+			}
+			check(t, g.endLeases(t.Context()))
+			if got := g.order(t, order); got.State == StateCreated || got.State == StateInFlight {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// The view shows people what the table has.
+func TestView(t *testing.T) {
+	inEach(t, func(t *testing.T, w testDB) {
+		g := w.guard(t)
+		check(t, g.begins(t.Context(), "in flight"))
+		for id, outcome := range map[string]gateway.Outcome{"created": gateway.OutcomeSucceeded, "unknown": gateway.OutcomeUnknown, "free": gateway.OutcomeRejected} {
+			g.once(t, id, outcome)
+		}
+		rows, err := g.db.Query("SELECT order_id, state, outcome, begun_at, record FROM " + w.table + "_list ORDER BY order_id")
+		var found []string
+		err = readRows(rows, err, func() error {
+			var id, state, outcome, record string
+			var begun sql.RawBytes
+			err := rows.Scan(&id, &state, &outcome, &begun, &record)
+			if len(begun) < len("2026-11-22 03:14:15") || !json.Valid([]byte(record)) {
+				t.Errorf("%s, %s", begun, record)
+			}
+			found = append(found, id+" is "+state+": "+outcome)
+			return err
+		})
+		if got := strings.Join(found, ", "); err != nil || got != "created is created: succeeded, free is free: rejected, in flight is in flight: , unknown is unknown: unknown" {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+}

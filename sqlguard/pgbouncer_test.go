@@ -1,0 +1,173 @@
+package sqlguard
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cryptogw/gateway"
+)
+
+// bouncerConnections are those of PgBouncer to the server, for more clients than that.
+const bouncerConnections = 3
+
+// Behind PgBouncer with transaction pooling the README names the modes of pgx in which a guard works. In the
+// default one an older PgBouncer refuses most statements, with the remedy, and nothing is sent.
+func TestPgBouncer(t *testing.T) {
+	for _, tt := range []struct {
+		pooling, mode string
+		mayFail       bool // since 1.21 PgBouncer can keep prepared statements
+	}{
+		{"transaction", "exec", false},
+		{"transaction", "simple_protocol", false},
+		{"transaction", "cache_describe", false},
+		{"session", "cache_statement", false},
+		{"transaction", "cache_statement", true},
+	} {
+		t.Run(tt.pooling+"/"+tt.mode, func(t *testing.T) {
+			w := newPostgres(t)
+			direct := w.guard(t)
+			w.dsn = startPgBouncer(t, w.dsn, tt.pooling) + "&default_query_exec_mode=" + tt.mode
+			created, failed := w.ofClients(t)
+			for _, err := range failed {
+				if !tt.mayFail || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
+					t.Fatalf("%d of 100 orders, first: %v", len(failed), err)
+				}
+			}
+			for _, id := range created {
+				if o := direct.order(t, id); o.State != StateCreated {
+					t.Errorf("%+v", o)
+				}
+			}
+			if !tt.mayFail {
+				w.life(t)
+			}
+		})
+	}
+}
+
+// ofClients creates 100 orders by 10 handles, which share the connections of PgBouncer.
+func (w testDB) ofClients(t *testing.T) (created []string, failed []error) {
+	t.Helper()
+	var working sync.WaitGroup
+	var mu sync.Mutex
+	for range 10 {
+		g, err := New(w.open(t), WithTable(w.table))
+		check(t, err)
+		g.retryEnd = 0
+		working.Go(func() {
+			for range 10 {
+				id := rand.Text()
+				err := g.begins(t.Context(), id)
+				if err == nil {
+					err = g.ends(t.Context(), id, gateway.OutcomeSucceeded)
+				}
+				mu.Lock()
+				if err != nil {
+					failed = append(failed, err)
+				} else {
+					created = append(created, id)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	working.Wait()
+	return created, failed
+}
+
+// startPgBouncer returns the DSN of a PgBouncer in front of a server, until the test ends.
+func startPgBouncer(t *testing.T, dsn, pooling string) string {
+	t.Helper()
+	path, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if path, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			t.Fatalf("%v: apt-get install pgbouncer", err)
+		}
+	}
+	server, err := pgconn.ParseConfig(dsn)
+	check(t, err)
+	dir, err := os.MkdirTemp("", "pgbouncer-")
+	check(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	password := ""
+	if server.Password != "" {
+		password = " password='" + strings.ReplaceAll(server.Password, "'", "''") + "'"
+	}
+	config := filepath.Join(dir, "pgbouncer.ini")
+	port := freePort(t)
+	check(t, os.WriteFile(config, fmt.Appendf(nil, `[databases]
+shop = dbname=%s host=%s port=%d user=%s%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = %s
+default_pool_size = %d
+max_client_conn = 500
+`, server.Database, server.Host, server.Port, server.User, password, port, pooling, pool(pooling)), 0o644))
+	runPgBouncer(t, path, dir, config)
+	return fmt.Sprintf("postgres://any@127.0.0.1:%d/shop?sslmode=disable", port)
+}
+
+// pool is how many connections PgBouncer has: in a session each client has one.
+func pool(pooling string) int {
+	if pooling == "session" {
+		return 90
+	}
+	return bouncerConnections
+}
+
+// runPgBouncer starts the program. It refuses to run as root.
+func runPgBouncer(t *testing.T, path, dir, config string) {
+	t.Helper()
+	args := []string{config}
+	if os.Geteuid() == 0 {
+		check(t, os.Chmod(dir, 0o755))
+		_, err := user.Lookup("postgres")
+		check(t, err)
+		args = []string{"-u", "postgres", config}
+	}
+	cmd := exec.Command(path, args...)
+	said, err := cmd.StderrPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	up, lines, text := make(chan bool, 2), bufio.NewScanner(said), ""
+	go func() {
+		defer close(ended)
+		for lines.Scan() {
+			if text += lines.Text() + "\n"; strings.Contains(lines.Text(), "process up") {
+				up <- true
+			}
+		}
+		up <- false
+		_ = cmd.Wait()
+	}()
+	if !<-up {
+		t.Fatalf("PgBouncer has not started: %s", text)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
