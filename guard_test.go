@@ -95,39 +95,6 @@ func TestMemoryGuard_bounds(t *testing.T) {
 	assert.Positive(t, kept["unknown"])
 }
 
-// What End returns is what the guard has then, and only what is more certain takes its place.
-func TestMemoryGuard_End(t *testing.T) {
-	t.Parallel()
-	const unknown, succeeded = gateway.OutcomeUnknown, gateway.OutcomeSucceeded
-	for _, tt := range []struct{ before, then, want gateway.Outcome }{
-		{gateway.OutcomeNotSent, gateway.OutcomeRejected, gateway.OutcomeRejected},
-		{gateway.OutcomeRejected, unknown, unknown},
-		{unknown, gateway.OutcomeNotSent, unknown},
-		{unknown, gateway.OutcomeRejected, unknown},
-		{unknown, succeeded, succeeded},
-		{succeeded, unknown, succeeded},
-		{succeeded, gateway.OutcomeNotSent, succeeded},
-		{succeeded, gateway.OutcomeRejected, succeeded},
-		{succeeded, succeeded, succeeded},
-	} {
-		var g gateway.MemoryGuard
-		o := gateway.Order{Request: order("A-17")}
-		first := gateway.OrderRecord{Outcome: tt.before, Request: o.Request, Invoice: []byte("1")}
-		_, err := g.End(t.Context(), o, first)
-		require.NoError(t, err)
-		has, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: tt.then, Request: o.Request, Invoice: []byte("2")})
-		require.NoError(t, err)
-		assert.Equal(t, tt.want, has.Outcome, "%v, then %v", tt.before, tt.then)
-		if tt.before == succeeded {
-			assert.Equal(t, "1", string(has.Invoice))
-			assert.Len(t, has.Others, map[bool]int{true: 1}[tt.then == succeeded])
-		}
-		lease, err := g.Begin(t.Context(), o)
-		require.NoError(t, err)
-		assert.Equal(t, map[gateway.Outcome]gateway.OrderState{unknown: gateway.OrderUnknown, succeeded: gateway.OrderCreated}[tt.want], lease.State)
-	}
-}
-
 // What is kept of a text does not keep what it was cut from. Not parallel, because it measures.
 func TestMemoryGuard_keepsNoMore(t *testing.T) {
 	var g gateway.MemoryGuard

@@ -109,7 +109,7 @@ func (r *racing) process() error {
 	first := max(0, r.last-10)
 	r.mu.Unlock()
 	name := "^" + strings.Join(strings.Split(regexp.QuoteMeta(topName(r.Name())), "/"), "$/^") + "$"
-	cmd := exec.Command(os.Args[0], "-test.run="+name, "-test.timeout=10m", "-test.count=1") // #nosec G204 -- this program
+	cmd := exec.Command(os.Args[0], "-test.run="+name, "-test.timeout=10m", "-test.count=1") // #nosec G204 G702 -- this program
 	cmd.Env = append(os.Environ(), asWorker+"="+r.guard.Store(r.first), firstID+"="+strconv.Itoa(first))
 	lines, err := cmd.StdoutPipe()
 	if err == nil {

@@ -37,8 +37,9 @@ const (
 
 // walk does what is possible at random, and compares what is known after each step.
 func walk(s *store) {
-	seed := rand.Uint64() // #nosec G404 -- which walk does not matter
-	w := &walker{store: s, rand: rand.New(rand.NewPCG(seed, 0)), guards: []gateway.OrderGuard{s.first}, isDurable: s.guard.Reopen != nil && s.guard.Store != nil && s.guard.Expire != nil}
+	seed := rand.Uint64()                    // #nosec G404 -- any walk will do
+	random := rand.New(rand.NewPCG(seed, 0)) // #nosec G404
+	w := &walker{store: s, rand: random, guards: []gateway.OrderGuard{s.first}, isDurable: s.guard.Reopen != nil && s.guard.Store != nil && s.guard.Expire != nil}
 	if w.isDurable {
 		w.guards = append(w.guards, s.another(), s.another())
 	}

@@ -131,7 +131,7 @@ func TestComparison_times(t *testing.T) {
 		want   string
 	}{
 		"no times":               {func(s *Statement, _ *month) { s.From, s.Until = time.Time{}, time.Time{} }, "the statement does not say from when until when it is complete"},
-		"Until is in the future": {func(s *Statement, m *month) { s.Until = m.began.Add((days + 2) * 24 * time.Hour) }, "Until is in the future"},
+		"Until is in the future": {func(s *Statement, m *month) { s.Until = m.began.AddDate(0, 0, m.days+2) }, "Until is in the future"},
 		"Until is too early":     {func(s *Statement, m *month) { s.Until = m.began.Add(130 * time.Minute) }, "it was sent from"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func toldOf(r Reconciliation) string {
 // monthOf has the orders of a text, each of which took a second.
 func monthOf(t *testing.T, orders string) *month {
 	t.Helper()
-	m := &month{began: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)}
+	m := &month{days: 20, began: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)}
 	for text := range strings.SplitSeq(orders, ", ") {
 		text, price, _ := strings.Cut(text, "=")
 		fields := strings.Fields(text)

@@ -141,8 +141,15 @@ func (r *reconcile) format() (s export.Settings, err error) {
 		flag string
 		to   *string
 	}{
-		{f.Order, &s.Order}, {f.Invoice, &s.Invoice}, {f.Created, &s.Created}, {f.Price, &s.Price}, {f.Amount, &s.Amount}, {f.State, &s.State},
-		{f.Separator, &s.Separator}, {f.Zone, &s.Zone}, {f.TimeLayout, &s.TimeLayout},
+		{f.Order, &s.Order},
+		{f.Invoice, &s.Invoice},
+		{f.Created, &s.Created},
+		{f.Price, &s.Price},
+		{f.Amount, &s.Amount},
+		{f.State, &s.State},
+		{f.Separator, &s.Separator},
+		{f.Zone, &s.Zone},
+		{f.TimeLayout, &s.TimeLayout},
 	} {
 		*one.to = cmp.Or(one.flag, *one.to)
 	}
@@ -324,8 +331,10 @@ func (r *reconcile) print(report reportJSON) error {
 		count int
 		what  string
 	}{
-		{len(report.Unread), "that cannot be read whole, and decide nothing"}, {report.NoOrder, "without an order"},
-		{report.LeftOut, "others that --where leaves out"}, {report.Repeated, "others that repeat an invoice"},
+		{len(report.Unread), "that cannot be read whole, and decide nothing"},
+		{report.NoOrder, "without an order"},
+		{report.LeftOut, "others that --where leaves out"},
+		{report.Repeated, "others that repeat an invoice"},
 	} {
 		if part.count > 0 {
 			rows = append(rows, []string{strconv.Itoa(part.count), part.what})

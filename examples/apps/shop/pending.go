@@ -76,7 +76,8 @@ func (s *shop) reconcile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page, apply := reconcilePage{Form: r.PostForm, Counts: map[sqlguard.Class]int{}}, r.PostForm.Has("apply")
-	result, err := s.guard.Reconcile(r.Context(), statement, sqlguard.ReconcileOptions{Apply: apply, By: merchant(r.Context())})
+	untouched := strings.FieldsFunc(r.PostForm.Get("untouched"), func(c rune) bool { return c == ',' || c == ' ' })
+	result, err := s.guard.Reconcile(r.Context(), statement, sqlguard.ReconcileOptions{Apply: apply, By: merchant(r.Context()), Margin: s.cfg.transit, Untouched: untouched})
 	if invalid, ok := errors.AsType[*gateway.ArgumentError](err); ok {
 		return badInput("Nothing was recorded: " + invalid.Error())
 	}
@@ -95,6 +96,11 @@ func (s *shop) reconcile(w http.ResponseWriter, r *http.Request) error {
 		page.Ends++
 	}
 	page.Counts["not decided by this export"] = len(result.Undecided)
+	for _, row := range statement.Rows {
+		if row.Fault != "" {
+			page.Counts["rows that cannot be read whole"]++
+		}
+	}
 	page.Others, page.Undecided = page.Others[:min(len(page.Others), pageSize)], result.Undecided[:min(len(result.Undecided), pageSize)]
 	if err != nil { // the page says how many were ended
 		s.logger.ErrorContext(r.Context(), "the rest of an export was not applied", "ended", page.Ended, "of", page.Ends, "error", err)
@@ -119,10 +125,12 @@ func readStatement(r *http.Request) (sqlguard.Statement, error) {
 	if errs != [2]error{} {
 		return statement, badInput("A time must be written as 2006-12-31T23:59, in UTC.")
 	}
-	columns := export.Columns{OrderID: field("order_id"), InvoiceID: field("invoice_id"), CreatedAt: field("created_at"), Price: field("price"), Amount: field("amount")}
-	var err error
-	if statement.Rows, err = export.CSV(strings.NewReader(field("export")), columns); err != nil {
+	file, err := export.Read(strings.NewReader(field("export")), export.Settings{
+		Order: field("order_id"), Invoice: field("invoice_id"), Created: field("created_at"), Price: field("price"), Amount: field("amount"), State: field("state"),
+	})
+	if err != nil {
 		return statement, badInput("Nothing was recorded: the export cannot be used: " + printable(err.Error()))
 	}
+	statement.Rows = file.Rows
 	return statement, nil
 }

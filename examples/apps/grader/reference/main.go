@@ -123,9 +123,9 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request) {
 
 // reconcile ends the unknown orders whose invoices are in the file, with the row as the invoice.
 func (s *shop) reconcile(w http.ResponseWriter, r *http.Request) {
-	rows, err := export.CSV(r.Body, export.Columns{OrderID: "order_id", InvoiceID: "invoice_id", CreatedAt: "created", Price: "price", Amount: "amount"})
+	file, err := export.Read(r.Body, export.Settings{Order: "order_id", Invoice: "invoice_id", Created: "created", Price: "price", Amount: "amount"})
 	if err == nil {
-		_, err = s.guard.Reconcile(r.Context(), sqlguard.Statement{Rows: rows}, sqlguard.ReconcileOptions{Apply: true, By: "the file"})
+		_, err = s.guard.Reconcile(r.Context(), sqlguard.Statement{Rows: file.Rows}, sqlguard.ReconcileOptions{Apply: true, By: "the file"})
 	}
 	if err != nil {
 		slog.Error("a file cannot be used, or only in part", "error", err)

@@ -89,9 +89,9 @@ func (t task) show(w http.ResponseWriter, r *http.Request) {
 
 // reconcile has the guard end what is in the file.
 func (t task) reconcile(w http.ResponseWriter, r *http.Request) {
-	rows, err := export.CSV(r.Body, export.Columns{OrderID: "order_id", InvoiceID: "invoice_id", CreatedAt: "created", Price: "price", Amount: "amount"})
+	file, err := export.Read(r.Body, export.Settings{Order: "order_id", Invoice: "invoice_id", Created: "created", Price: "price", Amount: "amount"})
 	if err == nil {
-		_, err = t.guard.Reconcile(r.Context(), sqlguard.Statement{Rows: rows}, sqlguard.ReconcileOptions{Apply: true, By: "the file"})
+		_, err = t.guard.Reconcile(r.Context(), sqlguard.Statement{Rows: file.Rows}, sqlguard.ReconcileOptions{Apply: true, By: "the file"})
 	}
 	if err != nil {
 		http.Error(w, "This file cannot be used, or only in part.", http.StatusUnprocessableEntity)
