@@ -344,7 +344,7 @@ func (l *load) check(t *testing.T, g *Guard) {
 // A server that stalls keeps no Begin for longer than its patience, and grants nothing then.
 func TestServer_stalls(t *testing.T) {
 	for name, shared := range map[string]struct {
-		w      func(*testing.T) testDB
+		w      func(testing.TB) testDB
 		server *sharedServer
 	}{"PostgreSQL": {newPostgres, &sharedPostgres}, "MariaDB": {newMariaDB, &sharedMariaDB}} {
 		t.Run(name, func(t *testing.T) {

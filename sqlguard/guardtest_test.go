@@ -36,7 +36,7 @@ func openNamed(name string) (gateway.OrderGuard, error) {
 
 // The rules of the interface, over each database.
 func TestGuard(t *testing.T) {
-	for name, table := range map[string]func(*testing.T) testDB{"PostgreSQL": newPostgres, "MariaDB": newMariaDB, "SQLite": newSQLite} {
+	for name, table := range map[string]func(testing.TB) testDB{"PostgreSQL": newPostgres, "MariaDB": newMariaDB, "SQLite": newSQLite} {
 		t.Run(name, func(t *testing.T) {
 			guardtest.Run(t, guardtest.Guard{
 				New: func(t *testing.T) gateway.OrderGuard {

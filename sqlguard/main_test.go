@@ -47,18 +47,18 @@ func inEach(t *testing.T, test func(t *testing.T, w testDB)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
 
-func newPostgres(t *testing.T) testDB {
+func newPostgres(t testing.TB) testDB {
 	t.Helper()
 	return newTable(t, PostgreSQL, "pgx", sharedPostgres.dsn(t))
 }
 
-func newMariaDB(t *testing.T) testDB {
+func newMariaDB(t testing.TB) testDB {
 	t.Helper()
 	return newTable(t, MariaDB, "mysql", sharedMariaDB.dsn(t)+"?interpolateParams=true")
 }
 
 // newTable is a table of a server, which the test drops.
-func newTable(t *testing.T, dialect Dialect, driver, dsn string) testDB {
+func newTable(t testing.TB, dialect Dialect, driver, dsn string) testDB {
 	t.Helper()
 	w := testDB{dialect, driver, dsn, "orders_" + strings.ToLower(rand.Text())}
 	db := w.open(t)
@@ -72,7 +72,7 @@ func newTable(t *testing.T, dialect Dialect, driver, dsn string) testDB {
 	return w
 }
 
-func newSQLite(t *testing.T) testDB {
+func newSQLite(t testing.TB) testDB {
 	t.Helper()
 	w := newSQLiteWith(t, "_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
 	if err := w.open(t).Ping(); err != nil { // concurrent processes cannot switch a new file to WAL
@@ -81,12 +81,12 @@ func newSQLite(t *testing.T) testDB {
 	return w
 }
 
-func newSQLiteWith(t *testing.T, settings string) testDB {
+func newSQLiteWith(t testing.TB, settings string) testDB {
 	t.Helper()
 	return testDB{SQLite, "sqlite", "file:" + filepath.Join(t.TempDir(), "orders.db") + "?" + settings, DefaultTable}
 }
 
-func (w testDB) open(t *testing.T) *sql.DB {
+func (w testDB) open(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(w.driver, w.dsn)
 	check(t, err)
@@ -97,7 +97,7 @@ func (w testDB) open(t *testing.T) *sql.DB {
 
 // guard returns what one process has: a guard with its own handle. It creates the
 // table.
-func (w testDB) guard(t *testing.T, opts ...Option) *Guard {
+func (w testDB) guard(t testing.TB, opts ...Option) *Guard {
 	t.Helper()
 	g, err := New(w.open(t), append([]Option{WithTable(w.table)}, opts...)...)
 	check(t, err)

@@ -41,7 +41,7 @@ func startMariaDB() (database, error) {
 	return mariadbtest.Start("innodb-flush-log-at-trx-commit=0", "max-connections=300")
 }
 
-func (s *sharedServer) dsn(t *testing.T) string {
+func (s *sharedServer) dsn(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv(s.variable); dsn != "" {
 		return dsn
