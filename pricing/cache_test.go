@@ -27,7 +27,6 @@ type source struct {
 
 	mu    sync.Mutex
 	loads int
-	ends  []error // of the contexts of loads that were cut short
 }
 
 func (s *source) load(ctx context.Context) (string, error) {
@@ -38,9 +37,6 @@ func (s *source) load(ctx context.Context) (string, error) {
 	select {
 	case <-time.After(s.takes):
 	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.ends = append(s.ends, ctx.Err())
 		return "half a value", ctx.Err()
 	}
 	if s.fails != nil {
@@ -54,13 +50,6 @@ func (s *source) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loads
-}
-
-// cutShort returns how the contexts ended of the loads that were cut short.
-func (s *source) cutShort() []error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]error(nil), s.ends...)
 }
 
 // pass lets time pass in a bubble.
@@ -177,13 +166,6 @@ func TestCache_Get_fresh(t *testing.T) {
 	})
 }
 
-func TestCache_Get_allocatesNothing(t *testing.T) {
-	c := pricing.NewTestCache(func(context.Context) (string, error) { return "value", nil }, pricing.CacheOptions{})
-	ctx := context.Background()
-	require.NoError(t, c.Refresh(ctx))
-	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Get(ctx) }))
-}
-
 // A caller whose context ends gets its error, and the others get the value, also when it is the
 // first caller, whose context values the load has.
 func TestCache_Get_callersLeave(t *testing.T) {
@@ -255,70 +237,6 @@ func TestCache_Get_lastCallerLeaves(t *testing.T) {
 		synctest.Wait()
 		assertGets(t, c, "value 2", 0)
 		assert.Equal(t, 2, s.count())
-		assert.Empty(t, s.cutShort())
-	})
-}
-
-// A caller whose deadline passes gets the old value, as long as that may be served.
-func TestCache_Get_deadlines(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{}
-		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
-		assertGets(t, c, "value 1", 0)
-		pass(time.Minute)
-		s.takes = 24 * time.Hour
-		get := func() (string, error) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			return c.Get(ctx)
-		}
-		for c.Age() < time.Hour {
-			got, err := get()
-			require.NoError(t, err)
-			assert.Equal(t, "value 1", got)
-			pass(time.Second)
-		}
-		pass(time.Second)
-		got, err := get()
-		assert.Empty(t, got)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		pass(30 * time.Second) // until the load has ended
-	})
-}
-
-// A slowContext delays its Err, as for a goroutine that is delayed before it takes
-// the lock of the cache.
-type slowContext struct {
-	context.Context
-	takes []time.Duration // each call of Err
-}
-
-func (c *slowContext) Err() error {
-	if len(c.takes) > 0 {
-		pass(c.takes[0])
-		c.takes = c.takes[1:]
-	}
-	return c.Context.Err()
-}
-
-// A caller that has seen an expired value takes one that is stored meanwhile.
-func TestCache_Get_comesLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: time.Second}
-		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			begun := time.Now()
-			got, err := c.Get(&slowContext{t.Context(), []time.Duration{2 * time.Second}})
-			assert.NoError(t, err)
-			assert.Equal(t, "value 1", got)
-			assert.Equal(t, 2*time.Second, time.Since(begun))
-		})
-		require.NoError(t, c.Refresh(t.Context()))
-		wg.Wait()
-		assert.Equal(t, 1, s.count())
 	})
 }
 
@@ -383,42 +301,6 @@ func TestCache_Get_hangs(t *testing.T) {
 	})
 }
 
-// The context of a load has the values of the caller's, a deadline of its own,
-// and ends with the load.
-func TestCache_Get_contextOfLoad(t *testing.T) {
-	t.Parallel()
-	type key struct{}
-	synctest.Test(t, func(t *testing.T) {
-		var used context.Context
-		c := pricing.NewTestCache(func(ctx context.Context) (string, error) {
-			used = ctx
-			deadline, _ := ctx.Deadline()
-			assert.Equal(t, 30*time.Second, time.Until(deadline))
-			assert.NoError(t, ctx.Err())
-			return "value", nil
-		}, pricing.CacheOptions{})
-		long, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "the caller's"), time.Hour)
-		defer cancel()
-		_, err := c.Get(long)
-		require.NoError(t, err)
-		assert.Equal(t, "the caller's", used.Value(key{}))
-		assert.ErrorIs(t, used.Err(), context.Canceled)
-	})
-}
-
-func TestCache_Get_timeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: 30*time.Second - 1}
-		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
-		assertGets(t, c, "value 1", 30*time.Second-1)
-		pass(24 * time.Hour)
-		s.takes = 24 * time.Hour
-		assertFails(t, c, context.DeadlineExceeded, 30*time.Second)
-		assert.Equal(t, []error{context.DeadlineExceeded}, s.cutShort())
-	})
-}
-
 func TestCache_Refresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -463,27 +345,6 @@ func TestCache_Refresh_fails(t *testing.T) {
 		s.fails = nil
 		require.NoError(t, c.Refresh(t.Context()), "a pause does not prevent a refresh")
 		assertGets(t, c, "value 4", 0)
-	})
-}
-
-func TestCache_Age(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{takes: time.Second}
-		c := pricing.NewTestCache(s.load, pricing.CacheOptions{})
-		assert.Zero(t, c.Age(), "there is no value")
-		pass(time.Second)
-		assert.Zero(t, c.Age())
-		require.NoError(t, c.Refresh(t.Context()))
-		assert.Zero(t, c.Age(), "it counts from the end of the load")
-		pass(time.Minute)
-		assert.Equal(t, time.Minute, c.Age())
-		s.fails = errSource
-		assertGets(t, c, "value 1", time.Second)
-		assert.Equal(t, time.Minute+time.Second, c.Age(), "a load that fails does not change the age")
-		s.fails = nil
-		require.NoError(t, c.Refresh(t.Context()))
-		assert.Zero(t, c.Age())
 	})
 }
 

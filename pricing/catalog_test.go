@@ -8,10 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
@@ -20,41 +17,8 @@ import (
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/documented/everycall"
-	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/pricing"
 )
-
-// bigListing has 5,000 pairs: 1,000 coins, each on 5 networks.
-func bigListing() (pairs []gateway.CoinNetwork) {
-	for i := range 5000 {
-		pairs = append(pairs, pairOf(fmt.Sprintf("id-%d", i), fmt.Sprintf("C%03d", i/5), fmt.Sprintf("Network %d", i%5)))
-	}
-	return pairs
-}
-
-func TestCatalog_oneRequestForAll(t *testing.T) {
-	t.Parallel()
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	catalog := catalogOf(t, connect(gw), pricing.CacheOptions{})
-	var wg sync.WaitGroup
-	seen := make([]*pricing.Catalog, 1000)
-	for i := range seen {
-		wg.Go(func() {
-			snapshot, err := catalog.Get(t.Context())
-			assert.NoError(t, err)
-			seen[i] = snapshot
-		})
-	}
-	wg.Wait()
-	assertInvariants(t, seen[0], nil)
-	assert.Len(t, gw.Requests(), 1)
-	for _, snapshot := range seen {
-		assert.Same(t, seen[0], snapshot)
-	}
-	require.NoError(t, catalog.Refresh(t.Context()))
-	assert.Len(t, gw.Requests(), 2)
-}
 
 // A snapshot finds every pair that the listing has, and no other.
 func TestCatalog(t *testing.T) {
@@ -337,97 +301,12 @@ func TestCatalog_listedTwice(t *testing.T) {
 	}
 }
 
-// Appending to a shared slice makes a copy.
-func TestCatalog_Networks_append(t *testing.T) {
-	t.Parallel()
-	snapshot := pricing.NewCatalog([]gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "BTC", "Three")})
-	networks := snapshot.Networks("BTC")
-	require.Len(t, networks, 3)
-	assert.Equal(t, 3, cap(networks))
-	mine := append(networks, nil)
-	mine[0] = nil
-	assert.NotNil(t, snapshot.Networks("BTC")[0])
-}
-
-func TestCatalog_allocatesNothing(t *testing.T) {
-	snapshot := pricing.NewCatalog(bigListing())
-	for name, look := range map[string]func() bool{
-		"FindID":   func() bool { _, ok := snapshot.FindID("id-4321"); return ok },
-		"Find":     func() bool { _, ok := snapshot.Find("C864", "Network 1"); return ok },
-		"Networks": func() bool { return len(snapshot.Networks("C864")) == 5 },
-		"All": func() bool {
-			n := 0
-			for range snapshot.All() {
-				n++
-			}
-			return n == 5000
-		},
-	} {
-		assert.True(t, look(), name)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { look() }), name)
-	}
-}
-
-// A listing is fetched anew after the TTL, and the last one is served while the
-// service is down, with the time when it was fetched.
-func TestCatalog_time(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		begun, requests := time.Now(), 0
-		client := through(t, func(*http.Request) (*http.Response, error) {
-			if requests++; requests <= 2 {
-				return reply(200, everycall.Enveloped("["+everycall.PairJSON+"]")), nil
-			}
-			return reply(500, `{"message":"No."}`), nil
-		})
-		catalog := catalogOf(t, client, pricing.CacheOptions{TTL: time.Minute, MaxStale: time.Hour})
-		assert.Zero(t, catalog.Age())
-		for i, step := range []struct {
-			at       time.Duration
-			requests int
-			fetched  time.Duration
-		}{
-			{0, 1, 0},
-			{time.Minute - 1, 1, 0},
-			{time.Minute, 2, time.Minute},
-			{2 * time.Minute, 3, time.Minute},
-			{time.Hour + time.Minute, 4, time.Minute},
-		} {
-			pass(step.at - time.Since(begun))
-			snapshot, err := catalog.Get(t.Context())
-			require.NoError(t, err)
-			assert.True(t, begun.Add(step.fetched).Equal(snapshot.FetchedAt), "step %d", i)
-			assert.Equal(t, step.at-step.fetched, catalog.Age(), "step %d", i)
-			assert.Equal(t, step.requests, requests, "step %d", i)
-		}
-		require.ErrorIs(t, catalog.Refresh(t.Context()), gateway.ErrServer)
-		pass(1)
-		snapshot, err := catalog.Get(t.Context())
-		assertInvariants(t, snapshot, err)
-		assert.ErrorIs(t, err, gateway.ErrServer)
-	})
-}
-
 // catalogOf returns a cache of the listing.
 func catalogOf(t testing.TB, c *gateway.Client, o pricing.CacheOptions) *pricing.Cache[*pricing.Catalog] {
 	t.Helper()
 	catalog, err := pricing.NewCatalogCache(c, o)
 	require.NoError(t, err)
 	return catalog
-}
-
-func TestCatalog_showsNoKey(t *testing.T) {
-	t.Parallel()
-	var sent string
-	catalog := catalogOf(t, through(t, func(r *http.Request) (*http.Response, error) {
-		sent = r.Header.Get("X-Api-Key")
-		return reply(200, everycall.Enveloped("["+everycall.PairJSON+"]")), nil
-	}), pricing.CacheOptions{})
-	snapshot, err := catalog.Get(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, invariant.Key, sent)
-	assert.False(t, invariant.ShowsKey(catalog))
-	assert.False(t, invariant.ShowsKey(snapshot))
 }
 
 // A catalog comes back whole: the time, the order, the duplicates and what is found.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,15 +65,49 @@ func assertLimit(t *testing.T, err error, limit, bound string, amount decimal.De
 	assert.True(t, strings.HasSuffix(err.Error(), "; the nearest amount that passes is "+nearest), err.Error())
 }
 
+// A check is one of the three, by its name.
+func check(name string, p *gateway.CoinNetwork, amount decimal.Decimal) error {
+	switch name {
+	case "check_withdrawal":
+		return pricing.CheckWithdrawal(p, amount)
+	case "check_payment":
+		return pricing.CheckPayment(p, amount)
+	default:
+		net, err := pricing.NetWithdrawal(p, amount)
+		if err != nil && !net.IsZero() {
+			return errors.New("an error comes with zero")
+		}
+		return err
+	}
+}
+
+// A limitCase is an amount, and the limit that it does not meet, with the nearest amount that meets all; without
+// a limit it passes.
+type limitCase struct {
+	name                  string
+	pair                  *gateway.CoinNetwork
+	amount                string
+	limit, bound, nearest string
+}
+
+func (tt limitCase) run(t *testing.T, method string) {
+	t.Run(tt.name, func(t *testing.T) {
+		t.Parallel()
+		amount := decimal.RequireFromString(tt.amount)
+		err := check(method, tt.pair, amount)
+		if tt.limit == "" {
+			require.NoError(t, err)
+			return
+		}
+		assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
+		assertNearest(t, tt.pair, method, amount, err)
+	})
+}
+
 // I-60, I-61, I-74
 func TestCheckWithdrawal(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name                  string
-		pair                  *gateway.CoinNetwork
-		amount                string
-		limit, bound, nearest string // no limit: it passes
-	}{
+	for _, tt := range []limitCase{
 		{"an amount between the limits passes", plainPair(), "12.34", "", "", ""},
 		{"the least passes", plainPair(), "10", "", "", ""},  // I-75
 		{"the most passes", plainPair(), "1000", "", "", ""}, // I-75
@@ -119,17 +154,7 @@ func TestCheckWithdrawal(t *testing.T) {
 			strings.Repeat("9", 40) + "." + strings.Repeat("9", 24),
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			amount := decimal.RequireFromString(tt.amount)
-			err := pricing.CheckWithdrawal(tt.pair, amount)
-			if tt.limit == "" {
-				require.NoError(t, err)
-				return
-			}
-			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
-			assertNearest(t, tt.pair, withdrawalCheck(tt.pair), amount, err)
-		})
+		tt.run(t, "check_withdrawal")
 	}
 }
 
@@ -141,12 +166,7 @@ func TestCheckPayment(t *testing.T) {
 		p.Coin.Precision, p.Coin.MinAmount = precision, decimal.RequireFromString(least)
 		return p
 	}
-	for _, tt := range []struct {
-		name                  string
-		pair                  *gateway.CoinNetwork
-		amount                string
-		limit, bound, nearest string // no limit: it passes
-	}{
+	for _, tt := range []limitCase{
 		{"the least passes", plainPair(), "5", "", "", ""},
 		{"zeros at the end are no places", plainPair(), "5.00000000", "", "", ""},
 		{"there is no most", plainPair(), strings.Repeat("9", 64), "", "", ""},
@@ -157,17 +177,7 @@ func TestCheckPayment(t *testing.T) {
 		{"a least with more places than the precision is rounded up", withMinimum(2, "0.00100000"), "0.001", "coin.precision", "2", "0.01"},
 		{"a least that no amount has lets nothing pass", withMinimum(2, "1e64"), "7", "coin.minAmount", "1e64", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			amount := decimal.RequireFromString(tt.amount)
-			err := pricing.CheckPayment(tt.pair, amount)
-			if tt.limit == "" {
-				require.NoError(t, err)
-				return
-			}
-			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
-			assertNearest(t, tt.pair, paymentCheck(tt.pair), amount, err)
-		})
+		tt.run(t, "check_payment")
 	}
 }
 
@@ -175,59 +185,39 @@ func TestCheckPayment(t *testing.T) {
 func TestNetWithdrawal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name                  string
-		pair                  *gateway.CoinNetwork
-		amount                string
-		net                   string // "": there is an error
-		limit, bound, nearest string
+		name string
+		fee  string
+		net  string // of 20
 	}{
-		{"the fee is taken from the amount", plainPair(), "12.34", "10.84", "", "", ""}, // I-76
-		{"a fee of zero takes nothing", limitedPair(2, "", "", "0"), "12.34", "12.34", "", "", ""},
-		{"a fee with more places than the precision is taken exactly", limitedPair(2, "", "", "0.00015"), "10", "9.99985", "", "", ""},
-		{"the smallest unit can arrive", limitedPair(2, "", "", "19.99"), "20", "0.01", "", "", ""},
-		{"less than the smallest unit can arrive", limitedPair(2, "", "", "19.999"), "20", "0.001", "", "", ""},
-		{"a fee that is the amount leaves nothing", limitedPair(2, "", "", "20"), "20", "", "withdrawalFee", "20", "20.01"},
-		{"a fee above the amount leaves nothing", limitedPair(2, "", "", "50.001"), "20", "", "withdrawalFee", "50.001", "50.01"},
-		{"a fee above the most leaves nothing of any amount", limitedPair(2, "", "", "1000"), "20", "", "withdrawalFee", "1000", ""},
-		{"a fee without a limit below it", limitedPair(0, "0", "", "1.5"), "1", "", "withdrawalFee", "1.5", "2"},
-		{"a fee that no amount exceeds", limitedPair(2, "", "1e70", "1e64"), "20", "", "withdrawalFee", "1e64", ""},
-		{
-			"a fee whose digits no amount can carry",
-			limitedPair(30, "", "1e60", strings.Repeat("9", 40)+"."+strings.Repeat("9", 30)), "20", "",
-			"withdrawalFee", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30), "1" + strings.Repeat("0", 40),
-		},
-		{"the least comes before the fee, and the nearest satisfies both", limitedPair(2, "", "", "15"), "5", "", "minWithdraw", "10", "15.01"},
-		{"precision comes before the fee, and the nearest satisfies both", limitedPair(2, "", "", "15"), "12.001", "", "coin.precision", "2", "15.01"},
-		{"the most comes before the fee", limitedPair(2, "", "", "15"), "1001", "", "maxWithdraw", "1000", "1000"},
+		{"the fee is taken from the amount", "1.5", "18.5"}, // I-76
+		{"a fee of zero takes nothing", "0", "20"},
+		{"a fee with more places than the precision is taken exactly", "0.00015", "19.99985"},
+		{"the smallest unit can arrive", "19.99", "0.01"},
+		{"less than the smallest unit can arrive", "19.999", "0.001"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			amount := decimal.RequireFromString(tt.amount)
-			net, err := pricing.NetWithdrawal(tt.pair, amount)
-			if tt.net != "" {
-				require.NoError(t, err)
-				assert.True(t, net.Equal(decimal.RequireFromString(tt.net)), "%s arrives, not %s", tt.net, net)
-				return
-			}
-			assert.Equal(t, decimal.Decimal{}, net)
-			assertLimit(t, err, tt.limit, tt.bound, amount, tt.nearest)
-			assertNearest(t, tt.pair, netCheck(tt.pair), amount, err)
+			net, err := pricing.NetWithdrawal(limitedPair(2, "", "", tt.fee), decimal.NewFromInt(20))
+			require.NoError(t, err)
+			assert.True(t, net.Equal(decimal.RequireFromString(tt.net)), "%s arrives, not %s", net, tt.net)
 		})
 	}
-}
-
-func withdrawalCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
-	return func(amount decimal.Decimal) error { return pricing.CheckWithdrawal(p, amount) }
-}
-
-func paymentCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
-	return func(amount decimal.Decimal) error { return pricing.CheckPayment(p, amount) }
-}
-
-func netCheck(p *gateway.CoinNetwork) func(decimal.Decimal) error {
-	return func(amount decimal.Decimal) error {
-		_, err := pricing.NetWithdrawal(p, amount)
-		return err
+	for _, tt := range []limitCase{
+		{"a fee that is the amount leaves nothing", limitedPair(2, "", "", "20"), "20", "withdrawalFee", "20", "20.01"},
+		{"a fee above the amount leaves nothing", limitedPair(2, "", "", "50.001"), "20", "withdrawalFee", "50.001", "50.01"},
+		{"a fee above the most leaves nothing of any amount", limitedPair(2, "", "", "1000"), "20", "withdrawalFee", "1000", ""},
+		{"a fee without a limit below it", limitedPair(0, "0", "", "1.5"), "1", "withdrawalFee", "1.5", "2"},
+		{"a fee that no amount exceeds", limitedPair(2, "", "1e70", "1e64"), "20", "withdrawalFee", "1e64", ""},
+		{
+			"a fee whose digits no amount can carry",
+			limitedPair(30, "", "1e60", strings.Repeat("9", 40)+"."+strings.Repeat("9", 30)), "20",
+			"withdrawalFee", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30), "1" + strings.Repeat("0", 40),
+		},
+		{"the least comes before the fee, and the nearest satisfies both", limitedPair(2, "", "", "15"), "5", "minWithdraw", "10", "15.01"},
+		{"precision comes before the fee, and the nearest satisfies both", limitedPair(2, "", "", "15"), "12.001", "coin.precision", "2", "15.01"},
+		{"the most comes before the fee", limitedPair(2, "", "", "15"), "1001", "maxWithdraw", "1000", "1000"},
+	} {
+		tt.run(t, "net_withdrawal")
 	}
 }
 
@@ -265,79 +255,71 @@ func TestChecks_flags(t *testing.T) {
 			tt.change(p)
 			amount := decimal.RequireFromString("12.34")
 			outside := decimal.RequireFromString("0.001") // also breaks every limit
-			for _, check := range []struct {
-				limit string
-				do    func(decimal.Decimal) error
-			}{{tt.ofWithdrawal, withdrawalCheck(p)}, {tt.ofWithdrawal, netCheck(p)}, {tt.ofDeposit, paymentCheck(p)}} {
-				if check.limit == "" {
-					require.NoError(t, check.do(amount))
+			for method, limit := range map[string]string{"check_withdrawal": tt.ofWithdrawal, "net_withdrawal": tt.ofWithdrawal, "check_payment": tt.ofDeposit} {
+				if limit == "" {
+					require.NoError(t, check(method, p, amount))
 					continue
 				}
-				assertLimit(t, check.do(amount), check.limit, "0", amount, "")
-				assertLimit(t, check.do(outside), check.limit, "0", outside, "")
-				assert.EqualError(t, check.do(amount), "gateway: "+check.limit+": is false; no amount passes")
+				assertLimit(t, check(method, p, amount), limit, "0", amount, "")
+				assertLimit(t, check(method, p, outside), limit, "0", outside, "")
+				assert.EqualError(t, check(method, p, amount), "gateway: "+limit+": is false; no amount passes")
 			}
 		})
 	}
 }
 
+// What is no amount, or no limit, is named.
 func TestChecks_refuse(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*gateway.CoinNetwork)) *gateway.CoinNetwork {
-		p := plainPair()
-		change(p)
-		return p
-	}
-	twenty := decimal.NewFromInt(20)
 	huge := decimal.NewFromBigInt(new(big.Int).Lsh(big.NewInt(1), 1<<22), 0) // over a million digits
 	const withdrawal, payment, net = "check_withdrawal", "check_payment", "net_withdrawal"
 	all := []string{withdrawal, payment, net}
 	for _, tt := range []struct {
-		name             string
-		pair             *gateway.CoinNetwork
-		amount           decimal.Decimal
-		ops              []string // the others let it pass
-		argument, reason string
+		name   string
+		amount decimal.Decimal
+		reason string
 	}{
-		{"no amount", plainPair(), decimal.Decimal{}, all, "amount", "is required and must be greater than zero"},
-		{"an amount of zero with places", plainPair(), decimal.New(0, -2), all, "amount", "must be greater than zero"},
-		{"a zero with a huge exponent", plainPair(), decimal.New(0, 1<<30), all, "amount", "must be greater than zero"},
-		{"an amount below zero", plainPair(), decimal.New(-1, 0), all, "amount", "must be greater than zero"},
-		{"an amount far below zero", plainPair(), decimal.New(-1, 1<<30), all, "amount", "must be greater than zero"},
-		{"an amount of 65 digits", plainPair(), decimal.New(1, 64), all, "amount", "has more than 64 digits"},
-		{"an amount of 65 digits before any zeros", plainPair(), decimal.RequireFromString(strings.Repeat("7", 65)), all, "amount", "has more than 64 digits"},
-		{"an amount of 31 places", plainPair(), decimal.New(1, -31), all, "amount", "has more than 30 decimal places"},
-		{"an amount with a huge exponent", plainPair(), decimal.New(1, 1<<30), all, "amount", "has more than 64 digits"},
-		{"an amount with the largest exponent", plainPair(), decimal.New(1, math.MaxInt32), all, "amount", "has more than 64 digits"},
-		{"an amount with the smallest exponent", plainPair(), decimal.New(1, math.MinInt32), all, "amount", "has more than 30 decimal places"},
-		{"an amount of a million digits", plainPair(), huge, all, "amount", "has more than 64 digits"},
-		{"a negative precision", with(func(p *gateway.CoinNetwork) { p.Coin.Precision = -1 }), twenty, all, "coin.precision", "must not be negative"},
-		{"the smallest precision", with(func(p *gateway.CoinNetwork) { p.Coin.Precision = math.MinInt }), twenty, all, "coin.precision", "must not be negative"},
-		{"a record that is off too", with(func(p *gateway.CoinNetwork) { *p = gateway.CoinNetwork{Coin: gateway.Coin{Precision: -1}} }), twenty, all, "coin.precision", "must not be negative"},
-		{"a least with a huge exponent", with(func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(1, 1<<30) }), twenty, []string{withdrawal, net}, "minWithdraw", "is not an amount of money"},
-		{"a least of zero with a huge exponent", with(func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(0, 1<<30) }), twenty, []string{withdrawal, net}, "minWithdraw", "is not an amount of money"},
-		{"a least with the smallest exponent", with(func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(1, math.MinInt32) }), twenty, []string{withdrawal, net}, "minWithdraw", "is not an amount of money"},
-		{"a most with the largest exponent", with(func(p *gateway.CoinNetwork) { p.MaxWithdraw = decimal.New(1, math.MaxInt32) }), twenty, []string{withdrawal, net}, "maxWithdraw", "is not an amount of money"},
-		{"a most of a million digits", with(func(p *gateway.CoinNetwork) { p.MaxWithdraw = huge }), twenty, []string{withdrawal, net}, "maxWithdraw", "is not an amount of money"},
-		{"a minimum with a huge exponent", with(func(p *gateway.CoinNetwork) { p.Coin.MinAmount = decimal.New(1, 1<<30) }), twenty, []string{payment}, "coin.minAmount", "is not an amount of money"},
-		{"a fee with a huge exponent", with(func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(1, 1<<30) }), twenty, []string{net}, "withdrawalFee", "is not an amount of money"},
-		{"a fee with the smallest exponent", with(func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(1, math.MinInt32) }), twenty, []string{net}, "withdrawalFee", "is not an amount of money"},
-		{"a fee below zero", with(func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(-1, -2) }), twenty, []string{net}, "withdrawalFee", "must not be negative"},
+		{"no amount", decimal.Decimal{}, "is required and must be greater than zero"},
+		{"a zero with a huge exponent", decimal.New(0, 1<<30), "must be greater than zero"},
+		{"an amount below zero", decimal.New(-1, 0), "must be greater than zero"},
+		{"an amount of 65 digits", decimal.New(1, 64), "has more than 64 digits"},
+		{"an amount of 31 places", decimal.New(1, -31), "has more than 30 decimal places"},
+		{"an amount with the largest exponent", decimal.New(1, math.MaxInt32), "has more than 64 digits"},
+		{"an amount with the smallest exponent", decimal.New(1, math.MinInt32), "has more than 30 decimal places"},
+		{"an amount of a million digits", huge, "has more than 64 digits"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for op, check := range map[string]func(decimal.Decimal) error{
-				withdrawal: withdrawalCheck(tt.pair),
-				payment:    paymentCheck(tt.pair),
-				net: func(amount decimal.Decimal) error {
-					got, err := pricing.NetWithdrawal(tt.pair, amount)
-					assert.True(t, err == nil || got.Equal(decimal.Decimal{}), "an error comes with zero")
-					return err
-				},
-			} {
-				err := check(tt.amount)
-				if strings.Contains(strings.Join(tt.ops, " "), op) {
-					assertRefused(t, err, op, tt.argument, tt.reason)
+			for _, method := range all {
+				assertRefused(t, check(method, plainPair(), tt.amount), method, "amount", tt.reason)
+			}
+		})
+	}
+	const noMoney = "is not an amount of money"
+	for _, tt := range []struct {
+		name             string
+		change           func(*gateway.CoinNetwork)
+		methods          []string // the others let it pass
+		argument, reason string
+	}{
+		{"a negative precision", func(p *gateway.CoinNetwork) { p.Coin.Precision = -1 }, all, "coin.precision", "must not be negative"},
+		{"a record that is off too", func(p *gateway.CoinNetwork) { *p = gateway.CoinNetwork{Coin: gateway.Coin{Precision: math.MinInt}} }, all, "coin.precision", "must not be negative"},
+		{"a least with a huge exponent", func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(1, 1<<30) }, []string{withdrawal, net}, "minWithdraw", noMoney},
+		{"a least of zero with a huge exponent", func(p *gateway.CoinNetwork) { p.MinWithdraw = decimal.New(0, 1<<30) }, []string{withdrawal, net}, "minWithdraw", noMoney},
+		{"a most with the smallest exponent", func(p *gateway.CoinNetwork) { p.MaxWithdraw = decimal.New(1, math.MinInt32) }, []string{withdrawal, net}, "maxWithdraw", noMoney},
+		{"a most of a million digits", func(p *gateway.CoinNetwork) { p.MaxWithdraw = huge }, []string{withdrawal, net}, "maxWithdraw", noMoney},
+		{"a minimum with a huge exponent", func(p *gateway.CoinNetwork) { p.Coin.MinAmount = decimal.New(1, 1<<30) }, []string{payment}, "coin.minAmount", noMoney},
+		{"a fee with a huge exponent", func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(1, 1<<30) }, []string{net}, "withdrawalFee", noMoney},
+		{"a fee below zero", func(p *gateway.CoinNetwork) { p.WithdrawalFee = decimal.New(-1, -2) }, []string{net}, "withdrawalFee", "must not be negative"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := plainPair()
+			tt.change(p)
+			for _, method := range all {
+				err := check(method, p, decimal.NewFromInt(20))
+				if slices.Contains(tt.methods, method) {
+					assertRefused(t, err, method, tt.argument, tt.reason)
 				} else {
 					assert.NoError(t, err)
 				}
@@ -346,48 +328,22 @@ func TestChecks_refuse(t *testing.T) {
 	}
 }
 
+// The error says what is wrong, and what to do.
 func TestLimitError_text(t *testing.T) {
 	t.Parallel()
-	amount := func(text string) decimal.Decimal { return decimal.RequireFromString(text) }
-	nearest := decimal.NewNullDecimal(amount("10"))
-	for _, tt := range []struct {
-		err  pricing.LimitError
-		want string
-	}{
-		{
-			pricing.LimitError{Limit: pricing.LimitMinWithdraw, Bound: amount("10.00000000"), Amount: amount("0.50"), Nearest: nearest},
-			"gateway: minWithdraw: 0.5 is below 10; the nearest amount that passes is 10",
-		},
-		{
-			pricing.LimitError{Limit: pricing.LimitMinAmount, Bound: amount("10"), Amount: amount("0.5"), Nearest: nearest},
-			"gateway: coin.minAmount: 0.5 is below 10; the nearest amount that passes is 10",
-		},
-		{
-			pricing.LimitError{Limit: pricing.LimitMaxWithdraw, Bound: amount("10"), Amount: amount("1e3"), Nearest: nearest},
-			"gateway: maxWithdraw: 1000 is above 10; the nearest amount that passes is 10",
-		},
-		{
-			pricing.LimitError{Limit: pricing.LimitPrecision, Bound: amount("2"), Amount: amount("10.001"), Nearest: nearest},
-			"gateway: coin.precision: 10.001 has more than 2 decimal places; the nearest amount that passes is 10",
-		},
-		{
-			pricing.LimitError{Limit: pricing.LimitWithdrawalFee, Bound: amount("9.99"), Amount: amount("9.99"), Nearest: nearest},
-			"gateway: withdrawalFee: 9.99 is not above 9.99; the nearest amount that passes is 10",
-		},
-		{
-			pricing.LimitError{Limit: pricing.LimitMaxWithdraw, Bound: amount("0"), Amount: amount("7")},
-			"gateway: maxWithdraw: 7 is above 0; no amount passes",
-		},
-		{
-			pricing.LimitError{Limit: pricing.LimitNetworkActive, Amount: amount("7")},
-			"gateway: network.isActive: is false; no amount passes",
-		},
-		{pricing.LimitError{}, "gateway: : 0 is below 0; no amount passes"},
+	of := func(limit pricing.Limit, amount, bound string) *pricing.LimitError {
+		return &pricing.LimitError{Limit: limit, Bound: decimal.RequireFromString(bound), Amount: decimal.RequireFromString(amount), Nearest: decimal.NewNullDecimal(decimal.New(10, 0))}
+	}
+	for want, err := range map[string]*pricing.LimitError{
+		"minWithdraw: 0.5 is below 10":                          of(pricing.LimitMinWithdraw, "0.50", "10.00000000"),
+		"coin.minAmount: 0.5 is below 10":                       of(pricing.LimitMinAmount, "0.5", "10"),
+		"maxWithdraw: 1000 is above 10":                         of(pricing.LimitMaxWithdraw, "1e3", "10"),
+		"coin.precision: 10.001 has more than 2 decimal places": of(pricing.LimitPrecision, "10.001", "2"),
+		"withdrawalFee: 9.99 is not above 9.99":                 of(pricing.LimitWithdrawalFee, "9.99", "9.99"),
 	} {
-		t.Run(tt.want, func(t *testing.T) {
-			t.Parallel()
-			assert.EqualError(t, &tt.err, tt.want)
-		})
+		assert.EqualError(t, err, "gateway: "+want+"; the nearest amount that passes is 10")
+		err.Nearest = decimal.NullDecimal{}
+		assert.EqualError(t, err, "gateway: "+want+"; no amount passes")
 	}
 }
 
@@ -408,31 +364,17 @@ func TestLimitError_outcome(t *testing.T) {
 	assertRefused(t, errors.Unwrap(err), "check_amount", "minWithdraw", "5 is below 10")
 }
 
-// The switches of the decimal package are the whole program's: neither a check
-// nor the text of an error depends on them. This test is not parallel.
-func TestLimitError_decimalSwitches(t *testing.T) {
-	p := plainPair()
-	defer restoreDecimal()()
-	decimal.UseScientificNotation, decimal.TrimTrailingZeros = true, false
-	decimal.DivisionPrecision, decimal.MaxDecodeExponent = 0, 1
-	p.MinWithdraw = decimal.New(10000, -2)
-	assert.EqualError(t, pricing.CheckWithdrawal(p, decimal.New(5000, -2)),
-		"gateway: minWithdraw: 50 is below 100; the nearest amount that passes is 100")
-	assert.EqualError(t, pricing.CheckWithdrawal(p, decimal.New(123456, -3)),
-		"gateway: coin.precision: 123.456 has more than 2 decimal places; the nearest amount that passes is 123.46")
-}
-
 // assertNearest asserts of the error of a check that the amount it names passes
 // the check, and that none does that is nearer, or as near and greater. Whether
 // one does is asked of amounts beside the asked one, the named one and the
 // limits, at every number of places.
-func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Decimal) error, asked decimal.Decimal, err error) {
+func assertNearest(t testing.TB, p *gateway.CoinNetwork, method string, asked decimal.Decimal, err error) {
 	t.Helper()
 	var refusal *pricing.LimitError
 	require.ErrorAs(t, err, &refusal)
 	nearest := refusal.Nearest
 	if nearest.Valid {
-		require.NoError(t, check(nearest.Decimal), "%s is named as valid", nearest.Decimal)
+		require.NoError(t, check(method, p, nearest.Decimal), "%s is named as valid", nearest.Decimal)
 		require.LessOrEqual(t, -int(nearest.Decimal.Exponent()), p.Coin.Precision, "the places of %s", nearest.Decimal)
 	}
 	for places := range int32(min(p.Coin.Precision, 30) + 1) {
@@ -440,7 +382,7 @@ func assertNearest(t testing.TB, p *gateway.CoinNetwork, check func(decimal.Deci
 		for _, near := range []decimal.Decimal{asked, nearest.Decimal, p.MinWithdraw, p.MaxWithdraw, p.WithdrawalFee, p.Coin.MinAmount, {}} {
 			floor := near.RoundFloor(places)
 			for _, other := range []decimal.Decimal{floor.Sub(unit), floor, floor.Add(unit)} {
-				if other.Sign() <= 0 || check(other.Normalize()) != nil {
+				if other.Sign() <= 0 || check(method, p, other.Normalize()) != nil {
 					continue
 				}
 				require.True(t, nearest.Valid, "%s passes, and the error names none", other)
@@ -470,23 +412,20 @@ func TestChecks_againstIntegers(t *testing.T) {
 		p := limitedPair(precision, "", "", "")
 		p.MinWithdraw, p.MaxWithdraw, p.WithdrawalFee = decimal.New(least, -4), decimal.New(most, -4), decimal.New(fee, -4)
 		p.Coin.MinAmount = decimal.New(minAmount, -4)
-		for _, method := range []struct {
-			check  func(decimal.Decimal) error
-			passes func(int64) bool
-		}{
-			{withdrawalCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most }},
-			{netCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most && a > fee }},
-			{paymentCheck(p), func(a int64) bool { return a > 0 && a%step == 0 && a >= minAmount }},
+		for method, passes := range map[string]func(int64) bool{
+			"check_withdrawal": func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most },
+			"net_withdrawal":   func(a int64) bool { return a > 0 && a%step == 0 && a >= least && a <= most && a > fee },
+			"check_payment":    func(a int64) bool { return a > 0 && a%step == 0 && a >= minAmount },
 		} {
-			err := method.check(decimal.New(asked, -4))
-			if method.passes(asked) {
+			err := check(method, p, decimal.New(asked, -4))
+			if passes(asked) {
 				require.NoError(t, err)
 				passed++
 				continue
 			}
 			var refusal *pricing.LimitError
 			require.ErrorAs(t, err, &refusal)
-			want := nearestByHand(asked, step, method.passes)
+			want := nearestByHand(asked, step, passes)
 			require.Equal(t, want > 0, refusal.Nearest.Valid, "%v", err)
 			if want == 0 {
 				none++
@@ -529,13 +468,13 @@ func TestChecks_ofEverySize(t *testing.T) {
 		p.Coin.Precision = random.IntN(33)
 		p.MinWithdraw, p.MaxWithdraw = digits(60), digits(100)
 		p.WithdrawalFee, p.Coin.MinAmount = digits(70), digits(70)
-		for _, check := range []func(decimal.Decimal) error{withdrawalCheck(p), netCheck(p), paymentCheck(p)} {
-			switch err := check(amount).(type) {
+		for _, method := range []string{"check_withdrawal", "net_withdrawal", "check_payment"} {
+			switch err := check(method, p, amount).(type) {
 			case nil:
 				passed++
 			case *pricing.LimitError:
 				refused++
-				assertNearest(t, p, check, amount, err)
+				assertNearest(t, p, method, amount, err)
 			default:
 				require.ErrorIs(t, err, gateway.ErrInvalidArgument)
 			}
@@ -543,130 +482,4 @@ func TestChecks_ofEverySize(t *testing.T) {
 	}
 	assert.Greater(t, passed, 15)
 	assert.Greater(t, refused, 200)
-}
-
-// How an amount is written changes nothing.
-func TestChecks_byValue(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(9, 10))
-	written := func(value int64) decimal.Decimal { // in hundredths, with any zeros at the end
-		zeros := random.IntN(20)
-		whole := new(big.Int).Mul(big.NewInt(value), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(zeros)), nil))
-		return decimal.NewFromBigInt(whole, int32(-2-zeros))
-	}
-	for range 2_000 {
-		least, most, amount := random.Int64N(50), random.Int64N(100), 1+random.Int64N(100)
-		p := plainPair()
-		p.MinWithdraw, p.MaxWithdraw = decimal.New(least, -2), decimal.New(most, -2)
-		plain := pricing.CheckWithdrawal(p, decimal.New(amount, -2))
-		p.MinWithdraw, p.MaxWithdraw = written(least), written(most)
-		padded := pricing.CheckWithdrawal(p, written(amount))
-		if plain == nil {
-			require.NoError(t, padded)
-			continue
-		}
-		require.EqualError(t, padded, plain.Error())
-	}
-}
-
-// The common case looks at no digits: what it allocates is one number to compare
-// with a limit of other places. This test is not parallel.
-func TestCheckWithdrawal_allocations(t *testing.T) {
-	p, amount := plainPair(), decimal.RequireFromString("12.34")
-	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = pricing.CheckWithdrawal(p, amount) }), 1.0)
-}
-
-// FuzzCheckWithdrawal compares the check with one by fractions, and the nearest
-// amount with its neighbours.
-func FuzzCheckWithdrawal(f *testing.F) {
-	for _, seed := range []struct {
-		amount, least, most string
-		precision           int
-	}{
-		{"12.34", "10", "1000", 2},
-		{"1.50000000000", "0.00000001", "5", 8},
-		{"12.345", "10.001", "10.009", 2},
-		{"1e63", "-1", "1e64", 0},
-		{"0.000000000000000000000000000001", "0", "0", 99},
-		{"9999999999999999999", "18446744073709551616", "1e-64", 30},
-		{"20", strings.Repeat("9", 40) + "." + strings.Repeat("9", 30), "1e50", 30},
-		{"0", "1e-2147483648", "1e2147483647", -1},
-		{strings.Repeat("9", 65), "1e193", "1e-193", math.MaxInt},
-	} {
-		f.Add(seed.amount, seed.least, seed.most, seed.precision)
-	}
-	f.Fuzz(func(t *testing.T, amountText, leastText, mostText string, precision int) {
-		p := plainPair()
-		p.Coin.Precision = precision
-		var amount decimal.Decimal
-		for into, text := range map[*decimal.Decimal]string{&amount: amountText, &p.MinWithdraw: leastText, &p.MaxWithdraw: mostText} {
-			value, err := decimal.NewFromString(text)
-			if err != nil || len(text) > 300 {
-				return
-			}
-			*into = value
-		}
-		err := pricing.CheckWithdrawal(p, amount)
-		if isPlain(amount) && isPlain(p.MinWithdraw) && isPlain(p.MaxWithdraw) && amount.Sign() > 0 && precision >= 0 {
-			_, isArgument := err.(*gateway.ArgumentError)
-			require.False(t, isArgument, "%v", err)
-		}
-		switch refusal := err.(type) {
-		case *gateway.ArgumentError:
-		case *pricing.LimitError:
-			require.Equal(t, limitByFractions(p, amount), refusal.Limit)
-			assertNearest(t, p, withdrawalCheck(p), amount, err)
-		default:
-			require.NoError(t, err)
-			require.Empty(t, limitByFractions(p, amount))
-		}
-	})
-}
-
-// isPlain reports whether an amount is of a size that is never refused.
-func isPlain(amount decimal.Decimal) bool {
-	return amount.NumDigits() <= 30 && amount.Exponent() <= 30 && amount.Exponent() >= -30
-}
-
-// limitByFractions names the limit of a withdrawal that is not met, or "".
-func limitByFractions(p *gateway.CoinNetwork, amount decimal.Decimal) pricing.Limit {
-	units := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(min(p.Coin.Precision, 30))), nil)
-	switch {
-	case !new(big.Rat).Mul(amount.Rat(), new(big.Rat).SetInt(units)).IsInt():
-		return pricing.LimitPrecision
-	case amount.Rat().Cmp(p.MinWithdraw.Rat()) < 0:
-		return pricing.LimitMinWithdraw
-	case amount.Rat().Cmp(p.MaxWithdraw.Rat()) > 0:
-		return pricing.LimitMaxWithdraw
-	default:
-		return ""
-	}
-}
-
-// The floor of a check is two comparisons and the number of decimal places.
-func BenchmarkCheckWithdrawal(b *testing.B) {
-	p := plainPair()
-	for _, bench := range []struct{ name, amount string }{
-		{"passes", "12.34"},
-		{"passes, with zeros at the end", "12.34000000"},
-		{"passes, beyond int64", "12." + strings.Repeat("0", 25)},
-		{"below the least", "0.5"},
-	} {
-		amount := decimal.RequireFromString(bench.amount)
-		b.Run(bench.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = pricing.CheckWithdrawal(p, amount)
-			}
-		})
-	}
-	amount := decimal.RequireFromString("12.34")
-	b.Run("floor", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if amount.LessThan(p.MinWithdraw) || amount.GreaterThan(p.MaxWithdraw) || !amount.Equal(amount.Truncate(2)) {
-				b.Fatal("refused")
-			}
-		}
-	})
 }

@@ -3,8 +3,6 @@ package pricing_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -149,25 +147,6 @@ func TestNewOffers_refuses(t *testing.T) {
 	assert.Empty(t, offers.All())
 }
 
-// An amount is never worth less than the price, and one unit of precision less is.
-func TestNewOffers_isEnough(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
-		price := decimal.New(1+random.Int64N(10_000_000), -int32(random.IntN(5)))
-		rate := decimal.New(1+random.Int64N(1_000_000_000), -int32(random.IntN(12)))
-		precision := random.IntN(19)
-		rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "BTC", USD: decimal.NewNullDecimal(rate)}}}
-		offers, err := pricing.NewOffers(pricing.NewCatalog([]gateway.CoinNetwork{listed("BTC", "N", precision, "0", "")}), rates, price, "usd")
-		require.NoError(t, err)
-		offer := offers.All()[0]
-		require.NoError(t, offer.Err)
-		assert.False(t, offer.Amount.Mul(rate).LessThan(price), "%s at %s of %d places is %s", price, rate, precision, offer.Amount)
-		less := offer.Amount.Sub(decimal.New(1, -int32(precision)))
-		assert.True(t, less.Mul(rate).LessThan(price), "%s at %s of %d places is %s", price, rate, precision, offer.Amount)
-	}
-}
-
 // A page gets names and amounts as text, and what is wrong with the others.
 func TestOffers_json(t *testing.T) {
 	t.Parallel()
@@ -199,26 +178,6 @@ func TestOffers_json_isOneWay(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), into); !errors.As(err, new(*json.UnmarshalTypeError)) {
 				assert.ErrorContains(t, err, "an identifier, never an amount; look the offer up with FindID", "%T %s", into, text)
 			}
-		}
-	}
-}
-
-// The offers of a listing of 2,000 pairs.
-func BenchmarkNewOffers(b *testing.B) {
-	var pairs []gateway.CoinNetwork
-	of := &gateway.ExchangeRates{}
-	for i := range 2000 {
-		symbol := fmt.Sprintf("C%d", i)
-		pairs = append(pairs, listed(symbol, "N", 8, "0.00001000", ""))
-		of.Rates = append(of.Rates, gateway.Rate{CoinSymbol: symbol, USD: rateOf(fmt.Sprintf("%d.5", i+1))})
-	}
-	catalog := pricing.NewCatalog(pairs)
-	price := decimal.RequireFromString("10.50")
-	b.ReportAllocs()
-	for b.Loop() {
-		offers, err := pricing.NewOffers(catalog, of, price, "usd")
-		if err != nil || len(offers.Payable()) != 2000 {
-			b.Fatal(err)
 		}
 	}
 }
