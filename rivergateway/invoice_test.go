@@ -553,21 +553,6 @@ func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
 	}
 }
 
-// A job that is run again tells why it is rejected now.
-func TestInvoice_rejectedAgain(t *testing.T) {
-	s := newShop(t)
-	job := s.insert(request("A-17"), InsertOptions{})
-	for _, reason := range []string{"No coins", "No orders"} {
-		inject(gatewaytest.FaultRefuse(http.StatusBadRequest, reason))(s)
-		job, _, _ = s.runInvoice(job)
-		if r := s.results[len(s.results)-1]; !strings.Contains(r.Reason, reason) {
-			t.Errorf("told %q, want %q", r.Reason, reason)
-		}
-		_, err := s.river.JobRetry(t.Context(), job.ID)
-		check(t, err)
-	}
-}
-
 // The job of an order is inserted if the merchant's transaction commits, and once.
 func TestInsertInvoiceTx(t *testing.T) {
 	s := newShop(t)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -276,71 +275,5 @@ func TestResolver_jobHasNotEnded(t *testing.T) {
 	check(t, err)
 	if states := s.tell(); !slices.Equal(states, []rivertype.JobState{rivertype.JobStateCompleted}) || strings.Join(s.committed("A-17"), ",") != "succeeded" {
 		t.Errorf("%s, told %v", states, s.committed("A-17"))
-	}
-}
-
-// Two runs at once resolve an order once, and the merchant is told once.
-func TestResolver_processes(t *testing.T) {
-	s := newShop(t)
-	s.ended("A-17", gateway.OutcomeUnknown)
-	var asked sync.WaitGroup
-	asked.Add(2)
-	s.cfg.Resolver = lookup(func(ctx context.Context, unknown []sqlguard.Order) ([]sqlguard.Finding, error) {
-		asked.Done()
-		asked.Wait()
-		return finds(sqlguard.Resolution{Exists: true})(ctx, unknown)
-	})
-	_, first := s.start()
-	engine, second := s.start()
-	for range 2 {
-		_, err := engine.Insert(t.Context(), pendingArgs{}, &river.InsertOpts{MaxAttempts: 1})
-		check(t, err)
-	}
-	for ended := map[string]int{}; ended["gateway_pending"] < 2 || ended["gateway_resolved"] < 1; {
-		var event *river.Event
-		select {
-		case event = <-first:
-		case event = <-second:
-		}
-		if ended[event.Job.Kind]++; event.Kind != river.EventKindJobCompleted {
-			t.Fatalf("%s of %s: %v", event.Kind, event.Job.Kind, event.Job.Errors)
-		}
-	}
-	if told := s.committed("A-17"); len(s.tell()) != 1 || strings.Join(told, ",") != "succeeded" {
-		t.Errorf("told %v", told)
-	}
-}
-
-// A deploy while the resolver is asked interrupts the run, and the next process does it all. The
-// engine does what the resolver has found.
-func TestEngine_stoppedWhileResolving(t *testing.T) {
-	s := newShop(t)
-	s.ended("A-17", gateway.OutcomeUnknown)
-	asked := make(chan struct{}, 1)
-	s.cfg.Resolver = lookup(func(ctx context.Context, _ []sqlguard.Order) ([]sqlguard.Finding, error) {
-		asked <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
-	engine, events := s.start(PeriodicPending(time.Hour))
-	<-asked
-	s.stop(engine)
-	if event := <-events; event.Kind != river.EventKindJobInterrupted || event.Job.Attempt != 0 {
-		t.Errorf("%s, attempt %d", event.Kind, event.Job.Attempt)
-	}
-	s.cfg.Resolver = finds(sqlguard.Resolution{Exists: true, Invoice: []byte(elsewhere)})
-	_, events = s.start(PeriodicPending(time.Hour))
-	for kinds := map[string]bool{}; len(kinds) < 2; {
-		event := <-events
-		if event.Kind == river.EventKindJobSnoozed {
-			continue
-		}
-		if event.Kind != river.EventKindJobCompleted {
-			t.Fatalf("%s of %s", event.Kind, event.Job.Kind)
-		}
-		kinds[event.Job.Kind] = true
-	}
-	if told := s.committed("A-17"); strings.Join(told, ",") != "succeeded" || len(s.gw.Requests()) != 0 {
-		t.Errorf("told %v, %d were sent", told, len(s.gw.Requests()))
 	}
 }
