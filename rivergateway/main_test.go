@@ -2,7 +2,6 @@ package rivergateway
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -37,9 +36,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// repeated is what the gateway does with a second request for an order.
-var repeated = flag.String("repeated", string(gatewaytest.RepeatAgain), "what becomes of a repeated order at the gateway: again, same or refused")
-
 // A shop is a merchant with a database, a guard and a gateway.
 type shop struct {
 	t     *testing.T
@@ -59,7 +55,6 @@ func newShop(t *testing.T, opts ...sqlguard.Option) *shop {
 	pool := openPool(t, newDatabase(t))
 	s := &shop{t: t, pool: pool, gw: gatewaytest.NewServer()}
 	t.Cleanup(s.gw.Close)
-	s.gw.SetRepeatedOrders(gatewaytest.RepeatedOrders(*repeated))
 	var err error
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { check(t, db.Close()) })

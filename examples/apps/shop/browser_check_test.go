@@ -25,11 +25,8 @@ type size struct {
 	width, height int64
 }
 
-// A window of 320 pixels is also one of 1280 pixels at 400 %.
 var (
-	zoomed  = size{"zoomed", 320, 640}
 	phone   = size{"phone", 360, 780}
-	tablet  = size{"tablet", 768, 1024}
 	desktop = size{"desktop", 1440, 900}
 )
 
@@ -62,30 +59,25 @@ func (tb *tab) resize(s size) (height, width int64) {
 }
 
 // checkPage checks a page with axe, for horizontal overflow and for its focus, and saves
-// a screenshot, in four window sizes and in dark colors. It does so once for a name.
+// a screenshot, in two window sizes, light and dark. It does so once for a name.
 func (tb *tab) checkPage(name string) {
 	tb.t.Helper()
-	if _, done := tb.axeRuns[name]; done {
+	if tb.checked[name] {
 		return
 	}
-	check := func(s size) {
-		height, width := tb.resize(s)
-		assert.LessOrEqual(tb.t, width, s.width, "%s on a %s", name, s.name)
-		if s != phone { // which differs from a zoomed page in nothing that axe sees
-			passes, violations := tb.runAxe()
-			assert.Empty(tb.t, violations, "%s, %s", name, s.name)
-			tb.axeRuns[name] = passes
+	tb.checked[name] = true
+	for _, s := range []size{phone, desktop} {
+		for _, dark := range []bool{true, false} {
+			tb.setDark(dark)
+			height, width := tb.resize(s)
+			assert.LessOrEqual(tb.t, width, s.width, "%s on a %s", name, s.name)
+			assert.Empty(tb.t, tb.violations(), "%s, %s, dark: %v", name, s.name, dark)
+			tb.resize(size{s.name, s.width, height})
+			screenshot := runAction(tb, chromedp.CaptureScreenshot())
+			file := fmt.Sprintf("%s-%s-%s.png", name, s.name, map[bool]string{true: "dark", false: "light"}[dark])
+			require.NoError(tb.t, os.WriteFile(filepath.Join(screenshots, file), screenshot, 0o600))
 		}
-		tb.resize(size{s.name, s.width, height})
-		screenshot := runAction(tb, chromedp.CaptureScreenshot())
-		require.NoError(tb.t, os.WriteFile(filepath.Join(screenshots, name+"-"+s.name+".png"), screenshot, 0o600))
 	}
-	for _, s := range []size{zoomed, phone, tablet, desktop} {
-		check(s)
-	}
-	tb.setDark(true)
-	check(size{"dark", desktop.width, desktop.height})
-	tb.setDark(false)
 	tb.resize(desktop)
 	assert.Empty(tb.t, tb.eval(`(() => {
 		const hidden = []
@@ -103,10 +95,9 @@ func (tb *tab) checkPage(name string) {
 	})()`), "%s: the focus is visible", name)
 }
 
-// runAxe returns the number of rules that a page passes, and those that it violates. The
-// script is injected through the debugger, so the page's policy does not have to allow
-// it.
-func (tb *tab) runAxe() (passes int, violations []string) {
+// violations are the rules of axe that a page violates. The script is injected through the
+// debugger, so that the page's policy does not have to allow it.
+func (tb *tab) violations() []string {
 	tb.t.Helper()
 	tb.do(chromedp.Evaluate[chromedp.Void](tb.axe))
 	result := runAction(tb, chromedp.Evaluate[struct {
@@ -115,7 +106,7 @@ func (tb *tab) runAxe() (passes int, violations []string) {
 	}](`axe.run().then(({passes, violations}) => ({Passes: passes.length,
 		Violations: violations.map((v) => v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html).join(" "))}))`, chromedp.EvalAwaitPromise))
 	assert.Greater(tb.t, result.Passes, 5, "axe checked nothing")
-	return result.Passes, result.Violations
+	return result.Violations
 }
 
 // readQR decodes the QR code of a page from a screenshot, as a phone does.

@@ -145,19 +145,6 @@ func (tb *tab) click(element string) {
 	tb.do(chromedp.Click(chromedp.Search(element)))
 }
 
-// doubleClick returns two clicks at the current position of an element.
-func (tb *tab) doubleClick(element string) chromedp.Action[chromedp.Void] {
-	tb.t.Helper()
-	tb.waitFor(element)
-	at := runAction(tb, chromedp.Evaluate[struct{ X, Y float64 }](`(() => {
-		const button = `+elementExpr(element)+`
-		button.scrollIntoView({block: "center", behavior: "instant"})
-		const {x, y, width, height} = button.getBoundingClientRect()
-		return {X: x + width / 2, Y: y + height / 2}
-	})()`))
-	return chromedp.Steps(chromedp.MouseClickXY(at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y, chromedp.ClickCount(2)))
-}
-
 // elementExpr returns a script expression for an element. The policy of the
 // shop's pages forbids [chromedp.Poll], which compiles a function from a
 // string.

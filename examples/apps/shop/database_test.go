@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -40,37 +38,6 @@ func TestDatabase_outage(t *testing.T) {
 	require.Equal(t, path, v.pay(web.URL, path, h.pair("BTC", "Bitcoin")).location)
 	assert.Contains(t, v.get(web.URL+path).visibleText(), "Pay your order")
 	assert.Len(t, h.gw.Invoices(), 1)
-}
-
-// The database fails between the creation and the record of an invoice: the
-// order is unknown, and nothing is sent again.
-func TestDatabase_outageDuringInvoice(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	h.cfg.invoiceTimeout = 3 * time.Second
-	server := newPostgres(t)
-	h.database = server.DSN("postgres")
-	s, web := h.open()
-	v := newVisitor(t)
-	path := v.order(web.URL, "mug")
-	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultSlowBody(5*time.Millisecond))
-	paid := make(chan response)
-	go func() {
-		res, err := v.do(http.MethodPost, web.URL+path+"/pay", formOf("pair", h.pair("BTC", "Bitcoin"), "price", "$18.00"))
-		assert.NoError(t, err)
-		paid <- res
-	}()
-	eventually(t, "the invoice is committed", func() bool { return len(h.gw.Invoices()) == 1 })
-	server.Kill()
-	<-paid // its status depends on the database's last moments
-	s.sending.Wait()
-	require.NoError(t, server.Restart("INT"))
-	eventually(t, "the database is back", func() bool { return v.get(web.URL+"/healthz").status == http.StatusOK })
-	assert.Contains(t, v.get(web.URL+path).visibleText(), "Your order is being sent", "until the lease ends")
-	v.pay(web.URL, path, "")
-	h.leaseEnds(s)
-	assert.Contains(t, v.get(web.URL+path).visibleText(), "We are checking your order")
-	assert.Equal(t, 1, h.sent())
 }
 
 // Without settings the shop starts on a stand-in and a SQLite file.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"flag"
 	"html"
 	"io"
 	"log/slog"
@@ -39,9 +38,6 @@ var testMerchants = sync.OnceValue(func() string {
 	return "Anna:" + string(hash)
 })
 
-// repeated is what the gateway does with a second request for an order.
-var repeated = flag.String("repeated", string(gatewaytest.RepeatAgain), "what becomes of a repeated order at the gateway: again, same or refused")
-
 // A harness is a stand-in gateway and a database for any number of shops.
 type harness struct {
 	t        *testing.T
@@ -56,7 +52,6 @@ func newHarness(t *testing.T) *harness {
 	gw := gatewaytest.NewServer()
 	t.Cleanup(gw.Close)
 	gw.SetShape(gatewaytest.InvoicePayable)
-	gw.SetRepeatedOrders(gatewaytest.RepeatedOrders(*repeated))
 	users, err := parseMerchants(testMerchants())
 	require.NoError(t, err)
 	return &harness{t: t, gw: gw, database: "file:" + filepath.Join(t.TempDir(), "shop.db"), cfg: config{

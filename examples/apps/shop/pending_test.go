@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"html"
 	"mime/multipart"
@@ -12,16 +9,13 @@ import (
 	"path"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/sqlguard"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"modernc.org/sqlite"
 )
 
 // The list has the orders of processes that died, and those of other programs; an order
@@ -87,67 +81,6 @@ func TestPending_pages(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("order-%05d", i), id)
 		}
 	})
-}
-
-// statements counts the statements of the driver "counted".
-var statements atomic.Int64
-
-func init() { sql.Register("counted", countedDriver{&sqlite.Driver{}}) }
-
-// A countedDriver is SQLite that counts the statements it is asked to run.
-type countedDriver struct{ driver.Driver }
-
-func (d countedDriver) Open(name string) (driver.Conn, error) {
-	conn, err := d.Driver.Open(name)
-	return countedConn{conn}, err
-}
-
-type countedConn struct{ driver.Conn }
-
-func (c countedConn) Prepare(query string) (driver.Stmt, error) {
-	statements.Add(1)
-	return c.Conn.Prepare(query)
-}
-
-func (c countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	statements.Add(1)
-	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
-}
-
-func (c countedConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
-	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
-}
-
-// A page of the merchant takes the same statements however many orders are unknown.
-func TestPending_statements(t *testing.T) {
-	h := newHarness(t)
-	s, server := h.open()
-	anna := newVisitor(t).logIn(server.URL)
-	counted, err := sql.Open("counted", h.database+sqliteSettings)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, counted.Close()) })
-	own := s.db.DB
-	s.db.DB = counted
-	t.Cleanup(func() { s.db.DB = own })
-	s.guard, err = sqlguard.New(counted, sqlguard.WithDialect(sqlguard.SQLite))
-	require.NoError(t, err)
-	count := func(page string) int64 {
-		before := statements.Load()
-		require.Equal(t, http.StatusOK, anna.get(server.URL+page).status)
-		return statements.Load() - before
-	}
-	pages := []string{"/admin", "/admin/pending", "/admin?state=unknown"}
-	few := map[string]int64{}
-	for _, page := range pages {
-		count(page) // opens connections
-		few[page] = count(page)
-		assert.LessOrEqual(t, few[page], int64(6), page)
-		assert.Positive(t, few[page])
-	}
-	h.insertUnknown(s, 1000)
-	for _, page := range pages {
-		assert.Equal(t, few[page], count(page), page)
-	}
 }
 
 // upload posts a form with a file.
