@@ -95,27 +95,6 @@ func TestAllocations_record(t *testing.T) {
 	}
 }
 
-// Where the fees of all records differ, each costs a decimal besides, twice, as one that could
-// recur. What recurs is mostly read once.
-func TestAllocations_recordWithFee(t *testing.T) {
-	const n = 1000
-	c := inMemory(t, enveloped(catalogJSON(n)))
-	assert.LessOrEqual(t, costOfListing(t, c, n).allocs, 8*n)
-}
-
-// Where the size of a listing is not declared, as with a compressed one, the list
-// grows as with append.
-func TestAllocations_recordOfUnknownMany(t *testing.T) {
-	const n, most = 1000, 6 * 480 // bytes of a record and its text, with all the places where they were
-	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: announcing{listingOf(n), -1}}))
-	bytes := measure.Allocated(func() {
-		pairs, err := c.CoinNetworks(context.Background())
-		require.NoError(t, err)
-		require.Len(t, pairs, n)
-	})
-	assert.LessOrEqual(t, bytes, uint64(measure.Slack())*n*most)
-}
-
 // A declared length that does not arrive costs no more than the response may have,
 // and a declared length beyond 64 MiB is ignored.
 func TestAllocations_announced(t *testing.T) {
@@ -254,29 +233,6 @@ func bytesPerRun(t *testing.T, runs int, call func()) float64 {
 	})
 	require.Equal(t, runs, result.N)
 	return float64(result.AllocedBytesPerOp())
-}
-
-// While a call waits for its response, no other call waits for it.
-func TestClient_waitsWithoutALock(t *testing.T) {
-	t.Parallel()
-	const callers = 256
-	together := &barrier{missing: callers, open: make(chan struct{})}
-	c := newClient(t, inMemoryURL, gateway.WithHTTPClient(&http.Client{Transport: together}), once())
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // for callers that do wait
-	defer cancel()
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			var err error
-			if i%2 == 0 {
-				_, err = c.ExchangeRates(ctx)
-			} else {
-				_, err = c.CreateInvoice(ctx, order(strconv.Itoa(i)))
-			}
-			assert.NoError(t, err)
-		})
-	}
-	all.Wait()
 }
 
 // A barrier is a transport that holds all responses until the missing requests have

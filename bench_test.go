@@ -6,21 +6,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/hashicorp/go-retryablehttp"
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
@@ -28,9 +22,7 @@ import (
 )
 
 // Each benchmark stands beside its floor: what an engineer would have written
-// by hand with net/http and encoding/json, without any of the checks. A call has a
-// second one, careful: with a timeout, retries of go-retryablehttp, a bounded body and a
-// check of the status.
+// by hand with net/http and encoding/json, without any of the checks.
 
 // measureCalls measures a call, also by the processor time of the whole program, the
 // collector's included, which other programs on the machine do not change much.
@@ -65,13 +57,6 @@ func benchmarkRead(b *testing.B, transport *http.Client) {
 		measureCalls(b, func() error {
 			var w handWithdrawal
 			return byHand(b.Context(), transport, inMemoryURL, "/api/withdrawal/inquiry/"+requestID, &w)
-		})
-	})
-	b.Run("careful", func(b *testing.B) {
-		c := newCareful(transport)
-		measureCalls(b, func() error {
-			var w handWithdrawal
-			return c.get(b.Context(), inMemoryURL+"/api/withdrawal/inquiry/"+requestID, &w)
 		})
 	})
 }
@@ -117,70 +102,6 @@ func BenchmarkCreateInvoice(b *testing.B) {
 			return postByHand(b.Context(), c, inMemoryURL, "/api/invoice/create", invoice, &created)
 		})
 	})
-	b.Run("careful", func(b *testing.B) {
-		c := newCareful(memory{body}.client())
-		measureCalls(b, func() error {
-			var created json.RawMessage
-			return c.post(b.Context(), inMemoryURL+"/api/invoice/create", invoice, &created)
-		})
-	})
-}
-
-// careful sends requests as careful engineers do.
-type careful struct{ *retryablehttp.Client }
-
-func newCareful(c *http.Client) careful {
-	client := retryablehttp.NewClient()
-	client.Logger, client.RetryMax = nil, 2
-	client.HTTPClient = &http.Client{Transport: c.Transport, Timeout: 15 * time.Second}
-	return careful{client}
-}
-
-func (c careful) get(ctx context.Context, url string, result any) error {
-	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("x-api-key", canary)
-	return c.send(req, result)
-}
-
-func (c careful) post(ctx context.Context, url string, payload, result any) error {
-	body, err := json.Marshal(payload)
-	if err != nil {
-		return err
-	}
-	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, url, body)
-	if err != nil {
-		return err
-	}
-	return c.send(req, result)
-}
-
-func (c careful) send(req *retryablehttp.Request, result any) error {
-	const most = 64 << 20
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
-	switch {
-	case err != nil:
-		return err
-	case len(text) > most:
-		return errors.New("the response is too large")
-	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("status %d: %.200q", resp.StatusCode, text)
-	}
-	envelope := struct {
-		Message string          `json:"message"`
-		Result  any             `json:"result"`
-		Meta    json.RawMessage `json:"meta"`
-	}{Result: result}
-	return json.Unmarshal(text, &envelope)
 }
 
 func byHand(ctx context.Context, c *http.Client, base, path string, result any) error {
@@ -250,9 +171,6 @@ func BenchmarkCoinNetworks(b *testing.B) {
 	}
 }
 
-// A listing in which less repeats: 200 coins on 20 networks, and each pair has its own fee.
-func BenchmarkCatalogListing(b *testing.B) { benchmarkListing(b, enveloped(catalogJSON(1000))) }
-
 func benchmarkListing(b *testing.B, body string) {
 	b.Run("client", func(b *testing.B) {
 		c := inMemory(b, body, gateway.WithMaxResponseBytes(1<<30))
@@ -266,13 +184,6 @@ func benchmarkListing(b *testing.B, body string) {
 		measureCalls(b, func() error {
 			var pairs []handPair
 			return byHand(b.Context(), c, inMemoryURL, "/api/networks-coins", &pairs)
-		})
-	})
-	b.Run("careful", func(b *testing.B) {
-		c := newCareful(memory{body}.client())
-		measureCalls(b, func() error {
-			var pairs []handPair
-			return c.get(b.Context(), inMemoryURL+"/api/networks-coins", &pairs)
 		})
 	})
 	b.Run("validated", func(b *testing.B) {
@@ -315,73 +226,6 @@ type handPair struct {
 		CreatedAt time.Time       `json:"created_at"`
 		UpdatedAt time.Time       `json:"updated_at"`
 	} `json:"coin"`
-}
-
-// Over the loopback the server's share of the time is in both. Each caller has
-// a connection, unless callers wait for a lock.
-func BenchmarkLoopback(b *testing.B) {
-	server := httptest.NewServer(respond(http.StatusCreated, enveloped(withdrawalJSON)))
-	b.Cleanup(server.Close)
-	for _, callers := range []int{1, 16, 256} {
-		b.Run(fmt.Sprintf("callers=%d/client", callers), func(b *testing.B) {
-			c := newClient(b, server.URL, gateway.WithHTTPClient(&http.Client{Transport: newPool(b)}))
-			measureTogether(b, callers, func() error {
-				_, err := c.Withdrawal(b.Context(), requestID)
-				return err
-			})
-		})
-		b.Run(fmt.Sprintf("callers=%d/floor", callers), func(b *testing.B) {
-			c := &http.Client{Transport: newPool(b)}
-			measureTogether(b, callers, func() error {
-				var w handWithdrawal
-				return byHand(b.Context(), c, server.URL, "/api/withdrawal/inquiry/"+requestID, &w)
-			})
-		})
-		b.Run(fmt.Sprintf("callers=%d/careful", callers), func(b *testing.B) {
-			c := newCareful(&http.Client{Transport: newPool(b)})
-			measureTogether(b, callers, func() error {
-				var w handWithdrawal
-				return c.get(b.Context(), server.URL+"/api/withdrawal/inquiry/"+requestID, &w)
-			})
-		})
-	}
-}
-
-// newPool returns a transport that keeps a connection for each of 256 callers.
-func newPool(b *testing.B) *http.Transport {
-	b.Helper()
-	pool := &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}
-	b.Cleanup(pool.CloseIdleConnections)
-	return pool
-}
-
-// measureTogether measures a call that callers make at the same time, once they all
-// have a connection.
-func measureTogether(b *testing.B, callers int, call func() error) {
-	b.Helper()
-	callTogether(b, callers, 2*callers, call)
-	b.ReportAllocs()
-	b.ResetTimer()
-	before := processorTime()
-	callTogether(b, callers, b.N, call)
-	b.StopTimer()
-	b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
-}
-
-func callTogether(b *testing.B, callers, calls int, call func() error) {
-	var left atomic.Int64
-	left.Store(int64(calls))
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := call(); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // processorTime is the processor time that the program has used, in nanoseconds.

@@ -280,40 +280,6 @@ func TestWithCircuitBreaker(t *testing.T) {
 	}
 }
 
-// By default no circuit opens.
-func TestWithCircuitBreaker_default(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBreaking(t)
-		b.unknown(50)
-		b.succeeds()
-	})
-}
-
-// One order that the service always fails on holds no other back, however often its buyer tries.
-func TestWithCircuitBreaker_oneOrder(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]gateway.Option{
-		"with a guard": {gateway.WithCircuitBreaker(2)}, "without a guard": {gateway.WithCircuitBreaker(2), gateway.WithOrderGuard(nil)},
-		"of an idempotent gateway": {gateway.WithCircuitBreaker(2), gateway.WithIdempotentOrders()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBreaking(t, opts...)
-				for range 50 {
-					for range 3 {
-						err := b.createOrder("B-1", respondWith(500, refused("No.")), gateway.AllowResubmit())
-						assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-					}
-					b.succeeds()
-				}
-				assert.Equal(t, 200, b.sent)
-			})
-		})
-	}
-}
-
 // What is in flight when the circuit opens goes on, and of many calls at once one is the probe.
 func TestWithCircuitBreaker_atOnce(t *testing.T) {
 	t.Parallel()

@@ -168,21 +168,6 @@ func TestClient_Wire_pathArguments(t *testing.T) {
 	}
 }
 
-// A call sends nothing of an earlier call.
-func TestClient_Wire_callsShareNothing(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(200, enveloped(ratesJSON)))
-	c := newClient(t, w.URL)
-	_, err := c.ExchangeRates(t.Context(), gateway.WithHeader("X-Trace", "1"))
-	require.NoError(t, err)
-	_, err = c.ExchangeRates(context.Background())
-	require.NoError(t, err)
-	got := w.Requests()
-	require.Len(t, got, 2)
-	assert.Equal(t, headerWith("X-Trace", "1"), got[0].Header)
-	assert.Equal(t, plainHeader(), got[1].Header)
-}
-
 // Without a key the calls that need one fail before they are sent, and the
 // others work.
 // I-30, I-31, I-32, I-34
@@ -339,48 +324,6 @@ func TestClient_endedContext(t *testing.T) {
 }
 
 type contextKey struct{}
-
-// A RoundTripper that writes into the values of a header changes its own request
-// only.
-func TestClient_HeaderValuesAreOfOneCall(t *testing.T) {
-	t.Parallel()
-	var sent []string
-	c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
-		for _, name := range []string{"X-Api-Key", "User-Agent", "Accept", "Content-Type"} {
-			sent = append(sent, req.Header[name][0])
-			req.Header[name][0] = "***"
-		}
-		return reply(201, enveloped(withdrawalJSON)), nil
-	}))
-	for range 2 {
-		_, err := c.Withdrawal(t.Context(), requestID)
-		require.NoError(t, err)
-	}
-	assert.Equal(t, sent[:4], sent[4:])
-	assert.NotContains(t, sent, "***")
-}
-
-// A RoundTripper that changes the header of a request, perhaps after its attempt, changes
-// that of no other attempt.
-func TestClient_HeaderIsOfOneAttempt(t *testing.T) {
-	t.Parallel()
-	var sent []http.Header
-	policy := gateway.RetryPolicy{MaxAttempts: 3, BaseDelay: 1, MaxDelay: 1}
-	c := newClient(t, "http://localhost", gateway.WithRetry(policy), through(func(req *http.Request) (*http.Response, error) {
-		sent = append(sent, req.Header.Clone())
-		req.Header["Accept"][0], req.Header["X-Trace"][0] = "***", "***"
-		req.Header.Add("X-Trace", "more")
-		req.Header.Del("X-Api-Key")
-		return reply(502, ""), nil
-	}))
-	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithHeader("X-Trace", "1"))
-	require.Error(t, err)
-	require.Len(t, sent, policy.MaxAttempts)
-	assert.Equal(t, []string{canary}, sent[0]["X-Api-Key"])
-	for _, header := range sent {
-		assert.Equal(t, sent[0], header)
-	}
-}
 
 // An argument that has a key in it would show the key in a URL, a record or an error.
 func TestClient_keyAsArgument(t *testing.T) {

@@ -44,15 +44,6 @@ func TestSecret_transportErrors(t *testing.T) {
 	}
 }
 
-// Errors of the client's own do not show a key; those of a bad key are tested in New.
-func TestSecret_argumentErrors(t *testing.T) {
-	t.Parallel()
-	_, err := newClient(t, "https://gateway.example").CoinNetwork(t.Context(), canary+"/")
-	assertSilent(t, err, canary)
-	_, err = gateway.New("https://"+canary+"@gateway.example", "")
-	assertSilent(t, err, canary)
-}
-
 // sanitizedBy is the error of a call whose transport fails with err.
 func sanitizedBy(t *testing.T, err error, opts ...gateway.Option) error {
 	t.Helper()
@@ -89,21 +80,6 @@ func shown(v any) string {
 		}
 	}
 	return out.String()
-}
-
-// An error of the caller's that names ours is neither ours nor shown as it is.
-func TestRedaction_tooLargeOfTheCaller(t *testing.T) {
-	t.Parallel()
-	broken := brokenReader{fmt.Errorf("a proxy that knows %s: %w", redactedKey, gateway.ErrResponseTooLarge)}
-	for _, status := range []int{200, 400} {
-		response, err := responded(t, redactedKey, func() (*http.Response, error) {
-			resp := reply(status, "")
-			resp.Body = io.NopCloser(broken)
-			return resp, nil
-		})
-		assert.NotContains(t, shown(err)+shown(response), redactedKey)
-		assert.NotErrorIs(t, err, gateway.ErrResponseTooLarge)
-	}
 }
 
 // Errors.As reaches no error of which a text has the key, its own or that of what it

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 // failures are errors as the client returns them, each with the transport and the call
@@ -325,21 +324,6 @@ func TestErrors_ofAnotherCall(t *testing.T) {
 			assert.NotSame(t, other, found.Elem().Interface())
 		}
 	}
-}
-
-// Temporal recognises an error by the name of its type, which rivergateway/README.md has, and not
-// by what it wraps.
-func TestCreateInvoice_nameOfUnknown(t *testing.T) {
-	t.Parallel()
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client, err := gateway.New(gw.URL, gw.APIKey)
-	require.NoError(t, err)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-	_, err = client.CreateInvoice(t.Context(), order("A-17"))
-	require.Error(t, err)
-	assert.Equal(t, "OutcomeUnknownError", reflect.TypeOf(err).Elem().Name())
-	assert.Contains(t, fileText(t, "rivergateway/README.md"), `NonRetryableErrorTypes: []string{"OutcomeUnknownError"}`)
 }
 
 // An error of the network may have several lines; the text of an error has one.

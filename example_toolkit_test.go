@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -118,55 +117,6 @@ func ExampleWithHTTPClient_rateLimit() {
 	callers.Wait()
 	fmt.Println(len(gw.Requests()), "requests, one after the other")
 	// Output: 10 requests, one after the other
-}
-
-var errOpen = errors.New("the circuit is open")
-
-// A breaker refuses requests after three failures in a row. A real one would
-// allow a request from time to time.
-type breaker struct {
-	next     http.RoundTripper
-	failures atomic.Int64
-}
-
-func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
-	if b.failures.Load() >= 3 {
-		return nil, errOpen // before anything of the body is read
-	}
-	resp, err := b.next.RoundTrip(req)
-	if err != nil || resp.StatusCode >= 500 {
-		b.failures.Add(1)
-	} else {
-		b.failures.Store(0)
-	}
-	return resp, err
-}
-
-// A circuit breaker is a RoundTripper. Its error is final, so the call is not retried,
-// and for an invoice it is proved that nothing was sent.
-func ExampleWithHTTPClient_circuitBreaker() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultPage(502))
-
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: &breaker{next: gw.Transport()}}))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	_, err = client.ExchangeRates(ctx) // three attempts, three failures
-	fmt.Println("the service fails:", errors.Is(err, gateway.ErrServer))
-
-	_, err = client.ExchangeRates(ctx)
-	fmt.Println("the breaker refuses:", errors.Is(err, errOpen))
-	_, err = client.CreateInvoice(ctx, order("A-17"))
-	fmt.Println("an invoice:", gateway.OutcomeOf(err))
-	fmt.Println("requests:", len(gw.Requests()))
-	// Output:
-	// the service fails: true
-	// the breaker refuses: true
-	// an invoice: not sent
-	// requests: 3
 }
 
 // A RoundTripper finds the call of a request in its context.

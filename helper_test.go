@@ -268,27 +268,6 @@ func assertNoKey(t testing.TB, v any) {
 // quiet is a log that discards everything.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// assertPassedOn asserts that a call ends as the code of a caller's that it has run: with a panic
-// of this value, or for nil without one.
-func assertPassedOn(t *testing.T, value any, call func()) {
-	t.Helper()
-	var recovered any
-	returned, done := false, make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { recovered = recover() }()
-		call()
-		returned = true
-	}()
-	<-done
-	assert.False(t, returned)
-	if value == nil {
-		assert.Nil(t, recovered)
-		return
-	}
-	assert.Equal(t, value, recovered)
-}
-
 // canned is a transport that returns every request the same response, without a
 // network.
 type canned struct {

@@ -138,34 +138,6 @@ func TestObserver_unknownOutcome(t *testing.T) {
 	assert.ErrorIs(t, w.attempts[0].Err, gateway.ErrServer)
 }
 
-// When the context ends between two attempts, the first has been reported.
-func TestObserver_contextEndsBetweenAttempts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var w recorder
-		p := scriptedClient(t, respondWith(503, refused("Not now."), "Retry-After", "7"))
-		p.connect(t, gateway.WithObserver(w.observer()))
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		require.ErrorIs(t, withdrawal(ctx, p.client), context.Canceled)
-		require.Len(t, w.attempts, 1)
-		assert.Equal(t, 7*time.Second, w.attempts[0].Wait)
-	})
-}
-
-func TestObserver_nothingSent(t *testing.T) {
-	t.Parallel()
-	var w recorder
-	c := cannedClient(t, 201, enveloped(withdrawalJSON), gateway.WithObserver(w.observer()))
-	_, err := c.Withdrawal(t.Context(), "..")
-	require.ErrorIs(t, err, gateway.ErrInvalidArgument)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = c.Withdrawal(ended, requestID)
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Empty(t, w.attempts)
-}
-
 type tenantKey struct{}
 
 // All code of the caller's that a call runs finds the values of the caller's context, and the call.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -213,16 +211,6 @@ func TestWithAPIKey_contextOfAWaitEnds(t *testing.T) {
 	assert.ErrorContains(t, err, "revoked [REDACTED]")
 }
 
-// A key of the source is redacted like any other.
-func TestWithAPIKeySource_Echo(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(400, refused("bad key "+canary)))
-	c := clientWithKeySource(t, w.URL, func(context.Context) (string, error) { return canary, nil })
-	result, err := c.Withdrawal(t.Context(), requestID)
-	assertInvariants(t, result, err)
-	assert.EqualError(t, err, `gateway: withdrawal: 400: "bad key [REDACTED]"`)
-}
-
 // A client with a source of keys removes the recent ones, also where the source
 // is not called, or has been called again since.
 func TestWithAPIKeySource_RecentKeys(t *testing.T) {
@@ -263,48 +251,4 @@ func TestWithAPIKeySource_RecentKeys(t *testing.T) {
 		assert.ErrorContains(t, err, "revoked [REDACTED]")
 		assert.NotContains(t, err.Error(), newer)
 	}
-}
-
-// However many keys a source returns at a time, that of a call is removed from
-// its error.
-func TestWithAPIKeySource_ManyKeysAtATime(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Int64
-	c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
-		return fmt.Sprintf("CANARY-key-number-%02d", asked.Add(1)%64), nil
-	}, through(func(req *http.Request) (*http.Response, error) {
-		return reply(400, refused("bad key "+req.Header.Get("X-Api-Key"))), nil
-	}))
-	var callers sync.WaitGroup
-	var shown atomic.Int64
-	for range 64 {
-		callers.Go(func() {
-			for range 200 {
-				if _, err := c.Withdrawal(t.Context(), requestID); strings.Contains(err.Error(), "CANARY") {
-					shown.Add(1)
-				}
-			}
-		})
-	}
-	callers.Wait()
-	assert.Zero(t, shown.Load())
-}
-
-// A temporary error of a source does not end a wait.
-func TestWithAPIKeySource_TemporaryError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		c := clientWithKeySource(t, "http://localhost", func(context.Context) (string, error) {
-			if asked++; asked == 1 {
-				return "", &net.DNSError{Err: "try again", IsTemporary: true}
-			}
-			return canary, nil
-		}, through(func(*http.Request) (*http.Response, error) {
-			return reply(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1))), nil
-		}))
-		w, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
-		require.NoError(t, err)
-		assert.Equal(t, gateway.WithdrawalCompleted, w.Status)
-	})
 }

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -45,17 +44,6 @@ func TestWithResponse_success(t *testing.T) {
 		assertNoKey(t, response)
 		assertNoKey(t, &response)
 	})
-}
-
-// A large result is there as a whole, not only its first 8 KiB.
-func TestWithResponse_largeResult(t *testing.T) {
-	t.Parallel()
-	result := "[" + strings.Repeat(pairJSON+",", 40) + pairJSON + "]"
-	var response gateway.Response
-	c := cannedClient(t, 200, enveloped(result))
-	_, err := c.CoinNetworks(t.Context(), gateway.WithResponse(&response))
-	require.NoError(t, err)
-	assert.Equal(t, result, string(response.Result))
 }
 
 func TestWithResponse_refusal(t *testing.T) {
@@ -154,18 +142,6 @@ func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-// The response is a copy: changing it changes nothing else.
-func TestWithResponse_isACopy(t *testing.T) {
-	t.Parallel()
-	var response gateway.Response
-	rates, err := cannedClient(t, 200, enveloped(ratesJSON)).ExchangeRates(t.Context(), gateway.WithResponse(&response))
-	require.NoError(t, err)
-	for i := range response.Result {
-		response.Result[i] = 'x'
-	}
-	assert.Equal(t, ratesJSON, string(rates.Raw))
-}
-
 // A Response holds one response, the last.
 func TestWithResponse_IsTheLastResponse(t *testing.T) {
 	t.Parallel()
@@ -209,51 +185,4 @@ func TestWithResponse_IsTheLastResponse(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A Response that is used again holds nothing of the call before, also when
-// nothing comes of the call.
-func TestWithResponse_IsReset(t *testing.T) {
-	t.Parallel()
-	var none context.Context
-	bad := gateway.WithHeader("x-api-key", "a")
-	for _, tt := range []struct {
-		name string
-		ctx  context.Context
-		opts func(with gateway.CallOption) []gateway.CallOption
-	}{
-		{"no context", none, func(with gateway.CallOption) []gateway.CallOption { return []gateway.CallOption{with} }},
-		{"an option before it is refused", t.Context(), func(with gateway.CallOption) []gateway.CallOption {
-			return []gateway.CallOption{bad, with}
-		}},
-		{"an option after it is refused", t.Context(), func(with gateway.CallOption) []gateway.CallOption {
-			return []gateway.CallOption{with, bad}
-		}},
-		{"an option before it is nil", t.Context(), func(with gateway.CallOption) []gateway.CallOption {
-			return []gateway.CallOption{nil, with}
-		}},
-		{"no context, and an option before it is refused", none, func(with gateway.CallOption) []gateway.CallOption {
-			return []gateway.CallOption{bad, with}
-		}},
-	} {
-		forEach(t, tt.name, func(t *testing.T, s subject) {
-			response := gateway.Response{StatusCode: 200, Message: "old", Attempts: 9, Result: json.RawMessage("1")}
-			got, err := s.call(tt.ctx, cannedClient(t, s.status, s.body()), tt.opts(gateway.WithResponse(&response))...)
-			assertInvariants(t, got, err)
-			require.ErrorIs(t, err, gateway.ErrInvalidArgument)
-			assert.Equal(t, gateway.Response{}, response)
-		})
-	}
-}
-
-// The meta of a Response and that of an error share no memory.
-func TestWithResponse_MetaIsACopy(t *testing.T) {
-	t.Parallel()
-	var response gateway.Response
-	c := cannedClient(t, 400, `{"message":"No.","result":[],"meta":{"a":1}}`)
-	_, err := c.Withdrawal(t.Context(), requestID, gateway.WithResponse(&response))
-	var refusal *gateway.APIError
-	require.ErrorAs(t, err, &refusal)
-	copy(response.Meta, bytes.Repeat([]byte("x"), len(response.Meta)))
-	assert.Equal(t, `{"a":1}`, string(refusal.Meta))
 }

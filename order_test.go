@@ -60,28 +60,6 @@ func TestOrder_sameAtOnce(t *testing.T) {
 	})
 }
 
-// Other orders do not wait.
-func TestOrder_others(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const takes = 3 * time.Second
-		c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-			time.Sleep(takes)
-			return reply(200, enveloped(invoiceJSON)), nil
-		}))
-		var all sync.WaitGroup
-		begun := time.Now()
-		for i := range 50 {
-			all.Go(func() {
-				_, err := c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
-				assert.NoError(t, err)
-			})
-		}
-		all.Wait()
-		assert.Equal(t, takes, time.Since(begun))
-	})
-}
-
 // An orderStep is a call for the order A-17, what the wire does to it and what its caller gets.
 type orderStep struct {
 	trip     func() (*http.Response, error) // nil for a call that must not be sent
@@ -726,19 +704,6 @@ func TestOrderGuard_End(t *testing.T) {
 	}
 }
 
-func TestOrderGuard_EndReceivesNotSent(t *testing.T) {
-	t.Parallel()
-	n := &recordingGuard{}
-	c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithHTTPClient(&http.Client{
-		Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errBreaker }),
-	}))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-	require.Len(t, n.ended, 1)
-	assert.Equal(t, gateway.OutcomeNotSent, n.ended[0].Outcome)
-	assert.Zero(t, n.ended[0].SentAt)
-}
-
 // After a panic of the transport the outcome is unknown.
 func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
 	t.Parallel()
@@ -750,23 +715,6 @@ func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
 	require.Len(t, n.ended, 1)
 	assert.Equal(t, gateway.OutcomeUnknown, n.ended[0].Outcome)
 	assert.Equal(t, n.begun[0].RequestID, n.ended[0].RequestID)
-}
-
-// A panickingGuard is a guard whose End panics.
-type panickingGuard struct{ recordingGuard }
-
-func (*panickingGuard) End(context.Context, gateway.Order, gateway.OrderRecord) (gateway.OrderRecord, error) {
-	panic("of the guard")
-}
-
-// An observer is told of no success whose record was not kept.
-func TestOrderGuard_EndPanics(t *testing.T) {
-	t.Parallel()
-	var ends []gateway.Call
-	c := inMemory(t, enveloped(invoiceJSON), gateway.WithOrderGuard(&panickingGuard{}), recordEnds(&ends))
-	assertPassedOn(t, "of the guard", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
-	require.Len(t, ends, 1)
-	assert.Equal(t, gateway.OutcomeUnknown, ends[0].Outcome)
 }
 
 // The error of End is told to observers and to the log, and changes nothing for the caller.
@@ -1168,18 +1116,4 @@ func TestAllowResubmit_onceOnly(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A key in the header is in no record.
-func TestOrder_recordHasNoKey(t *testing.T) {
-	t.Parallel()
-	n := &recordingGuard{}
-	c := clientWithKeySource(t, "http://localhost", sameKey, gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
-		return reply(500, "the key "+canary+" is wrong", "X-Request-Id", canary), nil
-	}))
-	_, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.WithHeader("X-Request-Id", canary))
-	require.Error(t, err)
-	assertNoKey(t, n.begun)
-	assertNoKey(t, n.ended)
-	assertNoKey(t, err)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -248,91 +247,4 @@ func TestOrderState_String(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, string(text))
 	}
-}
-
-// A leaf is an error with what it means alone.
-type leaf struct {
-	err     error
-	outcome gateway.Outcome
-	safe    bool
-}
-
-func leaves(t *testing.T) []leaf {
-	t.Helper()
-	const op = "create_invoice"
-	return []leaf{
-		{io.EOF, gateway.OutcomeUnknown, false},
-		{errors.New("gateway: of another package"), gateway.OutcomeUnknown, false},
-		{&gateway.ArgumentError{Operation: op}, gateway.OutcomeNotSent, false},
-		{failure(t, invoiceCall, 400), gateway.OutcomeRejected, false},
-		{failure(t, invoiceCall, 429), gateway.OutcomeRejected, true},
-		{failure(t, invoiceCall, 500), gateway.OutcomeUnknown, false},
-		{failure(t, withdrawalCall, 500), gateway.OutcomeNotSent, true},
-		{&gateway.DecodeError{Operation: op, Err: io.EOF}, gateway.OutcomeUnknown, false},
-		{failure(t, withdrawalCall, 299), gateway.OutcomeNotSent, false},
-		{&gateway.TransportError{Operation: op, Err: io.EOF}, gateway.OutcomeUnknown, false},
-		{&gateway.OrderConflictError{OrderID: "A-17"}, gateway.OutcomeConflict, false},
-		{&gateway.OutcomeUnknownError{Operation: op, Cause: io.EOF}, gateway.OutcomeUnknown, false},
-		{&gateway.WaitError{Err: failure(t, withdrawalCall, 503)}, gateway.OutcomeNotSent, true},
-		{&gateway.WithdrawalFailedError{}, gateway.OutcomeNotSent, false},
-	}
-}
-
-// in a tree of errors unknown wins, then conflict, rejected and not sent, in any order,
-// and only what may be made again by each error may be made again.
-func TestOutcomeOf_trees(t *testing.T) {
-	t.Parallel()
-	all := leaves(t)
-	for _, a := range all {
-		for _, b := range all {
-			for _, tree := range []error{errors.Join(a.err, b.err), errors.Join(b.err, a.err), fmt.Errorf("%w, %w", a.err, b.err)} {
-				assertTree(t, tree, a, b)
-			}
-		}
-	}
-	random := rand.New(rand.NewPCG(17, 80))
-	for range 5000 {
-		var chosen []leaf
-		tree := randomTree(random, all, 4, &chosen)
-		assertTree(t, tree, chosen...)
-	}
-}
-
-// randomTree wraps and joins some leaves at random.
-func randomTree(random *rand.Rand, all []leaf, depth int, chosen *[]leaf) error {
-	branch := func() error { return randomTree(random, all, depth-1, chosen) }
-	kind := random.IntN(5)
-	switch {
-	case depth == 0 || kind == 0:
-		l := all[random.IntN(len(all))]
-		*chosen = append(*chosen, l)
-		return l.err
-	case kind == 1:
-		return fmt.Errorf("wrapped: %w", branch())
-	case kind == 2:
-		return errors.Join(branch(), nil, branch(), branch())
-	default:
-		return fmt.Errorf("%w and %w", branch(), branch())
-	}
-}
-
-func assertTree(t *testing.T, tree error, of ...leaf) {
-	t.Helper()
-	found, safe := map[gateway.Outcome]bool{}, true
-	for _, l := range of {
-		found[l.outcome] = true
-		safe = safe && l.safe
-	}
-	want := gateway.OutcomeUnknown
-	switch {
-	case found[gateway.OutcomeUnknown]:
-	case found[gateway.OutcomeConflict]:
-		want = gateway.OutcomeConflict
-	case found[gateway.OutcomeRejected]:
-		want = gateway.OutcomeRejected
-	case found[gateway.OutcomeNotSent]:
-		want = gateway.OutcomeNotSent
-	}
-	assert.Equal(t, want, gateway.OutcomeOf(tree), "%v", tree)
-	assert.Equal(t, safe, gateway.SafeToRetry(tree), "%v", tree)
 }

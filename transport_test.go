@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -40,12 +38,6 @@ func transportCases() []transportCase {
 			drain(req)
 			return nil, refusal
 		}, gateway.OutcomeUnknown, 3, 1},
-		{"it asks for nothing of the body, in no bytes, and reports that it could not connect", func(req *http.Request, _ subject) (*http.Response, error) {
-			if req.Body != nil {
-				_, _ = req.Body.Read(nil)
-			}
-			return nil, refusal
-		}, gateway.OutcomeUnknown, 3, 1},
 		{"it reports that it could not connect, and keeps the body", func(*http.Request, subject) (*http.Response, error) {
 			return nil, refusal
 		}, gateway.OutcomeNotSent, 3, 3},
@@ -55,13 +47,6 @@ func transportCases() []transportCase {
 			}
 			return nil, refusal
 		}, gateway.OutcomeNotSent, 3, 3},
-		{"it returns neither a response nor an error", func(*http.Request, subject) (*http.Response, error) {
-			return nil, nil
-		}, gateway.OutcomeNotSent, 1, 1},
-		{"it reads the body and returns neither a response nor an error", func(req *http.Request, _ subject) (*http.Response, error) {
-			drain(req)
-			return nil, nil
-		}, gateway.OutcomeUnknown, 1, 1},
 		{"it refuses by itself, as a circuit breaker does", func(*http.Request, subject) (*http.Response, error) {
 			return nil, errors.New("circuit breaker is open")
 		}, gateway.OutcomeNotSent, 1, 1},
@@ -75,10 +60,6 @@ func transportCases() []transportCase {
 		{"it returns a refusal before it has read the body", func(*http.Request, subject) (*http.Response, error) {
 			return reply(429, refused("Not now.")), nil
 		}, gateway.OutcomeRejected, 3, 1},
-		{"it returns a response without a status", func(req *http.Request, _ subject) (*http.Response, error) {
-			drain(req)
-			return &http.Response{}, nil
-		}, gateway.OutcomeUnknown, 1, 1},
 		{"it returns a success without a body, without having read the invoice", func(*http.Request, subject) (*http.Response, error) {
 			return &http.Response{StatusCode: 200}, nil
 		}, gateway.OutcomeUnknown, 1, 1},
@@ -137,83 +118,6 @@ func (tt transportCase) assert(t *testing.T, s subject) {
 	}
 	assert.Equal(t, tt.tries, tries)
 	assert.Equal(t, tt.outcome, gateway.OutcomeOf(err), "%v", err)
-}
-
-// A transport that panics takes its caller along, but not what is known of the
-// order.
-func TestClient_TransportPanics(t *testing.T) {
-	t.Parallel()
-	panics := true
-	c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-		if panics {
-			panic("of the transport")
-		}
-		return reply(200, enveloped(invoiceJSON)), nil
-	}))
-	assertPassedOn(t, "of the transport", func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
-	panics = false
-	_, err := c.CreateInvoice(t.Context(), order("A-17"))
-	assertUnknownBefore(t, err)
-	_, err = c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit())
-	assert.NoError(t, err)
-}
-
-// A body reads from one function.
-type body func(p []byte) (int, error)
-
-func (b body) Read(p []byte) (int, error) { return b(p) }
-
-// What a read makes of odd responses: how often it is sent, how long that takes, and how much
-// it takes of a body. All faults of connections and bodies are tested in proof/wire.
-func TestClient_OddResponses(t *testing.T) {
-	t.Parallel()
-	spaces := body(func(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte(" "), len(p))), nil })
-	for _, tt := range []struct {
-		name   string
-		status int
-		body   func(req *http.Request) body
-		kind   error
-		sent   int
-		lasts  time.Duration
-	}{
-		{"a status that is no response", 101, nil, &gateway.TransportError{}, 1, 0},
-		{"a body that cannot be decompressed", 200, func(*http.Request) body {
-			return func([]byte) (int, error) { return 0, gzip.ErrChecksum }
-		}, &gateway.DecodeError{}, 3, 0},
-		{"a refusal with a body that has no end", 404, func(*http.Request) body {
-			return io.MultiReader(strings.NewReader(`{"message":"`), spaces).Read
-		}, &gateway.APIError{}, 1, 0},
-		{"a status that is retried, with a body that stalls", 500, func(req *http.Request) body {
-			return func([]byte) (int, error) { <-req.Context().Done(); return 0, req.Context().Err() }
-		}, &gateway.APIError{}, 3, 3 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				sent, taken, begun := 0, 0, time.Now()
-				policy := gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1})
-				c := newClient(t, "http://localhost", policy, through(func(req *http.Request) (*http.Response, error) {
-					sent++
-					resp := reply(tt.status, "")
-					if tt.body != nil {
-						read := tt.body(req)
-						resp.ContentLength, resp.Body = -1, io.NopCloser(body(func(p []byte) (int, error) {
-							n, err := read(p)
-							taken += n
-							return n, err
-						}))
-					}
-					return resp, nil
-				}))
-				got, err := c.Withdrawal(t.Context(), requestID)
-				assertInvariants(t, got, err)
-				assert.IsType(t, tt.kind, err, "%v", err)
-				assert.Equal(t, tt.sent, sent)
-				assert.Equal(t, tt.lasts, time.Since(begun).Truncate(time.Second))
-				assert.Less(t, taken, 64<<10, "bytes of the body")
-			})
-		})
-	}
 }
 
 // A call that its caller has ended is not to be made again, whatever the cause.

@@ -532,36 +532,6 @@ func TestClient_WatchWithdrawal(t *testing.T) {
 	})
 }
 
-func TestClient_WatchWithdrawal_Breaks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"))
-		for range p.client.WatchWithdrawal(t.Context(), requestID, gateway.WaitOptions{}) {
-			break
-		}
-		assert.Len(t, p.at, 1)
-		assert.Zero(t, time.Since(p.begun), "a loop that breaks does not wait")
-	})
-}
-
-// A watch can be ranged over again: it starts from the beginning.
-func TestClient_WatchWithdrawal_Twice(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := paced(t, gateway.RetryPolicy{}, withdrawalIn("COMPLETED"))
-		watch := p.client.WatchWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
-		for range 2 {
-			yielded := 0
-			for got, err := range watch {
-				assert.NoError(t, err)
-				assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
-				yielded++
-			}
-			assert.Equal(t, 1, yielded)
-		}
-	})
-}
-
 func TestClient_WatchWithdrawal_YieldsItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -670,32 +640,6 @@ func TestClient_WaitWithdrawals(t *testing.T) {
 	})
 }
 
-// At most 8 polls run at a time, and at most 100 begin within a MinInterval.
-// The order and the fairness of polls are tested in internal/poll.
-func TestClient_WaitWithdrawals_bounds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const many, polls = 300, 2
-		q := queued(t, 100*time.Millisecond, func(id string, n int) (*http.Response, error) {
-			if n < polls {
-				return inState(id, "PENDING")
-			}
-			return inState(id, "COMPLETED")
-		})
-		ended := 0
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(many), gateway.WaitOptions{MinInterval: time.Second, MaxInterval: time.Minute}) {
-			require.NoError(t, err)
-			ended++
-		}
-		assert.Equal(t, many, ended)
-		assert.Len(t, q.at, many*polls, "no poll is wasted")
-		assert.Equal(t, 8, q.most, "the bound is reached and kept")
-		for i := 100; i < len(q.at); i++ {
-			require.GreaterOrEqual(t, q.at[i].Sub(q.at[i-100]), time.Second)
-		}
-	})
-}
-
 // Where the service asks for a wait, all wait.
 func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
 	t.Parallel()
@@ -718,26 +662,6 @@ func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
 		}
 		assert.LessOrEqual(t, early, 9, "those in flight, and no more")
 		assert.Len(t, q.at, 201)
-	})
-}
-
-// A service that asks for a wait without saying that there are too many requests is asked about the others.
-func TestClient_WaitWithdrawals_oneUnavailable(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := queued(t, time.Millisecond, func(id string, n int) (*http.Response, error) {
-			if id == "w-0" && n == 1 {
-				return reply(503, refused("Not this one."), "Retry-After", "3600"), nil
-			}
-			return inState(id, "COMPLETED")
-		})
-		var took []time.Duration
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(10), gateway.WaitOptions{}) {
-			require.NoError(t, err)
-			took = append(took, time.Since(q.begun))
-		}
-		assert.Less(t, took[8], time.Minute, "nine have ended")
-		assert.GreaterOrEqual(t, took[9], time.Hour)
 	})
 }
 
@@ -837,14 +761,6 @@ func TestClient_WaitWithdrawals_badIdentifier(t *testing.T) {
 		assert.ElementsMatch(t, []string{"a", "b", "a"}, ended)
 		assert.ElementsMatch(t, []string{"..", ""}, refused)
 	})
-}
-
-// Without identifiers it yields nothing.
-func TestClient_WaitWithdrawals_none(t *testing.T) {
-	t.Parallel()
-	for range newClient(t, "http://localhost").WaitWithdrawals(t.Context(), nil, gateway.WaitOptions{}) {
-		assert.Fail(t, "there is nothing to wait for")
-	}
 }
 
 // the status of a withdrawal is not lost with another field.
