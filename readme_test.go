@@ -21,39 +21,11 @@ import (
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func readme(t *testing.T) string {
-	t.Helper()
-	return fileText(t, "README.md")
-}
-
 func fileText(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(text)
-}
-
-func TestREADME_commands(t *testing.T) {
-	t.Parallel()
-	lines := strings.Split(readme(t), "\n")
-	for _, command := range []string{"go run ./examples/quickstart", "go test ./..."} {
-		assert.Contains(t, lines, "    "+command)
-	}
-	assert.FileExists(t, "examples/quickstart/main.go")
-}
-
-// Every module that a user imports has its line for a copy, and so has the client itself.
-func TestGettingStarted_replaces(t *testing.T) {
-	t.Parallel()
-	guide := fileText(t, "docs/getting-started.md")
-	for _, dir := range []string{"", "/sqlguard", "/rivergateway", "/otelgateway"} {
-		assert.Contains(t, guide, "\n    go mod edit -replace "+module+dir+"=/path/to/gateway"+dir+"\n")
-	}
-}
-
-func TestCHANGELOG_version(t *testing.T) {
-	t.Parallel()
-	assert.Contains(t, fileText(t, "CHANGELOG.md"), "\n## ["+gateway.Version+"]")
 }
 
 // Every Go block of a page is code that is compiled and run: a whole file of the examples, or

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	gopath "path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,62 +98,6 @@ func tracked(t *testing.T, extensions ...string) []string {
 	return paths
 }
 
-// The client has the routes of the interface and no others: none for what is
-// undocumented, such as events, a request to withdraw, or the inquiry of an invoice.
-// I-1, I-4, I-12, I-109, I-126, I-127, I-148
-func TestClient_routes(t *testing.T) {
-	t.Parallel()
-	var found []string
-	for _, file := range clientCode(t) {
-		found = append(found, routesIn(file)...)
-	}
-	slices.Sort(found)
-	found = slices.Compact(found) // an invoice's is prepared, too
-	var routes []string
-	for _, s := range subjects() {
-		routes = append(routes, s.route)
-	}
-	slices.Sort(routes)
-	assert.Equal(t, routes, found)
-}
-
-// routesIn are the routes of the calls in a file. One that is not a constant is
-// an empty route, which the interface does not have.
-func routesIn(file goFile) []string {
-	var found []string
-	for literal := range nodes[*ast.CompositeLit](file) {
-		if name, ok := literal.Type.(*ast.Ident); ok && name.Name == "operation" {
-			found = append(found, routeOf(literal))
-		}
-	}
-	return found
-}
-
-func routeOf(call *ast.CompositeLit) string {
-	for _, element := range call.Elts {
-		pair, _ := element.(*ast.KeyValueExpr)
-		if key, ok := pair.Key.(*ast.Ident); !ok || key.Name != "route" {
-			continue
-		}
-		if value, ok := pair.Value.(*ast.BasicLit); ok {
-			route, _ := strconv.Unquote(value.Value) // a literal: it unquotes
-			return route
-		}
-	}
-	return ""
-}
-
-// nodes yields the nodes of one type in a file.
-func nodes[T ast.Node](file goFile) func(yield func(T) bool) {
-	return func(yield func(T) bool) {
-		for node := range ast.Preorder(file.File) {
-			if found, ok := node.(T); ok && !yield(found) {
-				return
-			}
-		}
-	}
-}
-
 // The packages import each other in one direction, as docs/architecture.md draws it,
 // and none of internal/ imports the client.
 func TestSource_imports(t *testing.T) {
@@ -210,40 +153,5 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	}
 	for _, name := range []string{"Head", "PostForm", "DefaultClient", "StandardClient"} {
 		assert.Empty(t, calls[name], name)
-	}
-}
-
-// There is no init, and a variable of a package is an error, a table of a record or an
-// array: a value that nothing has a reason to change.
-func TestSource_noGlobalState(t *testing.T) {
-	t.Parallel()
-	constant := regexp.MustCompile(`^(\w+ +)?= (errors\.New|orders\.ErrOtherGateway|strictjson\.(RecordOf|One|Many|OneOrMany)|\[(\d+|\.\.\.)\])\b`)
-	for _, file := range clientCode(t) {
-		text := fileText(t, file.path)
-		for function := range nodes[*ast.FuncDecl](file) {
-			assert.False(t, function.Recv == nil && function.Name.Name == "init", "%s has an init", file.path)
-		}
-		for _, decl := range file.Decls {
-			group, ok := decl.(*ast.GenDecl)
-			if !ok || group.Tok != token.VAR {
-				continue
-			}
-			for _, spec := range group.Specs {
-				from := file.fset.Position(spec.(*ast.ValueSpec).Names[0].End()).Offset
-				value := strings.TrimLeft(text[from:], " ")
-				assert.Regexp(t, constant, strings.SplitN(value, "\n", 2)[0], "a variable in %s", file.path)
-			}
-		}
-	}
-}
-
-// A statement that is cited is in docs/interface.md.
-func TestSource_statements(t *testing.T) {
-	t.Parallel()
-	statements, number := fileText(t, "docs/interface.md"), regexp.MustCompile(`\bI-\d+\b`)
-	for _, path := range tracked(t, ".go", ".md", ".yaml") {
-		for _, cited := range number.FindAllString(fileText(t, path), -1) {
-			assert.True(t, strings.Contains(statements, "- **"+cited+"** "), "%s cites %s", path, cited)
-		}
 	}
 }

