@@ -209,16 +209,17 @@ func ExampleOutcomeOf() {
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(502))
 
 	invoice, err := client.CreateInvoice(ctx, request)
-	switch gateway.OutcomeOf(err) {
-	case gateway.OutcomeSucceeded:
+	if conflict, ok := errors.AsType[*gateway.OrderConflictError](err); ok {
+		invoice = conflict.Invoice // the order has this one, for another request
+	}
+	switch outcome := gateway.OutcomeOf(err); {
+	case invoice != nil && len(invoice.Raw) > 0:
 		fmt.Printf("show the customer: %s\n", invoice.Raw)
-	case gateway.OutcomeNotSent:
+	case outcome == gateway.OutcomeNotSent:
 		fmt.Println("there is no invoice:", err)
-	case gateway.OutcomeRejected:
+	case outcome == gateway.OutcomeRejected:
 		fmt.Println("the service refused it:", err)
-	case gateway.OutcomeConflict:
-		fmt.Println("the order has an invoice for another request:", err)
-	default: // gateway.OutcomeUnknown
+	default: // it may exist, or a person has found it and recorded nothing of it
 		fmt.Println("look the order up before anything else")
 	}
 	// Output: look the order up before anything else

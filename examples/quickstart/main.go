@@ -1,10 +1,12 @@
 // Command quickstart shows the main tasks of a merchant: the catalog, the rates,
 // the balance, an invoice and a withdrawal. Without a gateway in the environment
-// it starts a stand-in; with one it only reads.
+// it starts a stand-in; with one it only reads. With --lose it shows what becomes of an
+// order whose response is lost.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -20,9 +22,35 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	loses := flag.Bool("lose", false, "lose the response to an invoice, and call again")
+	flag.Parse()
+	show := run
+	if *loses {
+		show = lose
+	}
+	if err := show(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// lose has a stand-in create an invoice and close the connection, and calls again, as a program
+// does that takes an error for a failure.
+func lose(ctx context.Context, stdout io.Writer) error {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client, err := gateway.New(gw.URL, gw.APIKey)
+	if err != nil {
+		return err
+	}
+	order := gateway.InvoiceRequest{OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50")}
+	fmt.Fprintln(stdout, "The gateway creates the invoice, and the connection breaks before its response.")
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+	for _, call := range []string{"the first call", "the same call again"} {
+		_, err := client.CreateInvoice(ctx, order)
+		fmt.Fprintf(stdout, "\n%s: %s; may be repeated: %v\n%v\n", call, gateway.OutcomeOf(err), gateway.SafeToRetry(err), err)
+	}
+	fmt.Fprintf(stdout, "\nThe gateway got %d request, and has %d invoice. A client that repeats it has two.\n", len(gw.Requests()), len(gw.InvoicesFor("A-17")))
+	return nil
 }
 
 func run(ctx context.Context, stdout io.Writer) error {

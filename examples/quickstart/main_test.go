@@ -154,3 +154,17 @@ func TestWatch_failed(t *testing.T) {
 	require.ErrorContains(t, watch(t.Context(), client, id, &stdout), "the service reports FAILED")
 	assert.Equal(t, "\nWithdrawal "+id+"\nFAILED: 50 USDT to T\n", stdout.String())
 }
+
+// A lost response is unknown, and the same call again sends nothing.
+func TestLose(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	require.NoError(t, lose(t.Context(), &out))
+	for _, line := range []string{
+		"the first call: unknown; may be repeated: false",
+		"the same call again: unknown; may be repeated: false",
+		"The gateway got 1 request, and has 1 invoice.",
+	} {
+		assert.Contains(t, out.String(), line)
+	}
+}

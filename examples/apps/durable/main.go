@@ -1,0 +1,41 @@
+// Command durable creates an invoice, once over restarts and replicas. It is the second program of the README.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+
+	"github.com/shopspring/decimal"
+	_ "modernc.org/sqlite"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+func main() {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", "file:orders.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard, err := sqlguard.New(db) // or a database that all replicas use: PostgreSQL, MariaDB
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := guard.Migrate(ctx); err != nil {
+		log.Fatal(err)
+	}
+	client, err := gateway.FromEnv(gateway.WithOrderGuard(guard))
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice, err := client.CreateInvoice(ctx, gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("order %s has an invoice: %s\n", invoice.OrderID, invoice.Raw)
+}
