@@ -42,6 +42,26 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
+// A table of a newer version is refused, and nothing is sent.
+func TestMigrate_newerVersion(t *testing.T) {
+	inEach(t, func(t *testing.T, w testDB) {
+		g := w.guard(t)
+		execute(t, g.db, "ALTER TABLE "+w.table+" ADD COLUMN priority integer NOT NULL DEFAULT 0")
+		if w.dialect != SQLite { // where a column without a default needs a new table
+			execute(t, g.db, "ALTER TABLE "+w.table+" ALTER COLUMN priority DROP DEFAULT")
+			if err := g.begins(t.Context(), order); err == nil {
+				t.Error("an order is begun")
+			}
+		}
+		_, err := g.SchemaVersion(t.Context())
+		for _, err := range []error{err, g.Migrate(t.Context())} {
+			if err == nil || !strings.Contains(err.Error(), `of a newer version of sqlguard, with a column "priority": update this program`) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // The statements are those of Migrate, for a merchant's own tool.
 func TestMigrationSQL(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {

@@ -3,6 +3,7 @@ package sqlguard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,7 +12,8 @@ const SchemaVersion = 1
 
 // Migrate creates the table, its indexes and the view for people, where they are missing. Any number of processes may
 // call it at once. Where there is nothing to do it takes no lock. A process that dies in it
-// leaves what was there, or all of it; in MariaDB a second Migrate completes it.
+// leaves what was there, or all of it; in MariaDB a second Migrate completes it. A table of a newer version
+// is an error, and is left as it is.
 func (g *Guard) Migrate(ctx context.Context) error {
 	if err := g.migrate(ctx); err != nil {
 		return fmt.Errorf("sqlguard: migrating the table: %w", err)
@@ -58,10 +60,36 @@ func (g *Guard) exists(ctx context.Context, q querier) (exists bool, err error) 
 		exists = true
 		return nil
 	})
+	if exists && err == nil {
+		err = g.checkColumns(ctx, q)
+	}
 	return exists, err
 }
 
-// SchemaVersion returns the version of the table; 0 if there is no table, or not all of it.
+// tableColumns are those of this version. A newer one, with which this must not work, has another one, without a
+// default: then neither an insert of this version succeeds.
+const tableColumns = "merchant order_id gateway left_for version attempts attempt begun_at lease_until open_since ended_at created_at resolved_at changed_at outcome invoice record"
+
+func (g *Guard) checkColumns(ctx context.Context, q querier) error {
+	rows, err := q.QueryContext(ctx, g.sql.fill("SELECT * FROM {table} WHERE 1 = 0"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for _, name := range columns {
+		if !slices.Contains(strings.Fields(tableColumns), name) {
+			return fmt.Errorf("the table is of a newer version of sqlguard, with a column %q: update this program", name)
+		}
+	}
+	return nil
+}
+
+// SchemaVersion returns the version of the table; 0 if there is no table, or not all of it. That of a newer version
+// of the package is an error.
 func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 	exists, err := g.exists(ctx, g.db)
 	switch {
