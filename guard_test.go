@@ -64,6 +64,23 @@ func TestMemoryGuard_remembers(t *testing.T) {
 	assert.Equal(t, gateway.OrderUnknown, state)
 }
 
+// What is forgotten is not counted: the last orders keep their responses, however many were before. An order that
+// is free again is not kept.
+func TestMemoryGuard_forgets(t *testing.T) {
+	t.Parallel()
+	const size = 60 << 10
+	g := &gateway.MemoryGuard{Remember: 3}
+	for i := range 1000 { // more than three times what may be kept
+		settle(t, g, fmt.Sprint(i), created(strings.Repeat("x", size)))
+		settle(t, g, fmt.Sprint("free ", i), gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
+	}
+	for _, last := range []string{"997", "998", "999"} {
+		known, _ := ask(t, g, last)
+		assert.Len(t, known.Invoice, size)
+	}
+	assert.Equal(t, 3, gateway.OrdersOf(g))
+}
+
 // Of the responses of created orders and the bodies of failures 16 MiB are kept: first those of
 // failures, then those that came last. What became of the orders stays known.
 func TestMemoryGuard_bounds(t *testing.T) {
