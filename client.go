@@ -17,7 +17,7 @@
 // that names its place, never zero.
 //
 // [Client.CreateInvoice] sends at most one invoice, and the client's [OrderGuard] remembers the
-// order: the same call again returns the same invoice. When it fails, [OutcomeOf] reports what is
+// order, by default in memory: the same call again returns the same invoice. When it fails, [OutcomeOf] reports what is
 // known of the order: [OutcomeNotSent], [OutcomeRejected], [OutcomeConflict] or [OutcomeUnknown].
 // An invoice of unknown outcome may exist: call again if [SafeToRetry] is true, otherwise look it
 // up before anything else.

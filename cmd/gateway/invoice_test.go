@@ -77,6 +77,8 @@ func TestInvoice_jsonErrors(t *testing.T) {
 		Error: `the service refused the invoice: gateway: create_invoice: 429: "slowly"`, ExitCode: exitRefused,
 		Meaning: "refused by the service", Outcome: "rejected", Status: 429, SafeToRetry: true,
 	}, decode[failure](t, got.err))
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(530))
+	assert.Equal(t, 530, decode[failure](t, call(t.Context(), t, gw, order("-o", "json")...).err).Status)
 	got = call(t.Context(), t, gw, "invoice", "create", "-o", "json", "--price", "ten")
 	assert.Equal(t, failure{
 		Error: "gateway invoice create: --price: write it like 10.50", ExitCode: cli.ExitUsage, Meaning: "usage",

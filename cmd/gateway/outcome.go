@@ -133,7 +133,7 @@ type failure struct {
 	ExitCode    int    `json:"exitCode"`    // of the process
 	Meaning     string `json:"meaning"`     // of the exit code, as in the table of `gateway help outcomes`
 	Outcome     string `json:"outcome"`     // of an invoice; "" for any other command
-	Status      int    `json:"status"`      // the HTTP status of a refusal; 0 for none
+	Status      int    `json:"status"`      // the HTTP status of the last response; 0 for none
 	SafeToRetry bool   `json:"safeToRetry"` // whether the same call may be made again, and may succeed
 }
 
@@ -147,6 +147,8 @@ func (s *session) reportError(err error) {
 		}
 		if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
 			f.Status = refusal.StatusCode
+		} else if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+			f.Status = unknown.StatusCode
 		}
 		_ = cli.EncodeJSON(s.Err, f, "  ") // there is nowhere left to report it
 		return

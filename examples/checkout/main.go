@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -130,17 +131,25 @@ func respondTo(w http.ResponseWriter, order string, err error) {
 	case outcome == gateway.OutcomeNotSent:
 		slog.Warn("no invoice was sent", "order", order, "error", err)
 		respond(w, http.StatusServiceUnavailable, "Payments are not available at the moment. Please try again.")
+	case gateway.SafeToRetry(err): // refused for now, still being created, or the guard cannot say
+		slog.Warn("an order must wait", "order", order, "error", err)
+		w.Header().Set("Retry-After", retryAfter(err))
+		respond(w, http.StatusServiceUnavailable, "We are still working on your order. Please try again in a moment.")
 	case outcome == gateway.OutcomeRejected:
 		slog.Error("the gateway refused an invoice", "order", order, "error", err)
 		respond(w, http.StatusBadGateway, "This order cannot be paid at the moment. We have been told.")
-	case gateway.SafeToRetry(err): // it is still being created, or the guard cannot say
-		slog.Warn("nothing is known of an order", "order", order, "error", err)
-		w.Header().Set("Retry-After", "5")
-		respond(w, http.StatusServiceUnavailable, "We are still working on your order. Please try again in a moment.")
 	default: // the invoice may exist, or exists and cannot be shown
 		slog.Error("look this order up at the gateway", "order", order, "error", err)
 		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
 	}
+}
+
+// retryAfter is how many seconds a buyer waits: as long as the gateway asks for.
+func retryAfter(err error) string {
+	if busy, ok := errors.AsType[*gateway.APIError](err); ok && busy.RetryAfter > 0 {
+		return strconv.Itoa(int((busy.RetryAfter + time.Second - 1) / time.Second))
+	}
+	return "5"
 }
 
 func respond(w http.ResponseWriter, status int, text string) { http.Error(w, text, status) }

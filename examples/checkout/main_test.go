@@ -155,6 +155,19 @@ func TestCheckout_guard(t *testing.T) {
 	}
 }
 
+// A gateway that is busy says when to try again.
+func TestCheckout_busy(t *testing.T) {
+	t.Parallel()
+	gw := gatewaytest.NewServer()
+	t.Cleanup(gw.Close)
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slower").RetryAfter("90"))
+	c := shop(t, gw)
+	w := post(t.Context(), c, "/orders/A-17/invoice?offer="+tether)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, "90", w.Header().Get("Retry-After"))
+	assert.Equal(t, http.StatusCreated, post(t.Context(), c, "/orders/A-17/invoice?offer="+tether).Code)
+}
+
 // A gateway that cannot be reached gets no invoice.
 func TestCheckout_notSent(t *testing.T) {
 	t.Parallel()

@@ -239,6 +239,9 @@ func (m *Mock) postWithdrawal(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.Amount == "" || w.Fee == "" {
+		return nil, bad(errors.New("amount and fee are required; the status of a withdrawal is changed with POST /_mock/withdrawals/{id}/status"))
+	}
 	return map[string]string{"withdrawRequestId": m.Server().AddWithdrawal(w)}, nil
 }
 

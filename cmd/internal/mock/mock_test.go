@@ -120,6 +120,8 @@ func TestMock_withdrawals(t *testing.T) {
 		return ""
 	}
 	want(t, url, "POST /_mock/withdrawals", `{"withdrawRequestId":"w-2","amount":"3","fee":"1"}`, 200, `{"withdrawRequestId":"w-2"}`)
+	want(t, url, "POST /_mock/withdrawals", `{"withdrawRequestId":"w-2","status":"FAILED"}`, 400,
+		`{"error":"amount and fee are required; the status of a withdrawal is changed with POST /_mock/withdrawals/{id}/status"}`)
 	want(t, url, "GET /_mock/withdrawals", "", 200, `[
 		{"status":"PENDING","destination":"","amount":"1","fee":"0","coin":"","network":"","withdrawRequestId":"w-1"},
 		{"status":"PENDING","destination":"","amount":"3","fee":"1","coin":"","network":"","withdrawRequestId":"w-2"}]`)
