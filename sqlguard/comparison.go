@@ -164,6 +164,9 @@ func (c *comparison) addCreated(o Order, rows []*StatementRow) {
 		if once && (c.otherClock == nil || rows[0].Number < c.otherClock.Number) {
 			c.otherClock = rows[0]
 		}
+	case rows[0].CreatedAt.Before(o.Begun.Add(-c.o.Margin)): // of an earlier attempt, of which the time is not known
+		c.leave(rows)
+		c.confirmed++
 	default:
 		c.confirmed++
 		c.addWitness(o, rows[0])

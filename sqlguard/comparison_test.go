@@ -288,6 +288,21 @@ var lies = []lie{
 		}
 		return rows
 	}},
+	{"rows of the outages with the ids of orders of other days that were tried twice, whose own rows are lost", func(m *month, rows []StatementRow) []StatementRow {
+		lost := map[string]bool{}
+		for i, r := range rows {
+			if !m.inGap(r.CreatedAt, 0) {
+				continue
+			}
+			at := slices.IndexFunc(m.table, func(o Order) bool {
+				return o.Attempts == 2 && !lost[o.ID] && o.Record.Request.Price.Equal(r.Price.Decimal)
+			})
+			if at >= 0 {
+				rows[i].OrderID, lost[m.table[at].ID] = m.table[at].ID, true
+			}
+		}
+		return keep(func(m *month, r StatementRow) bool { return !lost[m.owner[r.Number]] })(m, rows)
+	}},
 
 	{"paid only", keep(func(_ *month, r StatementRow) bool { return r.State == settled })},
 	{"expired only", keep(func(_ *month, r StatementRow) bool { return r.State == expired })},

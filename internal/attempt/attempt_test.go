@@ -414,13 +414,13 @@ func TestTransport_refusedCertificate(t *testing.T) {
 func TestTransport_alerts(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
-	for _, tt := range []struct {
+	type test struct {
 		name   string
 		events string // C: the server asks for a certificate, N and O: a new and an old connection, H: a header is written, B: the body is read, F: a response begins
 		err    error
 		unread bool
-	}{
-		{"a certificate that is required", "CNHB", refused, true},
+	}
+	tests := []test{
 		{"a certificate that has expired, in another error", "CNHB", fmt.Errorf("broken: %w", &net.OpError{Op: "remote error", Err: tls.AlertError(45)}), true},
 		{"a server that has not asked for one, or asks with TLS 1.2", "NHB", refused, false},
 		{"on a connection that was used before", "CNOHB", refused, false},
@@ -429,7 +429,11 @@ func TestTransport_alerts(t *testing.T) {
 		{"after an interim response, or a part of one", "CNHBF", refused, false},
 		{"an alert of something else", "CNHB", &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, false},
 		{"an error of our own", "CNHB", &net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
-	} {
+	}
+	for _, alert := range []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116} {
+		tests = append(tests, test{alert.Error(), "CNHB", &net.OpError{Op: "remote error", Err: alert}, true})
+	}
+	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			_, _, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {

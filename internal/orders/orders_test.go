@@ -277,6 +277,20 @@ func TestErrOtherGateway_namesBoth(t *testing.T) {
 	assert.False(t, errors.Is(err, orders.ErrTriedAgain))
 }
 
+// When it became known that an invoice exists is kept, whatever is found later.
+func TestRow_Created(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"success a", "shown a"} {
+		h := history{now: 1000}
+		for _, action := range []string{"begin a", "undecided a", "wait", first} {
+			require.NoError(t, h.do(action).Err)
+		}
+		known := h.now
+		h.do("success b")
+		assert.Equal(t, known, h.row.Created, first)
+	}
+}
+
 // A guard whose callers name no gateway counts attempts all the same.
 func TestRow_withoutGateway(t *testing.T) {
 	t.Parallel()
