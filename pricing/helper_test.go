@@ -65,12 +65,6 @@ func assertRefused(t testing.TB, err error, op, name, reason string) {
 	assert.False(t, gateway.SafeToRetry(err), "the same argument is refused again")
 }
 
-// assertInvariants asserts what is true of every call.
-func assertInvariants(t testing.TB, result any, err error) {
-	t.Helper()
-	assert.Empty(t, invariant.Broken(result, err))
-}
-
 // rateOf is a price of a coin.
 func rateOf(text string) decimal.NullDecimal {
 	return decimal.NewNullDecimal(decimal.RequireFromString(text))
@@ -82,15 +76,5 @@ func pairOf(id, coinSymbol, networkName string) gateway.CoinNetwork {
 		ID: id, Depositable: true, Withdrawable: true, NetworkID: networkName, CoinID: coinSymbol,
 		Network: gateway.Network{ID: networkName, Name: networkName, IsActive: true},
 		Coin:    gateway.Coin{ID: coinSymbol, Name: coinSymbol, Symbol: coinSymbol, Precision: 8, IsActive: true},
-	}
-}
-
-// restoreDecimal notes the switches of the decimal package and returns what puts them back.
-func restoreDecimal() func() {
-	scientific, trimmed := decimal.UseScientificNotation, decimal.TrimTrailingZeros
-	exponent, precision := decimal.MaxDecodeExponent, decimal.DivisionPrecision
-	return func() {
-		decimal.UseScientificNotation, decimal.TrimTrailingZeros = scientific, trimmed
-		decimal.MaxDecodeExponent, decimal.DivisionPrecision = exponent, precision
 	}
 }
