@@ -44,7 +44,7 @@
 //
 // # Undocumented responses
 //
-// The service is documented in part: docs/interface.md says what is. What is documented is typed.
+// The service is documented in part, as docs/interface.md of the repository says. What is documented is typed.
 // What is not is read in the forms that are likely, or in those of [WithProfile], and kept in a field
 // Raw; [WithResponse] returns the envelope of any response. Of a list, what cannot be read is left
 // out: see [Skipped].

@@ -28,7 +28,7 @@ type Observer struct {
 	Attempt func(ctx context.Context, a Attempt)
 
 	// Drift is run, before Attempt, for each place where a response of 2xx differs from
-	// docs/interface.md: at most 64 of one response, and once for what recurs in a list.
+	// what is documented: at most 64 of one response, and once for what recurs in a list.
 	Drift func(ctx context.Context, d Drift)
 }
 
@@ -36,7 +36,7 @@ type Observer struct {
 // argument and no body.
 type Call struct {
 	Operation string // such as [OpBalance]
-	Route     string // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
+	Route     string // the path with its parameters in braces, such as "/api/networks-coins/{id}"
 	Merchant  string // of [WithMerchant]; empty for the client's own
 
 	Attempts   int           // how many attempts were made; 0 for none
@@ -54,7 +54,7 @@ type Call struct {
 // An Attempt is one attempt of a call and its result. It has no key, no URL and no body.
 type Attempt struct {
 	Operation  string        // such as [OpBalance]
-	Route      string        // the path as docs/interface.md writes it, such as "/api/networks-coins/{id}"
+	Route      string        // the path with its parameters in braces, such as "/api/networks-coins/{id}"
 	Number     int           // from 1
 	StatusCode int           // of the response; 0 when none came
 	Err        error         // the failure of the attempt, not the error of the call: never an [*OutcomeUnknownError]; nil when it succeeded
@@ -62,7 +62,7 @@ type Attempt struct {
 	Duration   time.Duration // of this attempt, the reading of the body included
 }
 
-// A Drift is a place where a response differs from docs/interface.md. The call may have
+// A Drift is a place where a response differs from what is documented. The call may have
 // succeeded all the same.
 type Drift struct {
 	Operation string    // such as [OpBalance]

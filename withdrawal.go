@@ -36,7 +36,7 @@ func (s WithdrawalStatus) Terminal() bool {
 
 // A Withdrawal is a request to withdraw.
 type Withdrawal struct {
-	Status            WithdrawalStatus `json:"status"`                       // one of the three above, or another text
+	Status            WithdrawalStatus `json:"status"`                       // one of the constants, or another text
 	Destination       string           `json:"destination"`                  // as it came
 	Amount            decimal.Decimal  `json:"amount"`                       // of no documented unit
 	Fee               decimal.Decimal  `json:"fee"`                          // of no documented unit; whether Amount includes it is not documented

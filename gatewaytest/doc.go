@@ -19,7 +19,7 @@
 //		}
 //	}
 //
-// The package is written from docs/interface.md alone and shares no code with the
+// The package is written from the description of the interface alone and shares no code with the
 // client package, so that a mistake in one is not repeated in the other. It uses the
 // standard library only and does not import testing.
 //
@@ -70,34 +70,34 @@
 //
 // # Inventions
 //
-// docs/interface.md leaves many things open. Where a server must do something
+// The description leaves many things open. Where a server must do something
 // nonetheless, this one follows an invention, and a test should not rely on the real
 // service doing the same. The header [InventedHeader] names the inventions in a
 // response. They are:
 //
-//   - the bodies of the lookups by identifier and by symbol (I-50, I-51), of the
-//     exchange rates (I-95), of the balance (I-105) and of a created invoice (I-124);
+//   - the bodies of the lookups by identifier and by symbol, of the
+//     exchange rates, of the balance and of a created invoice;
 //     [Server.SetShape] switches each of them between several shapes, see [Shape];
-//   - that a lookup by coin symbol alone succeeds (I-16), and that a single path segment
-//     is tried as an identifier first and as a symbol second (I-17);
-//   - that the listing, the lookups and the exchange rates need no key (I-34);
-//   - status 201 for a created invoice (I-26);
-//   - every error status (I-36, I-156), and every error text but "x-api-key header is
+//   - that a lookup by coin symbol alone succeeds, and that a single path segment
+//     is tried as an identifier first and as a symbol second;
+//   - that the listing, the lookups and the exchange rates need no key;
+//   - status 201 for a created invoice;
+//   - every error status, and every error text but "x-api-key header is
 //     required": 401 for a missing or wrong key, 400 for a body or query that cannot be
 //     accepted, 404 for an unknown route, coin, pair or withdrawal, 405, 413, 415;
-//   - the limit of 64 KiB for a request body (I-121), that an invoice with duplicate or
-//     wrongly typed fields is refused, and that unknown ones are skipped (I-6);
-//   - what becomes of a second invoice for an order (I-122), see [RepeatedOrders];
+//   - the limit of 64 KiB for a request body, that an invoice with duplicate or
+//     wrongly typed fields is refused, and that unknown ones are skipped;
+//   - what becomes of a second invoice for an order, see [RepeatedOrders];
 //   - how long a response takes, see [Server.SetLatency];
 //   - that an undocumented member or parameter is refused, with [WithStrict];
-//   - that a balance without entries is a 404 (I-108);
-//   - how and when the status of a withdrawal changes (I-142), see
+//   - that a balance without entries is a 404;
+//   - how and when the status of a withdrawal changes, see
 //     [Server.SetWithdrawalStatus], [Server.SetStatusAfterRequests] and
 //     [Server.SetStatusAfter];
 //   - the clock, which a test may set ahead, and its time in the Date header;
-//   - rate limits (I-160): that there are any, how they count, and how a request over the
+//   - rate limits: that there are any, how they count, and how a request over the
 //     limit is refused, see [Server.SetRateLimit];
-//   - that a UUID is found in either case (I-163);
+//   - that a UUID is found in either case;
 //   - the members of [FaultDrift], which are unknown on purpose, and what [FaultEdit] writes;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //

@@ -12,7 +12,7 @@ import (
 // A Profile is how one gateway responds to the requests that change nothing: the status of
 // each response, the names of its members, and what kind of text or number each is. No
 // value of a response is in it but the message of a success, nor a name that may be a value:
-// of the members that docs/interface.md does not have it keeps those that look like the names
+// of the members that are not documented it keeps those that look like the names
 // of a program, and no text of the same response. Its fields are what a client must know of
 // the gateway, which reads them from the same file. `gateway probe --record` makes a profile,
 // and [WithProfile] a server that responds likewise. Where rates or a balance

@@ -7,7 +7,7 @@ import (
 )
 
 // RepeatedOrders is what a server does with an invoice request for an order that has an
-// invoice. The interface does not say (I-122), so each is an invention; a test of code that
+// invoice. The interface does not say, so each is an invention; a test of code that
 // must not be charged twice runs under all of them. The header [InventedHeader] names it.
 type RepeatedOrders string
 

@@ -8,9 +8,9 @@ import (
 )
 
 // WithStrict makes the server refuse, with status 400, a member of an invoice request and
-// a parameter of a query that docs/interface.md does not have: for the tests of a client
+// a parameter of a query that are not documented: for the tests of a client
 // that is written by hand, where a misspelled "coinsymbol" would pass unnoticed. Without
-// it they are skipped (I-6).
+// it they are skipped.
 func WithStrict() Option {
 	return func(c *config) { c.strict = true }
 }
