@@ -71,7 +71,7 @@ func TestReconcile_file(t *testing.T) {
 	w := newSQLite(t)
 	w.loses(t, "A-17")
 	run := func(text, line string) outcome { return w.runIn(t.Context(), text, strings.Fields(line)...) }
-	want(t, run("order\nA-17\n", "reconcile --file - --apply --by anna"), cli.ExitFailed, `--file: export: the header of the file: the column of order is not there once`, "nothing was changed")
+	want(t, run("order\nA-17\n", "reconcile --file - --apply --by anna"), cli.ExitFailed, `--file: export: the header of the file: it has not the column of order: name it in the settings`, "nothing was changed")
 	want(t, run("order_id,at\nA-17,x\n", "reconcile --file - --time-column at"), exitLeft, `2 the column of created is "x"`, "row 2 names it, and cannot be read whole")
 	want(t, run("order_id\nA-17\n", "reconcile --file - --time-column order_id"), cli.ExitFailed, "name one column twice")
 	want(t, run("", "reconcile --file /no/such.csv"), cli.ExitFailed, "--file: no such file or directory")

@@ -118,8 +118,11 @@ func newHeader(s Settings, names []string) (*header, error) {
 				place = i
 			}
 		}
-		if place < 0 || slices.Contains(h.names, h.names[place]+" (again)") {
-			return nil, fmt.Errorf("the column of %s is not there once: it has %.300q", what, h.names)
+		switch {
+		case place < 0:
+			return nil, fmt.Errorf("it has not the column of %s: name it in the settings; it has %.300q", what, h.names)
+		case slices.Contains(h.names, h.names[place]+" (again)"):
+			return nil, fmt.Errorf("it has the column of %s twice; it has %.300q", what, h.names)
 		}
 		h.places[want] = place
 	}

@@ -209,9 +209,9 @@ func TestRead_refuses(t *testing.T) {
 		want string
 	}{
 		"nothing":                        {"\n \n", all, "the file is empty"},
-		"no column of the order":         {"order,id\nA-1,i-1\n", export.Settings{}, `the column of order is not there once: it has ["order" "id"]`},
-		"the column of the order twice":  {"order_id,order_id\nA-1,A-2\n", export.Settings{}, `is not there once`},
-		"no column of a condition":       {head, export.Settings{Where: map[string]string{"shop": "a"}}, `the column of where is not there once`},
+		"no column of the order":         {"order,id\nA-1,i-1\n", export.Settings{}, `it has not the column of order: name it in the settings; it has ["order" "id"]`},
+		"the column of the order twice":  {"order_id,order_id\nA-1,A-2\n", export.Settings{}, `it has the column of order twice`},
+		"no column of a condition":       {head, export.Settings{Where: map[string]string{"shop": "a"}}, `it has not the column of where: name it in the settings`},
 		"a page":                         {"<html><body>Sign in</body></html>", export.Settings{}, `the column of order`},
 		"a column twice":                 {head, export.Settings{Price: "order_id"}, "Settings: name one column twice"},
 		"a separator of two characters":  {head, export.Settings{Separator: "::"}, "Settings: have a separator"},
