@@ -272,7 +272,7 @@ func (e *TransportError) Unwrap() error { return e.Err }
 // An OutcomeUnknownError reports that an invoice may or may not have been created. Look the order
 // up at the service before sending it again, unless [SafeToRetry] is true.
 //
-// As a [net.Error] it is neither a timeout nor temporary, so that no generic helper repeats the
+// As a [net.Error] it is neither a timeout nor temporary, so that no generic helper retries the
 // call.
 //
 // [net.Error]: https://pkg.go.dev/net#Error

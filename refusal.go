@@ -166,7 +166,7 @@ func (r refusal) isOfService(status int) bool {
 // Most that do are decided before a service looks at the body, unless that names the order. Of 400, 403 and
 // 422 an intermediary may have made the response, on the way back from a service that has created an
 // invoice, or the service may speak of an earlier one. A status that is not listed proves nothing: 409 may
-// be the response to the second delivery of a request that an intermediary has repeated.
+// be the response to the second delivery of a request by an intermediary.
 func (r refusal) provesNoInvoice(status int) bool { // I-128
 	switch status {
 	case 400, 403, 422:

@@ -47,9 +47,9 @@ func lose(ctx context.Context, stdout io.Writer) error {
 	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	for _, call := range []string{"the first call", "the same call again"} {
 		_, err := client.CreateInvoice(ctx, order)
-		fmt.Fprintf(stdout, "\n%s: %s; may be repeated: %v\n%v\n", call, gateway.OutcomeOf(err), gateway.SafeToRetry(err), err)
+		fmt.Fprintf(stdout, "\n%s: %s; SafeToRetry: %v\n%v\n", call, gateway.OutcomeOf(err), gateway.SafeToRetry(err), err)
 	}
-	fmt.Fprintf(stdout, "\nThe gateway got %d request, and has %d invoice. A client that repeats it has two.\n", len(gw.Requests()), len(gw.InvoicesFor("A-17")))
+	fmt.Fprintf(stdout, "\nThe gateway got %d request, and has %d invoice. A client that sends it again makes two.\n", len(gw.Requests()), len(gw.InvoicesFor("A-17")))
 	return nil
 }
 

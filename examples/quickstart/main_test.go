@@ -161,8 +161,8 @@ func TestLose(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, lose(t.Context(), &out))
 	for _, line := range []string{
-		"the first call: unknown; may be repeated: false",
-		"the same call again: unknown; may be repeated: false",
+		"the first call: unknown; SafeToRetry: false",
+		"the same call again: unknown; SafeToRetry: false",
 		"The gateway got 1 request, and has 1 invoice.",
 	} {
 		assert.Contains(t, out.String(), line)
