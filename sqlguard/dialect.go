@@ -103,12 +103,12 @@ func dialectOf(d driver.Driver) Dialect {
 // A schema is the SQL over one table.
 type schema struct {
 	dialect
-	table string    // quoted
-	names [3]string // of the view and of the indexes
+	table string                // quoted
+	names [len(suffixes)]string // of the view, of the indexes, and of the view of a newer version
 }
 
-// The names of the view and the indexes are that of the table and one of these.
-var suffixes = [...]string{"_list", "_open", "_done"}
+// These names are that of the table and one of these.
+var suffixes = [...]string{"_list", "_open", "_done", "_next"}
 
 func (d Dialect) schema(table string) schema {
 	s := schema{dialect: dialects[d]}
@@ -156,11 +156,11 @@ func (s *schema) selects(rest string) string {
 }
 
 // nameOfView is what exists is asked for.
-func (s *schema) nameOfView(table string) string {
+func (s *schema) nameOfView(table string, suffix int) string {
 	if s.placeholder != "" {
-		return s.names[0] // is resolved as in a statement
+		return s.names[suffix] // is resolved as in a statement
 	}
-	return table + suffixes[0]
+	return table + suffixes[suffix]
 }
 
 // creation returns the statements for the table, its indexes and the view, in which people read it. One index has only the orders that are
