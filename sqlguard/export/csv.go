@@ -83,19 +83,26 @@ func (c *collector) addRecord(h *header, line int, texts []string, separator str
 	return c.add(line, func(column string) cell { return cell{text: texts[h.places[column]]} }, h.object(texts))
 }
 
-// headerOf reads the header with the first separator with which it has the columns of the settings.
+// mostBeforeHeader is how many records may come before the header, such as a title and the name of the merchant.
+const mostBeforeHeader = 20
+
+// headerOf reads the header: the first record, or one after a title, that has the columns of the settings.
 func (c *collector) headerOf(text []byte, separators []rune) (h *header, reader *csv.Reader, err error) {
 	for i := len(separators) - 1; i >= 0; i-- {
 		reader = csv.NewReader(bytes.NewReader(text))
 		reader.Comma, reader.FieldsPerRecord = separators[i], -1
-		names, failure := reader.Read()
-		if failure == nil {
-			h, failure = newHeader(c.Settings, names)
+		for n := range mostBeforeHeader + 1 {
+			names, failure := reader.Read()
+			if failure == nil {
+				h, failure = newHeader(c.Settings, names)
+			}
+			switch {
+			case failure == nil:
+				return h, reader, nil
+			case n == 0:
+				err = failure
+			}
 		}
-		if failure == nil {
-			return h, reader, nil
-		}
-		err = failure
 	}
 	return nil, nil, fmt.Errorf("export: the header of the file: %w", err)
 }

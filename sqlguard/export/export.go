@@ -32,7 +32,7 @@ type File struct {
 	Repeated int                     // further records of an invoice, such as one for each payment
 }
 
-// Read reads a file: CSV with a header, JSON lines or an array of JSON. It is UTF-8, or UTF-16 with a byte-order mark. A record that
+// Read reads a file: CSV with a header, before which a title may be, JSON lines or an array of JSON. It is UTF-8, or UTF-16 with a byte-order mark. A record that
 // cannot be read whole is a row with a Fault, one without an order a row without OrderID. Several records of one invoice
 // are one row, with the first time. The Number of a row is its line, or in an array its place from 1.
 //

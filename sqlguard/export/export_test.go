@@ -88,6 +88,7 @@ var files = []struct {
 	{"semicolons", strings.ReplaceAll(head+good, ",", ";"), all, goodRow},
 	{"tabs", strings.ReplaceAll(head+good, ",", "\t"), all, goodRow},
 	{"another separator", strings.ReplaceAll(head+good, ",", "^"), with(func(s *export.Settings) { s.Separator = "^" }), goodRow},
+	{"a title before the header", "Invoices of November;\r\n\r\nMerchant;17\r\n" + strings.ReplaceAll(head+good, ",", ";"), all, "5" + goodRow[1:]},
 	{"a line for a spreadsheet", "sep=;\r\n" + strings.ReplaceAll(head+good, ",", ";"), all, "3" + goodRow[1:]},
 	{"a header in another case, with spaces", strings.ToUpper(strings.ReplaceAll(head, ",", " , ")) + good, all, goodRow},
 	{"blank lines, and lines of separators", head + "\n" + good + "\n,,,,,\n \n", all, "3" + goodRow[1:]},
