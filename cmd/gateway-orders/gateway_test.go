@@ -38,8 +38,8 @@ func TestLost(t *testing.T) {
 		w.sends(t, requestOf("", "created"), gateway.OutcomeSucceeded)
 		w.sends(t, requestOf("", "free"), gateway.OutcomeRejected)
 		file := writeFile(t, "forgotten\r\n\nunknown\ncreated\nfree\n")
-		want(t, w.run("lost --since 2026-11-22T03:00:00Z --file "+file), cli.ExitDone, "2 orders are unknown now; 2 were created, unknown or in flight\n")
-		want(t, w.run("lost --since 2026-11-22T03:00:00Z --file "+file), cli.ExitDone, "0 orders are unknown now; 4 were")
+		want(t, w.run("lost --since 2026-11-22T03:00:00Z --file "+file), cli.ExitDone, "marked as unknown: 2; left, as created, unknown or in flight: 2\n")
+		want(t, w.run("lost --since 2026-11-22T03:00:00Z --file "+file), cli.ExitDone, "marked as unknown: 0; left, as created, unknown or in flight: 4")
 		want(t, w.run("pending"), exitLeft, "3 orders are unknown", "its row was lost with a backup")
 		want(t, w.run("evidence forgotten"), cli.ExitDone, "Search from 2026-11-22 02:45:00 UTC", "create with this order id")
 		if lease, err := w.guard.Begin(t.Context(), requestOf("", "forgotten")); err != nil || lease.State != gateway.OrderUnknown {

@@ -71,5 +71,5 @@ func (s *session) lost(ctx context.Context, ids []string, since time.Time) error
 	if s.format == cli.FormatJSON {
 		return s.WriteJSON(map[string]any{"marked": marked, "kept": rest})
 	}
-	return s.Write(fmt.Sprintf("%d orders are unknown now; %d were created, unknown or in flight\n", marked, rest))
+	return s.Write(fmt.Sprintf("marked as unknown: %d; left, as created, unknown or in flight: %d\n", marked, rest))
 }
