@@ -112,8 +112,8 @@ type Undecided struct {
 //   - A known order before it and one after it, within a day, have one of the Untouched states, and two have another state.
 //     In a statement without states UnpaidIncluded is set.
 //   - No row is near, at about the time when it was sent, that names no order, cannot be read whole, or is not shown to be
-//     of the order that it names: one that the table does not have, or has as free or in flight, that has several rows, or of
-//     which the amount or the time contradicts it.
+//     of the order that it names: one that the table does not have, or has as free or in flight, that has several rows, of
+//     which the amount or the time contradicts it, or that was tried again after the time of the row.
 //   - No order has two rows of which one may be the other again, without an InvoiceID, and an id is at least as
 //     long as its own.
 //
