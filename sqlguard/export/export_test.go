@@ -145,6 +145,7 @@ var files = []struct {
 	{"a number that may have been rounded", `{"order_id":1234567890123456}`, export.Settings{}, `1 - - - - - -: the column of order is neither a text nor a whole number of at most 15 digits`},
 	{"a line that is cut", `{"order_id":"A-1"}` + "\n" + `{"order_id":"A-2"`, export.Settings{}, "1 A-1 - - - - -\n2 - - - - - -: it is not one JSON object without a member that is there twice"},
 	{"a member twice", `{"order_id":"A-1","order_id":"A-2"}`, export.Settings{}, "1 - - - - - -: it is not one JSON object without a member that is there twice"},
+	{"text after an array", `[{"order_id":"A-1"}]<!-- 1 of 2 -->`, export.Settings{}, "1 A-1 - - - - -\n2 - - - - - -: what follows is not an array of JSON objects"},
 	{"an array that is cut", `[{"order_id":"A-1"},{"order`, export.Settings{}, "1 A-1 - - - - -\n2 - - - - - -: what follows is not an array of JSON objects"},
 	{"an array of texts", `["A-1"]`, export.Settings{}, "1 - - - - - -: it is not one JSON object without a member that is there twice"},
 }
