@@ -203,6 +203,25 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// In MariaDB a role that cannot see the view cannot see that there is a table.
+func TestGrants_MariaDB(t *testing.T) {
+	w := newMariaDB(t)
+	owner, user := w.guard(t), "u"+strings.ToLower(rand.Text())
+	execute(t, owner.db, "CREATE USER "+user)
+	t.Cleanup(func() { execute(t, owner.db, "DROP USER "+user) })
+	execute(t, owner.db, "GRANT SELECT, INSERT, UPDATE ON "+w.table+" TO "+user)
+	as := w
+	as.dsn = strings.Replace(w.dsn, "root@", user+"@", 1)
+	g, err := New(as.open(t), WithTable(w.table))
+	check(t, err)
+	if err := g.Migrate(t.Context()); err == nil {
+		t.Error("without the view nothing is denied")
+	}
+	execute(t, owner.db, "GRANT SELECT ON "+w.table+"_list TO "+user)
+	check(t, g.Migrate(t.Context()))
+	g.once(t, order, gateway.OutcomeSucceeded)
+}
+
 // A server that is killed under load keeps what it has acknowledged, and what fails grants nothing.
 func TestServer_killed(t *testing.T) {
 	for name, start := range map[string]func() (testDB, database, error){
