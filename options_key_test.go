@@ -182,22 +182,27 @@ func TestWithAPIKeySource_NotCalled(t *testing.T) {
 	assert.Zero(t, calls.Load())
 }
 
-// A source that respects its context ends with that of the call.
+// A source that respects its context ends with the timeout of an attempt.
 func TestWithAPIKeySource_Slow(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
-			<-ctx.Done()
-			return "", ctx.Err()
+	for name, timeout := range map[string]time.Duration{"Withdrawal": 15 * time.Second, "CreateInvoice": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
+					<-ctx.Done()
+					return "", ctx.Err()
+				})
+				begun := time.Now()
+				result, err := subjectNamed(name).call(t.Context(), c)
+				assert.Equal(t, timeout, time.Since(begun))
+				assertInvariants(t, result, err)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.ErrorIs(t, err, gateway.ErrTimeout)
+				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+			})
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		result, err := c.CreateInvoice(ctx, order("A-17"))
-		assertInvariants(t, result, err)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.ErrorIs(t, err, gateway.ErrTimeout)
-		assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-	})
+	}
 }
 
 // The key of a wait's own option is not in why its context ended, either.
