@@ -155,7 +155,7 @@ func (w *invoiceWorker) Timeout(*river.Job[invoiceArgs]) time.Duration { return 
 
 // Work implements [river.Worker].
 func (w *invoiceWorker) Work(ctx context.Context, job *river.Job[invoiceArgs]) error {
-	return runStorable(ctx, job, w.work)
+	return storableError(w.work(ctx, job))
 }
 
 func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) error {

@@ -66,7 +66,7 @@ func (w *pendingWorker) Timeout(*river.Job[pendingArgs]) time.Duration {
 
 // Work implements [river.Worker].
 func (w *pendingWorker) Work(ctx context.Context, job *river.Job[pendingArgs]) error {
-	return runStorable(ctx, job, w.work)
+	return storableError(w.work(ctx, job))
 }
 
 func (w *pendingWorker) work(ctx context.Context, job *river.Job[pendingArgs]) error {

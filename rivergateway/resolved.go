@@ -74,7 +74,7 @@ type resolvedWorker struct {
 
 // Work implements [river.Worker].
 func (w *resolvedWorker) Work(ctx context.Context, job *river.Job[resolvedArgs]) error {
-	return runStorable(ctx, job, w.work)
+	return storableError(w.work(ctx, job))
 }
 
 // work tells the merchant what became of an order. It sends nothing.

@@ -262,33 +262,21 @@ func markDelivered(ctx context.Context, tx pgx.Tx, schema string, job *rivertype
 // runOf identifies a run of a job.
 func runOf(job *rivertype.JobRow) string { return job.AttemptedAt.UTC().Format(time.RFC3339Nano) }
 
-// runStorable runs a worker. PostgreSQL does not store a NUL: with one in the text of an error or a
-// panic, which can be of the merchant's, no job would end that the engine ends together
-// with this one. It is U+FFFD there.
-func runStorable[T river.JobArgs](ctx context.Context, job *river.Job[T], work func(context.Context, *river.Job[T]) error) error {
-	defer func() {
-		if value := recover(); value != nil {
-			if text := fmt.Sprint(value); strings.Contains(text, nul) {
-				value = withoutNUL(text)
-			}
-			panic(value)
-		}
-	}()
-	err := work(ctx, job)
-	if err != nil && strings.Contains(err.Error(), nul) {
-		err = &textError{err}
+// storableError returns the error of a worker, which can be of the merchant's, as PostgreSQL can store it: with U+FFFD
+// for each NUL. Otherwise no job would end that the engine ends together with this one.
+func storableError(err error) error {
+	if err == nil || !strings.Contains(err.Error(), nul) {
+		return err
 	}
-	return err
+	return &textError{err}
 }
 
 const nul = "\x00"
 
-func withoutNUL(text string) string { return strings.ReplaceAll(text, nul, "\ufffd") }
-
 // A textError has no NUL in its text.
 type textError struct{ err error }
 
-func (e *textError) Error() string { return withoutNUL(e.err.Error()) }
+func (e *textError) Error() string { return strings.ReplaceAll(e.err.Error(), nul, "\ufffd") }
 
 func (e *textError) Unwrap() error { return e.err }
 

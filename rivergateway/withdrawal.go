@@ -67,7 +67,7 @@ func (w *withdrawalWorker) Timeout(*river.Job[withdrawalArgs]) time.Duration { r
 
 // Work implements [river.Worker]. It makes one inquiry.
 func (w *withdrawalWorker) Work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
-	return runStorable(ctx, job, w.work)
+	return storableError(w.work(ctx, job))
 }
 
 func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalArgs]) error {
