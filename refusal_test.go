@@ -112,23 +112,26 @@ func TestRefusal(t *testing.T) {
 func TestRefusal_names(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		status      int
-		id, message string
-		want        gateway.Outcome
+		status   int
+		id, body string
+		want     gateway.Outcome
 	}{
-		{404, "A-17", "Order A-17 has an invoice.", gateway.OutcomeUnknown},
-		{429, "A-17", "A duplicate of A-17 is being processed.", gateway.OutcomeUnknown},
-		{429, "A-17", "You have already sent too many requests.", gateway.OutcomeRejected},
-		{429, "60", "Try again in 60 seconds.", gateway.OutcomeRejected},
-		{429, "60", "Order 60 is being processed.", gateway.OutcomeUnknown},
-		{400, "10", "The price must be at least 10.50.", gateway.OutcomeRejected},
-		{400, "10", "Invoice #10 is there.", gateway.OutcomeUnknown},
-		{400, "10", "The order amount must not be less than 10.", gateway.OutcomeRejected},
-		{400, "10", "10", gateway.OutcomeUnknown},
+		{404, "A-17", refused("Order A-17 has an invoice."), gateway.OutcomeUnknown},
+		{429, "A-17", refused("A duplicate of A-17 is being processed."), gateway.OutcomeUnknown},
+		{429, "A-17", refused("You have already sent too many requests."), gateway.OutcomeRejected},
+		{429, "60", refused("Try again in 60 seconds."), gateway.OutcomeRejected},
+		{429, "60", refused("Order 60 is being processed."), gateway.OutcomeUnknown},
+		{400, "10", refused("The price must be at least 10.50."), gateway.OutcomeRejected},
+		{400, "10", refused("Invoice #10 is there."), gateway.OutcomeUnknown},
+		{400, "10", refused("The order amount must not be less than 10."), gateway.OutcomeRejected},
+		{400, "10", refused("10"), gateway.OutcomeUnknown},
+		{400, "10", `{"message":"Bad Request","data":{"orderId":10}}`, gateway.OutcomeUnknown},
+		{400, "10", `{"message":"Bad Request","data":{"orderId":11}}`, gateway.OutcomeRejected},
+		{400, "10", `{"message":"Bad Request","data":{"minimum":10}}`, gateway.OutcomeRejected},
 	} {
-		t.Run(fmt.Sprint(tt.status, " ", tt.message), func(t *testing.T) {
+		t.Run(fmt.Sprint(tt.status, " ", tt.body), func(t *testing.T) {
 			t.Parallel()
-			_, err := cannedClient(t, tt.status, refused(tt.message)).CreateInvoice(t.Context(), order(tt.id))
+			_, err := cannedClient(t, tt.status, tt.body).CreateInvoice(t.Context(), order(tt.id))
 			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 		})
 	}
