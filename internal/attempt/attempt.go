@@ -190,6 +190,7 @@ type attempt struct {
 	isWrite     bool
 	phase       atomic.Int32
 	connections atomic.Int32 // new ones that were used
+	moved       atomic.Bool  // it was ended because it was moved from connection to connection
 	reused      atomic.Bool  // the last connection was used before
 	shared      atomic.Bool  // a connection of HTTP/1 was used before
 	certified   atomic.Bool  // the server has asked for a certificate, in a handshake of TLS 1.3
@@ -202,7 +203,12 @@ type attempt struct {
 	hooks       httptrace.ClientTrace
 }
 
-func (a *attempt) reach(phase Phase) { a.phase.Store(int32(phase)) }
+// reach notes a phase. What is made in the background for an attempt that was ended is none of it.
+func (a *attempt) reach(phase Phase) {
+	if !a.moved.Load() {
+		a.phase.Store(int32(phase))
+	}
+}
 
 func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G115 -- one of the phases
 
@@ -213,6 +219,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		GetConn: func(string) {
 			a.reach(Dial)
 			if a.connections.Load() >= maxConnections {
+				a.moved.Store(true)
 				a.cancel()
 			}
 		},
@@ -309,7 +316,7 @@ func (a *attempt) causeOr(ctx context.Context, err error) error {
 	if cause, own := context.Cause(ctx).(Timeout); own {
 		return cause
 	}
-	if a.connections.Load() >= maxConnections && a.reached() == Dial {
+	if a.moved.Load() {
 		return errConnections
 	}
 	return err

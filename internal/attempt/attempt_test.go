@@ -542,6 +542,25 @@ func TestTransport_connections(t *testing.T) {
 	}
 }
 
+// What net/http begins to make after the last connection does not hide why the attempt has ended.
+func TestTransport_connectionsBegun(t *testing.T) {
+	t.Parallel()
+	_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+		hooks := httptrace.ContextClientTrace(req.Context())
+		for range 3 {
+			hooks.GetConn("gateway.test:443")
+			hooks.TLSHandshakeStart()
+			hooks.GotConn(httptrace.GotConnInfo{})
+		}
+		hooks.GetConn("gateway.test:443")
+		hooks.TLSHandshakeStart()
+		return nil, context.Cause(req.Context())
+	}), http.MethodGet)
+	require.ErrorContains(t, got, "the peer closed 3 connections in a row without a response")
+	assert.Equal(t, attempt.Dial, got.Phase)
+	assert.True(t, got.Retryable())
+}
+
 // A peer that closes an idle connection at the next request moves a read to the next one, and to a
 // new one in the end. A write is sent once.
 func TestTransport_idleConnections(t *testing.T) {
