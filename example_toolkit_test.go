@@ -211,6 +211,53 @@ func ExampleMemoryGuard() {
 	// A-17 true
 }
 
+// final reports whether a queue must not run a job again after this error of CreateInvoice.
+func final(err error) bool {
+	switch {
+	case err == nil, gateway.SafeToRetry(err):
+		return false
+	case gateway.OutcomeOf(err) == gateway.OutcomeNotSent: // another run may send it
+		return errors.Is(err, gateway.ErrInvalidArgument)
+	default: // an invoice may exist, or the service refuses it again
+		return true
+	}
+}
+
+// A queue asks after each run of a job whether another one can help.
+func Example_queue() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	client := connect(gw, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1}))
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+
+	for _, job := range []struct {
+		name  string
+		ctx   context.Context
+		order string
+		fault gatewaytest.Fault
+	}{
+		{"the response is lost", context.Background(), "A-17", gatewaytest.FaultCommitThenDrop()},
+		{"the job runs again by mistake", context.Background(), "A-17", gatewaytest.FaultRefuse(429, "too many requests")},
+		{"the service refuses it", context.Background(), "A-18", gatewaytest.FaultRefuse(422, "no such currency")},
+		{"the service is busy", context.Background(), "A-19", gatewaytest.FaultRefuse(429, "too many requests")},
+		{"the worker is told to stop", stopped, "A-20", gatewaytest.Fault{}},
+		{"the order has no id", context.Background(), "", gatewaytest.Fault{}},
+	} {
+		gw.ClearFaults()
+		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, job.fault)
+		_, err := client.CreateInvoice(job.ctx, order(job.order))
+		fmt.Printf("%s: %v, final: %v\n", job.name, gateway.OutcomeOf(err), final(err))
+	}
+	// Output:
+	// the response is lost: unknown, final: true
+	// the job runs again by mistake: unknown, final: true
+	// the service refuses it: rejected, final: true
+	// the service is busy: rejected, final: false
+	// the worker is told to stop: not sent, final: false
+	// the order has no id: not sent, final: true
+}
+
 // Without a guard, the merchant's own database must keep an order from being sent twice.
 func ExampleWithOrderGuard() {
 	gw := gatewaytest.NewServer()

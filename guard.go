@@ -4,12 +4,54 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"math"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cryptogw/gateway/internal/orders"
 )
+
+// An OrderStatus is an order as it was read from a guard. All times are in UTC by the clock of the
+// guard, and zero if the event has not happened, except for ReadAt.
+type OrderStatus struct {
+	OrderID  string     // [Order.Key]: the orderId of the invoice, in lower case if it is a UUID
+	Merchant string     // see [WithMerchant]; empty for the client's own
+	Gateway  string     // the base URL of the client that sent it; empty if it is not known
+	State    OrderState // [OrderFree] for an order that was never begun
+	Attempts int        // how often a lease was granted; at most as many invoices exist
+	Attempt  string     // names the last attempt; empty if there was none
+
+	Begun     time.Time // when the last attempt began
+	SentUntil time.Time // when the last attempt ended, or its lease does; nothing is sent after it
+	Ended     time.Time // when an outcome was last recorded
+	Since     time.Time // when the oldest attempt of unknown outcome began; zero in other states
+	Created   time.Time // when it was first recorded that an invoice exists
+
+	Record  OrderRecord   // the invoice, or the last attempt
+	Earlier []OrderRecord // other attempts of unknown outcome, the oldest first
+
+	Finding  Finding   // the last finding that was recorded
+	Resolved time.Time // when it was recorded
+
+	GuardReadAt time.Time // when the order was read
+	ReadAt      time.Time // when the order was read, by the clock of the process that read it
+}
+
+// A Finding is what a person found at the gateway about an order of unknown outcome.
+type Finding struct {
+	Exists bool   // the gateway has an invoice for the order
+	By     string // who found it out; required
+	Note   string // optional, such as the number of the invoice
+
+	// Invoice is the invoice as JSON, which later calls return. It is optional, and only for an order that exists.
+	Invoice json.RawMessage
+
+	// Margin is how long a request may be in transit; 0 means 15 minutes. That no invoice exists is accepted
+	// only of an order that was read when SentUntil was at least this long ago.
+	Margin time.Duration
+}
 
 const (
 	defaultRemember = 1 << 16
@@ -189,9 +231,6 @@ func sizeOf(row *orders.Row[OrderRecord]) (size int) {
 		for i := range attempts {
 			size += attempts[i].Record.size()
 		}
-	}
-	for i := range row.Before {
-		size += row.Before[i].Record.size()
 	}
 	return size
 }

@@ -47,7 +47,6 @@ func (e *entry[T]) isFresh() bool { return e != nil && e.age() < e.fresh }
 
 // A flight is a load. Its result may be read once done is closed.
 type flight[T any] struct {
-	begun time.Time
 	done  chan struct{}
 	value T
 	err   error
@@ -97,28 +96,19 @@ func (c *Cache[T]) Refresh(ctx context.Context) error {
 }
 
 // wait waits for a load. A value that has become fresh is enough, unless a load is required.
-func (c *Cache[T]) wait(ctx context.Context, refresh bool) (T, error) {
-	var none T
-	if ctx.Err() != nil {
-		return none, waitError(ctx)
-	}
-	shared, fresh := c.join(ctx, refresh)
-	if fresh != nil {
-		return fresh.value, nil
-	}
-	select {
-	case <-shared.done:
-		if shared.err != nil {
-			return none, shared.err
+func (c *Cache[T]) wait(ctx context.Context, refresh bool) (value T, err error) {
+	if ctx.Err() == nil {
+		shared, fresh := c.join(ctx, refresh)
+		if fresh != nil {
+			return fresh.value, nil
 		}
-		return shared.value, nil
-	case <-ctx.Done():
-		return none, waitError(ctx)
+		select {
+		case <-shared.done:
+			return shared.value, shared.err
+		case <-ctx.Done():
+		}
 	}
-}
-
-func waitError(ctx context.Context) error {
-	return fmt.Errorf("gateway: cache: waiting for a load: %w", ctx.Err())
+	return value, fmt.Errorf("gateway: cache: waiting for a load: %w", ctx.Err())
 }
 
 // join returns the load in flight, or a new one. If another load has ended since the caller
@@ -130,33 +120,29 @@ func (c *Cache[T]) join(ctx context.Context, refresh bool) (*flight[T], *entry[T
 		return nil, current
 	}
 	if c.flight == nil {
-		c.flight = &flight[T]{begun: time.Now(), done: make(chan struct{})}
+		c.flight = &flight[T]{done: make(chan struct{})}
 		go c.run(context.WithoutCancel(ctx), c.flight)
 	}
 	return c.flight, nil
 }
 
-// run loads, and wakes the callers that wait.
+// run loads, stores the result, and wakes the callers that wait. A load that fails delays the next
+// one by as long as it took, if there is a value to serve until then.
 func (c *Cache[T]) run(ctx context.Context, f *flight[T]) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	f.value, f.err = c.load(ctx)
-	c.finish(f)
-	close(f.done)
-}
+	begun := time.Now()
+	value, err := c.load(ctx)
 
-// finish stores the result of a load. One that has failed delays the next by as long as it took,
-// where there is a value to serve until then.
-func (c *Cache[T]) finish(f *flight[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flight = nil
-	old := c.current.Load()
-	switch {
-	case f.err == nil:
-		c.current.Store(&entry[T]{f.value, time.Now(), c.options.TTL})
-	case old != nil:
-		pause := min(old.age()+time.Since(f.begun), c.options.MaxStale)
+	if old := c.current.Load(); err == nil {
+		f.value = value
+		c.current.Store(&entry[T]{value, time.Now(), c.options.TTL})
+	} else if f.err = err; old != nil {
+		pause := min(old.age()+time.Since(begun), c.options.MaxStale)
 		c.current.Store(&entry[T]{old.value, old.loaded, max(old.fresh, pause)})
 	}
+	close(f.done)
 }

@@ -35,11 +35,10 @@ type Catalog struct {
 	// are any, absence from the catalog proves nothing.
 	Skipped []gateway.Skipped
 
-	pairs      []gateway.CoinNetwork
-	duplicates []*gateway.CoinNetwork
-	byID       map[string]*gateway.CoinNetwork // nil for what is listed twice
-	byName     map[pairName]*gateway.CoinNetwork
-	bySymbol   map[string][]*gateway.CoinNetwork
+	pairs    []gateway.CoinNetwork
+	byID     map[string]*gateway.CoinNetwork // nil for what is listed twice
+	byName   map[pairName]*gateway.CoinNetwork
+	bySymbol map[string][]*gateway.CoinNetwork
 }
 
 type pairName struct{ coinSymbol, networkName string }
@@ -61,10 +60,8 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 	}
 	for i := range pairs { // I-48
 		p := &pairs[i]
-		newID, newName := index(c.byID, validate.IDKey(p.ID), p), index(c.byName, nameOf(p), p)
-		if !newID || !newName {
-			c.duplicates = append(c.duplicates, p)
-		}
+		index(c.byID, validate.IDKey(p.ID), p)
+		index(c.byName, nameOf(p), p)
 	}
 	for i := range pairs {
 		if p := &pairs[i]; c.byName[nameOf(p)] != nil {
@@ -77,15 +74,12 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 	return c
 }
 
-// index adds a pair to an index and reports whether its key is new there. A key that is not new
-// has no pair from then on.
-func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.CoinNetwork) bool {
-	_, known := pairs[key]
-	if known {
+// index adds a pair to an index. A key that is listed twice has no pair.
+func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.CoinNetwork) {
+	if _, known := pairs[key]; known {
 		p = nil
 	}
 	pairs[key] = p
-	return !known
 }
 
 // FindID returns the pair of an identifier. One in the form of a UUID is the same in either case.
@@ -114,9 +108,6 @@ func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bo
 
 // Networks returns the pairs of a coin in the order of the listing, without those listed twice.
 func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork { return c.bySymbol[coinSymbol] }
-
-// Duplicates returns the pairs with the identifier or the names of an earlier one, or of one in Skipped.
-func (c *Catalog) Duplicates() []*gateway.CoinNetwork { return slices.Clip(c.duplicates) }
 
 // All yields every pair in the order of the listing.
 func (c *Catalog) All() iter.Seq[*gateway.CoinNetwork] {

@@ -162,7 +162,6 @@ func TestCatalog_Skipped_twice(t *testing.T) {
 				assert.Equal(t, tt.inOtherCase, found)
 				_, found = c.FindID(id)
 				assert.Equal(t, tt.byID, found)
-				assert.Equal(t, tt.byName && tt.byID, len(c.Duplicates()) == 0)
 				offers, err := pricing.NewOffers(c, &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: symbol, USD: decimal.NewNullDecimal(decimal.New(1, 0))}}}, decimal.New(1, 0), "usd")
 				require.NoError(t, err)
 				assert.Equal(t, tt.byName && tt.byID, len(offers.Payable()) == 1)
@@ -213,11 +212,9 @@ func TestCatalog_FindID_case(t *testing.T) {
 	snapshot = pricing.NewCatalog([]gateway.CoinNetwork{pairOf(upper, "BTC", "Bitcoin"), pairOf(lower, "ETH", "Ethereum")})
 	_, ok := snapshot.FindID(lower)
 	assert.False(t, ok)
-	assert.Len(t, snapshot.Duplicates(), 1)
 }
 
-// What is listed twice is not found under the name that it shares, and the later one is a
-// duplicate.
+// What is listed twice is not found under the name that it shares.
 // I-48
 func TestCatalog_listedTwice(t *testing.T) {
 	t.Parallel()
@@ -228,7 +225,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 		findID   map[string]int // the element that is found; -1 for none
 		find     map[string]int // by the network of BTC
 		networks []int          // of BTC
-		repeated []int          // the elements that are duplicates
 	}{
 		{
 			"nothing",
@@ -236,7 +232,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 			map[string]int{"a": 0, "b": 1},
 			map[string]int{"One": 0, "Two": 1},
 			[]int{0, 1},
-			nil,
 		},
 		{
 			"a pair",
@@ -244,7 +239,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 			map[string]int{"a": 0, "b": 2, "c": 3},
 			map[string]int{"One": -1, "Two": 3},
 			[]int{3},
-			[]int{2},
 		},
 		{
 			"a pair, three times, and nothing else",
@@ -252,7 +246,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 			map[string]int{"a": 0, "b": 1, "c": 2},
 			map[string]int{"One": -1},
 			nil,
-			[]int{1, 2},
 		},
 		{
 			"an identifier",
@@ -260,7 +253,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 			map[string]int{"a": -1, "z": 2},
 			map[string]int{"One": 0, "Two": 1, "Three": 3},
 			[]int{0, 1, 3},
-			[]int{1, 3},
 		},
 		{
 			"a whole record",
@@ -268,7 +260,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 			map[string]int{"a": -1},
 			map[string]int{"One": -1},
 			nil,
-			[]int{2},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -292,11 +283,6 @@ func TestCatalog_listedTwice(t *testing.T) {
 			}
 			assert.Equal(t, tt.networks, networks)
 			assert.Equal(t, tt.networks == nil, snapshot.Networks("BTC") == nil)
-			var duplicates []int
-			for _, p := range snapshot.Duplicates() {
-				duplicates = append(duplicates, element(p, true))
-			}
-			assert.Equal(t, tt.repeated, duplicates)
 		})
 	}
 }
@@ -309,7 +295,7 @@ func catalogOf(t testing.TB, c *gateway.Client, o pricing.CacheOptions) *pricing
 	return catalog
 }
 
-// A catalog comes back whole: the time, the order, the duplicates and what is found.
+// A catalog comes back whole: the time, the order and what is found.
 func TestCatalog_json(t *testing.T) {
 	t.Parallel()
 	pairs := []gateway.CoinNetwork{pairOf("a", "BTC", "One"), pairOf("b", "BTC", "Two"), pairOf("c", "ETH", "One"), pairOf("a", "ETH", "Two")}
@@ -327,7 +313,6 @@ func TestCatalog_json(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &back), name)
 		assert.True(t, catalog.FetchedAt.Equal(back.FetchedAt), name)
 		assert.Equal(t, slices.Collect(catalog.All()), slices.Collect(back.All()), name)
-		assert.Equal(t, catalog.Duplicates(), back.Duplicates(), name)
 		assert.Equal(t, catalog.Networks("BTC"), back.Networks("BTC"), name)
 		found, ok := back.FindID("b")
 		require.True(t, ok, name)

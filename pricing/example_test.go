@@ -147,12 +147,12 @@ func ExampleCheckWithdrawal() {
 	err = pricing.CheckWithdrawal(pair, decimal.RequireFromString("0.5"))
 	fmt.Println(err)
 	var limit *pricing.LimitError
-	if errors.As(err, &limit) && limit.Nearest.Valid {
-		fmt.Println("offer the customer", limit.Nearest.Decimal)
+	if errors.As(err, &limit) && limit.Limit == pricing.LimitMinWithdraw {
+		fmt.Println("offer the customer", limit.Bound)
 	}
 	// Output:
 	// <nil>
-	// gateway: minWithdraw: 0.5 is below 10; the nearest amount that passes is 10
+	// gateway: minWithdraw: 0.5 is below 10
 	// offer the customer 10
 }
 
@@ -172,8 +172,8 @@ func ExampleCheckPayment() {
 	fmt.Println(pricing.CheckPayment(pair, decimal.RequireFromString("1")))
 	// Output:
 	// <nil>
-	// gateway: coin.precision: 1.2345678 has more than 6 decimal places; the nearest amount that passes is 1.234568
-	// gateway: depositable: is false; no amount passes
+	// gateway: coin.precision: 1.2345678 has more than 6 decimal places
+	// gateway: depositable: is false
 }
 
 func ExampleNetWithdrawal() {
@@ -193,7 +193,7 @@ func ExampleNetWithdrawal() {
 	fmt.Println(net, err)
 	// Output:
 	// 24.5 <nil>
-	// 0 gateway: withdrawalFee: 25.5 is not above 30; the nearest amount that passes is 30.000001
+	// 0 gateway: withdrawalFee: 25.5 is not above 30
 }
 
 // What a price is in each coin, for a page on which the buyer chooses one.

@@ -24,20 +24,13 @@ const (
 
 // A LimitError is an amount that a pair does not allow.
 type LimitError struct {
-	Limit   Limit               // what is not met
-	Bound   decimal.Decimal     // its value; zero of a flag
-	Amount  decimal.Decimal     // what was checked
-	Nearest decimal.NullDecimal // what passes the same check, the greater of two; not Valid for nothing
+	Limit  Limit           // the limit that the amount does not meet
+	Bound  decimal.Decimal // its value; zero for a flag
+	Amount decimal.Decimal // the amount that was checked
 }
 
-// Error returns one line: the limit, the amount and the nearest one.
-func (e *LimitError) Error() string {
-	next := "no amount passes"
-	if e.Nearest.Valid {
-		next = "the nearest amount that passes is " + amountText(e.Nearest.Decimal)
-	}
-	return "gateway: " + string(e.Limit) + ": " + e.reason() + "; " + next
-}
+// Error returns one line: the limit, the amount and the bound.
+func (e *LimitError) Error() string { return "gateway: " + string(e.Limit) + ": " + e.reason() }
 
 // Unwrap returns a [*gateway.ArgumentError]: nothing was sent.
 func (e *LimitError) Unwrap() error { return refused("check_amount", string(e.Limit), e.reason()) }
@@ -147,11 +140,11 @@ func (l *limits) check(op string, amount decimal.Decimal) error {
 		return &LimitError{Limit: l.off, Amount: amount}
 	}
 	if !fits(amount, l.places) {
-		return &LimitError{LimitPrecision, decimal.NewFromInt32(l.places), amount, l.nearest(amount)}
+		return &LimitError{LimitPrecision, decimal.NewFromInt32(l.places), amount}
 	}
 	for _, b := range &l.bounds {
 		if !b.allows(amount) {
-			return &LimitError{b.limit, b.value, amount, l.nearest(amount)}
+			return &LimitError{b.limit, b.value, amount}
 		}
 	}
 	return nil
@@ -192,42 +185,4 @@ func (b *bound) allows(amount decimal.Decimal) bool {
 	default:
 		return true
 	}
-}
-
-// nearest returns the amount nearest to the given one that passes check, if there is
-// one. What passes is a range of the amounts that a request can hold.
-func (l *limits) nearest(amount decimal.Decimal) decimal.NullDecimal {
-	low, high := decimal.New(1, -l.places), decimal.New(1, money.MaxDigits).Sub(decimal.NewFromInt(1))
-	for _, b := range &l.bounds {
-		switch b.rule {
-		case atLeast:
-			low = decimal.Max(low, rounded(b.value, l.places, decimal.Decimal.RoundCeil))
-		case atMost:
-			high = decimal.Min(high, rounded(b.value, l.places, decimal.Decimal.RoundFloor))
-		case above:
-			low = decimal.Max(low, rounded(b.value, l.places, roundAbove))
-		case unbounded:
-		}
-	}
-	if low.GreaterThan(high) {
-		return decimal.NullDecimal{}
-	}
-	within := decimal.Max(low, decimal.Min(high, amount.Round(l.places)))
-	return decimal.NewNullDecimal(within.Normalize())
-}
-
-// rounded rounds a bound to so many places, or to fewer if a request cannot hold its
-// digits. One that is too large for any is rounded to a whole number.
-func rounded(value decimal.Decimal, places int32, round func(decimal.Decimal, int32) decimal.Decimal) decimal.Decimal {
-	for ; places > 0; places-- {
-		if bound := round(value, places); money.CheckSize(bound) == "" {
-			return bound
-		}
-	}
-	return round(value, 0)
-}
-
-// roundAbove returns the least amount of so many places that is above value.
-func roundAbove(value decimal.Decimal, places int32) decimal.Decimal {
-	return value.RoundFloor(places).Add(decimal.New(1, -places))
 }

@@ -113,11 +113,11 @@ type offerRecord struct {
 	Amount      string `json:"amount,omitempty"`
 	Payable     bool   `json:"payable"`
 	Limit       Limit  `json:"limit,omitempty"`
-	Nearest     string `json:"nearest,omitempty"`
+	Bound       string `json:"bound,omitempty"`
 }
 
-// MarshalJSON writes id, coinSymbol, networkName, amount and payable, and of a [*LimitError] limit
-// and nearest.
+// MarshalJSON writes id, coinSymbol, networkName, amount and payable, and for a [*LimitError] its
+// limit and bound.
 func (o Offer) MarshalJSON() ([]byte, error) {
 	if o.Pair == nil {
 		return []byte("null"), nil
@@ -128,8 +128,8 @@ func (o Offer) MarshalJSON() ([]byte, error) {
 	}
 	if limit, ok := errors.AsType[*LimitError](o.Err); ok {
 		r.Limit = limit.Limit
-		if limit.Nearest.Valid {
-			r.Nearest = amountText(limit.Nearest.Decimal)
+		if !limit.Bound.IsZero() {
+			r.Bound = amountText(limit.Bound)
 		}
 	}
 	return json.Marshal(r)

@@ -47,7 +47,7 @@ func TestNewOffers(t *testing.T) {
 		{"the amount is rounded up to the precision of the coin", listed("BTC", "N", 8, "0.00001000", ""), "0.00016407", ""},
 		{"also to whole units", listed("USDT", "N", 0, "1.00000000", ""), "11", ""},
 		{"an amount without a rest stays", listed("USDT", "N", 6, "1.00000000", ""), "10.5", ""},
-		{"an amount below the minimum", listed("USDT", "N", 6, "20.00000000", ""), "10.5", "gateway: coin.minAmount: 10.5 is below 20; the nearest amount that passes is 20"},
+		{"an amount below the minimum", listed("USDT", "N", 6, "20.00000000", ""), "10.5", "gateway: coin.minAmount: 10.5 is below 20"},
 		{"a pair without deposits", listed("USDT", "N", 6, "1.00000000", pricing.LimitDepositable), "0", "depositable"},
 		{"a coin that is not active", listed("USDT", "N", 6, "1.00000000", pricing.LimitCoinActive), "0", "coin.isActive"},
 		{"a network that is not active", listed("NONE", "N", 6, "1.00000000", pricing.LimitNetworkActive), "0", "network.isActive"},
@@ -155,7 +155,7 @@ func TestOffers_json(t *testing.T) {
 	const payable = `{"id":"BTC-N","coinSymbol":"BTC","networkName":"N","amount":"0.00016407","payable":true}`
 	for want, v := range map[string]any{
 		`[` + payable + `,` +
-			`{"id":"USDT-N","coinSymbol":"USDT","networkName":"N","amount":"10.5","payable":false,"limit":"coin.minAmount","nearest":"20"},` +
+			`{"id":"USDT-N","coinSymbol":"USDT","networkName":"N","amount":"10.5","payable":false,"limit":"coin.minAmount","bound":"20"},` +
 			`{"id":"USDT-Off","coinSymbol":"USDT","networkName":"Off","payable":false,"limit":"depositable"},` +
 			`{"id":"NONE-N","coinSymbol":"NONE","networkName":"N","payable":false}]`: offers,
 		`[` + payable + `]`:         offers.Payable(),

@@ -194,17 +194,12 @@ func (w *invoiceWorker) create(ctx context.Context, args invoiceArgs) (*gateway.
 }
 
 func (w *invoiceWorker) end(ctx context.Context, job *river.Job[invoiceArgs], r InvoiceResult, cause error) error {
-	e := jobEnd{output: r.stored(job.JobRow), callback: w.tell(r)}
+	e := jobEnd{output: r.stored(job.JobRow)}
+	if w.cfg.OnInvoice != nil {
+		e.callback = func(ctx context.Context, tx pgx.Tx) error { return w.cfg.OnInvoice(ctx, tx, r) }
+	}
 	if r.Outcome != gateway.OutcomeSucceeded {
 		e.cancel = cause
 	}
 	return end(ctx, w.Jobs, job, e)
-}
-
-// tell returns the call of OnInvoice with a result, or nil if there is none.
-func (j *Jobs) tell(r InvoiceResult) func(context.Context, pgx.Tx) error {
-	if j.cfg.OnInvoice == nil {
-		return nil
-	}
-	return func(ctx context.Context, tx pgx.Tx) error { return j.cfg.OnInvoice(ctx, tx, r) }
 }

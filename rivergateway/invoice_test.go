@@ -31,62 +31,62 @@ var invoiceTests = map[string]struct {
 	event   river.EventKind
 	state   rivertype.JobState
 	outcome string // "" if the merchant is not told
-	order   sqlguard.State
+	order   gateway.OrderState
 	sent    int
 }{
 	"created": {
 		event: river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
-		outcome: "succeeded", order: sqlguard.StateCreated, sent: 1,
+		outcome: "succeeded", order: gateway.OrderCreated, sent: 1,
 	},
 	"unknown": {
 		prepare: inject(gatewaytest.FaultCommitThenDrop()),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: sqlguard.StateUnknown, sent: 1,
+		outcome: "unknown", order: gateway.OrderUnknown, sent: 1,
 	},
 	"unknown, where an order may be repeated": {
 		prepare: (*shop).losesRepeatable,
 		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: sqlguard.StateUnknown, sent: 1,
+		order: gateway.OrderUnknown, sent: 1,
 	},
 	"unknown, where an order may be repeated, for the last time": {
 		prepare: (*shop).losesRepeatable, last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: sqlguard.StateUnknown, sent: 1,
+		outcome: "unknown", order: gateway.OrderUnknown, sent: 1,
 	},
 	"rejected": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusUnprocessableEntity, "No")),
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "rejected", order: sqlguard.StateFree, sent: 1,
+		outcome: "rejected", order: gateway.OrderFree, sent: 1,
 	},
 	"rejected for now": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")),
 		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: sqlguard.StateFree, sent: 1,
+		order: gateway.OrderFree, sent: 1,
 	},
 	"rejected for now, for the last time": {
 		prepare: inject(gatewaytest.FaultRefuse(http.StatusTooManyRequests, "Slow down")), last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "rejected", order: sqlguard.StateFree, sent: 1,
+		outcome: "rejected", order: gateway.OrderFree, sent: 1,
 	},
 	"not sent": {
 		prepare: (*shop).cannotConnect,
 		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
-		order: sqlguard.StateFree,
+		order: gateway.OrderFree,
 	},
 	"not sent, for the last time": {
 		prepare: (*shop).cannotConnect, last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "not sent", order: sqlguard.StateFree,
+		outcome: "not sent", order: gateway.OrderFree,
 	},
 	"in flight elsewhere": {
 		prepare: func(s *shop) { s.doNotWait(); s.begin() }, last: true,
 		event: river.EventKindJobSnoozed, state: rivertype.JobStateScheduled,
-		order: sqlguard.StateInFlight,
+		order: gateway.OrderInFlight,
 	},
 	"created elsewhere": {
 		prepare: func(s *shop) { s.ended("A-17", gateway.OutcomeSucceeded) },
 		event:   river.EventKindJobCompleted, state: rivertype.JobStateCompleted,
-		outcome: "succeeded", order: sqlguard.StateCreated,
+		outcome: "succeeded", order: gateway.OrderCreated,
 	},
 	"created elsewhere, for another price": {
 		prepare: func(s *shop) {
@@ -94,28 +94,32 @@ var invoiceTests = map[string]struct {
 			s.exec(`UPDATE river_job SET args = args || '{"price": "99.50"}'`)
 		},
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "conflict", order: sqlguard.StateCreated,
+		outcome: "conflict", order: gateway.OrderCreated,
 	},
 	"unknown from before": {
 		prepare: func(s *shop) { s.ended("A-17", gateway.OutcomeUnknown) },
 		event:   river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown", order: sqlguard.StateUnknown,
+		outcome: "unknown", order: gateway.OrderUnknown,
 	},
 	"the guard has no database": {
 		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders CASCADE`) },
 		event:   river.EventKindJobFailed, state: rivertype.JobStateAvailable,
+		order: noTable,
 	},
 	"the guard has no database, for the last time": {
 		prepare: func(s *shop) { s.exec(`DROP TABLE gateway_orders CASCADE`) }, last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "unknown",
+		outcome: "unknown", order: noTable,
 	},
 	"no options for the merchant": {
 		prepare: func(s *shop) { s.exec(`UPDATE river_job SET args = args || '{"merchant": "shop-b"}'`) }, last: true,
 		event: river.EventKindJobCancelled, state: rivertype.JobStateCancelled,
-		outcome: "not sent", order: sqlguard.StateFree,
+		outcome: "not sent", order: gateway.OrderFree,
 	},
 }
+
+// noTable is the state of an order whose table is gone.
+const noTable gateway.OrderState = -1
 
 func TestInvoice(t *testing.T) {
 	for name, test := range invoiceTests {
@@ -167,21 +171,21 @@ func (s *shop) losesRepeatable() {
 }
 
 // order is an order, as another process sends it.
-func order(id string) gateway.Order {
-	return gateway.Order{Request: request(id), RequestID: "ELSEWHERE"}
+func (s *shop) order(id string) gateway.Order {
+	return gateway.Order{Gateway: s.gw.URL, Request: request(id), RequestID: "ELSEWHERE"}
 }
 
 // begin begins the order A-17 in another process.
 func (s *shop) begin() {
-	_, err := s.guard.Begin(s.t.Context(), order("A-17"))
+	_, err := s.guard.Begin(s.t.Context(), s.order("A-17"))
 	check(s.t, err)
 }
 
 // ended has another process send and end an order.
 func (s *shop) ended(id string, outcome gateway.Outcome) {
-	_, err := s.guard.Begin(s.t.Context(), order(id))
+	_, err := s.guard.Begin(s.t.Context(), s.order(id))
 	check(s.t, err)
-	_, err = s.guard.End(s.t.Context(), order(id), gateway.OrderRecord{
+	_, err = s.guard.End(s.t.Context(), s.order(id), gateway.OrderRecord{
 		Outcome: outcome, Request: request(id), RequestID: "ELSEWHERE", Invoice: []byte(elsewhere),
 	})
 	check(s.t, err)
@@ -200,9 +204,9 @@ func (s *shop) exec(text string) {
 	check(s.t, err)
 }
 
-func (s *shop) checkOrder(id string, want sqlguard.State) {
+func (s *shop) checkOrder(id string, want gateway.OrderState) {
 	s.t.Helper()
-	if want == "" {
+	if want == noTable {
 		return
 	}
 	order, err := s.guard.Order(s.t.Context(), "", id)
@@ -294,17 +298,15 @@ func TestInvoice_hookFails(t *testing.T) {
 // the error calls for.
 func TestWorkers_textWithNUL(t *testing.T) {
 	failure := errors.New("a\x00b")
-	onInvoice := func(cfg *Config) {
-		cfg.OnInvoice = func(context.Context, pgx.Tx, InvoiceResult) error { return failure }
-	}
 	for name, test := range map[string]struct {
 		change func(*Config)
 		run    func(s *shop) (*rivertype.JobRow, river.EventKind, error)
 	}{
-		"OnInvoice": {onInvoice, (*shop).runNewInvoice},
-		"Merchant": {func(cfg *Config) {
-			cfg.Merchant = func(context.Context, string) ([]gateway.CallOption, error) { return nil, failure }
-		}, (*shop).runNewInvoice},
+		"OnInvoice": {func(cfg *Config) {
+			cfg.OnInvoice = func(context.Context, pgx.Tx, InvoiceResult) error { return failure }
+		}, func(s *shop) (*rivertype.JobRow, river.EventKind, error) {
+			return s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
+		}},
 		"OnWithdrawal": {func(cfg *Config) {
 			cfg.OnWithdrawal = func(context.Context, pgx.Tx, WithdrawalResult) error { return failure }
 		}, func(s *shop) (*rivertype.JobRow, river.EventKind, error) {
@@ -334,16 +336,6 @@ func (s *shop) runNewPending() (*rivertype.JobRow, river.EventKind, error) {
 	inserted, err := s.river.Insert(s.t.Context(), pendingArgs{}, nil)
 	check(s.t, err)
 	return run[pendingArgs](s, &pendingWorker{Jobs: s.jobs()}, inserted.Job)
-}
-
-// runNewInvoice runs the job of an order of another merchant, if there are others.
-func (s *shop) runNewInvoice() (*rivertype.JobRow, river.EventKind, error) {
-	s.t.Helper()
-	o := InsertOptions{}
-	if s.cfg.Merchant != nil {
-		o.Merchant = "shop-b"
-	}
-	return s.runInvoice(s.insert(request("A-17"), o))
 }
 
 // If the response to the COMMIT is lost, or the COMMIT, the result that is stored is told
@@ -473,18 +465,6 @@ func respondWith(result string) roundTripper {
 	}
 }
 
-// Where an order may be repeated, the next run finds out what became of it.
-func TestInvoice_repeatable(t *testing.T) {
-	s := newShop(t)
-	s.gw.SetRepeatedOrders(gatewaytest.RepeatSame)
-	s.losesRepeatable()
-	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	job, _, _ = s.runInvoice(job)
-	if told := s.committed("A-17"); job.State != rivertype.JobStateCompleted || len(told) != 1 || told[0] != "succeeded" || len(s.gw.Requests()) != 2 {
-		t.Errorf("%s, told %v, %d were sent", job.State, told, len(s.gw.Requests()))
-	}
-}
-
 // A person looks up an order with an unknown outcome, and has its job run again.
 func TestInvoice_resolved(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -508,10 +488,9 @@ func TestInvoice_resolved(t *testing.T) {
 				t.Errorf("told %v: %+v", results, s.results)
 			}
 
-			s.growOld()
 			pending, err := s.guard.Pending(t.Context(), sqlguard.PendingQuery{})
 			check(t, err)
-			check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{Exists: test.exists, By: "anna@shop.example", Invoice: test.found}))
+			check(t, s.guard.Resolve(t.Context(), pending[0], gateway.Finding{Exists: test.exists, By: "anna@shop.example", Invoice: test.found, Margin: time.Microsecond}))
 			job, err = s.river.JobRetry(t.Context(), job.ID)
 			check(t, err)
 			job, _, _ = s.runInvoice(job)
@@ -525,28 +504,6 @@ func TestInvoice_resolved(t *testing.T) {
 				t.Errorf("told %+v", r)
 			}
 		})
-	}
-}
-
-// After an order was sent again by other code, what a job has of its first invoice is not
-// told as that of the second.
-func TestInvoice_resolvedAndSentElsewhere(t *testing.T) {
-	s := newShop(t)
-	inject(gatewaytest.FaultPage(502))(s)
-	job, _, _ := s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	s.growOld()
-	pending, err := s.guard.Pending(t.Context(), sqlguard.PendingQuery{})
-	check(t, err)
-	check(t, s.guard.Resolve(t.Context(), pending[0], sqlguard.Resolution{By: "anna@shop.example"}))
-	s.ended("A-17", gateway.OutcomeUnknown)
-	job, err = s.river.JobRetry(t.Context(), job.ID)
-	check(t, err)
-	_, _, _ = s.runInvoice(job)
-	if len(s.results) != 2 || s.results[0].SentAt.IsZero() || s.results[0].StatusCode != http.StatusBadGateway {
-		t.Fatalf("told %+v", s.results)
-	}
-	if r := s.results[1]; r.Outcome != gateway.OutcomeUnknown || r.RequestID != "ELSEWHERE" || r.StatusCode != 0 || len(r.Body) > 0 {
-		t.Errorf("told %+v", r)
 	}
 }
 
@@ -650,7 +607,7 @@ func TestInvoice_merchants(t *testing.T) {
 	if shared[:2][1] != nil {
 		t.Error("an array of the merchant's was written to")
 	}
-	if order, err := s.guard.Order(t.Context(), "shop-b", "A-17"); err != nil || order.State != sqlguard.StateCreated {
+	if order, err := s.guard.Order(t.Context(), "shop-b", "A-17"); err != nil || order.State != gateway.OrderCreated {
 		t.Errorf("%+v, %v", order, err)
 	}
 	job, _, err = s.runInvoice(s.insert(request("A-17"), InsertOptions{Merchant: "shop-c"}))

@@ -324,11 +324,11 @@ func (p *proof) check() {
 		sent, isTrue := p.commits[id], false
 		switch result := strings.Join(results, ", "); result {
 		case "succeeded":
-			isTrue = sent == 1 && order.State == sqlguard.StateCreated
+			isTrue = sent == 1 && order.State == gateway.OrderCreated
 		case "unknown":
-			isTrue = sent <= 1 && order.State == sqlguard.StateUnknown || sent == 1 && order.State == sqlguard.StateCreated
+			isTrue = sent <= 1 && order.State == gateway.OrderUnknown || sent == 1 && order.State == gateway.OrderCreated
 		case "rejected", "not sent":
-			isTrue = sent == 0 && order.State == sqlguard.StateFree
+			isTrue = sent == 0 && order.State == gateway.OrderFree
 		}
 		if !isTrue {
 			p.t.Errorf("%s: told %q, the guard has it %s, and the gateway created %d", id, results, order.State, sent)

@@ -11,7 +11,7 @@
 //
 //   - Created, by this run or an earlier one: the job is completed.
 //   - Unknown: the job is cancelled, and [sqlguard.Guard.Pending] lists the order until a
-//     person or the Resolver of [Config] has looked it up. It is not sent again before.
+//     person has looked it up. It is not sent again before.
 //   - Rejected by the service, unless the same request may be accepted later: the job is
 //     cancelled.
 //   - Conflict: the order has an invoice for another request. The job is cancelled.
@@ -34,6 +34,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -57,8 +58,8 @@ type Config struct {
 	// Pool is the database of River, in which the jobs end.
 	Pool *pgxpool.Pool
 
-	// BaseURL and APIKey are arguments of [gateway.New]. Without both they are those of
-	// the environment, as for [gateway.FromEnv].
+	// BaseURL and APIKey are arguments of [gateway.New]. If both are empty, New reads the
+	// environment, see [gateway.FromEnv].
 	BaseURL, APIKey string
 
 	// Options are those of the client. It has Guard as its order guard, whatever they
@@ -84,16 +85,20 @@ type Config struct {
 	// order: a run that is cut as it sends has an unknown outcome.
 	RunTimeout time.Duration
 
-	// Resolver finds out what became of the orders that are pending, in the jobs of
-	// [PeriodicPending], as [sqlguard.Guard.ResolvePending] asks it. OnInvoice is then told, as of
-	// a job: succeeded if an invoice exists, not sent if none does. Nothing is sent again. Nil
-	// resolves nothing.
-	Resolver sqlguard.Resolver
-
 	// OnPending is called by the jobs of [PeriodicPending]. An error of it is the error
 	// of the job, which does not run again. Nil calls nothing.
 	OnPending func(ctx context.Context, report PendingReport) error
 }
+
+// Format implements [fmt.Formatter]. It prints the name of the type for every verb, so that
+// no log shows the key.
+func (Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, configText) }
+
+// MarshalText implements [encoding.TextMarshaler]. It returns the name of the type, for loggers
+// that write JSON.
+func (Config) MarshalText() ([]byte, error) { return []byte(configText), nil }
+
+const configText = "rivergateway.Config"
 
 // Jobs are the workers of this package, see [New]. They are safe for concurrent use.
 type Jobs struct {
@@ -101,14 +106,12 @@ type Jobs struct {
 	client   *gateway.Client
 	timeout  time.Duration // of a run
 	inFlight time.Duration // until the next run, while another call for the order is in flight
-	resolve  time.Duration // how long the resolver is asked in one run
 }
 
 const (
 	runTimeout     = 9 * time.Minute  // more than a CreateInvoice waits for another call and then takes, by default and with WithIdempotentOrders
 	endTimeout     = 10 * time.Second // of the transaction that ends a job
 	inFlightSnooze = 15 * time.Second
-	resolveTimeout = 5 * time.Minute // the rest of a run is for the report
 )
 
 // New returns workers with a client whose order guard is that of the configuration.
@@ -131,8 +134,8 @@ func New(cfg Config) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := cmp.Or(cfg.RunTimeout, runTimeout)
-	return &Jobs{cfg: cfg, client: client, timeout: run, inFlight: inFlightSnooze, resolve: min(resolveTimeout, run*5/9)}, nil
+	cfg.APIKey = "" // the client has it, and shows it to nobody
+	return &Jobs{cfg: cfg, client: client, timeout: cmp.Or(cfg.RunTimeout, runTimeout), inFlight: inFlightSnooze}, nil
 }
 
 func badArgument(name, reason string) error {
@@ -145,7 +148,6 @@ func (j *Jobs) AddWorkers(workers *river.Workers) error {
 		river.AddWorkerSafely(workers, &invoiceWorker{Jobs: j}),
 		river.AddWorkerSafely(workers, &withdrawalWorker{Jobs: j}),
 		river.AddWorkerSafely(workers, &pendingWorker{Jobs: j}),
-		river.AddWorkerSafely(workers, &resolvedWorker{Jobs: j}),
 	)
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // insertWithdrawal inserts the job that waits for the first withdrawal of the gateway.
@@ -201,8 +200,8 @@ func TestPending(t *testing.T) {
 			s.exec(`UPDATE gateway_orders SET open_since = open_since - 3600000000 WHERE order_id = 'A-18'`)
 		},
 		func() {
-			s.exec(`INSERT INTO gateway_orders (merchant, order_id, gateway, left_for, version, open_since, record)
-				SELECT '', n, gateway, '', 1, extract(epoch FROM now()) * 1000000, record FROM gateway_orders, generate_series(1, 1000) AS n WHERE order_id = 'A-17'`)
+			s.exec(`INSERT INTO gateway_orders (merchant, order_id, gateway, version, open_since, record)
+				SELECT '', n, gateway, 1, extract(epoch FROM now()) * 1000000, record FROM gateway_orders, generate_series(1, 1000) AS n WHERE order_id = 'A-17'`)
 		},
 	} {
 		prepare()
@@ -215,10 +214,10 @@ func TestPending(t *testing.T) {
 	if none := reports[0]; none.Count != 0 || none.Age != 0 || !none.Oldest.IsZero() {
 		t.Errorf("%+v", none)
 	}
-	if two := reports[1]; two.Count != 2 || two.Orders[0].ID != "A-18" || two.Age < time.Hour || !two.Oldest.Equal(two.Orders[0].Since) {
+	if two := reports[1]; two.Count != 2 || two.Orders[0].OrderID != "A-18" || two.Age < time.Hour || !two.Oldest.Equal(two.Orders[0].Since) {
 		t.Errorf("%+v", two)
 	}
-	if many := reports[2]; many.Count != 1002 || len(many.Orders) != mostOrders || many.Orders[0].ID != "A-18" {
+	if many := reports[2]; many.Count != 1002 || len(many.Orders) != mostOrders || many.Orders[0].OrderID != "A-18" {
 		t.Errorf("%d orders, %d in the report", many.Count, len(many.Orders))
 	}
 }
@@ -241,7 +240,7 @@ func TestNew(t *testing.T) {
 	}
 	s.cfg.Options = append(s.cfg.Options, gateway.WithOrderGuard(new(gateway.MemoryGuard)))
 	_, _, _ = s.runInvoice(s.insert(request("A-17"), InsertOptions{}))
-	s.checkOrder("A-17", sqlguard.StateCreated)
+	s.checkOrder("A-17", gateway.OrderCreated)
 
 	t.Setenv("GATEWAY_BASE_URL", s.gw.URL)
 	t.Setenv("GATEWAY_API_KEY", s.gw.APIKey)
@@ -249,7 +248,7 @@ func TestNew(t *testing.T) {
 	if job, _, err := s.runInvoice(s.insert(request("A-18"), InsertOptions{})); job.State != rivertype.JobStateCompleted {
 		t.Errorf("with the environment: %s: %v", job.State, err)
 	}
-	s.checkOrder("A-18", sqlguard.StateCreated)
+	s.checkOrder("A-18", gateway.OrderCreated)
 
 	workers := river.NewWorkers()
 	if jobs := s.jobs(); jobs.AddWorkers(workers) != nil || jobs.AddWorkers(workers) == nil {

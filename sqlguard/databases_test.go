@@ -28,19 +28,21 @@ func (w testDB) life(t *testing.T) {
 	check(t, errors.Join(g.resubmits(ctx, id), g.ends(ctx, id, gateway.OutcomeUnknown)))
 	summary, err1 := g.PendingSummary(ctx)
 	pending, err2 := g.Pending(ctx, PendingQuery{Most: 10})
-	if err := errors.Join(err1, err2); err != nil || len(pending) != 1 || summary.Count != 1 || pending[0].ID != id {
+	if err := errors.Join(err1, err2); err != nil || len(pending) != 1 || summary.Count != 1 || pending[0].OrderID != id {
 		t.Fatalf("%+v, %+v, %v", pending, summary, err)
 	}
 	found := []byte(`{"id":"4711 é"}`)
-	check(t, g.Resolve(ctx, pending[0], Resolution{Exists: true, By: "anna", Note: `it's in "the" list \`, Invoice: found}))
-	_, err := g.Reconcile(ctx, Statement{Rows: []StatementRow{{Number: 1, OrderID: id}}}, ReconcileOptions{})
-	check(t, err)
-	if o := g.order(t, id); string(o.Record.Invoice) != string(found) || o.Resolution.Note != `it's in "the" list \` {
+	check(t, g.Resolve(ctx, pending[0], gateway.Finding{Exists: true, By: "anna", Note: `it's in "the" list \`, Invoice: found}))
+	marked, err := g.Mark(ctx, []gateway.OrderStatus{{OrderID: id + "2"}, {OrderID: id}})
+	if err != nil || marked != 1 {
+		t.Errorf("%d marked, %v", marked, err)
+	}
+	check(t, g.ResolveAll(ctx, []Resolution{{g.order(t, id+"2"), gateway.Finding{Exists: true, By: "anna"}}}))
+	if o := g.order(t, id); string(o.Record.Invoice) != string(found) || o.Finding.Note != `it's in "the" list \` {
 		t.Errorf("%+v", o)
 	}
-	_, err1 = g.Prune(ctx, 24*time.Hour)
-	_, err2 = g.Gateways(ctx)
-	check(t, errors.Join(err1, err2))
+	_, err = g.Prune(ctx, 24*time.Hour)
+	check(t, err)
 }
 
 // Settings of a connection in which a guard works, and sees the orders of all others as the same.
@@ -92,7 +94,7 @@ func TestSettings_autocommit(t *testing.T) {
 	if err := g.begins(t.Context(), order); err == nil || !strings.Contains(err.Error(), "autocommit=0") {
 		t.Error(err)
 	}
-	plain.wantState(t, StateFree, 0)
+	plain.wantState(t, gateway.OrderFree, 0)
 }
 
 // A wait for the lock of SQLite ends with the context, and afterwards the connection waits as before.
@@ -136,13 +138,10 @@ func TestPlans(t *testing.T) {
 			now := time.Now().UnixMicro()
 			for text, args := range map[string][]any{
 				g.queries.order:          {[]byte(""), []byte(order)},
-				g.queries.orders:         {[]byte(""), []byte("copy-2"), 100},
 				g.queries.pending:        {int64(0), []byte(""), []byte(""), 100},
 				g.queries.pendingSummary: nil,
-				g.queries.unknownOf:      {[]byte("")},
-				g.queries.createdOf:      {[]byte(""), now, now, now},
 				g.queries.batchEnd:       {now - (100 * time.Hour).Microseconds()},
-				g.sql.ordersOf(2):        {[]byte(""), []byte("copy-1"), []byte("copy-2")},
+				g.queries.named:          nil,
 			} {
 				var plan string
 				check(t, g.db.QueryRow(tt.explain+text, args...).Scan(&plan))
@@ -170,7 +169,7 @@ func TestGrants(t *testing.T) {
 		}
 	})
 	ctx := t.Context()
-	for name, can := range map[string]string{"sender": "migrate, send, look", "resolver": "migrate, look, resolve, gateway", "pruner": "migrate, look, prune", "monitor": "migrate, look, view"} {
+	for name, can := range map[string]string{"sender": "migrate, send, look", "resolver": "migrate, look, resolve", "pruner": "migrate, look, prune", "monitor": "migrate, look, view"} {
 		t.Run(name, func(t *testing.T) {
 			owner.once(t, "unknown", gateway.OutcomeUnknown)
 			as := w
@@ -186,15 +185,14 @@ func TestGrants(t *testing.T) {
 					return errors.Join(g.begins(ctx, id), g.ends(ctx, id, gateway.OutcomeSucceeded))
 				},
 				"look":    func() error { _, err := g.PendingSummary(ctx); return err },
-				"resolve": func() error { return g.Resolve(ctx, unknown, Resolution{By: "anna", Exists: true}) },
-				"gateway": func() error { _, err := g.GatewayMoved(ctx, "https://a.example", "https://b.example"); return err },
+				"resolve": func() error { return g.Resolve(ctx, unknown, gateway.Finding{By: "anna", Exists: true}) },
 				"prune":   func() error { _, err := g.Prune(ctx, 24*time.Hour); return err },
 				"view": func() error {
 					var count int
 					return g.db.QueryRow("SELECT count(*) FROM " + w.table + "_list").Scan(&count)
 				},
 			} {
-				if err := do(); (err == nil) != strings.Contains(can, what) && (what != "resolve" || name != "sender") && (what != "gateway" || name != "sender") {
+				if err := do(); (err == nil) != strings.Contains(can, what) && (what != "resolve" || name != "sender") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -348,12 +346,12 @@ func (l *load) note(list *[]string, id string) {
 func (l *load) check(t *testing.T, g *Guard) {
 	t.Helper()
 	for _, id := range l.created {
-		if o := g.order(t, id); o.State != StateCreated {
+		if o := g.order(t, id); o.State != gateway.OrderCreated {
 			t.Errorf("created: %+v", o)
 		}
 	}
 	for _, id := range l.begun {
-		if o := g.order(t, id); o.State == StateFree {
+		if o := g.order(t, id); o.State == gateway.OrderFree {
 			t.Errorf("begun: %+v", o)
 		}
 	}
@@ -382,7 +380,7 @@ func TestServer_stalls(t *testing.T) {
 				t.Error(err)
 			}
 			check(t, g.endLeases(t.Context()))
-			if got := g.order(t, order); got.State == StateCreated || got.State == StateInFlight {
+			if got := g.order(t, order); got.State == gateway.OrderCreated || got.State == gateway.OrderInFlight {
 				t.Errorf("%+v", got)
 			}
 		})

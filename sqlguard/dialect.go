@@ -143,7 +143,7 @@ func (s *schema) fill(text string) string {
 
 // columns are what every query selects first, see scan.
 func (s *schema) columns() string {
-	names := []string{"merchant", "order_id", "gateway", "left_for"}
+	names := []string{"merchant", "order_id", "gateway"}
 	for i, name := range names {
 		names[i] = fmt.Sprintf(s.ofID, name)
 	}
@@ -171,7 +171,6 @@ func (s *schema) creation() []string {
 	merchant    %[1]s NOT NULL, -- empty: the one that the client is for
 	order_id    %[2]s NOT NULL,
 	gateway     %[1]s NOT NULL, -- the base URL
-	left_for    %[1]s NOT NULL, -- another gateway, which may have an order of the same identifier
 	version     bigint NOT NULL DEFAULT 0, -- another one after each change
 	attempts    integer NOT NULL DEFAULT 0, -- how often it was begun
 	attempt     bigint NOT NULL DEFAULT 0, -- names the attempt that was begun last

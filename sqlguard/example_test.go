@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/sqlguard"
-	"github.com/cryptogw/gateway/sqlguard/export"
 	"github.com/shopspring/decimal"
 	_ "modernc.org/sqlite"
 )
@@ -60,9 +58,9 @@ func Example() {
 	pending, err := guard.Pending(ctx, sqlguard.PendingQuery{})
 	check(err)
 	for _, o := range pending {
-		fmt.Printf("%s is %s after %d attempt\n", o.ID, o.State, o.Attempts)
-		exists := len(gw.InvoicesFor(o.ID)) > 0 // in production, a person looks it up
-		check(guard.Resolve(ctx, o, sqlguard.Resolution{Exists: exists, By: "anna@shop.example"}))
+		fmt.Printf("%s is %s after %d attempt\n", o.OrderID, o.State, o.Attempts)
+		exists := len(gw.InvoicesFor(o.OrderID)) > 0 // in production, a person looks it up
+		check(guard.Resolve(ctx, o, gateway.Finding{Exists: exists, By: "anna@shop.example"}))
 	}
 	created, err := client.CreateInvoice(ctx, invoice)
 	check(err)
@@ -72,46 +70,6 @@ func Example() {
 	// an earlier invoice may exist: true
 	// A-17 is unknown after 1 attempt
 	// already created: true
-}
-
-// The operator of the gateway exports a file, which ends the orders that it proves.
-func ExampleGuard_Reconcile() {
-	ctx := context.Background()
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-
-	dir, err := os.MkdirTemp("", "orders")
-	check(err)
-	defer os.RemoveAll(dir)
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "orders.db")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
-	check(err)
-	defer db.Close()
-	guard, err := sqlguard.New(db)
-	check(errors.Join(err, guard.Migrate(ctx)))
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithOrderGuard(guard))
-	check(err)
-	price := decimal.RequireFromString("10.50")
-	invoice := gateway.InvoiceRequest{OrderID: "A-17", Price: price, Amount: price}
-	_, err = client.CreateInvoice(ctx, invoice)
-	fmt.Println("outcome:", gateway.OutcomeOf(err))
-
-	file := strings.NewReader("order_id,id,price\nA-17,4711,10.5000\nA-18,4712,3.00\n")
-	read, err := export.Read(file, export.Settings{Invoice: "id", Price: "price"})
-	check(err)
-	r, err := guard.Reconcile(ctx, sqlguard.Statement{Rows: read.Rows}, sqlguard.ReconcileOptions{Apply: true, By: "anna@shop.example"})
-	check(err)
-	for _, d := range r.Differences {
-		fmt.Printf("%s is %s, ended: %t\n", d.OrderID, d.Class, d.Ended)
-	}
-	created, err := client.CreateInvoice(ctx, invoice)
-	check(err)
-	fmt.Printf("%s\n", created.Raw)
-	// Output:
-	// outcome: unknown
-	// A-17 is unknown: it exists, ended: true
-	// A-18 is only at the gateway, ended: false
-	// {"order_id":"A-17","id":"4711","price":"10.5000"}
 }
 
 func check(err error) {

@@ -183,7 +183,7 @@ func wantError(t testing.TB, err, want error) {
 }
 
 // wantState compares the state of the order that most tests have, and how often it was begun.
-func (g *Guard) wantState(t *testing.T, want State, attempts ...int) {
+func (g *Guard) wantState(t *testing.T, want gateway.OrderState, attempts ...int) {
 	t.Helper()
 	o, err := g.Order(t.Context(), "", order)
 	if err != nil || o.State != want || len(attempts) > 0 && o.Attempts != attempts[0] {

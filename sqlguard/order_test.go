@@ -1,7 +1,6 @@
 package sqlguard
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ func TestPending(t *testing.T) {
 				break
 			}
 			for _, o := range page {
-				found += o.ID + " "
+				found += o.OrderID + " "
 			}
 			q.After = page[len(page)-1]
 		}
@@ -43,7 +42,7 @@ func TestPending(t *testing.T) {
 		if err != nil || summary.Count != 5 || summary.Oldest.UnixMicro() != 997 {
 			t.Errorf("%+v, %v", summary, err)
 		}
-		for _, q := range []PendingQuery{{Most: -1}, {After: Order{ID: "a"}}} {
+		for _, q := range []PendingQuery{{Most: -1}, {After: gateway.OrderStatus{OrderID: "a"}}} {
 			if _, err := g.Pending(t.Context(), q); !errors.Is(err, gateway.ErrInvalidArgument) {
 				t.Error(err)
 			}
@@ -59,7 +58,7 @@ func TestOrder(t *testing.T) {
 		before := time.Now().Add(-time.Second)
 		check(t, granted(g.Begin(t.Context(), o)))
 		got := g.order(t, order)
-		if got.State != StateInFlight || got.Attempts != 1 || got.Begun.Before(before) || got.SentUntil.Sub(got.Begun) != defaultLease || got.Record.RequestID != o.RequestID || got.Gateway != o.Gateway {
+		if got.State != gateway.OrderInFlight || got.Attempts != 1 || got.Begun.Before(before) || got.SentUntil.Sub(got.Begun) != defaultLease || got.Record.RequestID != o.RequestID || got.Gateway != o.Gateway {
 			t.Errorf("%+v", got)
 		}
 		first := gateway.OrderRecord{
@@ -68,7 +67,7 @@ func TestOrder(t *testing.T) {
 		}
 		check(t, recorded(g.End(t.Context(), o, first)))
 		got = g.order(t, order)
-		if got.State != StateUnknown || got.Outcome != gateway.OutcomeUnknown || got.Since != got.Begun || got.SentUntil != got.Ended || !sameRecord(got.Record, first) {
+		if got.State != gateway.OrderUnknown || got.Record.Outcome != gateway.OutcomeUnknown || got.Since != got.Begun || got.SentUntil != got.Ended || !sameRecord(got.Record, first) {
 			t.Errorf("%+v", got)
 		}
 		o.Resubmit, o.RequestID = true, "R-2"
@@ -78,13 +77,13 @@ func TestOrder(t *testing.T) {
 		if got.Attempts != 2 || got.Record.RequestID != "R-2" || len(got.Earlier) != 1 || !sameRecord(got.Earlier[0], first) {
 			t.Errorf("%+v", got)
 		}
-		if other := g.order(t, "never begun"); other.State != StateFree || other.Attempts != 0 {
+		if other := g.order(t, "never begun"); other.State != gateway.OrderFree || other.Attempts != 0 {
 			t.Errorf("%+v", other)
 		}
 	})
 }
 
-func (g *Guard) order(t *testing.T, id string) Order {
+func (g *Guard) order(t *testing.T, id string) gateway.OrderStatus {
 	t.Helper()
 	o, err := g.Order(t.Context(), "", id)
 	check(t, err)
@@ -103,23 +102,23 @@ func sameRecord(a, b gateway.OrderRecord) bool {
 // A finding is accepted, or refused with the reason, and then changes nothing.
 func TestResolve(t *testing.T) {
 	for name, tt := range map[string]struct {
-		found Resolution
-		state State
+		found gateway.Finding
+		state gateway.OrderState
 		want  string // a part of the error
 	}{
-		"an invoice exists":                     {Resolution{Exists: true, By: "anna", Note: "4711"}, StateCreated, ""},
-		"with its JSON":                         {Resolution{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17"}`)}, StateCreated, ""},
-		"none exists":                           {Resolution{By: "anna", Margin: 1}, StateFree, ""},
-		"none exists, within the margin":        {Resolution{By: "anna"}, StateUnknown, "may still be in transit: that none exists is accepted of lookups from 20"},
-		"nobody has found it":                   {Resolution{Exists: true, By: " "}, StateUnknown, "Resolution.By: is required"},
-		"a name that no database stores":        {Resolution{Exists: true, By: "a\x00"}, StateUnknown, "Resolution.By: must be valid UTF-8"},
-		"a note that is too long":               {Resolution{Exists: true, By: "anna", Note: strings.Repeat("x", maxKept+1)}, StateUnknown, "Resolution.Note: must be valid UTF-8 of at most 64 KiB"},
-		"a margin below zero":                   {Resolution{By: "anna", Margin: -1}, StateUnknown, "Resolution.Margin: must not be negative"},
-		"an invoice that does not exist":        {Resolution{By: "anna", Invoice: []byte("{}")}, StateUnknown, "Resolution.Invoice: must be empty without Exists"},
-		"an invoice that is no JSON":            {Resolution{Exists: true, By: "anna", Invoice: []byte("{")}, StateUnknown, "Resolution.Invoice: must be JSON"},
-		"the invoice of another order":          {Resolution{Exists: true, By: "anna", Invoice: []byte(`{"result":{"order_id":"A-18"}}`)}, StateUnknown, `Resolution.Invoice: names the order "A-18", and not "A-17"`},
-		"the invoice of another, with a number": {Resolution{Exists: true, By: "anna", Invoice: []byte(`{"orderId":18}`)}, StateUnknown, `names the order "18"`},
-		"one that names both":                   {Resolution{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17","order":{"id":"4711"}}`)}, StateCreated, ""},
+		"an invoice exists":                     {gateway.Finding{Exists: true, By: "anna", Note: "4711"}, gateway.OrderCreated, ""},
+		"with its JSON":                         {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17"}`)}, gateway.OrderCreated, ""},
+		"none exists":                           {gateway.Finding{By: "anna", Margin: 1}, gateway.OrderFree, ""},
+		"none exists, within the margin":        {gateway.Finding{By: "anna"}, gateway.OrderUnknown, "may still be in transit: that no invoice exists is accepted if the order is read 15m0s later than it was, at 20"},
+		"nobody has found it":                   {gateway.Finding{Exists: true, By: " "}, gateway.OrderUnknown, "Finding.By: is required"},
+		"a name that no database stores":        {gateway.Finding{Exists: true, By: "a\x00"}, gateway.OrderUnknown, "Finding.By: must be valid UTF-8"},
+		"a note that is too long":               {gateway.Finding{Exists: true, By: "anna", Note: strings.Repeat("x", maxKept+1)}, gateway.OrderUnknown, "Finding.Note: must be valid UTF-8 of at most 64 KiB"},
+		"a margin below zero":                   {gateway.Finding{By: "anna", Margin: -1}, gateway.OrderUnknown, "Finding.Margin: must not be negative"},
+		"an invoice that does not exist":        {gateway.Finding{By: "anna", Invoice: []byte("{}")}, gateway.OrderUnknown, "Finding.Invoice: must be empty without Exists"},
+		"an invoice that is no JSON":            {gateway.Finding{Exists: true, By: "anna", Invoice: []byte("{")}, gateway.OrderUnknown, "Finding.Invoice: must be JSON"},
+		"the invoice of another order":          {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"result":{"order_id":"A-18"}}`)}, gateway.OrderUnknown, `Finding.Invoice: names the order "A-18"`},
+		"the invoice of another, with a number": {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":18}`)}, gateway.OrderUnknown, `names the order "18"`},
+		"one that names both":                   {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17","order":{"id":"4711"}}`)}, gateway.OrderCreated, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inEach(t, func(t *testing.T, w testDB) {
@@ -130,7 +129,7 @@ func TestResolve(t *testing.T) {
 					t.Errorf("%v, want %s", err, tt.want)
 				}
 				got := g.order(t, order)
-				if got.State != tt.state || err == nil && (got.Resolution.By != "anna" || got.Resolution.Note != tt.found.Note || got.Resolved.IsZero() || string(got.Record.Invoice) != string(tt.found.Invoice)) {
+				if got.State != tt.state || err == nil && (got.Finding.By != "anna" || got.Finding.Note != tt.found.Note || got.Resolved.IsZero() || string(got.Record.Invoice) != string(tt.found.Invoice)) {
 					t.Errorf("%+v", got)
 				}
 			})
@@ -144,14 +143,14 @@ func TestResolve_early(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		check(t, g.begins(t.Context(), order))
-		none := Resolution{By: "anna", Margin: time.Minute}
+		none := gateway.Finding{By: "anna", Margin: time.Minute}
 		wantError(t, g.Resolve(t.Context(), g.order(t, order), none), ErrNotUnknown)
 		other := w.guard(t)
 		execute(t, g.db, fmt.Sprintf(`UPDATE %s SET lease_until = lease_until - %d`, g.sql.table, defaultLease.Microseconds()))
 		seen := other.order(t, order)
 		wantError(t, other.Resolve(t.Context(), seen, none), ErrTooEarly)
 		execute(t, g.db, fmt.Sprintf(`UPDATE %s SET lease_until = lease_until - %d`, g.sql.table, time.Minute.Microseconds()))
-		wantError(t, other.Resolve(t.Context(), Order{ID: order, State: StateUnknown}, none), ErrTriedAgain) // it has no attempt
+		wantError(t, other.Resolve(t.Context(), gateway.OrderStatus{OrderID: order, State: gateway.OrderUnknown}, none), ErrTriedAgain) // it has no attempt
 		check(t, other.Resolve(t.Context(), other.order(t, order), none))
 	})
 }
@@ -162,15 +161,15 @@ func TestResolve_triedAgain(t *testing.T) {
 		g := w.guard(t)
 		g.once(t, order, gateway.OutcomeUnknown)
 		seen := g.order(t, order)
-		token, err := ParseToken(seen.Token())
+		token, err := ParseToken(Token(seen))
 		check(t, errors.Join(err, g.resubmits(t.Context(), order), g.ends(t.Context(), order, gateway.OutcomeUnknown)))
-		wantError(t, g.Resolve(t.Context(), seen, Resolution{By: "anna", Exists: true}), ErrTriedAgain)
+		wantError(t, g.Resolve(t.Context(), seen, gateway.Finding{By: "anna", Exists: true}), ErrTriedAgain)
 		execute(t, g.db, "DELETE FROM "+g.sql.table) // as a restore does
 		g.once(t, order, gateway.OutcomeUnknown)
-		for _, o := range []Order{seen, token} {
-			wantError(t, g.Resolve(t.Context(), o, Resolution{By: "anna", Exists: true}), ErrTriedAgain)
+		for _, o := range []gateway.OrderStatus{seen, token} {
+			wantError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna", Exists: true}), ErrTriedAgain)
 		}
-		g.wantState(t, StateUnknown, 1)
+		g.wantState(t, gateway.OrderUnknown, 1)
 	})
 }
 
@@ -179,11 +178,11 @@ func TestResolve_addsInvoice(t *testing.T) {
 	inEach(t, func(t *testing.T, w testDB) {
 		g := w.guard(t)
 		g.once(t, order, gateway.OutcomeUnknown)
-		check(t, g.Resolve(t.Context(), g.order(t, order), Resolution{By: "anna", Exists: true}))
-		added := Resolution{By: "bob", Exists: true, Invoice: []byte(`{"id": 1}`)}
+		check(t, g.Resolve(t.Context(), g.order(t, order), gateway.Finding{By: "anna", Exists: true}))
+		added := gateway.Finding{By: "bob", Exists: true, Invoice: []byte(`{"id": 1}`)}
 		check(t, g.Resolve(t.Context(), g.order(t, order), added))
 		wantError(t, g.Resolve(t.Context(), g.order(t, order), added), ErrNotUnknown)
-		if got := g.order(t, order); string(got.Record.Invoice) != `{"id": 1}` || got.Resolution.By != "bob" || len(got.Record.Others) > 0 {
+		if got := g.order(t, order); string(got.Record.Invoice) != `{"id": 1}` || got.Finding.By != "bob" || len(got.Record.Others) > 0 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -198,7 +197,7 @@ func TestResolve_differentRequests(t *testing.T) {
 	o.Resubmit, o.Request.Price = true, decimal.New(11, 0)
 	check(t, granted(g.Begin(t.Context(), o)))
 	check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request})))
-	check(t, g.Resolve(t.Context(), g.order(t, order), Resolution{By: "anna", Exists: true}))
+	check(t, g.Resolve(t.Context(), g.order(t, order), gateway.Finding{By: "anna", Exists: true}))
 	if got := g.order(t, order); got.Record.Request.OrderID != "" || got.Record.Outcome != gateway.OutcomeSucceeded {
 		t.Errorf("%+v", got)
 	}
@@ -221,86 +220,8 @@ func TestRecord_bound(t *testing.T) {
 		for i := range 20 {
 			check(t, recorded(g.End(t.Context(), orderOf(order), gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: fmt.Appendf(nil, `{"id":%d,"x":%q}`, i, strings.Repeat("x", 60<<10))})))
 		}
-		if got := g.order(t, order); got.State != StateCreated || !strings.HasPrefix(string(got.Record.Invoice), `{"id":0,`) || !strings.HasPrefix(string(got.Record.Others[len(got.Record.Others)-1]), `{"id":19,`) {
+		if got := g.order(t, order); got.State != gateway.OrderCreated || !strings.HasPrefix(string(got.Record.Invoice), `{"id":0,`) || !strings.HasPrefix(string(got.Record.Others[len(got.Record.Others)-1]), `{"id":19,`) {
 			t.Errorf("%.20s, %d others", got.Record.Invoice, len(got.Record.Others))
 		}
 	})
-}
-
-// A lookup is a Resolver that is a function.
-type lookup func(ctx context.Context, unknown []Order) ([]Finding, error)
-
-func (l lookup) Resolve(ctx context.Context, unknown []Order) ([]Finding, error) {
-	return l(ctx, unknown)
-}
-
-// What a resolver finds is recorded, or refused without an effect on the other orders.
-func TestResolvePending(t *testing.T) {
-	about := func(o Order, all ...Resolution) (found []Finding) {
-		for _, r := range all {
-			found = append(found, Finding{o, r})
-		}
-		return found
-	}
-	for name, tt := range map[string]struct {
-		find    func(g *Guard, o Order) []Finding
-		state   State
-		refused string // a part of the error
-	}{
-		"it exists":                            {func(_ *Guard, o Order) []Finding { return about(o, Resolution{Exists: true}) }, StateCreated, ""},
-		"it does not exist":                    {func(_ *Guard, o Order) []Finding { return about(o, Resolution{Margin: 1}) }, StateFree, ""},
-		"it does not exist, within 15 minutes": {func(_ *Guard, o Order) []Finding { return about(o, Resolution{}) }, StateUnknown, "may still be in transit"},
-		"nothing":                              {func(*Guard, Order) []Finding { return nil }, StateUnknown, ""},
-		"the same twice":                       {func(_ *Guard, o Order) []Finding { return about(o, Resolution{Exists: true}, Resolution{Exists: true}) }, StateCreated, ""},
-		"both":                                 {func(_ *Guard, o Order) []Finding { return about(o, Resolution{Exists: true}, Resolution{}) }, StateUnknown, "2 findings about it, and they differ"},
-		"an invoice that is no JSON":           {func(_ *Guard, o Order) []Finding { return about(o, Resolution{Exists: true, Invoice: []byte("{")}) }, StateUnknown, "must be JSON"},
-		"about an order of another name":       {func(_ *Guard, o Order) []Finding { o.ID = "another one"; return about(o, Resolution{}) }, StateUnknown, "was not passed"},
-		"about an order without attempt":       {func(_ *Guard, o Order) []Finding { return about(Order{ID: o.ID}, Resolution{}) }, StateUnknown, "return the Order as it was passed"},
-		"about an order that is sent again meanwhile": {func(g *Guard, o Order) []Finding {
-			_ = errors.Join(g.resubmits(context.Background(), o.ID), g.ends(context.Background(), o.ID, gateway.OutcomeUnknown))
-			return about(o, Resolution{Exists: true})
-		}, StateUnknown, "was sent again"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := newSQLite(t).guard(t)
-			g.once(t, order, gateway.OutcomeUnknown)
-			g.once(t, "another", gateway.OutcomeUnknown)
-			report, err := g.ResolvePending(t.Context(), lookup(func(_ context.Context, unknown []Order) ([]Finding, error) {
-				return append(tt.find(g, unknown[0]), Finding{unknown[1], Resolution{Exists: true, By: "its operator"}}), nil
-			}), ResolveOptions{By: "resolver:test"})
-			check(t, err)
-			g.wantState(t, tt.state)
-			refused := errors.Join(report.Refused...)
-			if report.Asked != 2 || tt.refused == "" != (refused == nil) || refused != nil && !strings.Contains(refused.Error(), tt.refused) {
-				t.Errorf("%+v, want refused: %s", report, tt.refused)
-			}
-			if got := g.order(t, "another"); got.Resolution.By != "its operator" {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
-}
-
-// A resolver that fails for a page does not hide the next ones, and is not asked for ever.
-func TestResolvePending_fails(t *testing.T) {
-	g := newSQLite(t).guard(t)
-	for i := range 12 {
-		g.once(t, fmt.Sprintf("%02d", i), gateway.OutcomeUnknown)
-	}
-	closed, asked := errors.New("the ledger is closed"), 0
-	report, err := g.ResolvePending(t.Context(), lookup(func(_ context.Context, unknown []Order) ([]Finding, error) {
-		asked++
-		return []Finding{{unknown[0], Resolution{Exists: true}}}, closed
-	}), ResolveOptions{By: "resolver:test", Batch: 1})
-	if !errors.Is(err, closed) || asked != mostResolverErrors || len(report.Resolved) > 0 {
-		t.Errorf("asked %d times, %+v, %v", asked, report, err)
-	}
-	for want, o := range map[string]ResolveOptions{"o.By": {}, "o.Batch": {By: "a", Batch: -1}, "o.Timeout": {By: "a", Timeout: -1}, "o.Margin": {By: "a", Margin: -1}} {
-		if _, err := g.ResolvePending(t.Context(), lookup(nil), o); !errors.Is(err, gateway.ErrInvalidArgument) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-	if _, err := g.ResolvePending(t.Context(), nil, ResolveOptions{By: "a"}); !errors.Is(err, gateway.ErrInvalidArgument) {
-		t.Error(err)
-	}
 }

@@ -45,7 +45,7 @@ func TestPgBouncer(t *testing.T) {
 				}
 			}
 			for _, id := range created {
-				if o := direct.order(t, id); o.State != StateCreated {
+				if o := direct.order(t, id); o.State != gateway.OrderCreated {
 					t.Errorf("%+v", o)
 				}
 			}

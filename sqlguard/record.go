@@ -22,13 +22,11 @@ type storedRow struct {
 	Exists   bool            `json:"exists,omitzero"`
 	By       string          `json:"by,omitzero"`
 	Note     string          `json:"note,omitzero"`
-	Before   []storedAttempt `json:"before,omitzero"`
 }
 
 // A storedAttempt is the JSON of an attempt. An invoice is kept byte for byte.
 type storedAttempt struct {
 	Name       int64           `json:"name,omitzero"`
-	Gateway    string          `json:"gateway,omitzero"` // of what was before, at another one
 	Outcome    gateway.Outcome `json:"outcome"`
 	Request    *storedRequest  `json:"request,omitzero"`
 	RequestID  string          `json:"requestId,omitzero"`
@@ -53,9 +51,8 @@ type storedRequest struct {
 // maxRecord is how many bytes the column record may have.
 const maxRecord = 1 << 20
 
-// recordText returns the column record of a row. Where it would be too large, the oldest bodies of
-// failures give way, then the oldest attempts of unknown outcome but for the first, then what was known
-// at other gateways, then further invoices.
+// recordText returns the column record of a row. If it would be too large, it drops the oldest bodies of
+// failures, then the oldest attempts of unknown outcome except the first, then further invoices.
 func recordText(r row) ([]byte, error) {
 	s := storedRow{
 		Open: storedAttempts(r.Open), Invoices: storedAttempts(r.Invoices), Bare: r.Bare,
@@ -73,11 +70,6 @@ func recordText(r row) ([]byte, error) {
 			*one.to = &a
 		}
 	}
-	for _, p := range r.Before {
-		a := storedAttemptOf(0, p.Record)
-		a.Gateway = p.Gateway
-		s.Before = append(s.Before, a)
-	}
 	for {
 		text, err := json.Marshal(s)
 		if err != nil || len(text) <= maxRecord {
@@ -91,19 +83,15 @@ func recordText(r row) ([]byte, error) {
 
 // shrink drops what can be missed most, and reports whether there was anything.
 func (s *storedRow) shrink() bool {
-	for _, attempts := range [][]storedAttempt{s.Before, s.Open} {
-		for i := range attempts {
-			if len(attempts[i].Body) > 0 {
-				attempts[i].Body = nil
-				return true
-			}
+	for i := range s.Open {
+		if len(s.Open[i].Body) > 0 {
+			s.Open[i].Body = nil
+			return true
 		}
 	}
 	switch {
 	case len(s.Open) > 2:
 		s.Open = append(s.Open[:1], s.Open[2:]...)
-	case len(s.Before) > 0:
-		s.Before = s.Before[1:]
 	case len(s.Invoices) > 2:
 		s.Invoices = append(s.Invoices[:1], s.Invoices[2:]...)
 	default:
@@ -161,9 +149,6 @@ func readRecord(text []byte, r *row) error {
 	}
 	for _, a := range s.Invoices {
 		r.Invoices = append(r.Invoices, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
-	}
-	for _, a := range s.Before {
-		r.Before = append(r.Before, orders.Past[gateway.OrderRecord]{Gateway: a.Gateway, Record: record(a)})
 	}
 	if s.Held != nil {
 		held := record(*s.Held)

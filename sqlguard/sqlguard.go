@@ -19,19 +19,15 @@
 //   - free: an invoice may be sent. An order without a row is free.
 //   - in flight: a process is sending an invoice, and no other may.
 //   - unknown: an invoice was sent and may exist. No other is sent until a person
-//     has looked the order up at the service: [Guard.Pending] lists these orders,
+//     has looked the order up at the gateway: [Guard.Pending] lists these orders,
 //     and [Guard.Resolve] or [gateway.AllowResubmit] ends the state.
 //   - created: an invoice exists. No other is sent.
 //
 // # What ends an unknown order
 //
-// Nothing ends it by itself, nor by its age. These do:
-//
-//   - a person who has looked it up, with [Guard.Resolve];
-//   - a lookup that a merchant has, with [Guard.ResolvePending];
-//   - a file that the gateway's operator exports, with [Guard.Reconcile]: it ends an order as absent
-//     only if the file is shown to have it if it existed;
-//   - a late report of its process, or a resubmission that succeeds.
+// Its age never does. A person ends it who has looked it up at the gateway, with [Guard.Resolve] or, for
+// many orders at once, [Guard.ResolveAll]. So does a late report of the process that sent it, and a
+// resubmission that succeeds.
 //
 // # Records
 //

@@ -120,7 +120,7 @@ func TestBegin_withdraws(t *testing.T) {
 		if err := lost.begins(t.Context(), order); !errors.Is(err, errDown) {
 			t.Fatal(err)
 		}
-		g.wantState(t, StateFree)
+		g.wantState(t, gateway.OrderFree)
 		check(t, g.begins(t.Context(), order))
 	})
 }
@@ -137,7 +137,7 @@ func TestEnd_triesAgain(t *testing.T) {
 		if err != nil || string(has.Invoice) != "1" || len(has.Others) > 0 {
 			t.Errorf("%+v, %v", has, err)
 		}
-		g.wantState(t, StateCreated, 1)
+		g.wantState(t, gateway.OrderCreated, 1)
 	})
 }
 

@@ -87,8 +87,8 @@ const mostTries = 20
 // that was passed. The first one may be a guess, which spares a query. Step is called again for a row that
 // was changed by others.
 func (g *Guard) change(ctx context.Context, k key, guess stored, step func(row, int64) (row, orders.Answer)) (has stored, answer orders.Answer, err error) {
-	err = g.withBusyTimeout(ctx, func(q querier) error {
-		has, answer, err = g.changeIn(ctx, q, k, guess, step)
+	err = g.withBusyTimeout(ctx, func(h handle) error {
+		has, answer, err = g.changeIn(ctx, h, k, guess, step)
 		return err
 	})
 	return has, answer, err
@@ -144,7 +144,7 @@ func (g *Guard) read(ctx context.Context, q querier, k key) (has stored, err err
 func scan(rows *sql.Rows) (k key, has stored, err error) {
 	var invoice, record []byte
 	r := &has.row
-	err = rows.Scan(&k.merchant, &k.order, &r.Gateway, &r.LeftFor, &has.version, &r.Attempts, &r.Attempt,
+	err = rows.Scan(&k.merchant, &k.order, &r.Gateway, &has.version, &r.Attempts, &r.Attempt,
 		&r.Begun, &r.Lease, &r.OpenSince, &r.Ended, &r.Created, &r.Resolved, &invoice, &record, &has.now)
 	if err == nil {
 		err = readRecord(record, r)
@@ -166,7 +166,6 @@ func (g *Guard) write(ctx context.Context, q querier, k key, before stored, afte
 	w.addNumber("attempts", int64(before.Attempts), int64(after.Attempts))
 	w.addNumber("attempt", before.Attempt, after.Attempt)
 	w.addID("gateway", before.version == 0 || before.Gateway != after.Gateway, after.Gateway)
-	w.addID("left_for", before.version == 0 || before.LeftFor != after.LeftFor, after.LeftFor)
 	w.addID("outcome", outcomeOf(before.row) != outcomeOf(after), outcomeOf(after))
 	if !bytes.Equal(invoiceOf(before.row), invoiceOf(after)) {
 		w.add("invoice", "?", invoiceOf(after))
@@ -284,9 +283,15 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
+// A handle is a querier that begins transactions.
+type handle interface {
+	querier
+	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
+}
+
 // withBusyTimeout calls f with the handle, or in SQLite with a connection whose wait for another
 // writer ends with the context, which it otherwise does not.
-func (g *Guard) withBusyTimeout(ctx context.Context, f func(querier) error) error {
+func (g *Guard) withBusyTimeout(ctx context.Context, f func(handle) error) error {
 	deadline, bounded := ctx.Deadline()
 	if g.cfg.dialect != SQLite || !bounded {
 		return f(g.db)

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
-	"github.com/shopspring/decimal"
 	"github.com/spf13/cobra"
 
 	"github.com/cryptogw/gateway"
@@ -12,7 +12,7 @@ import (
 
 func (s *session) balanceCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "balance", Short: "The account's balances",
+		Use: "balance", Short: "Print the account's balances", Args: cobra.NoArgs,
 		Long: `Prints the balances of the account that the key belongs to: all of them, those of a coin,
 those on a network, or that of a coin on a network. It fails after what it has printed if
 an amount of the response cannot be read.`,
@@ -31,29 +31,18 @@ an amount of the response cannot be read.`,
 		if err != nil {
 			return err
 		}
+		s.tellSkipped(balance.Skipped)
 		if err := s.printBalance(balance.Amounts); err != nil || len(balance.Skipped) == 0 {
 			return err
 		}
-		if err := s.tellSkipped(balance.Skipped); err != nil {
-			return err
-		}
-		return errors.New("the balance is not all of it: amounts were left out")
+		return errors.New("the balance is incomplete: some amounts cannot be read")
 	})
 }
 
-// A balanceRecord is a balance as JSON.
-type balanceRecord struct {
-	CoinSymbol  string          `json:"coinSymbol"`
-	NetworkName string          `json:"networkName"` // "" if the response names none
-	Amount      decimal.Decimal `json:"amount"`
-}
-
 func (s *session) printBalance(amounts []gateway.BalanceAmount) error {
-	records := []balanceRecord{}
 	var rows [][]string
 	for _, a := range amounts {
-		records = append(records, balanceRecord{a.CoinSymbol, a.NetworkName, a.Amount})
 		rows = append(rows, []string{a.CoinSymbol, a.NetworkName, a.Amount.String()})
 	}
-	return s.printResult(records, []string{"COIN", "NETWORK", "AMOUNT"}, rows)
+	return s.print(slices.Concat([]gateway.BalanceAmount{}, amounts), []string{"COIN", "NETWORK", "AMOUNT"}, rows)
 }

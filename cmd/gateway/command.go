@@ -1,17 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/cmd/internal/cli"
+	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // Environment variables that [gateway.FromEnv] reads.
@@ -20,86 +24,118 @@ const (
 	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
-	envProfile    = "GATEWAY_PROFILE"
 )
 
-// envOutput is the environment variable that --output takes the place of.
-const envOutput = "GATEWAY_OUTPUT"
+// readTimeout is how long a command that reads may take.
+const readTimeout = time.Minute
 
-// manyArguments is the largest number of identifiers that a command takes.
-const manyArguments = 1000
-
-// A session is one run of a command.
+// A session is one run of the command.
 type session struct {
-	cli.Console
-	format    string // of --output, or the default
-	baseURL   string // of --url; "" for that of the environment
+	console
+	started   bool   // whether the command line was accepted
+	format    string // of --output
+	baseURL   string // of --url; empty for the environment
 	plainHTTP bool   // of --plain-http
+
+	database databaseFlags
+	db       *sql.DB // once it is open
+	dialect  sqlguard.Dialect
 }
+
+// A usageError is a mistake on the command line, in a setting or in a file. Nothing was done.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // root returns the tree of all commands.
 func (s *session) root() *cobra.Command {
-	root := &cobra.Command{
-		Use: "gateway", Short: "Asks a payment gateway, and creates invoices there",
-		Long: `gateway asks a payment gateway, and creates invoices there.
+	s.format = formatTable
+	root := group("gateway", "Ask a payment gateway, create invoices there, and end unknown orders")
+	root.Long = root.Short + `.
 
 Settings, from the environment:
   GATEWAY_BASE_URL       the base URL, https and possibly with a path; or the flag --url
   GATEWAY_API_KEY        the API key, which is never an argument
   GATEWAY_API_KEY_FILE   a file with the key, instead
   GATEWAY_PLAIN_HTTP=1   accept a base URL that begins with http://; or the flag --plain-http
-  GATEWAY_PROFILE        a file of gateway probe --record: how this gateway answers
-  GATEWAY_OUTPUT=json    print JSON, as -o json does
-  NO_COLOR=1             print no colors`,
-	}
-	s.settings(root)
-	invoice := &cobra.Command{Use: "invoice", Short: "Creates an invoice"}
+  GATEWAY_ORDERS_DB      the database of the orders commands; or the flag --db-file or --db`
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = version()
+	root.SetHelpCommand(helpCommand())
+	invoice := group("invoice", "Create an invoice")
 	invoice.AddCommand(s.invoiceCommand())
-	withdrawal := &cobra.Command{Use: "withdrawal", Short: "The status of withdrawals: now, at the end, or every change"}
-	withdrawal.AddCommand(s.withdrawalGetCommand(), s.withdrawalWaitCommand(), s.withdrawalWatchCommand())
-	root.AddCommand(s.coinsCommand(), s.ratesCommand(), s.quoteCommand(), s.balanceCommand(), invoice, withdrawal,
-		s.probeCommand(), s.mockCommand(), s.versionCommand(), outcomes())
+	root.AddCommand(s.coinsCommand(), s.ratesCommand(), s.balanceCommand(), invoice, s.withdrawalCommand(), s.ordersCommand(),
+		s.mockCommand(), s.probeCommand(), s.versionCommand())
 	return root
 }
 
-// settings defines the flags of all commands that ask a gateway. The root has them too, so that they may
-// stand before the command.
-func (s *session) settings(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&s.baseURL, "url", "", "the base `URL` of the gateway, instead of that in "+envBaseURL)
-	flags.BoolVar(&s.plainHTTP, "plain-http", false, "accept a base URL that begins with http://, as "+envPlainHTTP+"=1 does")
-	cli.OutputFlag(c, &s.format, "that in "+envOutput+", or table", cli.FormatTable, cli.FormatJSON)
+// group returns a command that needs another one after it.
+func group(name, short string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, RunE: func(c *cobra.Command, _ []string) error {
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Name())
+		}
+		return fmt.Errorf("%s is followed by one of: %s", c.CommandPath(), strings.Join(names, ", "))
+	}}
 }
 
-// An action carries a command out after its flags have been parsed.
-type action func(ctx context.Context, args []string) error
+// helpCommand is cobra's, except that a topic that does not exist is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{Use: "help [command]", Short: "Help about any command", RunE: func(c *cobra.Command, args []string) error {
+		of, rest, err := c.Root().Find(args)
+		if err != nil || len(rest) > 0 {
+			return errors.New("there is no such command")
+		}
+		return of.Help()
+	}}
+}
 
-// asks makes a command one that asks a gateway, for at most limit unless --timeout says otherwise.
-func (s *session) asks(c *cobra.Command, limit time.Duration, do action) *cobra.Command {
-	s.settings(c)
-	timeout := c.Flags().Duration("timeout", limit, "how `long` the command may take, 0 for any time")
+// runs makes do what a command does, for at most limit unless --timeout says otherwise.
+func (s *session) runs(c *cobra.Command, limit time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
+	timeout := c.Flags().Duration("timeout", limit, "how `long` it may take; 0 for any time")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		s.format = cmp.Or(s.format, os.Getenv(envOutput), cli.FormatTable)
-		switch {
-		case s.format != cli.FormatTable && s.format != cli.FormatJSON:
-			s.format = cli.FormatTable
-			return cli.Usage(c, envOutput+" is table or json")
-		case *timeout < 0:
-			return cli.Usage(c, "--timeout is negative")
+		if err := checkFlags(c.Flags()); err != nil {
+			return err
 		}
 		ctx := c.Context()
-		if *timeout > 0 {
+		if *timeout != 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, *timeout)
 			defer cancel()
 		}
+		s.started = true
 		return do(ctx, args)
 	}
 	return c
 }
 
-// client returns a client with the settings of the environment. A flag takes the place
-// of its variable, so that whatever reads the key reads it as [gateway.FromEnv] does.
+// checkFlags refuses an empty value: it is the value of a variable that is not set, and a flag that was left out
+// means something else. It refuses negative durations too.
+func checkFlags(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		switch value := f.Value.String(); {
+		case f.Value.Type() == "string" && value == "":
+			err = fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name)
+		case f.Value.Type() == "duration" && strings.HasPrefix(value, "-"):
+			err = fmt.Errorf("--%s is negative", f.Name)
+		}
+	})
+	return err
+}
+
+// asks makes a command one that asks a gateway.
+func (s *session) asks(c *cobra.Command, limit time.Duration, do func(ctx context.Context, args []string) error) *cobra.Command {
+	c.Flags().StringVar(&s.baseURL, "url", "", "the base `URL` of the gateway, instead of "+envBaseURL)
+	c.Flags().BoolVar(&s.plainHTTP, "plain-http", false, "accept a base URL that begins with http://, as "+envPlainHTTP+"=1 does")
+	s.prints(c, formatTable, formatJSON)
+	return s.runs(c, limit, do)
+}
+
+// client returns a client with the settings of the environment. A flag replaces its variable, so that
+// [gateway.FromEnv] reads everything.
 func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
 	set := map[string]string{}
 	if s.baseURL != "" {
@@ -114,47 +150,29 @@ func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
 		}
 	}
 	if os.Getenv(envBaseURL) == "" {
-		return nil, &cli.UsageError{Text: fmt.Sprintf(
-			"no gateway is named: set %s or give --url, and set %s or %s for the key", envBaseURL, envAPIKey, envAPIKeyFile)}
+		return nil, usage("no gateway is named: set %s or give --url, and set %s or %s for the key", envBaseURL, envAPIKey, envAPIKeyFile)
 	}
 	return gateway.FromEnv(opts...)
 }
 
-// tellSkipped tells on stderr what the client has left out of a response, and why.
-func (s *session) tellSkipped(skipped []gateway.Skipped) error {
+// tellSkipped says on stderr which records of a response the client skipped, and why.
+func (s *session) tellSkipped(skipped []gateway.Skipped) {
 	for _, each := range skipped {
-		if s.format != cli.FormatJSON {
-			s.WriteError("left out: " + skippedText(each))
-		} else if err := cli.EncodeJSON(s.Err, map[string]gateway.Skipped{"leftOut": each}, ""); err != nil {
-			return err
-		}
+		s.tell("skipped: %s %s: %s: %s", each.CoinSymbol, each.NetworkName, each.Pointer, each.Reason)
 	}
-	return nil
-}
-
-// skippedText says what was left out, where, and why.
-func skippedText(s gateway.Skipped) string {
-	name := cmp.Or(s.CoinSymbol, "a coin without a name")
-	if s.NetworkName != "" {
-		name += " on " + s.NetworkName
-	}
-	return name + ": " + s.Pointer + ": " + s.Reason
-}
-
-// printResult prints a result as JSON or as a table. It is the only output of a command
-// on stdout.
-func (s *session) printResult(value any, columns []string, rows [][]string) error {
-	if s.format == cli.FormatJSON {
-		return s.WriteJSON(value)
-	}
-	return s.WriteTable(columns, rows)
 }
 
 func (s *session) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "The version of this program", Example: "  gateway version",
-		RunE: func(*cobra.Command, []string) error {
-			return s.Write(fmt.Sprintf("gateway %s, %s, %s/%s\n", cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
-		},
+	return &cobra.Command{Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		s.started = true
+		return s.write(fmt.Sprintf("gateway %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	}}
+}
+
+// version returns the version of this program.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
 	}
+	return "unknown"
 }

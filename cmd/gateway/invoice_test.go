@@ -1,235 +1,131 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func order(more ...string) []string {
-	return append([]string{"invoice", "create", "--order", "A-17", "--price", "10.50", "--amount", "10.490000"}, more...)
+// serve returns a gateway that answers with these results in the envelope.
+func serve(t *testing.T, results map[string]string) *gatewaytest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":`+results[r.URL.Path]+`,"meta":{}}`)
+	}))
+	t.Cleanup(server.Close)
+	return &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}
 }
 
-func TestInvoice_succeeded(t *testing.T) {
-	gw := standIn(t)
-	out := call(t.Context(), t, gw, order("--currency", "usd", "--coin", "USDT", "--network", "Tron")...)
-	require.Zero(t, out.code, out.err)
-	assert.Contains(t, out.stdout, "The invoice for order A-17 exists. Response:\n{")
-	require.Len(t, gw.Invoices(), 1)
-	got := gw.Invoices()[0]
-	assert.Contains(t, out.stdout, got.ID)
-	got.ID, got.CreatedAt = "", time.Time{}
-	assert.Equal(t, gatewaytest.Invoice{
-		OrderID: "A-17", Price: "10.50", Amount: "10.490000", PriceQuoted: true, AmountQuoted: true,
-		BaseCurrency: "usd", CoinSymbol: "USDT", NetworkName: "Tron",
-	}, got)
+// The request has the flags, and the exit code is the outcome.
+func TestInvoice(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault  gatewaytest.Fault
+		args   []string
+		code   int
+		stdout string
+		err    string
+	}{
+		"created":         {args: words("--currency usd --coin USDT --network Tron"), stdout: "The invoice for order A-17 exists. Response:\n{"},
+		"created as JSON": {args: words("-o json"), stdout: `{"orderId":"A-17","response":{`},
+		"refused":         {gatewaytest.FaultRefuse(422, "no"), nil, exitRefused, "", `gateway: create_invoice: 422: "no"`},
+		"refused for now": {gatewaytest.FaultRefuse(429, "slowly"), nil, exitRefused, "", "Too many requests. Run it again later.\n"},
+		"lost":            {gatewaytest.FaultCommitThenDrop(), nil, exitUnknown, "", "The invoice may exist. Look the order up before you run this again; gateway orders resolve records"},
+		"a page":          {gatewaytest.FaultPage(530), words("-o json"), exitUnknown, "", `"outcome": "unknown",` + "\n" + `  "status": 530,`},
+		"no price":        {args: words("--price 0"), code: exitUsage, err: "price: "},
+		"a wrong text":    {args: []string{"--currency", "a\b"}, code: exitUsage, err: "baseCurrency: must not contain"},
+		"no time":         {args: words("--timeout 1ns"), code: exitNotSent, err: "deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gw := standIn(t)
+			if test.code != 0 && test.args == nil || name == "a page" {
+				gw.InjectFault(gatewaytest.OpCreateInvoice, 1, test.fault)
+			}
+			got := call(t.Context(), t, gw, order(test.args...)...)
+			assert.Equal(t, test.code, got.code, got.err)
+			assert.Contains(t, got.err, test.err)
+			assert.True(t, strings.HasPrefix(got.stdout, test.stdout), got.stdout)
+			assert.Equal(t, test.stdout == "", got.stdout == "")
+			if test.code == 0 {
+				require.Len(t, gw.Invoices(), 1)
+				made := gw.Invoices()[0]
+				assert.Equal(t, "A-17 10.50 10.490000", made.OrderID+" "+made.Price+" "+made.Amount)
+				assert.Contains(t, got.stdout, made.ID)
+			}
+		})
+	}
 }
 
-func TestInvoice_json(t *testing.T) {
-	gw := standIn(t)
-	got := decode[invoiceRecord](t, call(t.Context(), t, gw, order("-o", "json")...).stdout)
-	assert.Equal(t, "A-17", got.OrderID)
-	assert.Contains(t, string(got.Response), gw.Invoices()[0].ID)
-}
-
-// The output has about the size of the response, whatever its whitespace and depth.
+// The output is as large as the response, however it is indented and nested.
 func TestInvoice_response(t *testing.T) {
 	result := "{\n\t\"a\": [" + strings.Repeat("[", 5000) + "1" + strings.Repeat(",1", 5000) + strings.Repeat("]", 5000) + "]\n}"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":`+result+`,"meta":{}}`)
-	}))
-	defer server.Close()
-	for _, format := range []string{cli.FormatTable, cli.FormatJSON} {
-		got := call(t.Context(), t, &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}, order("-o", format)...)
+	gw := serve(t, map[string]string{"/api/invoice/create": result})
+	for _, format := range []string{formatTable, formatJSON} {
+		got := call(t.Context(), t, gw, order("-o", format)...)
 		assert.Zero(t, got.code, got.err)
 		assert.Contains(t, got.stdout, `{"a":[[[`)
 		assert.Less(t, len(got.stdout), len(result)+200)
 	}
 }
 
-// An error as JSON has the outcome too.
-func TestInvoice_jsonErrors(t *testing.T) {
-	gw := standIn(t)
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(429, "slowly"))
-	got := call(t.Context(), t, gw, order("-o", "json")...)
-	unknown := decode[failure](t, got.err)
-	assert.Contains(t, unknown.Error, "gateway: create_invoice: outcome unknown")
-	unknown.Error = ""
-	assert.Equal(t, failure{ExitCode: exitUnknown, Meaning: "outcome unknown", Outcome: "unknown"}, unknown)
-	assert.Empty(t, got.stdout)
-	got = call(t.Context(), t, gw, order("-o", "json")...)
-	assert.Equal(t, failure{
-		Error: `the service refused the invoice: gateway: create_invoice: 429: "slowly"`, ExitCode: exitRefused,
-		Meaning: "refused by the service", Outcome: "rejected", Status: 429, SafeToRetry: true,
-	}, decode[failure](t, got.err))
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(530))
-	assert.Equal(t, 530, decode[failure](t, call(t.Context(), t, gw, order("-o", "json")...).err).Status)
-	got = call(t.Context(), t, gw, "invoice", "create", "-o", "json", "--price", "ten")
-	assert.Equal(t, failure{
-		Error: "gateway invoice create: --price: write it like 10.50", ExitCode: cli.ExitUsage, Meaning: "usage",
-	}, decode[failure](t, got.err))
-}
-
-func TestInvoice_usage(t *testing.T) {
-	refuses(t, map[string]string{
-		"invoice create --price 1 --amount 1":                             "gateway invoice create: --order is missing\nSee: gateway invoice create --help\n",
-		"invoice create --order A-17 --amount 1":                          "--price is missing, or not above zero",
-		"invoice create --order A-17 --price 1 --amount -5":               "--amount is missing, or not above zero",
-		"invoice create --price ten":                                      "--price: write it like 10.50",
-		"invoice create --amount 1,5":                                     "--amount: write it like 10.50",
-		"invoice create --order A-17 --price 1 --amount 1 now":            "there is one argument too many",
-		"invoice create --order A-17 --price 1 --amount 1 --resubmit":     "--resubmit needs --orders",
-		"invoice create --order A-17 --price 1 --amount 1 --currency a\b": "nothing was sent: gateway: create_invoice: baseCurrency: must not contain",
-	})
-}
-
-// With --orders an order is created once, whatever becomes of the processes.
+// With --orders an order is created once, and is unknown until a person resolves it.
 func TestInvoice_orders(t *testing.T) {
 	gw := standIn(t)
 	file := filepath.Join(t.TempDir(), "orders.db")
-	created := func(more ...string) outcome {
-		return call(t.Context(), t, gw, order(append(more, "--orders", file)...)...)
+	t.Setenv(envDB, "sqlite:"+file)
+	create := func(more ...string) outcome {
+		return call(t.Context(), t, gw, order(append([]string{"--orders", file}, more...)...)...)
 	}
-
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
-	assert.Equal(t, exitRefused, created().code, "a refusal resolves the order")
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultPage(502))
-	assert.Equal(t, exitUnknown, created().code)
-	sent := gw.Requests()
-	again := created()
+	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
+	first := create()
+	assert.Equal(t, exitUnknown, first.code)
+	assert.Contains(t, first.err, "This is a new, empty order file")
+	again := create()
 	assert.Equal(t, exitUnknown, again.code)
-	first := sent[len(sent)-1].Header.Get("X-Request-Id")
-	assert.Regexp(t, `outcome unknown: an invoice of 20\d\d-\S+Z for order "A-17" may exist, .*502: .*; X-Request-Id `+first+
-		"\nLook the order up. If it has no invoice, run this again with --resubmit.\n$", again.err)
-	assert.Len(t, gw.Requests(), len(sent), "nothing is sent")
+	assert.Contains(t, again.err, "gateway orders resolve records what you found")
+	assert.NotContains(t, again.err, "new, empty")
+	assert.Len(t, gw.Requests(), 1, "nothing is sent")
 
-	gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultRefuse(422, "no"))
-	assert.Equal(t, exitUnknown, created("--resubmit").code, "a refusal proves nothing about the earlier one")
-	assert.Contains(t, created().err, "X-Request-Id "+first)
-	new := created("--resubmit")
-	assert.Zero(t, new.code, new.err)
-	for _, more := range [][]string{nil, {"--resubmit"}, {"--price", "10.5"}} {
-		assert.Equal(t, outcome{stdout: new.stdout, err: "This invoice exists since an earlier run. Nothing was sent.\n"}, created(more...))
-	}
-	assert.Len(t, gw.Invoices(), 1)
-	assert.Zero(t, created("--order", "A-18").code)
-}
-
-// An order that has an invoice for another request gets no other one, and the message has it.
-func TestInvoice_conflict(t *testing.T) {
-	gw := standIn(t)
-	file := filepath.Join(t.TempDir(), "orders.db")
-	require.Zero(t, call(t.Context(), t, gw, order("--orders", file)...).code)
-	got := call(t.Context(), t, gw, order("--orders", file, "--price", "11")...)
-	assert.Equal(t, exitConflict, got.code)
-	assert.Contains(t, got.err, `order "A-17" has an invoice for another request, of price 10.50 and amount 10.490000: `)
-	assert.Contains(t, got.err, gw.Invoices()[0].ID)
-	assert.Contains(t, got.err, "Use that invoice, or another --order.\n")
-	failed := decode[failure](t, call(t.Context(), t, gw, order("--orders", file, "--coin", "BTC", "-o", "json")...).err)
-	assert.Equal(t, failure{ExitCode: exitConflict, Meaning: "another request", Outcome: "conflict"}, failure{"", failed.ExitCode, failed.Meaning, failed.Outcome, failed.Status, failed.SafeToRetry})
-	assert.Len(t, gw.Invoices(), 1)
-}
-
-// The bytes of a response are those of the gateway in every run, and no file has the key.
-func TestInvoice_replayed(t *testing.T) {
-	const result = "{\n\t\"a\" : \"<\\u00e9\u2028é&\", \"b\": 1.50 , \"c\": \"key-of-the-test\"}"
-	large := `{"a":"` + strings.Repeat("x", 70_000) + `"}`
-	for _, test := range []struct{ result, replayed string }{{result, `"response":{"a":"`}, {large, `"response":null`}} {
-		sent := 0
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			sent++
-			_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":`+test.result+`,"meta":{}}`)
-		}))
-		gw := &gatewaytest.Server{URL: server.URL, APIKey: "key-of-the-test"}
-		file := filepath.Join(t.TempDir(), "orders.db")
-		first := call(t.Context(), t, gw, order("--orders", file, "-o", "json")...)
-		again := call(t.Context(), t, gw, order("--orders", file, "-o", "json")...)
-		server.Close()
-		require.Zero(t, first.code, first.err)
-		require.Zero(t, again.code, again.err)
-		assert.Empty(t, again.err)
-		assert.Contains(t, again.stdout, test.replayed)
-		if test.result == result {
-			assert.Equal(t, decode[invoiceRecord](t, first.stdout).Response, decode[invoiceRecord](t, again.stdout).Response)
-		} else {
-			assert.Contains(t, call(t.Context(), t, gw, order("--orders", file)...).stdout, "Its response was not kept.")
-		}
-		assert.True(t, decode[invoiceRecord](t, again.stdout).Replayed)
-		assert.Equal(t, 1, sent)
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
-		assert.NotContains(t, string(content), gw.APIKey)
-	}
-}
-
-// An outcome that the file cannot keep is told.
-func TestInvoice_notKept(t *testing.T) {
-	gw := standIn(t)
-	invoice := &gateway.Invoice{OrderID: "A-17", Raw: []byte("{}")}
-	var stdout, stderr strings.Builder
-	s := &session{Console: cli.Console{Out: &stdout, Err: &stderr}, format: cli.FormatTable}
-	full := errors.New("no space left on device")
-	require.NoError(t, s.printInvoice(invoice, note(invoice, full)))
-	assert.Equal(t, "The next run will not know that this invoice exists: the file of --orders could not keep it: no space left on device\n", stderr.String())
-	assert.ErrorContains(t, &invoiceError{&gateway.OutcomeUnknownError{}, full}, "no space left on device")
-	assert.Empty(t, gw.Requests())
-}
-
-// orderA17 is what the guard is asked about order().
-func orderA17() gateway.Order {
-	return gateway.Order{RequestID: "r-1", Request: gateway.InvoiceRequest{
-		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.490000"),
-	}}
-}
-
-// While a process sends an order no other one does. Another one waits for it, and prints the same invoice.
-func TestInvoice_inFlight(t *testing.T) {
-	gw := standIn(t)
-	setenv(t, gw)
-	path := filepath.Join(t.TempDir(), "orders.db")
-	first := &orderFile{path: path}
-	o := orderA17()
-	lease, err := first.Begin(t.Context(), o)
+	assert.Equal(t, exitLeft, call(t.Context(), t, nil, "orders", "pending").code)
+	s := &session{}
+	require.NoError(t, s.openDatabase("sqlite:"+file, false))
+	_, err := s.db.Exec("UPDATE gateway_orders SET lease_until = begun_at - 1000000") // as if time had passed
 	require.NoError(t, err)
-	require.Equal(t, gateway.OrderFree, lease.State)
-	for _, more := range [][]string{{"--price", "11"}, {"--price", "11", "--resubmit"}} {
-		got := call(t.Context(), t, gw, order(append(more, "--orders", path)...)...)
-		assert.Equal(t, exitUnknown, got.code, got.err)
-		assert.Contains(t, got.err, "an invoice for this order is being created")
-		assert.Contains(t, got.err, "This run has sent nothing. Run it again")
-		assert.Equal(t, len(more) == 3, strings.Contains(got.err, "without --resubmit"))
-	}
-	waited := make(chan outcome)
-	go func() {
-		var stdout, stderr strings.Builder
-		code := run(t.Context(), order("--orders", path), cli.Console{Out: &stdout, Err: &stderr})
-		waited <- outcome{code, stdout.String(), stderr.String()}
-	}()
-	_, err = first.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request, Invoice: []byte(`{"id": 7}`)})
+	s.closeDatabase()
+	resolved := call(t.Context(), t, nil, words("orders resolve A-17 --absent --by anna --margin 0s")...)
+	require.Equal(t, exitDone, resolved.code, resolved.err)
+	made := create("-o", "json")
+	require.Equal(t, exitDone, made.code, made.err)
+	replayed := create("-o", "json")
+	assert.Equal(t, "This invoice exists since an earlier run. Nothing was sent.\n", replayed.err)
+	assert.Equal(t, decode[invoiceRecord](t, made.stdout).Response, decode[invoiceRecord](t, replayed.stdout).Response)
+	assert.True(t, decode[invoiceRecord](t, replayed.stdout).Replayed)
+
+	conflict := create("--price", "11")
+	assert.Equal(t, exitConflict, conflict.code)
+	assert.Contains(t, conflict.err, "Its invoice: {")
+	assert.Contains(t, conflict.err, "Use that invoice, or another --order.\n")
+	assert.JSONEq(t, string(decode[invoiceRecord](t, made.stdout).Response), string(decode[failure](t, create("--price", "11", "-o", "json").err).Invoice))
+	assert.Len(t, gw.Requests(), 2)
+
+	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.NoError(t, first.close())
-	got := <-waited
-	assert.Zero(t, got.code, got.err)
-	assert.Contains(t, got.stdout, `{"id":7}`)
-	assert.Empty(t, gw.Requests())
+	assert.NotContains(t, string(content), gw.APIKey)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "nobody else can read it")
 }
 
-// Without the file nothing is sent.
+// A file that cannot be used says nothing about the order, and nothing is sent.
 func TestInvoice_unusableOrders(t *testing.T) {
 	gw := standIn(t)
 	text := filepath.Join(t.TempDir(), "text")
@@ -242,25 +138,44 @@ func TestInvoice_unusableOrders(t *testing.T) {
 	} {
 		got := call(t.Context(), t, gw, order("--orders", path)...)
 		assert.Equal(t, exitUnknown, got.code, got.err)
-		assert.Contains(t, got.err, `gateway: create_invoice: order: order "A-17": the order guard: `)
+		assert.Contains(t, got.err, "the file of --orders cannot be used, and this run has sent nothing: ")
 		assert.Contains(t, got.err, reason)
-		assert.Contains(t, got.err, "This run has sent nothing.")
 	}
 	assert.Empty(t, gw.Requests())
 }
 
-// An order of another gateway is refused, with both named, and nobody else can read the file.
+// An order of another gateway is refused, and nothing is sent.
 func TestInvoice_otherGateway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "orders.db")
 	first, second := standIn(t), standIn(t)
 	require.Zero(t, call(t.Context(), t, first, order("--orders", path)...).code)
 	got := call(t.Context(), t, second, order("--orders", path)...)
 	assert.Equal(t, exitUnknown, got.code, got.err)
-	for _, text := range []string{first.URL, second.URL, "gateway-orders gateway"} {
-		assert.Contains(t, got.err, text)
-	}
+	assert.Contains(t, got.err, first.URL)
 	assert.Empty(t, second.Requests())
-	info, err := os.Stat(path)
+}
+
+// A full or closed stdout does not change the exit code of an invoice, which stderr has then.
+func TestInvoice_stdout(t *testing.T) {
+	gw := standIn(t)
+	setenv(t, gw)
+	t.Setenv(asProcess, "1")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	read, closed, err := os.Pipe()
 	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NoError(t, read.Close())
+	for name, stdout := range map[string]*os.File{"full": full, "closed": closed} {
+		for _, format := range []string{formatTable, formatJSON} {
+			create := exec.Command(os.Args[0], order("--order", name+format, "-o", format)...)
+			var stderr strings.Builder
+			create.Stdout, create.Stderr = stdout, &stderr
+			assert.NoError(t, create.Run(), stderr.String())
+			assert.Contains(t, stderr.String(), "The invoice exists, but stdout failed: ")
+			assert.Contains(t, stderr.String(), gw.InvoicesFor(name + format)[0].ID)
+		}
+		require.NoError(t, stdout.Close())
+	}
 }

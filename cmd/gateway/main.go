@@ -1,45 +1,69 @@
-// Command gateway queries a payment gateway from a shell, and creates invoices there:
+// Command gateway asks a payment gateway from a shell, creates invoices there, and ends the orders whose
+// invoice may exist or not:
 //
 //	gateway coins --coin USDT
 //	gateway invoice create --order A-17 --price 10.50 --amount 10.50
-//	gateway help outcomes
+//	gateway orders pending
 //
-// Its exit code is the outcome, so that a script knows whether an invoice exists. The
-// settings are those of [gateway.FromEnv].
+// The exit code is the outcome, so that a script knows whether an invoice exists. The settings are those of
+// [gateway.FromEnv].
 package main
 
 import (
 	"context"
-	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"slices"
 	"syscall"
-
-	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 func main() {
-	withoutCoreFile()
-	debug.SetTraceback("crash") // a crash ends with SIGABRT: by default its code is 2
-	twice := exitInterrupted
-	if slices.Contains(os.Args[1:], "invoice") { // the flags may stand before it
-		signal.Ignore(syscall.SIGPIPE) // so that stderr has a response that stdout does not take
-		twice = exitUnknown            // it may have been sent: not the code that SIGINT has in a shell
-	}
-	os.Exit(cli.Main(run, twice))
+	debug.SetTraceback("crash") // a panic ends with SIGABRT: the exit code 2 would say that nothing was sent
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		if slices.Contains(os.Args[1:], "invoice") {
+			os.Exit(exitUnknown) // it may have been sent
+		}
+		os.Exit(exitInterrupted)
+	}()
+	os.Exit(run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr, isTerminal(os.Stderr)}))
+}
+
+// A console is where a command reads and writes.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	terminal bool // whether err is a terminal, on which a wait shows its progress
+}
+
+// isTerminal reports whether a file is a character device, as terminals are.
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // run runs the command that the arguments name, and returns its exit code.
-func run(ctx context.Context, args []string, c cli.Console) int {
-	s := &session{Console: c}
-	err := cli.Execute(ctx, s.root(), args, c)
+func run(ctx context.Context, args []string, c console) int {
+	s := &session{console: c}
+	defer s.closeDatabase()
+	root := s.root()
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetArgs(append([]string{}, args...)) // for nil, cobra takes the arguments of the process
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !s.started {
+		err = usage("%w\nRun '%s --help' for usage.", err, command.CommandPath())
+	}
 	if err != nil {
-		if _, ok := errors.AsType[*cli.UsageError](err); ok && s.format == "" {
-			s.format = cli.AskedFormat(args, envOutput)
-		}
-		s.reportError(err)
+		s.report(err, root, args)
 	}
 	return exitCode(err)
 }

@@ -21,18 +21,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/mock"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 func (s *session) mockCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "mock", Short: "A stand-in of the gateway, for tests in any language",
+		Use: "mock", Short: "Serve a stand-in of the gateway, for tests in any language", Args: cobra.NoArgs,
 		Long: `Serves a stand-in of the gateway until Ctrl-C, with everything in memory, and prints then
 what was asked and committed. The service is under /gateway. Under /_mock/ is an API for
 tests: the journal, the invoices, faults, settings, the data, the clock and a reset; GET
-/_mock/ lists it, and /_mock/mock.yaml describes it. A response that has something in it
+/_mock/ lists it. A response that has something in it
 which is not documented has the header X-Gatewaytest-Invented. Of the journal and of the
 invoices 128 MiB each are kept, and the oldest dropped.
 
@@ -57,18 +56,21 @@ first trust no other authority in that shell.`,
   gateway mock --addr :8090 --host mock    # for programs in other containers
   gateway mock --repeated refused --limit 10/1s --latency 20ms-80ms,1%:2s -v
   gateway mock --scenario evening.json    # {"state": {"rates": []}, "settings": {"repeatedOrders": "same"}, "faults": []}
-  curl localhost:8090/_mock/state >data.json; gateway mock --seed data.json
-  gateway probe --record profile.json; gateway mock --profile profile.json`,
+  curl localhost:8090/_mock/state >data.json; gateway mock --seed data.json`,
 	}
 	var m mockFlags
 	m.define(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFlags(c.Flags()); err != nil {
+			return err
+		}
+		s.started = true
 		host, port, err := net.SplitHostPort(m.addr)
 		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
-			return cli.Usage(c, "--addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
+			return usage("--addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
 		}
 		if m.caFile != "" && !m.tls {
-			return cli.Usage(c, "--tls-ca is for --tls")
+			return usage("--tls-ca is for --tls")
 		}
 		if m.wait {
 			return m.waitFor(c.Context(), net.JoinHostPort(cmp.Or(host, "localhost"), port))
@@ -102,7 +104,6 @@ type mockFlags struct {
 	faults   []mock.Injection  // after those of the scenario
 	settings mock.Settings     // before those of the scenario
 	strict   bool
-	profile  *gatewaytest.Profile
 	tls      bool
 	caFile   string
 	env      bool
@@ -158,17 +159,12 @@ func (m *mockFlags) defineServer(flags *pflag.FlagSet) {
 func (m *mockFlags) defineFiles(flags *pflag.FlagSet) {
 	flags.Func("scenario", "a JSON `file` with state, settings and faults to start with", func(name string) (err error) {
 		m.scenario, err = readJSON[mock.Scenario](name)
-		return cmp.Or(cli.Reason(err), m.scenario.Check())
+		return cmp.Or(withoutPath(err), m.scenario.Check())
 	})
 	flags.Func("seed", "a JSON `file` with the state alone; what it lacks stays as it is without it", func(name string) error {
 		seed, err := readJSON[gatewaytest.Seed](name)
 		m.seed = &seed
-		return cli.Reason(err)
-	})
-	flags.Func("profile", "a `file` that gateway probe --record wrote: respond as that gateway does", func(name string) error {
-		profile, err := readProfile(name)
-		m.profile = &profile
-		return err
+		return withoutPath(err)
 	})
 }
 
@@ -218,15 +214,12 @@ func (m *mockFlags) start(s *session, host string) *mock.Mock {
 	if m.strict {
 		c.Options = append(c.Options, gatewaytest.WithStrict())
 	}
-	if m.profile != nil {
-		c.Options = append(c.Options, gatewaytest.WithProfile(*m.profile))
-	}
 	if m.verbose {
 		var mu sync.Mutex
 		c.Options = append(c.Options, gatewaytest.WithRequestLog(func(r gatewaytest.Request) {
 			mu.Lock()
 			defer mu.Unlock()
-			_, _ = io.WriteString(s.Err, logLine(r)) // a log that is closed does not end the mock
+			_, _ = io.WriteString(s.err, logLine(r)) // a log that is closed does not end the mock
 		}))
 	}
 	return mock.New(c)
@@ -248,10 +241,10 @@ func logLine(r gatewaytest.Request) string {
 	if r.Status != 0 {
 		status = strconv.Itoa(r.Status)
 	}
-	text := fmt.Sprintf("%s %s %s: %s", r.At.Format("15:04:05.000"), cli.Printable(r.Method), cli.Printable(r.Target), status)
+	text := fmt.Sprintf("%s %s %s: %s", r.At.Format("15:04:05.000"), printable(r.Method), printable(r.Target), status)
 	var body struct{ OrderID string }
 	if r.Operation == gatewaytest.OpCreateInvoice && json.Unmarshal(r.Body, &body) == nil && body.OrderID != "" {
-		text += ", order " + cli.Printable(body.OrderID)
+		text += ", order " + printable(body.OrderID)
 	}
 	if r.Fault != "" {
 		text += ", fault " + r.Fault
@@ -264,7 +257,7 @@ func (m *mockFlags) run(ctx context.Context, s *session, host string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", m.addr)
 	if err != nil {
-		return fmt.Errorf("the address of --addr cannot be used: %w", cli.Reason(err))
+		return fmt.Errorf("the address of --addr cannot be used: %w", withoutPath(err))
 	}
 	standIn := m.start(s, host)
 	defer standIn.Close()
@@ -304,7 +297,7 @@ func (m *mockFlags) serve(ctx context.Context, s *session, listener net.Listener
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(s.Err, summary(standIn.Server()))
+	_, err = io.WriteString(s.err, summary(standIn.Server()))
 	return err
 }
 
@@ -329,7 +322,7 @@ func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
 	banner := fmt.Sprintf(`A stand-in of the gateway, in memory. Ctrl-C ends it.
   base URL     %s
   key          %s
-  control API  %s/_mock/ (api/mock.yaml)
+  control API  %s/_mock/
 Documented: methods and paths, where the key travels, the envelope, the records of the listing
 and of the inquiry. Invented: all data, the status and text of errors, the bodies of lookups, rates,
 balance and invoices. A response with an invention has the header %s.
@@ -340,13 +333,13 @@ balance and invoices. A response with an invention has the header %s.
 	if !local {
 		banner += "Other machines can reach this address; by a name only with --host.\n"
 	}
-	if _, err := io.WriteString(s.Err, banner); err != nil {
+	if _, err := io.WriteString(s.err, banner); err != nil {
 		return err
 	}
 	if !m.env {
 		return nil
 	}
-	return s.Write(exports(settings))
+	return s.write(exports(settings))
 }
 
 // exports returns what sets variables in a shell.
@@ -399,7 +392,7 @@ func summary(gw *gatewaytest.Server) string {
 		}
 	}
 	for _, order := range orders[:min(len(orders), maxSummary)] {
-		text += fmt.Sprintf("  %s: %d\n", cli.Printable(order), of[order])
+		text += fmt.Sprintf("  %s: %d\n", printable(order), of[order])
 	}
 	if more := len(orders) - maxSummary; more > 0 {
 		text += fmt.Sprintf("  and %d more orders\n", more)

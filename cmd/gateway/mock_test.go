@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -57,7 +56,7 @@ func startMock(t *testing.T, args ...string) mockRun {
 	banner, code := make(chan string, 1), make(chan int, 1)
 	m, stderr := mockRun{stdout: &strings.Builder{}}, &screen{banner: banner}
 	go func() {
-		code <- run(ctx, append([]string{"mock", "--addr", "127.0.0.1:0"}, args...), cli.Console{Out: m.stdout, Err: stderr})
+		code <- run(ctx, append([]string{"mock", "--addr", "127.0.0.1:0"}, args...), console{out: m.stdout, err: stderr})
 	}()
 	m.banner = <-banner
 	m.url = regexp.MustCompile(`https?://\S+/gateway`).FindString(m.banner)
@@ -87,7 +86,7 @@ func TestMock(t *testing.T) {
 	assert.Equal(t, 404, resp.StatusCode)
 
 	code, rest := m.stop()
-	assert.Equal(t, cli.ExitDone, code)
+	assert.Equal(t, exitDone, code)
 	assert.Empty(t, m.stdout.String())
 	assert.Equal(t, `
 Requests: 5
@@ -123,8 +122,8 @@ func TestMock_host(t *testing.T) {
 func TestMock_addr(t *testing.T) {
 	for _, addr := range []string{"foo", ":notaport", "1.2.3.4", ":65536", ":-1", "127.0.0.1:", "::1:80", "http://127.0.0.1:80", ":http"} {
 		got := call(t.Context(), t, nil, "mock", "--addr", addr)
-		assert.Equal(t, cli.ExitUsage, got.code, addr)
-		assert.Contains(t, got.err, "gateway mock: --addr is HOST:PORT with a number as port, such as 127.0.0.1:8090", addr)
+		assert.Equal(t, exitUsage, got.code, addr)
+		assert.Contains(t, got.err, "--addr is HOST:PORT with a number as port", addr)
 	}
 }
 
@@ -207,8 +206,8 @@ func TestMock_wait(t *testing.T) {
 	assert.Zero(t, call(t.Context(), t, nil, "mock", "--wait", "--addr", host).code)
 	_, _ = m.stop()
 	got := call(t.Context(), t, nil, "mock", "--wait", "--timeout", "50ms", "--addr", host)
-	assert.Equal(t, cli.ExitFailed, got.code)
-	assert.Contains(t, got.err, "no mock responds at the address of --addr within 50ms: ")
+	assert.Equal(t, exitFailed, got.code)
+	assert.Contains(t, got.err, "no mock responds at the address of --addr within ")
 	gw := standIn(t)
 	host = strings.TrimSuffix(strings.TrimPrefix(gw.URL, "http://"), "/gateway")
 	assert.Contains(t, call(t.Context(), t, nil, "mock", "--wait", "--addr", host).err, "what responds at this address is no mock: 404 Not Found")
@@ -233,18 +232,16 @@ func TestMock_usage(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(directory, name), []byte(content), 0o600))
 	}
 	refuses(t, map[string]string{
-		"mock now":              "there is one argument too many",
+		"mock now":              `unknown command "now" for "gateway mock"`,
 		"mock --fault stall":    "write it like create_invoice:1:commit-then-drop",
-		"mock --host mock:80":   "--host: it is a name without a port",
-		"mock --host=":          "--host: it is a name without a port",
+		"mock --host mock:80":   "it is a name without a port",
+		"mock --host=":          "it is a name without a port",
 		"mock --key schlüssel":  "it is 1 to 4,096 printable ASCII characters",
 		"mock --shape rates":    "there is no such shape, but pair/record",
 		"mock --repeated twice": "a repeated order gets one of again, same, refused",
 		"mock --limit 10":       "write a limit like 10/1s, or off",
 		"mock --latency slow":   "write a latency like 50ms",
 		"mock --tls-ca ca.pem":  "--tls-ca is for --tls",
-		"mock --profile " + directory + "/unknown.json":  "it is not a profile",
-		"mock --profile " + directory + "/absent.json":   "no such file",
 		"mock --scenario " + directory + "/unknown.json": `unknown field "prices"`,
 		"mock --scenario " + directory + "/wrong.json":   "there is no such shape, but",
 		"mock --seed " + directory + "/absent.json":      "no such file",
@@ -259,12 +256,12 @@ func TestMock_failed(t *testing.T) {
 	used, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	got := call(t.Context(), t, nil, "mock", "--addr", used.Addr().String())
-	assert.Equal(t, cli.ExitFailed, got.code)
+	assert.Equal(t, exitFailed, got.code)
 	assert.Contains(t, got.err, "the address of --addr cannot be used: ")
 	assert.Contains(t, got.err, "address already in use")
 	require.NoError(t, used.Close())
-	assert.Equal(t, cli.ExitFailed, run(t.Context(), []string{"mock", "--addr", "127.0.0.1:0"}, cli.Console{Out: io.Discard, Err: fullDisk{}}))
-	assert.Equal(t, cli.ExitFailed, run(t.Context(), []string{"mock", "--addr", "127.0.0.1:0", "--env"}, cli.Console{Out: fullDisk{}, Err: io.Discard}))
+	assert.Equal(t, exitFailed, run(t.Context(), []string{"mock", "--addr", "127.0.0.1:0"}, console{out: io.Discard, err: fullDisk{}}))
+	assert.Equal(t, exitFailed, run(t.Context(), []string{"mock", "--addr", "127.0.0.1:0", "--env"}, console{out: fullDisk{}, err: io.Discard}))
 }
 
 // Only an address of this machine is local; every other one needs plain HTTP.
@@ -287,7 +284,7 @@ func TestReachable(t *testing.T) {
 		assert.Equal(t, want.local, local, text)
 	}
 	var stdout, stderr strings.Builder
-	s := &session{Console: cli.Console{Out: &stdout, Err: &stderr}}
+	s := &session{console: console{out: &stdout, err: &stderr}}
 	require.NoError(t, (&mockFlags{env: true}).announce(s, &net.TCPAddr{IP: net.IPv4zero, Port: 1}, "k"))
 	assert.Contains(t, stdout.String(), "export GATEWAY_PLAIN_HTTP='1'\n")
 	assert.Contains(t, stderr.String(), "Other machines can reach this address; by a name only with --host.\n")

@@ -18,8 +18,6 @@ import (
 	"net/netip"
 	"os"
 	"time"
-
-	"github.com/cryptogw/gateway/cmd/internal/cli"
 )
 
 // An authority is what a mock serves HTTPS with. Its key is nowhere but in the memory of
@@ -94,13 +92,13 @@ func (a *authority) write(text []byte) error {
 		file, err = os.Create(a.file)
 	}
 	if err != nil {
-		return fmt.Errorf("the file of --tls-ca cannot be written: %w", cli.Reason(err))
+		return fmt.Errorf("the file of --tls-ca cannot be written: %w", withoutPath(err))
 	}
 	a.file = file.Name()
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err != nil {
 		a.remove()
-		return fmt.Errorf("the file of --tls-ca cannot be written: %w", cli.Reason(err))
+		return fmt.Errorf("the file of --tls-ca cannot be written: %w", withoutPath(err))
 	}
 	return nil
 }
@@ -131,7 +129,7 @@ func (m *mockFlags) waitFor(ctx context.Context, host string) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("no mock responds at the address of --addr within %v: %w", m.timeout, cli.Reason(err))
+			return fmt.Errorf("no mock responds at the address of --addr within %v: %w", m.timeout, withoutPath(err))
 		}
 	}
 }

@@ -1,203 +1,202 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/cmd/internal/cli"
 	"github.com/cryptogw/gateway/cmd/internal/probe"
 )
 
-// Exit codes beside those of package cli.
+// Exit codes. cmd/README.md says what each means.
 const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
 	exitNotSent     = 3
 	exitRefused     = 4
 	exitUnknown     = 5
-	exitWithdrawal  = 6
+	exitLeft        = 6
 	exitDiffers     = 7
 	exitConflict    = 8
 	exitInterrupted = 130
 )
 
-// exits returns all exit codes, in order.
-func exits() []cli.Exit {
-	return []cli.Exit{
-		{Code: cli.ExitDone, Meaning: "done", Text: "The command did what it is for. The invoice exists."},
-		{Code: cli.ExitFailed, Meaning: "failed", Text: "The response was not understood, the time of a wait was over, or the output could not be\nwritten. No invoice was created, unless the message has one."},
-		{Code: cli.ExitUsage, Meaning: "usage", Text: "An argument or a setting is wrong, or the key is missing. Nothing was sent."},
-		{Code: exitNotSent, Meaning: "nothing was sent", Text: "No connection, or no response to a call that only reads. No invoice was sent: try again,\nand correct the URL if its host does not exist or has a wrong certificate."},
-		{Code: exitRefused, Meaning: "refused by the service", Text: "The service responded with an error. No invoice was created. After status 429 run it again\nlater; see below."},
-		{Code: exitUnknown, Meaning: "outcome unknown", Text: "The invoice may exist or not. LOOK THE ORDER UP before you run the command again,\nunless \"safeToRetry\" is true: another process is sending the order, or its record in\n--orders could not be read, and this one has sent nothing."},
-		{Code: exitWithdrawal, Meaning: "withdrawal failed", Text: "A withdrawal that was waited for has the status FAILED, or another final one than COMPLETED."},
-		{Code: exitDiffers, Meaning: "differs from the interface", Text: "Only of probe: the gateway differs from what is documented."},
-		{Code: exitConflict, Meaning: "another request", Text: "The order has an invoice for another request, which the message has. Nothing was sent: use\nthat invoice, or another --order."},
-		{Code: exitInterrupted, Meaning: "interrupted", Text: "Ctrl-C. No invoice was sent; one that may have been sent has the exit code 5, and a\nsecond Ctrl-C too."},
-	}
-}
+// errLeft ends a command after which orders are pending.
+var errLeft = errors.New("orders are pending")
 
-// outcomes is the help of the exit codes.
-func outcomes() *cobra.Command {
-	return cli.Exits("outcomes", "The exit code is the outcome:", `
-Stdout has the result, or nothing after an error; a withdrawal that failed, one that was
-still waited for, and what could be read of a balance are results too. Stderr has the error,
-and what was left out of a result. With -o json both are JSON: {"error", "exitCode",
-"meaning", "outcome", "status", "safeToRetry"} and {"leftOut"}.
+// An invoiceError is the failure of an invoice.
+type invoiceError struct{ error }
 
-Status 429 is a refusal for now (code 4): too many requests. Run the command again after the
-time that it names, or after a minute; ask less often, with one process and --every.
-
-After a code that is not listed, such as that of a signal or a crash, an invoice may
-exist: it counts as 5. In a shell:
-
-  code=0
-  gateway invoice create --order A-17 --price 10.50 --amount 10.50 || code=$?
-  case $code in
-    0)   echo "the invoice exists" ;;
-    3)   echo "nothing was sent: try again later" ;;
-    2|4) echo "correct it, or wait after status 429; no invoice exists" ;;
-    8)   echo "the invoice of the order is for another request: use that, or another order" ;;
-    130) echo "interrupted before anything was sent" ;;
-    *)   echo "look the order up before anything else" ;;
-  esac
-`, exits())
-}
+func (e *invoiceError) Unwrap() error { return e.error }
 
 // exitCode returns the exit code for the error of a command, which may be nil.
 func exitCode(err error) int {
-	if err == nil {
-		return cli.ExitDone
+	outcome := gateway.OutcomeNotSent // of everything but an invoice
+	invoice := is[*invoiceError](err)
+	if invoice {
+		outcome = gateway.OutcomeOf(err)
 	}
-	if _, ok := errors.AsType[*cli.UsageError](err); ok {
-		return cli.ExitUsage
-	}
-	if _, ok := errors.AsType[*probe.DifferenceError](err); ok {
-		return exitDiffers
-	}
-	made, isInvoice := errors.AsType[*invoiceError](err)
+	wait, _ := errors.AsType[*gateway.WaitError](err)
 	switch {
-	case isInvoice && gateway.OutcomeOf(made.error) == gateway.OutcomeUnknown:
+	case err == nil:
+		return exitDone
+	case is[*usageError](err):
+		return exitUsage
+	case is[*probe.DifferenceError](err):
+		return exitDiffers
+	case errors.Is(err, errLeft):
+		return exitLeft
+	case outcome == gateway.OutcomeUnknown:
 		return exitUnknown
-	case isInvoice && gateway.OutcomeOf(made.error) == gateway.OutcomeConflict:
+	case outcome == gateway.OutcomeConflict:
 		return exitConflict
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.Is(err, gateway.ErrInvalidArgument):
-		return cli.ExitUsage
-	}
-	return exitOfCall(err)
-}
-
-// exitOfCall returns the exit code for the error of a call that was made.
-func exitOfCall(err error) int {
-	if _, ok := errors.AsType[*gateway.APIError](err); ok {
+		return exitUsage
+	case is[*gateway.WithdrawalFailedError](err), wait != nil && wait.Status == gateway.WithdrawalFailed:
+		return exitLeft
+	case is[*gateway.APIError](err):
 		return exitRefused
-	}
-	timeout := errors.Is(err, gateway.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
-	if _, ok := errors.AsType[*gateway.WaitError](err); ok && timeout {
-		return cli.ExitFailed // the time was over, whatever happened then
-	}
-	_, isInvoice := errors.AsType[*invoiceError](err) // which was not sent
-	if last, ok := errors.AsType[*gateway.TransportError](err); ok && (isInvoice || timeout || isBeforeSending(last.Phase) || gateway.SafeToRetry(err)) {
+	case wait == nil && is[*gateway.TransportError](err):
 		return exitNotSent
+	default:
+		return exitFailed
 	}
-	_, failed := errors.AsType[*gateway.WithdrawalFailedError](err)
-	if wait, ok := errors.AsType[*gateway.WaitError](err); ok && wait.Status == gateway.WithdrawalFailed {
-		failed = true // of which the rest could not be read
-	}
-	if failed || errors.Is(err, gateway.ErrFinalStatus) {
-		return exitWithdrawal
-	}
-	return cli.ExitFailed
 }
 
-// isBeforeSending reports whether an attempt that came as far as a phase sent nothing.
-func isBeforeSending(phase gateway.Phase) bool {
-	switch phase {
-	case gateway.PhaseStart, gateway.PhaseDial, gateway.PhaseProxy, gateway.PhaseTLS:
-		return true
-	default:
-		return false
-	}
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // A failure is an error as JSON, on stderr. No member is ever renamed or redefined.
 type failure struct {
-	Error       string `json:"error"`       // what went wrong
-	ExitCode    int    `json:"exitCode"`    // of the process
-	Meaning     string `json:"meaning"`     // of the exit code, as in the table of `gateway help outcomes`
-	Outcome     string `json:"outcome"`     // of an invoice; "" for any other command
-	Status      int    `json:"status"`      // the HTTP status of the last response; 0 for none
-	SafeToRetry bool   `json:"safeToRetry"` // whether the same call may be made again, and may succeed
+	Error       string          `json:"error"`
+	ExitCode    int             `json:"exitCode"`
+	Outcome     string          `json:"outcome,omitempty"` // of an invoice
+	Status      int             `json:"status,omitempty"`  // the HTTP status of the last response
+	SafeToRetry bool            `json:"safeToRetry"`       // whether the same call may be made again, and may succeed
+	Invoice     json.RawMessage `json:"invoice,omitempty"` // the existing invoice for another request
 }
 
-// reportError prints an error on stderr: as text with what to do next, or as JSON.
-func (s *session) reportError(err error) {
-	code := exitCode(err)
-	if s.format == cli.FormatJSON {
-		f := failure{Error: inTermsOfFlags(err.Error()), ExitCode: code, Meaning: cli.Meaning(exits(), code), SafeToRetry: gateway.SafeToRetry(err)}
-		if made, ok := errors.AsType[*invoiceError](err); ok {
-			f.Outcome = gateway.OutcomeOf(made.error).String()
-		}
-		if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
-			f.Status = refusal.StatusCode
-		} else if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-			f.Status = unknown.StatusCode
-		}
-		_ = cli.EncodeJSON(s.Err, f, "  ") // there is nowhere left to report it
+// report prints an error on stderr, as text with what to do next, or as JSON.
+func (s *session) report(err error, root *cobra.Command, args []string) {
+	if err == errLeft { // the result says so
 		return
 	}
-	var next []string
-	if wrong, ok := errors.AsType[*cli.UsageError](err); ok && wrong.See != "" {
-		next = append(next, "See: "+wrong.See)
+	code := exitCode(err)
+	f := failure{Error: withoutArguments(s.text(err), root, args), ExitCode: code, SafeToRetry: gateway.SafeToRetry(err)}
+	if is[*invoiceError](err) {
+		f.Outcome = gateway.OutcomeOf(err).String()
 	}
-	if errors.Is(err, gateway.ErrMissingAPIKey) && code == cli.ExitUsage {
-		next = append(next, fmt.Sprintf("Set %s or %s; the key is never an argument.", envAPIKey, envAPIKeyFile))
+	if refusal, ok := errors.AsType[*gateway.APIError](err); ok {
+		f.Status = refusal.StatusCode
+	} else if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+		f.Status = unknown.StatusCode
 	}
-	switch code {
-	case exitUnknown:
-		next = append(next, advice(err))
-	case exitConflict:
-		next = append(next, "This run has sent nothing. Use that invoice, or another --order.")
+	if conflict, ok := errors.AsType[*gateway.OrderConflictError](err); ok && conflict.Invoice != nil {
+		f.Invoice = conflict.Invoice.Raw
 	}
-	if refusal, ok := errors.AsType[*gateway.APIError](err); ok && errors.Is(err, gateway.ErrRateLimited) {
-		next = append(next, fmt.Sprintf("Too many requests. Run it again after %v.", cmp.Or(refusal.RetryAfter, time.Minute)))
+	if s.format == formatJSON {
+		_ = writeJSON(s.err, f, "  ") // there is nowhere left to report it
+		return
 	}
-	s.WriteError(inTermsOfFlags(err.Error()), next...)
+	for line := range strings.SplitSeq(strings.TrimSpace(f.Error), "\n") {
+		s.tell("%s", strings.ReplaceAll(line, "\t", "    "))
+	}
+	if f.Invoice != nil {
+		s.tell("Its invoice: %s", f.Invoice)
+	}
+	if text := advice(err, code, f.SafeToRetry); text != "" {
+		s.tell("%s", text)
+	}
 }
 
-// inTermsOfFlags returns an error of the client with the flags and variables in the place of
-// its options.
-func inTermsOfFlags(text string) string {
+// advice says what to do next; "" for nothing.
+func advice(err error, code int, safeToRetry bool) string {
+	switch {
+	case code == exitUnknown && (safeToRetry || errors.Is(err, gateway.ErrOrderInFlight)):
+		return "This run has sent nothing. Run it again."
+	case code == exitUnknown:
+		return "The invoice may exist. Look the order up before you run this again; gateway orders resolve records what you found."
+	case code == exitConflict:
+		return "This run has sent nothing. Use that invoice, or another --order."
+	case code == exitUsage && errors.Is(err, gateway.ErrMissingAPIKey):
+		return "Set " + envAPIKey + " or " + envAPIKeyFile + "; the key is never an argument."
+	case errors.Is(err, gateway.ErrRateLimited):
+		return "Too many requests. Run it again later."
+	default:
+		return ""
+	}
+}
+
+// text returns the text of an error. Commands, flags and variables replace the client's options.
+func (s *session) text(err error) string {
+	text := err.Error()
+	if s.dialect != 0 {
+		text = withoutURL(err)
+	}
 	return strings.NewReplacer(
 		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
-		"look it up, then use AllowResubmit if there is none", "look it up, then use --resubmit if there is none",
+		"look it up, then use AllowResubmit if there is none", "look it up, and record what you found with gateway orders resolve",
 		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
-		"set another one by WithSuccessMessage", "set another one in the file of "+envProfile,
-		"by WaitOptions.Final or WithProfile", "by --final or the file of "+envProfile,
-		"with WithRatesDecoder or WithProfile", "by the file of "+envProfile,
-		"with WithBalanceDecoder or WithProfile", "by the file of "+envProfile,
-		"ask for one coin, or read it with WithBalanceDecoder", "ask for one coin with --coin",
 	).Replace(text)
 }
 
-// advice returns what to do after an invoice whose outcome is unknown.
-func advice(err error) string {
-	unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
-	switch {
-	case gateway.SafeToRetry(err):
-		return "This run has sent nothing. Run it again."
-	case errors.Is(err, gateway.ErrOrderInFlight):
-		return "This run has sent nothing. Run it again, without --resubmit."
-	case ok && unknown.Replayed:
-		return "Look the order up. If it has no invoice, run this again with --resubmit."
-	default:
-		return "Do not run this again before you have looked the order up."
+// least is the length of the shortest argument that can be a secret.
+const least = 4
+
+// withoutArguments returns the text of an error without the arguments of the command line: each could be the key in a
+// wrong place. The names of commands and flags stay.
+func withoutArguments(text string, root *cobra.Command, args []string) string {
+	own := map[string]bool{}
+	names(root, own)
+	var secret []string
+	for _, arg := range args {
+		forms := []string{arg, strings.TrimLeft(arg, "-")}
+		if name, value, ok := strings.Cut(arg, "="); ok {
+			forms = append(forms, name, strings.TrimLeft(name, "-"), value)
+		}
+		if _, rest, ok := strings.Cut(arg, "://"); ok { // the parts of a URL
+			forms = append(forms, strings.FieldsFunc(rest, func(char rune) bool { return strings.ContainsRune("/@?#:", char) })...)
+		}
+		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") { // short flags, and the value of the last one
+			for i := range len(arg) {
+				forms = append(forms, arg[i:], "-"+arg[i:])
+			}
+		}
+		for _, form := range forms {
+			quoted := strconv.Quote(form)
+			for _, form := range []string{form, quoted[1 : len(quoted)-1], url.PathEscape(form), url.QueryEscape(form)} {
+				if len(form) >= least && !own[form] {
+					secret = append(secret, form)
+				}
+			}
+		}
+	}
+	slices.SortFunc(secret, func(a, b string) int { return len(b) - len(a) })
+	for _, form := range secret {
+		text = strings.ReplaceAll(text, form, "…")
+	}
+	return text
+}
+
+// names adds the names of a command, of its flags, and of the commands below it.
+func names(c *cobra.Command, to map[string]bool) {
+	to[c.Name()] = true
+	c.Flags().VisitAll(func(f *pflag.Flag) { to[f.Name], to["--"+f.Name] = true, true })
+	c.PersistentFlags().VisitAll(func(f *pflag.Flag) { to[f.Name], to["--"+f.Name] = true, true })
+	for _, sub := range c.Commands() {
+		names(sub, to)
 	}
 }

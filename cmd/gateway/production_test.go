@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestProduction(t *testing.T) {
 	}
 	require.Greater(t, len(want), 10)
 
-	path, dir := binary(t), t.TempDir()
+	bin, dir := commandDir(t), t.TempDir()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
@@ -40,7 +39,7 @@ func TestProduction(t *testing.T) {
 	defer cancel()
 	run := exec.CommandContext(ctx, "bash", "-c", "trap 'kill %1' EXIT\n"+script)
 	run.Dir = dir
-	run.Env = append(os.Environ(), "PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
+	run.Env = append(os.Environ(), asProcess+"=1", "PATH="+bin+":"+os.Getenv("PATH"))
 	var stderr strings.Builder
 	run.Stderr = &stderr
 	printed, err := run.Output()

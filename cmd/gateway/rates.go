@@ -13,9 +13,9 @@ import (
 
 func (s *session) ratesCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "rates", Short: "The price of one unit of each coin, in US dollars and euros",
+		Use: "rates", Short: "Print the price of one unit of each coin, in US dollars and euros", Args: cobra.NoArgs,
 		Long: `Prints the price of one unit of each coin, or of one coin, in US dollars and euros. It
-needs no key.`,
+needs no key. Records that cannot be read are skipped, and reported on stderr.`,
 		Example: `  gateway rates
   gateway rates --coin BTC -o json`,
 	}
@@ -29,10 +29,7 @@ needs no key.`,
 		if err != nil {
 			return err
 		}
-		isOther := func(s gateway.Skipped) bool { return *coin != "" && s.CoinSymbol != "" && s.CoinSymbol != *coin }
-		if err := s.tellSkipped(slices.DeleteFunc(rates.Skipped, isOther)); err != nil {
-			return err
-		}
+		s.tellSkipped(rates.Skipped)
 		listed := rates.Rates
 		if *coin != "" {
 			rate, ok := rates.Rate(*coin)
@@ -45,21 +42,12 @@ needs no key.`,
 	})
 }
 
-// A rateRecord is the price of a coin as JSON.
-type rateRecord struct {
-	CoinSymbol string              `json:"coinSymbol"`
-	USD        decimal.NullDecimal `json:"usd"` // null if the coin has none
-	EUR        decimal.NullDecimal `json:"eur"`
-}
-
 func (s *session) printRates(rates []gateway.Rate) error {
-	records := []rateRecord{}
 	var rows [][]string
 	for _, r := range rates {
-		records = append(records, rateRecord{r.CoinSymbol, r.USD, r.EUR})
 		rows = append(rows, []string{r.CoinSymbol, price(r.USD), price(r.EUR)})
 	}
-	return s.printResult(records, []string{"COIN", "USD", "EUR"}, rows)
+	return s.print(slices.Concat([]gateway.Rate{}, rates), []string{"COIN", "USD", "EUR"}, rows)
 }
 
 // price returns a rate as text; a coin can be without one.

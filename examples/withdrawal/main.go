@@ -3,7 +3,7 @@
 //
 //	go run ./examples/withdrawal ID
 //
-// `gateway withdrawal watch` is the same with flags, JSON and progress.
+// `gateway withdrawal ID --wait` waits with flags, JSON and progress.
 package main
 
 import (

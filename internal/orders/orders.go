@@ -3,7 +3,6 @@
 package orders
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,8 +33,7 @@ func (s State) String() string { return [...]string{"free", "in flight", "create
 // order of which nothing is known. Times are microseconds since 1970 by the clock of the guard, and 0 for
 // never. A row is a value: a transition returns another one, and changes no slice of the first.
 type Row[R any] struct {
-	Gateway string // which has the order
-	LeftFor string // another gateway, which may have an order of the same identifier; empty for none
+	Gateway string // which has the order; empty if it is not known
 
 	Attempts  int
 	Attempt   int64 // names the attempt that was begun last
@@ -52,19 +50,12 @@ type Row[R any] struct {
 	Invoices []Attempt[R] // the invoice of the order, and further ones, which should not be
 	Bare     bool         // the first of them is known to exist, but not what it says
 	Found    Finding      // recorded last
-	Before   []Past[R]    // what is known of the order at gateways that had it before
 }
 
 // An Attempt is one that was made.
 type Attempt[R any] struct {
 	Name   int64 // 0 if it is not known which it is
 	Record R
-}
-
-// A Past is what is known of an order at another gateway.
-type Past[R any] struct {
-	Gateway string
-	Record  R
 }
 
 // A Finding is what a person found out about an order of unknown outcome.
@@ -118,42 +109,18 @@ func (r Row[R]) Begin(b Begin[R], now int64) (Row[R], Answer) {
 	}
 	state := r.State(now)
 	if r.Gateway != "" && r.Gateway != b.Gateway {
-		if r.LeftFor != b.Gateway || state != Free && state != Created {
-			return r, Answer{Err: r.otherGateway(b.Gateway, state)}
-		}
-		r, state = Row[R]{Before: r.past()}, Free
+		return r, Answer{Err: fmt.Errorf("%w: it is known at %s, and this client calls %s; if that is the same gateway with a new base URL, change the orders as docs/unknown.md says",
+			ErrOtherGateway, r.Gateway, b.Gateway)}
 	}
 	if state != Free && (state != Unknown || !b.Resubmit) {
 		return r, Answer{}
 	}
 	r.Open = r.Unsettled()
-	r.Gateway, r.LeftFor = b.Gateway, ""
+	r.Gateway = b.Gateway
 	r.Attempts++
 	r.Attempt, r.Held, r.Begun, r.Lease = b.Attempt, &b.Record, now, now+b.Lease
 	r.close(now)
 	return r, Answer{Changed: true, Granted: true}
-}
-
-func (r *Row[R]) otherGateway(called string, state State) error {
-	if r.LeftFor == called {
-		return fmt.Errorf("%w: at %s it is %s, which a person must resolve before it can be one of %s", ErrOtherGateway, r.Gateway, state, called)
-	}
-	return fmt.Errorf("%w: it is known at %s, and this client calls %s; gateway-orders gateway records whether the two are the same", ErrOtherGateway, r.Gateway, called)
-}
-
-// past returns what is known of an order at the gateways that had it.
-func (r *Row[R]) past() []Past[R] {
-	past := slices.Clone(r.Before)
-	if r.Last != nil {
-		past = append(past, Past[R]{r.Gateway, *r.Last})
-	}
-	for _, a := range r.Unsettled() {
-		past = append(past, Past[R]{r.Gateway, a.Record})
-	}
-	for _, a := range r.Invoices {
-		past = append(past, Past[R]{r.Gateway, a.Record})
-	}
-	return past
 }
 
 // A Result is what an attempt has proved.
@@ -180,9 +147,6 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	holds := r.Held != nil && r.Attempt == e.Attempt
 	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
 	switch {
-	case !holds && open < 0 && made < 0 && r.Gateway != "" && r.Gateway != e.Gateway:
-		r.Before = with(r.Before, Past[R]{e.Gateway, e.Record})
-		return r, Answer{Changed: true}
 	case made >= 0 && !holds && !(r.Bare && made == 0 && e.Result == Success && !e.Bare),
 		e.Result == Nothing && !holds && open < 0:
 		return r, Answer{}
@@ -222,8 +186,9 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 // A Resolve is a finding about an order of unknown outcome.
 type Resolve[R any] struct {
 	Finding
-	Attempt int64 // that was the last one when the order was looked up
-	Seen    int64 // when it was read before that; 0 for now
+	Attempt int64 // the last one when the order was read, before it was looked up
+	Read    int64 // when the order was read, by the clock of the guard
+	Waited  int64 // how long after the attempt began the order was read, by the clocks of the processes
 	Margin  int64 // how long a request may be in transit, in microseconds
 	Bare    bool  // what the invoice says is not known
 	Record  R     // of the invoice
@@ -239,8 +204,8 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 		return r, Answer{Err: fmt.Errorf("%w: it is %s", ErrNotUnknown, state)}
 	case r.Attempt != f.Attempt:
 		return r, Answer{Err: ErrTriedAgain}
-	case !f.Exists && cmp.Or(f.Seen, now) < r.Lease+f.Margin:
-		return r, Answer{Err: ErrTooEarly}
+	case !f.Exists && (f.Read < r.Lease+f.Margin || f.Waited < r.Lease-r.Begun+f.Margin):
+		return r, Answer{Err: ErrTooEarly} // a clock that jumps must not end the wait
 	}
 	r.Found, r.Resolved = f.Finding, now
 	if adds {
@@ -258,6 +223,18 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 		}
 		r.Invoices, r.Bare = []Attempt[R]{{name, f.Record}}, f.Bare
 	}
+	r.close(now)
+	return r, Answer{Changed: true}
+}
+
+// Mark makes a free order one of unknown outcome: an attempt that this guard has forgotten may have sent it.
+func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
+	if r.State(now) != Free {
+		return r, Answer{}
+	}
+	r.Attempts++
+	r.Attempt, r.Begun, r.Lease = attempt, now, now
+	r.Open = []Attempt[R]{{attempt, record}}
 	r.close(now)
 	return r, Answer{Changed: true}
 }

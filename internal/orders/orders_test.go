@@ -3,6 +3,7 @@ package orders_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func (h *history) do(action string) orders.Answer {
 	}
 	finds := func(f orders.Finding, record string) {
 		h.row, answer = h.row.Resolve(orders.Resolve[string]{
-			Finding: f, Attempt: attempt(name), Margin: margin, Bare: record == "", Record: record,
+			Finding: f, Attempt: attempt(name), Read: h.now, Waited: math.MaxInt64, Margin: margin, Bare: record == "", Record: record,
 		}, h.now)
 	}
 	switch verb {
@@ -67,8 +68,8 @@ func (h *history) do(action string) orders.Answer {
 		finds(orders.Finding{Exists: true, By: "anna"}, "invoice of "+name)
 	case "absent":
 		finds(orders.Finding{By: "anna"}, "")
-	case "leave":
-		h.row.LeftFor = name
+	case "mark":
+		h.row, answer = h.row.Mark(attempt(name), name, h.now)
 	default:
 		panic(action)
 	}
@@ -95,9 +96,6 @@ func (h *history) String() string {
 	}
 	if h.row.Last != nil {
 		text += "; last " + *h.row.Last
-	}
-	for _, past := range h.row.Before {
-		text += fmt.Sprintf("; %s at %s", past.Record, past.Gateway)
 	}
 	return text
 }
@@ -145,11 +143,13 @@ func TestRow(t *testing.T) {
 		"A finding about an earlier attempt is refused":                                      {"begin a, undecided a, resubmit b, undecided b, tried again exists a", "unknown; open a, b"},
 		"A finding about a free order is refused":                                            {"begin a, nothing a, not unknown exists a", "free; last a"},
 		"Another gateway is refused":                                                         {"begin a, success a, other gateway begin b at there", "created; a"},
-		"Another gateway takes the identifier of a created order that was left to it":        {"begin a, success a, leave there, begin b at there, success b at there", "created; b; a at here"},
-		"Another gateway does not take the identifier of an unknown order":                   {"begin a, undecided a, leave there, other gateway begin b at there, refused begin b", "unknown; open a"},
-		"The first gateway goes on with an order that was left":                              {"begin a, nothing a, leave there, begin b", "in flight; open b; last a"},
-		"The first gateway is refused once another has the order":                            {"begin a, nothing a, leave there, begin b at there, other gateway begin c", "in flight; open b; a at here"},
-		"A late report of a gateway that had the order is kept apart":                        {"begin a, nothing a, leave there, begin b at there, success c", "in flight; open b; a at here; c at here"},
+		"A late report is recorded whichever gateway has the order now":                      {"begin a, nothing a, success c at there", "created; c"},
+		"A marked order is unknown":                                                          {"mark a, refused begin b", "unknown; open a"},
+		"An order that was free is marked":                                                   {"begin a, nothing a, mark b, refused begin c", "unknown; open b; last a"},
+		"An order in flight is not marked":                                                   {"begin a, mark b, success a", "created; a"},
+		"A created order is not marked":                                                      {"begin a, success a, mark b", "created; a"},
+		"An unknown order is not marked again":                                               {"begin a, undecided a, mark b", "unknown; open a"},
+		"A marked order is absent after the margin":                                          {"mark a, too early absent a, pause, absent a, begin b", "in flight; open b; last a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,18 +244,27 @@ func TestRow_random(t *testing.T) {
 	}
 }
 
-// A lookup counts from when the order was read before it.
-func TestRow_Resolve_seen(t *testing.T) {
+// That none exists is accepted if the order was read after the margin, by the clock of the guard and by those of the processes.
+func TestRow_Resolve_bothClocks(t *testing.T) {
 	t.Parallel()
-	h := history{now: 1000}
-	h.do("begin a")
-	h.do("undecided a")
-	find := orders.Resolve[string]{Attempt: attempt("a"), Margin: margin, Seen: h.now + margin - 1}
-	_, answer := h.row.Resolve(find, h.now+10*margin)
-	require.ErrorIs(t, answer.Err, orders.ErrTooEarly)
-	find.Seen++
-	_, answer = h.row.Resolve(find, h.now+10*margin)
-	require.NoError(t, answer.Err)
+	for name, row := range map[string]struct {
+		read, waited int64 // more than is needed
+		early        bool
+	}{
+		"after the margin by both clocks":          {0, 0, false},
+		"too early by the clock of the guard":      {-1, 1000, true},
+		"too early by the clocks of the processes": {1000, -1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := history{now: 1000}
+			h.do("begin a")
+			h.now += 7
+			h.do("undecided a") // 8 after it began
+			_, answer := h.row.Resolve(orders.Resolve[string]{Attempt: attempt("a"), Margin: margin, Read: h.now + margin + row.read, Waited: 8 + margin + row.waited}, h.now+10*margin)
+			assert.Equal(t, row.early, errors.Is(answer.Err, orders.ErrTooEarly))
+		})
+	}
 }
 
 func TestRow_State_whenTheLeaseEnds(t *testing.T) {

@@ -24,17 +24,11 @@ import (
 	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
-// document loads and validates the OpenAPI document.
+// document loads and validates the OpenAPI document. It must be read as 3.1, so that the
+// validator applies JSON Schema 2020-12.
 func document(t *testing.T) *openapi3.T {
 	t.Helper()
-	return load(t, "../../api/openapi.yaml")
-}
-
-// load loads and validates an OpenAPI document. It must be read as 3.1, so that the
-// validator applies JSON Schema 2020-12.
-func load(t *testing.T, file string) *openapi3.T {
-	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromFile(file)
+	doc, err := openapi3.NewLoader().LoadFromFile("../../api/openapi.yaml")
 	require.NoError(t, err)
 	require.True(t, doc.IsOpenAPI31OrLater())
 	require.NoError(t, doc.Validate(t.Context(), openapi3.EnableExamplesValidation()))

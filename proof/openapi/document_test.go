@@ -37,9 +37,6 @@ func TestOpenAPI_operations(t *testing.T) {
 	}, operations)
 }
 
-// The document of the mock's control API is valid too.
-func TestOpenAPI_mock(t *testing.T) { assert.NotZero(t, load(t, "../../api/mock.yaml").Paths.Len()) }
-
 // What the interface does not show is marked in its place, with the reason; the
 // schema of a body that is not shown states nothing else.
 func TestOpenAPI_not_shown(t *testing.T) {

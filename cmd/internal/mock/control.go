@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptogw/gateway/api"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -40,7 +39,7 @@ func bad(err error) error { return &controlError{http.StatusBadRequest, err.Erro
 // A handler carries a request of the control API out. A result of nil is 204.
 type handler func(*http.Request) (any, error)
 
-// handle registers the control API, as api/mock.yaml describes it. A page of another site
+// handle registers the control API. A page of another site
 // cannot change anything from a browser.
 func (m *Mock) handle() {
 	origin := http.NewCrossOriginProtection()
@@ -62,8 +61,6 @@ func (m *Mock) handle() {
 		"GET /_mock/clock":                    func(*http.Request) (any, error) { return m.clock(), nil },
 		"POST /_mock/clock":                   m.postClock,
 		"POST /_mock/reset":                   m.postReset,
-		"GET /_mock/mock.yaml":                func(*http.Request) (any, error) { return document(api.Mock), nil },
-		"GET /_mock/openapi.yaml":             func(*http.Request) (any, error) { return document(api.OpenAPI), nil },
 	} {
 		m.routes = append(m.routes, strings.TrimSuffix(route, "{$}"))
 		m.mux.Handle(route, origin.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r, handle) })))
@@ -74,21 +71,14 @@ func (m *Mock) handle() {
 	})
 }
 
-// A document is a description in YAML.
-type document string
-
 // respond carries a request of the control API out.
 func respond(w http.ResponseWriter, r *http.Request, handle handler) {
 	result, err := handle(r)
-	text, isDocument := result.(document)
 	switch {
 	case err != nil:
 		writeError(w, err)
 	case result == nil:
 		w.WriteHeader(http.StatusNoContent)
-	case isDocument:
-		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = io.WriteString(w, string(text)) // the client has gone if it fails
 	default:
 		writeJSON(w, http.StatusOK, result)
 	}
@@ -123,7 +113,7 @@ func read[T any](r *http.Request, limit int64) (value T, err error) {
 	from := json.NewDecoder(http.MaxBytesReader(nil, r.Body, limit))
 	from.DisallowUnknownFields()
 	if err := from.Decode(&value); err != nil {
-		return value, bad(fmt.Errorf("the body is not as in api/mock.yaml: %w; it is an object with the members %s", err, membersOf(value)))
+		return value, bad(fmt.Errorf("the body cannot be read: %w; it is an object with the members %s", err, membersOf(value)))
 	}
 	if _, err := from.Token(); err != io.EOF {
 		return value, bad(errors.New("there is more after the end of the body"))

@@ -21,9 +21,6 @@ func (call Call) String() string {
 	if call.Error != "" {
 		text += fmt.Sprintf("  could not be read: %s\n", call.Error)
 	}
-	if call.Members != "" {
-		text += fmt.Sprintf("  %s\n", call.Members)
-	}
 	return text
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +22,6 @@ const callTimeout = time.Minute
 // and ends with a whole character.
 const maxErrorBody = 8000
 
-// maxMessage is the length of the longest message of a success that a profile has, in bytes.
-const maxMessage = 256
-
 // A Probe makes one call to a gateway after another. It is not safe for concurrent use.
 type Probe struct {
 	// Withdrawal is the identifier of one that is inquired about; "" for none.
@@ -34,14 +30,10 @@ type Probe struct {
 	KeyOnPublic bool
 	// Print is called after each call, unless it is nil.
 	Print func(Call)
-	// Recorder makes a profile of the responses; it is the transport of the client, or nil.
-	Recorder *Recorder
 
-	client          *gateway.Client
-	drifts          []gateway.Drift // in the last response
-	calls           []Call
-	messages        []string               // of the successes, each once
-	coins, networks func(name string) bool // whether the listing has it
+	client *gateway.Client
+	drifts []gateway.Drift // in the last response
+	calls  []Call
 }
 
 // Run makes all calls with a client that has the Observer of p, and returns the report
@@ -50,18 +42,10 @@ type Probe struct {
 func (p *Probe) Run(ctx context.Context, client *gateway.Client, url string) Report {
 	p.client, p.calls = client, []Call{}
 	p.all(ctx)
-	r := newReport(url, p.calls)
-	if p.Recorder != nil && len(p.messages) == 1 && p.messages[0] != documentedMessage {
-		p.Recorder.Profile.SuccessMessage = p.messages[0]
-		r.Verdict.Found = append(r.Verdict.Found, Line{"I-44", "each success", fmt.Sprintf("has the message %q, which the profile has", p.messages[0])})
-	}
-	if p.Recorder != nil && len(p.messages) > 1 {
-		r.Verdict.Found = append(r.Verdict.Found, Line{"I-44", "each success", "has another message, so that the profile has none"})
-	}
-	return r
+	return newReport(url, p.calls)
 }
 
-// documentedMessage is that of a success: I-40.
+// documentedMessage is the message of a success: I-40.
 const documentedMessage = "Operation was successful."
 
 // Observer returns what the client of p needs.
@@ -90,7 +74,6 @@ func (p *Probe) ask(ctx context.Context, q question) any {
 	var r gateway.Response
 	p.drifts = nil
 	_, err := q.send(ctx, gateway.WithResponse(&r))
-	_ = p.Recorder.keep(q) // the operation and the status are valid
 	if errors.Is(err, gateway.ErrInvalidArgument) && errors.Is(err, gateway.ErrMissingAPIKey) {
 		call.Skipped = "it needs a key: set GATEWAY_API_KEY or GATEWAY_API_KEY_FILE"
 		return nil
@@ -105,10 +88,6 @@ func (p *Probe) ask(ctx context.Context, q question) any {
 	}
 	_, failed := errors.AsType[*gateway.TransportError](err)
 	call.refused = failed || errors.Is(err, gateway.ErrInvalidArgument) // which the client refuses, without a request
-	if r.Message != "" && len(r.Message) <= maxMessage && !slices.Contains(p.messages, r.Message) {
-		p.messages = append(p.messages, r.Message)
-	}
-	call.Members = p.nameMembers(q, err)
 	return p.inspect(&call, q, r, err)
 }
 

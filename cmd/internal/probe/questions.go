@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/internal/documented/everycall"
 	"github.com/cryptogw/gateway/internal/documented/fields"
 )
@@ -24,22 +23,19 @@ type subject struct {
 	so, soText string // the statements that a response without differences agrees with, and what they say
 	body       string // the statement that leaves the form of the result open; "" if it is documented
 	public     bool   // whether the call is made without the key
-
-	operation gatewaytest.Operation // its name in a profile
-	narrowed  bool                  // whether it is about one balance
 }
 
 // subjects returns what the calls are about, by the name of the method.
 func subjects() map[string]subject {
 	const record = "every member of the record is as documented"
 	return map[string]subject{
-		"CoinNetworks":        {"I-13, I-38 to I-42, I-45, I-57 to I-91", "an array of records, all members as documented", "", true, gatewaytest.OpCoinNetworks, false},
-		"CoinNetwork":         {"I-14, I-57 to I-91", record, "I-50", true, gatewaytest.OpCoinNetwork, false},
-		"CoinNetworkBySymbol": {"I-15, I-57 to I-91", record, "I-50", true, gatewaytest.OpCoinNetworkBySymbol, false},
-		"CoinNetworksOf":      {"I-57 to I-91", record, "I-16, I-51", true, gatewaytest.OpCoinNetworksOf, false},
-		"ExchangeRates":       {"I-18", "there are rates", "I-95", true, gatewaytest.OpExchangeRates, false},
-		"Balance":             {"I-19, I-30", "there is a balance, for the key in the header", "I-105", false, gatewaytest.OpBalance, false},
-		"Withdrawal":          {"I-21, I-30, I-38 to I-42, I-130 to I-138", "one record, all members as documented", "", false, gatewaytest.OpWithdrawal, false},
+		"CoinNetworks":        {"I-13, I-38 to I-42, I-45, I-57 to I-91", "an array of records, all members as documented", "", true},
+		"CoinNetwork":         {"I-14, I-57 to I-91", record, "I-50", true},
+		"CoinNetworkBySymbol": {"I-15, I-57 to I-91", record, "I-50", true},
+		"CoinNetworksOf":      {"I-57 to I-91", record, "I-16, I-51", true},
+		"ExchangeRates":       {"I-18", "there are rates", "I-95", true},
+		"Balance":             {"I-19, I-30", "there is a balance, for the key in the header", "I-105", false},
+		"Withdrawal":          {"I-21, I-30, I-38 to I-42, I-130 to I-138", "one record, all members as documented", "", false},
 	}
 }
 
@@ -59,7 +55,6 @@ func (p *Probe) question(method string, v everycall.Values, of *fields.Table, sk
 // the next call.
 func (p *Probe) all(ctx context.Context) {
 	listing := p.ask(ctx, p.question("CoinNetworks", everycall.Values{}, fields.Pair, ""))
-	p.coins, p.networks = anyOf(listing, "coin", "symbol"), anyOf(listing, "network", "name")
 	v := firstPair(listing)
 	p.ask(ctx, p.question("CoinNetwork", v, fields.Pair, lacks("an id", v.PairID)))
 	p.ask(ctx, p.question("CoinNetworkBySymbol", v, fields.Pair, lacks("a coin and a network", v.CoinSymbol, v.NetworkName)))
@@ -107,7 +102,6 @@ func (p *Probe) balances(ctx context.Context, single gateway.BalanceQuery) {
 	}
 	p.ask(ctx, all)
 	one := p.question("Balance", everycall.Values{Balance: single}, balance, lacks("a coin", single.CoinSymbol))
-	one.narrowed = true
 	one.route += "?coinSymbol={coinSymbol}&networkName={networkName}"
 	p.ask(ctx, one)
 }

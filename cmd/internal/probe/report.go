@@ -36,7 +36,6 @@ type Call struct {
 	Shape        *Shape    `json:"shape"`        // of the result; null without one
 	Findings     []Finding `json:"findings"`     // the differences of the response from docs/interface.md
 	Error        string    `json:"error"`        // why the client cannot read the response; "" if it can
-	Members      string    `json:"members"`      // what a profile says of the members of such a response; "" without one
 
 	question question
 	refused  bool // whether there is no response to examine: an error, or none at all

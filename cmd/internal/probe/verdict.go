@@ -66,9 +66,6 @@ func (v *Verdict) add(call Call) {
 	case readable && differences == 0:
 		v.So = append(v.So, line(q.so, q.soText))
 	}
-	if call.Members != "" {
-		v.Found = append(v.Found, line(q.body, call.Members))
-	}
 	if readable && q.body != "" {
 		v.Found = append(v.Found, line(q.body, call.Shape.String()))
 	}

@@ -1,154 +1,213 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"net/url"
+	"net/mail"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/sqlguard"
+	"github.com/cryptogw/gateway/pricing"
 )
 
 // This file is the way of a purchase: from the Buy button to the invoice.
 //
-// The identifier of an order is in the Buy form, so that the same form, sent from any
-// tab, twice or again tomorrow, leads to the same order. It is the primary key of
-// shop_orders and of the order guard's table, and the orderId of the invoice. Those two
-// tables are all that keeps a purchase from being invoiced twice.
+// The identifier of an order is in its Buy form, so that the same form, sent twice or again tomorrow, leads
+// to the same order. It is the orderId of the invoice, and the order guard sends one invoice for it at most.
 
-// orderLifetime is how long an order can be invoiced or paid: longer than the cookie
-// that its identifier comes from.
-const orderLifetime = 24 * time.Hour
+// orderCookie leads a buyer back to the last order.
+const orderCookie = "order"
 
-// showProducts shows the first page. The Buy forms have the identifier of the cart: a
-// random text that the browser keeps until it has ordered, so that all tabs have the
-// same.
+// showProducts shows the first page. Each Buy form has the identifier of an order of its own.
 func (s *shop) showProducts(w http.ResponseWriter, r *http.Request) error {
-	ensureCookie(w, r, buyerCookie, 90*24*time.Hour)
-	cart := ensureCookie(w, r, cartCookie, orderLifetime/2)
-	return s.render(w, r, http.StatusOK, "products", "Harbour Goods", map[string]any{"Cart": cart, "Products": products()})
+	type row struct {
+		product
+		Order string
+	}
+	var rows []row
+	for _, p := range products {
+		rows = append(rows, row{p, rand.Text()})
+	}
+	last := ""
+	if cookie, err := r.Cookie(orderCookie); err == nil && isOrderID(cookie.Value) {
+		last = cookie.Value
+	}
+	return s.render(w, r, http.StatusOK, "products", "Harbour Goods", map[string]any{"Products": rows, "Last": last})
 }
 
 // buy handles the Buy button. A repeated request finds the order that exists.
 func (s *shop) buy(w http.ResponseWriter, r *http.Request) error {
-	buyer := buyerOf(r)
-	if buyer == "" {
-		return &problem{http.StatusBadRequest, "A cookie is needed", "The shop recognizes you by a cookie. Please allow it, and start again on the first page."}
-	}
 	id := r.PostFormValue("order")
-	_, name, _ := strings.Cut(id, "-")
-	p, ok := productByID(name)
+	p, ok := productByID(r.PostFormValue("product"))
 	if !ok || !isOrderID(id) {
 		return badInput("The shop does not sell this.")
 	}
-	if err := s.db.insertOrder(r.Context(), order{ID: id, Buyer: buyer, Product: p.ID}); err != nil {
+	if err := s.orders.insert(r.Context(), id, p.ID); err != nil {
 		return err
 	}
+	http.SetCookie(w, &http.Cookie{
+		Name: orderCookie, Value: id, Path: "/", MaxAge: 30 * 24 * 60 * 60, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
 	return redirect(w, r, "/orders/"+id)
 }
 
-// isOrderID reports whether a text is the identifier of an order: the cart's, a hyphen and
-// the product's.
+// isOrderID reports whether a text can be one of [rand.Text], which nobody guesses.
 func isOrderID(text string) bool {
-	cart, _, found := strings.Cut(text, "-")
-	return found && isRandomText(cart)
+	return len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// pay handles the button that orders. It waits a second for the invoice; after that, the
-// page of the order shows that it is being made.
+// pay handles the button that orders. It sends the invoice, unless the order has one or may have one, and
+// leads to the page of the order, which shows what the order guard has recorded.
 func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
-	if o.State.canBeSent() && !o.expired() {
-		chosen, err := s.choose(r.Context(), o, r.PostForm)
+	status, err := s.guard.Order(r.Context(), "", o.ID)
+	if err != nil {
+		return err
+	}
+	if status.State == gateway.OrderFree && time.Now().Before(o.ends()) {
+		request, email, err := s.choose(r, o)
 		if problem, ok := errors.AsType[*problem](err); ok {
-			return s.showOffers(w, r, o, problem.text)
+			return s.showOffers(w, r, o, status, problem)
 		}
 		if err != nil {
 			return err
 		}
-		s.send(r.Context(), chosen)
+		if err := s.orders.setEmail(r.Context(), o.ID, email); err != nil {
+			return err
+		}
+		// A buyer who closes the page does not cut off the invoice: it would be unknown.
+		_, err = s.client.CreateInvoice(context.WithoutCancel(r.Context()), request)
+		s.logger.InfoContext(r.Context(), "invoice", "order", o.ID, "outcome", gateway.OutcomeOf(err), "error", err)
 	}
-	setCookie(w, cartCookie, rand.Text(), orderLifetime/2) // the next purchase is another order
 	return redirect(w, r, "/orders/"+o.ID)
 }
 
-// choose returns the order with the coin, network and amount of a form, for the price
-// that the buyer has seen.
-func (s *shop) choose(ctx context.Context, o order, form url.Values) (order, error) {
+// choose returns the invoice that a form asks for, at the rates of now, and the buyer's email address.
+func (s *shop) choose(r *http.Request, o order) (gateway.InvoiceRequest, string, error) {
+	var request gateway.InvoiceRequest
+	email, err := mail.ParseAddress(r.PostFormValue("email"))
+	if err != nil || len(email.Address) > 200 {
+		return request, "", badInput("Please enter an email address.")
+	}
 	p, _ := productByID(o.Product)
-	if formatPrice(p.Price, p.Currency) != form.Get("price") {
-		return o, badInput("The price has changed since you opened this page. Please check it, and choose again.")
-	}
-	q, err := s.quote(ctx, p)
+	q, err := s.quote(r.Context(), p)
 	if err != nil {
-		return o, err
+		return request, "", err
 	}
-	if q.Stale {
-		return o, badInput("The exchange rates are too old to fix an amount. Please try again in a moment.")
+	i := slices.IndexFunc(q.Offers, func(o offer) bool { return o.Pair.ID == r.PostFormValue("pair") })
+	if i < 0 || q.Offers[i].Problem != "" {
+		return request, "", badInput("Please choose one of the coins below.")
 	}
-	for _, offer := range q.Offers {
+	return gateway.InvoiceRequest{
+		OrderID: o.ID, Price: p.Price, BaseCurrency: p.Currency, Amount: q.Offers[i].Amount,
+		CoinSymbol: q.Offers[i].Pair.Coin.Symbol, NetworkName: q.Offers[i].Pair.Network.Name,
+	}, email.Address, nil
+}
+
+// An offer is a coin on a network, and what a price is in it.
+type offer struct {
+	Pair    *gateway.CoinNetwork
+	Amount  decimal.Decimal
+	Problem string // why the buyer cannot choose it; "" if they can
+}
+
+// A quote holds the offers for a price at one time.
+type quote struct {
+	Offers []offer
+	Age    time.Duration // of the rates
+}
+
+// maxPlaces limits the decimal places of an amount, which the buyer may have to enter by hand.
+const maxPlaces = 8
+
+// quote returns the offers for a product. Coins that are off, or have no rate, are left out.
+func (s *shop) quote(ctx context.Context, p product) (quote, error) {
+	catalog, err1 := s.catalog.Get(ctx)
+	rates, err2 := s.rates.Get(ctx)
+	if err := errors.Join(err1, err2); err != nil {
+		return quote{}, err
+	}
+	q := quote{Age: time.Since(rates.FetchedAt).Truncate(time.Second)}
+	if q.Age > maxRateAge {
+		return quote{}, errors.New("the exchange rates are too old to fix an amount: " + q.Age.String())
+	}
+	offers, err := pricing.NewOffers(catalog, rates, p.Price, p.Currency)
+	if err != nil {
+		return quote{}, err
+	}
+	for _, of := range offers.All() {
+		limit, isLimit := errors.AsType[*pricing.LimitError](of.Err)
+		o := offer{Pair: of.Pair, Amount: of.Amount.RoundCeil(maxPlaces).Normalize()}
 		switch {
-		case offer.Pair.ID != form.Get("pair"):
+		case isLimit && limit.Limit == pricing.LimitMinAmount:
+			o.Problem = "Too little for this coin."
+		case of.Err != nil:
 			continue
-		case offer.Problem != "":
-			return o, badInput(offer.Pair.Coin.Symbol + " on " + offer.Pair.Network.Name + ": " + offer.Problem)
 		}
-		o.Price, o.Currency, o.Amount = p.Price, p.Currency, offer.Amount
-		o.Coin, o.Network = offer.Pair.Coin.Symbol, offer.Pair.Network.Name
-		return o, nil
+		q.Offers = append(q.Offers, o)
 	}
-	return o, badInput("Please choose one of the coins below.")
+	return q, nil
 }
 
-// send creates the invoice of an order in the background, and waits a second for it. The end
-// of the request does not end it, because an invoice that is cut off is unknown.
-func (s *shop) send(ctx context.Context, o order) {
-	done := make(chan struct{})
-	s.sending.Go(func() {
-		defer close(done)
-		s.createInvoice(context.WithoutCancel(ctx), o)
-	})
-	select {
-	case <-done:
-	case <-time.After(time.Second):
+// Coins returns the offers by coin.
+func (q quote) Coins() (coins [][]offer) {
+	for _, o := range q.Offers {
+		at := slices.IndexFunc(coins, func(c []offer) bool { return c[0].Pair.Coin.Symbol == o.Pair.Coin.Symbol })
+		if at < 0 {
+			at, coins = len(coins), append(coins, nil)
+		}
+		coins[at] = append(coins[at], o)
 	}
+	return coins
 }
 
-// createInvoice sends the invoice of an order, unless it has one. The order guard records
-// the result, and the page of the order shows it.
-func (s *shop) createInvoice(ctx context.Context, o order) {
-	_, err := s.client.CreateInvoice(ctx, gateway.InvoiceRequest{
-		OrderID: o.ID, Price: o.Price, BaseCurrency: o.Currency,
-		Amount: o.Amount, CoinSymbol: o.Coin, NetworkName: o.Network,
-	})
-	s.logger.InfoContext(ctx, "invoice", "order", o.ID, "outcome", gateway.OutcomeOf(err), "error", err)
+// An offersPage is the page on which the buyer chooses a coin.
+type offersPage struct {
+	Order         order
+	Product       product
+	Quote         quote
+	Chosen, Email string // of the form
+	Problem       string // with the form that was sent
+	Last          string // what became of the last choice
+	Losing        bool   // whether the demo loses the next response
 }
 
-// A shopGuard is the order guard of the shop. Of two tabs that choose differently, it
-// records what the one that it admits has chosen, before the invoice is sent. An order that
-// the merchant has cancelled meanwhile is not sent.
-type shopGuard struct {
-	*sqlguard.Guard
-	db *database
-}
-
-// Begin implements [gateway.OrderGuard].
-func (g shopGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
-	lease, err := g.Guard.Begin(ctx, o)
-	if err != nil || lease.State != gateway.OrderFree {
-		return lease, err
+// showOffers shows the offers for an order that can be sent. The problem with the form is nil for none.
+func (s *shop) showOffers(w http.ResponseWriter, r *http.Request, o order, status gateway.OrderStatus, wrong *problem) error {
+	p, _ := productByID(o.Product)
+	q, err := s.quote(r.Context(), p)
+	if err != nil {
+		return err
 	}
-	chosen, err := g.db.choose(ctx, o.Request)
-	if err == nil && chosen {
-		return lease, nil
+	page := offersPage{
+		Order: o, Product: p, Quote: q, Chosen: r.PostFormValue("pair"), Email: cmp.Or(r.PostFormValue("email"), o.Email), Losing: r.Form.Has("losing"),
 	}
-	unsent := gateway.OrderRecord{Outcome: gateway.OutcomeNotSent, Request: o.Request, RequestID: o.RequestID}
-	_, failed := g.End(context.WithoutCancel(ctx), o, unsent)
-	return gateway.Lease{}, errors.Join(errors.New("the order must not be sent any more"), err, failed)
+	if wrong != nil {
+		page.Problem = wrong.text
+		return s.render(w, r, wrong.status, "offers", "Choose how to pay", page)
+	}
+	page.Last = lastChoice(status)
+	return s.render(w, r, http.StatusOK, "offers", "Choose how to pay", page)
 }
 
-// expired reports whether an order is too old to be invoiced or paid.
-func (o order) expired() bool { return time.Since(o.MadeAt) > orderLifetime }
+// lastChoice returns what became of the last invoice of an order that can be sent.
+func lastChoice(status gateway.OrderStatus) string {
+	what := ""
+	switch {
+	case status.Attempts == 0:
+		return ""
+	case status.Resolved.After(status.Begun):
+		what = "We have looked up your last choice: the payment service has made no invoice."
+	case status.Record.Outcome == gateway.OutcomeRejected:
+		what = "The payment service refused your last choice."
+	default:
+		what = "Your last choice did not reach the payment service."
+	}
+	return what + " Nothing was ordered, and there is nothing to pay. You can try again, or choose another coin."
+}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
+	"encoding/json"
 	"errors"
-	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,169 +11,129 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/sqlguard"
 )
-
-// An ordersPage is the merchant's list of orders.
-type ordersPage struct {
-	Query   url.Values
-	Number  int  // of the page, from 1
-	More    bool // whether there are more pages
-	Pending sqlguard.PendingSummary
-	Odd     oddities
-	Orders  []order
-	States  []state
-	Counts  map[state]int
-	Totals  map[string]total
-}
-
-// Count returns the number of the selected orders.
-func (p ordersPage) Count() int { return p.Counts[stateAny] }
-
-// Link returns the query of another page.
-func (p ordersPage) Link(step int) string {
-	q := maps.Clone(p.Query)
-	q.Set("page", strconv.Itoa(p.Number+step))
-	return "?" + q.Encode()
-}
 
 // pageSize is the number of orders on a page.
 const pageSize = 50
 
-// filterOf reads a filter from the query of a URL.
-func filterOf(q url.Values) (filter, error) {
-	f := filter{Text: singleLine(q.Get("text"), 100), State: state(q.Get("state"))}
-	var errs [2]error
-	f.From, errs[0] = time.Parse(time.DateOnly, cmp.Or(q.Get("from"), "0001-01-01"))
-	f.To, errs[1] = time.Parse(time.DateOnly, cmp.Or(q.Get("to"), "9999-12-30"))
-	f.To = f.To.AddDate(0, 0, 1)
-	switch {
-	case f.State != stateAny && !slices.Contains(states(), f.State):
-		return f, badInput("There is no such state of an order.")
-	case errs != [2]error{}:
-		return f, badInput("A date must be written as 2006-12-31.")
-	}
-	return f, nil
+// An orderRow is an order in the merchant's list.
+type orderRow struct {
+	orderPage
+	Trouble error // why the buyer is not told how to pay; nil if they are
 }
 
-// showOrders shows how many orders are to be looked up, and the orders of a filter.
+// Label returns the words of a state for the merchant.
+func (r orderRow) Label() string {
+	return map[string]string{
+		"choose": "Not ordered", "expired": "Not ordered", "sending": "Being sent", "unknown": "To look up", "pay": "Waiting for payment",
+		"nodetails": "Write to the buyer", "late": "Too late to pay", "paid": "Paid",
+	}[r.View]
+}
+
+// CanBePaid reports whether the order has an invoice that may have been paid, or was.
+func (r orderRow) CanBePaid() bool {
+	return slices.Contains([]string{"pay", "nodetails", "late", "paid"}, r.View)
+}
+
+// An ordersPage is the merchant's list of orders.
+type ordersPage struct {
+	Pending sqlguard.PendingSummary
+	Orders  []orderRow
+	Newer   int // the number of the page; 0 for none
+	Older   int
+}
+
+// showOrders shows how many orders are to be looked up, and what buyers have ordered, newest first.
 func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
-	page := ordersPage{Query: r.URL.Query(), States: states()}
-	f, err := filterOf(page.Query)
-	if err != nil {
-		return err
-	}
-	number, _ := strconv.Atoi(page.Query.Get("page"))
-	page.Number = min(max(number, 1), math.MaxInt32/pageSize)
-	var err1, err2, err3, err4 error
-	page.Pending, err1 = s.guard.PendingSummary(ctx)
-	page.Counts, page.Totals, err2 = s.db.summary(ctx, f)
-	page.Orders, err3 = s.db.orders(ctx, f, pageSize, (page.Number-1)*pageSize)
-	page.Odd, err4 = s.oddities(ctx)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return err
-	}
-	page.More = page.Number*pageSize < page.Count()
-	return s.render(w, r, http.StatusOK, "orders", "Orders", page)
-}
-
-// exportOrders writes the orders of a filter as CSV.
-func (s *shop) exportOrders(w http.ResponseWriter, r *http.Request) error {
-	f, err := filterOf(r.URL.Query())
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="orders.csv"`)
-	table := csv.NewWriter(w)
-	_ = table.Write([]string{"order", "made", "state", "product", "price", "currency", "amount", "coin", "network", "contact"})
-	err = s.db.eachOrder(r.Context(), f, func(o order) error {
-		return table.Write([]string{
-			o.ID, o.MadeAt.Format(time.RFC3339), string(o.State), o.Product, o.Price.String(), o.Currency,
-			o.Amount.String(), o.Coin, o.Network, noFormula(o.Contact),
-		})
-	})
-	table.Flush()
-	return errors.Join(err, table.Error())
-}
-
-// noFormula keeps a spreadsheet from calculating a text that a buyer has entered.
-func noFormula(text string) string {
-	if text != "" && strings.Contains("=+-@", text[:1]) {
-		return "'" + text
-	}
-	return text
-}
-
-// A recordPage holds everything known about one order.
-type recordPage struct {
-	Order   order
-	Guard   sqlguard.Order
-	History []event
-	Payment payment // of an order that waits for it
-}
-
-// showRecord shows the record of an order to the merchant.
-func (s *shop) showRecord(w http.ResponseWriter, r *http.Request, o order) error {
-	known, err1 := s.guard.Order(r.Context(), "", o.ID)
-	history, err2 := s.db.history(r.Context(), o.ID)
+	number, _ := strconv.Atoi(r.FormValue("page"))
+	number = min(max(number, 1), 1_000_000)
+	pending, err1 := s.guard.PendingSummary(r.Context())
+	all, err2 := s.orders.ordered(r.Context(), pageSize+1, (number-1)*pageSize)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	page := recordPage{Order: o, Guard: known, History: history}
-	if o.State == stateCreated {
-		payments, err := s.payments(r.Context(), o)
+	page := ordersPage{Pending: pending, Newer: number - 1}
+	if len(all) > pageSize {
+		all, page.Older = all[:pageSize], number+1
+	}
+	for _, o := range all {
+		status, err := s.guard.Order(r.Context(), "", o.ID)
 		if err != nil {
 			return err
 		}
-		page.Payment = payments[0]
+		row := orderRow{orderPage: newOrderPage(o, status)}
+		if row.View == "nodetails" {
+			_, row.Trouble = detailsOf(status)
+		}
+		page.Orders = append(page.Orders, row)
 	}
-	return s.render(w, r, http.StatusOK, "record", "Order "+o.ID, page)
+	return s.render(w, r, http.StatusOK, "orders", "Orders", page)
 }
 
-// resolveOrder records what the merchant found at the gateway. The token is valid only
-// for the attempt that the page showed.
-func (s *shop) resolveOrder(w http.ResponseWriter, r *http.Request, o order) error {
-	found, note := r.PostFormValue("found"), singleLine(r.PostFormValue("note"), 400)
-	if found != "exists" && found != "none" {
+// setPaid records whether the merchant has seen the payment of an order. The interface reports none.
+func (s *shop) setPaid(w http.ResponseWriter, r *http.Request) error {
+	if err := s.orders.setPaid(r.Context(), r.PostFormValue("order"), r.PostFormValue("paid") == "true"); err != nil {
+		return err
+	}
+	return redirect(w, r, "/admin")
+}
+
+// An unknownOrder is an order to look up at the gateway.
+type unknownOrder struct {
+	gateway.OrderStatus
+	Token       string
+	Email       string    // of the buyer; empty for an order of another program
+	AbsentFrom  time.Time // from when on nobody can overlook an invoice that is still being made
+	CanBeAbsent bool      // whether the order was read after that
+}
+
+// Sent returns what was sent, the oldest attempt first.
+func (o unknownOrder) Sent() []gateway.OrderRecord { return append(o.Earlier, o.Record) }
+
+// showUnknown shows the orders to look up, those that have waited longest first.
+func (s *shop) showUnknown(w http.ResponseWriter, r *http.Request) error {
+	summary, err1 := s.guard.PendingSummary(r.Context())
+	pending, err2 := s.guard.Pending(r.Context(), sqlguard.PendingQuery{Most: pageSize})
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	var all []unknownOrder
+	for _, status := range pending {
+		o, _ := s.orders.order(r.Context(), status.OrderID) // an order of another program has none
+		from := status.SentUntil.Add(s.margin)
+		all = append(all, unknownOrder{status, sqlguard.Token(status), o.Email, from, status.GuardReadAt.After(from)})
+	}
+	page := map[string]any{"Orders": all, "Count": summary.Count, "Done": r.FormValue("done")}
+	return s.render(w, r, http.StatusOK, "unknown", "Orders to look up", page)
+}
+
+// resolve records what the merchant has found at the gateway. The token is the order as the page has shown it,
+// so that nothing is recorded of an attempt that the merchant has not seen.
+func (s *shop) resolve(w http.ResponseWriter, r *http.Request) error {
+	seen, err := sqlguard.ParseToken(r.PostFormValue("token"))
+	if err != nil {
+		return badInput("The form is not whole. Please open the page again.")
+	}
+	found, invoice := r.PostFormValue("found"), strings.TrimSpace(r.PostFormValue("invoice"))
+	if found != "exists" && found != "absent" {
 		return badInput("Please select whether the gateway has an invoice for the order.")
 	}
-	if note == "" && r.PostFormValue("note") != "" {
-		return badInput("The note is too long. Nothing was recorded.")
-	}
-	seen, err := sqlguard.ParseToken(r.PostFormValue("token"))
-	if err != nil || seen.ID != o.ID {
-		return outdated()
-	}
-	err = s.guard.Resolve(r.Context(), seen, sqlguard.Resolution{Exists: found == "exists", By: merchant(r.Context()), Note: note, Margin: s.cfg.transit})
-	switch {
-	case errors.Is(err, sqlguard.ErrTriedAgain), errors.Is(err, sqlguard.ErrNotUnknown):
-		return outdated()
+	name, _, _ := r.BasicAuth()
+	err = s.guard.Resolve(r.Context(), seen, gateway.Finding{
+		Exists: found == "exists", By: cmp.Or(name, "the merchant"), Note: r.PostFormValue("note"),
+		Invoice: json.RawMessage(invoice), Margin: s.margin,
+	})
+	switch wrong, isWrong := errors.AsType[*gateway.ArgumentError](err); {
+	case isWrong:
+		return badInput("Nothing was recorded: " + wrong.Name + " " + wrong.Reason + ".")
 	case errors.Is(err, sqlguard.ErrTooEarly):
-		return badInput("The request may still be on its way to the gateway. Please look again " + s.cfg.transit.String() + " after it was sent last. Nothing was recorded.")
+		return badInput("Nothing was recorded: the gateway may still be making the invoice. Please open the page again later, and look again.")
+	case errors.Is(err, sqlguard.ErrTriedAgain), errors.Is(err, sqlguard.ErrNotUnknown):
+		return &problem{http.StatusConflict, "The order has changed", "It has changed since you opened the page. Nothing was recorded. Please look at it again."}
 	case err != nil:
 		return err
 	}
-	return redirect(w, r, "/admin/pending?done="+url.QueryEscape(o.ID))
-}
-
-// markOrder marks an order as paid, shipped or cancelled.
-func (s *shop) markOrder(w http.ResponseWriter, r *http.Request, o order) error {
-	to := state(r.PostFormValue("to"))
-	if string(o.State) != r.PostFormValue("from") || !slices.Contains(o.State.Next(), to) {
-		return outdated()
-	}
-	changed, err := s.db.mark(r.Context(), o, to, merchant(r.Context()))
-	if err != nil {
-		return err
-	}
-	if !changed {
-		return outdated()
-	}
-	return redirect(w, r, "/admin/orders/"+o.ID)
-}
-
-func outdated() error {
-	return &problem{http.StatusConflict, "The order has changed", "It has changed since you opened its page. Nothing was recorded. Please look at it again."}
+	return redirect(w, r, "/admin/unknown?done="+url.QueryEscape(seen.OrderID))
 }

@@ -1,219 +1,225 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"embed"
 	"errors"
-	"fmt"
 	"html/template"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/alexedwards/scs/v2"
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
 	"github.com/cryptogw/gateway/pricing"
 	"github.com/cryptogw/gateway/sqlguard"
-	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
-	"github.com/go-chi/httplog/v3"
 )
 
 // A shop holds what the handlers share. It does not change once it is created.
 type shop struct {
-	cfg    config
-	logger *slog.Logger
-	demo   *gatewaytest.Server // nil for a real gateway
-
-	client      *gateway.Client
-	catalog     *pricing.Cache[*pricing.Catalog]
-	rates       *pricing.Cache[*gateway.ExchangeRates]
-	balance     *cached[*gateway.Balance]
-	withdrawals *cached[[]withdrawalRow]
-	guard       *sqlguard.Guard
-	db          *database
-	sessions    *scs.SessionManager
-	pages       *template.Template
-	sending     sync.WaitGroup // the invoices that are being sent
+	config
+	logger  *slog.Logger
+	demo    *gatewaytest.Server // nil for a real gateway
+	client  *gateway.Client
+	guard   *sqlguard.Guard
+	orders  store
+	catalog *pricing.Cache[*pricing.Catalog]
+	rates   *pricing.Cache[*gateway.ExchangeRates]
+	pages   *template.Template
 }
 
-// A connector creates a client of the configured gateway.
-type connector func(opts ...gateway.Option) (*gateway.Client, error)
+type config struct {
+	password string        // of the merchant's pages
+	margin   time.Duration // after an invoice was sent; before it has passed, nobody can find that there is none
+	ratesTTL time.Duration // how long exchange rates are kept
+}
 
-func newShop(ctx context.Context, cfg config, connect connector, db *database, logger *slog.Logger) (*shop, error) {
-	pages := template.New("").Funcs(template.FuncMap{"price": formatPrice, "rate": formatRate, "product": productName})
-	template.Must(pages.ParseFS(web, "web/*.html", "web/pages/*.html"))
-	s := &shop{cfg: cfg, logger: logger, db: db, pages: pages}
-	s.sessions = newSessions(db, s.showError)
+// maxRateAge is how old exchange rates may be that fix an amount.
+const maxRateAge = 30 * time.Second
+
+// retry bounds the calls to the gateway, so that a page waits at most a minute for its invoice.
+var retry = gateway.RetryPolicy{
+	MaxAttempts: 3, MaxDelay: 2 * time.Second, MaxRetryAfter: 2 * time.Second,
+	AttemptTimeout: 5 * time.Second, InvoiceTimeout: 15 * time.Second,
+}
+
+// longestRequest is longer than any request of the shop may take.
+const longestRequest = 2 * time.Minute
+
+func newShop(ctx context.Context, cfg config, connect connector, db *sql.DB, logger *slog.Logger) (*shop, error) {
+	s := &shop{config: cfg, logger: logger}
+	s.pages = template.New("").Funcs(template.FuncMap{"price": formatPrice, "product": productName})
+	template.Must(s.pages.ParseFS(web, "web/*.html", "web/pages/*.html"))
 	var err error
-	if s.guard, err = sqlguard.New(db.DB, sqlguard.WithLease(cfg.lease())); err != nil {
+	if s.guard, err = sqlguard.New(db); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.guard.Migrate(ctx), db.createTables(ctx)); err != nil {
+	if err := s.guard.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	s.client, err = connect(gateway.WithOrderGuard(shopGuard{s.guard, db}), gateway.WithRetry(cfg.retry()), gateway.WithLogger(logger))
-	if err != nil {
+	if s.orders, err = newStore(ctx, db); err != nil {
 		return nil, err
 	}
-	return s, s.addCaches()
+	if s.client, err = connect(gateway.WithOrderGuard(s.guard), gateway.WithRetry(retry), gateway.WithLogger(logger)); err != nil {
+		return nil, err
+	}
+	if s.catalog, err = pricing.NewCatalogCache(s.client, pricing.CacheOptions{TTL: time.Minute}); err != nil {
+		return nil, err
+	}
+	s.rates, err = pricing.NewRatesCache(s.client, pricing.CacheOptions{TTL: cfg.ratesTTL, MaxStale: maxRateAge})
+	return s, err
 }
 
-// addCaches makes what the pages show without asking the gateway each time.
-func (s *shop) addCaches() error {
-	var err1, err2 error
-	s.catalog, err1 = pricing.NewCatalogCache(s.client, pricing.CacheOptions{TTL: time.Minute, MaxStale: 10 * time.Minute})
-	s.rates, err2 = pricing.NewRatesCache(s.client, pricing.CacheOptions{TTL: s.cfg.ratesTTL, MaxStale: 10 * time.Minute})
-	s.balance = &cached[*gateway.Balance]{ttl: 10 * time.Second, maxStale: time.Hour, load: func(ctx context.Context) (*gateway.Balance, error) {
-		return s.client.Balance(ctx, gateway.BalanceQuery{})
-	}}
-	s.withdrawals = &cached[[]withdrawalRow]{ttl: s.cfg.ratesTTL, maxStale: time.Minute, load: s.loadWithdrawals}
-	return errors.Join(err1, err2)
+//go:embed web
+var web embed.FS
+
+// headers let a page load from its own host only, run no inline script, and be stored nowhere.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 }
 
-// The limits of the body of a request, in bytes: that of a form, and of the one that has a
-// file.
-const (
-	maxForm   = 16 << 10
-	maxExport = 8 << 20
-)
-
-func isForm(r *http.Request) bool { return r.URL.Path != "/admin/reconcile" }
-
-// policy lets a page load from its own host only, and run no inline script.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
-// handler returns all routes of the shop with their middleware.
+// handler returns all routes of the shop.
 func (s *shop) handler() http.Handler {
-	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(s.page(func(http.ResponseWriter, *http.Request) error {
-		return &problem{http.StatusForbidden, "A request from another site", "A form of this shop is accepted only from a page of this shop."}
-	}))
-	r := chi.NewRouter()
-	r.Use(httplog.RequestLogger(s.logger, &httplog.Options{Schema: httplog.SchemaOTEL.Concise(true), RecoverPanics: true}), withRequestID)
-	for name, value := range map[string]string{
-		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
-		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
-	} {
-		r.Use(middleware.SetHeader(name, value))
-	}
-	r.Use(middleware.GetHead, middleware.RequestSize(maxExport), middleware.Maybe(middleware.RequestSize(maxForm), isForm), protection.Handler)
-	r.NotFound(s.page(func(http.ResponseWriter, *http.Request) error { return notFound() }))
-	r.MethodNotAllowed(s.page(func(http.ResponseWriter, *http.Request) error {
-		return &problem{http.StatusMethodNotAllowed, "Not possible", "This address does not take such a request."}
-	}))
 	static, _ := fs.Sub(web, "web/static") // fails for an invalid name only
-	r.With(middleware.SetHeader("Cache-Control", "max-age=300")).Handle("/static/*", http.StripPrefix("/static", http.FileServerFS(static)))
-	r.Get("/", s.page(s.showProducts))
-	r.Post("/orders", s.page(s.buy))
-	r.Get("/orders/{id}", s.forOrder(s.showOrder))
-	r.Post("/orders/{id}/pay", s.forOrder(s.pay))
-	r.Post("/orders/{id}/contact", s.forOrder(s.setContact))
-	r.Post("/orders/{id}/lose", s.forOrder(s.loseNextResponse))
-	r.Get("/orders/{id}/qr.png", s.forOrder(s.showQR))
-	r.Get("/healthz", s.page(s.showHealth))
-	r.Route("/admin", s.merchantRoutes)
-	return r
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.StripPrefix("/static", http.FileServerFS(static)))
+	mux.Handle("GET /{$}", s.page(s.showProducts))
+	mux.Handle("POST /orders", s.page(s.buy))
+	mux.Handle("GET /orders/{id}", s.forOrder(s.showOrder))
+	mux.Handle("POST /orders/{id}/pay", s.forOrder(s.pay))
+	mux.Handle("GET /orders/{id}/qr.png", s.forOrder(s.showQR))
+	mux.Handle("POST /orders/{id}/lose", s.page(s.loseNextResponse))
+	mux.Handle("GET /admin", s.forMerchant(s.showOrders))
+	mux.Handle("POST /admin/paid", s.forMerchant(s.setPaid))
+	mux.Handle("GET /admin/unknown", s.forMerchant(s.showUnknown))
+	mux.Handle("POST /admin/unknown", s.forMerchant(s.resolve))
+	mux.Handle("/", s.page(func(http.ResponseWriter, *http.Request) error { return notFound() }))
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// merchantRoutes are the merchant's pages. Checking a password takes a while on purpose;
-// a few logins wait for each other, and the rest is refused.
-func (s *shop) merchantRoutes(r chi.Router) {
-	r.Use(s.sessions.LoadAndSave)
-	r.Get("/login", s.page(func(w http.ResponseWriter, r *http.Request) error { return s.loginForm(w, r, http.StatusOK, "") }))
-	r.With(middleware.ThrottleBacklog(2, 16, 5*time.Second)).Post("/login", s.page(s.login))
-	r.Post("/logout", s.page(s.logout))
-	r.Group(func(r chi.Router) {
-		r.Use(s.requireMerchant)
-		r.Get("/", s.page(s.showOrders))
-		r.Get("/pending", s.page(s.showPending))
-		r.Post("/reconcile", s.page(s.reconcile))
-		r.Get("/orders.csv", s.page(s.exportOrders))
-		r.Get("/orders/{id}", s.forOrder(s.showRecord))
-		r.Post("/orders/{id}/resolve", s.forOrder(s.resolveOrder))
-		r.Post("/orders/{id}/mark", s.forOrder(s.markOrder))
-		r.Get("/money", s.page(func(w http.ResponseWriter, r *http.Request) error { return s.renderMoney(w, r, http.StatusOK, "", "") }))
-		r.Post("/money", s.page(s.followWithdrawal))
-		r.Get("/coins", s.page(s.showCoins))
-		r.Get("/odd", s.page(s.showOdd))
-	})
-}
+// A handler is an HTTP handler that may fail. It fails before it writes anything.
+type handler func(http.ResponseWriter, *http.Request) error
 
-// withRequestID gives a request a random identifier, for the log and for questions to the
-// merchant. The one of chi would have the name of the host.
-func withRequestID(next http.Handler) http.Handler {
+// maxForm limits a form, in bytes. The largest has the JSON of an invoice.
+const maxForm = 256 << 10
+
+// page returns an HTTP handler that reads the form, and shows an error as a page.
+func (s *shop) page(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := rand.Text()
-		httplog.SetAttrs(r.Context(), slog.String("request", id))
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), middleware.RequestIDKey, id)))
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+		defer cancel()
+		r = r.WithContext(ctx)
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		err := r.ParseForm()
+		if err != nil {
+			err = badInput("The form cannot be read.")
+		} else {
+			err = h(w, r)
+		}
+		if err != nil {
+			s.showError(w, r, err)
+		}
 	})
 }
 
-// showHealth reports whether this process can take orders. It does not call the gateway:
-// without it the shop can still serve pages.
-func (s *shop) showHealth(w http.ResponseWriter, r *http.Request) error {
-	if err := s.db.PingContext(r.Context()); err != nil {
-		return err
-	}
-	_, err := w.Write([]byte("ok\n"))
-	return err
-}
-
-// The cookies of a buyer: who they are, and the cart that they have not ordered yet.
-const (
-	buyerCookie = "__Host-buyer"
-	cartCookie  = "__Host-cart"
-)
-
-// isRandomText reports whether a text is one of [rand.Text].
-func isRandomText(text string) bool {
-	return len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
-}
-
-// ensureCookie returns the random text of a cookie, and sets it if there is none.
-func ensureCookie(w http.ResponseWriter, r *http.Request, name string, age time.Duration) string {
-	if cookie, err := r.Cookie(name); err == nil && isRandomText(cookie.Value) {
-		return cookie.Value
-	}
-	text := rand.Text()
-	setCookie(w, name, text, age)
-	return text
-}
-
-func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
-	http.SetCookie(w, &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: int(age.Seconds()),
-		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
-}
-
-// buyerOf returns the identifier of the buyer in the database: a hash of the cookie,
-// which is of no use to whoever reads it. Without a cookie it is "".
-func buyerOf(r *http.Request) string {
-	cookie, err := r.Cookie(buyerCookie)
-	if err != nil || !isRandomText(cookie.Value) {
-		return ""
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(cookie.Value)))
-}
-
-// forOrder returns a page for the order of the path. A merchant sees every order; for a
-// buyer, that of another one is not found.
-func (s *shop) forOrder(h func(http.ResponseWriter, *http.Request, order) error) http.HandlerFunc {
+// forOrder returns a page for the order of the path. Whoever knows the identifier, a long random text, sees
+// the order: the buyer, on every device that has the link, and the merchant.
+func (s *shop) forOrder(h func(http.ResponseWriter, *http.Request, order) error) http.Handler {
 	return s.page(func(w http.ResponseWriter, r *http.Request) error {
-		o, err := s.db.order(r.Context(), r.PathValue("id"))
+		o, err := s.orders.order(r.Context(), r.PathValue("id"))
 		if err != nil {
 			return err
 		}
-		if buyer := buyerOf(r); merchant(r.Context()) == "" && (buyer == "" || buyer != o.Buyer) {
-			return notFound()
-		}
 		return h(w, r, o)
 	})
+}
+
+// forMerchant returns a page that asks for the password. The name is the merchant's to choose.
+func (s *shop) forMerchant(h handler) http.Handler {
+	return s.page(func(w http.ResponseWriter, r *http.Request) error {
+		_, password, _ := r.BasicAuth()
+		given, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(s.password))
+		if subtle.ConstantTimeCompare(given[:], want[:]) == 0 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="the merchant's pages", charset="UTF-8"`)
+			return &problem{http.StatusUnauthorized, "For the merchant only", "This page needs your name and the password of the shop."}
+		}
+		return h(w, r)
+	})
+}
+
+// A view is the data of the layout.
+type view struct {
+	Title          string
+	Demo, Merchant bool
+	Page           any // the data of the page itself
+}
+
+// render writes a page. It executes the whole template first, so that an error leaves no partial page.
+func (s *shop) render(w http.ResponseWriter, r *http.Request, status int, name, title string, page any) error {
+	var text bytes.Buffer
+	data := view{title, s.demo != nil, strings.HasPrefix(r.URL.Path, "/admin"), page}
+	if err := s.pages.ExecuteTemplate(&text, name+".html", data); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = text.WriteTo(w) // fails if the reader has gone
+	return nil
+}
+
+// redirect makes the browser get another page.
+func redirect(w http.ResponseWriter, r *http.Request, to string) error {
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// A problem is an error with its own page.
+type problem struct {
+	status      int
+	title, text string
+}
+
+func (p *problem) Error() string { return p.title + ": " + p.text }
+
+func notFound() error {
+	return &problem{http.StatusNotFound, "Page not found", "The address may be wrong."}
+}
+
+func badInput(text string) error {
+	return &problem{http.StatusUnprocessableEntity, "This cannot be accepted", text}
+}
+
+// showError shows a problem. Any other error comes from the database or the gateway; only the log has its text.
+func (s *shop) showError(w http.ResponseWriter, r *http.Request, err error) {
+	p, ok := errors.AsType[*problem](err)
+	switch {
+	case ok:
+	case errors.Is(err, sql.ErrNoRows):
+		p, _ = errors.AsType[*problem](notFound())
+	default:
+		s.logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
+		p = &problem{http.StatusServiceUnavailable, "Not available at the moment", "No order is lost. Please try again in a moment."}
+		w.Header().Set("Retry-After", "5")
+	}
+	if err := s.render(w, r, p.status, "problem", p.title, p.text); err != nil {
+		http.Error(w, p.title, p.status)
+	}
+}
+
+// formatPrice formats a price in fiat.
+func formatPrice(price decimal.Decimal, currency string) string {
+	return map[string]string{"usd": "$", "eur": "€"}[currency] + price.StringFixed(2)
 }

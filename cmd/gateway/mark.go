@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/sqlguard"
+)
+
+func (s *session) markCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "mark --from FILE", Short: "Mark orders as unknown that a restored database has forgotten", Args: cobra.NoArgs,
+		Long: `After the database was restored from a backup, marks orders as unknown that can have been sent
+since the backup was made, and that the table does not have, or has as free. Created, unknown and
+in-flight orders stay as they are. Keep everything stopped that sends, until it is done.
+
+The file is CSV with a header: the column order (or order_id) and, where merchants have names, the
+column merchant or the flag --merchant. Other columns are ignored. In a spreadsheet, import the
+orders as text: a number may lose its leading zeros. If any line is wrong, nothing is marked.`,
+		Example: `  gateway orders mark --from orders.csv --dry-run
+  gateway orders mark --from orders.csv --merchant north`,
+	}
+	s.prints(c, formatTable, formatJSON)
+	from := c.Flags().String("from", "", "the `file` with the orders; - for stdin")
+	merchant := merchantFlag(c.Flags(), "the column merchant, or none")
+	dryRun := c.Flags().Bool("dry-run", false, "check everything, and mark nothing")
+	_ = c.MarkFlagRequired("from") // fails only for a flag that does not exist
+	return s.runs(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
+		orders, lines, err := s.lost(*from, *merchant)
+		if err != nil {
+			return err
+		}
+		return s.mark(ctx, orders, lines, *dryRun)
+	})
+}
+
+// scientific is a number as a spreadsheet shows a long one: its last digits are lost.
+var scientific = regexp.MustCompile(`^[+-]?\d([.,]\d+)?[eE][+-]?\d+$`)
+
+// lost reads the orders of a file, each once, and their lines.
+func (s *session) lost(name, merchant string) (orders []gateway.OrderStatus, numbers []int, err error) {
+	lines, err := s.readLines(name, 1, "order|order_id", "merchant")
+	if err != nil {
+		return nil, nil, err
+	}
+	var wrong []error
+	seen := map[[2]string]bool{}
+	for _, l := range lines {
+		o := gateway.OrderStatus{OrderID: unguarded(l.cells[0]), Merchant: unguarded(l.cells[1])}
+		switch {
+		case o.OrderID == "":
+			err = errors.New("the order is missing")
+		case scientific.MatchString(o.OrderID):
+			err = errors.New("a spreadsheet has rounded the order, such as to 1.23E+17: import the column as text")
+		case merchant != "" && o.Merchant != "" && merchant != o.Merchant:
+			err = errors.New("it has another merchant than --merchant")
+		default:
+			err = nil
+		}
+		if merchant != "" {
+			o.Merchant = merchant
+		}
+		if err != nil {
+			wrong = append(wrong, &lineError{l.number, err})
+		} else if key := [2]string{o.Merchant, o.OrderID}; !seen[key] {
+			seen[key] = true
+			orders, numbers = append(orders, o), append(numbers, l.number)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, nil, usage("nothing was marked:\n%w", errors.Join(wrong...))
+	}
+	return orders, numbers, nil
+}
+
+// A markedRecord is the result of mark.
+type markedRecord struct {
+	Marked int  `json:"marked"`
+	Left   int  `json:"left"` // orders that are created, unknown or in flight
+	DryRun bool `json:"dryRun"`
+}
+
+func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines []int, dryRun bool) error {
+	guard, err := s.guard(ctx)
+	if err != nil {
+		return err
+	}
+	var marked int
+	if dryRun {
+		marked, err = markable(ctx, guard, orders)
+	} else {
+		marked, err = guard.Mark(ctx, orders)
+	}
+	if refusals := onLines(err, lines); refusals != nil {
+		return usage("nothing was marked:\n%w", refusals)
+	}
+	if err != nil {
+		return fmt.Errorf("%d orders were marked; run it again: %w", marked, err)
+	}
+	return s.printFields(markedRecord{marked, len(orders) - marked, dryRun})
+}
+
+// markable returns how many orders [sqlguard.Guard.Mark] would mark.
+func markable(ctx context.Context, guard *sqlguard.Guard, orders []gateway.OrderStatus) (count int, err error) {
+	var refusals []error
+	for i, o := range orders {
+		now, err := guard.Order(ctx, o.Merchant, o.OrderID)
+		switch {
+		case errors.Is(err, gateway.ErrInvalidArgument):
+			refusals = append(refusals, &sqlguard.RefusedError{Index: i, Err: err})
+		case err != nil:
+			return 0, err
+		case now.State == gateway.OrderFree:
+			count++
+		}
+	}
+	return count, errors.Join(refusals...)
+}
