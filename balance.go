@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/endpoint"
@@ -88,8 +87,8 @@ func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
 // Balance returns the account's balances. The response is not documented. These shapes are accepted:
 // an amount, or a record, which are of the coin and network of the query if they name none; an array of
 // records, with an amount under balance, amount or available; amounts or records by symbol. Another form
-// is a [*DecodeError], unless [WithProfile] or [WithBalanceDecoder] reads it; so is a list beside which the
-// response tells of more than came, unless it is read with WithBalanceDecoder. A record of several that
+// is a [*DecodeError], unless [WithBalanceDecoder] reads it; so is a list beside which the response tells of
+// more than came, unless it is read with WithBalanceDecoder. A record of several that
 // cannot be read, or names no coin, is left out: see [Skipped].
 //
 // GET /api/balance/
@@ -102,7 +101,7 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 	}, func(d *strictjson.Decoder) *Balance { return q.read(d, c.cfg) }, opts)
 }
 
-// read reads a balance by the decoder of [WithBalanceDecoder], by the profile, or by what is likely.
+// read reads a balance with the decoder of [WithBalanceDecoder], or in one of the likely forms.
 func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 	raw := strictjson.Raw(d)
 	b := &Balance{Amounts: []BalanceAmount{}, Raw: json.RawMessage(raw)}
@@ -113,20 +112,18 @@ func (q BalanceQuery) read(d *strictjson.Decoder, cfg *config) *Balance {
 	list := amountList{query: q, all: b.Amounts}
 	var wrong *strictjson.Error
 	help := ""
-	switch form := cfg.profile.Balance; {
+	switch {
 	case holdsNothing(result):
 	case cfg.decodeBalance != nil:
 		list.all = decoded(d, "WithBalanceDecoder", cfg.decodeBalance, b.Raw, checkAmounts)
-	case form != BalanceForm{}:
-		wrong, help = list.addByForm(result, form), form.text()
 	default:
-		wrong, help = list.add(result), "another form is read with WithBalanceDecoder or WithProfile"
+		wrong, help = list.add(result), "another form is read with WithBalanceDecoder"
 	}
 	wrong = explained(cmp.Or(wrong, firstLeftOut(d, len(list.all))), help)
 	d.SetErr(wrong)
 	if kind := result.Kind(); cfg.decodeBalance == nil && (kind == '[' || kind == '{') {
 		came := len(list.all) + len(d.LeftOut())
-		d.FailPage(jsontext.Pointer(cfg.profile.Balance.List), came, fmt.Errorf("tells of more than the %d records that came, a page of a balance; ask for one coin, or read it with WithBalanceDecoder", came))
+		d.FailPage("", came, fmt.Errorf("tells of more than the %d records that came, a page of a balance; ask for one coin, or read it with WithBalanceDecoder", came))
 	}
 	b.Amounts, b.Skipped = list.all, skippedIn(d)
 	return b
@@ -280,10 +277,7 @@ func amountIn(n strictjson.Node) (a BalanceAmount, at strictjson.Node, err error
 	return a, at, err
 }
 
-var (
-	errNoneOfThree = errors.New("has no balance, amount or available")
-	errNoAmount    = errors.New("has no amount")
-)
+var errNoneOfThree = errors.New("has no balance, amount or available")
 
 // hasAmount reports whether n is an amount, or a record with a member that could be one.
 func hasAmount(n strictjson.Node) bool {
@@ -293,26 +287,4 @@ func hasAmount(n strictjson.Node) bool {
 	}
 	r := recordOf(n)
 	return !r.amount().IsZero()
-}
-
-// addByForm adds the amounts of the records that a profile describes.
-func (l *amountList) addByForm(result strictjson.Node, form BalanceForm) *strictjson.Error {
-	list, wrong := listAt(result, form.List)
-	if wrong != nil {
-		return wrong
-	}
-	for n := range list.Parts() {
-		amount := BalanceAmount{CoinSymbol: coinAt(n, form.Coin)}
-		if form.Network != "" {
-			amount.NetworkName = n.At(jsontext.Pointer(form.Network)).Text()
-		}
-		at, err := n.At(jsontext.Pointer(form.Amount)), errNoAmount
-		if at.IsZero() {
-			at = n
-		} else {
-			amount.Amount, err = at.Amount()
-		}
-		l.addOrLeaveOut(amount, at, err)
-	}
-	return nil
 }

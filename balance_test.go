@@ -114,7 +114,7 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 		{"a record whose balance is empty", `{"balance":""}`, "/result/balance", "is empty"},
 		{"a record whose balance is a record", `{"coinSymbol":"USDT","balance":{"free":"1"}}`, "/result", "has no balance, amount or available"},
 		{"a record under balance", `{"balance":{"USDT":"1"}}`, "/result/balance", "does not belong to amounts by symbol"},
-		{"a list under balances", `{"balances":[{"coin":"USDT","balance":"1"}]}`, "/result/balances", "does not belong to amounts by symbol; another form is read with WithBalanceDecoder or WithProfile"},
+		{"a list under balances", `{"balances":[{"coin":"USDT","balance":"1"}]}`, "/result/balances", "does not belong to amounts by symbol; another form is read with WithBalanceDecoder"},
 		{"records that name the coin by another name", `[{"balance":"250.5","currency_code":"USDT"},{"balance":"0.25","currency_code":"BTC"}]`, "/result/0/balance", "names no coin"},
 		{"a page of a list", `{"items":[{"coin":"USDT","balance":"250.5"}],"total":1,"page":1}`, "/result/items", "does not belong to amounts by symbol"},
 		{"a page of a list, the counters first", `{"total":1,"data":[{"coin":"USDT","balance":"250.5"}]}`, "/result/total", "does not belong to amounts by symbol"},
@@ -161,7 +161,7 @@ func TestClient_Balance_nearMisses(t *testing.T) {
 func TestClient_Balance_nameless(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, result, pointer, reason string }{
-		{"an amount without any name", `"250.75"`, "/result", "names no coin; another form is read with WithBalanceDecoder or WithProfile"},
+		{"an amount without any name", `"250.75"`, "/result", "names no coin; another form is read with WithBalanceDecoder"},
 		{"a record without any name", `{"balance":"250.75"}`, "/result/balance", "names no coin"},
 		{"an array of a record without any name", `[{"balance":"250.75"}]`, "/result/0/balance", "names no coin"},
 	} {
@@ -209,7 +209,6 @@ func TestBalance_Total(t *testing.T) {
 func TestClient_Balance_page(t *testing.T) {
 	t.Parallel()
 	const one, two = `[{"coin":"USDT","balance":"1"}]`, `[{"coin":"USDT","balance":"1"},{"coin":"BTC","balance":"2"}]`
-	items := gateway.WithProfile(gateway.Profile{Balance: gateway.BalanceForm{List: "/data/items", Coin: "/coin", Amount: "/balance"}})
 	other := gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return nil, nil })
 	for _, tt := range []struct {
 		name, members string // of the envelope
@@ -231,11 +230,7 @@ func TestClient_Balance_page(t *testing.T) {
 		{"a total in the envelope", `"result":` + one + `,"total":250,"meta":{}`, once(), "/total"},
 		{"amounts by symbol", `"result":{"USDT":"1","BTC":"2"},"total":3,"meta":{}`, once(), "/total"},
 		{"counters within the result", `"result":{"USDT":{"balance":"1"},"cursor":"17"}`, once(), "/result/cursor"},
-		{"a list in a page", `"result":{"data":{"total":2,"items":` + one + `}},"meta":{}`, items, "/result/data/total"},
-		{"counters beside it", `"result":{"data":{"items":` + one + `},"paging":{"next":"2"}},"meta":{}`, items, "/result/paging/next"},
-		{"a list in a page, and a total in the meta", `"result":{"data":{"items":` + one + `}},"meta":{"total":2}`, items, "/meta/total"},
 		{"the only page", `"result":` + two + `,"pages":1,"meta":{"total":2,"count":2,"page":1,"limit":20,"offset":0,"next":null,"has_more":false,"ids":[{"total":9}]}`, once(), ""},
-		{"the only page of a list within", `"result":{"data":{"items":` + one + `,"total":1},"page":1,"more":[{"total":9}]},"meta":{}`, items, ""},
 		{"an amount, which is no list", `"result":"5","total":9,"meta":{}`, once(), ""},
 		{"a page that the caller's function reads", `"result":` + one + `,"meta":{"total":250}`, other, ""},
 	} {
@@ -333,7 +328,7 @@ func TestClient_Balance_skipped(t *testing.T) {
 			_, err := cannedClient(t, 200, enveloped(tt.result)).Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"})
 			wrong := &gateway.DecodeError{}
 			require.ErrorAs(t, err, &wrong)
-			require.ErrorContains(t, err, "names no coin; another form is read with WithBalanceDecoder or WithProfile")
+			require.ErrorContains(t, err, "names no coin; another form is read with WithBalanceDecoder")
 		})
 	}
 	t.Run("the coin of a query is that of a record with other texts", func(t *testing.T) {

@@ -45,8 +45,7 @@
 // # Undocumented responses
 //
 // The service is documented in part, as docs/interface.md of the repository says. What is documented is typed.
-// What is not is read in the forms that are likely, or in those of [WithProfile], and kept in a field
-// Raw; [WithResponse] returns the envelope of any response. Of a list, what cannot be read is left
+// What is not is read in the forms that are likely, and kept in a field Raw; [WithResponse] returns the envelope of any response. Of a list, what cannot be read is left
 // out: see [Skipped].
 //
 // Package [github.com/cryptogw/gateway/pricing] has what can be paid, in what and how much, and

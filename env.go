@@ -19,13 +19,12 @@ const (
 	envAPIKey     = "GATEWAY_API_KEY" // #nosec G101 -- the name of a variable
 	envAPIKeyFile = "GATEWAY_API_KEY_FILE"
 	envPlainHTTP  = "GATEWAY_PLAIN_HTTP"
-	envProfile    = "GATEWAY_PROFILE"
 )
 
 // FromEnv returns a client as [New] does, from environment variables: the base URL from
 // GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the file that
-// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP],
-// and GATEWAY_PROFILE names a file of at most 4 MiB with the [Profile] of [WithProfile]; opts come after both.
+// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP];
+// opts come after it.
 // An empty variable counts as not set. What is wrong is an [*ArgumentError] that names the variable,
 // or the option.
 func FromEnv(opts ...Option) (*Client, error) {
@@ -43,13 +42,6 @@ func FromEnv(opts ...Option) (*Client, error) {
 		opts = append([]Option{WithPlainHTTP()}, opts...)
 	default:
 		return nil, badOption(envPlainHTTP, "must be 1 or 0")
-	}
-	if file := os.Getenv(envProfile); file != "" {
-		profile, err := readProfile(file)
-		if err != nil {
-			return nil, badOption(envProfile, oneLine(err))
-		}
-		opts = append([]Option{WithProfile(profile)}, opts...)
 	}
 	client, err := New(baseURL, key, opts...)
 	return client, inEnv(err, from)
@@ -69,27 +61,6 @@ func keyFromEnv() (key, from string, err error) {
 	default:
 		return key, envAPIKey, nil
 	}
-}
-
-// maxProfile is how many bytes the file of a profile may have.
-const maxProfile = 4 << 20
-
-// readProfile returns the profile in a file.
-func readProfile(name string) (p Profile, err error) {
-	text, err := readStart(name, maxProfile)
-	if err != nil {
-		return Profile{}, err
-	}
-	if len(text) > maxProfile {
-		return Profile{}, errors.New("the file has more than 4 MiB")
-	}
-	if err := p.UnmarshalJSON([]byte(text)); err != nil { // json.Unmarshal would show a part of what is not JSON
-		return Profile{}, err
-	}
-	if reason := p.check(); reason != "" {
-		return Profile{}, errors.New(reason)
-	}
-	return p, nil
 }
 
 // APIKeyFile returns a source for [WithAPIKeySource] that reads the key from a file at each call: a

@@ -21,7 +21,6 @@ func setenv(t *testing.T, baseURL, key, file string) {
 	t.Setenv("GATEWAY_BASE_URL", baseURL)
 	t.Setenv("GATEWAY_API_KEY", key)
 	t.Setenv("GATEWAY_API_KEY_FILE", file)
-	t.Setenv("GATEWAY_PROFILE", "")
 }
 
 func keyFile(t *testing.T, text string) string {

@@ -51,9 +51,9 @@ var (
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrFinalStatus matches a [*WaitError] for a withdrawal whose status is final only by [WaitOptions]
-	// or [WithProfile]: what it means is for the caller to know.
-	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final or WithProfile")
+	// ErrFinalStatus matches a [*WaitError] for a withdrawal whose status is final only by [WaitOptions]:
+	// what it means is for the caller to know.
+	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final")
 
 	// ErrCircuitOpen matches the [*TransportError] of an invoice that [WithCircuitBreaker] has
 	// not sent.

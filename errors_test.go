@@ -498,6 +498,6 @@ func TestErrors_say(t *testing.T) {
 	assert.ErrorContains(t, err, `/message: "OK" is not the message of a success, "Operation was successful.": set another one by WithSuccessMessage`)
 	_, err = cannedClient(t, 201, another, gateway.WithSuccessMessage("Done")).CreateInvoice(t.Context(), order("A-17"))
 	assert.ErrorContains(t, err, `"OK" is not the message of a success, "Done"`)
-	_, err = cannedClient(t, 201, another, gateway.WithProfile(gateway.Profile{SuccessMessage: "OK"})).CreateInvoice(t.Context(), order("A-17"))
+	_, err = cannedClient(t, 201, another, gateway.WithSuccessMessage("OK")).CreateInvoice(t.Context(), order("A-17"))
 	assert.NoError(t, err)
 }

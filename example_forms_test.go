@@ -132,24 +132,3 @@ func ExampleWithBalanceDecoder() {
 	fmt.Println(total.StringFixed(2))
 	// Output: 255.00
 }
-
-// Other names of members are a matter of a profile, which needs no code. GATEWAY_PROFILE names a file with
-// one.
-func ExampleWithProfile() {
-	var profile gateway.Profile
-	err := json.Unmarshal([]byte(`{"version":1,"rates":{"coin":"/from","currency":"/to","price":"/course"}}`), &profile)
-	if err != nil {
-		log.Fatal(err)
-	}
-	server, client := answering(`[{"from":"BTC","to":"USD","course":"64123.55"},{"from":"BTC","to":"EUR","course":"59000.01"}]`,
-		gateway.WithProfile(profile))
-	defer server.Close()
-
-	rates, err := client.ExchangeRates(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	btc, _ := rates.Rate("BTC")
-	fmt.Println(btc.USD.Decimal, btc.EUR.Decimal)
-	// Output: 64123.55 59000.01
-}

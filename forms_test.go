@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,53 +21,45 @@ import (
 // I-95, I-96
 func TestClient_ExchangeRates_ofRealGateways(t *testing.T) {
 	t.Parallel()
-	const remedy = "another form is read with WithRatesDecoder or WithProfile"
-	ofBTC := gateway.RatesForm{Coin: "/from", Currency: "/to", Price: "/course"}
+	const remedy = "another form is read with WithRatesDecoder"
 	for _, tt := range []struct {
 		name, result string
-		refused      string // without a profile: why; empty for read right
-		form         gateway.RatesForm
+		refused      string // without a decoder: why; empty for read right
 		decode       func(json.RawMessage) ([]gateway.Rate, error)
 		want         string // symbol, USD and EUR of each coin
 	}{
 		{
 			"CoinGate: by coin and currency", `{"BTC":{"EUR":"59000.01","GBP":"50000.1","USD":"64123.55"},"USDT":{"EUR":"0.92","USD":"1.0001"}}`,
 			"",
-			gateway.RatesForm{},
 			nil, "BTC 64123.55 59000.01, USDT 1.0001 0.92",
 		},
 		{
 			"Cryptomus: a record for each pair", `[{"from":"BTC","to":"USD","course":"64123.55"},{"from":"BTC","to":"RUB","course":"5012345.6"},{"from":"BTC","to":"EUR","course":"59000.01"},{"from":"USDT","to":"USD","course":"1.0001"}]`,
-			"/result/0: names no coin", ofBTC, nil, "BTC 64123.55 59000.01, USDT 1.0001 -",
+			"/result/0: names no coin", decodePairs, "BTC 64123.55 59000.01, USDT 1.0001 -",
 		},
 		{
 			"NOWPayments: the estimate of one pair", `{"currency_from":"BTC","amount_from":1,"currency_to":"usd","estimated_amount":"64123.55"}`,
 			"/result/currency_from: is text, not a record of rates",
-			gateway.RatesForm{},
 			decodeEstimate, "BTC 64123.55 -",
 		},
 		{
 			"OxaPay: a price by coin, in a currency that is not named", `{"BTC":64123.55,"USDT":1.0001}`,
 			"/result/BTC: is a number, not a record of rates",
-			gateway.RatesForm{},
 			decodePrices, "BTC 64123.55 -, USDT 1.0001 -",
 		},
 		{
 			"Plisio: another name of the price", `[{"cid":"BTC","currency":"BTC","price_usd":"64123.55"},{"cid":"USDT_TRX","currency":"USDT","price_usd":"1.0001"},{"cid":"USDT","currency":"USDT","price_usd":"1.0001"}]`,
 			`/result/0: "BTC" has no USD rate`,
-			gateway.RatesForm{Coin: "/currency", USD: "/price_usd"},
-			nil, "BTC 64123.55 -, USDT 1.0001 -",
+			decodeUSD, "BTC 64123.55 -, USDT 1.0001 -",
 		},
 		{
 			"Coinbase: one coin in many currencies", `{"currency":"BTC","rates":{"EUR":"59000.01","USD":"64123.55"}}`,
 			"/result/currency: does not belong to rates by symbol",
-			gateway.RatesForm{},
 			decodeOneCoin, "BTC 64123.55 59000.01",
 		},
 		{
 			"BitPay: one coin that is not named", `[{"code":"USD","name":"US Dollar","rate":64123.55},{"code":"EUR","name":"Euro","rate":59000.01}]`,
 			"/result/0: names no coin",
-			gateway.RatesForm{},
 			decodeCodes, "BTC 64123.55 59000.01",
 		},
 	} {
@@ -80,11 +74,7 @@ func TestClient_ExchangeRates_ofRealGateways(t *testing.T) {
 			wrong := &gateway.DecodeError{}
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, tt.refused+"; "+remedy, wrong.Pointer+": "+wrong.Err.Error())
-			opt := gateway.WithProfile(gateway.Profile{Rates: tt.form})
-			if tt.decode != nil {
-				opt = gateway.WithRatesDecoder(tt.decode)
-			}
-			got, err = cannedClient(t, 200, enveloped(tt.result), opt).ExchangeRates(t.Context())
+			got, err = cannedClient(t, 200, enveloped(tt.result), gateway.WithRatesDecoder(tt.decode)).ExchangeRates(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, ratesText(got))
 			assert.Nil(t, got.Skipped)
@@ -105,6 +95,36 @@ func ratesText(r *gateway.ExchangeRates) string {
 		all = append(all, rate.CoinSymbol+" "+price(rate.USD)+" "+price(rate.EUR))
 	}
 	return strings.Join(all, ", ")
+}
+
+func decodePairs(result json.RawMessage) (all []gateway.Rate, err error) {
+	var pairs []struct {
+		From, To string
+		Course   decimal.NullDecimal
+	}
+	err = json.Unmarshal(result, &pairs)
+	prices := map[string]decimal.NullDecimal{}
+	for _, p := range pairs {
+		prices[p.From+p.To] = p.Course
+	}
+	for _, coin := range []string{"BTC", "USDT"} {
+		all = append(all, gateway.Rate{CoinSymbol: coin, USD: prices[coin+"USD"], EUR: prices[coin+"EUR"]})
+	}
+	return all, err
+}
+
+func decodeUSD(result json.RawMessage) (all []gateway.Rate, err error) {
+	var coins []struct {
+		CID, Currency string
+		Price         decimal.NullDecimal `json:"price_usd"`
+	}
+	err = json.Unmarshal(result, &coins)
+	for _, c := range coins {
+		if c.CID == c.Currency { // the others are its networks
+			all = append(all, gateway.Rate{CoinSymbol: c.Currency, USD: c.Price})
+		}
+	}
+	return all, err
 }
 
 func decodeEstimate(result json.RawMessage) ([]gateway.Rate, error) {
@@ -151,59 +171,59 @@ func decodeCodes(result json.RawMessage) ([]gateway.Rate, error) {
 // I-105, I-106
 func TestClient_Balance_ofRealGateways(t *testing.T) {
 	t.Parallel()
-	const remedy = "another form is read with WithBalanceDecoder or WithProfile"
+	const remedy = "another form is read with WithBalanceDecoder"
 	for _, tt := range []struct {
 		name, result string
 		refused      string
-		form         gateway.BalanceForm
+		decode       func(json.RawMessage) ([]gateway.BalanceAmount, error)
 		want         string // coin, network and amount of each
 	}{
 		{
 			"CoinGate: accounts with a record of the currency", `[{"id":1,"balance":"250.5","currency":{"id":8,"title":"Tether","symbol":"USDT"}},{"id":2,"balance":"4.5","currency":{"id":8,"title":"Tether","symbol":"USDT"}}]`,
 			"",
-			gateway.BalanceForm{},
+			nil,
 			"USDT  250.5, USDT  4.5",
 		},
 		{
 			"Cryptomus: accounts in a list of their own", `[{"balance":{"merchant":[{"uuid":"m","balance":"250.5","currency_code":"USDT"},{"uuid":"n","balance":"0.25","currency_code":"BTC"}],"user":[]}}]`,
 			"/result/0: has no balance, amount or available",
-			gateway.BalanceForm{List: "/0/balance/merchant", Coin: "/currency_code", Amount: "/balance"},
+			decodeWallets,
 			"USDT  250.5, BTC  0.25",
 		},
 		{
 			"Heleket: accounts under balances", `{"balances":[{"uuid":"m","balance":"250.5","currency_code":"USDT"}]}`,
 			"/result/balances: does not belong to amounts by symbol",
-			gateway.BalanceForm{List: "/balances", Coin: "/currency_code", Amount: "/balance"},
+			decodeBalances,
 			"USDT  250.5",
 		},
 		{
 			"the accounts alone, of which a name is another", `[{"uuid":"m","balance":"250.5","currency_code":"USDT"},{"uuid":"n","balance":"0.25","currency_code":"BTC"}]`,
 			"/result/0/balance: names no coin",
-			gateway.BalanceForm{Coin: "/currency_code", Amount: "/balance"},
+			decodeAccounts,
 			"USDT  250.5, BTC  0.25",
 		},
 		{
 			"NOWPayments: by coin and network in one name", `{"usdttrc20":{"amount":250.5,"pendingAmount":1},"btc":{"amount":"0.25","pendingAmount":"0"}}`,
 			"",
-			gateway.BalanceForm{},
+			nil,
 			"usdttrc20  250.5, btc  0.25",
 		},
 		{
 			"OxaPay: numbers by coin", `{"USDT":250.5,"BTC":0.25}`,
 			"",
-			gateway.BalanceForm{},
+			nil,
 			"USDT  250.5, BTC  0.25",
 		},
 		{
 			"numbers by coin in a page", `{"data":{"USDT":250.5,"BTC":0.25},"page":1}`,
 			"/result/data: does not belong to amounts by symbol",
-			gateway.BalanceForm{List: "/data"},
-			"USDT  250.5, BTC  0.25",
+			decodePage,
+			"BTC  0.25, USDT  250.5",
 		},
 		{
 			"CryptoCloud: other names, and a network", `[{"currency":{"code":"USDT","network":{"code":"TRC20"}},"balance_crypto":"250.5","balance_usd":"250.4"}]`,
 			"/result/0: has no balance, amount or available",
-			gateway.BalanceForm{Coin: "/currency/code", Network: "/currency/network/code", Amount: "/balance_crypto"},
+			decodeNetworks,
 			"USDT TRC20 250.5",
 		},
 	} {
@@ -214,8 +234,7 @@ func TestClient_Balance_ofRealGateways(t *testing.T) {
 				wrong := &gateway.DecodeError{}
 				require.ErrorAs(t, err, &wrong)
 				assert.Equal(t, tt.refused+"; "+remedy, wrong.Pointer+": "+wrong.Err.Error())
-				opt := gateway.WithProfile(gateway.Profile{Balance: tt.form})
-				got, err = cannedClient(t, 200, enveloped(tt.result), opt).Balance(t.Context(), gateway.BalanceQuery{})
+				got, err = cannedClient(t, 200, enveloped(tt.result), gateway.WithBalanceDecoder(tt.decode)).Balance(t.Context(), gateway.BalanceQuery{})
 			}
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, amountsText(got.Amounts))
@@ -233,71 +252,59 @@ func amountsText(amounts []gateway.BalanceAmount) string {
 	return strings.Join(all, ", ")
 }
 
-// A profile leaves out what it does not find in a record, and says what it looked for where it finds nothing.
-func TestWithProfile_forms(t *testing.T) {
-	t.Parallel()
-	rates := gateway.Profile{Rates: gateway.RatesForm{List: "/list", Coin: "/from", Currency: "/to", Price: "/course"}}
-	balance := gateway.Profile{Balance: gateway.BalanceForm{List: "/list", Coin: "/code", Network: "/net", Amount: "/sum"}}
-	for _, tt := range []struct {
-		name    string
-		profile gateway.Profile
-		result  string
-		skipped []gateway.Skipped
-		refused string
-	}{
-		{"rates: one that is null", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":null}]}`, []gateway.Skipped{{"/result/list/1/course", "ETH", "", "", "is null, not an amount"}}, ""},
-		{"rates: no coin in one", rates, `{"list":[{"from":"BTC","to":"usd","course":"1"},{"to":"USD","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "", "", "", "names no coin"}}, ""},
-		{"rates: no currency in one", rates, `{"list":[{"from":"BTC","to":"Usd","course":"1"},{"from":"ETH","course":"2"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "", "names no currency"}}, ""},
-		{"rates: two of one coin", rates, `{"list":[{"from":"BTC","to":"USD","course":"1"},{"from":"ETH","to":"USD","course":"2"},{"from":"ETH","to":"USD","course":"3"}]}`, []gateway.Skipped{{"/result/list/2/course", "ETH", "", "", `"3" is another USD rate than 2 before it`}}, ""},
-		{"rates: none of the names", rates, `{"list":[{"a":"BTC"}]}`, nil, `/result/list/0: names no coin; the profile has rates.list "/list", coin "/from", currency "/to", price "/course"`},
-		{"rates: no list", rates, `[{"from":"BTC","to":"USD","course":"1"}]`, nil, `/result: has no list; the profile has rates.list "/list"`},
-		{"rates: other currencies only", rates, `{"list":[{"from":"BTC","to":"RUB","course":"1"}]}`, nil, `/result: has no price in USD or EUR; the profile has rates.list "/list"`},
-		{"rates: the price is missing", rates, `{"list":[{"from":"BTC","to":"USD"}]}`, nil, `/result/list/0: "BTC" has no USD rate; the profile has rates.list "/list"`},
-		{"rates: a text", rates, `"soon"`, nil, `/result: has no list; the profile has rates.list "/list"`},
-		{"a balance: one that is null", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","net":"E","sum":null}]}`, []gateway.Skipped{{"/result/list/1/sum", "ETH", "E", "", "is null, not an amount"}}, ""},
-		{"a balance: one without its amount", balance, `{"list":[{"code":"BTC","sum":"1"},{"code":"ETH","balance":"7"}]}`, []gateway.Skipped{{"/result/list/1", "ETH", "", "", "has no amount"}}, ""},
-		{"a balance: one without its coin", balance, `{"list":[{"code":"BTC","sum":"1"},{"sum":"2"}]}`, []gateway.Skipped{{"/result/list/1/sum", "", "", "", `"2" names no coin`}}, ""},
-		{"a balance: none of the names", balance, `{"list":[{"coin":"BTC","balance":"1"}]}`, nil, `/result/list/0: has no amount; the profile has balance.list "/list", coin "/code", network "/net", amount "/sum"`},
-		{"a balance: no list", balance, `{"data":[]}`, nil, `/result: has no list; the profile has balance.list "/list"`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var response gateway.Response
-			c := cannedClient(t, 200, enveloped(tt.result), gateway.WithProfile(tt.profile))
-			var err error
-			if tt.profile.Rates == (gateway.RatesForm{}) {
-				_, err = c.Balance(t.Context(), gateway.BalanceQuery{}, gateway.WithResponse(&response))
-			} else {
-				_, err = c.ExchangeRates(t.Context(), gateway.WithResponse(&response))
-			}
-			if tt.refused == "" {
-				require.NoError(t, err)
-				assert.Equal(t, tt.skipped, response.Skipped)
-				return
-			}
-			wrong := &gateway.DecodeError{}
-			require.ErrorAs(t, err, &wrong)
-			assert.Contains(t, wrong.Pointer+": "+wrong.Err.Error(), tt.refused)
-		})
+// An account is a record of several gateways.
+type account struct {
+	Coin    string          `json:"currency_code"`
+	Balance decimal.Decimal `json:"balance"`
+}
+
+func amountsOf(accounts []account) (all []gateway.BalanceAmount) {
+	for _, a := range accounts {
+		all = append(all, gateway.BalanceAmount{CoinSymbol: a.Coin, Amount: a.Balance})
 	}
-	t.Run("without a form the client looks for what is likely", func(t *testing.T) {
-		t.Parallel()
-		c := cannedClient(t, 200, enveloped(`{"USDT":"5"}`), gateway.WithProfile(rates))
-		_, err := c.Balance(t.Context(), gateway.BalanceQuery{})
-		require.NoError(t, err)
-	})
-	t.Run("an empty list is empty", func(t *testing.T) {
-		t.Parallel()
-		for _, result := range []string{`[]`, `{}`, `{"list":[]}`, `{"list":{}}`} {
-			c := cannedClient(t, 200, enveloped(result), gateway.WithProfile(gateway.Profile{Rates: rates.Rates, Balance: balance.Balance}))
-			got, err := c.Balance(t.Context(), gateway.BalanceQuery{})
-			require.NoError(t, err, result)
-			assert.Equal(t, []gateway.BalanceAmount{}, got.Amounts)
-			all, err := c.ExchangeRates(t.Context())
-			require.NoError(t, err, result)
-			assert.Equal(t, []gateway.Rate{}, all.Rates)
+	return all
+}
+
+func decodeAccounts(result json.RawMessage) ([]gateway.BalanceAmount, error) {
+	var accounts []account
+	err := json.Unmarshal(result, &accounts)
+	return amountsOf(accounts), err
+}
+
+func decodeWallets(result json.RawMessage) ([]gateway.BalanceAmount, error) {
+	var wallets [1]struct{ Balance struct{ Merchant []account } }
+	err := json.Unmarshal(result, &wallets)
+	return amountsOf(wallets[0].Balance.Merchant), err
+}
+
+func decodeBalances(result json.RawMessage) ([]gateway.BalanceAmount, error) {
+	var of struct{ Balances []account }
+	err := json.Unmarshal(result, &of)
+	return amountsOf(of.Balances), err
+}
+
+func decodePage(result json.RawMessage) (all []gateway.BalanceAmount, err error) {
+	var page struct{ Data map[string]decimal.Decimal }
+	err = json.Unmarshal(result, &page)
+	for _, symbol := range slices.Sorted(maps.Keys(page.Data)) {
+		all = append(all, gateway.BalanceAmount{CoinSymbol: symbol, Amount: page.Data[symbol]})
+	}
+	return all, err
+}
+
+func decodeNetworks(result json.RawMessage) (all []gateway.BalanceAmount, err error) {
+	var accounts []struct {
+		Currency struct {
+			Code    string
+			Network struct{ Code string }
 		}
-	})
+		Amount decimal.Decimal `json:"balance_crypto"`
+	}
+	err = json.Unmarshal(result, &accounts)
+	for _, a := range accounts {
+		all = append(all, gateway.BalanceAmount{CoinSymbol: a.Currency.Code, NetworkName: a.Currency.Network.Code, Amount: a.Amount})
+	}
+	return all, err
 }
 
 // What a caller's function returns is checked, and its error is that of the call.
@@ -324,8 +331,7 @@ func TestWithDecoder(t *testing.T) {
 					assert.Equal(t, `{"x":"a [REDACTED]"}`, string(result), "it is without keys")
 					return tt.rates, tt.err
 				}),
-				gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return tt.amounts, tt.err }),
-				gateway.WithProfile(documentedProfile())) // the functions count
+				gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return tt.amounts, tt.err }))
 			_, ofRates := c.ExchangeRates(t.Context())
 			_, ofBalance := c.Balance(t.Context(), gateway.BalanceQuery{})
 			for option, err := range map[string]error{"WithRatesDecoder": ofRates, "WithBalanceDecoder": ofBalance} {

@@ -256,7 +256,7 @@ func TestObserver_drift(t *testing.T) {
 		},
 		{
 			"rates of no known shape", "ExchangeRates", enveloped(`"soon"`),
-			drifts{{"exchange_rates", "/result", gateway.DriftUnknownShape, `"soon" is text, not exchange rates; another form is read with WithRatesDecoder or WithProfile`}},
+			drifts{{"exchange_rates", "/result", gateway.DriftUnknownShape, `"soon" is text, not exchange rates; another form is read with WithRatesDecoder`}},
 		},
 		{
 			"a documented field that is missing", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5",`, "", 1)),

@@ -38,9 +38,7 @@ type config struct {
 	idempotent  bool
 	breakAfter  int // of WithCircuitBreaker; 0 for never
 
-	successMessage string   // besides the documented one; empty for none
-	knownStatuses  []string // that are no drift: those of the profile
-	profile        Profile
+	successMessage string // besides the documented one; empty for none
 	decodeRates    func(json.RawMessage) ([]Rate, error)
 	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)
 	maxBytes       int64
@@ -252,8 +250,8 @@ func WithSuccessMessage(text string) Option {
 	}
 }
 
-// WithRatesDecoder sets what reads the result of [Client.ExchangeRates], for a form that neither the
-// client nor a [Profile] knows. It gets the whole result, without keys, as Raw has it, unless that is
+// WithRatesDecoder sets what reads the result of [Client.ExchangeRates], for a form that the
+// client does not know. It gets the whole result, without keys, as Raw has it, unless that is
 // null, [] or {}. It returns each symbol once; a price that is not Valid is none. Its error is a
 // [*DecodeError], which wraps it, and so is a symbol that is empty or there twice, or an amount that a
 // response cannot hold.

@@ -3,13 +3,11 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/money"
@@ -76,7 +74,7 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
 // documented. These shapes are accepted: an array of records with a symbol and both rates; such
 // records by symbol; rates by currency and symbol. Another form is a [*DecodeError], unless
-// [WithProfile] or [WithRatesDecoder] reads it. A record of several that names no coin is left out. A
+// [WithRatesDecoder] reads it. A record of several that names no coin is left out. A
 // coin of which a rate is missing, malformed, or listed with two values has no rate in that currency.
 // Drift tells of each, and Skipped has all but the missing ones.
 //
@@ -88,7 +86,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 	}, func(d *strictjson.Decoder) *ExchangeRates { return readRates(d, c.cfg) }, opts)
 }
 
-// readRates reads rates by the decoder of [WithRatesDecoder], by the profile, or by what is likely.
+// readRates reads rates with the decoder of [WithRatesDecoder], or in one of the likely forms.
 func readRates(d *strictjson.Decoder, cfg *config) *ExchangeRates {
 	raw := strictjson.Raw(d)
 	r := &ExchangeRates{Rates: []Rate{}, Raw: json.RawMessage(raw), FetchedAt: time.Now()}
@@ -99,14 +97,12 @@ func readRates(d *strictjson.Decoder, cfg *config) *ExchangeRates {
 	list := rateList{all: r.Rates}
 	var wrong *strictjson.Error
 	help := ""
-	switch form := cfg.profile.Rates; {
+	switch {
 	case holdsNothing(result):
 	case cfg.decodeRates != nil:
 		list.all = decoded(d, "WithRatesDecoder", cfg.decodeRates, r.Raw, checkRates)
-	case form != RatesForm{}:
-		wrong, help = list.addByForm(result, form), form.text()
 	default:
-		wrong, help = list.addAll(result), "another form is read with WithRatesDecoder or WithProfile"
+		wrong, help = list.addAll(result), "another form is read with WithRatesDecoder"
 	}
 	d.SetErr(explained(wrong, help))
 	r.Rates, r.Skipped = list.all, skippedIn(d)
@@ -180,40 +176,6 @@ func besideRates(result strictjson.Node) (first strictjson.Node) {
 	}
 	return first
 }
-
-// addByForm adds the rates of the records that a profile describes.
-func (l *rateList) addByForm(result strictjson.Node, form RatesForm) *strictjson.Error {
-	list, wrong := listAt(result, form.List)
-	if wrong != nil {
-		return wrong
-	}
-	count := list.Len()
-	l.grow(count, count)
-	for n := range list.Parts() {
-		symbol := coinAt(n, form.Coin)
-		code := n.At(jsontext.Pointer(form.Currency)).Text()
-		switch {
-		case symbol == "":
-			l.leaveOut(n, "", errNoCoin)
-		case form.Currency == "":
-			for fiat, pointer := range [...]string{form.USD, form.EUR} {
-				if pointer != "" {
-					l.add(n, symbol, fiat, n.At(jsontext.Pointer(pointer)))
-				}
-			}
-		case code == "":
-			l.leaveOut(n, symbol, errNoCurrency)
-		case isFiat(code):
-			l.add(n, symbol, slices.Index(fiats[:], strings.ToUpper(code)), n.At(jsontext.Pointer(form.Price)))
-		}
-	}
-	if len(l.all) == 0 && l.first == nil && count > 0 {
-		return result.Errorf("has no price in USD or EUR")
-	}
-	return l.whyNoPrice()
-}
-
-var errNoCurrency = errors.New("names no currency")
 
 // holdsBothFiats reports whether n has members in both fiat currencies: it can be a coin
 // of the name of a currency, or the rates of coins of these names.

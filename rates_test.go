@@ -129,7 +129,7 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"rates by fiat that are null", `{"usd":{"BTC":null},"eur":{"BTC":null}}`, "/result/usd/BTC", "is null, not an amount"},
 		{"rates by fiat without a coin", `{"usd":{"updated":"today"},"eur":{}}`, "/result/usd/updated", "is text, not a rate"},
 		{"codes in mixed case", `[{"symbol":"BTC","Usd":"1","Eur":"1"}]`, "/result/0", `"BTC" has no USD rate`},
-		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result/symbol", "does not belong to rates by symbol; another form is read with WithRatesDecoder or WithProfile"},
+		{"one record without an array", `{"symbol":"BTC","usd":"1","eur":"1"}`, "/result/symbol", "does not belong to rates by symbol; another form is read with WithRatesDecoder"},
 		{"one coin in many currencies", `{"currency":"BTC","rates":{"USD":"64123.55","EUR":"59000.01"}}`, "/result/currency", "does not belong to rates by symbol"},
 		{"one coin in many currencies, without its name", `{"rates":{"USD":"64123.55","EUR":"59000.01"}}`, "/result/rates", "does not belong to rates by symbol"},
 		{"rates by symbol in another object", `{"data":{"BTC":{"usd":"1","eur":"2"}}}`, "/result/data", "does not belong to rates by symbol"},

@@ -112,7 +112,7 @@ func (c *call) readError(rr *responseReader, resp *http.Response, lost error) (e
 
 // readResult reads the body of a response of 2xx.
 func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, callError) {
-	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes(), Known: c.client.cfg.knownStatuses})
+	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes()})
 	e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, c.decode)
 	rr.decoder.NoteError()
 	c.response.drift = drifts(c.operation.name, rr.decoder.Notes)

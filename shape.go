@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -139,3 +140,23 @@ func isFiat(code string) bool {
 // isSymbol reports whether a name can be a symbol, which is documented to be in upper
 // case: docs/interface.md, I-86.
 func isSymbol(name string) bool { return !strings.ContainsFunc(name, unicode.IsLower) }
+
+// decoded returns what the function of a caller's option reads from a result, or records its error.
+func decoded[T any](d *strictjson.Decoder, option string, decode func(json.RawMessage) ([]T, error), result json.RawMessage, check func([]T) error) []T {
+	all, err := decode(result)
+	if err == nil {
+		err = check(all)
+	}
+	if err != nil {
+		d.Fail(fmt.Errorf("the function of %s: %w", option, sanitize(err, d.Redactor)))
+	}
+	return append([]T{}, all...) // not nil
+}
+
+// firstLeftOut is the error of a list of which nothing could be read, or nil.
+func firstLeftOut(d *strictjson.Decoder, read int) *strictjson.Error {
+	if left := d.LeftOut(); read == 0 && len(left) > 0 {
+		return left[0].Error
+	}
+	return nil
+}

@@ -22,8 +22,8 @@ type WaitOptions struct {
 	MinInterval time.Duration // default 2 s
 	MaxInterval time.Duration // default 30 s
 
-	// Final are further statuses that are final, besides the documented ones and those of
-	// [WithProfile]. None may be PENDING or empty.
+	// Final are further statuses that are final, besides the documented ones. None may be
+	// PENDING or empty.
 	Final []WithdrawalStatus
 }
 
@@ -48,7 +48,7 @@ func (e *WithdrawalFailedError) decided() decision {
 
 // A WaitError is a wait that has not ended with COMPLETED or FAILED: its context ended, the service
 // refused the inquiry, the rest of a final withdrawal could not be decoded, or its status is final
-// only by [WaitOptions] or [WithProfile]: what it means is for the caller to know.
+// only by [WaitOptions]: what it means is for the caller to know.
 type WaitError struct {
 	WithdrawRequestID string           // the identifier of the withdrawal
 	Last              *Withdrawal      // as it was last seen; nil when it never was
@@ -341,7 +341,7 @@ func canBeFinal(statuses []WithdrawalStatus) bool {
 
 // isFinal reports whether a status ends a wait.
 func (p *withdrawalPoller) isFinal(status WithdrawalStatus) bool {
-	return status.Terminal() || slices.Contains(p.options.Final, status) || slices.Contains(p.client.cfg.profile.FinalStatuses, status)
+	return status.Terminal() || slices.Contains(p.options.Final, status)
 }
 
 // firstMinute is how long a withdrawal may not be found yet.

@@ -292,14 +292,12 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		options  gateway.WaitOptions
-		profile  gateway.Profile
 		response func() (*http.Response, error)
 		last     gateway.WithdrawalStatus // as it was seen
 	}{
-		{"one of the options", named, gateway.Profile{}, withdrawalIn("CANCELED"), "CANCELED"},
-		{"one of the profile", gateway.WaitOptions{}, gateway.Profile{FinalStatuses: named.Final}, withdrawalIn("CANCELED"), "CANCELED"},
-		{"one of a record of which a field cannot be read", named, gateway.Profile{}, unreadable("CANCELED"), "PENDING"},
-		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, gateway.Profile{}, unreadable("COMPLETED"), "PENDING"},
+		{"one of the options", named, withdrawalIn("CANCELED"), "CANCELED"},
+		{"one of a record of which a field cannot be read", named, unreadable("CANCELED"), "PENDING"},
+		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("COMPLETED"), "PENDING"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -307,7 +305,7 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
 				p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("canceled"), withdrawalIn("PENDING"), tt.response)
-				p.connect(t, gateway.WithProfile(tt.profile))
+				p.connect(t)
 				got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
 				assertInvariants(t, got, err)
 				wait, ok := errors.AsType[*gateway.WaitError](err)

@@ -79,6 +79,9 @@ type Config struct {
 	// OnWithdrawal is called in the same way with the result of a wait for a withdrawal.
 	OnWithdrawal func(ctx context.Context, tx pgx.Tx, result WithdrawalResult) error
 
+	// Final are further statuses that end a wait for a withdrawal, see [gateway.WaitOptions].
+	Final []gateway.WithdrawalStatus
+
 	// RunTimeout is how long a run of a job may take; 0 means 9 minutes. River does not look for jobs of
 	// processes that died in less than that, whatever its RescueStuckJobsAfter. Choose more than
 	// CreateInvoice can take under the retry policy in Options, with the wait for another call of the same
@@ -123,6 +126,8 @@ func New(cfg Config) (*Jobs, error) {
 		return nil, badArgument("Guard", "is required: a guard in memory does not know of other processes")
 	case cfg.Pool == nil:
 		return nil, badArgument("Pool", "is required")
+	case slices.Contains(cfg.Final, gateway.WithdrawalPending) || slices.Contains(cfg.Final, ""):
+		return nil, badArgument("Final", "must have neither PENDING nor an empty status")
 	case cfg.RunTimeout < 0:
 		return nil, badArgument("RunTimeout", "must not be negative")
 	}

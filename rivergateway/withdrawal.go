@@ -41,7 +41,7 @@ type WithdrawalResult struct {
 	WithdrawRequestID string // as it was inserted
 	Merchant          string // as it was inserted; empty for the one that the client is for
 
-	// Status is COMPLETED, FAILED, or one that is final by the profile in [Config.Options]. It is
+	// Status is COMPLETED, FAILED, or one of [Config.Final]. It is
 	// empty if the end is not known: the service has refused the inquiry at the engine's last
 	// attempt, or the identifier is invalid.
 	Status gateway.WithdrawalStatus
@@ -78,7 +78,7 @@ func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalAr
 	var seen *gateway.Withdrawal
 	over := true
 	if err == nil {
-		seen, over, err = w.client.PollWithdrawal(ctx, job.Args.WithdrawRequestID, job.CreatedAt, gateway.WaitOptions{}, opts...)
+		seen, over, err = w.client.PollWithdrawal(ctx, job.Args.WithdrawRequestID, job.CreatedAt, gateway.WaitOptions{Final: w.cfg.Final}, opts...)
 	}
 	if !over {
 		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))

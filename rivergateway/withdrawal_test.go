@@ -58,9 +58,9 @@ var withdrawalTests = map[string]struct {
 	"a fee that is not known yet": {
 		prepare: wrongWithdrawal(gatewaytest.FaultEdit("/result/fee", "null")), last: true, event: river.EventKindJobSnoozed,
 	},
-	"a status that is final by the profile": {
+	"a status that is final by the configuration": {
 		prepare: func(s *shop) {
-			s.cfg.Options = append(s.cfg.Options, gateway.WithProfile(gateway.Profile{FinalStatuses: []gateway.WithdrawalStatus{"CANCELED"}}))
+			s.cfg.Final = []gateway.WithdrawalStatus{"CANCELED"}
 			withdrawalStatus("CANCELED")(s)
 		},
 		event: river.EventKindJobCompleted, status: "CANCELED", calls: 1,
@@ -229,6 +229,7 @@ func TestNew(t *testing.T) {
 		"Guard":      func(c *Config) { c.Guard = nil },
 		"Pool":       func(c *Config) { c.Pool = nil },
 		"RunTimeout": func(c *Config) { c.RunTimeout = -1 },
+		"Final":      func(c *Config) { c.Final = []gateway.WithdrawalStatus{"CANCELED", "PENDING"} },
 		"baseURL":    func(c *Config) { c.BaseURL = "ftp://gateway.example" },
 	} {
 		cfg := s.cfg

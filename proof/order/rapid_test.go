@@ -53,17 +53,17 @@ type behavior struct {
 // intermediary, in the place of what the gateway has sent.
 type success struct{ Message, Result string }
 
-// successes are those of real gateways. The client knows the second message by its profile.
+// successes are those of real gateways. WithSuccessMessage tells the client the second message.
 func successes() []success {
-	const usual, profiled = "Operation was successful.", "OK"
+	const usual, other = "Operation was successful.", "OK"
 	return []success{
 		{usual, `{"id":ID,"orderId":ORDER,"status":"NEW"}`},
-		{profiled, `{"id":ID,"orderId":ORDER,"status":"NEW"}`},
+		{other, `{"id":ID,"orderId":ORDER,"status":"NEW"}`},
 		{usual, `{"id":ID,"orderId":"GW-1","status":"NEW"}`},
-		{profiled, `{"orderId":"GW-1","invoice":{"id":ID,"merchantOrderId":ORDER}}`},
+		{other, `{"orderId":"GW-1","invoice":{"id":ID,"merchantOrderId":ORDER}}`},
 		{usual, `{"id":ID,"orderId":OTHER}`},
 		{usual, `[{"id":ID,"orderId":ORDER,"related":[{"orderId":"order-0"},{"orderId":"order-1"},{"orderId":"GW-2"}]}]`},
-		{profiled, `ID`},
+		{other, `ID`},
 		{},
 	}
 }
@@ -471,7 +471,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // wrong.
 func (s schedule) run() (results []call.Result, sound int, wrong []string) {
 	w := &simulation{inFlight: map[string]int{}, calls: map[string]int{}, unknown: map[string]time.Time{}, ever: map[string]bool{}, refused: map[string]time.Time{}, created: map[string][]bool{}, results: map[string]string{}, met: map[string]int{}, attempts: s.Attempts, timeout: s.Timeout}
-	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}), gateway.WithProfile(gateway.Profile{SuccessMessage: "OK"}),
+	client, err := gateway.New("http://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: w}), gateway.WithSuccessMessage("OK"),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: s.Attempts, InvoiceTimeout: s.Timeout}))
 	if err != nil {
 		return nil, 0, []string{err.Error()}

@@ -45,10 +45,7 @@ type waiting struct {
 // ways are the ways to wait.
 func ways() []string { return []string{"each", "many", "watched", "polled"} }
 
-const (
-	finalByOptions = gateway.WithdrawalStatus("CANCELED")
-	finalByProfile = gateway.WithdrawalStatus("RETURNED")
-)
+const finalByOptions = gateway.WithdrawalStatus("CANCELED")
 
 // drawWeather draws what a wait outlives.
 func drawWeather(t *rapid.T) weather {
@@ -96,7 +93,7 @@ func drawWaiting(t *rapid.T) waiting {
 		return withdrawn{
 			Upper:   rapid.Bool().Draw(t, "upper"),
 			Weather: rapid.SliceOfN(rapid.Custom(drawWeather), 0, 8).Draw(t, "weather"),
-			Final:   rapid.SampledFrom([]gateway.WithdrawalStatus{gateway.WithdrawalCompleted, gateway.WithdrawalFailed, finalByOptions, finalByProfile}).Draw(t, "final"),
+			Final:   rapid.SampledFrom([]gateway.WithdrawalStatus{gateway.WithdrawalCompleted, gateway.WithdrawalFailed, finalByOptions}).Draw(t, "final"),
 			Odd:     rapid.IntRange(0, 7).Draw(t, "odd") == 0,
 		}
 	})
@@ -191,8 +188,7 @@ func (s *sky) wait() (polls int, wrong []string) {
 		s.polls = append(s.polls, make([]int, len(waiting.Withdrawals)))
 		s.ended = append(s.ended, make([]int, len(waiting.Withdrawals)))
 	}
-	client, err := gateway.New("http://localhost/gateway", canary, gateway.WithHTTPClient(&http.Client{Transport: s}),
-		gateway.WithProfile(gateway.Profile{FinalStatuses: []gateway.WithdrawalStatus{finalByProfile}}))
+	client, err := gateway.New("http://localhost/gateway", canary, gateway.WithHTTPClient(&http.Client{Transport: s}))
 	if err != nil {
 		return 0, []string{err.Error()}
 	}

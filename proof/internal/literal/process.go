@@ -52,7 +52,7 @@ func (w *world) start() error {
 	options := []gateway.Option{
 		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithAPIKeySource(keyOf), gateway.WithOrderGuard(guard),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: w.Attempts, InvoiceTimeout: w.Timeout}),
-		gateway.WithProfile(gateway.Profile{SuccessMessage: "OK"}),
+		gateway.WithSuccessMessage("OK"),
 	}
 	if w.Idempotent {
 		options = append(options, gateway.WithIdempotentOrders())
