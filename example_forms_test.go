@@ -13,6 +13,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 // answering is a gateway with one answer, and a client of it.
@@ -131,4 +132,58 @@ func ExampleWithBalanceDecoder() {
 	}
 	fmt.Println(total.StringFixed(2))
 	// Output: 255.00
+}
+
+// A stand-in answers with the results of your own gateway, so that a test shows whether your
+// decoder reads them.
+func ExampleWithBalanceDecoder_tested() {
+	decodeAccounts := func(result json.RawMessage) (amounts []gateway.BalanceAmount, err error) {
+		var of struct {
+			Accounts []struct {
+				Code string
+				Sum  decimal.NullDecimal
+			}
+		}
+		if err := json.Unmarshal(result, &of); err != nil {
+			return nil, err
+		}
+		for _, a := range of.Accounts {
+			if !a.Sum.Valid {
+				return nil, fmt.Errorf("the account of %q has no sum", a.Code)
+			}
+			amounts = append(amounts, gateway.BalanceAmount{CoinSymbol: a.Code, Amount: a.Sum.Decimal})
+		}
+		return amounts, nil
+	}
+
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	gw.SetResult(gatewaytest.OpBalance, `{"accounts":[{"code":"USDT","sum":"250.5"},{"code":"BTC","sum":"0.25"}]}`)
+	gw.SetResult(gatewaytest.OpCreateInvoice,
+		`{"uuid":"u-1","order":"{{orderId}}","amount":"{{amount}}","address":"TXYZ"}`)
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithBalanceDecoder(decodeAccounts))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	balance, err := client.Balance(context.Background(), gateway.BalanceQuery{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	total, err := balance.Total("USDT")
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	address, _ := invoice.Text("address")
+	fmt.Println(total, address)
+	fmt.Println(string(invoice.Raw))
+	// Output:
+	// 250.5 TXYZ
+	// {"uuid":"u-1","order":"A-17","amount":"10.50","address":"TXYZ"}
 }

@@ -38,33 +38,33 @@ func countIn(counts *expvar.Map) gateway.Observer {
 func ExampleWithObserver() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultPage(502))
-	gw.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultDrift())
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "ON_HOLD", Destination: "T1", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
+	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultPage(502))
 
 	counts := new(expvar.Map)
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithObserver(countIn(counts)))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := client.Balance(context.Background(), gateway.BalanceQuery{}); err != nil {
+	if _, err := client.Withdrawal(context.Background(), id); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(counts)
-	// Output: {"balance": 2, "balance_failed": 1, "balance_retried": 1, "drift": 1}
+	// Output: {"drift": 1, "withdrawal": 2, "withdrawal_failed": 1, "withdrawal_retried": 1}
 }
 
 // The logger records what the client does, and never the key.
 func ExampleWithLogger() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
+	id := gw.AddWithdrawal(gatewaytest.Withdrawal{Status: "ON_HOLD", Destination: "T1", Amount: "50", Fee: "1", Coin: "USDT", Network: "Tron"})
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
 	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithLogger(logger))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := client.Withdrawal(context.Background(), gw.Withdrawals()[0].WithdrawRequestID); err != nil {
+	if _, err := client.Withdrawal(context.Background(), id); err != nil {
 		log.Fatal(err)
 	}
 	// Output: level=WARN msg="gateway: drift" operation=withdrawal kind="unknown status" pointer=/result/status

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -59,53 +58,4 @@ func TestStandIn_week(t *testing.T) {
 		assert.Less(t, counts[429], 8*24, "one in an hour at most")
 		assert.Greater(t, counts[429], 7*12)
 	})
-}
-
-// The responses of a stand-in with drift are read in every shape, like those without.
-func TestStandIn_drift(t *testing.T) {
-	t.Parallel()
-	for _, shape := range gatewaytest.Shapes() {
-		t.Run(shape.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				gw, client := withoutNetwork(t)
-				gw.SetShape(shape)
-				right := allResults(t, gw, client)
-				gw.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultDrift())
-				assert.Equal(t, right, allResults(t, gw, client))
-				gw.InjectFault(gatewaytest.OpWithdrawal, -1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
-				drifted := allResults(t, gw, client)
-				last := drifted[len(drifted)-1].(gateway.Withdrawal)
-				assert.False(t, last.Status.Known())
-				last.Status = gateway.WithdrawalPending
-				drifted[len(drifted)-1] = last
-				assert.Equal(t, right, drifted)
-			})
-		})
-	}
-}
-
-// allResults are the results of all methods, without their raw parts.
-func allResults(t *testing.T, gw *gatewaytest.Server, client *gateway.Client) []any {
-	t.Helper()
-	ctx := t.Context()
-	pairs, err := client.CoinNetworks(ctx)
-	require.NoError(t, err)
-	byID, err := client.CoinNetwork(ctx, pairs[5].ID)
-	require.NoError(t, err)
-	pair, err := client.CoinNetworkBySymbol(ctx, "USDT", "Tron")
-	require.NoError(t, err)
-	bySymbol, err := client.CoinNetworksOf(ctx, "USDT")
-	require.NoError(t, err)
-	rates, err := client.ExchangeRates(ctx)
-	require.NoError(t, err)
-	balance, err := client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: "BTC"})
-	require.NoError(t, err)
-	invoice, err := client.CreateInvoice(ctx, order(fmt.Sprint("A-", len(gw.Requests()))))
-	require.NoError(t, err)
-	price, ok := invoice.Text("price")
-	require.True(t, ok)
-	withdrawal, err := client.Withdrawal(ctx, gw.Withdrawals()[0].WithdrawRequestID)
-	require.NoError(t, err)
-	return []any{pairs, *byID, *pair, bySymbol, rates.Rates, balance.Amounts, price, *withdrawal}
 }

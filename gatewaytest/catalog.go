@@ -3,6 +3,7 @@ package gatewaytest
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // A CoinNetwork is a coin-network record, with the documented fields. Amounts are
@@ -47,8 +48,8 @@ type Coin struct {
 	UpdatedAt string `json:"updated_at"` // as in ISO 8601, in UTC
 }
 
-// Catalog returns a copy of the coin-network records that the server lists. All
-// new servers list the same records.
+// Catalog returns a copy of the coin-network records that the server lists. Without
+// [WithSeed] all new servers list the same records.
 func (s *Server) Catalog() []CoinNetwork {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,69 +68,29 @@ func (s *Server) SetCatalog(pairs []CoinNetwork) {
 func (s *Server) isSymbol(segment string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return s.sameID(p.ID, segment) })
-	return !isID && s.coin(segment).ID != ""
+	isID := slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return strings.EqualFold(p.ID, segment) })
+	return !isID && slices.ContainsFunc(s.catalog, func(p CoinNetwork) bool { return p.Coin.Symbol == segment })
 }
 
-// coin returns a coin of the catalog. For a coin that is not in it, only the
-// symbol is set. The lock is held.
-func (s *Server) coin(symbol string) Coin {
-	for _, p := range s.catalog {
-		if s.same(p.Coin.Symbol, symbol) {
-			return p.Coin
-		}
-	}
-	return Coin{Symbol: symbol}
-}
-
-// pairsFor returns the records that a request is about. The lock is held.
-func (s *Server) pairsFor(c *call) []CoinNetwork {
-	found := []CoinNetwork{}
-	for _, p := range s.catalog {
+// lookup responds with the records that a request is about: all of a symbol, otherwise
+// one. The lock is held.
+func (s *Server) lookup(c *call) response {
+	found := slices.DeleteFunc(slices.Clone(s.catalog), func(p CoinNetwork) bool {
 		switch c.op {
 		case OpCoinNetwork:
-			if !s.sameID(p.ID, c.args[0]) {
-				continue
-			}
+			return !strings.EqualFold(p.ID, c.args[0])
 		case OpCoinNetworkBySymbol:
-			if !s.same(p.Coin.Symbol, c.args[0]) || !s.same(p.Network.Name, c.args[1]) {
-				continue
-			}
-		case OpCoinNetworksOf:
-			if !s.same(p.Coin.Symbol, c.args[0]) {
-				continue
-			}
+			return p.Coin.Symbol != c.args[0] || p.Network.Name != c.args[1]
+		default: // OpCoinNetworksOf
+			return p.Coin.Symbol != c.args[0]
 		}
-		found = append(found, p)
-	}
-	return found
-}
-
-// pair responds with the first of the records that a request is about, if there is one. The
-// lock is held.
-func (s *Server) pair(c *call) response {
-	found := s.pairsFor(c)
+	})
 	switch {
 	case len(found) == 0:
-		return noPair()
-	case s.shapes.pair == PairInArray:
-		return inShape(s.shapes.pair, http.StatusOK, found[:1])
+		return failure(http.StatusNotFound, "no such coin and network")
+	case c.op == OpCoinNetworksOf:
+		return success(c.op, found)
+	default:
+		return success(c.op, found[0])
 	}
-	return inShape(s.shapes.pair, http.StatusOK, found[0])
-}
-
-// pairsOf responds with the records of a symbol. The lock is held.
-func (s *Server) pairsOf(c *call) response {
-	found := s.pairsFor(c)
-	switch {
-	case len(found) == 0: // the catalog has been replaced since the request was routed
-		return noPair()
-	case s.shapes.symbol == SymbolAsRecord:
-		return inShape(s.shapes.symbol, http.StatusOK, found[0])
-	}
-	return inShape(s.shapes.symbol, http.StatusOK, found)
-}
-
-func noPair() response {
-	return failure(http.StatusNotFound, "no such coin and network")
 }

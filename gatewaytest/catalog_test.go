@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 // The initial listing has the variety that tests of a client need, and its
@@ -66,4 +68,22 @@ func TestServer_Catalog_is_a_copy(t *testing.T) {
 	s.SetCatalog(mine)
 	mine[0].Coin.Symbol = "CHANGED"
 	assert.Equal(t, "BTC", s.Catalog()[0].Coin.Symbol)
+}
+
+// What a test sets is in the next response, as given.
+func TestServer_sets_rates_and_balances(t *testing.T) {
+	t.Parallel()
+	s := gatewaytest.NewServer(gatewaytest.WithSeed(gatewaytest.Seed{Rates: []gatewaytest.Rate{}, Balances: []gatewaytest.BalanceEntry{}}))
+	t.Cleanup(s.Close)
+	assert.Equal(t, successBody(`[]`), get(t, s, "/api/exchange-rate").body)
+	s.SetRate("A", "1", "2")
+	s.SetRate("B", "12,5", "")
+	s.SetRate("C", "1", "1")
+	s.SetRate("A", "1.50", "3")
+	s.SetRate("C", "", "")
+	assert.Equal(t, successBody(`[{"symbol":"A","usd":"1.50","eur":"3"},{"symbol":"B","usd":"12,5"}]`), get(t, s, "/api/exchange-rate").body)
+	s.SetBalance("A", "N", "1")
+	s.SetBalance("A", "M", "")
+	s.SetBalance("A", "N", "0.50")
+	assert.Equal(t, successBody(`[{"coinSymbol":"A","networkName":"N","balance":"0.50"},{"coinSymbol":"A","networkName":"M","balance":""}]`), get(t, s, "/api/balance/").body)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Now returns the time of the server's clock: that of [time.Now], moved forward
-// by the durations passed to [Server.Advance]. In a bubble of testing/synctest it
+// Now returns the time of the server's clock: [time.Now], moved forward by the
+// durations passed to [Server.Advance]. In a bubble of testing/synctest it
 // follows the time of the bubble. The journal, the invoices and the Date header
 // of every response take their times from it.
 func (s *Server) Now() time.Time {

@@ -22,41 +22,6 @@ func startInMemory(t *testing.T) *gatewaytest.Server {
 	return s
 }
 
-func TestServer_Now(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, other := startInMemory(t), startInMemory(t)
-		assert.True(t, s.Now().Equal(time.Now()))
-		<-time.After(time.Hour)
-		assert.True(t, s.Now().Equal(time.Now()), "it follows the bubble")
-		s.Advance(0)
-		assert.True(t, s.Now().Equal(time.Now()))
-		s.Advance(time.Minute)
-		s.Advance(time.Second)
-		<-time.After(time.Hour)
-		assert.True(t, s.Now().Equal(time.Now().Add(time.Minute+time.Second)), "ahead, and running")
-		assert.True(t, other.Now().Equal(time.Now()), "each server has its own")
-	})
-}
-
-func TestServer_Advance_to_the_maximum(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := startInMemory(t)
-		s.Advance(time.Hour)
-		s.Advance(math.MaxInt64)
-		s.Advance(math.MaxInt64)
-		assert.True(t, s.Now().Equal(time.Now().Add(math.MaxInt64)), "%v", s.Now())
-	})
-}
-
-func TestServer_Advance_backwards(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	assert.PanicsWithValue(t, "gatewaytest: Advance with -1ns, want 0 or more", func() { s.Advance(-1) })
-	assert.WithinRange(t, s.Now(), s.Now().Add(-time.Hour), time.Now())
-}
-
 // All times in responses and in the journal come from the server's clock.
 func TestServer_Advance_is_visible(t *testing.T) {
 	t.Parallel()
@@ -131,31 +96,19 @@ func inquire(t *testing.T, s *gatewaytest.Server, id string) string {
 	return got.body[len(`{"message":"Operation was successful.","result":{"status":"`) : len(got.body)-len(after(id))]
 }
 
-// A due change is visible with and without an inquiry.
-func TestServer_SetStatusAfter_with_other_changes(t *testing.T) {
+func TestServer_Now(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	id := s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: "w"})
-	require.NoError(t, s.SetStatusAfter(id, time.Hour, "FAILED"))
-	s.Advance(time.Hour)
-	assert.Equal(t, "FAILED", s.Withdrawals()[2].Status)
-
-	require.NoError(t, s.SetStatusAfter(id, time.Hour, "LATE"))
-	require.NoError(t, s.SetStatusAfterRequests(id, 1, "COUNTED"))
-	s.Advance(time.Hour)
-	assert.Equal(t, "LATE", statusOf(t, s, id))
-	assert.Equal(t, "COUNTED", statusOf(t, s, id))
-
-	require.NoError(t, s.SetStatusAfter(id, time.Hour, "OVERTAKEN"))
-	s.Advance(time.Hour)
-	require.NoError(t, s.SetWithdrawalStatus(id, "SET"))
-	assert.Equal(t, "SET", statusOf(t, s, id), "the planned change was due before")
-
-	require.NoError(t, s.SetStatusAfter(id, time.Hour, "FAILED"))
-	s.AddWithdrawal(gatewaytest.Withdrawal{WithdrawRequestID: id})
-	s.Advance(time.Hour)
-	assert.Equal(t, "PENDING", statusOf(t, s, id), "replaced, with its planned changes")
-
-	require.EqualError(t, s.SetStatusAfter(id, -1, "FAILED"), "gatewaytest: SetStatusAfter with -1ns, want 0 or more")
-	require.EqualError(t, s.SetStatusAfter("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
+	synctest.Test(t, func(t *testing.T) {
+		s, other := startInMemory(t), startInMemory(t)
+		s.Advance(0)
+		assert.True(t, s.Now().Equal(time.Now()), "it follows the bubble")
+		s.Advance(time.Minute)
+		s.Advance(time.Second)
+		<-time.After(time.Hour)
+		assert.True(t, s.Now().Equal(time.Now().Add(time.Minute+time.Second)), "ahead, and running")
+		assert.True(t, other.Now().Equal(time.Now()), "each server has its own")
+		s.Advance(math.MaxInt64)
+		s.Advance(math.MaxInt64)
+		assert.True(t, s.Now().Equal(time.Now().Add(math.MaxInt64)), "at most")
+	})
 }

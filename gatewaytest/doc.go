@@ -2,7 +2,7 @@
 // tests, as net/http/httptest does for web servers. A [Server] listens on a
 // loopback port, implements the operations of the service in memory,
 // records every request and every invoice, and injects faults. It has its own
-// clock, so that a test of what takes days takes no time.
+// clock, so that a test of something that takes days takes no time.
 //
 //	func TestCheckout(t *testing.T) {
 //		gw := gatewaytest.NewServer()
@@ -68,16 +68,20 @@
 // The faults that take time, [FaultStall] and [FaultSlowBody], and the timeouts of the
 // client use the time of the bubble too.
 //
+// # Your own gateway
+//
+// [Server.SetResult] makes an operation answer with a recorded result of your own gateway,
+// so that a test shows whether the client, or a decoder that you give it, can read it.
+//
 // # Inventions
 //
 // The description leaves many things open. Where a server must do something
 // nonetheless, this one follows an invention, and a test should not rely on the real
-// service doing the same. The header [InventedHeader] names the inventions in a
-// response. They are:
+// service doing the same. The inventions are:
 //
-//   - the bodies of the lookups by identifier and by symbol, of the
-//     exchange rates, of the balance and of a created invoice;
-//     [Server.SetShape] switches each of them between several shapes, see [Shape];
+//   - the results of the lookups by identifier and by symbol, of the
+//     exchange rates, of the balance and of a created invoice, unless [Server.SetResult]
+//     has set them;
 //   - that a lookup by coin symbol alone succeeds, and that a single path segment
 //     is tried as an identifier first and as a symbol second;
 //   - that the listing, the lookups and the exchange rates need no key;
@@ -86,10 +90,9 @@
 //     required": 401 for a missing or wrong key, 400 for a body or query that cannot be
 //     accepted, 404 for an unknown route, coin, pair or withdrawal, 405, 413, 415;
 //   - the limit of 64 KiB for a request body, that an invoice with duplicate or
-//     wrongly typed fields is refused, and that unknown ones are skipped;
-//   - what becomes of a second invoice for an order, see [RepeatedOrders];
-//   - how long a response takes, see [Server.SetLatency];
-//   - that an undocumented member or parameter is refused, with [WithStrict];
+//     wrongly typed fields or with leading zeros in a price or amount is refused, and
+//     that unknown fields are skipped;
+//   - what happens to a second invoice for an order, see [RepeatedOrders];
 //   - that a balance without entries is a 404;
 //   - how and when the status of a withdrawal changes, see
 //     [Server.SetWithdrawalStatus], [Server.SetStatusAfterRequests] and
@@ -97,8 +100,7 @@
 //   - the clock, which a test may set ahead, and its time in the Date header;
 //   - rate limits: that there are any, how they count, and how a request over the
 //     limit is refused, see [Server.SetRateLimit];
-//   - that a UUID is found in either case;
-//   - the members of [FaultDrift], which are unknown on purpose, and what [FaultEdit] writes;
+//   - that an identifier is found in either case;
 //   - all data: coins, networks, fees, limits, rates, balances, withdrawals.
 //
 // Documented, and followed: methods and paths, where the key travels, the

@@ -2,10 +2,8 @@ package gatewaytest
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -23,12 +21,11 @@ type Fault struct {
 	name       string
 	carriesOut bool                      // the operation is carried out first
 	respond    func(responder, response) // the response is empty unless carriesOut
-	alter      []func(*response)         // of a fault that changes the usual response, and then goes on to the next
 	retryAfter string
 }
 
-// String returns the name of the fault, as the journal records it and [ParseFault] parses
-// it: "commit-then-drop", "refuse=503". It is empty for the zero Fault.
+// String returns the name of the fault, as the journal records it: "commit-then-drop",
+// "refuse=503". It is empty for the zero Fault.
 func (f Fault) String() string { return f.name }
 
 // RetryAfter returns a copy of the fault whose response has a Retry-After header
@@ -176,65 +173,32 @@ func checkStatus(what string, status, low, high int) {
 	}
 }
 
-// A QueuedFault is a fault in the queue of a server.
-type QueuedFault struct {
-	Operation Operation // of the requests
-	Fault     Fault     // that they meet
-	Times     int       // how many requests still meet it; negative for all
-	Share     float64   // of the requests that meet it, see [Server.InjectFaultAtRate]; 1 for all
-	Until     time.Time // when it ends, see [Server.InjectFaultFor]; zero for no end
+// named returns the name of a fault with an argument.
+func named(name string, argument any) string { return fmt.Sprintf("%s=%v", name, argument) }
+
+// A queuedFault is a fault for the next requests of an operation.
+type queuedFault struct {
+	op    Operation
+	times int // how many requests still meet it; negative for all
+	fault Fault
 }
 
 // InjectFault injects a fault into the next requests of an operation. Times is
 // the number of requests; 0 is none, and a negative number is all of them until
 // [Server.ClearFaults]. Each request meets only the oldest fault that is queued
-// for it, so that several calls form a queue. Each [FaultEdit], [FaultDrift] and
-// [FaultOtherCase] that is queued before that one is met too. A request counts for its operation
+// for it, so that several calls form a queue. A request counts for its operation
 // even if it would have been refused. InjectFault panics if the operation is none of
 // this package's constants.
 func (s *Server) InjectFault(op Operation, times int, f Fault) {
-	s.queue("InjectFault", QueuedFault{Operation: op, Fault: f, Times: times, Share: 1})
-}
-
-// InjectFaultFor injects a fault into the requests of an operation that arrive within a
-// duration from now, by the clock of [Server.Now]. InjectFaultFor panics if the operation is
-// none of this package's constants.
-func (s *Server) InjectFaultFor(op Operation, d time.Duration, f Fault) {
-	s.queue("InjectFaultFor", QueuedFault{Operation: op, Fault: f, Times: -1, Share: 1, Until: s.Now().Add(d)})
-}
-
-// InjectFaultAtRate injects a fault into a share of the requests of an operation, from 0
-// to 1, until [Server.ClearFaults]: each request meets it with that probability, see
-// [WithRandomSeed]. A request that does not meet it may meet a fault that is queued after
-// it. InjectFaultAtRate panics if the operation is none of this package's constants, or
-// if the share is not from 0 to 1.
-func (s *Server) InjectFaultAtRate(op Operation, share float64, f Fault) {
-	if !(share >= 0 && share <= 1) {
-		panic(fmt.Sprintf("gatewaytest: InjectFaultAtRate with %v, want 0 to 1", share))
+	if !op.known() {
+		panic(fmt.Sprintf("gatewaytest: InjectFault for operation %q, want one of its constants", string(op)))
 	}
-	s.queue("InjectFaultAtRate", QueuedFault{Operation: op, Fault: f, Times: -1, Share: share})
-}
-
-// queue adds a fault to the queue.
-func (s *Server) queue(what string, q QueuedFault) {
-	if !q.Operation.known() {
-		panic(fmt.Sprintf("gatewaytest: %s for operation %q, want one of its constants", what, q.Operation))
-	}
-	if q.Times == 0 {
+	if times == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = append(s.faults, q)
-}
-
-// Faults returns a copy of the queue of faults, oldest first, so that a test can see
-// whether an earlier one left something in it.
-func (s *Server) Faults() []QueuedFault {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.endFaults(s.now())
-	return slices.Clone(s.faults)
+	s.faults = append(s.faults, queuedFault{op, times, f})
 }
 
 // ClearFaults removes all faults from the queue. Requests that already met one
@@ -245,72 +209,20 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
-// WithRandomSeed makes what is drawn at random the same in every run: the latencies, and
-// which requests meet a fault of [Server.InjectFaultAtRate]. Identifiers are not.
-func WithRandomSeed(seed uint64) Option {
-	return func(c *config) { c.random = rand.New(rand.NewPCG(seed, seed)) } // #nosec G404 -- to be repeated
-}
-
-// nextFault takes the faults for a request from the queue, unless the request exceeds the
-// rate limit, and reports whether one of them ends its search. The lock is held.
-func (s *Server) nextFault(op Operation, now time.Time) (f Fault, ended bool) {
+// nextFault takes the fault for a request from the queue, unless the request exceeds the
+// rate limit. The lock is held.
+func (s *Server) nextFault(op Operation, now time.Time) Fault {
 	if wait := s.limit.admit(now); wait > 0 {
-		return overLimit(wait), true
+		return overLimit(wait)
 	}
-	s.endFaults(now)
-	for i := 0; i < len(s.faults) && !ended; i++ {
-		q := &s.faults[i]
-		if q.Operation != op && q.Operation != AnyOperation || q.Share < 1 && s.random.Float64() >= q.Share {
-			continue
-		}
-		if q.Times > 0 {
-			q.Times--
-		}
-		f, ended = f.and(q.Fault), q.Fault.alter == nil
-	}
-	return f, ended
-}
-
-// endFaults removes the faults that no other request meets. The lock is held.
-func (s *Server) endFaults(now time.Time) {
-	s.faults = slices.DeleteFunc(s.faults, func(q QueuedFault) bool { return q.Times == 0 || !q.Until.IsZero() && !now.Before(q.Until) })
-}
-
-// and returns the fault of a request that meets f, which alters its response, and next.
-func (f Fault) and(next Fault) Fault {
-	if f.name != "" && next.name != "" {
-		f.name += ", "
-	}
-	next.name = f.name + next.name
-	next.alter = slices.Concat(f.alter, next.alter)
-	next.retryAfter = cmp.Or(next.retryAfter, f.retryAfter)
-	return next
-}
-
-// maxAskedFaults is how many orders a server remembers for having met the fault that they
-// ask for.
-const maxAskedFaults = 1 << 16
-
-// askedFault returns the fault that the order of a request asks for, at the order's first
-// request.
-func (s *Server) askedFault(c *call) Fault {
-	value, ok := c.fields["orderId"]
-	if !ok {
+	i := slices.IndexFunc(s.faults, func(q queuedFault) bool { return q.op == op || q.op == AnyOperation })
+	if i < 0 {
 		return Fault{}
 	}
-	orderID, _ := text(value)
-	fault, asks := orderFault(orderID)
-	if !asks {
-		return Fault{}
+	q := &s.faults[i]
+	fault := q.fault
+	if q.times--; q.times == 0 {
+		s.faults = slices.Delete(s.faults, i, i+1)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.asked[orderID] {
-		return Fault{}
-	}
-	if len(s.asked) == maxAskedFaults {
-		clear(s.asked)
-	}
-	s.asked[orderID] = true
 	return fault
 }

@@ -40,12 +40,13 @@ func TestServer_InjectFault(t *testing.T) {
 		{"refuse=429", gatewaytest.FaultRefuse(429, "slow down").RetryAfter("1"), 429, nil, errorBody("slow down"), [2]string{"Retry-After", "1"}, 0},
 		{"refuse=200", gatewaytest.FaultRefuse(200, "no"), 200, nil, errorBody("no"), [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
 		{"refuse=999", gatewaytest.FaultRefuse(999, ""), 999, nil, errorBody(""), [2]string{}, 0},
+		{"refuse-as=400", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 400, "no \"coin\""), 400, nil, `{"statusCode":400,"message":"no \"coin\"","error":"Bad Request"}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 0},
+		{"refuse-as=422", gatewaytest.FaultRefuseAs(gatewaytest.ErrorProblem, 422, "no"), 422, nil, `"status":422,"detail":"no"`, [2]string{"Content-Type", "application/problem+json"}, 0},
 		{"page=502", gatewaytest.FaultPage(502), 502, nil, "<h1>502 Bad Gateway</h1>", [2]string{"Content-Type", "text/html; charset=utf-8"}, 0},
 		{"page=530", gatewaytest.FaultPage(530), 530, nil, "<h1>530 </h1>", [2]string{}, 0},
 		{"empty=200", gatewaytest.FaultEmpty(200), 200, nil, "", [2]string{"Content-Length", "0"}, 0},
 		{"redirect=307", gatewaytest.FaultRedirect(307, "https://elsewhere.test/x"), 307, nil, "", [2]string{"Location", "https://elsewhere.test/x"}, 0},
 		{"reset", gatewaytest.FaultReset(), 0, isReset, "", [2]string{}, 0},
-		{"edit=/result={", gatewaytest.FaultEdit("/result", "{"), 201, nil, `{"message":"Operation was successful.","result":{,"meta":{}}`, [2]string{"Content-Type", "application/json; charset=utf-8"}, 1},
 		{"truncate=12", gatewaytest.FaultTruncate(12), 201, isCut, `{"message":"`, [2]string{}, 1},
 		{"truncate=0", gatewaytest.FaultTruncate(0), 201, isCut, "", [2]string{}, 1},
 		{"truncate=-1", gatewaytest.FaultTruncate(-1), 201, isCut, "", [2]string{}, 1},
@@ -120,81 +121,6 @@ func TestHugeBody(t *testing.T) {
 	assert.Equal(t, 401, mustTry(t, s, "GET", "/api/balance/", "").status, "a refusal stays one")
 }
 
-// A client that disconnects ends a huge body, so that Close can return.
-func TestHugeBody_cut_short(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultHugeBody(1<<60))
-	const request = "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n"
-	gone := dial(t, s, request)
-	_, err := io.ReadFull(gone, make([]byte, 100_000))
-	require.NoError(t, err)
-	require.NoError(t, gone.Close())
-	_, err = io.ReadFull(dial(t, s, request), make([]byte, 100_000))
-	require.NoError(t, err)
-	s.Close() // with the second one still being sent
-}
-
-func TestStall_until_disconnect(t *testing.T) {
-	t.Parallel()
-	for _, body := range []string{"", strings.Repeat(" ", 100_000)} {
-		s := start(t)
-		s.InjectFault(gatewaytest.AnyOperation, 1, gatewaytest.FaultStall())
-		conn := dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nTransfer-Encoding: chunked\r\n\r\n")
-		chunk := "0\r\n\r\n"
-		if body != "" {
-			chunk = "186a0\r\n" + body + "\r\n" + chunk
-		}
-		_, err := io.WriteString(conn, chunk)
-		require.NoError(t, err)
-		require.NoError(t, conn.CloseWrite())
-		assert.Empty(t, readAll(t, conn), "the connection ends without a byte")
-		assert.Equal(t, "stall", s.Requests()[0].Fault)
-		assert.Zero(t, s.Requests()[0].Status)
-	}
-}
-
-// Close releases the handlers that wait, and keeps the journal.
-func TestServer_Close(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name   string
-		fault  gatewaytest.Fault
-		status int
-		orders int
-	}{
-		{"stalled", gatewaytest.FaultStall(), 0, 0},
-		{"slow", gatewaytest.FaultSlowBody(time.Hour), 201, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := start(t)
-			s.InjectFault(gatewaytest.AnyOperation, -1, tt.fault)
-			done := make(chan response)
-			for range 3 {
-				go func() { done <- post(s, invoice(s, "o", "")) }()
-			}
-			awaitRequests(t, s, 3)
-			await(t, "the status", func() bool { return tt.orders == 0 || s.Requests()[2].Status != 0 })
-			closed := make(chan bool)
-			for range 2 {
-				go func() { s.Close(); closed <- true }()
-			}
-			for range 3 {
-				assert.Error(t, (<-done).err)
-			}
-			<-closed
-			<-closed
-			s.Close()
-			assert.Error(t, post(s, invoice(s, "o", "")).err, "no listener")
-			require.Len(t, s.Requests(), 3)
-			assert.Equal(t, tt.status, s.Requests()[0].Status)
-			assert.Len(t, s.Invoices(), 3*tt.orders)
-		})
-	}
-}
-
 // net/http does not detect a disconnect before it has read the request to its
 // end. Close must not depend on that.
 func TestServer_Close_with_an_unread_body(t *testing.T) {
@@ -203,7 +129,7 @@ func TestServer_Close_with_an_unread_body(t *testing.T) {
 	s.InjectFault(gatewaytest.AnyOperation, -1, gatewaytest.FaultSlowBody(time.Hour))
 	dial(t, s, "POST /gateway/api/balance/ HTTP/1.1\r\nHost: gateway\r\nx-api-key: k\r\nContent-Length: 1000000\r\n\r\n"+
 		strings.Repeat(" ", 100_000))
-	awaitRequests(t, s, 1)
+	await(t, "the body", func() bool { return len(s.Requests()) > 0 && s.Requests()[0].KeyIn != "" })
 	s.Close()
 }
 
@@ -232,21 +158,6 @@ func TestServer_Close_with_half_a_request(t *testing.T) {
 	}
 }
 
-// A slow response sends its headers at once, and ends when the client disconnects.
-func TestSlowBody_disconnect(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	s.InjectFault(gatewaytest.OpExchangeRates, 1, gatewaytest.FaultSlowBody(time.Hour))
-	conn := dial(t, s, "GET /gateway/api/exchange-rate HTTP/1.1\r\nHost: gateway\r\n\r\n")
-	first := make([]byte, 15)
-	_, err := io.ReadFull(conn, first)
-	require.NoError(t, err)
-	assert.Equal(t, "HTTP/1.1 200 OK", string(first))
-	require.NoError(t, conn.CloseWrite())
-	_, body, _ := strings.Cut(readAll(t, conn), "\r\n\r\n")
-	assert.Empty(t, body)
-}
-
 func TestServer_InjectFault_queue(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -273,12 +184,37 @@ func TestServer_InjectFault_queue(t *testing.T) {
 	assert.Equal(t, 418, mustTry(t, s, "DELETE", "/api/balance/", "").status, "so do wrong methods")
 }
 
-func TestFault_invalid(t *testing.T) {
+// Every form is JSON with the message in it.
+func TestErrorForms(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	assert.PanicsWithValue(t, `gatewaytest: InjectFault for operation "other", want one of its constants`, func() { s.InjectFault("other", 1, gatewaytest.Fault{}) })
-	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 103, want 200 to 999", func() { gatewaytest.FaultRefuse(103, "") })
-	assert.PanicsWithValue(t, "gatewaytest: FaultRefuse with status 1000, want 200 to 999", func() { gatewaytest.FaultRefuse(1000, "") })
-	assert.PanicsWithValue(t, `gatewaytest: FaultEdit with pointer "fee", want one like /result/fee`, func() { gatewaytest.FaultEdit("fee", "") })
-	assert.PanicsWithValue(t, "gatewaytest: FaultRedirect with status 299, want 300 to 399", func() { gatewaytest.FaultRedirect(299, "") })
+	for _, form := range gatewaytest.ErrorForms() {
+		s.InjectFault(gatewaytest.OpBalance, 1, gatewaytest.FaultRefuseAs(form, 418, `no "coin"`))
+		got := get(t, s, "/api/balance/")
+		assert.Equal(t, 418, got.status)
+		assert.True(t, json.Valid([]byte(got.body)), got.body)
+		assert.Contains(t, got.body, `"no \"coin\""`)
+	}
+}
+
+// A call with a mistake panics at its line, and changes nothing.
+func TestServer_panics(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for want, call := range map[string]func(){
+		`gatewaytest: InjectFault for operation "other", want one of its constants`:           func() { s.InjectFault("other", 1, gatewaytest.Fault{}) },
+		"gatewaytest: FaultRefuse with status 103, want 200 to 999":                           func() { gatewaytest.FaultRefuse(103, "") },
+		"gatewaytest: FaultRefuse with status 1000, want 200 to 999":                          func() { gatewaytest.FaultRefuse(1000, "") },
+		"gatewaytest: FaultRedirect with status 299, want 300 to 399":                         func() { gatewaytest.FaultRedirect(299, "") },
+		`gatewaytest: SetRepeatedOrders with "first", want one of its constants`:              func() { s.SetRepeatedOrders("first") },
+		"gatewaytest: Advance with -1ns, want 0 or more":                                      func() { s.Advance(-1) },
+		"gatewaytest: SetRateLimit with -1 requests in 1s, want 0 or more in more than 0s":    func() { s.SetRateLimit(-1, time.Second) },
+		"gatewaytest: SetRateLimit with 1 requests in 0s, want 0 or more in more than 0s":     func() { s.SetRateLimit(1, 0) },
+		"gatewaytest: WithAPIKey wants 1 to 4,096 printable ASCII characters without a space": func() { gatewaytest.WithAPIKey("a key") },
+		`gatewaytest: SetResult for operation "other", want one operation of the service`:     func() { s.SetResult("other", `[]`) },
+		`gatewaytest: SetResult for operation "any", want one operation of the service`:       func() { s.SetResult(gatewaytest.AnyOperation, `[]`) },
+	} {
+		assert.PanicsWithValue(t, want, call)
+	}
+	assert.Equal(t, []int{200, 200}, rates(t, s, 2))
 }

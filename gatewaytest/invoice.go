@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"maps"
-	"math/big"
 	"mime"
 	"net/http"
 	"slices"
@@ -30,13 +28,12 @@ type Invoice struct {
 	CreatedAt    time.Time `json:"createdAt"`              // by the clock of [Server.Now]
 }
 
-// Invoices returns a copy of the invoices that have been created, oldest first, but for
-// those that were dropped (see [WithHistory]). An order that was invoiced twice has two of
-// them, see [Server.SetRepeatedOrders].
+// Invoices returns a copy of the invoices that have been created, oldest first. An order
+// that was invoiced twice has two of them, see [Server.SetRepeatedOrders].
 func (s *Server) Invoices() []Invoice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.invoices.items)
+	return slices.Clone(s.invoices)
 }
 
 // InvoicesFor returns a copy of the invoices of one order, oldest first.
@@ -57,60 +54,18 @@ func (s *Server) createInvoice(c *call) response {
 		return resp
 	}
 	invoice.ID, invoice.CreatedAt = newID(), s.now().UTC()
-	s.keep(invoice)
+	s.invoices = append(s.invoices, invoice)
 	return s.invoiceResponse(http.StatusCreated, invoice)
 }
 
-// invoiceResponse returns the response with an invoice in the current shape. The lock is
-// held.
+// invoiceResponse returns the response with an invoice. The lock is held.
 func (s *Server) invoiceResponse(status int, i Invoice) response {
-	switch s.shapes.invoice {
-	case InvoiceNested:
-		return inShape(s.shapes.invoice, status, map[string]Invoice{"invoice": i})
-	case InvoicePayable:
-		return inShape(s.shapes.invoice, status, i.payable())
-	case InvoiceOdd:
-		return inShape(s.shapes.invoice, status, i.odd())
+	resp := success(OpCreateInvoice, i)
+	resp.status = status
+	if result, ok := s.results[OpCreateInvoice]; ok {
+		resp.result = json.RawMessage(i.fill(result))
 	}
-	return inShape(s.shapes.invoice, status, i)
-}
-
-// A payableInvoice is the result in the shape [InvoicePayable].
-type payableInvoice struct {
-	Invoice
-	Address   string    `json:"address"`
-	Tag       string    `json:"tag"`
-	ExpiresAt time.Time `json:"expiresAt"`
-}
-
-func (i Invoice) payable() payableInvoice {
-	words := strings.FieldsFunc(strings.ToLower(i.CoinSymbol+" "+i.NetworkName), func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9')
-	})
-	id := strings.ReplaceAll(i.ID, "-", "")
-	p := payableInvoice{
-		Invoice: i, Address: strings.Join(append(append([]string{"invented"}, words...), id), "-"),
-		ExpiresAt: i.CreatedAt.Add(30 * time.Minute),
-	}
-	if i.NetworkName == "XRP Ledger" {
-		p.Tag = fmt.Sprint(crc32.ChecksumIEEE([]byte(id)))
-	}
-	return p
-}
-
-// odd returns the result in the shape [InvoiceOdd].
-func (i Invoice) odd() any {
-	p := i.payable()
-	if isDecimal(i.Amount) { // and not 1e999999
-		amount, _ := new(big.Rat).SetString(i.Amount)
-		p.Amount = amount.Mul(amount, big.NewRat(101, 100)).FloatString(scale(i.Amount) + 2)
-	}
-	p.NetworkName = strings.ToUpper(strings.ReplaceAll(i.NetworkName, " ", "-"))
-	return struct {
-		payableInvoice
-		Tag       string `json:"tag,omitempty"`
-		ExpiresAt string `json:"expiresAt"`
-	}{p, p.Tag, p.ExpiresAt.UTC().Format(time.DateTime)}
+	return resp
 }
 
 // refuseInvoice checks everything about an invoice request but the members other
@@ -219,7 +174,7 @@ func text(value json.RawMessage) (s string, ok bool) {
 // decimal number, exactly as written.
 func decimal(value json.RawMessage) (digits string, quoted, ok bool) {
 	if s, isText := text(value); isText {
-		return s, true, isDecimal(s)
+		return s, true, isDecimal(s) && json.Valid([]byte(s)) // which has no leading zeros
 	}
 	return string(value), false, value[0] == '-' || '0' <= value[0] && value[0] <= '9'
 }

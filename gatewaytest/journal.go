@@ -17,19 +17,18 @@ type Request struct {
 	KeyIn     string      // where the key was: "header", "body" (of an invoice) or "" for nowhere
 	KeyOK     bool        // whether that key was the server's
 	Status    int         // the status of the response; 0 until there is one
-	Fault     string      // the name of the [Fault] that the request met, or the names of several with ", " between them; "rate-limit" (see [Server.SetRateLimit]); "" for none
+	Fault     string      // the name of the [Fault] that the request met; "rate-limit" (see [Server.SetRateLimit]); "" for none
 	At        time.Time   // when the request arrived, by the clock of [Server.Now]
 }
 
 // Requests returns a copy of the journal: every request that has arrived, oldest
-// first, including those still in progress, but for those that were dropped (see
-// [WithHistory]). Header is set on arrival, Body, KeyIn
+// first, including those still in progress. Header is set on arrival, Body, KeyIn
 // and KeyOK once the body has been read, and Status before the response is sent.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]Request, len(s.journal.items))
-	for i, entry := range s.journal.items {
+	all := make([]Request, len(s.journal))
+	for i, entry := range s.journal {
 		all[i] = entry.clone()
 	}
 	return all
@@ -41,26 +40,9 @@ func (r *Request) clone() Request {
 	return c
 }
 
-// size estimates how much memory an entry takes once the body of its request has been
-// read.
-func (c *call) size(entry *Request) int {
-	const fixed, perHeader = 600, 100
-	size := fixed + len(entry.Method) + len(entry.Target)
-	for name, values := range entry.Header {
-		size += perHeader + len(name)
-		for _, value := range values {
-			size += len(value)
-		}
-	}
-	if n := c.r.ContentLength; n >= 0 && n <= maxBody {
-		return size + int(n)
-	}
-	return size + maxBody
-}
-
-// record enters a request in the journal and takes its faults from the queue. Both happen
+// record enters a request in the journal and takes its fault from the queue. Both happen
 // under one lock, so that the journal has the order of the faults.
-func (s *Server) record(c *call) (entry *Request, fault Fault, ended bool) {
+func (s *Server) record(c *call) (entry *Request, fault Fault) {
 	entry = &Request{
 		Operation: c.op,
 		Method:    s.redact.target(c.r.Method),
@@ -70,15 +52,15 @@ func (s *Server) record(c *call) (entry *Request, fault Fault, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry.At = s.now()
-	fault, ended = s.nextFault(c.op, entry.At)
+	fault = s.nextFault(c.op, entry.At)
 	entry.Fault = fault.name
-	s.journal.add(entry, c.size(entry))
-	return entry, fault, ended
+	s.journal = append(s.journal, entry)
+	return entry, fault
 }
 
 // identify finds the key in a request whose body has been read, and completes
-// its entry in the journal, with the fault that its order may have asked for.
-func (s *Server) identify(c *call, entry *Request, fault Fault) {
+// its entry in the journal.
+func (s *Server) identify(c *call, entry *Request) {
 	if key := c.r.Header.Get("X-Api-Key"); key != "" {
 		c.keyIn, c.keyOK = "header", key == s.key
 	}
@@ -92,5 +74,5 @@ func (s *Server) identify(c *call, entry *Request, fault Fault) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry.Body, entry.KeyIn, entry.KeyOK, entry.Fault = body, c.keyIn, c.keyOK, fault.name
+	entry.Body, entry.KeyIn, entry.KeyOK = body, c.keyIn, c.keyOK
 }

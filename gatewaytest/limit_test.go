@@ -105,21 +105,3 @@ func TestServer_SetRateLimit_counts(t *testing.T) {
 	assert.Equal(t, 418, get(t, s, "/api/balance/").status, "it stayed queued")
 	assert.Equal(t, 200, get(t, s, "/api/balance/").status)
 }
-
-func TestServer_SetRateLimit_invalid(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	for _, tt := range []struct {
-		requests int
-		per      time.Duration
-		want     string
-	}{
-		{-1, time.Second, "gatewaytest: SetRateLimit with -1 requests in 1s, want 0 or more in more than 0s"},
-		{1, 0, "gatewaytest: SetRateLimit with 1 requests in 0s, want 0 or more in more than 0s"},
-		{1, -1, "gatewaytest: SetRateLimit with 1 requests in -1ns, want 0 or more in more than 0s"},
-	} {
-		assert.PanicsWithValue(t, tt.want, func() { s.SetRateLimit(tt.requests, tt.per) })
-	}
-	assert.NotPanics(t, func() { s.SetRateLimit(0, -1) })
-	assert.Equal(t, []int{200, 200}, rates(t, s, 2))
-}

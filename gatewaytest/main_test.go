@@ -105,20 +105,6 @@ func await(t *testing.T, what string, recorded func() bool) {
 	require.Eventually(t, recorded, 10*time.Second, time.Millisecond, "%s was not recorded", what)
 }
 
-// awaitRequests returns once the journal has n entries whose body has been read.
-func awaitRequests(t *testing.T, s *gatewaytest.Server, n int) {
-	t.Helper()
-	await(t, "a body", func() bool {
-		read := 0
-		for _, r := range s.Requests() {
-			if r.KeyIn != "" {
-				read++
-			}
-		}
-		return read >= n
-	})
-}
-
 // errorBody returns the documented error envelope with a message.
 func errorBody(message string) string {
 	return fmt.Sprintf(`{"message":%q,"result":[],"meta":{}}`, message)

@@ -11,15 +11,15 @@ import (
 // from the server of [NewServer] only in its connections, which are pipes in
 // memory (see [net.Pipe]): it is reachable only through [Server.Transport], and
 // not by its URL. The URL is "http://localhost/gateway", for clients that accept
-// plain HTTP on the local host only. [WithAddr] has no effect on it. The caller must call [Server.Close] when
-// done.
+// plain HTTP on the local host only. The caller must call
+// [Server.Close] when done.
 //
 // Such a server can be used in a bubble of testing/synctest, where a socket
 // cannot; see the package documentation. Create it, use it and close it in the
 // same bubble. A pipe cannot be reset: [FaultReset] closes it.
 func NewMemoryServer(opts ...Option) *Server {
 	listener := newPipeListener()
-	return newServer(newConfig(opts), "http://localhost", listener, func(context.Context) (net.Conn, error) {
+	return newServer(opts, "http://localhost", listener, func(context.Context) (net.Conn, error) {
 		return listener.dial()
 	})
 }

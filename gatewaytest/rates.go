@@ -1,12 +1,9 @@
 package gatewaytest
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "slices"
 
 // A Rate is the price of one unit of a coin in USD and in EUR. Its JSON form is
-// an invention, see [RatesAsRecords].
+// an invention.
 type Rate struct {
 	Symbol string `json:"symbol"`        // ticker symbol of the coin
 	USD    string `json:"usd,omitempty"` // a decimal number
@@ -35,70 +32,6 @@ func (s *Server) SetRate(symbol, usd, eur string) {
 	default:
 		s.rates[i] = Rate{symbol, usd, eur}
 	}
-}
-
-// rateBody returns the result of the exchange rates in the current shape. The
-// lock is held.
-func (s *Server) rateBody() any {
-	switch s.shapes.rates {
-	case RatesAsNumbers:
-		return s.rateRecords("usd", "eur", number, func(r Rate) (string, any) { return "symbol", r.Symbol })
-	case RatesUpperCase:
-		return s.rateRecords("USD", "EUR", quoted, func(r Rate) (string, any) { return "currency", r.Symbol })
-	case RatesWithCoin:
-		return s.rateRecords("usd", "eur", quoted, func(r Rate) (string, any) { return "coin", s.coin(r.Symbol) })
-	case RatesBySymbol:
-		bySymbol := map[string]map[string]any{}
-		for _, r := range s.rates {
-			bySymbol[r.Symbol] = fiats(r, "usd", "eur", quoted)
-		}
-		return bySymbol
-	case RatesByFiat:
-		byFiat := map[string]map[string]any{"usd": {}, "eur": {}}
-		for _, r := range s.rates {
-			for fiat, rate := range fiats(r, "usd", "eur", quoted) {
-				byFiat[fiat][r.Symbol] = rate
-			}
-		}
-		return byFiat
-	default:
-		return s.rates
-	}
-}
-
-// rateRecords returns each rate as an object: label returns the name and value of
-// its coin; the rates have the names usd and eur.
-func (s *Server) rateRecords(usd, eur string, form func(string) any, label func(Rate) (string, any)) []map[string]any {
-	records := []map[string]any{}
-	for _, r := range s.rates {
-		record := fiats(r, usd, eur, form)
-		name, coin := label(r)
-		record[name] = coin
-		records = append(records, record)
-	}
-	return records
-}
-
-// fiats returns the rates that a coin has.
-func fiats(r Rate, usd, eur string, form func(string) any) map[string]any {
-	values := map[string]any{}
-	if r.USD != "" {
-		values[usd] = form(r.USD)
-	}
-	if r.EUR != "" {
-		values[eur] = form(r.EUR)
-	}
-	return values
-}
-
-func quoted(s string) any { return s }
-
-// number writes a decimal as a JSON number with all its digits.
-func number(s string) any {
-	if isDecimal(s) && json.Valid([]byte(s)) {
-		return json.RawMessage(s)
-	}
-	return s
 }
 
 // seedRates returns the initial rates of a server: invented, plausible and fixed.

@@ -1,11 +1,8 @@
 package gatewaytest
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
-	"reflect"
-	"strings"
 	"time"
 )
 
@@ -21,56 +18,31 @@ type response struct {
 	message string
 	result  json.RawMessage
 	allow   string // the Allow header, set with a 405
-
-	invented []string // the names of the inventions in it; none if all of it is documented
-	isRecord bool     // whether the result is one record, rather than a list of any kind
-	extra    string   // members in front of the envelope's own, with their commas
-
-	custom    bool   // whether open and end are around the result, in the place of the envelope
-	open, end string // with nothing in them for a body without an envelope
-
-	edits []func(body []byte) []byte // of the body
 }
 
 // success is the response that carries a result. It encodes the result at once,
 // while the lock on the state that it comes from is held.
-func success(status int, result any) response {
+func success(op Operation, result any) response {
 	encoded, _ := json.Marshal(result) // plain data: cannot fail
-	return response{
-		status: status, message: successText, result: encoded,
-		isRecord: reflect.TypeOf(result).Kind() == reflect.Struct,
-	}
+	return response{status: op.status(), message: successText, result: encoded}
 }
 
 // failure is the documented error envelope under a status.
 func failure(status int, message string) response {
-	return response{status: status, message: message, result: json.RawMessage("[]"), invented: []string{inventedError(status)}}
+	return response{status: status, message: message, result: json.RawMessage("[]")}
 }
 
 // body encodes the envelope.
 func (r response) body() []byte {
-	body := []byte(r.open + string(r.result) + r.end)
-	if !r.custom {
-		text, _ := json.Marshal(r.message)
-		body = bytes.Join([][]byte{[]byte("{" + r.extra + `"message":`), text, []byte(`,"result":`), r.result, []byte(`,"meta":{}}`)}, nil)
-	}
-	for _, edit := range r.edits {
-		body = edit(body)
-	}
-	return body
+	return []byte(`{"message":` + quote(r.message) + `,"result":` + string(r.result) + `,"meta":{}}`)
 }
 
 // padded encodes the envelope in two halves; any number of plain letters fits
 // between them. The result is in the second half, so that no client reaches it
 // without reading the padding.
 func (r response) padded() (head, tail []byte) {
-	if rest, isObject := strings.CutPrefix(string(r.body()), "{"); (r.custom || r.edits != nil) && isObject {
-		return []byte(`{"padding":"`), []byte(`",` + rest)
-	}
-	text, _ := json.Marshal(r.message)
-	head = bytes.Join([][]byte{[]byte(`{"message":`), text, []byte(`,"meta":{"padding":"`)}, nil)
-	tail = bytes.Join([][]byte{[]byte(`"},"result":`), r.result, []byte(`}`)}, nil)
-	return head, tail
+	head = []byte(`{"message":` + quote(r.message) + `,"meta":{"padding":"`)
+	return head, []byte(`"},"result":` + string(r.result) + `}`)
 }
 
 // connKey is the context key of a request's connection.

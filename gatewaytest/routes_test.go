@@ -91,6 +91,7 @@ func TestServer_responds(t *testing.T) {
 		{"listing", "GET", "/api/networks-coins", "", "coin_networks", 200, successBody("[" + usdtOnTron + "," + slash + "]")},
 		// I-14, I-49
 		{"by id", "GET", "/api/networks-coins/8f4c2f0e-2b7b-4a55-9a4e-0c1d2e3f4a5b", "", "coin_network", 200, successBody(usdtOnTron)},
+		{"by id in upper case", "GET", "/api/networks-coins/8F4C2F0E-2B7B-4A55-9A4E-0C1D2E3F4A5B", "", "coin_network", 200, successBody(usdtOnTron)},
 		{"by id with slash", "GET", "/api/networks-coins/a%2Fb", "", "coin_network", 200, successBody(slash)},
 		{"by unknown id", "GET", "/api/networks-coins/nothing", "", "coin_network", 404, errorBody(none)},
 		// I-16
@@ -118,6 +119,7 @@ func TestServer_responds(t *testing.T) {
 
 		// I-21, I-130, I-131, I-132, I-133, I-134, I-135, I-136, I-137, I-138
 		{"withdrawal", "GET", "/api/withdrawal/inquiry/w%201", s.APIKey, "withdrawal", 201, successBody(`{"status":"PENDING","destination":"T123","amount":"120.50","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"w 1"}`)},
+		{"withdrawal in upper case", "GET", "/api/withdrawal/inquiry/W%201", s.APIKey, "withdrawal", 201, successBody(`{"status":"PENDING","destination":"T123","amount":"120.50","fee":"1","coin":"USDT","network":"Tron","withdrawRequestId":"w 1"}`)},
 		// I-152, I-153, I-154, I-155
 		{"withdrawal unknown", "GET", "/api/withdrawal/inquiry/w2", s.APIKey, "withdrawal", 404, errorBody("no such withdrawal")},
 		// I-35

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
@@ -30,11 +28,10 @@ type Server struct {
 	URL string
 
 	// APIKey is the only key that the server accepts. Without [WithAPIKey] it is random
-	// and differs from server to server. The server ignores changes to it. The journal and every
-	// printed form of the server redact it, except one: package fmt calls no method of a
-	// value in an unexported field. A struct of yours that holds a copy of a Server
-	// there is printed with the key; hold the pointer that [NewServer] returns, of which
-	// %v prints the address only.
+	// and differs from server to server. The server ignores changes to it. The journal and
+	// the printed forms of the server redact it, with one exception: package fmt calls no
+	// method of a value in an unexported field, so a struct that holds a copy of a Server
+	// there prints the key. Hold the pointer that [NewServer] returns instead.
 	APIKey string `json:"-"`
 
 	*state
@@ -52,70 +49,49 @@ type state struct {
 	served  chan struct{}                           // closed when the accept loop has ended
 	conns   sync.WaitGroup                          // open connections; added to by the accept loop only
 
-	strict   bool
-	profiles Profile
-	log      func(Request)
-
 	mu          sync.Mutex    // guards the fields below; never held during network I/O
 	ahead       time.Duration // how far the clock is ahead of time.Now
-	random      *rand.Rand
-	latency     Latency
 	limit       limit
-	journal     history[*Request]
-	faults      []QueuedFault
-	asked       map[string]bool // the orders that have met the fault that they ask for
-	shapes      shapes
+	journal     []*Request
+	faults      []queuedFault
+	results     map[Operation]string // see SetResult
 	repeated    RepeatedOrders
 	catalog     []CoinNetwork
 	rates       []Rate
 	balances    []BalanceEntry
 	withdrawals []*withdrawal
-	invoices    history[Invoice]
-	first       map[string]int // the number of an order's first invoice, from 0, with those that were dropped
+	invoices    []Invoice
 }
 
-// NewServer starts a server on a loopback port, unless an option names another address,
-// and returns it. The caller must
+// NewServer starts a server on a loopback port and returns it. The caller must
 // call [Server.Close] when done. Like its namesake in net/http/httptest,
 // NewServer panics if it cannot listen.
 func NewServer(opts ...Option) *Server {
-	c := newConfig(opts)
 	var listen net.ListenConfig
-	listener, err := listen.Listen(context.Background(), "tcp", c.addr)
+	listener, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(fmt.Sprintf("gatewaytest: cannot listen: %v", err))
 	}
-	return newServer(c, "http://"+listener.Addr().String(), listener, func(ctx context.Context) (net.Conn, error) {
+	return newServer(opts, "http://"+listener.Addr().String(), listener, func(ctx context.Context) (net.Conn, error) {
 		var dialer net.Dialer
 		return dialer.DialContext(ctx, listener.Addr().Network(), listener.Addr().String())
 	})
 }
 
 // newServer starts a server on a listener. dial connects to that listener.
-func newServer(c config, origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
+func newServer(opts []Option, origin string, listener net.Listener, dial func(context.Context) (net.Conn, error)) *Server {
+	c := newConfig(opts)
 	s := &Server{URL: origin + "/" + prefix, APIKey: c.key}
 	s.state = &state{
-		key:         c.key,
-		redact:      newRedactor(c.key),
-		dial:        dial,
-		closing:     make(chan struct{}),
-		served:      make(chan struct{}),
-		strict:      c.strict,
-		profiles:    c.profile,
-		log:         c.log,
-		random:      c.random,
-		journal:     history[*Request]{limit: c.history},
-		asked:       map[string]bool{},
-		shapes:      defaultShapes(),
-		repeated:    RepeatAgain,
-		catalog:     seedCatalog(),
-		rates:       seedRates(),
-		balances:    seedBalances(),
-		withdrawals: seedWithdrawals(),
-		invoices:    history[Invoice]{limit: c.history},
-		first:       map[string]int{},
+		key:      c.key,
+		redact:   newRedactor(c.key),
+		dial:     dial,
+		closing:  make(chan struct{}),
+		served:   make(chan struct{}),
+		results:  map[Operation]string{},
+		repeated: RepeatAgain,
 	}
-	s.SetState(c.seed)
+	s.sow(c.seed)
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -145,6 +121,11 @@ func (s *Server) Close() {
 	})
 }
 
+// Handler returns the server as an [http.Handler] for the path /gateway of another
+// server. Both share one state. [Server.Close] ends requests that wait, but does not
+// close the connections of the other server.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
 // String returns the URL of the server, with its key redacted. It has a value
 // receiver, unlike the other methods, so that it applies to copies too.
 func (s Server) String() string {
@@ -171,35 +152,25 @@ func (s *Server) count(_ net.Conn, state http.ConnState) {
 // fault prevents that, and responds as the fault prescribes.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := s.route(r)
-	entry, fault, ended := s.record(c)
+	entry, fault := s.record(c)
 	c.readBody()
-	if !ended {
-		fault = fault.and(s.askedFault(c))
-	}
-	s.identify(c, entry, fault)
-	defer s.logRequest(entry)
-	if fault.respond == nil { // it is none, or a Retry-After alone
+	s.identify(c, entry)
+	if fault.respond == nil { // the zero Fault, perhaps with a Retry-After
 		fault.carriesOut, fault.respond = true, responder.send
 	}
-
 	var resp response
 	if fault.carriesOut {
 		resp = s.carryOut(c)
-	}
-	for _, alter := range fault.alter {
-		alter(&resp)
 	}
 	x := responder{w: w, r: r, closing: s.closing, recordStatus: func(status int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		entry.Status = status
 	}}
-	s.delay(x)
 	w.Header().Set("Date", s.Now().UTC().Format(http.TimeFormat))
 	if fault.retryAfter != "" {
 		w.Header().Set("Retry-After", fault.retryAfter)
 	}
-	markInvented(w.Header(), resp, fault)
 	fault.respond(x, resp)
 }
 
@@ -222,10 +193,4 @@ func formatID(b [16]byte) string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// sameID reports whether an identifier in a request is one of the server's. That of a UUID
-// may be in either case.
-func (s *Server) sameID(own, asked string) bool {
-	return s.same(own, asked) || strings.EqualFold(own, asked) && uuidText.MatchString(own)
 }

@@ -48,7 +48,7 @@ func TestServer_concurrent_use(t *testing.T) {
 				s.SetRate("BTC", "1", "1")
 				s.SetBalance("BTC", "Bitcoin", "1")
 				s.SetCatalog(s.Catalog())
-				s.SetShape(gatewaytest.RatesBySymbol)
+				s.SetResult(gatewaytest.OpExchangeRates, `[]`)
 				s.InjectFault(gatewaytest.OpCoinNetworks, 1, gatewaytest.FaultStall())
 				_, _, _ = s.Requests(), s.Invoices(), s.Withdrawals()
 				_, _, _ = s.Rates(), s.Balances(), s.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,12 +12,7 @@ import (
 const (
 	pending   = "PENDING"
 	completed = "COMPLETED"
-
-	unknownStatus = "ON_HOLD" // which is not documented
 )
-
-// statuses are the documented ones.
-var statuses = []string{pending, "FAILED", completed}
 
 // A Withdrawal is the result of a withdrawal inquiry, with the documented fields.
 type Withdrawal struct {
@@ -68,11 +64,6 @@ func (s *Server) Withdrawals() []Withdrawal {
 func (s *Server) AddWithdrawal(w Withdrawal) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.addWithdrawal(w)
-}
-
-// addWithdrawal is AddWithdrawal with the lock held.
-func (s *Server) addWithdrawal(w Withdrawal) string {
 	if w.WithdrawRequestID == "" {
 		w.WithdrawRequestID = newID()
 	}
@@ -144,7 +135,7 @@ func (s *Server) change(id string, alter func(*withdrawal) error) error {
 // or nil. The lock is held.
 func (s *Server) withdrawal(id string) *withdrawal {
 	for _, w := range s.withdrawals {
-		if s.sameID(w.WithdrawRequestID, id) {
+		if strings.EqualFold(w.WithdrawRequestID, id) {
 			w.applyDue(s.now())
 			return w
 		}
@@ -154,15 +145,12 @@ func (s *Server) withdrawal(id string) *withdrawal {
 
 // inquire carries out a withdrawal inquiry. The lock is held.
 func (s *Server) inquire(c *call) response {
-	if refusal, refused := c.refuseHeaderKey(); refused {
-		return refusal
-	}
 	w := s.withdrawal(c.args[0])
 	if w == nil {
 		return failure(http.StatusNotFound, "no such withdrawal")
 	}
 	w.countInquiry()
-	return success(http.StatusCreated, w.Withdrawal) // 201 is documented
+	return success(c.op, w.Withdrawal)
 }
 
 // applyDue applies the timed changes that are due.
@@ -187,15 +175,15 @@ func (w *withdrawal) countInquiry() {
 }
 
 // seedWithdrawals returns the initial withdrawals of a server.
-func seedWithdrawals() []*withdrawal {
-	return []*withdrawal{
-		{Withdrawal: Withdrawal{
+func seedWithdrawals() []Withdrawal {
+	return []Withdrawal{
+		{
 			Status: pending, Destination: "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", Amount: "120.50",
 			Fee: "1", Coin: "USDT", Network: "Tron", WithdrawRequestID: seedID("withdrawal 1"),
-		}},
-		{Withdrawal: Withdrawal{
+		},
+		{
 			Status: completed, Destination: "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq", Amount: "0.01500000",
 			Fee: "0.0002", Coin: "BTC", Network: "Bitcoin", WithdrawRequestID: seedID("withdrawal 2"),
-		}},
+		},
 	}
 }

@@ -82,4 +82,5 @@ func TestServer_SetStatusAfterRequests(t *testing.T) {
 
 	require.EqualError(t, s.SetStatusAfterRequests(id, -1, "FAILED"), "gatewaytest: SetStatusAfterRequests with -1 inquiries, want 0 or more")
 	require.EqualError(t, s.SetStatusAfterRequests("none", 1, "FAILED"), `gatewaytest: no withdrawal "none"`)
+	require.EqualError(t, s.SetStatusAfter(id, -1, "FAILED"), "gatewaytest: SetStatusAfter with -1ns, want 0 or more")
 }

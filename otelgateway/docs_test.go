@@ -28,10 +28,11 @@ func TestREADME(t *testing.T) {
 
 	inBubble(t, nil, func(t *testing.T, f fixture) {
 		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultReset())
-		f.gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`))
+		id := f.gw.Withdrawals()[0].WithdrawRequestID
+		require.NoError(t, f.gw.SetWithdrawalStatus(id, "ON_HOLD"))
 		opts := f.options()
 		opts.BaseURL = "https://gateway.example"
-		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), f.gw.Withdrawals()[0].WithdrawRequestID)
+		_, err := f.connect(t, f.gw.Transport(), opts).Withdrawal(t.Context(), id)
 		require.NoError(t, err)
 		_, err = otelgateway.RegisterPending(&guard{answer: func(context.Context) (sqlguard.PendingSummary, error) {
 			return sqlguard.PendingSummary{}, nil

@@ -103,7 +103,10 @@ func TestNew(t *testing.T) {
 			"gateway.withdrawal gateway.attempts=2 gateway.outcome=succeeded http.response.status_code=201",
 			"outcomes gateway.operation=withdrawal gateway.outcome=succeeded: 1",
 		}},
-		{"a response that differs from the interface", gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`), nil, inquire, []string{
+		{"a response that differs from the interface", gatewaytest.Fault{}, nil, func(ctx context.Context, f fixture) error {
+			return after(f, func() { _ = f.gw.SetWithdrawalStatus(f.gw.Withdrawals()[0].WithdrawRequestID, "ON_HOLD") },
+				func() error { return inquire(ctx, f) })
+		}, []string{
 			inquiry + " http.response.status_code=201",
 			"gateway.withdrawal gateway.attempts=1 gateway.drift=true gateway.outcome=succeeded http.response.status_code=201",
 			"outcomes gateway.operation=withdrawal gateway.outcome=succeeded: 1",

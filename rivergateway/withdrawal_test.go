@@ -56,7 +56,11 @@ var withdrawalTests = map[string]struct {
 	"a page of a CDN with 200":   {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusOK)), last: true, event: river.EventKindJobSnoozed},
 	"not found yet":              {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusNotFound, "No")), last: true, event: river.EventKindJobSnoozed},
 	"a fee that is not known yet": {
-		prepare: wrongWithdrawal(gatewaytest.FaultEdit("/result/fee", "null")), last: true, event: river.EventKindJobSnoozed,
+		prepare: func(s *shop) {
+			s.gw.SetResult(gatewaytest.OpWithdrawal, `{"status":"PENDING","destination":"T1","amount":"120.50","fee":null,`+
+				`"coin":"USDT","network":"Tron","withdrawRequestId":"`+s.withdrawal()+`"}`)
+		},
+		last: true, event: river.EventKindJobSnoozed,
 	},
 	"a status that is final by the configuration": {
 		prepare: func(s *shop) {

@@ -146,6 +146,12 @@ func TestResolve_lenient(t *testing.T) {
 	shown := decode[orderRecord](t, w.run(t, "orders", "show", "A-1", "-o", "json").stdout)
 	assert.JSONEq(t, `{"id": "4711"}`, string(shown.Invoice))
 	assert.Equal(t, "anna by phone exists", shown.ResolvedBy+" "+shown.Note+" "+shown.Finding)
+
+	w.want(t, exitDone, "exist   1\n", "orders", "resolve", "A-2", "--exists", "--by", "anna")
+	for _, dryRun := range []string{"--dry-run=true", "--dry-run=false"} { // the invoice is added to a created order
+		w.want(t, exitDone, "exist   1\n", "orders", "resolve", "A-2", "--exists", "--by", "anna", "--invoice", file(t, `{"id": "4712"}`), dryRun)
+	}
+	w.want(t, exitDone, `{"id":"4712"}`, "orders", "show", "A-2")
 }
 
 // Orders that a restored database has forgotten are marked once, and never made free.
@@ -156,7 +162,7 @@ func TestMark(t *testing.T) {
 	}{
 		"psql":                     {"order_id\nA-1\nA-9\n", "", "marked  1\nleft    1\n", 0},
 		"a spreadsheet":            {"\ufeffCreated,\"Order\"\r\n27.11.2026,A-8\r\n27.11.2026,A-9\r\n27.11.2026,A-8\r\n", "", "marked  2\n", 0},
-		"a formula":                {"order\n'=A-9\n", "", "marked  1\n", 0},
+		"a formula":                {"\ufefforder\n'=A-9\n", "", "marked  1\n", 0},
 		"as JSON":                  {"order\nA-9\n", "-o json", "\"marked\": 1,\n  \"left\": 0,\n", 0},
 		"bare ids":                 {"A-8\nA-9\n", "", "its first line must be a header with order or order_id: save", exitUsage},
 		"semicolons":               {"order;merchant\nA-8;\n", "", "separated by semicolons or tabs", exitUsage},

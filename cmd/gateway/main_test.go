@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/cmd/internal/probe"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
@@ -146,7 +145,7 @@ func TestExitCode(t *testing.T) {
 		"a wait that took too long":          {&gateway.WaitError{Err: &gateway.TransportError{Operation: "withdrawal", Err: context.DeadlineExceeded}}, exitFailed},
 		"a withdrawal that failed":           {&gateway.WithdrawalFailedError{}, exitLeft},
 		"pending orders":                     {errLeft, exitLeft},
-		"a gateway that differs":             {&probe.DifferenceError{}, exitDiffers},
+		"a gateway that differs":             {errDiffers, exitDiffers},
 		"an unknown outcome":                 {invoice(&gateway.OutcomeUnknownError{Cause: context.Canceled}), exitUnknown},
 		"another error of an invoice":        {invoice(errors.New("no")), exitUnknown},
 		"an invoice for another request":     {invoice(&gateway.OrderConflictError{}), exitConflict},

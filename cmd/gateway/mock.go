@@ -1,412 +1,164 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/cryptogw/gateway/cmd/internal/mock"
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-func (s *session) mockCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "mock", Short: "Serve a stand-in of the gateway, for tests in any language", Args: cobra.NoArgs,
-		Long: `Serves a stand-in of the gateway until Ctrl-C, with everything in memory, and prints then
-what was asked and committed. The service is under /gateway. Under /_mock/ is an API for
-tests: the journal, the invoices, faults, settings, the data, the clock and a reset; GET
-/_mock/ lists it. A response that has something in it
-which is not documented has the header X-Gatewaytest-Invented. Of the journal and of the
-invoices 128 MiB each are kept, and the oldest dropped.
-
-Requests are served for an IP address, localhost, the host of --addr and each name of --host,
-and refused with 421 for any other: a page of another site could make its own name resolve
-to this machine, and read the journal. Programs that reach the mock by the name of a
-container need --host.
-
-A fault is OPERATION:TIMES:NAME. The operations are coin_networks, coin_network,
-coin_network_by_symbol, coin_networks_of, exchange_rates, balance, create_invoice, withdrawal and any.
-TIMES is a number of requests, all, a share such as 5%, or a duration such as 30s. The names are
-` + wrapped(gatewaytest.FaultNames()) + `
-
-An order asks for a fault by itself: the first request of order mock-commit-then-drop-17
-is committed and loses its response, and that of mock-refuse=503-17 is refused.
-
-With --tls, --env also prints SSL_CERT_FILE and NODE_EXTRA_CA_CERTS. Programs that read the
-first trust no other authority in that shell.`,
-		Example: `  gateway mock --env >mock.env & gateway mock --wait && . ./mock.env
-  gateway mock --key test --fault create_invoice:1:commit-then-drop --fault balance:all:refuse=503
-  gateway mock --fault any:30s:page=530 --fault coin_networks:all:edit=/result/DOGE/maxWithdraw=null
-  gateway mock --addr :8090 --host mock    # for programs in other containers
-  gateway mock --repeated refused --limit 10/1s --latency 20ms-80ms,1%:2s -v
-  gateway mock --scenario evening.json    # {"state": {"rates": []}, "settings": {"repeatedOrders": "same"}, "faults": []}
-  curl localhost:8090/_mock/state >data.json; gateway mock --seed data.json`,
-	}
-	var m mockFlags
-	m.define(c.Flags())
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkFlags(c.Flags()); err != nil {
-			return err
-		}
-		s.started = true
-		host, port, err := net.SplitHostPort(m.addr)
-		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
-			return usage("--addr is HOST:PORT with a number as port, such as 127.0.0.1:8090, or :8090 for every address of this machine")
-		}
-		if m.caFile != "" && !m.tls {
-			return usage("--tls-ca is for --tls")
-		}
-		if m.wait {
-			return m.waitFor(c.Context(), net.JoinHostPort(cmp.Or(host, "localhost"), port))
-		}
-		return m.run(c.Context(), s, host)
-	}
-	return c
-}
-
-// wrapped returns names, separated by commas, in lines of at most 88 characters.
-func wrapped(names []string) string {
-	text, column := "", 0
-	for i, name := range names {
-		if i < len(names)-1 {
-			name += ","
-		}
-		if column += len(name) + 1; column > 88 {
-			text, column = strings.TrimSpace(text)+"\n", len(name)+1
-		}
-		text += name + " "
-	}
-	return strings.TrimSpace(text)
-}
+const (
+	waitTimeout = 10 * time.Second // of --wait, without --timeout
+	maxSeed     = 16 << 20         // bytes
+)
 
 // mockFlags are the flags of `gateway mock`.
 type mockFlags struct {
-	addr     string
-	config   mock.Config // without the scenario
-	scenario mock.Scenario
-	seed     *gatewaytest.Seed // in the place of the scenario's state
-	faults   []mock.Injection  // after those of the scenario
-	settings mock.Settings     // before those of the scenario
-	strict   bool
-	tls      bool
-	caFile   string
-	env      bool
-	wait     bool
-	timeout  time.Duration
-	verbose  bool
+	addr, key, seed  string
+	empty, env, wait bool
 }
 
-func (m *mockFlags) define(flags *pflag.FlagSet) {
-	m.defineServer(flags)
-	m.defineFiles(flags)
-	m.setting(flags, "shape", "respond in this `shape`, such as invoice/payable; may be repeated", func(s *mock.Settings, text string) { s.Shapes = []string{text} })
-	m.setting(flags, "repeated", "what a repeated order gets: `again`, same or refused (default again)", func(s *mock.Settings, text string) { s.RepeatedOrders = text })
-	m.setting(flags, "limit", "the `requests` in a window, such as 10/1s; the others get 429", func(s *mock.Settings, text string) { s.RateLimit = text })
-	m.setting(flags, "latency", "how `long` a response waits: 50ms, 20ms-80ms or 20ms-80ms,1%:2s", func(s *mock.Settings, text string) { s.Latency = text })
-	flags.BoolVar(&m.strict, "strict", false, "refuse members and parameters that are not documented")
-	flags.Func("fault", "inject a `fault`; may be repeated", func(text string) error {
-		i, err := mock.ParseInjection(text)
-		m.faults = append(m.faults, i)
-		return err
-	})
-	flags.BoolVar(&m.env, "env", false, "print the settings for a shell on stdout")
-	flags.BoolVarP(&m.verbose, "verbose", "v", false, "print each request on stderr")
-	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at --addr responds")
-	flags.DurationVar(&m.timeout, "timeout", 10*time.Second, "how `long` --wait waits")
-}
+func (s *session) mockCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "mock", Short: "Serve a stand-in of the gateway, for tests in any language", Args: cobra.NoArgs,
+		Long: `Serves a stand-in of the gateway until Ctrl-C, with everything in memory. The gateway is
+under /gateway. Tests read and change it under /_mock/:
 
-// defineServer defines the flags about where and to whom the mock is served.
-func (m *mockFlags) defineServer(flags *pflag.FlagSet) {
+  GET    /_mock/requests             every request, without the key
+  GET    /_mock/invoices             every invoice; with ?orderId= those of an order
+  GET    /_mock/withdrawals          every withdrawal
+  PUT    /_mock/withdrawals/ID       {"status": "COMPLETED"}
+  PUT    /_mock/results/OPERATION    answer with this result, such as one of gateway probe
+  POST   /_mock/faults               {"operation": "balance", "times": 2, "fault": "refuse", "status": 503}
+  DELETE /_mock/faults               inject no further fault
+  POST   /_mock/reset                start again
+
+The operations are coin_networks, coin_network, coin_network_by_symbol, coin_networks_of,
+exchange_rates, balance, create_invoice and withdrawal; a fault can be for any of them.
+The default of times is 1, and -1 means all requests. Every fault takes retryAfter, too:
+` + mock.Faults + `.`,
+		Example: `  gateway mock --env >mock.env & gateway mock --wait && . ./mock.env
+  gateway mock --addr :8090 --seed seed.json    # {"coins": [], "rates": [], "balances": [], "withdrawals": []}
+  curl -d '{"operation": "create_invoice", "fault": "commit-then-drop"}' localhost:8090/_mock/faults
+  curl -T balance.json localhost:8090/_mock/results/balance`,
+	}
+	var m mockFlags
+	flags := c.Flags()
 	flags.StringVar(&m.addr, "addr", "127.0.0.1:8090", "the `address` to listen on; port 0 is a free one")
-	flags.Func("key", "the `key` that is accepted, not a real one (default random)", func(text string) (err error) {
-		defer func() {
-			if recover() != nil { // WithAPIKey panics, as the mistakes of a test do
-				err = errors.New("it is 1 to 4,096 printable ASCII characters without a space")
-			}
-		}()
-		gatewaytest.WithAPIKey(text)
-		m.config.Key = text
-		return nil
-	})
-	flags.Func("host", "serve requests for this `name` too, such as that of a container; may be repeated", func(name string) error {
-		if name == "" || strings.ContainsAny(name, ":/") {
-			return errors.New("it is a name without a port, such as mock")
+	flags.StringVar(&m.key, "key", "test-key", "the API `key` that is accepted; never a real one, which other users could read here")
+	flags.StringVar(&m.seed, "seed", "", "a JSON `file` with the data to start with; a list that it lacks has the usual data")
+	flags.BoolVar(&m.empty, "empty", false, "start without any data")
+	flags.BoolVar(&m.env, "env", false, "print the variables for a shell on stdout")
+	flags.BoolVar(&m.wait, "wait", false, "serve nothing: wait until the mock at --addr responds, at most 10s without --timeout")
+	c.MarkFlagsMutuallyExclusive("seed", "empty")
+	return s.runs(c, 0, func(ctx context.Context, _ []string) error {
+		if m.wait {
+			return waitForMock(ctx, m.addr)
 		}
-		m.config.Hosts = append(m.config.Hosts, name)
-		return nil
-	})
-	flags.BoolVar(&m.tls, "tls", false, "serve HTTPS, with a certificate of an authority that is made at the start")
-	flags.StringVar(&m.caFile, "tls-ca", "", "the `file` that the certificate of that authority is written to (default a temporary one)")
-}
-
-// defineFiles defines the flags that name files with what the mock starts with.
-func (m *mockFlags) defineFiles(flags *pflag.FlagSet) {
-	flags.Func("scenario", "a JSON `file` with state, settings and faults to start with", func(name string) (err error) {
-		m.scenario, err = readJSON[mock.Scenario](name)
-		return cmp.Or(withoutPath(err), m.scenario.Check())
-	})
-	flags.Func("seed", "a JSON `file` with the state alone; what it lacks stays as it is without it", func(name string) error {
-		seed, err := readJSON[gatewaytest.Seed](name)
-		m.seed = &seed
-		return withoutPath(err)
+		return s.serveMock(ctx, m)
 	})
 }
 
-// setting defines a flag that changes the settings, those of a scenario too.
-func (m *mockFlags) setting(flags *pflag.FlagSet, name, usage string, set func(*mock.Settings, string)) {
-	flags.Func(name, usage, func(text string) error {
-		var one mock.Settings
-		set(&one, text)
-		if err := one.Check(); err != nil {
-			return err
-		}
-		one.Shapes = append(m.settings.Shapes, one.Shapes...)
-		set(&m.settings, text)
-		m.settings.Shapes = one.Shapes
-		return nil
-	})
-}
-
-// readJSON reads a file of the user's, which is one JSON object.
-func readJSON[T any](name string) (value T, err error) {
-	file, err := os.Open(name) // #nosec G304 -- the user chooses the file
+// serveMock serves a mock until ctx ends.
+func (s *session) serveMock(ctx context.Context, flags mockFlags) error {
+	seed, err := flags.data()
 	if err != nil {
-		return value, err
+		return usage("the file of --seed: %w", err)
 	}
-	defer func() { _ = file.Close() }()
-	from := json.NewDecoder(io.LimitReader(file, mock.MaxFile))
-	from.DisallowUnknownFields()
-	if err := from.Decode(&value); err != nil {
-		return value, err
+	m, err := mock.New(flags.key, seed)
+	if err != nil {
+		return usage("--key: %w", err)
 	}
-	if _, err := from.Token(); err != io.EOF {
-		return value, errors.New("there is more after the end of the object, or more than 16 MiB")
-	}
-	return value, nil
-}
-
-// start returns the mock, which serves the names of --addr and --host.
-func (m *mockFlags) start(s *session, host string) *mock.Mock {
-	c := m.config
-	c.Hosts = append(slices.Clone(c.Hosts), cmp.Or(host, "localhost")) // not "", which would be the host of a request that has none
-	c.Scenario = mock.Scenario{
-		State: m.scenario.State, Settings: mergedSettings(m.scenario.Settings, m.settings), Faults: append(slices.Clone(m.scenario.Faults), m.faults...),
-	}
-	if m.seed != nil {
-		c.Scenario.State = *m.seed
-	}
-	if m.strict {
-		c.Options = append(c.Options, gatewaytest.WithStrict())
-	}
-	if m.verbose {
-		var mu sync.Mutex
-		c.Options = append(c.Options, gatewaytest.WithRequestLog(func(r gatewaytest.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			_, _ = io.WriteString(s.err, logLine(r)) // a log that is closed does not end the mock
-		}))
-	}
-	return mock.New(c)
-}
-
-// mergedSettings returns settings, with those of the flags before them.
-func mergedSettings(of, flags mock.Settings) mock.Settings {
-	return mock.Settings{
-		Shapes:         append(slices.Clone(of.Shapes), flags.Shapes...),
-		RepeatedOrders: cmp.Or(flags.RepeatedOrders, of.RepeatedOrders),
-		RateLimit:      cmp.Or(flags.RateLimit, of.RateLimit),
-		Latency:        cmp.Or(flags.Latency, of.Latency),
-	}
-}
-
-// logLine returns the line about a request, which has no key in it.
-func logLine(r gatewaytest.Request) string {
-	status := "no response"
-	if r.Status != 0 {
-		status = strconv.Itoa(r.Status)
-	}
-	text := fmt.Sprintf("%s %s %s: %s", r.At.Format("15:04:05.000"), printable(r.Method), printable(r.Target), status)
-	var body struct{ OrderID string }
-	if r.Operation == gatewaytest.OpCreateInvoice && json.Unmarshal(r.Body, &body) == nil && body.OrderID != "" {
-		text += ", order " + printable(body.OrderID)
-	}
-	if r.Fault != "" {
-		text += ", fault " + r.Fault
-	}
-	return text + "\n"
-}
-
-// run serves the mock until ctx ends.
-func (m *mockFlags) run(ctx context.Context, s *session, host string) error {
+	defer m.Close()
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", m.addr)
+	listener, err := config.Listen(ctx, "tcp", flags.addr)
 	if err != nil {
-		return fmt.Errorf("the address of --addr cannot be used: %w", withoutPath(err))
+		return usage("the address of --addr cannot be used: %w", err)
 	}
-	standIn := m.start(s, host)
-	defer standIn.Close()
-	if m.tls {
-		authority, err := newAuthority(standIn.Hosts, listener.Addr(), m.caFile)
-		if err != nil {
-			_ = listener.Close()
-			return err
-		}
-		defer authority.remove()
-		m.caFile = authority.file
-		listener = tls.NewListener(listener, authority.config)
+	// The variables are written before the first response, which --wait waits for.
+	origin, variables := settings(listener.Addr(), flags.key)
+	if flags.env {
+		err = s.write(variables)
 	}
-	return m.serve(ctx, s, listener, standIn)
-}
-
-// serve serves a mock on a listener until ctx ends.
-func (m *mockFlags) serve(ctx context.Context, s *session, listener net.Listener, standIn *mock.Mock) error {
-	server := &http.Server{
-		Handler: standIn, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
-	// The settings are written before the first response, for those who --wait for it.
-	if err := m.announce(s, listener.Addr(), standIn.Server().APIKey); err != nil {
+	if err != nil {
 		_ = listener.Close()
 		return err
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-served:
-	}
-	standIn.Close()
-	_ = server.Close()
-	if err != nil {
+	s.tell("A stand-in of the gateway, in memory: %s/gateway, and %s/_mock/ for tests. Ctrl-C ends it.", origin, origin)
+	server := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	_, err = io.WriteString(s.err, summary(standIn.Server()))
-	return err
+	return nil
 }
 
-// announce prints the banner on stderr and, with --env, the settings on stdout.
-func (m *mockFlags) announce(s *session, addr net.Addr, key string) error {
-	host, local := reachable(addr)
-	origin := "http://" + host
-	if m.tls {
-		origin = "https://" + host
-	}
-	settings := [][2]string{{envBaseURL, origin + "/gateway"}, {envAPIKey, key}}
+// data returns the data to start with.
+func (f *mockFlags) data() (seed gatewaytest.Seed, err error) {
+	text := []byte("{}")
 	switch {
-	case m.tls:
-		settings = append(settings, [2]string{"SSL_CERT_FILE", m.caFile}, [2]string{"NODE_EXTRA_CA_CERTS", m.caFile})
-	case !local:
-		settings = append(settings, [2]string{envPlainHTTP, "1"})
+	case f.empty:
+		text = []byte(`{"coins": [], "rates": [], "balances": [], "withdrawals": []}`)
+	case f.seed != "":
+		text, err = readFile(f.seed, maxSeed)
 	}
-	shown := key
-	if m.config.Key != "" {
-		shown = "that of --key"
+	if err != nil {
+		return seed, err
 	}
-	banner := fmt.Sprintf(`A stand-in of the gateway, in memory. Ctrl-C ends it.
-  base URL     %s
-  key          %s
-  control API  %s/_mock/
-Documented: methods and paths, where the key travels, the envelope, the records of the listing
-and of the inquiry. Invented: all data, the status and text of errors, the bodies of lookups, rates,
-balance and invoices. A response with an invention has the header %s.
-`, settings[0][1], shown, origin, gatewaytest.InventedHeader)
-	if m.tls {
-		banner += "Its authority is in " + m.caFile + ".\n"
-	}
-	if !local {
-		banner += "Other machines can reach this address; by a name only with --host.\n"
-	}
-	if _, err := io.WriteString(s.err, banner); err != nil {
-		return err
-	}
-	if !m.env {
-		return nil
-	}
-	return s.write(exports(settings))
+	from := json.NewDecoder(bytes.NewReader(text))
+	from.DisallowUnknownFields()
+	return seed, from.Decode(&seed)
 }
 
-// exports returns what sets variables in a shell.
-func exports(settings [][2]string) (text string) {
-	for _, setting := range settings {
-		text += fmt.Sprintf("export %s='%s'\n", setting[0], strings.ReplaceAll(setting[1], "'", `'\''`))
+// settings returns the origin of a mock and the variables for a client on this machine, as a shell reads them.
+func settings(addr net.Addr, key string) (origin, variables string) {
+	host := addr.String()
+	plain := "" // what the client needs for an address that other machines can have
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host = fmt.Sprintf("localhost:%d", tcp.Port)
+	} else if ok && !tcp.IP.IsLoopback() {
+		plain = "export " + envPlainHTTP + "=1\n"
 	}
-	return text
+	origin = "http://" + host
+	return origin, fmt.Sprintf("export %s='%s/gateway'\nexport %s='%s'\n", envBaseURL, origin, envAPIKey, strings.ReplaceAll(key, "'", `'\''`)) + plain
 }
 
-// reachable returns a host and port by which this machine reaches an address, and
-// whether only this machine does.
-func reachable(addr net.Addr) (host string, local bool) {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return addr.String(), ok && tcp.IP.IsLoopback()
+// waitForMock waits until a mock at an address responds.
+func waitForMock(ctx context.Context, addr string) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, waitTimeout)
+		defer cancel()
 	}
-	return fmt.Sprintf("localhost:%d", tcp.Port), false
-}
-
-// summary returns what was asked of a stand-in and what it committed.
-func summary(gw *gatewaytest.Server) string {
-	type counts struct{ all, done, faults int }
-	asked, names, journal := map[string]*counts{}, []string{}, gw.Requests()
-	for _, r := range journal {
-		name := cmp.Or(string(r.Operation), "unknown route")
-		if asked[name] == nil {
-			asked[name], names = &counts{}, append(names, name)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/_mock/withdrawals", nil)
+		if err != nil {
+			return usage("--addr is HOST:PORT, such as 127.0.0.1:8090")
 		}
-		asked[name].all++
-		if r.Status >= 200 && r.Status <= 299 {
-			asked[name].done++
+		resp, err := client.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				return errors.New("what responds at --addr is no mock: " + resp.Status)
+			}
+			return nil
 		}
-		if r.Fault != "" {
-			asked[name].faults++
-		}
-	}
-	droppedRequests, droppedInvoices := gw.Dropped()
-	text := "\n" + counted("Requests", len(journal), droppedRequests)
-	for _, name := range names {
-		n := asked[name]
-		text += fmt.Sprintf("  %s: %d, of which %d had a success and %d met a fault\n", name, n.all, n.done, n.faults)
-	}
-	invoices := gw.Invoices()
-	text += counted("Invoices committed", len(invoices), droppedInvoices)
-	orders, of := []string{}, map[string]int{}
-	for _, i := range invoices {
-		if of[i.OrderID]++; of[i.OrderID] == 1 {
-			orders = append(orders, i.OrderID)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no mock responds at --addr: %w", err)
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	for _, order := range orders[:min(len(orders), maxSummary)] {
-		text += fmt.Sprintf("  %s: %d\n", printable(order), of[order])
-	}
-	if more := len(orders) - maxSummary; more > 0 {
-		text += fmt.Sprintf("  and %d more orders\n", more)
-	}
-	return text
-}
-
-// maxSummary is the largest number of orders in the summary.
-const maxSummary = 1000
-
-// counted returns a line with how many there are, with those that are no longer kept.
-func counted(what string, kept, dropped int) string {
-	if dropped > 0 {
-		return fmt.Sprintf("%s: %d, of which the last %d are kept\n", what, kept+dropped, kept)
-	}
-	return fmt.Sprintf("%s: %d\n", what, kept)
 }

@@ -223,9 +223,9 @@ func spreadsheet(t *testing.T, rows [][]string) string {
 	to := csv.NewWriter(&text)
 	to.UseCRLF = true
 	for i, row := range rows {
-		saved := []string{"27.11.2026 20:01", row[1], "1.23E+17", row[0], "#NAME?", "10,5", "\xff Größe", "a\nb"}
+		saved := []string{row[0], "27.11.2026 20:01", row[1], "1.23E+17", "#NAME?", "10,5", "\xff Größe", "a\nb"}
 		if i == 0 {
-			saved = []string{"sent", " Finding", "order", "TOKEN ", "merchant", "price", "notes", "notes"}
+			saved = []string{"TOKEN ", "sent", " Finding", "order", "merchant", "price", "notes", "notes"}
 		}
 		require.NoError(t, to.Write(saved))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/cmd/internal/probe"
 )
 
 // Exit codes. cmd/README.md says what each means.
@@ -33,6 +32,9 @@ const (
 // errLeft ends a command after which orders are pending.
 var errLeft = errors.New("orders are pending")
 
+// errDiffers ends a probe that found a difference.
+var errDiffers = errors.New("a response differs from the documentation, or cannot be read")
+
 // An invoiceError is the failure of an invoice.
 type invoiceError struct{ error }
 
@@ -51,7 +53,7 @@ func exitCode(err error) int {
 		return exitDone
 	case is[*usageError](err):
 		return exitUsage
-	case is[*probe.DifferenceError](err):
+	case errors.Is(err, errDiffers):
 		return exitDiffers
 	case errors.Is(err, errLeft):
 		return exitLeft

@@ -2,64 +2,72 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/cmd/internal/probe"
 )
 
 func (s *session) probeCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "probe", Short: "Compare a gateway with its documentation, and change nothing", Args: cobra.NoArgs,
-		Long: `Makes every call to a gateway that changes nothing, and prints a verdict: what is documented
-and so, documented and not so, not stated and found to be, and what could not be asked.
-The numbers are those of docs/interface.md. It creates no invoice. It prints the names
-and types of what it receives, and never the key; an error may quote the beginning of a
-response. The exit code is 7 if something that is documented is not so, else 1 if a call
-failed, and 0 otherwise.`,
+		Use: "probe", Short: "Make every read, and print what the client cannot read", Args: cobra.NoArgs,
+		Long: `Makes every read of a gateway, and changes nothing there. For each it prints the status, whether
+the client can read the response, the places that differ from the documentation, the records
+that the client skips, and the result, without the key. It creates no invoice.
+
+A table has the beginning of a result, and -o json has all of it: give it to SetResult of
+package gatewaytest, or to gateway mock, and your tests meet the same response. The exit
+code is 7 if a response differs from the documentation or cannot be read.`,
 		Example: `  gateway probe
-  gateway probe --withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json`,
+  gateway probe --withdrawal c0a8011e-8f2b-4f7a-9d0a-5f2f4b6f7e10 -o json >probe.json
+  jq '[.[] | select(.operation == "balance").result][0]' probe.json | curl -T - localhost:8090/_mock/results/balance`,
 	}
 	id := c.Flags().String("withdrawal", "", "the `ID` of a withdrawal to inquire about")
-	keyOnPublic := c.Flags().Bool("key-on-public", false, "send the key with every call, even where it is not documented")
 	return s.asks(c, 10*time.Minute, func(ctx context.Context, _ []string) error {
-		return s.probe(ctx, &probe.Probe{Withdrawal: *id, KeyOnPublic: *keyOnPublic})
+		calls, differs := []probe.Call{}, false
+		err := probe.Run(ctx, s.client, *id, func(call probe.Call) {
+			calls, differs = append(calls, call), differs || call.Differs()
+		})
+		if len(calls) > 0 {
+			err = errors.Join(err, s.printCalls(calls))
+		}
+		if err == nil && differs {
+			return errDiffers
+		}
+		return err
 	})
 }
 
-// probe asks the gateway.
-func (s *session) probe(ctx context.Context, p *probe.Probe) error {
-	opts := []gateway.Option{gateway.WithObserver(p.Observer())}
-	if p.KeyOnPublic {
-		opts = append(opts, gateway.WithAPIKeyOnPublicCalls())
-	}
-	client, err := s.client(opts...)
-	if err != nil {
-		return err
-	}
-	url := os.Getenv(envBaseURL)
-	if s.format == formatTable {
-		if err := s.write(fmt.Sprintf("Asking %s; nothing is changed there.\n", printable(url))); err != nil {
-			return err
-		}
-		p.Print = func(call probe.Call) { _ = s.write("\n" + call.String()) } // the verdict reports a failure to write
-	}
-	r := p.Run(ctx, client, url)
+func (s *session) printCalls(calls []probe.Call) error {
 	if s.format == formatJSON {
-		err = s.print(r, nil, nil)
-	} else {
-		err = s.write(r.Verdict.String())
+		return s.print(calls, nil, nil)
 	}
-	switch {
-	case err != nil:
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	default:
-		return r.Err()
+	var text strings.Builder
+	line := func(format string, args ...any) { text.WriteString(printable(fmt.Sprintf(format, args...)) + "\n") }
+	for _, c := range calls {
+		name := strings.TrimSpace(c.Operation + " " + c.Of)
+		switch {
+		case c.NotAsked != "":
+			line("%s: not asked: %s", name, c.NotAsked)
+			continue
+		case c.Readable:
+			line("%s: %d, readable", name, c.Status)
+		default:
+			line("%s: %d, not readable: %s", name, c.Status, c.Error)
+		}
+		for _, place := range c.Unexpected {
+			line("  unexpected: %s", place)
+		}
+		for _, record := range c.Skipped {
+			line("  skipped: %s", record)
+		}
+		if c.Result != nil {
+			line("  result: %s", shortened(string(c.Result), maxCell))
+		}
 	}
+	return s.write(text.String())
 }

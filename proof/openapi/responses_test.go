@@ -17,21 +17,16 @@ import (
 	"github.com/cryptogw/gateway/internal/documented/everycall"
 )
 
-// The document allows every response of the stand-in, in every shape.
-func TestOpenAPI_responses_in_every_shape(t *testing.T) {
-	for _, shape := range gatewaytest.Shapes() {
-		t.Run(shape.String(), func(t *testing.T) {
-			gw := startChecked(t)
-			gw.SetShape(shape)
-			client := gw.client(t)
-			cases := everycall.Accepted(gw.Server)
-			for _, c := range cases {
-				require.NoError(t, c.Send(t.Context(), client), c.Name)
-				require.NoError(t, gw.violations(), c.Name)
-			}
-			assert.Equal(t, len(cases), gw.validated())
-		})
+// The document allows every response of the stand-in.
+func TestOpenAPI_responses(t *testing.T) {
+	gw := startChecked(t)
+	client := gw.client(t)
+	cases := everycall.Accepted(gw.Server)
+	for _, c := range cases {
+		require.NoError(t, c.Send(t.Context(), client), c.Name)
+		require.NoError(t, gw.violations(), c.Name)
 	}
+	assert.Equal(t, len(cases), gw.validated())
 }
 
 // A verdict states whether the document allows the responses that a fault leads to.
@@ -78,10 +73,6 @@ func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 		{"FaultRefuseAs", gatewaytest.FaultRefuseAs(gatewaytest.ErrorNull, 422, "no"), always(forbidden)},
 		{"FaultPage", gatewaytest.FaultPage(502), always(forbidden)},
 		{"FaultEmpty", gatewaytest.FaultEmpty(200), always(forbidden)},
-		{"FaultEdit", gatewaytest.FaultEdit("/result", "{"), always(forbidden)},
-		{"FaultEdit", gatewaytest.FaultEdit("/message", `"OK"`), only(listing, inquiry)},
-		{"FaultEdit", gatewaytest.FaultEdit("/result/status", `"ON_HOLD"`), only(inquiry)},
-		{"FaultOtherCase", gatewaytest.FaultOtherCase(), always(allowed)},
 		{"FaultTruncate", gatewaytest.FaultTruncate(9), always(absent)},
 		{"FaultStall", gatewaytest.FaultStall(), always(absent)},
 		{"FaultReset", gatewaytest.FaultReset(), always(absent)},
@@ -89,7 +80,6 @@ func TestOpenAPI_responses_under_every_fault(t *testing.T) {
 		{"FaultRedirect", gatewaytest.FaultRedirect(307, "/elsewhere"), always(forbidden)},
 		{"FaultSlowBody", gatewaytest.FaultSlowBody(time.Nanosecond), always(allowed)},
 		{"FaultHugeBody", gatewaytest.FaultHugeBody(1 << 17), only(listing, inquiry)},
-		{"FaultDrift", gatewaytest.FaultDrift(), always(allowed)},
 	} {
 		tried[tt.made] = true
 		t.Run(tt.fault.String(), func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +18,9 @@ import (
 // lostOrders is how many orders lose the response to their first request.
 const lostOrders = 200
 
-// lostOrder names an order whose first request is carried out, and its response lost.
-func lostOrder(n int) string {
-	loss := []string{"commit-then-drop", "truncate=0", "truncate=40"}[n%3]
-	return fmt.Sprintf("%s%s-%d", gatewaytest.OrderFaultPrefix, loss, n)
+// loss returns a fault that carries a request out, and loses its response.
+func loss(n int) gatewaytest.Fault {
+	return []gatewaytest.Fault{gatewaytest.FaultCommitThenDrop(), gatewaytest.FaultTruncate(0), gatewaytest.FaultTruncate(40)}[n%3]
 }
 
 // What WithIdempotentOrders does with three gateways, of which the second and the third make it a false
@@ -90,16 +88,16 @@ func TestRepeatedOrders(t *testing.T) {
 		}[kind]
 		for _, c := range []struct {
 			name    string
-			orderID string
+			loss    gatewaytest.Fault // of the first request
 			options []gateway.Option
 			second  []gateway.CallOption
 			want    told
 		}{
-			{"the first call returned the invoice: so does the second", "A-17", nil, nil, told{gateway.OutcomeSucceeded, 1, 1}},
-			{"the response was lost: the order stays unknown", lostOrder(0), nil, nil, told{gateway.OutcomeUnknown, 1, 1}},
-			{"the merchant has wrongly found no invoice", lostOrder(0), nil, []gateway.CallOption{gateway.AllowResubmit()}, repeated},
-			{"no guard keeps the order", "A-17", []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
-			{"no guard keeps the order, and the response was lost", lostOrder(0), []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
+			{"the first call returned the invoice: so does the second", gatewaytest.Fault{}, nil, nil, told{gateway.OutcomeSucceeded, 1, 1}},
+			{"the response was lost: the order stays unknown", loss(0), nil, nil, told{gateway.OutcomeUnknown, 1, 1}},
+			{"the merchant has wrongly found no invoice", loss(0), nil, []gateway.CallOption{gateway.AllowResubmit()}, repeated},
+			{"no guard keeps the order", gatewaytest.Fault{}, []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
+			{"no guard keeps the order, and the response was lost", loss(0), []gateway.Option{gateway.WithOrderGuard(nil)}, nil, repeated},
 		} {
 			t.Run(string(kind)+": "+c.name, func(t *testing.T) {
 				gw := gatewaytest.NewServer(gatewaytest.WithAPIKey(canary))
@@ -107,8 +105,9 @@ func TestRepeatedOrders(t *testing.T) {
 				gw.SetRepeatedOrders(kind)
 				client, err := gateway.New(gw.URL, canary, c.options...)
 				require.NoError(t, err)
-				_, _ = client.CreateInvoice(t.Context(), call.Order(c.orderID))
-				invoice, err := client.CreateInvoice(t.Context(), call.Order(c.orderID), c.second...)
+				gw.InjectFault(gatewaytest.OpCreateInvoice, 1, c.loss)
+				_, _ = client.CreateInvoice(t.Context(), call.Order("A-17"))
+				invoice, err := client.CreateInvoice(t.Context(), call.Order("A-17"), c.second...)
 				assert.Equal(t, c.want, told{gateway.OutcomeOf(err), len(gw.Invoices()), len(gw.Requests())}, "%v", err)
 				if err == nil {
 					id, _ := invoice.Text("id")
@@ -131,19 +130,14 @@ func lose(t *testing.T, gw *gatewaytest.Server, options []gateway.Option) []call
 	}, options...)...)
 	require.NoError(t, err)
 	calls := make([]call.Result, lostOrders)
-	var all sync.WaitGroup
-	for worker := range 8 {
-		all.Go(func() {
-			for n := worker; n < lostOrders; n += 8 {
-				id := lostOrder(n)
-				for made := 0; made == 0 || made == 1 && options == nil || gateway.SafeToRetry(calls[n].Err); made++ {
-					invoice, err := client.CreateInvoice(context.Background(), call.Order(id))
-					calls[n] = call.Result{Order: id, Invoice: invoice, Err: err}
-				}
-			}
-		})
+	for n := range calls {
+		id := fmt.Sprintf("order-%d", n)
+		gw.InjectFault(gatewaytest.OpCreateInvoice, 1, loss(n))
+		for made := 0; made == 0 || made == 1 && options == nil || gateway.SafeToRetry(calls[n].Err); made++ {
+			invoice, err := client.CreateInvoice(context.Background(), call.Order(id))
+			calls[n] = call.Result{Order: id, Invoice: invoice, Err: err}
+		}
 	}
-	all.Wait()
 	return calls
 }
 

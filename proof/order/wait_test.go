@@ -32,7 +32,8 @@ type withdrawn struct {
 // A weather is what one inquiry meets.
 type weather struct {
 	Fault gatewaytest.Fault
-	Early bool // it comes in the first minute only
+	Early bool   // it comes in the first minute only
+	Body  string // which another service sends in the place of the stand-in; empty for none. ID and PLACE are the withdrawal's
 }
 
 // A waiting is how one merchant waits for his withdrawals. Those of all merchants have the same
@@ -50,8 +51,8 @@ const finalByOptions = gateway.WithdrawalStatus("CANCELED")
 // drawWeather draws what a wait outlives.
 func drawWeather(t *rapid.T) weather {
 	status := func(all ...int) int { return rapid.SampledFrom(all).Draw(t, "status") }
-	edit := func(pointer string, values ...string) weather {
-		return weather{Fault: gatewaytest.FaultEdit(pointer, rapid.SampledFrom(values).Draw(t, "value"))}
+	with := func(member string, values ...string) weather {
+		return weather{Body: odd("PENDING", member, rapid.SampledFrom(values).Draw(t, "value"))}
 	}
 	form := rapid.SampledFrom(gatewaytest.ErrorForms()).Draw(t, "form")
 	switch rapid.IntRange(0, 12).Draw(t, "kind") {
@@ -71,21 +72,34 @@ func drawWeather(t *rapid.T) weather {
 	case 6:
 		return weather{Fault: gatewaytest.FaultRefuseAs(gatewaytest.ErrorNest, 403, "Forbidden")}
 	case 7:
-		return edit("/result/"+rapid.SampledFrom([]string{"fee", "network", "amount", "coin"}).Draw(t, "field"), "null", `""`, "", "{}")
+		return with(rapid.SampledFrom([]string{"fee", "network", "amount", "coin"}).Draw(t, "field"), "null", `""`, "{}")
 	case 8:
-		return edit("/result/status", `"ON_HOLD"`, `"PROCESSING"`, `"completed"`, "null", `""`, "")
+		return with("status", `"ON_HOLD"`, `"PROCESSING"`, `"completed"`, "null", `""`)
 	case 9: // the response to another inquiry
-		return edit("/result", `{"status":"COMPLETED","destination":"d","amount":"1","fee":"1","coin":"c","network":"n","withdrawRequestId":"another"}`,
-			`{"status":"COMPLETED","destination":"d","amount":"1","fee":null,"coin":"c","network":"n","withdrawRequestId":"another"}`)
+		return weather{Body: odd("COMPLETED", "withdrawRequestId", `"another"`)}
 	case 10:
-		return edit("", "<html>", "{}", "[]", "null", `{"message":"Operation was successful.","result":null,"meta":{}}`)
+		return weather{Body: rapid.SampledFrom([]string{"<html>", "{}", "[]", "null", `{"message":"Operation was successful.","result":null,"meta":{}}`}).Draw(t, "body")}
 	case 11:
 		return weather{Fault: rapid.SampledFrom([]gatewaytest.Fault{
-			gatewaytest.FaultTruncate(40), gatewaytest.FaultReset(), gatewaytest.FaultCommitThenDrop(), gatewaytest.FaultDrift(), gatewaytest.FaultOtherCase(),
+			gatewaytest.FaultTruncate(40), gatewaytest.FaultReset(), gatewaytest.FaultCommitThenDrop(),
 		}).Draw(t, "loss")}
 	default:
 		return weather{}
 	}
+}
+
+// odd returns the response to an inquiry with another value of a member.
+func odd(status gateway.WithdrawalStatus, member, value string) string {
+	members := ""
+	for _, m := range [][2]string{
+		{"status", `"` + string(status) + `"`}, {"destination", `"PLACE"`}, {"amount", `"1"`}, {"fee", `"1"`}, {"coin", `"c"`}, {"network", `"n"`}, {"withdrawRequestId", `"ID"`},
+	} {
+		if m[0] == member {
+			m[1] = value
+		}
+		members += fmt.Sprintf(`,%q:%s`, m[0], m[1])
+	}
+	return `{"message":"Operation was successful.","meta":{},"result":{` + members[1:] + `}}`
 }
 
 func drawWaiting(t *rapid.T) waiting {
@@ -154,20 +168,28 @@ func (s *sky) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	for len(one.Weather) > 0 && one.Weather[0].Early && time.Since(s.begun) >= time.Minute {
 		one.Weather = one.Weather[1:]
 	}
+	body := ""
 	if len(one.Weather) > 0 {
-		gw.InjectFault(gatewaytest.OpWithdrawal, 1, one.Weather[0].Fault)
+		if body = one.Weather[0].Body; body == "" {
+			gw.InjectFault(gatewaytest.OpWithdrawal, 1, one.Weather[0].Fault)
+		}
 		one.Weather = one.Weather[1:]
 	} else {
 		s.ended[merchant][n]++
 		_ = gw.SetWithdrawalStatus(withdrawalID(n), string(one.Final))
 		if one.Odd {
-			gw.InjectFault(gatewaytest.OpWithdrawal, 1, gatewaytest.FaultEdit("/result/fee", "null"))
+			body = odd(one.Final, "fee", "null")
 		}
 	}
 	recorder := httptest.NewRecorder()
-	served := req.Clone(req.Context())
-	served.Body = http.NoBody // as of every request that a server gets
-	gw.Handler().ServeHTTP(recorder, served)
+	if body != "" {
+		recorder.WriteHeader(http.StatusCreated)
+		_, _ = recorder.WriteString(strings.NewReplacer("ID", withdrawalID(n), "PLACE", destination(merchant, n)).Replace(body))
+	} else {
+		served := req.Clone(req.Context())
+		served.Body = http.NoBody // as of every request that a server gets
+		gw.Handler().ServeHTTP(recorder, served)
+	}
 	resp = recorder.Result()
 	resp.Request = req
 	return resp, nil

@@ -64,7 +64,7 @@ func TestEveryCall_faults(t *testing.T) {
 		{gatewaytest.FaultStall(), &gateway.TransportError{}, true, maxAttempts},
 		{gatewaytest.FaultSlowBody(2 * timeout), &gateway.TransportError{}, true, maxAttempts},
 		{gatewaytest.FaultPage(502), &gateway.APIError{}, false, maxAttempts},
-		{gatewaytest.FaultEdit("/result", "{"), &gateway.DecodeError{}, false, 1},
+		{gatewaytest.FaultPage(200), &gateway.DecodeError{}, false, 1},
 	} {
 		t.Run(tt.fault.String(), func(t *testing.T) {
 			t.Parallel()

@@ -1,122 +1,213 @@
-// Package mock serves a gatewaytest stand-in with a control API, so that programs in
+// Package mock serves a stand-in of package gatewaytest, with an HTTP API for tests beside it, so that programs in
 // any language can be tested against it.
 package mock
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cryptogw/gateway/gatewaytest"
 )
 
-// A Scenario is what a mock starts with, and what a reset restores. Its JSON is that of the
-// file of -scenario.
-type Scenario struct {
-	State    gatewaytest.Seed `json:"state"`
-	Settings Settings         `json:"settings"`
-	Faults   []Injection      `json:"faults"`
-}
-
-// Check returns what is wrong with the scenario, and what would be right.
-func (s Scenario) Check() error {
-	for _, i := range s.Faults {
-		if err := i.inject(nil); err != nil {
-			return fmt.Errorf("fault %.64q: %w", i.Fault, err)
-		}
-	}
-	return s.Settings.Check()
-}
-
-// A Config is how a mock is served.
-type Config struct {
-	Key      string // random if it is empty
-	Scenario Scenario
-	Hosts    []string             // requests for a host that is none of them, an IP address or localhost are refused
-	Options  []gatewaytest.Option // of the stand-in, besides its key and its data
-}
-
-// A Mock is a stand-in and its control API. It is safe for concurrent use.
+// A Mock serves the gateway under /gateway and the API for tests under /_mock. It is safe for concurrent use.
 type Mock struct {
-	Config
+	options []gatewaytest.Option
+	api     http.Handler
 
-	mux    *http.ServeMux
-	routes []string
-
-	mu       sync.Mutex // guards the fields below, and changes of the settings
-	server   *gatewaytest.Server
-	settings Settings
+	mu     sync.Mutex
+	server *gatewaytest.Server // replaced by a reset
 }
 
-// New returns a mock. It panics if something is wrong with the scenario.
-func New(c Config) *Mock {
-	if err := c.Scenario.Check(); err != nil {
-		panic("mock: " + err.Error())
+// New returns a mock that accepts an API key and starts with a seed. It returns an error for a key that
+// [gatewaytest.WithAPIKey] refuses.
+func New(key string, seed gatewaytest.Seed) (*Mock, error) {
+	m := &Mock{options: []gatewaytest.Option{gatewaytest.WithSeed(seed)}}
+	if err := try(func() { m.options = append(m.options, gatewaytest.WithAPIKey(key)) }); err != nil {
+		return nil, err
 	}
-	m := &Mock{Config: c, mux: http.NewServeMux()}
-	m.Hosts = append(slices.Clone(c.Hosts), "localhost")
-	m.start()
-	m.Key = m.server.APIKey // the same after every reset
-	m.handle()
-	return m
+	m.server, m.api = gatewaytest.NewMemoryServer(m.options...), m.newAPI()
+	return m, nil
 }
 
-// start starts a stand-in in the initial state. The lock is held, or not yet needed.
-func (m *Mock) start() {
-	opts := append(slices.Clone(m.Options), gatewaytest.WithSeed(m.Scenario.State))
-	if m.Key != "" {
-		opts = append(opts, gatewaytest.WithAPIKey(m.Key))
-	}
-	m.server, m.settings = gatewaytest.NewMemoryServer(opts...), defaults().with(m.Scenario.Settings)
-	_ = m.settings.apply(m.server) // New has checked them
-	for _, i := range m.Scenario.Faults {
-		_ = i.inject(m.server) // likewise
-	}
-}
-
-// ServeHTTP implements [http.Handler]: the service under /gateway, and the control API
-// under /_mock.
+// ServeHTTP implements [http.Handler].
 func (m *Mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if host := (&url.URL{Host: r.Host}).Hostname(); !m.serves(host) {
-		writeError(w, &controlError{http.StatusMisdirectedRequest, fmt.Sprintf(
-			"the mock does not serve host %.64q, but IP addresses, localhost and the names of the flags --addr and --host", host)})
-		return
-	}
 	if strings.HasPrefix(r.URL.Path, "/_mock/") {
-		m.mux.ServeHTTP(w, r)
+		m.api.ServeHTTP(w, r)
 		return
 	}
-	m.Server().Handler().ServeHTTP(w, r) // not through the mux, which would correct the path
+	m.current().Handler().ServeHTTP(w, r)
 }
 
-// serves reports whether requests for a host are served. A page of another site whose name
-// is made to resolve to this machine (DNS rebinding) has the same origin as the mock, and
-// could read the journal. The host of its requests is that name, which is never an address.
-func (m *Mock) serves(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil || slices.ContainsFunc(m.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
-}
+// Close ends the requests that wait.
+func (m *Mock) Close() { m.current().Close() }
 
-// Server returns the current stand-in.
-func (m *Mock) Server() *gatewaytest.Server {
+func (m *Mock) current() *gatewaytest.Server {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.server
 }
 
-// reset replaces the stand-in by one in the initial state. Requests that wait are
-// dropped.
+// reset replaces the stand-in by a new one, and ends the requests that wait.
 func (m *Mock) reset() {
 	m.mu.Lock()
 	old := m.server
-	m.start()
+	m.server = gatewaytest.NewMemoryServer(m.options...)
 	m.mu.Unlock()
 	old.Close()
 }
 
-// Close ends requests that wait. The state stays readable.
-func (m *Mock) Close() { m.Server().Close() }
+// try calls a function of gatewaytest and returns its panic about a wrong argument as an error.
+func try(do func()) (err error) {
+	defer func() {
+		switch said := recover().(type) {
+		case nil:
+		case string:
+			err = errors.New(strings.TrimPrefix(said, "gatewaytest: "))
+		default:
+			panic(said)
+		}
+	}()
+	do()
+	return nil
+}
+
+// maxBody is the size of the largest body of a request, in bytes. The client reads as much of a response by default.
+const maxBody = 8 << 20
+
+// newAPI returns the API for tests. A page of another site cannot change anything from a browser.
+func (m *Mock) newAPI() http.Handler {
+	mux := http.NewServeMux()
+	for route, handle := range map[string]func(*http.Request) (any, error){
+		"GET /_mock/requests":            func(*http.Request) (any, error) { return journal(m.current().Requests()), nil },
+		"GET /_mock/invoices":            m.invoices,
+		"GET /_mock/withdrawals":         func(*http.Request) (any, error) { return m.current().Withdrawals(), nil },
+		"PUT /_mock/withdrawals/{id}":    m.setStatus,
+		"PUT /_mock/results/{operation}": m.setResult,
+		"POST /_mock/faults":             m.injectFault,
+		"DELETE /_mock/faults":           func(*http.Request) (any, error) { m.current().ClearFaults(); return nil, nil },
+		"POST /_mock/reset":              func(*http.Request) (any, error) { m.reset(); return nil, nil },
+	} {
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			result, err := handle(r)
+			switch {
+			case err != nil:
+				http.Error(w, err.Error(), http.StatusBadRequest)
+			case result == nil:
+				w.WriteHeader(http.StatusNoContent)
+			default:
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(result) // fails if the client has gone
+			}
+		})
+	}
+	return http.MaxBytesHandler(http.NewCrossOriginProtection().Handler(mux), maxBody)
+}
+
+// read decodes the body of a request, a JSON object, into a struct.
+func read(r *http.Request, into any) error {
+	from := json.NewDecoder(r.Body)
+	from.DisallowUnknownFields()
+	return from.Decode(into)
+}
+
+// A request is a [gatewaytest.Request] as JSON. It has no key.
+type request struct {
+	Operation gatewaytest.Operation `json:"operation"`
+	Method    string                `json:"method"`
+	Target    string                `json:"target"`
+	Header    http.Header           `json:"header"`
+	Body      string                `json:"body"`
+	KeyIn     string                `json:"keyIn"`
+	KeyOK     bool                  `json:"keyOk"`
+	Status    int                   `json:"status"`
+	Fault     string                `json:"fault"`
+	At        time.Time             `json:"at"`
+}
+
+func journal(requests []gatewaytest.Request) []request {
+	all := []request{}
+	for _, r := range requests {
+		all = append(all, request{r.Operation, r.Method, r.Target, r.Header, string(r.Body), r.KeyIn, r.KeyOK, r.Status, r.Fault, r.At})
+	}
+	return all
+}
+
+// invoices lists the invoices, or with ?orderId= those of one order.
+func (m *Mock) invoices(r *http.Request) (any, error) {
+	invoices := m.current().Invoices()
+	if query := r.URL.Query(); query.Has("orderId") {
+		invoices = m.current().InvoicesFor(query.Get("orderId"))
+	}
+	return append([]gatewaytest.Invoice{}, invoices...), nil // not null
+}
+
+func (m *Mock) setStatus(r *http.Request) (any, error) {
+	var change struct {
+		Status string `json:"status"`
+	}
+	if err := read(r, &change); err != nil {
+		return nil, err
+	}
+	return nil, m.current().SetWithdrawalStatus(r.PathValue("id"), change.Status)
+}
+
+// setResult sets the result of an operation to the body of the request.
+func (m *Mock) setResult(r *http.Request) (any, error) {
+	result, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return nil, try(func() { m.current().SetResult(gatewaytest.Operation(r.PathValue("operation")), string(result)) })
+}
+
+// An injection is a fault for the next requests of an operation.
+type injection struct {
+	Operation  gatewaytest.Operation `json:"operation"`
+	Times      int                   `json:"times"` // the number of requests, or -1 for all; 1 if it is absent
+	Fault      string                `json:"fault"`
+	Status     int                   `json:"status"`
+	Message    string                `json:"message"`
+	Form       gatewaytest.ErrorForm `json:"form"`
+	Location   string                `json:"location"`
+	Bytes      int64                 `json:"bytes"`
+	Interval   int64                 `json:"interval"` // in milliseconds
+	RetryAfter string                `json:"retryAfter"`
+}
+
+// Faults lists the faults, each with its members, for people.
+const Faults = `commit-then-drop; reset; stall; refuse (status, message); refuse-as (form, status, message);
+page (status); empty (status); redirect (status, location); truncate (bytes); huge-body (bytes);
+slow-body (interval, in milliseconds)`
+
+func (m *Mock) injectFault(r *http.Request) (any, error) {
+	var i injection
+	if err := read(r, &i); err != nil {
+		return nil, err
+	}
+	newFault := map[string]func() gatewaytest.Fault{
+		"commit-then-drop": gatewaytest.FaultCommitThenDrop,
+		"reset":            gatewaytest.FaultReset,
+		"stall":            gatewaytest.FaultStall,
+		"refuse":           func() gatewaytest.Fault { return gatewaytest.FaultRefuse(i.Status, i.Message) },
+		"refuse-as":        func() gatewaytest.Fault { return gatewaytest.FaultRefuseAs(i.Form, i.Status, i.Message) },
+		"page":             func() gatewaytest.Fault { return gatewaytest.FaultPage(i.Status) },
+		"empty":            func() gatewaytest.Fault { return gatewaytest.FaultEmpty(i.Status) },
+		"redirect":         func() gatewaytest.Fault { return gatewaytest.FaultRedirect(i.Status, i.Location) },
+		"truncate":         func() gatewaytest.Fault { return gatewaytest.FaultTruncate(int(i.Bytes)) },
+		"huge-body":        func() gatewaytest.Fault { return gatewaytest.FaultHugeBody(i.Bytes) },
+		"slow-body": func() gatewaytest.Fault {
+			return gatewaytest.FaultSlowBody(time.Duration(i.Interval) * time.Millisecond)
+		},
+	}[i.Fault]
+	if newFault == nil {
+		return nil, fmt.Errorf("there is no fault %q, but %s", i.Fault, Faults)
+	}
+	return nil, try(func() { m.current().InjectFault(i.Operation, cmp.Or(i.Times, 1), newFault().RetryAfter(i.RetryAfter)) })
+}

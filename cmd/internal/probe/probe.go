@@ -1,149 +1,117 @@
-// Package probe asks a gateway every question that changes nothing there, and compares
-// the responses with docs/interface.md: which shape a result has if none is documented,
-// which members are new, missing or of another type, and what the client cannot read.
+// Package probe makes every read of a gateway, and reports what the client makes of each response.
 package probe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/documented/fields"
 )
 
-// callTimeout is how long a call may take, all its attempts together.
-const callTimeout = time.Minute
-
-// maxErrorBody is the length from which the body in an error may be cut, in bytes. It has at most 8 KiB,
-// and ends with a whole character.
-const maxErrorBody = 8000
-
-// A Probe makes one call to a gateway after another. It is not safe for concurrent use.
-type Probe struct {
-	// Withdrawal is the identifier of one that is inquired about; "" for none.
-	Withdrawal string
-	// KeyOnPublic reports whether the client sends the key with every call.
-	KeyOnPublic bool
-	// Print is called after each call, unless it is nil.
-	Print func(Call)
-
-	client *gateway.Client
-	drifts []gateway.Drift // in the last response
-	calls  []Call
+// A Call is one read and its response.
+type Call struct {
+	Operation  string          `json:"operation"`          // such as "balance", as package gatewaytest names it
+	Of         string          `json:"of,omitempty"`       // what it asks for; empty for everything
+	NotAsked   string          `json:"notAsked,omitempty"` // why nothing was sent; empty if it was
+	Status     int             `json:"status"`             // the HTTP status; 0 if nothing was sent
+	Readable   bool            `json:"readable"`           // whether the client can read the response
+	Error      string          `json:"error,omitempty"`    // why it cannot
+	Unexpected []string        `json:"unexpected"`         // the places that differ from the documentation, and how
+	Skipped    []string        `json:"skipped"`            // the records that the client cannot read, and why
+	Result     json.RawMessage `json:"result"`             // without the key; without an envelope the body, if the error has all of it
 }
 
-// Run makes all calls with a client that has the Observer of p, and returns the report
-// about the gateway with this base URL. When ctx ends, the report has the calls made
-// so far.
-func (p *Probe) Run(ctx context.Context, client *gateway.Client, url string) Report {
-	p.client, p.calls = client, []Call{}
-	p.all(ctx)
-	return newReport(url, p.calls)
+// Differs reports whether the response differs from the documentation, or cannot be read.
+func (c Call) Differs() bool {
+	return c.NotAsked == "" && (!c.Readable || len(c.Unexpected)+len(c.Skipped) > 0)
 }
 
-// documentedMessage is the message of a success: I-40.
-const documentedMessage = "Operation was successful."
-
-// Observer returns what the client of p needs.
-func (p *Probe) Observer() gateway.Observer {
-	return gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) { p.drifts = append(p.drifts, d) }}
-}
-
-// ask makes a call, records its report, and returns the result in the response as
-// JSON values. It does nothing after ctx has ended.
-func (p *Probe) ask(ctx context.Context, q question) any {
-	if ctx.Err() != nil {
-		return nil
-	}
-	call := Call{Method: q.method, Route: q.route, Skipped: q.skip, Findings: []Finding{}, question: q}
-	defer func() {
-		p.calls = append(p.calls, call)
-		if p.Print != nil {
-			p.Print(call)
-		}
-	}()
-	if q.skip != "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var r gateway.Response
-	p.drifts = nil
-	_, err := q.send(ctx, gateway.WithResponse(&r))
-	if errors.Is(err, gateway.ErrInvalidArgument) && errors.Is(err, gateway.ErrMissingAPIKey) {
-		call.Skipped = "it needs a key: set GATEWAY_API_KEY or GATEWAY_API_KEY_FILE"
-		return nil
-	}
-	call.Status, call.Attempts, call.Milliseconds = r.StatusCode, r.Attempts, r.Duration.Milliseconds()
+// Run makes every read with a client that newClient returns, and reports each. The withdrawal is its identifier, or
+// empty for none. Run ends early if a read got no response, if it could not be sent, or if ctx has ended.
+func Run(ctx context.Context, newClient func(...gateway.Option) (*gateway.Client, error), withdrawal string, report func(Call)) error {
+	var drift []gateway.Drift // in the last response
+	client, err := newClient(gateway.WithObserver(gateway.Observer{
+		Drift: func(_ context.Context, d gateway.Drift) { drift = append(drift, d) },
+	}))
 	if err != nil {
-		call.Error = err.Error()
+		return err
+	}
+	// ask makes a read of something. If that is empty, missing says why it cannot be asked.
+	ask := func(operation, of, missing string, send func(gateway.CallOption) error) bool {
+		call := Call{Operation: operation, Of: of, Unexpected: []string{}, Skipped: []string{}}
+		if of == "" && missing != "" {
+			call.NotAsked = missing
+			report(call)
+			return true
+		}
+		var response gateway.Response
+		drift = nil
+		failed := send(gateway.WithResponse(&response))
+		if err = ctx.Err(); err == nil && response.StatusCode == 0 {
+			err = failed
+		}
+		if err != nil {
+			return false
+		}
+		call.read(response, drift, failed)
+		report(call)
+		return true
+	}
+
+	var pair gateway.CoinNetwork
+	var amount gateway.BalanceAmount
+	const noPair, noAmount = "the listing has no pair that can be read", "the balance has no coin that can be read"
+	_ = ask(gateway.OpCoinNetworks, "", "", func(opt gateway.CallOption) error {
+		pairs, err := client.CoinNetworks(ctx, opt)
+		if len(pairs) > 0 {
+			pair = pairs[0]
+		}
+		return err
+	}) && ask(gateway.OpCoinNetwork, pair.ID, noPair, func(opt gateway.CallOption) error {
+		return errorOf(client.CoinNetwork(ctx, pair.ID, opt))
+	}) && ask(gateway.OpCoinNetworkBySymbol, strings.TrimSpace(pair.Coin.Symbol+" "+pair.Network.Name), noPair, func(opt gateway.CallOption) error {
+		return errorOf(client.CoinNetworkBySymbol(ctx, pair.Coin.Symbol, pair.Network.Name, opt))
+	}) && ask(gateway.OpCoinNetworksOf, pair.Coin.Symbol, noPair, func(opt gateway.CallOption) error {
+		return errorOf(client.CoinNetworksOf(ctx, pair.Coin.Symbol, opt))
+	}) && ask(gateway.OpExchangeRates, "", "", func(opt gateway.CallOption) error {
+		return errorOf(client.ExchangeRates(ctx, opt))
+	}) && ask(gateway.OpBalance, "", "", func(opt gateway.CallOption) error {
+		balance, err := client.Balance(ctx, gateway.BalanceQuery{}, opt)
+		if err == nil && len(balance.Amounts) > 0 {
+			amount = balance.Amounts[0]
+		}
+		return err
+	}) && ask(gateway.OpBalance, amount.CoinSymbol, noAmount, func(opt gateway.CallOption) error {
+		return errorOf(client.Balance(ctx, gateway.BalanceQuery{CoinSymbol: amount.CoinSymbol, NetworkName: amount.NetworkName}, opt))
+	}) && ask(gateway.OpWithdrawal, withdrawal, "no withdrawal is named", func(opt gateway.CallOption) error {
+		return errorOf(client.Withdrawal(ctx, withdrawal, opt))
+	})
+	return err
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// read records a response and what the client made of it.
+func (c *Call) read(response gateway.Response, drift []gateway.Drift, err error) {
+	c.Status, c.Readable, c.Result = response.StatusCode, err == nil, response.Result
+	if err != nil {
+		c.Error = err.Error()
 	}
 	if _, refused := errors.AsType[*gateway.APIError](err); refused {
-		call.refused = true
-		return nil // the response has the form of an error, not of the result
+		c.Result = nil // no result of the operation
 	}
-	_, failed := errors.AsType[*gateway.TransportError](err)
-	call.refused = failed || errors.Is(err, gateway.ErrInvalidArgument) // which the client refuses, without a request
-	return p.inspect(&call, q, r, err)
-}
-
-// inspect reports the shape of a response and its differences from docs/interface.md.
-func (p *Probe) inspect(call *Call, q question, r gateway.Response, err error) any {
-	c := newChecker()
-	at := place{"/result", "/result"}
-	result, enveloped := fields.Parse(r.Result)
-	if enveloped {
-		c.envelope(r, p.drifts)
-	} else {
-		result, enveloped = undecoded(err)
+	if wrong, ok := errors.AsType[*gateway.DecodeError](err); ok && c.Result == nil && json.Valid(wrong.Body) {
+		c.Result = wrong.Body
 	}
-	if !enveloped {
-		at = place{}
-	}
-	if !enveloped && result == nil {
-		failed, ok := errors.AsType[*gateway.DecodeError](err)
-		if ok && strings.HasPrefix(failed.Pointer, "/result") && len(failed.Body) >= maxErrorBody && !q.of.Documented {
-			call.Shape = &Shape{Kind: shapeUnknown, Enveloped: true, Members: map[string]string{}} // the error has only its beginning
-		}
-		return nil
-	}
-	if q.of == fields.Withdrawal && call.Status != http.StatusCreated {
-		c.add(otherCode, "I-130", place{}, fmt.Sprintf("%d, not 201", call.Status))
-	}
-	if !enveloped && q.of.Documented {
-		c.add(noEnvelope, "I-38", place{}, "")
-	}
-	shape, items := recognise(result, at, q.of)
-	shape.Enveloped = enveloped
-	c.result(items, q.of)
-	if err == nil {
-		for _, s := range r.Skipped {
-			c.add(leftOut, "", place{pointer: s.Pointer}, s.Reason)
+	for _, d := range drift {
+		if d.Kind != gateway.DriftUnknownShape { // of a record that is skipped, or the error
+			c.Unexpected = append(c.Unexpected, fmt.Sprintf("%s: %s", d.Pointer, d.Kind))
 		}
 	}
-	call.Shape, call.Findings = &shape, c.findings
-	return result
-}
-
-// undecoded returns the result in a response that the client could not decode, or
-// the whole body if it is JSON without an envelope, or nil.
-func undecoded(err error) (result any, enveloped bool) {
-	failed, ok := errors.AsType[*gateway.DecodeError](err)
-	if !ok {
-		return nil, false
+	for _, s := range response.Skipped {
+		c.Skipped = append(c.Skipped, fmt.Sprintf("%s: %s", s.Pointer, s.Reason))
 	}
-	whole, ok := fields.Parse(failed.Body)
-	if !ok {
-		return nil, false
-	}
-	if envelope, isObject := whole.(map[string]any); isObject {
-		if result, enveloped := envelope["result"]; enveloped {
-			return result, true
-		}
-	}
-	return whole, false
 }

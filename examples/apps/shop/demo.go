@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
@@ -19,7 +21,8 @@ func openGateway() (connector, *gatewaytest.Server) {
 		}
 	}
 	demo := gatewaytest.NewMemoryServer()
-	demo.SetShape(gatewaytest.InvoicePayable)
+	demo.SetResult(gatewaytest.OpCreateInvoice, fmt.Sprintf(`{"orderId":"{{orderId}}","address":"invented-address-send-nothing","amount":"{{amount}}","expiresAt":%q}`,
+		time.Now().Add(orderLifetime).Format(time.RFC3339)))
 	return connectTo(demo), demo
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/gatewaytest"
 )
 
 func TestReadDetails(t *testing.T) {
@@ -96,8 +97,9 @@ func TestShowQR(t *testing.T) {
 	h := newHarness(t)
 	server, s := h.open()
 	withTag, without := h.order(server, "mug"), h.order(server, "mug")
-	h.pay(withTag, "XRP").has(t, "Without it the payment is lost.")
 	h.pay(without, "LTC").has(t, "/qr.png")
+	h.gw.SetResult(gatewaytest.OpCreateInvoice, `{"address":"invented-address","tag":"77","amount":"{{amount}}"}`)
+	h.pay(withTag, "XRP").has(t, "Without it the payment is lost.")
 	assert.Equal(t, 404, h.do("GET", withTag+"/qr.png", nil, nothing).status)
 	assert.Equal(t, 200, h.do("GET", without+"/qr.png", nil, nothing).status)
 	_, err := s.orders.db.ExecContext(t.Context(), `UPDATE shop_orders SET made_at = made_at - 86401`)
