@@ -26,8 +26,8 @@ const (
 )
 
 // rooms are the directories of the packages that the client is made of, of the client itself,
-// and of package pricing. internal/testing is for tests, and internal/documented is also for the
-// command; both may import the client.
+// and of package pricing. internal/testing and internal/documented are for tests, and
+// may import the client.
 func rooms(t *testing.T) []string {
 	t.Helper()
 	dirs, err := fs.Glob(os.DirFS("."), "internal/*")

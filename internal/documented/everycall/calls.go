@@ -1,6 +1,5 @@
 // Package everycall lists every method of the client that sends a request, so that
-// a test that has to cover all of them does not list them again. It is for tests,
-// and for `gateway probe`, which asks a gateway everything that can be read; the
+// a test that has to cover all of them does not list them again. It is for tests, and the
 // client does not import it. It may name resources of the service, as no package in internal/
 // may that the client imports.
 package everycall

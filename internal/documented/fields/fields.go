@@ -1,5 +1,5 @@
 // Package fields has the fields of the records in docs/interface.md, one by one, for
-// `gateway probe`. It is written from that document alone and shares
+// tests. It is written from that document alone and shares
 // nothing with the client.
 package fields
 
