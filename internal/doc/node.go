@@ -1,0 +1,258 @@
+package doc
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/redact"
+)
+
+var errEmpty = errors.New("is empty")
+
+// A Node is a value of a [Doc]. The zero Node is no value.
+type Node struct {
+	doc *Doc
+	at  int32
+}
+
+// IsZero reports whether there is no value.
+func (n Node) IsZero() bool { return n.doc == nil }
+
+func (n Node) value() value {
+	if n.doc == nil {
+		return value{}
+	}
+	return n.doc.values[n.at]
+}
+
+// Kind returns the kind of the value, or 0 for none.
+func (n Node) Kind() jsontext.Kind {
+	if n.doc == nil {
+		return 0
+	}
+	return jsontext.Value(n.doc.text[n.value().start:]).Kind()
+}
+
+// Raw returns the JSON of the value: a part of the text. It is nil if the end of the value could not be
+// read.
+func (n Node) Raw() jsontext.Value {
+	v := n.value()
+	if v.end == 0 {
+		return nil
+	}
+	return jsontext.Value(n.doc.text[v.start:v.end])
+}
+
+// JSON returns a copy of Raw without keys.
+func (n Node) JSON() jsontext.Value {
+	raw := n.Raw()
+	if raw == nil {
+		return nil
+	}
+	return n.doc.keys.JSON(raw)
+}
+
+// CheckSize returns an error if the value contains more than [MaxEntries] others.
+func (n Node) CheckSize() *Error {
+	if n.value().next-n.at-1 > MaxEntries {
+		return n.Errorf("%w", errTooMany)
+	}
+	return nil
+}
+
+// Parts yields the members of an object or the elements of an array.
+func (n Node) Parts() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for at, end := n.at+1, n.value().next; at < end && yield(Node{n.doc, at}); at = n.doc.values[at].next {
+		}
+	}
+}
+
+// All yields the value and those that it contains, at any depth, in the order of the text.
+func (n Node) All() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for at, end := n.at, n.value().next; at < end && yield(Node{n.doc, at}); at++ {
+		}
+	}
+}
+
+// Len returns how many members or elements there are.
+func (n Node) Len() (count int) {
+	for range n.Parts() {
+		count++
+	}
+	return count
+}
+
+// Depth returns how many values contain this one.
+func (n Node) Depth() (depth int) {
+	for up := n.value().parent; n.doc != nil && up >= 0; up = n.doc.values[up].parent {
+		depth++
+	}
+	return depth
+}
+
+// Member returns the member of an object with the first of the names that is there.
+func (n Node) Member(names ...string) (found Node) {
+	for m := range n.Parts() {
+		quoted := m.quotedName()
+		if quoted == nil {
+			return Node{}
+		}
+		name := unquote(quoted)
+		for i, want := range names {
+			if want == string(name) {
+				found, names = m, names[:i]
+				break
+			}
+		}
+	}
+	return found
+}
+
+// Holds reports whether the value is or contains a number, a boolean or a text that is not empty.
+func (n Node) Holds() bool {
+	for inner := range n.All() {
+		switch inner.Kind() {
+		case '0', 't', 'f':
+			return true
+		case '"':
+			if len(inner.Raw()) > len(`""`) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (n Node) quotedName() jsontext.Value {
+	v := n.value()
+	if v.nameEnd == 0 {
+		return nil
+	}
+	return jsontext.Value(n.doc.text[v.nameStart:v.nameEnd])
+}
+
+// Name returns the name of a member, or "".
+func (n Node) Name() string {
+	if quoted := n.quotedName(); quoted != nil {
+		return n.doc.keys.Text(string(unquote(quoted)))
+	}
+	return ""
+}
+
+// maxLevels bounds how far [Node.Names] looks: thousands of values can contain one.
+const maxLevels = 8
+
+// Names yields the names of the value and of the members that contain it, at most 8 levels up.
+func (n Node) Names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for level := 0; n.at > 0 && level <= maxLevels; level++ {
+			if name := n.Name(); name != "" && !yield(name) {
+				return
+			}
+			n.at = n.value().parent
+		}
+	}
+}
+
+// Text returns the text of a string, or "".
+func (n Node) Text() string {
+	if n.Kind() != '"' {
+		return ""
+	}
+	return n.doc.keys.Text(string(unquote(n.Raw())))
+}
+
+// Scalar returns the text of a string, the digits of a number, or "".
+func (n Node) Scalar() string {
+	if n.Kind() == '0' {
+		return n.doc.keys.Text(string(n.Raw()))
+	}
+	return n.Text()
+}
+
+// Amount returns an amount from a string or a number.
+func (n Node) Amount() (decimal.Decimal, error) {
+	raw := n.Raw()
+	switch kind := n.Kind(); kind {
+	case '"':
+		if len(raw) == len(`""`) {
+			return decimal.Decimal{}, errEmpty
+		}
+		return money.Parse(unquote(raw))
+	case '0':
+		return money.Parse(raw)
+	default:
+		return decimal.Decimal{}, notA{kind, "an amount"}
+	}
+}
+
+// Errorf returns an error about the value.
+func (n Node) Errorf(format string, args ...any) *Error {
+	return (&fault{at: n, err: fmt.Errorf(format, args...)}).located()
+}
+
+// Pointer returns the JSON pointer of the value, at most 1 KiB.
+func (n Node) Pointer() string { return n.path(true) }
+
+// path returns the pointer of the value, or a pattern that is equal for all elements of an array. An
+// index takes long to find in a long array, a pattern does not.
+func (n Node) path(indices bool) string {
+	if n.doc == nil {
+		return ""
+	}
+	var room [16]int32
+	way := room[:0]
+	for at := n.at; at > 0; at = n.doc.values[at].parent {
+		way = append(way, at)
+	}
+	var path jsontext.Pointer
+	for _, at := range slices.Backward(way) {
+		part := Node{n.doc, at}
+		switch {
+		case part.quotedName() != nil:
+			path = path.AppendToken(part.Name())
+		case indices:
+			path = path.AppendToken(strconv.Itoa(part.index()))
+		default:
+			path += "/*"
+		}
+		if len(path) > maxPointer {
+			break
+		}
+	}
+	return redact.Truncate(string(path), maxPointer)
+}
+
+// index returns how many elements of an array are before this one.
+func (n Node) index() (index int) {
+	for at := n.value().parent + 1; at < n.at; at = n.doc.values[at].next {
+		index++
+	}
+	return index
+}
+
+// A fault is an error before its place is known: a long array can have many, of which few are reported.
+type fault struct {
+	at      Node
+	missing string // the member that the object lacks; empty for an error about the value itself
+	err     error
+}
+
+func (f *fault) located() *Error {
+	if f.missing == "" {
+		return &Error{Pointer: f.at.Pointer(), Value: shown(f.at.Raw(), f.at.doc.keys), Err: f.err}
+	}
+	pointer := jsontext.Pointer(f.at.Pointer()).AppendToken(f.at.doc.keys.Text(f.missing))
+	return &Error{Pointer: redact.Truncate(string(pointer), maxPointer), Err: f.err}
+}
+
+func (n Node) fault(err error) *fault { return &fault{at: n, err: err} }

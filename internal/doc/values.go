@@ -1,0 +1,131 @@
+package doc
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/cryptogw/gateway/internal/money"
+	"github.com/cryptogw/gateway/internal/validate"
+)
+
+var (
+	errInteger = errors.New("is not an integer in range")
+	errTime    = errors.New("is not a time")
+)
+
+// readText reads a string, which may be empty.
+func readText(_ *reading, n Node, into reflect.Value) *fault {
+	if kind := n.Kind(); kind != '"' {
+		return n.fault(notA{kind, KindName('"')})
+	}
+	into.SetString(n.Text())
+	return nil
+}
+
+// readNonEmpty reads a string that is not empty.
+func readNonEmpty(from *reading, n Node, into reflect.Value) *fault {
+	wrong := readText(from, n, into)
+	if wrong == nil && into.Len() == 0 {
+		wrong = n.fault(errEmpty)
+	}
+	return wrong
+}
+
+// readID reads an identifier: a string that is not empty, and the one that was asked for.
+func readID(from *reading, n Node, into reflect.Value) *fault {
+	if from.id != "" && n.Kind() == '"' && string(unquote(n.Raw())) == from.id {
+		into.SetString(from.id)
+		return nil
+	}
+	wrong := readNonEmpty(from, n, into)
+	if wrong == nil && from.id != "" && !validate.SameID(into.String(), from.id) {
+		wrong = n.fault(ErrMismatch)
+	}
+	return wrong
+}
+
+// An enumeration is a type of text.
+type enumeration interface{ Known() bool }
+
+// readEnum reads a string that is not empty, and notes one that is not known.
+func readEnum(from *reading, n Node, into reflect.Value) *fault {
+	wrong := readNonEmpty(from, n, into)
+	if wrong == nil && !into.Addr().Interface().(enumeration).Known() {
+		n.Note(UnknownValue)
+	}
+	return wrong
+}
+
+// readAmount reads an amount as [money.Parse] does, from a string, or from a number, which is an
+// [UnexpectedValue].
+func readAmount(_ *reading, n Node, into reflect.Value) *fault {
+	amount, err := n.Amount()
+	if err != nil {
+		return n.fault(err)
+	}
+	if n.Kind() != '"' {
+		n.Note(UnexpectedValue)
+	}
+	*into.Addr().Interface().(*decimal.Decimal) = amount
+	return nil
+}
+
+// readBool reads a boolean.
+func readBool(_ *reading, n Node, into reflect.Value) *fault {
+	kind := n.Kind()
+	if kind != 't' && kind != 'f' {
+		return n.fault(notA{kind, KindName('t')})
+	}
+	into.SetBool(kind == 't')
+	return nil
+}
+
+// readInt reads an integer in any spelling: 3, 3.0 and 3e0.
+func readInt(_ *reading, n Node, into reflect.Value) *fault {
+	if kind := n.Kind(); kind != '0' {
+		return n.fault(notA{kind, KindName('0')})
+	}
+	raw := n.Raw()
+	if whole, err := strconv.Atoi(string(raw)); err == nil {
+		into.SetInt(int64(whole))
+		return nil
+	}
+	number, err := money.Parse(raw)
+	if err != nil || !number.IsInteger() {
+		return n.fault(errInteger)
+	}
+	whole := number.BigInt()
+	if !whole.IsInt64() || into.OverflowInt(whole.Int64()) {
+		return n.fault(errInteger)
+	}
+	into.SetInt(whole.Int64())
+	return nil
+}
+
+// readTime reads a timestamp leniently: one that cannot be read is the zero time and an [UnexpectedValue].
+// It accepts the usual spellings of the years 0 to 9999, which JSON can be written with, too; one
+// without a zone is in UTC.
+func readTime(_ *reading, n Node, into reflect.Value) *fault {
+	if n.Kind() == '"' {
+		text := string(unquote(n.Raw()))
+		for _, layout := range [...]string{
+			time.RFC3339,
+			"2006-01-02T15:04:05",
+			"2006-01-02T15:04:05Z0700",
+			"2006-01-02 15:04:05",
+			"2006-01-02 15:04:05Z07:00",
+		} {
+			at, err := time.Parse(layout, text)
+			if at = at.UTC(); err == nil && at.Year() >= 0 && at.Year() <= 9999 {
+				*into.Addr().Interface().(*time.Time) = at
+				return nil
+			}
+		}
+	}
+	n.note(UnexpectedValue, errTime)
+	return nil
+}
