@@ -25,6 +25,9 @@ type Node struct {
 // IsZero reports whether there is no value.
 func (n Node) IsZero() bool { return n.doc == nil }
 
+// Doc returns the tree that the value is in.
+func (n Node) Doc() *Doc { return n.doc }
+
 func (n Node) value() value {
 	if n.doc == nil {
 		return value{}

@@ -1,0 +1,318 @@
+package doc_test
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/doc"
+	"github.com/cryptogw/gateway/internal/redact"
+)
+
+// What is not JSON, not all of it, or more than it, is an error with its place. What was read before it
+// stays, but for values of which the end is missing.
+func TestDoc_Parse_syntax(t *testing.T) {
+	t.Parallel()
+	const trailing = "there is more after the end"
+	deep := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+	for _, tt := range []struct{ name, text, pointer, reason string }{
+		{"nothing", "", "", "the body is empty"},
+		{"spaces and nothing else", " \r\n\t ", "", "the body is empty"},
+		{"a letter at the end", "{}x", "", trailing},
+		{"a brace at the end", "{}}", "", trailing},
+		{"a second document", "{}\n{}", "", trailing},
+		{"a NUL at the end", "{}\x00", "", trailing},
+		{"a page after the document", "{}<!-- served by x -->", "", trailing},
+		{"no end", `{"a":1`, "", "unexpected EOF"},
+		{"no end of a text", `{"a":"x`, "/a", "unexpected EOF"},
+		{"an end of the other kind", `{"a":[1}`, "/a", "invalid character '}'"},
+		{"an end of nothing", `}`, "", "invalid character '}'"},
+		{"a name twice", `{"a":1,"a":2}`, "/a", "duplicate object member name"},
+		{"a name twice, once in escapes", `{"a":1,"\u0061":2}`, "/a", "duplicate object member name"},
+		{"a name twice within an array", `{"a":[{"b":1,"b":2}]}`, "/a/0/b", "duplicate object member name"},
+		{"a depth of 10,001", `{"a":` + deep(10_000) + "}", "/a" + strings.Repeat("/0", 511), "depth"},
+		{"a depth of 1,000,000", deep(1_000_000), strings.Repeat("/0", 512), "depth"},
+		{"a broken byte", "{\"a\":[{\"b\":\"\xff\"}]}", "/a/0/b", "invalid UTF-8"},
+		{"half a character", "{\"a\":\"x\xe4\xb8\"}", "/a", "invalid UTF-8"},
+		{"a lone surrogate", `{"a":"x\ud800"}`, "/a", "invalid surrogate pair"},
+		{"a broken byte in a name", "{\"\xff\":1}", "", "invalid UTF-8"},
+		{"a page", "<!DOCTYPE html>", "", "invalid character '<'"},
+		{"a byte-order mark", "\ufeff{}", "", "invalid character"},
+		{"single quotes", `{'a':[]}`, "", "invalid character"},
+		{"a comma at the end", `{"a":1,}`, "", "invalid character"},
+		{"no value", `{"a":}`, "/a", "invalid character"},
+		{"a control character in a text", "{\"a\":\"x\ny\"}", "/a", "invalid character"},
+		{"a leading zero", `{"a":01}`, "", "invalid character"},
+		{"not a number", `{"a":NaN}`, "/a", "invalid character"},
+		{"a key as a name", `{"` + canary + `":nope}`, "/[REDACTED]", "invalid character"},
+		{"one value too many", "[" + strings.Repeat("1,", doc.MaxValues-1) + "1]", "", "has more than 1048576 members and elements"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var d doc.Doc
+			wrong := d.Parse([]byte(tt.text), keys())
+			assertSyntax(t, wrong, tt.pointer, tt.reason)
+			for n := range d.Root().All() {
+				assert.True(t, n.Raw() == nil || n.Raw().IsValid(), "%s", n.Raw())
+			}
+		})
+	}
+}
+
+// Values before an error can be used, those that lack their end have no JSON.
+func TestDoc_Parse_broken(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text   string
+		result string // as JSON; empty for none
+		name   string
+	}{
+		{`{"name":"x","result":{"a":[1, 2]},"meta":`, `{"a":[1, 2]}`, "x"},
+		{`{"name":"x","result":{"a":[1, 2]}`, `{"a":[1, 2]}`, "x"},
+		{`{"name":"x","result":{"a":[1, 2]`, ``, "x"},
+		{`{"name":"x","result":`, ``, "x"},
+		{`{"name":"x","result":7,"result":8}`, `7`, "x"},
+		{`{"name":"x`, ``, ""},
+		{`{`, ``, ""},
+	} {
+		var d doc.Doc
+		require.NotNil(t, d.Parse([]byte(tt.text), keys()))
+		assert.Equal(t, tt.result, string(d.Root().Member("result").JSON()), tt.text)
+		assert.Equal(t, tt.name, d.Root().Member("name").Text(), tt.text)
+		assert.Nil(t, d.Root().Raw())
+	}
+	var d doc.Doc
+	require.NotNil(t, d.Parse([]byte("nope"), keys()))
+	assert.True(t, d.Root().IsZero())
+}
+
+// A Doc reads a text as if it had read none before.
+func TestDoc_Parse_again(t *testing.T) {
+	t.Parallel()
+	d := &doc.Doc{}
+	for _, before := range []string{`[{"v":1,"x":2},{}]`, `{"a":{"b":[`, ``, `[1`, wholeJSON()} {
+		_ = d.Parse([]byte(before), keys())
+		if n := d.Root(); n.Kind() == '[' {
+			_, _ = doc.RecordOf[box[int]]().Many(n)
+		}
+		require.Nil(t, d.Parse([]byte(wholeJSON()), keys()))
+		got, wrong := wholeRecord.One(d.Root(), "w-1")
+		require.Nil(t, wrong)
+		assert.Equal(t, documentedWhole(), *got)
+		assert.Empty(t, d.Notes())
+		assert.Nil(t, d.FirstSkipped())
+	}
+}
+
+// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most MaxValues. The test is
+// not parallel, because it measures.
+func TestDoc_Parse_cost(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		most       uint64 // bytes
+	}{
+		{"depth of arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000), 25 << 20},
+		{"depth of objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000), 32 << 20},
+		{"4,000,000 elements", "[" + strings.Repeat("1,", 4_000_000) + "1]", 25 << 20},
+		{"one text of commas", `"` + strings.Repeat(",", 8<<20) + `"`, 25 << 20},
+		{"a number of 8 MiB", strings.Repeat("9", 8<<20), 1 << 20},
+		{"amounts of 1 MiB", "[" + strings.Repeat(`{"v":`+strings.Repeat("9", 1<<20)+"},", 7) + "{}]", 1 << 20},
+		{"elements that are no records, with an error each", "[" + strings.Repeat("1,", 500_000) + "1]", 64 << 20},
+	} {
+		text := []byte(tt.text)
+		got := allocated(func() {
+			var d doc.Doc
+			if d.Parse(text, redact.Redactor{}) == nil && d.Root().Kind() == '[' {
+				_, _ = doc.RecordOf[box[decimal.Decimal]]().Many(d.Root())
+			}
+		})
+		assert.Less(t, got, tt.most, tt.name)
+	}
+}
+
+// allocated is how many bytes the program allocates while a function runs.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestNode(t *testing.T) {
+	t.Parallel()
+	root := parsed(t, " { \"a\" : 1 ,\n\"\\u0062\":\"x\\n\" , \"c/d\": { \"e\":[ true , [ ] ]} , \"\":null, \"s\":\"2e1\" } ")
+	var lines []string
+	for n := range root.All() {
+		lines = append(lines, strings.Join([]string{n.Pointer(), n.Name(), n.Kind().String(), string(n.Raw()), n.Text(), n.Scalar()}, "|"))
+	}
+	assert.Equal(t, []string{
+		`||{|` + string(root.Raw()) + "||",
+		`/a|a|number|1||1`,
+		"/b|b|string|\"x\\n\"|x\n|x\n",
+		`/c~1d|c/d|{|{ "e":[ true , [ ] ]}||`,
+		`/c~1d/e|e|[|[ true , [ ] ]||`,
+		`/c~1d/e/0||true|true||`,
+		`/c~1d/e/1||[|[ ]||`,
+		`/||null|null||`,
+		`/s|s|string|"2e1"|2e1|2e1`,
+	}, lines)
+
+	e := root.Member("c/d").Member("e")
+	assert.Equal(t, 5, root.Len())
+	assert.Equal(t, 2, e.Len())
+	assert.Equal(t, 2, e.Depth())
+	assert.Equal(t, []string{"e", "c/d"}, slices.Collect(e.Names()))
+	for range root.Parts() {
+		break // a caller may stop
+	}
+	for _, tt := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"a"}, "/a"}, {[]string{"s", "a"}, "/s"}, {[]string{"x", "b", "a"}, "/b"}, {[]string{"x"}, ""}, {nil, ""},
+	} {
+		assert.Equal(t, tt.want, root.Member(tt.names...).Pointer())
+	}
+	assert.True(t, e.Member("0").IsZero(), "an element has no name")
+	assert.Equal(t, 0, root.Depth())
+
+	amount, err := root.Member("s").Amount()
+	require.NoError(t, err)
+	assert.Equal(t, "20", amount.String())
+
+	var none doc.Node
+	assert.True(t, none.IsZero())
+	assert.Zero(t, none.Kind())
+	assert.Nil(t, none.Raw())
+	assert.Nil(t, none.JSON())
+	assert.Empty(t, none.Name()+none.Text()+none.Scalar()+none.Pointer())
+	assert.Zero(t, none.Len()+none.Depth())
+	assert.True(t, none.Member("a").IsZero())
+	assert.Empty(t, slices.Collect(none.All()))
+	assert.False(t, none.Holds())
+	assert.Nil(t, none.CheckSize())
+	_, err = none.Amount()
+	assert.EqualError(t, err, "is not JSON, not an amount")
+	none.Note(doc.Mismatch)
+}
+
+// A value holds something unless it is nothing but null, empty texts and empty arrays and objects.
+func TestNode_Holds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`{"a": [1, 2]}`: true, `[0]`: true, `[[],{"a":[null,false]}]`: true, `{"a":{"b":"x"}}`: true, `["\u0000"]`: true, `"{}"`: true, `-1`: true,
+		`[[]]`: false, `[null]`: false, `{"a":{"b\"1":[ "" , null ]}, "true" : [] }`: false, `""`: false, `null`: false, `{}`: false, "[ ]": false,
+	} {
+		assert.Equal(t, want, parsed(t, text).Holds(), text)
+	}
+}
+
+// An undocumented result has at most 100,000 members and elements, at all depths together.
+func TestNode_CheckSize(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"[" + strings.Repeat("1,", doc.MaxEntries-1) + "1%s]",
+		`{"a":[` + strings.Repeat(`{"":[]},`, doc.MaxEntries/2-1) + "0%s]}",
+		`[` + strings.Repeat(`[],{},`, (doc.MaxEntries-2)/2) + `"","[,]"%s]`,
+	} {
+		result := func(more string) doc.Node {
+			return parsed(t, `{"x":[1],"result":`+strings.Replace(text, "%s", more, 1)+`,"y":[1]}`).Member("result")
+		}
+		assert.Nil(t, result("").CheckSize())
+		assertError(t, result(",0").CheckSize(), "/result", "has more than 100000 members and elements")
+	}
+}
+
+// Pointers are bounded, and end between two characters.
+func TestNode_Pointer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, text, want string
+	}{
+		{"a pointer of 1 KiB", `{"` + strings.Repeat("n", 1<<10-1) + `":1}`, "/" + strings.Repeat("n", 1<<10-1)},
+		{"one byte more", `{"` + strings.Repeat("n", 1<<10) + `":1}`, "/" + strings.Repeat("n", 1<<10-1)},
+		{"a character across the bound", `{"` + strings.Repeat("é", 1<<10) + `":1}`, "/" + strings.Repeat("é", 511)},
+		{"a depth of 9,000", strings.Repeat(`{"name":`, 9_000) + "1" + strings.Repeat("}", 9_000), strings.Repeat("/name", 300)[:1<<10]},
+		{"a slash and a tilde", `{"a/b~c":[0,[1]]}`, "/a~1b~0c/1/0"},
+		{"the key", `{"` + canary + `":{"x\u0043` + canary[1:] + `y":1}}`, "/[REDACTED]/x[REDACTED]y"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var last doc.Node
+			for n := range parsed(t, tt.text).All() {
+				last = n
+			}
+			assert.Equal(t, tt.want, last.Pointer())
+		})
+	}
+}
+
+// The value of an error is bounded and without keys.
+func TestNode_Errorf(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 40)
+	for _, tt := range []struct{ name, value, want string }{
+		{"text", `"12,5"`, `"12,5"`},
+		{"text with escapes", `"\u0031\n\""`, `"1\n\""`},
+		{"nothing", `""`, `""`},
+		{"a boolean", `true`, `true`},
+		{"null, whose kind says enough", `null`, ``},
+		{"an object", `{"a":1}`, ``},
+		{"an array", `["x"]`, ``},
+		{"a number without an end", strings.Repeat("9", 200), strings.Repeat("9", 64)},
+		{"long text", `"` + long + `"`, `"` + long[:58] + `…"`},
+		{"text of 64 bytes", `"` + strings.Repeat("a", 62) + `"`, `"` + strings.Repeat("a", 62) + `"`},
+		{"text of 65 bytes", `"` + strings.Repeat("a", 63) + `"`, `"` + strings.Repeat("a", 59) + `…"`},
+		{"a key", `"` + canary + `"`, `"[REDACTED]"`},
+		{"a key in escapes", `"\u0043` + canary[1:] + `"`, `"[REDACTED]"`},
+		{"a key across the end", `"` + strings.Repeat("x", 55) + canary + `"`, `"` + strings.Repeat("x", 55) + `[RED…"`},
+		{"a key after the end", `"` + strings.Repeat("x", 70) + canary + `"`, `"` + strings.Repeat("x", 59) + `…"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			wrong := parsed(t, `{"v":`+tt.value+`}`).Member("v").Errorf("is %s", "odd")
+			assert.Equal(t, doc.Error{Pointer: "/v", Value: tt.want, Err: wrong.Err}, *wrong)
+			assert.Equal(t, strings.TrimPrefix(tt.want+" is odd", " "), wrong.Reason())
+		})
+	}
+}
+
+// A key that a service repeats is in no text.
+func TestNode_key(t *testing.T) {
+	t.Parallel()
+	n := parsed(t, `{"`+canary+`":["a `+canary+` b","\u0043`+canary[1:]+`"]}`)
+	assert.Equal(t, `{"[REDACTED]":["a [REDACTED] b","\u0043`+canary[1:]+`"]}`, string(n.JSON()), "JSON is searched as it is")
+	var texts []string
+	for inner := range n.All() {
+		texts = append(texts, inner.Name(), inner.Text(), inner.Scalar())
+	}
+	assert.NotContains(t, strings.Join(texts, " "), canary)
+	assert.Contains(t, texts, "a [REDACTED] b")
+}
+
+// JSON is a copy.
+func TestNode_JSON(t *testing.T) {
+	t.Parallel()
+	text := []byte(`["abc","xyz"]`)
+	var d doc.Doc
+	require.Nil(t, d.Parse(text, redact.Redactor{}))
+	got := d.Root().JSON()
+	copy(text, strings.Repeat("9", len(text)))
+	assert.Equal(t, jsontext.Value(`["abc","xyz"]`), got)
+}
+
+func TestKindName(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[jsontext.Kind]string{
+		'n': "null", 't': "a boolean", 'f': "a boolean", '"': "text", '0': "a number", '{': "an object", '[': "an array", 0: "not JSON", '}': "not JSON",
+	} {
+		assert.Equal(t, want, doc.KindName(kind))
+	}
+}

@@ -1,0 +1,277 @@
+package doc_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptogw/gateway/internal/doc"
+)
+
+// Every member goes where its tag says, in any order.
+func TestRecord_One(t *testing.T) {
+	t.Parallel()
+	members := wholeMembers()
+	for range members {
+		for _, text := range []string{object(members, "", ""), "[ " + object(members, "", "") + " ]"} {
+			got, wrong := wholeRecord.One(parsed(t, text), "w-1")
+			require.Nil(t, wrong)
+			assert.Equal(t, documentedWhole(), *got)
+		}
+		members = append(members[1:], members[0])
+	}
+	renamed := func(old, new string) string { return strings.Replace(wholeJSON(), old, new, 1) }
+	for _, text := range []string{
+		renamed(`"state":`, `"\u0073tate":`),
+		renamed(`"state":`, `"STATE":"NEW","State":"OLD","state":`),
+		`{"first":[{"price":7}],` + renamed(`"price":"2.5"`, `"inner":{},"price":"2.5"`)[1:],
+	} {
+		got, wrong := wholeRecord.One(parsed(t, text), "")
+		require.Nil(t, wrong, text)
+		assert.Equal(t, documentedWhole(), *got, text)
+	}
+	noTime, wrong := wholeRecord.One(parsed(t, wholeWith("at", "")), "")
+	require.Nil(t, wrong)
+	assert.Zero(t, noTime.At, "a time may be missing")
+}
+
+// What is wrong with a record is an error at its place, alone and in a list.
+func TestRecord_wrong(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, pointer, reason string }{
+		{"an amount that is null", wholeWith("price", `null`), "/price", "is null, not an amount"},
+		{"an amount with a comma", wholeWith("price", `"12,5"`), "/price", `is not a decimal number`},
+		{"an integer that is text", wholeWith("count", `"12"`), "/count", "is text, not a number"},
+		{"a flag that is text", wholeWith("open", `"true"`), "/open", "is text, not a boolean"},
+		{"a text that is null", wholeWith("name", `null`), "/name", "is null, not text"},
+		{"a record that is null", wholeWith("part", `null`), "/part", "is null, not an object"},
+		{"a record that is an array of one", wholeWith("part", `[{"id":"p-1","price":1}]`), "/part", "is an array, not an object"},
+		{"a value within a record", wholeWith("part", `{"id":"","price":1}`), "/part/id", "is empty"},
+		{"a missing member within a record", wholeWith("part", `{"id":"p-1"}`), "/part/price", "is missing"},
+		{"a name in upper case", strings.Replace(wholeJSON(), `"state"`, `"STATE"`, 1), "/state", "is missing"},
+		{"the first of several missing members", `{"id":"w-1"}`, "/name", "is missing"},
+		{"an empty object", `{}`, "/id", "is missing"},
+		{"null", `null`, "", "is null, not an object"},
+		{"text", `"x"`, "", "is text, not an object"},
+		{"an array in an array", `[[]]`, "/0", "is an array, not an object"},
+	}
+	for _, m := range wholeMembers() {
+		if m.name != "at" {
+			tests = append(tests, struct{ name, text, pointer, reason string }{"no " + m.name, wholeWith(m.name, ""), "/" + m.name, "is missing"})
+		}
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, wrong := wholeRecord.One(parsed(t, tt.text), "w-1")
+			assertError(t, wrong, tt.pointer, tt.reason)
+			if tt.text == `[[]]` {
+				return
+			}
+			listed := parsed(t, "["+wholeJSON()+","+tt.text+","+wholeJSON()+","+wholeJSON()+"]")
+			got, wrong := wholeRecord.Many(listed)
+			require.Nil(t, wrong)
+			assert.Equal(t, slices.Repeat([]whole{documentedWhole()}, 3), got)
+			assertError(t, listed.Doc().FirstSkipped(), "/1"+tt.pointer, tt.reason)
+			all := listed.Doc().Notes()
+			assert.Equal(t, tt.text, string(all[len(all)-1].Record.Raw()))
+		})
+	}
+}
+
+// One takes an array of exactly one record, which has the identifier that was asked for.
+func TestRecord_One_wrong(t *testing.T) {
+	t.Parallel()
+	const several = "is one of several records where one is expected"
+	for _, tt := range []struct{ name, text, pointer, reason string }{
+		{"two records", "[" + wholeJSON() + "," + wholeJSON() + "]", "/0", several},
+		{"a record and another value", "[" + wholeJSON() + ",1]", "/0", several},
+		{"no record", "[ ]", "", doc.ErrNoRecord.Error()},
+		{"another record", wholeWith("id", `"w-2"`), "/id", doc.ErrMismatch.Error()},
+		{"an identifier in another case", wholeWith("id", `"W-1"`), "/id", doc.ErrMismatch.Error()},
+		{"the beginning of the identifier", wholeWith("id", `"w-"`), "/id", doc.ErrMismatch.Error()},
+		{"an empty identifier", wholeWith("id", `""`), "/id", "is empty"},
+		{"an identifier that is a number", wholeWith("id", `1`), "/id", "is a number, not text"},
+		{"a key as the identifier", wholeWith("id", `"`+canary+`"`), "/id", doc.ErrMismatch.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, wrong := wholeRecord.One(parsed(t, tt.text), "w-1")
+			assert.Nil(t, got)
+			assertError(t, wrong, tt.pointer, tt.reason)
+		})
+	}
+}
+
+func TestRecord_Many(t *testing.T) {
+	t.Parallel()
+	r := doc.RecordOf[box[int]]()
+	for _, tt := range []struct {
+		text    string
+		want    []box[int]
+		pointer string // of the error
+		reason  string
+		one     string // reason of OneOrMany, if it differs; "-" for none
+	}{
+		{`[{"v":3},{"v":1},{"v":2}]`, []box[int]{{3}, {1}, {2}}, "", "", ""},
+		{`[ ]`, []box[int]{}, "", "", ""},
+		{`null`, nil, "", "is null, not an array", "is null, not an object"},
+		{`{"v":1}`, nil, "", "is an object, not an array", "-"},
+		{`[{"v":"x"},null,{}]`, nil, "/0/v", "is text, not a number", ""},
+		{"[" + strings.Repeat(`{"v":1},`, 417) + `{"v":"x"}` + strings.Repeat(`,{"v":1}`, 82) + "]", slices.Repeat([]box[int]{{1}}, 499), "", "", ""},
+	} {
+		got, wrong := r.Many(parsed(t, tt.text))
+		if tt.reason == "" {
+			require.Nil(t, wrong, tt.text)
+			assert.Equal(t, tt.want, got)
+		} else {
+			assertError(t, wrong, tt.pointer, tt.reason)
+		}
+		got, wrong = r.OneOrMany(parsed(t, tt.text))
+		switch {
+		case tt.one == "-":
+			require.Nil(t, wrong)
+			assert.Equal(t, []box[int]{{1}}, got)
+		case tt.one != "":
+			assertError(t, wrong, tt.pointer, tt.one)
+		case tt.reason != "":
+			assertError(t, wrong, tt.pointer, tt.reason)
+		default:
+			assert.Equal(t, tt.want, got)
+		}
+	}
+}
+
+// A text of records is read strictly: no record is skipped.
+func TestRecord_UnmarshalAll(t *testing.T) {
+	t.Parallel()
+	r := doc.RecordOf[box[int]]()
+	got, err := r.UnmarshalAll([]byte(`[{"v":1,"x":2},{"v":2}]`))
+	require.NoError(t, err)
+	assert.Equal(t, []box[int]{{1}, {2}}, got)
+	for text, reason := range map[string]string{
+		`[{"v":1},{"v":null}]`: "/1/v is null, not a number",
+		`[{"v":1},{}]`:         "/1/v is missing",
+		`[{}]`:                 "/0/v is missing",
+		`{"v":1}`:              "it is an object, not an array",
+		`[{"v":1,"v":2}]`:      "/0/v duplicate object member name",
+		`[{"v":1}`:             "it unexpected EOF",
+	} {
+		_, err := r.UnmarshalAll([]byte(text))
+		assert.EqualError(t, err, reason, text)
+	}
+}
+
+// A record of a list is equal to the record alone, wherever it is in the list.
+func TestRecord_Many_alike(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	var all []string
+	for i := range n {
+		id := fmt.Sprintf("p-%d", i%300)
+		all = append(all, object([]member{
+			{"id", fmt.Sprintf(`"w-%d"`, i)},
+			{"name", `"` + strings.Repeat("n", i%7) + `"`},
+			{"price", fmt.Sprintf(`"%d.5"`, i%270)},
+			{"count", fmt.Sprint(i)},
+			{"open", fmt.Sprint(i%2 == 0)},
+			{"state", `"NEW"`},
+			{"at", fmt.Sprintf(`"2024-01-02T03:%02d:%02dZ"`, i/20, i%60)},
+			{"partId", fmt.Sprintf("%q", id)},
+			{"part", fmt.Sprintf(`{"id":%q,"price":%d,"at":"2023-01-02"}`, id, i%11)},
+		}, "", ""))
+	}
+	got, wrong := wholeRecord.Many(parsed(t, "["+strings.Join(all, ",")+"]"))
+	require.Nil(t, wrong)
+	require.Len(t, got, n)
+	assert.Equal(t, n, cap(got), "a list is stored once")
+	for i, record := range all {
+		alone, wrong := wholeRecord.One(parsed(t, record), "")
+		require.Nil(t, wrong)
+		require.Equal(t, *alone, got[i])
+	}
+}
+
+// Records of a list share equal values; a change of one is no change of another.
+func TestRecord_Many_shared(t *testing.T) {
+	t.Parallel()
+	got, wrong := wholeRecord.Many(parsed(t, "["+wholeJSON()+","+wholeJSON()+","+wholeJSON()+"]"))
+	require.Nil(t, wrong)
+	changed := &got[1]
+	changed.Part.ID, changed.Part.At = "changed", time.Time{}
+	for _, amount := range []*decimal.Decimal{&changed.Price, &changed.Part.Price} {
+		_ = amount.Add(decimal.New(1, 0)).Mul(*amount).Round(1).Neg()
+		amount.Coefficient().SetInt64(7)
+		require.NoError(t, amount.Scan("99.99"))
+	}
+	assert.Equal(t, documentedWhole(), got[0])
+	assert.Equal(t, documentedWhole(), got[2])
+}
+
+// A type that is not a record is noticed when its Record is made.
+func TestRecordOf_panics(t *testing.T) {
+	t.Parallel()
+	type within struct {
+		B any `json:"b"`
+	}
+	for name, compile := range map[string]func(){
+		"no tag": compiling[struct{ A string }],
+		"no name": compiling[struct {
+			A string `json:",omitzero"`
+		}],
+		"a hidden field": compiling[struct {
+			A string `json:"-"`
+		}],
+		"another option": compiling[struct {
+			A string `json:"a,omitempty"`
+		}],
+		"a type": compiling[struct {
+			A float64 `json:"a"`
+		}],
+		"a slice": compiling[struct {
+			A []byte `json:"a"`
+		}],
+		"a type within": compiling[struct {
+			A within `json:"a"`
+		}],
+		"a check": compiling[struct {
+			A string `json:"a" check:"empty"`
+		}],
+		"a check of a flag": compiling[struct {
+			A bool `json:"a" check:"id"`
+		}],
+		"a path": compiling[struct {
+			A string `json:"a" check:"equals b"`
+		}],
+		"a path into text": compiling[struct {
+			A string `json:"a" check:"equals a.b"`
+		}],
+	} {
+		assert.Panics(t, compile, name)
+	}
+}
+
+func compiling[T any]() { doc.RecordOf[T]() }
+
+// A key that a service repeats is in no record and in no error.
+func TestRecord_key(t *testing.T) {
+	t.Parallel()
+	good := wholeWith("part", `{"id":"a `+canary+`","price":1}`)
+	bad := wholeWith("part", `{"`+canary+`":1,"id":"`+canary+`","price":"`+canary+`"}`)
+	listed := parsed(t, "["+good+","+good+","+good+","+bad+"]")
+	got, wrong := wholeRecord.Many(listed)
+	require.Nil(t, wrong)
+	for _, w := range got {
+		assert.Equal(t, "a [REDACTED]", w.Part.ID)
+	}
+	assert.Equal(t, []string{
+		"unexpected /0/part/price", "mismatch /0/partId", "unknown field /3/part/[REDACTED]",
+		`skipped /3/part/price: "[REDACTED]" is not a decimal number`,
+	}, notes(listed.Doc()))
+}
