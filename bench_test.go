@@ -166,7 +166,7 @@ type handInvoice struct {
 
 // A listing has a second floor: validating the same bytes, and no more.
 func BenchmarkCoinNetworks(b *testing.B) {
-	for _, n := range []int{100, 1000, 5000, 50_000} {
+	for _, n := range []int{1, 25, 100, 1000, 5000} {
 		b.Run(fmt.Sprintf("pairs=%d", n), func(b *testing.B) { benchmarkListing(b, enveloped(recordsJSON(n))) })
 	}
 }

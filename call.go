@@ -12,10 +12,10 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
-	"github.com/cryptogw/gateway/internal/strictjson"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -45,7 +45,7 @@ const (
 type call struct {
 	client    *Client
 	operation operation
-	decode    func(*strictjson.Decoder) // reads the result of a response to where the method has it
+	decode    func(envelope) *doc.Error // reads the result of a response to where the method has it
 
 	cfg      callConfig
 	ctx      context.Context // with what [CallFromContext] returns
@@ -74,10 +74,16 @@ type response struct {
 	ambiguous error // why it may not be the only response to the invoice; nil for no reason
 }
 
-// do makes a call whose result is what read returns.
-func do[T any](ctx context.Context, client *Client, what operation, read func(*strictjson.Decoder) T, opts []CallOption) (T, error) {
+// do makes a call whose result has a documented form, which read reads.
+func do[T any](ctx context.Context, client *Client, what operation, read func(doc.Node) (T, *doc.Error), opts []CallOption) (T, error) {
 	var result T
-	c := &call{client: client, operation: what, decode: func(d *strictjson.Decoder) { result = read(d) }}
+	c := &call{client: client, operation: what, decode: func(e envelope) *doc.Error {
+		wrong := e.check()
+		if wrong == nil {
+			result, wrong = read(e.result)
+		}
+		return wrong
+	}}
 	if err := c.run(ctx, opts); err != nil {
 		return *new(T), err
 	}

@@ -59,6 +59,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
@@ -93,9 +94,9 @@ type Client struct {
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
-	http    func() *http.Client
-	readers func() *sync.Pool     // of responseReaders
-	renew   func(since time.Time) // gives later reads new connections; nil with a transport of the caller's
+	http  func() *http.Client
+	trees func() *sync.Pool     // of *doc.Doc
+	renew func(since time.Time) // gives later reads new connections; nil with a transport of the caller's
 }
 
 // New returns a client for the gateway at baseURL, such as
@@ -133,7 +134,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 	next, renew := cfg.transport()
-	sender, readers := &http.Client{Transport: cfg.attempts(next), CheckRedirect: useLastResponse}, newReaderPool()
+	sender := &http.Client{Transport: cfg.attempts(next), CheckRedirect: useLastResponse}
+	trees := &sync.Pool{New: func() any { return new(doc.Doc) }}
 	cfg.http = nil // it is not to be reached from the client: see http
 	return &Client{
 		base:      base,
@@ -148,9 +150,9 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		retrier:   &retry.Retrier{Policy: cfg.retry.limits()},
 		warning:   &transportWarning{logger: cfg.logger},
 
-		http:    func() *http.Client { return sender },
-		readers: func() *sync.Pool { return readers },
-		renew:   renew,
+		http:  func() *http.Client { return sender },
+		trees: func() *sync.Pool { return trees },
+		renew: renew,
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/doc"
 )
 
 // A CoinNetwork is a coin on a network. Amounts are taken to be in units of the coin. Compare records
@@ -51,37 +51,10 @@ type Coin struct {
 	UpdatedAt time.Time       `json:"updated_at,omitzero"`     // in UTC; zero when missing or unreadable
 }
 
-// docs/interface.md, I-57 to I-91.
-var (
-	coinNetworkRecord = strictjson.RecordOf[CoinNetwork]()
-	networkRecord     = strictjson.RecordOf[Network]()
-	coinRecord        = strictjson.RecordOf[Coin]()
+var pairRecord = doc.RecordOf[CoinNetwork]() // docs/interface.md, I-57 to I-91
 
-	readPairs       = strictjson.Many(coinNetworkRecord, "/coin/symbol", "/network/name", "/id")
-	readPair        = strictjson.One(coinNetworkRecord)
-	readPairOrPairs = strictjson.OneOrMany(coinNetworkRecord, "/coin/symbol", "/network/name", "/id")
-)
-
-// MarshalJSON implements [encoding/json.Marshaler]. It writes the record as the gateway does:
-// by the documented names, amounts as text with all their digits. A time that is zero is left
-// out; an amount that a response cannot hold is an error.
-func (p CoinNetwork) MarshalJSON() ([]byte, error) { return coinNetworkRecord.Marshal(p) }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler], as strictly as a call: a member that
-// is missing, null or malformed is an error, but for the times. Unknown members are skipped.
-func (p *CoinNetwork) UnmarshalJSON(text []byte) error { return coinNetworkRecord.Unmarshal(text, p) }
-
-// MarshalJSON is as that of [CoinNetwork].
-func (n Network) MarshalJSON() ([]byte, error) { return networkRecord.Marshal(n) }
-
-// UnmarshalJSON is as that of [CoinNetwork].
-func (n *Network) UnmarshalJSON(text []byte) error { return networkRecord.Unmarshal(text, n) }
-
-// MarshalJSON is as that of [CoinNetwork].
-func (c Coin) MarshalJSON() ([]byte, error) { return coinRecord.Marshal(c) }
-
-// UnmarshalJSON is as that of [CoinNetwork].
-func (c *Coin) UnmarshalJSON(text []byte) error { return coinRecord.Unmarshal(text, c) }
+// readPair reads one pair.
+func readPair(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, "") }
 
 // CoinNetworks lists all coins on all their networks, one element per pair. An empty
 // listing is not nil. A pair that cannot be read is left out: Response.Skipped of
@@ -92,7 +65,7 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	return do(ctx, c, operation{
 		name:  OpCoinNetworks,
 		route: "/api/networks-coins",
-	}, readPairs, opts)
+	}, pairRecord.Many, opts)
 }
 
 // CoinNetwork returns the pair with an identifier from the listing: 1 to 256 bytes
@@ -107,7 +80,7 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 		route:    "/api/networks-coins/{id}",
 		args:     [2]string{id},
 		expectID: id,
-	}, readPair, opts) // I-50
+	}, func(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, id) }, opts) // I-50
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names are sent
@@ -133,5 +106,5 @@ func (c *Client) CoinNetworksOf(ctx context.Context, coinSymbol string, opts ...
 		name:  OpCoinNetworksOf,
 		route: "/api/networks-coins/{coinSymbol}",
 		args:  [2]string{coinSymbol},
-	}, readPairOrPairs, opts) // I-16, I-51
+	}, pairRecord.OneOrMany, opts) // I-16, I-51
 }

@@ -25,7 +25,7 @@ type wireField struct {
 }
 
 // wrongValues are what a field of a kind does not accept: what tells the kinds from
-// each other. That nothing else is accepted is tested in internal/strictjson.
+// each other. That nothing else is accepted is tested in internal/doc.
 var wrongValues = map[string][]string{
 	"identifier": {`null`, `""`, `1`, `"other-than-asked"`},
 	"text":       {`null`, `1`, `[]`},

@@ -1,14 +1,11 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/doc"
 )
 
 const (
@@ -26,109 +23,92 @@ const (
 	maxMeta = 64 << 10
 )
 
-// An envelope is what surrounds a result.
+// An envelope is a body and the parts of it that surround a result.
 type envelope struct {
-	message    string // at most maxMessage bytes, without the key; empty when absent or not text
-	meta       jsontext.Value
-	emptyMeta  bool           // meta is the documented empty object, of which no copy is kept
-	success    bool           // the message is the documented one, or that of [WithSuccessMessage]
-	missingKey bool           // the message is the documented one for a missing key
-	result     jsontext.Value // a part of the body, as far as it was read; nil before it
-	hasResult  bool           // there is a result
-	isNull     bool           // which is null
+	body       doc.Node
+	message    string   // at most maxMessage bytes, without the key; empty when absent or not text
+	success    bool     // the message is the documented one, or that of [WithSuccessMessage]
+	missingKey bool     // the message is the documented one for a missing key
+	meta       doc.Node // none if it is too large to be kept
+	result     doc.Node
 }
 
-// readEnvelope reads a whole body: the envelope and, with read, the result in it. An
-// error is in d. The message of a success is the documented one, or another.
-func readEnvelope(d *strictjson.Decoder, another string, read func(*strictjson.Decoder)) (e envelope) {
-	d.BeginDocument()
-	for d.More() {
-		switch string(d.Name()) {
-		case "message":
-			e.readMessage(d, another)
-		case "meta":
-			e.readMeta(d)
-		case "result":
-			start := d.Offset()
-			e.hasResult, e.isNull = true, d.Peek() == 'n'
-			if e.isNull {
-				read = (*strictjson.Decoder).Skip
+// openEnvelope finds the parts of a body, also of a broken one. The message of a success is the
+// documented one, or another.
+func openEnvelope(body doc.Node, another string) envelope {
+	e := envelope{body: body}
+	if body.Kind() != '{' {
+		return e
+	}
+	for n := range body.Parts() {
+		switch {
+		case n.IsNamed("message"):
+			e.readMessage(n, another)
+		case n.IsNamed("meta"):
+			// It is documented to be empty, and to search a large one for keys takes long.
+			if raw := n.Raw(); string(raw) != "{}" {
+				n.Note(doc.UnexpectedValue)
 			}
-			read(d)
-			e.result = d.Since(start)
+			if len(n.Raw()) <= maxMeta {
+				e.meta = n
+			}
+		case n.IsNamed("result"):
+			e.result = n
 		default:
-			d.SkipUnknown()
+			n.Note(doc.UnknownField)
 		}
 	}
-	isResult := e.success || e.message == "" // or it is the error that the message has
-	switch ended := d.End(); {
-	case ended && isResult && e.isNull:
-		d.SetErr(&strictjson.Error{Pointer: "/result", Err: errNull})
-	case ended && isResult && !e.hasResult:
-		d.FailMissing("result")
-	}
-	d.EndDocument()
 	return e
 }
 
-// isError reports whether an envelope is that of an error although the status is 2xx: an empty
-// array where a record is expected, or without the message of a success an empty result or none.
-func (e *envelope) isError(result strictjson.Content) bool {
-	return result == strictjson.NoRecord || !e.success && (result == strictjson.EmptyResult || e.isNull || !e.hasResult)
-}
-
-var errNull = errors.New("is null")
-
 // readMessage accepts anything, and keeps text.
-func (e *envelope) readMessage(d *strictjson.Decoder, another string) {
-	if d.Peek() != '"' {
-		d.Skip()
-		d.Note(strictjson.UnexpectedValue)
+func (e *envelope) readMessage(n doc.Node, another string) {
+	if n.Is(successMessage) {
+		e.message, e.success = n.Keys().Text(successMessage), true
 		return
 	}
-	value := d.Value()
-	if d.Err() != nil {
-		return
+	e.message, e.missingKey = n.Beginning(maxMessage), n.Is(missingKeyMessage)
+	if e.success = another != "" && n.Is(another); !e.success {
+		n.Note(doc.UnexpectedValue)
 	}
-	message := strictjson.Unquote(value)
-	if e.success = string(message) == successMessage; e.success {
-		e.message = d.Redactor.Text(successMessage)
-		return
-	}
-	if e.success = another != "" && string(message) == another; !e.success {
-		d.Note(strictjson.UnexpectedValue)
-	}
-	e.missingKey = string(message) == missingKeyMessage
-	e.message = keptMessage(d.Redactor, message)
 }
 
-// keptMessage returns the part of a message that is kept. No more of a long one is
-// searched for keys.
-func keptMessage(keys redact.Redactor, message []byte) string {
-	if len(message) <= maxMessage {
-		return redact.Truncate(keys.Text(string(message)), maxMessage)
+var (
+	errNull     = errors.New("is null")
+	errNoResult = errors.New("is missing")
+)
+
+// check returns an error if there is no result.
+func (e envelope) check() *doc.Error {
+	switch kind := e.body.Kind(); {
+	case kind != '{':
+		return e.body.Errorf("%w", fmt.Errorf("is %s, not an object", doc.KindName(kind)))
+	case e.result.IsZero():
+		return &doc.Error{Pointer: "/result", Err: errNoResult}
+	case e.result.Kind() == 'n':
+		return e.result.Errorf("%w", errNull)
+	default:
+		return nil
 	}
-	beginning := redact.Truncate(string(message[:maxMessage+1]), maxMessage)
-	return redact.Truncate(string(keys.Snippet(message, len(beginning))), maxMessage)
 }
 
-// readMeta accepts anything, and keeps what is not too large: a meta is documented to be
-// empty, and to search a large one for keys takes long.
-func (e *envelope) readMeta(d *strictjson.Decoder) {
-	value := d.Value()
-	if e.emptyMeta = string(value) == "{}"; e.emptyMeta {
-		return
+// isRefusal reports whether a body of 2xx has a message, which is not that of a success, and no result.
+func (e envelope) isRefusal() bool {
+	return e.message != "" && !e.success && (e.result.IsZero() || e.result.Kind() == 'n')
+}
+
+// undocumented returns a result of an undocumented form, or an error if there is none or it is too large. With
+// a caller's decoder, a body without an envelope is the result.
+func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
+	result, wrong := e.result, e.check()
+	if kind := e.body.Kind(); hasDecoder && result.IsZero() && (kind == '[' || kind == '{' && e.body.Len() > 0) {
+		result, wrong = e.body, nil
 	}
-	d.Note(strictjson.UnexpectedValue)
-	if len(value) <= maxMeta {
-		e.meta = d.Redactor.JSON(value)
+	if wrong == nil {
+		wrong = result.CheckSize()
 	}
+	return result, wrong
 }
 
 // metaValue returns a copy of the meta, or nil when there was none or it is not kept.
-func (e *envelope) metaValue() json.RawMessage {
-	if e.emptyMeta {
-		return json.RawMessage("{}")
-	}
-	return bytes.Clone(e.meta)
-}
+func (e envelope) metaValue() json.RawMessage { return json.RawMessage(e.meta.JSON()) }

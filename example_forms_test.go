@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
@@ -28,17 +29,15 @@ func answering(result string, opts ...gateway.Option) (*httptest.Server, *gatewa
 	return server, client
 }
 
-// Coinbase has the rates of one coin, in many currencies.
+// Coinbase lists the rates of one coin, in many currencies.
 func ExampleWithRatesDecoder() {
 	decode := func(result json.RawMessage) ([]gateway.Rate, error) {
 		var of struct {
-			Coin  string                         `json:"currency"`
-			Rates map[string]decimal.NullDecimal `json:"rates"`
+			Currency string
+			Rates    map[string]decimal.NullDecimal
 		}
-		if err := json.Unmarshal(result, &of); err != nil {
-			return nil, err
-		}
-		return []gateway.Rate{{CoinSymbol: of.Coin, USD: of.Rates["USD"], EUR: of.Rates["EUR"]}}, nil
+		err := json.Unmarshal(result, &of)
+		return []gateway.Rate{{CoinSymbol: of.Currency, USD: of.Rates["USD"], EUR: of.Rates["EUR"]}}, err
 	}
 	server, client := answering(`{"currency":"BTC","rates":{"EUR":"59000.01","JPY":"9701234.5","USD":"64123.55"}}`,
 		gateway.WithRatesDecoder(decode))
@@ -53,26 +52,19 @@ func ExampleWithRatesDecoder() {
 	// Output: 64123.55 59000.01
 }
 
-// BitPay has a record for each currency, of one coin that it does not name.
+// BitPay returns a record for each currency, all of one coin that it does not name.
 func ExampleWithRatesDecoder_bitPay() {
 	decode := func(result json.RawMessage) ([]gateway.Rate, error) {
 		var prices []struct {
-			Currency string              `json:"code"`
-			Price    decimal.NullDecimal `json:"rate"`
+			Code string
+			Rate decimal.NullDecimal
 		}
-		if err := json.Unmarshal(result, &prices); err != nil {
-			return nil, err
-		}
-		btc := gateway.Rate{CoinSymbol: "BTC"}
+		err := json.Unmarshal(result, &prices)
+		in := map[string]decimal.NullDecimal{}
 		for _, p := range prices {
-			switch p.Currency {
-			case "USD":
-				btc.USD = p.Price
-			case "EUR":
-				btc.EUR = p.Price
-			}
+			in[p.Code] = p.Rate
 		}
-		return []gateway.Rate{btc}, nil
+		return []gateway.Rate{{CoinSymbol: "BTC", USD: in["USD"], EUR: in["EUR"]}}, err
 	}
 	server, client := answering(`[{"code":"USD","name":"US Dollar","rate":64123.55},{"code":"EUR","name":"Eurozone Euro","rate":59000.01}]`,
 		gateway.WithRatesDecoder(decode))
@@ -87,38 +79,71 @@ func ExampleWithRatesDecoder_bitPay() {
 	// Output: 64123.55 59000.01
 }
 
-// Cryptomus has two lists of accounts, which belong together. An amount that is missing is an error, and
-// not zero.
-func ExampleWithBalanceDecoder() {
-	type account struct {
-		Coin   string              `json:"currency_code"`
-		Amount decimal.NullDecimal `json:"balance"`
-	}
-	decode := func(result json.RawMessage) ([]gateway.BalanceAmount, error) {
-		var wallets []struct {
-			Balance struct {
-				Merchant []account `json:"merchant"`
-				User     []account `json:"user"`
-			} `json:"balance"`
+// Plisio names its prices price_usd, and lists a coin again for each of its networks.
+func ExampleWithRatesDecoder_plisio() {
+	decode := func(result json.RawMessage) (rates []gateway.Rate, err error) {
+		var coins []struct {
+			CID, Currency string
+			Price         decimal.NullDecimal `json:"price_usd"`
 		}
-		if err := json.Unmarshal(result, &wallets); err != nil {
-			return nil, err
-		}
-		if len(wallets) != 1 {
-			return nil, errors.New("there is more than one wallet")
-		}
-		var amounts []gateway.BalanceAmount
-		for _, a := range append(wallets[0].Balance.Merchant, wallets[0].Balance.User...) {
-			if !a.Amount.Valid {
-				return nil, fmt.Errorf("an account of %q has no balance", a.Coin)
+		err = json.Unmarshal(result, &coins)
+		for _, c := range coins {
+			if c.CID == c.Currency { // the others are its networks
+				rates = append(rates, gateway.Rate{CoinSymbol: c.Currency, USD: c.Price})
 			}
-			amounts = append(amounts, gateway.BalanceAmount{CoinSymbol: a.Coin, Amount: a.Amount.Decimal})
 		}
-		return amounts, nil
+		return rates, err
 	}
-	server, client := answering(`[{"balance":{
-		"merchant":[{"uuid":"m-1","balance":"250.50","currency_code":"USDT"},{"uuid":"m-2","balance":"0.25","currency_code":"BTC"}],
-		"user":[{"uuid":"u-1","balance":"4.50","currency_code":"USDT"}]}}]`,
+	server, client := answering(`[{"cid":"BTC","currency":"BTC","price_usd":"64123.55"},
+		{"cid":"USDT_TRX","currency":"USDT","price_usd":"1.0001"},{"cid":"USDT","currency":"USDT","price_usd":"1.0001"}]`,
+		gateway.WithRatesDecoder(decode))
+	defer server.Close()
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	usdt, _ := rates.Rate("USDT")
+	fmt.Println(usdt.USD.Decimal, usdt.EUR.Valid)
+	// Output: 1.0001 false
+}
+
+// OxaPay returns a number for each coin, in US dollars.
+func ExampleWithRatesDecoder_oxaPay() {
+	decode := func(result json.RawMessage) (rates []gateway.Rate, err error) {
+		var prices map[string]decimal.NullDecimal
+		err = json.Unmarshal(result, &prices)
+		for symbol, price := range prices {
+			rates = append(rates, gateway.Rate{CoinSymbol: symbol, USD: price})
+		}
+		return rates, err
+	}
+	server, client := answering(`{"BTC":64123.55,"USDT":1.0001}`, gateway.WithRatesDecoder(decode))
+	defer server.Close()
+
+	rates, err := client.ExchangeRates(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	btc, _ := rates.Rate("BTC")
+	fmt.Println(btc.USD.Decimal)
+	// Output: 64123.55
+}
+
+// NOWPayments names a coin and its network in one word. An amount that is missing is an error, and not zero.
+func ExampleWithBalanceDecoder() {
+	decode := func(result json.RawMessage) (amounts []gateway.BalanceAmount, err error) {
+		var coins map[string]struct{ Amount decimal.NullDecimal }
+		err = json.Unmarshal(result, &coins)
+		for name, coin := range coins {
+			if !coin.Amount.Valid {
+				return nil, errors.New(name + " has no amount")
+			}
+			amounts = append(amounts, gateway.BalanceAmount{CoinSymbol: strings.ToUpper(name), Amount: coin.Amount.Decimal})
+		}
+		return amounts, err
+	}
+	server, client := answering(`{"usdttrc20":{"amount":250.5,"pendingAmount":1},"btc":{"amount":"0.25","pendingAmount":"0"}}`,
 		gateway.WithBalanceDecoder(decode))
 	defer server.Close()
 
@@ -126,12 +151,12 @@ func ExampleWithBalanceDecoder() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	total, err := balance.Total("USDT")
+	total, err := balance.Total("USDTTRC20")
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(total.StringFixed(2))
-	// Output: 255.00
+	fmt.Println(total)
+	// Output: 250.5
 }
 
 // A stand-in answers with the results of your own gateway, so that a test shows whether your

@@ -179,10 +179,3 @@ func (a *awaited) has(name string) bool {
 	defer a.mu.Unlock()
 	return a.orders[validate.IDKey(name)] > 0
 }
-
-// hasSeveral reports whether the responses of several orders may still come.
-func (a *awaited) hasSeveral() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.orders) > 1
-}

@@ -21,7 +21,7 @@ import (
 // I-95, I-96
 func TestClient_ExchangeRates_ofRealGateways(t *testing.T) {
 	t.Parallel()
-	const remedy = "another form is read with WithRatesDecoder"
+	const remedy = "WithRatesDecoder reads another form"
 	for _, tt := range []struct {
 		name, result string
 		refused      string // without a decoder: why; empty for read right
@@ -35,31 +35,31 @@ func TestClient_ExchangeRates_ofRealGateways(t *testing.T) {
 		},
 		{
 			"Cryptomus: a record for each pair", `[{"from":"BTC","to":"USD","course":"64123.55"},{"from":"BTC","to":"RUB","course":"5012345.6"},{"from":"BTC","to":"EUR","course":"59000.01"},{"from":"USDT","to":"USD","course":"1.0001"}]`,
-			"/result/0: names no coin", decodePairs, "BTC 64123.55 59000.01, USDT 1.0001 -",
+			"/result/0: is no record with usd and eur", decodePairs, "BTC 64123.55 59000.01, USDT 1.0001 -",
 		},
 		{
 			"NOWPayments: the estimate of one pair", `{"currency_from":"BTC","amount_from":1,"currency_to":"usd","estimated_amount":"64123.55"}`,
-			"/result/currency_from: is text, not a record of rates",
+			"/result: has no coin with a price in usd or eur",
 			decodeEstimate, "BTC 64123.55 -",
 		},
 		{
 			"OxaPay: a price by coin, in a currency that is not named", `{"BTC":64123.55,"USDT":1.0001}`,
-			"/result/BTC: is a number, not a record of rates",
+			"/result/BTC: is no record with usd and eur",
 			decodePrices, "BTC 64123.55 -, USDT 1.0001 -",
 		},
 		{
 			"Plisio: another name of the price", `[{"cid":"BTC","currency":"BTC","price_usd":"64123.55"},{"cid":"USDT_TRX","currency":"USDT","price_usd":"1.0001"},{"cid":"USDT","currency":"USDT","price_usd":"1.0001"}]`,
-			`/result/0: "BTC" has no USD rate`,
+			"/result/0: is no record with usd and eur",
 			decodeUSD, "BTC 64123.55 -, USDT 1.0001 -",
 		},
 		{
 			"Coinbase: one coin in many currencies", `{"currency":"BTC","rates":{"EUR":"59000.01","USD":"64123.55"}}`,
-			"/result/currency: does not belong to rates by symbol",
+			"/result: has no coin with a price in usd or eur",
 			decodeOneCoin, "BTC 64123.55 59000.01",
 		},
 		{
 			"BitPay: one coin that is not named", `[{"code":"USD","name":"US Dollar","rate":64123.55},{"code":"EUR","name":"Euro","rate":59000.01}]`,
-			"/result/0: names no coin",
+			"/result/0: is no record with usd and eur",
 			decodeCodes, "BTC 64123.55 59000.01",
 		},
 	} {
@@ -171,7 +171,7 @@ func decodeCodes(result json.RawMessage) ([]gateway.Rate, error) {
 // I-105, I-106
 func TestClient_Balance_ofRealGateways(t *testing.T) {
 	t.Parallel()
-	const remedy = "another form is read with WithBalanceDecoder"
+	const remedy = "WithBalanceDecoder reads another form"
 	for _, tt := range []struct {
 		name, result string
 		refused      string
@@ -186,27 +186,27 @@ func TestClient_Balance_ofRealGateways(t *testing.T) {
 		},
 		{
 			"Cryptomus: accounts in a list of their own", `[{"balance":{"merchant":[{"uuid":"m","balance":"250.5","currency_code":"USDT"},{"uuid":"n","balance":"0.25","currency_code":"BTC"}],"user":[]}}]`,
-			"/result/0: has no balance, amount or available",
+			"/result/0: is no balance in a form that is known",
 			decodeWallets,
 			"USDT  250.5, BTC  0.25",
 		},
 		{
 			"Heleket: accounts under balances", `{"balances":[{"uuid":"m","balance":"250.5","currency_code":"USDT"}]}`,
-			"/result/balances: does not belong to amounts by symbol",
+			"/result/balances: is no balance in a form that is known",
 			decodeBalances,
 			"USDT  250.5",
 		},
 		{
 			"the accounts alone, of which a name is another", `[{"uuid":"m","balance":"250.5","currency_code":"USDT"},{"uuid":"n","balance":"0.25","currency_code":"BTC"}]`,
-			"/result/0/balance: names no coin",
+			"/result/0: names no coin",
 			decodeAccounts,
 			"USDT  250.5, BTC  0.25",
 		},
 		{
 			"NOWPayments: by coin and network in one name", `{"usdttrc20":{"amount":250.5,"pendingAmount":1},"btc":{"amount":"0.25","pendingAmount":"0"}}`,
-			"",
-			nil,
-			"usdttrc20  250.5, btc  0.25",
+			"/result/usdttrc20: is no balance in a form that is known",
+			decodeAmounts,
+			"BTC  0.25, USDTTRC20  250.5",
 		},
 		{
 			"OxaPay: numbers by coin", `{"USDT":250.5,"BTC":0.25}`,
@@ -216,13 +216,13 @@ func TestClient_Balance_ofRealGateways(t *testing.T) {
 		},
 		{
 			"numbers by coin in a page", `{"data":{"USDT":250.5,"BTC":0.25},"page":1}`,
-			"/result/data: does not belong to amounts by symbol",
+			"/result/data: is no balance in a form that is known",
 			decodePage,
 			"BTC  0.25, USDT  250.5",
 		},
 		{
 			"CryptoCloud: other names, and a network", `[{"currency":{"code":"USDT","network":{"code":"TRC20"}},"balance_crypto":"250.5","balance_usd":"250.4"}]`,
-			"/result/0: has no balance, amount or available",
+			"/result/0: is no balance in a form that is known",
 			decodeNetworks,
 			"USDT TRC20 250.5",
 		},
@@ -281,6 +281,15 @@ func decodeBalances(result json.RawMessage) ([]gateway.BalanceAmount, error) {
 	var of struct{ Balances []account }
 	err := json.Unmarshal(result, &of)
 	return amountsOf(of.Balances), err
+}
+
+func decodeAmounts(result json.RawMessage) (all []gateway.BalanceAmount, err error) {
+	var coins map[string]struct{ Amount decimal.Decimal }
+	err = json.Unmarshal(result, &coins)
+	for _, name := range slices.Sorted(maps.Keys(coins)) {
+		all = append(all, gateway.BalanceAmount{CoinSymbol: strings.ToUpper(name), Amount: coins[name].Amount})
+	}
+	return all, err
 }
 
 func decodePage(result json.RawMessage) (all []gateway.BalanceAmount, err error) {
@@ -365,6 +374,51 @@ func TestWithDecoder(t *testing.T) {
 			}))
 			_, err := c.ExchangeRates(t.Context())
 			assert.Equal(t, fails, err != nil, result)
+		}
+	})
+	t.Run("it gets the whole body where there is no envelope", func(t *testing.T) {
+		t.Parallel()
+		for _, tt := range []struct {
+			body string
+			want string // what the function gets; empty for an error
+		}{
+			{`[{"symbol":"BTC"}]`, `[{"symbol":"BTC"}]`},
+			{` {"BTC":{"USD":1}} `, `{"BTC":{"USD":1}}`},
+			{`{"status":"success","data":[]}`, `{"status":"success","data":[]}`},
+			{`{"message":"Operation was successful.","data":[1]}`, `{"message":"Operation was successful.","data":[1]}`},
+			{`{"result":[1]}`, `[1]`},
+			{`{"result":[1],"data":[2]}`, `[1]`},
+			{`{"message":"no such account","data":[1]}`, ``},
+			{`{"message":"no such account","result":null,"data":[1]}`, ``},
+			{`{"result":null,"data":[1]}`, ``},
+			{`{}`, ``},
+			{`null`, ``},
+			{`"soon"`, ``},
+			{`[`, ``},
+		} {
+			got := ""
+			c := cannedClient(t, 200, tt.body, once(), gateway.WithBalanceDecoder(func(body json.RawMessage) ([]gateway.BalanceAmount, error) {
+				got = string(body)
+				return []gateway.BalanceAmount{{CoinSymbol: "BTC"}}, nil
+			}))
+			balance, err := c.Balance(t.Context(), gateway.BalanceQuery{})
+			assert.Equal(t, tt.want, got, tt.body)
+			assert.Equal(t, tt.want == "", err != nil, tt.body)
+			if err == nil {
+				assert.Equal(t, tt.want, string(balance.Raw))
+			}
+		}
+	})
+	t.Run("without it, a body without an envelope is an error that names the option", func(t *testing.T) {
+		t.Parallel()
+		for body, reason := range map[string]string{
+			`[{"symbol":"BTC","usd":1,"eur":1}]`: ": is an array, not an object; WithRatesDecoder reads another form",
+			`{"BTC":{"usd":1,"eur":1}}`:          "/result: is missing; WithRatesDecoder reads another form",
+		} {
+			_, err := cannedClient(t, 200, body).ExchangeRates(t.Context())
+			wrong := &gateway.DecodeError{}
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, reason, wrong.Pointer+": "+wrong.Err.Error())
 		}
 	})
 	t.Run("it can find none", func(t *testing.T) {

@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
-	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -63,26 +62,6 @@ type Invoice struct {
 	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order that the guard knows, which should not be
 }
 
-var (
-	invoiceRequestRecord = strictjson.RecordOf[InvoiceRequest]() // docs/interface.md, I-110 to I-121
-	invoiceRecord        = strictjson.RecordOf[Invoice]()        // I-124
-)
-
-// MarshalJSON is as that of [CoinNetwork], to store a request: it has no key, and is not
-// validated.
-func (r InvoiceRequest) MarshalJSON() ([]byte, error) { return invoiceRequestRecord.Marshal(r) }
-
-// UnmarshalJSON is as that of [CoinNetwork].
-func (r *InvoiceRequest) UnmarshalJSON(text []byte) error {
-	return invoiceRequestRecord.Unmarshal(text, r)
-}
-
-// MarshalJSON is as that of [Balance].
-func (i Invoice) MarshalJSON() ([]byte, error) { return invoiceRecord.Marshal(i) }
-
-// UnmarshalJSON is as that of [Balance].
-func (i *Invoice) UnmarshalJSON(text []byte) error { return invoiceRecord.Unmarshal(text, i) }
-
 // Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
 // Go: names match exactly, a duplicate name is an error, and so is invalid UTF-8.
 func (i *Invoice) Decode(v any) error {
@@ -96,41 +75,30 @@ func (i *Invoice) Decode(v any) error {
 // text or a number. Of several members with that name it is the one nearest to the top. It reports
 // false if several are equally near and differ, or if the text is empty.
 func (i *Invoice) Text(names ...string) (string, bool) {
-	best, depth, found, differ := len(names), 0, "", false
-	dec := jsontext.NewDecoder(bytes.NewReader(i.Raw))
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			break
+	var tree doc.Doc
+	_ = tree.Parse(i.Raw, redact.Redactor{}) // the values before an error count
+	for _, name := range names {
+		var found doc.Node
+		differ := false
+		for n := range tree.Root().All() {
+			kind := n.Kind()
+			switch {
+			case !n.IsNamed(name) || kind != '"' && kind != '0' || !found.IsZero() && n.Depth() > found.Depth():
+			case found.IsZero() || n.Depth() < found.Depth():
+				found, differ = n, false
+			case n.Scalar() != found.Scalar():
+				differ = true
+			}
 		}
-		if !isName(dec) {
-			continue
-		}
-		rank := slices.Index(names, token.String())
-		if kind := dec.PeekKind(); rank < 0 || rank > best || kind != '"' && kind != '0' {
-			continue
-		}
-		value, err := dec.ReadToken()
-		if err != nil {
-			break
-		}
-		switch text := value.String(); {
-		case rank < best || dec.StackDepth() < depth:
-			best, depth, found, differ = rank, dec.StackDepth(), text, false
-		case dec.StackDepth() == depth && text != found:
-			differ = true
+		if !found.IsZero() {
+			text := found.Scalar()
+			if differ {
+				return "", false
+			}
+			return text, text != ""
 		}
 	}
-	if differ {
-		return "", false
-	}
-	return found, found != ""
-}
-
-// isName reports whether the token that was read last is the name of a member.
-func isName(dec *jsontext.Decoder) bool {
-	kind, length := dec.StackIndex(dec.StackDepth())
-	return kind == '{' && length%2 == 1
+	return "", false
 }
 
 // CreateInvoice creates the invoice of an order. It sends at most one, and [OutcomeOf] reports what an
@@ -160,17 +128,13 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 }
 
 // readInvoice reads the result of a response, which is not documented.
-func (c *call) readInvoice(d *strictjson.Decoder) {
-	orderID, raw := c.order.Request.OrderID, strictjson.Raw(d)
-	if d.Err() == nil && (bytes.Contains(raw, []byte("rder")) || c.client.awaited.hasSeveral()) {
-		c.judgeOrders(d, strictjson.NodeOf(d, raw))
+func (c *call) readInvoice(e envelope) *doc.Error {
+	result, wrong := e.undocumented(false)
+	if wrong != nil {
+		return wrong
 	}
-	switch raw.Kind() {
-	case '{', '[':
-	default:
-		d.SetContent(strictjson.EmptyResult)
-	}
-	c.order.invoice = &Invoice{OrderID: orderID, Raw: json.RawMessage(raw)}
+	c.order.invoice = &Invoice{OrderID: c.order.Request.OrderID, Raw: json.RawMessage(result.JSON())}
+	return c.judgeOrders(result)
 }
 
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
@@ -184,16 +148,19 @@ func (r InvoiceRequest) Validate() error {
 
 // judgeOrders judges the orders that a result names. The name of another one is usually the gateway's
 // own; but if it is of an order whose response may still come, this is taken for that.
-func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
+func (c *call) judgeOrders(result doc.Node) *doc.Error {
 	orderID, isNamed := c.order.Request.OrderID, false
-	var awaited, differs strictjson.Node
-	for n := range result.Scalars() {
+	var awaited, differs doc.Node
+	for n := range result.All() {
 		text := n.Scalar()
+		if kind := n.Kind(); kind != '"' && kind != '0' {
+			continue
+		}
 		if validate.SameID(text, orderID) {
 			isNamed = isNamed || validate.IsOrderName(n.Names())
 			continue
 		}
-		if n.Name() == "orderId" && differs.IsZero() {
+		if n.IsNamed("orderId") && differs.IsZero() {
 			differs = n
 		}
 		if awaited.IsZero() && c.client.awaited.has(text) && (!isDigits(text) || validate.IsOrderName(n.Names())) {
@@ -202,10 +169,11 @@ func (c *call) judgeOrders(d *strictjson.Decoder, result strictjson.Node) {
 	}
 	switch {
 	case !awaited.IsZero() && !isNamed:
-		d.SetErr(awaited.Errorf("%w: it names order %q, whose response may still come, and not %q", strictjson.ErrMismatch, awaited.Scalar(), orderID))
+		return awaited.Errorf("%w: it names order %q, whose response may still come, and not %q", doc.ErrMismatch, awaited.Scalar(), orderID)
 	case !differs.IsZero():
-		differs.Note(strictjson.Mismatch)
+		differs.Note(doc.Mismatch)
 	}
+	return nil
 }
 
 // Equal reports whether two requests ask for the same invoice: amounts are compared by value,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
-	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/doc"
 )
 
 // An Observer is a set of functions that a [Client] runs at the stages of a call. Each may be nil;
@@ -209,24 +209,18 @@ func (c *Client) reportDrift(ctx context.Context, d Drift) {
 	}
 }
 
-// newNotes returns what collects the drift of a response, or nil if nobody is told.
-func (c *Client) newNotes() *strictjson.Notes {
-	if len(c.observers) == 0 {
-		return nil
-	}
-	return &strictjson.Notes{}
-}
-
 // driftKinds are the kinds of a [Drift] by those of a note.
 var driftKinds = [...]DriftKind{
-	strictjson.UnknownField: DriftUnknownField, strictjson.UnknownValue: DriftUnknownStatus,
-	strictjson.UnknownShape: DriftUnknownShape, strictjson.Mismatch: DriftMismatch,
-	strictjson.UnexpectedValue: DriftUnexpectedValue,
+	doc.UnknownField: DriftUnknownField, doc.UnknownValue: DriftUnknownStatus,
+	doc.Unreadable: DriftUnknownShape, doc.Skipped: DriftUnknownShape,
+	doc.Mismatch: DriftMismatch, doc.UnexpectedValue: DriftUnexpectedValue,
 }
 
-func drifts(op string, notes *strictjson.Notes) (all []Drift) {
-	for _, n := range notes.All() {
-		all = append(all, Drift{op, n.Pointer, driftKinds[n.Kind], n.Reason})
+func drifts(op string, tree *doc.Doc) (all []Drift) {
+	for _, n := range tree.Notes() {
+		if !n.Again {
+			all = append(all, Drift{op, n.Pointer, driftKinds[n.Kind], n.Reason()})
+		}
 	}
 	return all
 }
@@ -351,7 +345,7 @@ const (
 func (l *logObserver) isNew(d Drift) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.Pointer, d.Reason = strictjson.WithoutIndices(d.Pointer), ""
+	d.Pointer, d.Reason = doc.WithoutIndices(d.Pointer), ""
 	if at, known := l.logged[d]; known && time.Since(at) < driftLogInterval {
 		return false
 	}

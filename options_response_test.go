@@ -28,7 +28,7 @@ func tagged(status int, body string) http.HandlerFunc {
 func TestWithResponse_success(t *testing.T) {
 	t.Parallel()
 	forEach(t, "everything that came", func(t *testing.T, s subject) {
-		body := `{"message":"Operation was successful.","result": ` + s.result + ` ,"meta":{"page": 1}}`
+		body := `{"message":"Operation was successful.","result": ` + s.result + ` ,"meta":{"page": null}}`
 		w := serve(t, tagged(s.status, body))
 		var response gateway.Response
 		_, err := s.call(t.Context(), newClient(t, w.URL), gateway.WithResponse(&response))
@@ -37,7 +37,7 @@ func TestWithResponse_success(t *testing.T) {
 		assert.Equal(t, "req-1", response.Header.Get("X-Request-Id"))
 		assert.Equal(t, "o", response.Header.Get("X-Other"))
 		assert.Equal(t, "Operation was successful.", response.Message)
-		assert.Equal(t, `{"page": 1}`, string(response.Meta))
+		assert.Equal(t, `{"page": null}`, string(response.Meta))
 		assert.Equal(t, s.result, string(response.Result), "the result byte for byte")
 		assert.Equal(t, 1, response.Attempts)
 		assert.Positive(t, response.Duration)

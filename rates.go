@@ -1,18 +1,22 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // ExchangeRates are the rates of all coins at one time.
@@ -30,23 +34,6 @@ type Rate struct {
 	USD        decimal.NullDecimal `json:"usd"`        // US dollars per unit of the coin; null in JSON if there is none
 	EUR        decimal.NullDecimal `json:"eur"`        // euros per unit of the coin; null in JSON if there is none
 }
-
-var (
-	ratesRecord = strictjson.RecordOf[ExchangeRates]()
-	rateRecord  = strictjson.RecordOf[Rate]()
-)
-
-// MarshalJSON is as that of [Balance].
-func (r ExchangeRates) MarshalJSON() ([]byte, error) { return ratesRecord.Marshal(r) }
-
-// UnmarshalJSON is as that of [Balance].
-func (r *ExchangeRates) UnmarshalJSON(text []byte) error { return ratesRecord.Unmarshal(text, r) }
-
-// MarshalJSON is as that of [Balance].
-func (r Rate) MarshalJSON() ([]byte, error) { return rateRecord.Marshal(r) }
-
-// UnmarshalJSON is as that of [Balance].
-func (r *Rate) UnmarshalJSON(text []byte) error { return rateRecord.Unmarshal(text, r) }
 
 // In returns the price in a fiat currency, "usd" or "eur" in any case. It reports false
 // for another currency, and where there is no rate in it.
@@ -72,41 +59,41 @@ func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
 }
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
-// documented. These shapes are accepted: an array of records with a symbol and both rates; such
-// records by symbol; rates by currency and symbol. Another form is a [*DecodeError], unless
-// [WithRatesDecoder] reads it. A record of several that names no coin is left out. A
-// coin of which a rate is missing, malformed, or listed with two values has no rate in that currency.
-// Drift tells of each, and Skipped has all but the missing ones.
+// documented. Two forms are read: an array of records with a symbol, usd and eur; and an object of such
+// records by symbol. Any other form is a [*DecodeError], unless [WithRatesDecoder] reads it. A price that is
+// missing is not Valid. A record or a price that cannot be read is skipped: see [Skipped].
 //
 // GET /api/exchange-rate
 func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*ExchangeRates, error) {
-	return do(ctx, c, operation{
+	r := &ExchangeRates{}
+	call := &call{client: c, operation: operation{
 		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
-	}, func(d *strictjson.Decoder) *ExchangeRates { return readRates(d, c.cfg) }, opts)
+	}}
+	call.decode = func(e envelope) *doc.Error { return r.read(e, c.cfg.decodeRates) }
+	if err := call.run(ctx, opts); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
-// readRates reads rates with the decoder of [WithRatesDecoder], or in one of the likely forms.
-func readRates(d *strictjson.Decoder, cfg *config) *ExchangeRates {
-	raw := strictjson.Raw(d)
-	r := &ExchangeRates{Rates: []Rate{}, Raw: json.RawMessage(raw), FetchedAt: time.Now()}
-	if d.Err() != nil {
-		return r
+// read reads rates with the decoder of [WithRatesDecoder], or in one of the two forms.
+func (r *ExchangeRates) read(e envelope, decode func(json.RawMessage) ([]Rate, error)) *doc.Error {
+	*r = ExchangeRates{Rates: []Rate{}, FetchedAt: time.Now()}
+	result, wrong := e.undocumented(decode != nil)
+	if wrong == nil {
+		r.Raw = json.RawMessage(result.JSON())
+		switch {
+		case holdsNothing(result):
+		case decode != nil:
+			r.Rates, wrong = decoded(result, "WithRatesDecoder", r.Raw, decode, checkRates)
+			return wrong
+		default:
+			r.Rates, wrong = ratesIn(result)
+		}
 	}
-	result := strictjson.NodeOf(d, raw)
-	list := rateList{all: r.Rates}
-	var wrong *strictjson.Error
-	help := ""
-	switch {
-	case holdsNothing(result):
-	case cfg.decodeRates != nil:
-		list.all = decoded(d, "WithRatesDecoder", cfg.decodeRates, r.Raw, checkRates)
-	default:
-		wrong, help = list.addAll(result), "another form is read with WithRatesDecoder"
-	}
-	d.SetErr(explained(wrong, help))
-	r.Rates, r.Skipped = list.all, skippedIn(d)
-	return r
+	r.Skipped = skippedIn(e.body.Doc())
+	return explained(wrong, "WithRatesDecoder reads another form")
 }
 
 // checkRates returns what is wrong with the rates of a caller's decoder, or nil.
@@ -127,214 +114,157 @@ func checkRates(rates []Rate) error {
 	return nil
 }
 
-// addAll recognizes the shape of the exchange rates: docs/interface.md, I-95.
-func (l *rateList) addAll(result strictjson.Node) *strictjson.Error {
-	r := recordOf(result)
-	usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
-	switch kind := result.Kind(); {
-	case usd.Kind() == '{' && eur.Kind() == '{' && !holdsBothFiats(usd) && !holdsBothFiats(eur):
-		l.skipOthers(result, usd, eur)
-		l.addByFiat(usd, eur)
-	case usd.Kind() == '{' && eur.Kind() == '{' && !allAreRates(result):
-		return result.Errorf("has usd and eur, which can be currencies or coins")
-	case kind != '{' && kind != '[':
-		return result.Errorf("is %s, not exchange rates", strictjson.KindName(kind))
-	default:
-		if n := besideRates(result); !n.IsZero() {
-			return n.Errorf("does not belong to rates by symbol")
-		}
-		l.addRecords(result)
-	}
-	return l.whyNoPrice()
-}
-
-// whyNoPrice returns why there is no price at all, or nil if there is one.
-func (l *rateList) whyNoPrice() *strictjson.Error {
-	if slices.ContainsFunc(l.all, func(r Rate) bool { return r.USD.Valid || r.EUR.Valid }) {
-		return nil
-	}
-	return l.first
-}
-
-// besideRates returns the first member that shows a result to be no rates by symbol: a text under the name
-// of the coin, or anything under the name of a list. It returns none if a symbol with a rate is there.
-func besideRates(result strictjson.Node) (first strictjson.Node) {
-	for n := range result.Members() {
-		isCoin, isList := false, false
-		switch n.Name() {
-		case "symbol", "coinSymbol", "coin", "currency", "base":
-			isCoin = n.Kind() == '"'
-		case "rates", "prices", "quotes", "data", "result", "items", "list":
-			isList = n.Len() > 0
-		}
-		switch r := recordOf(n); {
-		case isSymbol(n.Name()) && !(r.fiat(recordUSD).IsZero() && r.fiat(recordEUR).IsZero()):
-			return strictjson.Node{}
-		case first.IsZero() && (isCoin || isList):
-			first = n
-		}
-	}
-	return first
-}
-
-// holdsBothFiats reports whether n has members in both fiat currencies: it can be a coin
-// of the name of a currency, or the rates of coins of these names.
-func holdsBothFiats(n strictjson.Node) bool {
-	r := recordOf(n)
-	return !r.fiat(recordUSD).IsZero() && !r.fiat(recordEUR).IsZero()
-}
-
-// allAreRates reports whether all members are records of both rates and have no other member.
-func allAreRates(result strictjson.Node) bool {
-	for n := range result.Members() {
-		others := n.Len()
-		for _, member := range recordOf(n) {
-			if !member.IsZero() {
-				others--
-			}
-		}
-		if others > 0 || !holdsBothFiats(n) {
-			return false
-		}
-	}
-	return true
-}
-
-// fiats are the codes of the two currencies, by their index in a [rateList].
-var fiats = [...]string{"USD", "EUR"}
-
-// A rateList collects rates, each symbol once.
-type rateList struct {
-	all   []Rate
-	index map[string]int32  // of the coins in all
-	seen  []fiatSet         // for each coin, the currencies in which it has a value, readable or not
-	lost  []fiatSet         // for each coin, those in which it has two
-	first *strictjson.Error // what is wrong with the first rate that cannot be read, or is missing
-}
-
-// A fiatSet has a bit for each of the fiats.
-type fiatSet uint8
-
-// grow makes room for the coins: probably so many, and never more than most.
-func (l *rateList) grow(probably, most int) {
-	l.all, l.index = make([]Rate, 0, probably), make(map[string]int32, probably)
-	l.seen, l.lost = make([]fiatSet, most), make([]fiatSet, most)
-}
-
-// addRecords reads records with a coin and its two rates, in an array or by symbol.
-func (l *rateList) addRecords(result strictjson.Node) {
-	coins := result.Len()
-	l.grow(coins, coins)
+// ratesIn reads [{"symbol":"BTC","usd":"1","eur":"1"}] or {"BTC":{"usd":"1","eur":"1"}}: docs/interface.md, I-95.
+func ratesIn(result doc.Node) (all []Rate, wrong *doc.Error) {
+	places := map[string]int{} // in all, by symbol
 	for n := range result.Parts() {
-		r := recordOf(n)
-		usd, eur := r.fiat(recordUSD), r.fiat(recordEUR)
-		if hasNone := usd.IsZero() && eur.IsZero(); result.Kind() == '{' && !isSymbol(n.Name()) && (n.Kind() != '{' || hasNone) {
-			l.skip(n, "a record of rates")
+		if result.Kind() == '{' && !isSymbol(n.Name()) {
+			n.Note(doc.UnknownField)
 			continue
 		}
-		symbol, err := r.coinOf(n)
-		switch {
-		case err != nil:
-			l.leaveOut(n, "", err)
-		case symbol == "":
-			l.leaveOut(n, "", errNoCoin)
-		case n.Kind() != '{':
-			l.leaveOut(n, symbol, fmt.Errorf("is %s, not a record of rates", strictjson.KindName(n.Kind())))
-		default:
-			l.addSpelled(n, symbol, 0, usd, r[recordUSD])
-			l.addSpelled(n, symbol, 1, eur, r[recordEUR])
+		rate, err := rateIn(n)
+		if err != nil {
+			n.Skip(n, err)
+			continue
+		}
+		if i, known := places[rate.CoinSymbol]; !known {
+			places[rate.CoinSymbol], all = len(all), append(all, rate)
+		} else if first := &all[i]; !samePrice(first.USD, rate.USD) || !samePrice(first.EUR, rate.EUR) {
+			n.Skip(n, fmt.Errorf("has other rates of %q than a record before it", redact.Truncate(rate.CoinSymbol, maxQuotedName)))
+			first.USD, first.EUR = decimal.NullDecimal{}, decimal.NullDecimal{}
 		}
 	}
+	if slices.ContainsFunc(all, func(r Rate) bool { return r.USD.Valid || r.EUR.Valid }) {
+		return all, nil
+	}
+	return nil, cmp.Or(result.Doc().FirstSkipped(), result.Errorf("has no coin with a price in usd or eur"))
 }
 
-// addSpelled adds the rate that a record has under one of two spellings of a currency. One that is there
-// under both is left out.
-func (l *rateList) addSpelled(record strictjson.Node, symbol string, fiat int, from, lower strictjson.Node) {
-	if from.IsZero() && !lower.IsZero() {
-		l.leaveOut(record, symbol, fmt.Errorf("has two %s rates", fiats[fiat]))
-	}
-	l.add(record, symbol, fiat, from)
+func samePrice(a, b decimal.NullDecimal) bool {
+	return a.Valid == b.Valid && a.Decimal.Equal(b.Decimal)
 }
 
-// skipOthers notes what is beside the two objects of rates.
-func (l *rateList) skipOthers(result, usd, eur strictjson.Node) {
-	for n := range result.Members() {
-		if n.Name() != usd.Name() && n.Name() != eur.Name() {
-			l.skip(n, "the rates in usd or eur")
-		}
-	}
-}
-
-// addByFiat reads two objects of rates by symbol. A coin of only one of them lacks the
-// rate of the other.
-func (l *rateList) addByFiat(usd, eur strictjson.Node) {
-	inUSD, inEUR := usd.Len(), eur.Len()
-	l.grow(max(inUSD, inEUR), inUSD+inEUR)
-	for fiat, object := range [...]strictjson.Node{usd, eur} {
-		for n := range object.Members() {
-			symbol := n.Name()
-			if _, err := n.Amount(); err != nil && !isSymbol(symbol) {
-				l.skip(n, "a rate")
-				continue
-			}
-			l.add(n, symbol, fiat, n)
-		}
-	}
-	for fiat, object := range [...]strictjson.Node{eur, usd} { // each beside the currency that its coins may lack
-		for n := range object.Members() {
-			if i, ok := l.index[n.Name()]; ok && l.seen[i]&(1<<fiat) == 0 {
-				l.add(n, n.Name(), fiat, strictjson.Node{})
-			}
-		}
-	}
-}
-
-// add reads a rate of a coin from a node. One that is missing, which is noted at the place
-// of the coin, or malformed, or differs from one before, is not Valid.
-func (l *rateList) add(at strictjson.Node, symbol string, fiat int, from strictjson.Node) {
-	i, ok := l.index[symbol]
-	if !ok {
-		i = int32(len(l.all)) // #nosec G115 -- at most strictjson.MaxEntries
-		l.index[symbol], l.all = i, append(l.all, Rate{CoinSymbol: symbol})
-	}
-	rate := [...]*decimal.NullDecimal{&l.all[i].USD, &l.all[i].EUR}[fiat]
-	if from.IsZero() {
-		if l.note(at, strictjson.UnexpectedValue) {
-			l.first = at.Errorf("%q has no %s rate", redact.Truncate(symbol, maxQuotedName), fiats[fiat])
-		}
-		return
-	}
-	l.seen[i] |= 1 << fiat
-	amount, err := from.Amount()
+// rateIn reads the record of one coin. A price that is missing is noted, one that cannot be read is skipped.
+func rateIn(n doc.Node) (r Rate, err error) {
+	usd, eur := n.Member("usd", "USD"), n.Member("eur", "EUR")
 	switch {
-	case err != nil:
-		l.leaveOut(from, symbol, err)
-	case l.lost[i]&(1<<fiat) != 0:
-	case !rate.Valid:
-		*rate = decimal.NewNullDecimal(amount)
-	case !rate.Decimal.Equal(amount):
-		l.leaveOut(from, symbol, fmt.Errorf("is another %s rate than %s before it", fiats[fiat], rate.Decimal))
-		*rate, l.lost[i] = decimal.NullDecimal{}, l.lost[i]|1<<fiat
+	case isFiat(n.Name()):
+		return r, errors.New("has the name of a currency, and not of a coin")
+	case usd.IsZero() && eur.IsZero():
+		return r, errors.New("is no record with usd and eur")
 	}
+	if r.CoinSymbol, err = coinOf(n); err != nil {
+		return r, err
+	}
+	r.USD, r.EUR = priceIn(n, usd, "USD"), priceIn(n, eur, "EUR")
+	return r, nil
 }
 
-// leaveOut leaves out a record, or a price of one, in which something is wrong.
-func (l *rateList) leaveOut(n strictjson.Node, symbol string, wrong error) {
-	n.LeaveOut(wrong, symbol, "", "")
-	if l.first == nil {
-		l.first = n.Errorf("%w", wrong)
+// priceIn reads a price, which a record must have under only one name.
+func priceIn(record, n doc.Node, upper string) decimal.NullDecimal {
+	if n.IsZero() {
+		record.Note(doc.UnexpectedValue)
+		return decimal.NullDecimal{}
 	}
+	amount, err := n.Amount()
+	if other := record.Member(upper); other != n && !other.IsZero() {
+		err = fmt.Errorf("is one of two %s rates", upper)
+	}
+	if err != nil {
+		record.Skip(n, err)
+		return decimal.NullDecimal{}
+	}
+	return decimal.NewNullDecimal(amount)
 }
 
-// skip notes a member that is no coin, and not what is expected there.
-func (l *rateList) skip(n strictjson.Node, expected string) {
-	if l.note(n, strictjson.UnknownField) {
-		l.first = n.Errorf("is %s, not %s", strictjson.KindName(n.Kind()), expected)
-	}
+// holdsNothing reports whether a result is an array or object without anything in it, which every form can be.
+func holdsNothing(result doc.Node) bool {
+	return (result.Kind() == '[' || result.Kind() == '{') && result.Len() == 0
 }
 
-// note notes n, and reports whether it is the first of which something is wrong.
-func (l *rateList) note(n strictjson.Node, kind strictjson.Kind) bool {
-	n.Note(kind)
-	return l.first == nil
+func isFiat(name string) bool {
+	return strings.EqualFold(name, "usd") || strings.EqualFold(name, "eur")
+}
+
+// A Skipped is a record of a list, or a price in one, that could not be read.
+type Skipped struct {
+	Pointer     string `json:"pointer"`     // where in the response, as a JSON pointer such as "/result/7/maxWithdraw"
+	CoinSymbol  string `json:"coinSymbol"`  // that the record names, at most 256 bytes of it; empty if it names none that can be read
+	NetworkName string `json:"networkName"` // likewise
+	ID          string `json:"id,omitzero"` // of a pair of the listing, likewise
+	Reason      string `json:"reason"`      // in one line, with the value, such as: "12,5" is not a decimal number
+}
+
+const (
+	maxSkipped    = doc.MaxSkipped      // of one response; further ones are not known
+	maxName       = validate.MaxURLText // bytes of a name in a Skipped: no longer one can be asked for
+	maxQuotedName = 64                  // bytes of a name from a response in the text of an error
+)
+
+// skippedIn returns the records of a response that were skipped, or nil.
+func skippedIn(tree *doc.Doc) (all []Skipped) {
+	for _, note := range tree.Notes() {
+		if note.Kind == doc.Skipped {
+			symbol, _ := coinOf(note.Record)
+			all = append(all, Skipped{
+				note.Pointer, redact.Truncate(symbol, maxName), redact.Truncate(networkOf(note.Record), maxName),
+				redact.Truncate(note.Record.Member("id").Text(), maxName), printable(note.Reason()),
+			})
+		}
+	}
+	return all
+}
+
+var errNoCoin = errors.New("names no coin")
+
+// coinOf finds the symbol of the coin that a record is about: under one of the names, in a record of the
+// coin, or as the name of the member. Two that differ are an error.
+func coinOf(record doc.Node) (symbol string, err error) {
+	if isSymbol(record.Name()) {
+		symbol = record.Name()
+	}
+	for _, name := range [...]string{"symbol", "coinSymbol", "coin", "currency"} {
+		m := record.Member(name)
+		text := cmp.Or(m.Text(), m.Member("symbol").Text())
+		if text != "" && symbol != "" && text != symbol {
+			return "", fmt.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(text, maxQuotedName))
+		}
+		symbol = cmp.Or(symbol, text)
+	}
+	if symbol == "" {
+		return "", errNoCoin
+	}
+	return symbol, nil
+}
+
+// networkOf finds the name of the network that a record is about: as text, or in a record of the network.
+func networkOf(record doc.Node) string {
+	m := record.Member("networkName", "network")
+	return cmp.Or(m.Text(), m.Member("name").Text())
+}
+
+// isSymbol reports whether a name can be a symbol, which is documented to be in upper
+// case: docs/interface.md, I-86.
+func isSymbol(name string) bool {
+	return name == strings.ToUpper(name) && strings.ContainsFunc(name, unicode.IsUpper)
+}
+
+// decoded returns what the function of a caller's option reads from a result.
+func decoded[T any](result doc.Node, option string, raw json.RawMessage, decode func(json.RawMessage) ([]T, error), check func([]T) error) ([]T, *doc.Error) {
+	all, err := decode(raw)
+	if err == nil {
+		err = check(all)
+	}
+	if err != nil {
+		return nil, &doc.Error{Pointer: result.Pointer(), Err: fmt.Errorf("the function of %s: %w", option, sanitize(err, result.Keys()))}
+	}
+	return append([]T{}, all...), nil // not nil
+}
+
+// explained adds to an error what can be done.
+func explained(wrong *doc.Error, help string) *doc.Error {
+	if wrong == nil {
+		return nil
+	}
+	return &doc.Error{Pointer: wrong.Pointer, Value: wrong.Value, Err: fmt.Errorf("%w; %s", wrong.Err, help)}
 }

@@ -1,14 +1,15 @@
 package gateway
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/strictjson"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -25,22 +26,17 @@ type refusal struct {
 // telling one first.
 var messageNames = [...]string{"message", "msg", "detail", "error", "title", "errors", "modelState"}
 
-// readRefusal reads the body of an error response. The orderID is that of the call, or "" if it creates
-// no invoice.
-func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string) refusal {
-	r := refusal{message: e.message, enveloped: d.Err() == nil && e.message != "" && e.hasResult}
-	d.Reset(text, strictjson.Options{Redactor: d.Redactor})
-	raw := strictjson.Raw(d)
-	if d.EndDocument(); d.Err() != nil || raw.Kind() != '{' {
+// readRefusal reads an error response, of which the whole body could be read or not. The orderID is that of
+// the call, or "" if it creates no invoice.
+func readRefusal(e envelope, isWhole bool, orderID string) refusal {
+	r := refusal{message: e.message, enveloped: isWhole && e.message != "" && !e.result.IsZero()}
+	if !isWhole || e.body.Kind() != '{' {
 		return r
 	}
-	body := strictjson.NodeOf(d, raw)
-	said := messageIn(body)
+	said := messageIn(e.body)
 	r.formed = r.enveloped || len(said) > 0
-	if r.message == "" {
-		r.message = redact.Truncate(strings.Join(said, "; "), maxMessage)
-	}
-	for n := range told(body) {
+	r.message = cmp.Or(r.message, redact.Truncate(strings.Join(said, "; "), maxMessage))
+	for n := range told(e.body) {
 		for _, text := range [...]string{n.Name(), n.Text()} {
 			r.names = r.names || namesOrder(text, orderID)
 			r.isThere = r.isThere || saysIsThere(text)
@@ -53,9 +49,9 @@ func readRefusal(d *strictjson.Decoder, e envelope, text []byte, orderID string)
 
 // messageIn returns the texts of the message of a framework's error: those of the first of its members,
 // or of all of them if each is a list, as of fields that are not valid.
-func messageIn(body strictjson.Node) (texts []string) {
+func messageIn(body doc.Node) (texts []string) {
 	for _, name := range messageNames {
-		for m := range body.Members() {
+		for m := range body.Parts() {
 			if strings.EqualFold(m.Name(), name) {
 				texts = append(texts, textsIn(m)...)
 			}
@@ -64,7 +60,7 @@ func messageIn(body strictjson.Node) (texts []string) {
 			return texts
 		}
 	}
-	for m := range body.Members() {
+	for m := range body.Parts() {
 		if m.Kind() != '[' || m.Len() != len(textsIn(m)) {
 			return nil
 		}
@@ -74,7 +70,7 @@ func messageIn(body strictjson.Node) (texts []string) {
 }
 
 // textsIn returns the texts in n, at any depth, which are not empty.
-func textsIn(n strictjson.Node) (texts []string) {
+func textsIn(n doc.Node) (texts []string) {
 	for inner := range told(n) {
 		if text := inner.Text(); text != "" {
 			texts = append(texts, text)
@@ -85,17 +81,15 @@ func textsIn(n strictjson.Node) (texts []string) {
 
 // told yields n and what is in it, at any depth, but for what frameworks repeat of the request beside the
 // place of an error.
-func told(n strictjson.Node) iter.Seq[strictjson.Node] {
-	return func(yield func(strictjson.Node) bool) { tell(n, yield) }
+func told(n doc.Node) iter.Seq[doc.Node] {
+	return func(yield func(doc.Node) bool) { tell(n, yield) }
 }
 
-func tell(n strictjson.Node, yield func(strictjson.Node) bool) bool {
+func tell(n doc.Node, yield func(doc.Node) bool) bool {
 	if !yield(n) {
 		return false
 	}
-	var place [5]strictjson.Node
-	n.Find([]string{"msg", "loc", "field", "property", "constraints"}, place[:])
-	isPlace := place != [5]strictjson.Node{}
+	isPlace := !n.Member("msg", "loc", "field", "property", "constraints").IsZero()
 	for part := range n.Parts() {
 		name := part.Name()
 		repeats := isPlace && (name == "input" || name == "value" || name == "target" || name == "rejectedValue")

@@ -11,12 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
-	"github.com/cryptogw/gateway/internal/strictjson"
 )
 
 // Limits of what an error keeps of a response, in bytes.
@@ -29,27 +28,9 @@ const (
 	// maxErrorBody bounds the body of an error that is read: beyond what an error shows, so much
 	// that no key of 4,096 characters, each of them escaped, is cut in two.
 	maxErrorBody  = maxSnippet + 6*4096
-	maxPooledBody = 1 << 20 // of which a reader is used again
+	maxPooledBody = 1 << 20 // whose tree is used for another
 	byteOrderMark = "\uFEFF"
 )
-
-// A responseReader reads one response at a time. Results do not alias its buffers.
-type responseReader struct {
-	text    []byte // the body, without a byte-order mark
-	decoder strictjson.Decoder
-}
-
-func newReaderPool() *sync.Pool { return &sync.Pool{New: func() any { return &responseReader{} }} }
-
-// release lets another call use the reader, unless it has become large.
-func (rr *responseReader) release(pool *sync.Pool) {
-	small := len(rr.text) <= maxPooledBody
-	rr.text = nil
-	rr.decoder.Reset(nil, strictjson.Options{})
-	if small {
-		pool.Put(rr)
-	}
-}
 
 // receive reads the response to an attempt, and returns what is wrong with it.
 func (c *call) receive(resp *http.Response) (failure callError) {
@@ -58,23 +39,29 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	c.status = resp.StatusCode
 	c.response = response{status: resp.StatusCode, unread: body.Unread, ambiguous: body.Ambiguous}
 	c.client.warning.check(body.Misuse)
-	rr := c.client.readers().Get().(*responseReader)
-	defer rr.release(c.client.readers())
-	rr.text = bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
+	text := bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
+	tree := c.client.trees().Get().(*doc.Doc)
+	tree.Reset()
+	defer func() {
+		if tree.Reset(); len(text) <= maxPooledBody {
+			c.client.trees().Put(tree)
+		}
+	}()
 
 	var e envelope
 	switch {
 	case resp.StatusCode >= 400:
-		rr.text = rr.text[:min(len(rr.text), c.maxKept())] // its end may be missing: the status says enough
-		e, failure = c.readError(rr, resp, body.Err)
+		text = text[:min(len(text), c.maxKept())] // its end may be missing: the status says enough
+		e, failure = c.readError(tree, resp, text, body.Err)
 	case resp.StatusCode >= 300:
 		failure = c.transportError(PhaseWait, c.redirect(resp), false)
 	case resp.StatusCode < 200:
 		failure = c.transportError(PhaseWait, fmt.Errorf("status %d is not a response", resp.StatusCode), false)
 	case body.Err != nil:
-		e, failure = c.envelopeOnly(rr.text), c.bodyError(resp, body.Err, rr.text)
+		e, _ = c.open(tree, text)
+		failure = c.bodyError(resp, body.Err, text)
 	default:
-		e, failure = c.readResult(rr, resp)
+		e, failure = c.readResult(tree, resp, text)
 	}
 	if failure == nil && body.Unread {
 		failure = c.transportError(PhaseWait, errUnsentSuccess, false)
@@ -83,11 +70,11 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 		failure = c.transportError(PhaseWait, body.Ambiguous, false)
 	}
 	if failure != nil && c.operation.invoice != nil {
-		c.response.body = c.redactor.Snippet(rr.text, maxSnippet)
+		c.response.body = c.redactor.Snippet(text, maxSnippet)
 	}
 	if c.cfg.response != nil {
 		*c.cfg.response = c.newResponse(resp, e)
-		c.cfg.response.Skipped = skippedIn(&rr.decoder)
+		c.cfg.response.Skipped = skippedIn(tree)
 	}
 	return failure
 }
@@ -99,11 +86,16 @@ var errUnsentSuccess = errors.New("the transport returned a success without havi
 // that no key is cut in two.
 func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 
+// open reads a body as a tree, and finds the parts of its envelope.
+func (c *call) open(tree *doc.Doc, text []byte) (envelope, *doc.Error) {
+	wrong := tree.Parse(text, c.redactor)
+	return openEnvelope(tree.Root(), c.client.cfg.successMessage), wrong
+}
+
 // readError reads the body of an error response.
-func (c *call) readError(rr *responseReader, resp *http.Response, lost error) (envelope, *APIError) {
-	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor})
-	e := readEnvelope(&rr.decoder, "", (*strictjson.Decoder).Skip)
-	failure := c.apiError(resp, e, rr.text, readRefusal(&rr.decoder, e, rr.text, c.order.Request.OrderID))
+func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost error) (envelope, *APIError) {
+	e, wrong := c.open(tree, text)
+	failure := c.apiError(resp, e, text, readRefusal(e, wrong == nil, c.order.Request.OrderID))
 	if lost != nil && !errors.Is(lost, attempt.ErrTooLarge) {
 		failure.lost = sanitize(lost, c.redactor)
 	}
@@ -111,24 +103,40 @@ func (c *call) readError(rr *responseReader, resp *http.Response, lost error) (e
 }
 
 // readResult reads the body of a response of 2xx.
-func (c *call) readResult(rr *responseReader, resp *http.Response) (envelope, callError) {
-	rr.decoder.Reset(rr.text, strictjson.Options{Redactor: c.redactor, ExpectID: c.operation.expectID, Notes: c.client.newNotes()})
-	e := readEnvelope(&rr.decoder, c.client.cfg.successMessage, c.decode)
-	rr.decoder.NoteError()
-	c.response.drift = drifts(c.operation.name, rr.decoder.Notes)
-	wrong := rr.decoder.Err()
+func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (envelope, callError) {
+	e, wrong := c.open(tree, text)
+	isRefusal := wrong == nil && e.isRefusal()
+	if wrong == nil && !isRefusal {
+		wrong = c.decode(e)
+		isRefusal = wrong == nil && c.isNothing(e) || wrong != nil && errors.Is(wrong.Err, doc.ErrNoRecord)
+	}
+	if !isRefusal {
+		tree.NoteError(wrong)
+	}
+	c.response.drift = drifts(c.operation.name, tree)
 	switch {
+	case isRefusal:
+		return e, c.apiError(resp, e, text, refusal{message: e.message})
 	case wrong != nil:
-		return c.envelopeOnly(rr.text), c.decodeError(resp, wrong, rr.text)
-	case e.isError(rr.decoder.Content()):
-		return e, c.apiError(resp, e, rr.text, refusal{message: e.message})
+		failure := c.decodeError(resp, wrong, text)
+		if c.operation.name == OpWithdrawal && !wrong.Syntax && !errors.Is(wrong.Err, doc.ErrMismatch) {
+			failure.status = withdrawalStatusIn(e.result, c.operation.expectID)
+		}
+		return e, failure
 	case c.operation.invoice != nil && resp.StatusCode > http.StatusCreated:
-		return e, c.decodeError(resp, &strictjson.Error{Err: errStatusNoSuccess}, rr.text)
+		return e, c.decodeError(resp, &doc.Error{Err: errStatusNoSuccess}, text)
 	case c.operation.invoice != nil && !e.success:
-		return e, c.decodeError(resp, &strictjson.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}, rr.text)
+		return e, c.decodeError(resp, &doc.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}, text)
 	default:
 		return e, nil
 	}
+}
+
+// isNothing reports whether the message of an envelope is not that of a success, and the result holds
+// nothing, or is no object or array that an invoice could be.
+func (c *call) isNothing(e envelope) bool {
+	kind := e.result.Kind()
+	return !e.success && !e.result.IsZero() && (!e.result.Holds() || c.operation.invoice != nil && kind != '{' && kind != '[')
 }
 
 // errStatusNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
@@ -138,16 +146,6 @@ var errStatusNoSuccess = errors.New("an invoice was created if the status is 200
 func (c *Client) messageNoSuccess(e envelope) error {
 	return fmt.Errorf("%q is not the message of a success, %q: set another one by WithSuccessMessage",
 		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
-}
-
-// envelopeOnly finds what a caller asked for in a body that was not read to its end.
-func (c *call) envelopeOnly(body []byte) envelope {
-	if c.cfg.response == nil {
-		return envelope{}
-	}
-	var d strictjson.Decoder
-	d.Reset(body, strictjson.Options{Redactor: c.redactor})
-	return readEnvelope(&d, c.client.cfg.successMessage, (*strictjson.Decoder).Skip)
 }
 
 // redirect returns the error of a response of 3xx, with the place that it names: neither its
@@ -163,11 +161,7 @@ func (c *call) redirect(resp *http.Response) error {
 
 // newResponse is what a response has besides its result.
 func (c *call) newResponse(resp *http.Response, e envelope) Response {
-	response := Response{Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue()}
-	if e.result.IsValid() {
-		response.Result = json.RawMessage(c.redactor.JSON(e.result))
-	}
-	return response
+	return Response{Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON())}
 }
 
 func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refusal) *APIError {
@@ -203,25 +197,21 @@ func (c *call) diagnosticHeaders(all http.Header) http.Header {
 	return some
 }
 
-// decodeError converts an error of strictjson to a [*DecodeError].
-func (c *call) decodeError(resp *http.Response, wrong *strictjson.Error, body []byte) *DecodeError {
+// decodeError converts an error of a tree to a [*DecodeError].
+func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte) *DecodeError {
 	err := wrong.Err
-	if errors.Is(err, strictjson.ErrMismatch) {
-		err = fmt.Errorf("%w%s", ErrResponseMismatch, strings.TrimPrefix(err.Error(), strictjson.ErrMismatch.Error()))
+	if errors.Is(err, doc.ErrMismatch) {
+		err = fmt.Errorf("%w%s", ErrResponseMismatch, strings.TrimPrefix(err.Error(), doc.ErrMismatch.Error()))
 	} else if c.redactor.Contains(err.Error()) {
 		err = sanitize(err, c.redactor) // it quotes what could not be read
 	}
-	failure := &DecodeError{
+	return &DecodeError{
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		ContentType:     redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
 		ContentEncoding: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Encoding")), maxContentType),
 		Pointer:         wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
 		decision: c.decide(OutcomeUnknown, false),
 	}
-	if c.operation.name == OpWithdrawal && !wrong.Syntax && !errors.Is(err, ErrResponseMismatch) {
-		failure.status = c.redactor.Text(withdrawalStatusIn(body, c.operation.expectID))
-	}
-	return failure
 }
 
 // bodyError returns the error of a body that was cut, is too large or cannot be
@@ -231,7 +221,7 @@ func (c *call) bodyError(resp *http.Response, err error, body []byte) callError 
 	case errors.Is(err, attempt.ErrTooLarge):
 		return c.transportError(PhaseRead, ErrResponseTooLarge, false)
 	case isDamaged(err):
-		failure := c.decodeError(resp, &strictjson.Error{Err: sanitize(err, c.redactor)}, body)
+		failure := c.decodeError(resp, &doc.Error{Err: sanitize(err, c.redactor)}, body)
 		failure.decision = c.decide(OutcomeUnknown, true)
 		return failure
 	default:

@@ -103,10 +103,10 @@ func tracked(t *testing.T, extensions ...string) []string {
 func TestSource_imports(t *testing.T) {
 	t.Parallel()
 	arrows := map[string][]string{
-		".":                   {"attempt", "endpoint", "money", "orders", "poll", "redact", "retry", "strictjson", "validate"},
-		"pricing":             {module, "money", "validate"},
-		"internal/strictjson": {"money", "redact", "validate"},
-		"internal/endpoint":   {"validate"},
+		".":                 {"attempt", "doc", "endpoint", "money", "orders", "poll", "redact", "retry", "validate"},
+		"pricing":           {module, "doc", "money", "validate"},
+		"internal/doc":      {"money", "redact", "validate"},
+		"internal/endpoint": {"validate"},
 	}
 	for _, dir := range rooms(t) {
 		imported := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/cryptogw/gateway/internal/strictjson"
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -45,17 +45,7 @@ type Withdrawal struct {
 	WithdrawRequestID string           `json:"withdrawRequestId" check:"id"` // the identifier that was asked for
 }
 
-// docs/interface.md, I-132 to I-144.
-var (
-	withdrawalRecord = strictjson.RecordOf[Withdrawal]()
-	readWithdrawal   = strictjson.One(withdrawalRecord)
-)
-
-// MarshalJSON is as that of [CoinNetwork].
-func (w Withdrawal) MarshalJSON() ([]byte, error) { return withdrawalRecord.Marshal(w) }
-
-// UnmarshalJSON is as that of [CoinNetwork].
-func (w *Withdrawal) UnmarshalJSON(text []byte) error { return withdrawalRecord.Unmarshal(text, w) }
+var withdrawalRecord = doc.RecordOf[Withdrawal]() // docs/interface.md, I-132 to I-144
 
 // routeWithdrawRequestID is the name of the argument in the route and in errors.
 const routeWithdrawRequestID = "withdrawRequestId"
@@ -74,24 +64,23 @@ func (c *Client) Withdrawal(ctx context.Context, withdrawRequestID string, opts 
 		expectID:         withdrawRequestID,
 		key:              keyInHeader,
 		sendsContentType: true,
-	}, readWithdrawal, opts)
+	}, func(result doc.Node) (*Withdrawal, *doc.Error) {
+		return withdrawalRecord.One(result, withdrawRequestID)
+	}, opts)
 }
 
-// withdrawalStatusIn finds the status in the body of a withdrawal of which another field cannot be
-// decoded: it may be the end of the withdrawal. A record that names another withdrawal has none.
-func withdrawalStatusIn(body []byte, id string) (status string) {
-	var d strictjson.Decoder
-	d.Reset(body, strictjson.Options{})
-	readEnvelope(&d, "", func(d *strictjson.Decoder) {
-		record := strictjson.NodeOf(d, strictjson.Raw(d))
-		for element := range record.Elements() {
-			record = element
+// withdrawalStatusIn finds the status in a result of which another field cannot be decoded: it may be the
+// end of the withdrawal. A record that names another withdrawal has none.
+func withdrawalStatusIn(result doc.Node, id string) string {
+	if result.Kind() == '[' {
+		for element := range result.Parts() {
+			result = element
 		}
-		if named := record.Member("withdrawRequestId"); named.IsZero() || validate.SameID(named.Text(), id) {
-			status = record.Member("status").Text()
-		}
-	})
-	return status
+	}
+	if named := result.Member("withdrawRequestId"); !named.IsZero() && !validate.SameID(named.Text(), id) {
+		return ""
+	}
+	return result.Member("status").Text()
 }
 
 // WithdrawalStatusOf returns the status that was read although the inquiry or the wait

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
@@ -132,17 +133,28 @@ func (c Catalog) MarshalJSON() ([]byte, error) {
 	return json.Marshal(catalogRecord{c.FetchedAt, c.pairs, c.Skipped})
 }
 
-// UnmarshalJSON reads what MarshalJSON has written. An empty catalog is an error.
+// pairRecord reads pairs strictly, so that no amount of a stored catalog is zero because it is missing.
+var pairRecord = doc.RecordOf[gateway.CoinNetwork]()
+
+// UnmarshalJSON reads what MarshalJSON has written. A pair with a member that is missing, null or malformed
+// is an error, and so is an empty catalog.
 func (c *Catalog) UnmarshalJSON(text []byte) error {
-	var r catalogRecord
-	if err := json.Unmarshal(text, &r); err != nil {
+	var r struct {
+		catalogRecord
+		CoinNetworks json.RawMessage `json:"coinNetworks"`
+	}
+	err := json.Unmarshal(text, &r)
+	if err == nil && len(r.CoinNetworks) > 0 {
+		r.catalogRecord.CoinNetworks, err = pairRecord.UnmarshalAll(r.CoinNetworks)
+	}
+	if err != nil {
 		return fmt.Errorf("gateway: catalog: %w", err)
 	}
 	// An empty catalog sells nothing, and does not say why.
-	if r.FetchedAt.IsZero() || len(r.CoinNetworks) == 0 {
+	if r.FetchedAt.IsZero() || len(r.catalogRecord.CoinNetworks) == 0 {
 		return errors.New("gateway: catalog: fetchedAt or coinNetworks is missing or empty")
 	}
-	*c = *NewCatalog(r.CoinNetworks, r.Skipped...)
+	*c = *NewCatalog(r.catalogRecord.CoinNetworks, r.Skipped...)
 	c.FetchedAt = r.FetchedAt
 	return nil
 }

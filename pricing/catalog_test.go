@@ -348,13 +348,13 @@ func TestCatalog_json_strict(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(catalog)
 	require.NoError(t, err)
-	for _, member := range []string{`"withdrawalFee":"?1\.5"?[,}]`, `"minAmount":"?0\.00000100"?[,}]`, `"confirmation":20[,}]`, `"created_at":"2023-05-14T09:21:43`} {
+	for _, member := range []string{`"withdrawalFee":"?1\.5"?[,}]`, `"minAmount":"?0\.000001"?[,}]`, `"confirmation":20[,}]`, `"created_at":"2023-05-14T09:21:43`} {
 		assert.Regexp(t, member, string(text))
 	}
 
 	fee := regexp.MustCompile(`"withdrawalFee":"?[0-9.]+"?`)
 	require.Len(t, fee.FindAll(text, -1), 1)
-	for _, other := range []string{`"withdrawalFee":null`, `"other":"1"`, `"withdrawalFee":"n/a"`} {
+	for _, other := range []string{`"withdrawalFee":null`, `"other":"1"`, `"withdrawalFee":""`, `"withdrawalFee":"n/a"`} {
 		assert.Error(t, new(pricing.Catalog).UnmarshalJSON(fee.ReplaceAll(text, []byte(other))), other)
 	}
 }

@@ -68,6 +68,7 @@ type Doc struct {
 	text   []byte
 	keys   redact.Redactor
 	values []value // in the order of the text
+	one    reading // of one record
 
 	notes   []Note
 	skipped int             // notes of kind Skipped
@@ -85,8 +86,8 @@ type value struct {
 // Parse reads a text, which must not change as long as d is in use. After an error d has the values
 // that were read before it.
 func (d *Doc) Parse(text []byte, keys redact.Redactor) *Error {
+	d.Reset()
 	d.text, d.keys = text, keys
-	d.notes, d.skipped, d.seen = nil, 0, nil
 	d.values = slices.Grow(d.values[:0], min(mostValues(text), MaxValues))
 	d.buffer = *bytes.NewBuffer(text)
 	d.json.Reset(&d.buffer)
@@ -111,6 +112,18 @@ func (d *Doc) Parse(text []byte, keys redact.Redactor) *Error {
 		return &Error{Pointer: d.clean(syntax.JSONPointer), Err: syntax.Err, Syntax: true}
 	}
 	return &Error{Err: err, Syntax: true}
+}
+
+// maxKept is how many values d keeps room for from one text to the next.
+const maxKept = 64 << 10
+
+// Reset forgets the text, and gives up the room for the values of a large one.
+func (d *Doc) Reset() {
+	if cap(d.values) > maxKept {
+		d.values = nil
+	}
+	*d = Doc{json: d.json, values: d.values[:0]}
+	d.json.Reset(&d.buffer)
 }
 
 // mostValues returns an upper bound of the values in a text: each follows a comma, or begins an object,

@@ -25,6 +25,9 @@ type Node struct {
 // IsZero reports whether there is no value.
 func (n Node) IsZero() bool { return n.doc == nil }
 
+// Keys returns what removes keys from texts.
+func (n Node) Keys() redact.Redactor { return n.doc.keys }
+
 // Doc returns the tree that the value is in.
 func (n Node) Doc() *Doc { return n.doc }
 
@@ -151,6 +154,12 @@ func (n Node) Name() string {
 	return ""
 }
 
+// IsNamed reports whether the value is the member of an object with this name.
+func (n Node) IsNamed(name string) bool {
+	quoted := n.quotedName()
+	return quoted != nil && string(unquote(quoted)) == name
+}
+
 // maxLevels bounds how far [Node.Names] looks: thousands of values can contain one.
 const maxLevels = 8
 
@@ -172,6 +181,24 @@ func (n Node) Text() string {
 		return ""
 	}
 	return n.doc.keys.Text(string(unquote(n.Raw())))
+}
+
+// Is reports whether the value is a string of this text.
+func (n Node) Is(text string) bool { return n.Kind() == '"' && string(unquote(n.Raw())) == text }
+
+// Beginning returns at most limit bytes of the text of a string. Only so much of a long one is searched
+// for keys.
+func (n Node) Beginning(limit int) string {
+	if n.Kind() != '"' {
+		return ""
+	}
+	text := unquote(n.Raw())
+	if len(text) > limit {
+		limit = len(redact.Truncate(string(text[:limit+1]), limit))
+		text = n.doc.keys.Snippet(text, limit)
+		return redact.Truncate(string(text), limit)
+	}
+	return redact.Truncate(n.doc.keys.Text(string(text)), limit)
 }
 
 // Scalar returns the text of a string, the digits of a number, or "".

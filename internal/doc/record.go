@@ -57,7 +57,8 @@ func (r *Record[T]) One(n Node, id string) (*T, *Error) {
 		n.at, several = n.at+1, count > 1
 	}
 	record := new(T)
-	wrong := r.members.read(&reading{id: id}, n, reflect.ValueOf(record).Elem())
+	n.doc.one = reading{id: id}
+	wrong := r.members.read(&n.doc.one, n, reflect.ValueOf(record).Elem())
 	if wrong == nil && several {
 		wrong = n.fault(errSeveral)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/documented/everycall"
-	"github.com/cryptogw/gateway/internal/strictjson"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/measure"
 	"github.com/cryptogw/gateway/proof/internal/results"
@@ -65,7 +65,7 @@ func TestCost_entries(t *testing.T) {
 		{"without an amount", 99_990, results.ShortName, func(int) string { return "{}" }},
 		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }, func(int) string { return "1" }},
 	} {
-		if measure.Slack() > 1 && tt.entries < strictjson.MaxEntries {
+		if measure.Slack() > 1 && tt.entries < doc.MaxEntries {
 			tt.entries /= 10 // the race detector is slow
 		}
 		for method, shapes := range results.Wide(tt.entries, tt.coin, tt.amount) {
@@ -74,9 +74,9 @@ func TestCost_entries(t *testing.T) {
 				c := answered(t, s.Status, body, gateway.WithObserver(gateway.Observer{}))
 				var err error
 				cost := measure.Allocated(func() { _, err = s.Do(t.Context(), c, everycall.Documented()) })
-				most := mostTimes*len(body) + mostEach*min(tt.entries, strictjson.MaxEntries)
+				most := mostTimes*len(body) + mostEach*min(tt.entries, doc.MaxEntries)
 				assert.Less(t, cost, uint64(measure.Slack())*uint64(most), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
-				if tt.entries > strictjson.MaxEntries {
+				if tt.entries > doc.MaxEntries {
 					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
 				}
 			}
