@@ -88,7 +88,7 @@ type value struct {
 func (d *Doc) Parse(text []byte, keys redact.Redactor) *Error {
 	d.Reset()
 	d.text, d.keys = text, keys
-	d.values = slices.Grow(d.values[:0], min(mostValues(text), MaxValues))
+	d.values = slices.Grow(d.values[:0], min(expectedValues(text), MaxValues))
 	d.buffer = *bytes.NewBuffer(text)
 	d.json.Reset(&d.buffer)
 	err := d.read()
@@ -126,10 +126,11 @@ func (d *Doc) Reset() {
 	d.json.Reset(&d.buffer)
 }
 
-// mostValues returns an upper bound of the values in a text: each follows a comma, or begins an object,
-// an array or the text.
-func mostValues(text []byte) int {
-	return 1 + bytes.Count(text, []byte{','}) + bytes.Count(text, []byte{'{'}) + bytes.Count(text, []byte{'['})
+// expectedValues estimates the values in a text: each follows a comma, or is the first in an object, an array
+// or the text. More objects and arrays than commas are nested, mostly too deep to be read.
+func expectedValues(text []byte) int {
+	commas := 1 + bytes.Count(text, []byte{','})
+	return commas + min(commas, bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}))
 }
 
 // read reads one value and all that it contains.
