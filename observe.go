@@ -108,8 +108,7 @@ func WithObserver(o Observer) Option {
 }
 
 // WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Warn is for retried attempts; each place of drift, once an
-// hour; a merchant whose orders are unknown in a row, when a circuit opens, or without
+// error of a call is the caller's to log. Warn is for retried attempts; each place of drift, once; a merchant whose orders are unknown in a row, when a circuit opens, or without
 // [WithCircuitBreaker] at five; and once each for a RoundTripper of the caller's that sends invoices over
 // connections of other requests, or sends one more than once. Error is for an outcome that the
 // [OrderGuard] could not record, and for an order with more than one invoice. Without this option the
@@ -146,7 +145,7 @@ func (cfg *config) allObservers() []Observer {
 	if cfg.logger == nil {
 		return cfg.observers
 	}
-	l := &logObserver{logger: cfg.logger, logged: map[Drift]time.Time{}}
+	l := &logObserver{logger: cfg.logger, logged: map[Drift]bool{}}
 	return append([]Observer{{End: l.end, Attempt: l.attempt, Drift: l.drift}}, cfg.observers...)
 }
 
@@ -230,7 +229,7 @@ type logObserver struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	logged map[Drift]time.Time // when a place of drift was logged last
+	logged map[Drift]bool // places of drift
 }
 
 func (l *logObserver) end(ctx context.Context, c Call) {
@@ -336,22 +335,20 @@ func errorAttr(key string, err error) slog.Attr {
 	return textAttr(key, err.Error())
 }
 
-const (
-	driftLogInterval = time.Hour
-	maxLoggedDrift   = 1024 // places that are remembered; then all are logged again
-)
+// maxLoggedDrift is how many places of drift are remembered; then all are logged again.
+const maxLoggedDrift = 1024
 
-// isNew reports whether a place of drift was not logged within the last hour.
+// isNew reports whether a place of drift was not logged before.
 func (l *logObserver) isNew(d Drift) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d.Pointer, d.Reason = doc.WithoutIndices(d.Pointer), ""
-	if at, known := l.logged[d]; known && time.Since(at) < driftLogInterval {
+	if l.logged[d] {
 		return false
 	}
 	if len(l.logged) == maxLoggedDrift {
 		clear(l.logged)
 	}
-	l.logged[d] = time.Now()
+	l.logged[d] = true
 	return true
 }
