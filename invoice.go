@@ -52,8 +52,8 @@ const (
 // An Invoice is an invoice that was created. The response is not documented, so it is kept
 // as it came.
 type Invoice struct {
-	OrderID string          `json:"orderId" check:"nonempty"` // the order of the request
-	Raw     json.RawMessage `json:"raw,omitzero"`             // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
+	OrderID string          `json:"orderId"`      // the order of the request
+	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil
 
 	// Replayed is true for the invoice of another call, as the [OrderGuard] has it.
 	Replayed bool `json:"replayed"`
