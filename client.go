@@ -45,8 +45,9 @@
 // # Undocumented responses
 //
 // The service is documented in part, as docs/interface.md of the repository says. What is documented is typed.
-// What is not is read in the forms that are likely, and kept in a field Raw; [WithResponse] returns the envelope of any response. Of a list, what cannot be read is left
-// out: see [Skipped].
+// Rates and balances are not: they are read in a few forms, or by the functions of [WithRatesDecoder] and
+// [WithBalanceDecoder], and kept in a field Raw. [WithResponse] returns the envelope of any response.
+// Records of a list that cannot be read are skipped: see [Skipped].
 //
 // Package [github.com/cryptogw/gateway/pricing] has what can be paid, in what and how much, and
 // package [github.com/cryptogw/gateway/gatewaytest] a gateway to test against.

@@ -57,8 +57,8 @@ var pairRecord = doc.RecordOf[CoinNetwork]() // docs/interface.md, I-57 to I-91
 func readPair(result doc.Node) (*CoinNetwork, *doc.Error) { return pairRecord.One(result, "") }
 
 // CoinNetworks lists all coins on all their networks, one element per pair. An empty
-// listing is not nil. A pair that cannot be read is left out: Response.Skipped of
-// [WithResponse] has it, and drift tells of it. If none can be read, that is an error.
+// listing is not nil. A pair that cannot be read is skipped: Response.Skipped of
+// [WithResponse] lists it, and drift reports it. If none can be read, that is an error.
 //
 // GET /api/networks-coins
 func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNetwork, error) {

@@ -81,7 +81,7 @@ const (
 	// kept as it came.
 	DriftUnknownStatus DriftKind = "unknown status"
 	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: in none
-	// of the shapes that the method accepts, or with a member that is missing or
+	// of the forms that the method reads, or with a member that is missing or
 	// malformed. The call failed with a [*DecodeError], or the record of a list was left
 	// out: see [Skipped].
 	DriftUnknownShape DriftKind = "unknown shape"

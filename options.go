@@ -250,11 +250,11 @@ func WithSuccessMessage(text string) Option {
 	}
 }
 
-// WithRatesDecoder sets what reads the result of [Client.ExchangeRates], for a form that the
-// client does not know. It gets the whole result, without keys, as Raw has it, unless that is
-// null, [] or {}. It returns each symbol once; a price that is not Valid is none. Its error is a
-// [*DecodeError], which wraps it, and so is a symbol that is empty or there twice, or an amount that a
-// response cannot hold.
+// WithRatesDecoder sets the function that reads the result of [Client.ExchangeRates], in any form. It
+// receives the result without keys, as Raw has it, unless that is null, [] or {}; and the whole body where
+// there is no envelope. It returns each symbol once; a price that is not Valid is none. Its error is wrapped
+// in a [*DecodeError]. A symbol that is empty or returned twice, and an amount that a response cannot hold,
+// are errors too. Read prices into decimal.NullDecimal: a decimal.Decimal that is missing is zero.
 func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {
@@ -265,9 +265,10 @@ func WithRatesDecoder(decode func(result json.RawMessage) ([]Rate, error)) Optio
 	}
 }
 
-// WithBalanceDecoder sets what reads the result of [Client.Balance], as [WithRatesDecoder] does of the
-// rates. A symbol can be there several times, such as once for each network. For what it cannot read it
-// returns an error: left out, it would make the total of its coin wrong.
+// WithBalanceDecoder sets the function that reads the result of [Client.Balance], as [WithRatesDecoder] does
+// for rates. It may return a symbol several times, such as once for each network. If it cannot read an
+// amount, it returns an error: without that amount the total of the coin would be wrong. It can also read a
+// paginated balance, and then answers for the pages that are missing.
 func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, error)) Option {
 	return func(cfg *config) error {
 		if decode == nil {
@@ -351,7 +352,7 @@ type Response struct {
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
 	Result     json.RawMessage `json:",omitzero"` // the envelope's result as it came; nil for none
-	Skipped    []Skipped       `json:",omitzero"` // the first 64 records that were left out of a listing, balance or rates; nil for none
+	Skipped    []Skipped       `json:",omitzero"` // the first 64 records that were skipped in a listing, a balance or rates; nil for none
 	Attempts   int             // how many attempts were made
 	Duration   time.Duration   // of the whole call, waits included
 }

@@ -23,7 +23,7 @@ import (
 type ExchangeRates struct {
 	Rates     []Rate          `json:"rates"`            // in the order of the response, each symbol once
 	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock
-	Skipped   []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were left out; nil for none
+	Skipped   []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were skipped; nil for none
 	Raw       json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
 

@@ -128,7 +128,7 @@ type catalogRecord struct {
 	Skipped      []gateway.Skipped     `json:"skipped,omitempty"`
 }
 
-// MarshalJSON writes the time, the whole listing, and what was left out of it.
+// MarshalJSON writes the time, the whole listing, and the records that were skipped in it.
 func (c Catalog) MarshalJSON() ([]byte, error) {
 	return json.Marshal(catalogRecord{c.FetchedAt, c.pairs, c.Skipped})
 }
