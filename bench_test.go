@@ -39,15 +39,10 @@ func measureCalls(b *testing.B, call func() error) {
 }
 
 func BenchmarkWithdrawal(b *testing.B) {
-	m := memory{enveloped(withdrawalJSON)}
-	for name, transport := range map[string]*http.Client{"RoundTripper": m.client(), "http.Transport": m.transport()} {
-		b.Run(name, func(b *testing.B) { benchmarkRead(b, transport) })
-	}
-}
-
-func benchmarkRead(b *testing.B, transport *http.Client) {
+	body := enveloped(withdrawalJSON)
+	transport := memory{body}.client()
 	b.Run("client", func(b *testing.B) {
-		c := newClient(b, inMemoryURL, gateway.WithHTTPClient(transport))
+		c := inMemory(b, body)
 		measureCalls(b, func() error {
 			_, err := c.Withdrawal(b.Context(), requestID)
 			return err

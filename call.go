@@ -77,7 +77,7 @@ type response struct {
 	drift  []Drift // where it differs from docs/interface.md
 
 	unread    bool  // no byte of the invoice was read for sending, so none was sent
-	ambiguous error // why it may not be the only response to the invoice; nil for no reason
+	ambiguous error // why it may not be the response to the invoice; nil for no reason
 }
 
 // do makes a call whose result has a documented form, which read reads.
@@ -274,6 +274,9 @@ func (c *call) newHTTPRequest() *http.Request {
 // begin begins an attempt. go-retryablehttp calls it before each.
 func (c *call) begin(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
+	if c.attempts > 0 && c.operation.invoice == nil && (c.response.status == 0 || retry.IsHostFailure(c.response.status)) {
+		c.client.refresh()
+	}
 	c.attempts++
 	c.begun, c.response, c.next.Wait = time.Now(), response{}, 0
 }
@@ -311,9 +314,6 @@ func (c *call) check(_ context.Context, resp *http.Response, err error) (bool, e
 	}
 	c.next = c.whatFollows()
 	c.reportAttempt()
-	if c.next.Wait > 0 && c.client.renew != nil && retry.IsHostFailure(c.response.status) {
-		c.client.renew(c.begun)
-	}
 	return c.next.Wait > 0, nil
 }
 
@@ -376,7 +376,6 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 func (c *call) noResponse(err error) callError {
 	cause, _ := errors.AsType[*attempt.Error](err) // a Transport returns no other
 	c.response.unread = cause.Unread
-	c.client.warning.check(cause.Misuse)
 	if errors.Is(cause, attempt.ErrExpired) {
 		return c.transportError(PhaseOrder, errLeaseExpired, false)
 	}
@@ -425,7 +424,6 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
 	c.status = resp.StatusCode
 	c.response = response{status: resp.StatusCode, unread: body.Unread, ambiguous: body.Ambiguous}
-	c.client.warning.check(body.Misuse)
 	text := bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
 	tree := c.client.trees().Get().(*doc.Doc)
 	tree.Reset()

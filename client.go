@@ -57,7 +57,6 @@ import (
 	"cmp"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/doc"
@@ -71,14 +70,6 @@ import (
 // User-Agent has it.
 const Version = "0.1.0"
 
-const (
-	readIdleTimeout = 90 * time.Second
-
-	// invoiceIdleTimeout keeps an invoice off a connection that the server is about
-	// to close: that race is indistinguishable from a lost invoice.
-	invoiceIdleTimeout = 2 * time.Second
-)
-
 // A Client calls the gateway. It is made by [New], never changes, and is safe for concurrent use.
 type Client struct {
 	base      endpoint.Base
@@ -91,13 +82,11 @@ type Client struct {
 	flights   *flights
 	awaited   *awaited
 	retrier   *retry.Retrier
-	warning   *transportWarning
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
 	http  func() *http.Client
-	trees func() *sync.Pool     // of *doc.Doc
-	renew func(since time.Time) // gives later reads new connections; nil with a transport of the caller's
+	trees func() *sync.Pool // of *doc.Doc
 }
 
 // New returns a client for the gateway at baseURL, such as
@@ -130,12 +119,15 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		cfg.retry.InvoiceTimeout = cmp.Or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
 	}
 	cfg.retry = cfg.retry.withDefaults()
-	return newClient(base, redact.NewSecret(apiKey), cfg), nil
+	transport, err := cfg.transport()
+	if err != nil {
+		return nil, err
+	}
+	return newClient(base, redact.NewSecret(apiKey), cfg, transport), nil
 }
 
-func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
-	next, renew := cfg.transport()
-	sender := &http.Client{Transport: cfg.attempts(next), CheckRedirect: useLastResponse}
+func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *attempt.Transport) *Client {
+	sender := &http.Client{Transport: transport, CheckRedirect: useLastResponse}
 	trees := &sync.Pool{New: func() any { return new(doc.Doc) }}
 	cfg.http = nil // it is not to be reached from the client: see http
 	return &Client{
@@ -149,43 +141,57 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config) *Client {
 		awaited:   &awaited{},
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retrier:   &retry.Retrier{Policy: cfg.retry.limits()},
-		warning:   &transportWarning{logger: cfg.logger},
 
 		http:  func() *http.Client { return sender },
 		trees: func() *sync.Pool { return trees },
-		renew: renew,
 	}
 }
 
-// CloseIdleConnections closes the connections that no call is using, if the transport has a method
-// of this name. The client can be used afterwards, and closing it is not necessary.
+// CloseIdleConnections closes the connections that no call is using. Those of a RoundTripper of the
+// caller's are closed by its own CloseIdleConnections, if it has one. The client can be used
+// afterwards, and closing it is not necessary.
 func (c *Client) CloseIdleConnections() {
-	next := c.http().Transport.(*attempt.Transport).Next
-	if closer, ok := next.(interface{ CloseIdleConnections() }); ok {
+	transport := c.transport()
+	if transport.Pools != nil {
+		transport.Pools.CloseIdleConnections()
+	} else if closer, ok := transport.Next.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
 	}
 }
 
+// refresh closes connections that may lead to a host that does not work.
+func (c *Client) refresh() {
+	if pools := c.transport().Pools; pools != nil {
+		pools.Refresh()
+	}
+}
+
+func (c *Client) transport() *attempt.Transport { return c.http().Transport.(*attempt.Transport) }
+
 // useLastResponse follows no redirect.
 func useLastResponse(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// transport returns the transport of all calls and, if it is not the caller's, what gives later reads
-// new connections.
-func (cfg *config) transport() (next http.RoundTripper, renew func(since time.Time)) {
-	if cfg.http == nil || cfg.http.Transport == nil { // nothing else of it is used
-		own := attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
-		return own, own.Renew
-	}
-	if t, ok := cfg.http.Transport.(*http.Transport); ok {
-		return InvoiceTransport(t), nil
-	}
-	return cfg.http.Transport, nil
-}
-
-// attempts returns what makes the attempts of all calls.
-func (cfg *config) attempts(next http.RoundTripper) *attempt.Transport {
-	return &attempt.Transport{
-		Next: next, ReadTimeout: attempt.Timeout(cfg.retry.AttemptTimeout), InvoiceTimeout: attempt.Timeout(cfg.retry.InvoiceTimeout),
+// transport returns what makes the attempts of all calls.
+func (cfg *config) transport() (*attempt.Transport, error) {
+	transport := &attempt.Transport{
+		ReadTimeout: attempt.Timeout(cfg.retry.AttemptTimeout), InvoiceTimeout: attempt.Timeout(cfg.retry.InvoiceTimeout),
 		MaxBody: cfg.maxBytes, MaxErrorBody: maxErrorBody, IsTransient: retry.IsRetryableStatus,
 	}
+	var given http.RoundTripper
+	if cfg.http != nil {
+		given = cfg.http.Transport // nothing else of it is used
+	}
+	if own, ok := given.(*http.Transport); ok || given == nil {
+		transport.Pools = attempt.NewPools(own)
+		given = transport.Pools
+	} else {
+		transport.Next = given
+	}
+	for _, wrap := range cfg.middleware {
+		if given = wrap(given); given == nil {
+			return nil, badOption("WithMiddleware", "must not return nil")
+		}
+		transport.Next = given
+	}
+	return transport, nil
 }

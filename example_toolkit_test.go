@@ -96,13 +96,14 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // A rate limit is a RoundTripper. It applies to retries too, and a request that it
 // holds until the context ends was not sent.
-func ExampleWithHTTPClient_rateLimit() {
+func ExampleWithMiddleware_rateLimit() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
 
-	limit := &rateLimiter{next: gw.Transport(), every: time.NewTicker(time.Millisecond)}
-	defer limit.every.Stop()
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: limit}))
+	every := time.NewTicker(time.Millisecond)
+	defer every.Stop()
+	limit := func(next http.RoundTripper) http.RoundTripper { return &rateLimiter{next: next, every: every} }
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithMiddleware(limit))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -119,24 +120,27 @@ func ExampleWithHTTPClient_rateLimit() {
 	// Output: 10 requests, one after the other
 }
 
-// A RoundTripper finds the call of a request in its context.
-func ExampleCallFromContext() {
+// A middleware finds the call of a request in its context.
+func ExampleWithMiddleware() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	tracing := tripper(func(req *http.Request) (*http.Response, error) {
-		call, _ := gateway.CallFromContext(req.Context())
-		fmt.Println("span:", call.Operation)
-		return http.DefaultTransport.RoundTrip(req)
-	})
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: tracing}))
+	tracing := func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(req *http.Request) (*http.Response, error) {
+			call, _ := gateway.CallFromContext(req.Context())
+			fmt.Println("span:", call.Operation)
+			return next.RoundTrip(req)
+		})
+	}
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithMiddleware(tracing))
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer client.CloseIdleConnections()
 	_, _ = client.ExchangeRates(context.Background())
-	_, _ = client.CoinNetworksOf(context.Background(), "BTC")
+	_, _ = client.CreateInvoice(context.Background(), order("A-17"))
 	// Output:
 	// span: exchange_rates
-	// span: coin_networks_of
+	// span: create_invoice
 }
 
 // A key that changes is read when it is needed, from a file that another program replaces.
@@ -271,17 +275,4 @@ func ExampleWithOrderGuard() {
 	}
 	fmt.Println("invoices for A-17:", len(gw.InvoicesFor("A-17")))
 	// Output: invoices for A-17: 2
-}
-
-// A transport of your own, and still a connection of its own for every invoice.
-func ExampleInvoiceTransport() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxConnsPerHost = 20
-	client := connect(gw, gateway.WithHTTPClient(&http.Client{Transport: gateway.InvoiceTransport(transport)}))
-
-	_, err := client.CreateInvoice(context.Background(), order("A-17"))
-	fmt.Println(gateway.OutcomeOf(err))
-	// Output: succeeded
 }

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -155,14 +154,6 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // client returns a client with a RoundTripper of its user's.
 func (m memory) client() *http.Client { return &http.Client{Transport: m} }
-
-// transport returns a client with an [http.Transport], as most users have, which responds to reads
-// from memory: for invoices it is copied, without what is registered.
-func (m memory) transport() *http.Client {
-	t := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}} // HTTP/1 only
-	t.RegisterProtocol("https", m)
-	return &http.Client{Transport: t}
-}
 
 const inMemoryURL = "https://gateway.example"
 

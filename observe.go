@@ -5,10 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/doc"
 )
 
@@ -108,9 +106,9 @@ func WithObserver(o Observer) Option {
 }
 
 // WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Warn is for retried attempts; each place of drift, once; a merchant whose orders are unknown in a row, when a circuit opens, or without
-// [WithCircuitBreaker] at five; and once each for a RoundTripper of the caller's that sends invoices over
-// connections of other requests, or sends one more than once. Error is for an outcome that the
+// error of a call is the caller's to log. Warn is for retried attempts; each place of drift, once; and a
+// merchant whose orders are unknown in a row, when a circuit opens, or without
+// [WithCircuitBreaker] at five. Error is for an outcome that the
 // [OrderGuard] could not record, and for an order with more than one invoice. Without this option the
 // client logs nothing.
 func WithLogger(logger *slog.Logger) Option {
@@ -280,28 +278,6 @@ func (l *logObserver) drift(ctx context.Context, d Drift) {
 		l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
 			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),
 			textAttr("pointer", d.Pointer), textAttr("reason", d.Reason))
-	}
-}
-
-// A transportWarning logs once what a RoundTripper of the caller's does with invoices.
-type transportWarning struct {
-	logger         *slog.Logger // nil for none
-	shared, resent atomic.Bool  // logged
-}
-
-// check logs what was not logged before.
-func (w *transportWarning) check(misuse attempt.Misuse) {
-	if misuse.Shared && w.shared.CompareAndSwap(false, true) {
-		w.log("shares the connections of invoices with other requests: one that the server closes makes an invoice unknown; wrap the transport of InvoiceTransport")
-	}
-	if misuse.Resent && w.resent.CompareAndSwap(false, true) {
-		w.log("sends a request more than once: each such invoice is unknown; let it return errors instead of sending again")
-	}
-}
-
-func (w *transportWarning) log(text string) {
-	if w.logger != nil {
-		w.logger.LogAttrs(context.Background(), slog.LevelWarn, "gateway: the RoundTripper of WithHTTPClient "+text)
 	}
 }
 

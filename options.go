@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/redact"
 	"github.com/cryptogw/gateway/internal/retry"
 	"github.com/cryptogw/gateway/internal/validate"
@@ -22,12 +21,13 @@ const (
 )
 
 // An Option changes how [New] makes a [Client]. If an option is repeated, the last
-// one wins; only [WithObserver] adds.
+// one wins; only [WithObserver] and [WithMiddleware] add.
 type Option func(*config) error
 
 // config holds what the options set.
 type config struct {
 	http        *http.Client
+	middleware  []func(http.RoundTripper) http.RoundTripper // of WithMiddleware, the innermost first
 	retry       RetryPolicy
 	userAgent   string
 	format      InvoiceFormat
@@ -68,13 +68,21 @@ func badOption(name, reason string) error {
 	return &ArgumentError{Operation: "new", Name: name, Reason: reason}
 }
 
-// WithHTTPClient sends requests through the Transport of client; nil means the [Client]'s own.
-// A Timeout above zero is that of one attempt, unless [WithRetry] sets it. The Jar and CheckRedirect
-// are not used, and redirects are never followed.
+// WithHTTPClient sends requests through the Transport of client. A Timeout above zero is that of one
+// attempt, unless [WithRetry] sets it. The Jar and CheckRedirect are not used, and redirects are never
+// followed.
 //
-// If the Transport is an [http.Transport], invoices go through [InvoiceTransport] of it. A
-// RoundTripper that wraps a transport should wrap that of InvoiceTransport, must return when the
-// context of its request ends, and must not send a request twice.
+// The Transport is best nil, for the client's own connections, or an [http.Transport]. That is cloned,
+// once for invoices and once for everything else, without what was registered with RegisterProtocol:
+// changes of it have no effect afterwards. Over HTTP/1.1 each invoice has a connection of its own. HTTP/2
+// connections are pinged when they are silent and closed when they are dead; the shorter of the
+// client's and the transport's timeouts applies.
+//
+// With any other RoundTripper, connections are the caller's business. Where it keeps HTTP/1.1
+// connections open, an unsolicited response on one can be taken for the response to an invoice, and an
+// invoice is unknown if the server closes its connection at that moment. A retry may meet the same
+// dead connection. It must return when the context of its request ends, and must not send a request
+// twice. To wrap a transport, use [WithMiddleware] instead.
 func WithHTTPClient(client *http.Client) Option {
 	return func(cfg *config) error {
 		if client == nil {
@@ -88,19 +96,23 @@ func WithHTTPClient(client *http.Client) Option {
 	}
 }
 
-// InvoiceTransport returns a RoundTripper that sends each POST over HTTP/1 on a connection of its
-// own, so that a server that sends a response too many cannot have it taken for that of an invoice.
-// Connections of HTTP/2 are shared, and closed after two idle seconds. Everything else goes through
-// t; nil means a transport with the settings of the [Client]'s own.
+// WithMiddleware wraps the client's transport, for tracing, logging or signing: wrap returns a
+// RoundTripper that sends each request through next. If the option is repeated, the last one is
+// outermost: it sees a request first. New calls wrap once. A nil wrap, or a nil result, is an error of
+// New.
 //
-// It is for a RoundTripper that wraps a transport, such as one that makes traces: a Client with an
-// [http.Transport] does this by itself. Invoices go through a copy of t, without what was
-// registered with RegisterProtocol.
-func InvoiceTransport(t *http.Transport) http.RoundTripper {
-	if t == nil {
-		return attempt.NewSplit(invoiceIdleTimeout, readIdleTimeout)
+// The RoundTripper sees each attempt of a call, with the key. It may change the request's header and
+// replace its body, and may send requests of its own. It must return when the context of its request
+// ends, and must not send an invoice twice. An invoice whose body it has read is [OutcomeUnknown] if it
+// then cannot be sent.
+func WithMiddleware(wrap func(next http.RoundTripper) http.RoundTripper) Option {
+	return func(cfg *config) error {
+		if wrap == nil {
+			return badOption("WithMiddleware", "must not be nil")
+		}
+		cfg.middleware = append(cfg.middleware, wrap)
+		return nil
 	}
-	return &attempt.Split{Invoices: attempt.Dedicated(t, invoiceIdleTimeout), Shared: t}
 }
 
 // WithRetry sets the retry policy. The zero policy is the default one.

@@ -127,49 +127,53 @@ func TestWithHTTPClient(t *testing.T) {
 	})
 }
 
-// Each invoice has a connection of its own, and everything else shares one.
-func TestInvoiceTransport(t *testing.T) {
+// Middlewares wrap the connections of the client: each invoice has one of its own. The last middleware is
+// outermost.
+func TestWithMiddleware(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	onConnection := map[string][]string{} // the addresses of the client, by method
-	w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		onConnection[r.Method] = append(onConnection[r.Method], r.RemoteAddr)
-		mu.Unlock()
-		body := withdrawalJSON
-		if r.Method == http.MethodPost {
-			body = invoiceJSON
-		}
-		respond(201, enveloped(body))(rw, r)
-	})
-	transport := gateway.InvoiceTransport(&http.Transport{})
-	client := newClient(t, w.URL, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(nil))
-	for range 3 {
-		_, err := client.Withdrawal(t.Context(), requestID)
-		require.NoError(t, err)
-		_, err = client.CreateInvoice(t.Context(), order("A-17"))
-		require.NoError(t, err)
+	for name, opts := range map[string][]gateway.Option{
+		"the client's own transport": nil,
+		"a caller's":                 {gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			onConnection := map[string][]string{} // the addresses of the client, by method
+			w := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, []string{"outer", "inner"}, r.Header["X-Wrapped"])
+				mu.Lock()
+				onConnection[r.Method] = append(onConnection[r.Method], r.RemoteAddr)
+				mu.Unlock()
+				body := withdrawalJSON
+				if r.Method == http.MethodPost {
+					body = invoiceJSON
+				}
+				respond(201, enveloped(body))(rw, r)
+			})
+			wrapped := func(name string) gateway.Option {
+				return gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper {
+					return tripper(func(req *http.Request) (*http.Response, error) {
+						req.Header.Add("X-Wrapped", name)
+						return next.RoundTrip(req)
+					})
+				})
+			}
+			client := newClient(t, w.URL, append([]gateway.Option{wrapped("inner"), wrapped("outer"), gateway.WithOrderGuard(nil)}, opts...)...)
+			for range 3 {
+				_, err := client.Withdrawal(t.Context(), requestID)
+				require.NoError(t, err)
+				_, err = client.CreateInvoice(t.Context(), order("A-17"))
+				require.NoError(t, err)
+			}
+			client.CloseIdleConnections()
+			mu.Lock()
+			defer mu.Unlock()
+			reads, invoices := slices.Compact(onConnection[http.MethodGet]), onConnection[http.MethodPost]
+			all := slices.Sorted(slices.Values(append(slices.Clone(reads), invoices...)))
+			assert.Len(t, invoices, 3)
+			assert.Equal(t, all, slices.Compact(slices.Clone(all)), "no connection has an invoice and anything else")
+		})
 	}
-	(&http.Client{Transport: transport}).CloseIdleConnections()
-	mu.Lock()
-	defer mu.Unlock()
-	reads, invoices := onConnection[http.MethodGet], onConnection[http.MethodPost]
-	assert.Len(t, slices.Compact(slices.Clone(reads)), 1)
-	all := slices.Sorted(slices.Values(append(invoices, reads[0])))
-	assert.Len(t, slices.Compact(all), 4, "%v, %v", reads, invoices)
-}
-
-// Both transports of it have the settings of the Client's own.
-func TestInvoiceTransport_withoutATransport(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(201, enveloped(invoiceJSON)))
-	transport := gateway.InvoiceTransport(nil)
-	client := newClient(t, w.URL, gateway.WithHTTPClient(&http.Client{Transport: transport}))
-	_, err := client.CreateInvoice(t.Context(), order("A-17"))
-	require.NoError(t, err)
-	_, _ = client.Withdrawal(t.Context(), requestID)
-	assert.Len(t, w.Requests(), 2)
-	(&http.Client{Transport: transport}).CloseIdleConnections()
 }
 
 // If an option is repeated, the last one wins.
@@ -230,6 +234,8 @@ func badOptions() []struct {
 		{"a negative greatest delay", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: -1}), "WithRetry", "must not be negative"},
 		{"a negative Retry-After", gateway.WithRetry(gateway.RetryPolicy{MaxRetryAfter: -1}), "WithRetry", "must not be negative"},
 		{"the least delay above the greatest", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 2, MaxDelay: 1}), "WithRetry", "BaseDelay must not be longer than MaxDelay"},
+		{"no middleware", gateway.WithMiddleware(nil), "WithMiddleware", "must not be nil"},
+		{"a middleware that returns nothing", gateway.WithMiddleware(func(http.RoundTripper) http.RoundTripper { return nil }), "WithMiddleware", "must not return nil"},
 		{"an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
 		{"a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
 		{"a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},

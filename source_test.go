@@ -147,7 +147,7 @@ func TestSource_oneWayToTheWire(t *testing.T) {
 	for name, want := range map[string][]string{
 		"the library": {"call.go"},
 		"Do":          {"call.go"},
-		"RoundTrip":   {"internal/attempt/attempt.go", "internal/attempt/transport.go"}, // of the attempt and a Split
+		"RoundTrip":   {"internal/attempt/attempt.go", "internal/attempt/pools.go"}, // of the attempt and its connections
 	} {
 		assert.Equal(t, want, slices.Compact(calls[name]), name)
 	}

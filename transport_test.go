@@ -1,20 +1,20 @@
 package gateway_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -168,26 +168,44 @@ func TestClient_RedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// A response that began before the request is not believed, whatever it says, and that to a request
-// that was written twice is not the only one.
-func TestCreateInvoice_ambiguousResponse(t *testing.T) {
+// A response that begins before the request is written is not believed, whatever it says.
+func TestCreateInvoice_earlyResponse(t *testing.T) {
 	t.Parallel()
-	early := func(hooks *httptrace.ClientTrace) { hooks.GotFirstResponseByte(); hooks.WroteHeaders() }
-	twice := func(hooks *httptrace.ClientTrace) { hooks.WroteHeaders(); hooks.WroteHeaders() }
-	for name, hook := range map[string]func(*httptrace.ClientTrace){"early": early, "twice": twice} {
-		for _, status := range []int{201, 422} {
-			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
-				t.Parallel()
-				c := newClient(t, "http://localhost", through(func(req *http.Request) (*http.Response, error) {
-					hook(httptrace.ContextClientTrace(req.Context()))
-					return reply(status, enveloped(invoiceJSON)), nil
-				}))
+	for _, tt := range []struct {
+		name, status string
+		opts         []gateway.Option
+	}{
+		{"a success", "201 Created", nil},
+		{"a refusal", "422 No", nil},
+		{"a success under a middleware", "201 Created", []gateway.Option{
+			gateway.WithMiddleware(func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }),
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				body := enveloped(invoiceJSON)
+				direct := &http.Transport{WriteBufferSize: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					go func() {
+						first := make([]byte, 1)
+						_, _ = theirs.Read(first)
+						_, _ = io.WriteString(theirs, "HTTP/1.1 ")
+						time.Sleep(1) // until it is read
+						if req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(first), theirs))); err == nil {
+							_, _ = io.Copy(io.Discard, req.Body)
+						}
+						_, _ = fmt.Fprintf(theirs, "%s\r\nContent-Length: %d\r\n\r\n%s", tt.status, len(body), body)
+					}()
+					return ours, nil
+				}}
+				c := newClient(t, "http://localhost", append(tt.opts, gateway.WithHTTPClient(&http.Client{Transport: direct}))...)
 				got, err := c.CreateInvoice(t.Context(), order("A-17"))
 				assertInvariants(t, got, err)
 				assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 				assert.False(t, gateway.SafeToRetry(err))
 			})
-		}
+		})
 	}
 }
 
@@ -205,31 +223,39 @@ func TestClient_contextEndsInAnAttempt(t *testing.T) {
 	assert.Equal(t, 1, said.Attempts)
 }
 
-// A retry after 502, 503 or 504 dials anew, and so do later reads, where the transport is the client's own:
-// the name of the host may lead to a healthy one by now.
+// A retry of a read that got 502, 503 or 504 dials anew, and so do later reads: the name of
+// the host may lead to one that works. It does so once a second.
 func TestClient_retryDialsAnew(t *testing.T) {
 	t.Parallel()
+	wrap := func(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }
+	through := func(next http.RoundTripper) []gateway.Option {
+		return []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: next})}
+	}
 	for _, tt := range []struct {
 		name   string
 		status int
 		opts   []gateway.Option
-		want   int // the connection of the last read
+		broken int // connections that do not work
+		want   int // connections
+		fails  int // reads
 	}{
-		{"502", 502, nil, 2},
-		{"503", 503, nil, 2},
-		{"504", 504, nil, 2},
-		{"429, which another host would say too", 429, nil, 1},
-		{"503 without a retry", 503, []gateway.Option{once()}, 1},
-		{"a transport of the caller's", 503, []gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{}})}, 1},
-		{"no transport of the caller's", 503, []gateway.Option{gateway.WithHTTPClient(&http.Client{})}, 2},
+		{"502", 502, nil, 1, 2, 0},
+		{"503", 503, nil, 1, 2, 0},
+		{"504", 504, nil, 1, 2, 0},
+		{"429, which another host would say too", 429, nil, 1, 1, 3},
+		{"503 without a retry", 503, []gateway.Option{once()}, 1, 1, 3},
+		{"two that do not work, of which the second is met in the same second", 503, nil, 2, 2, 3},
+		{"a caller's transport", 503, through(&http.Transport{}), 1, 2, 0},
+		{"a middleware", 503, []gateway.Option{gateway.WithMiddleware(wrap)}, 1, 2, 0},
+		{"a middleware around a caller's transport", 503, append(through(&http.Transport{}), gateway.WithMiddleware(wrap)), 1, 2, 0},
+		{"a RoundTripper, whose connections are the caller's business", 503, through(wrap(&http.Transport{})), 1, 1, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			type number struct{}
-			var connections, last atomic.Int64
+			var connections atomic.Int64
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				last.Store(r.Context().Value(number{}).(int64))
-				if last.Load() == 1 {
+				if r.Context().Value(number{}).(int64) <= int64(tt.broken) {
 					respond(tt.status, "")(w, r)
 					return
 				}
@@ -243,75 +269,55 @@ func TestClient_retryDialsAnew(t *testing.T) {
 			quick := gateway.WithRetry(gateway.RetryPolicy{BaseDelay: 1, MaxDelay: 1})
 			c := newClient(t, server.URL, append([]gateway.Option{quick}, tt.opts...)...)
 			t.Cleanup(c.CloseIdleConnections)
+			fails := 0
 			for range 3 {
-				_, err := c.ExchangeRates(t.Context())
-				assert.Equal(t, tt.want == 1, err != nil, "%v", err)
+				if _, err := c.ExchangeRates(t.Context()); err != nil {
+					fails++
+				}
 			}
-			assert.EqualValues(t, tt.want, last.Load())
+			assert.Equal(t, tt.fails, fails)
 			assert.EqualValues(t, tt.want, connections.Load())
 		})
 	}
 }
 
-// A RoundTripper that shares the connections of invoices, or sends one twice, is warned of once.
-func TestWithLogger_transport(t *testing.T) {
+// A retry of a read that got no response meets no other dead connection.
+func TestClient_deadConnections(t *testing.T) {
 	t.Parallel()
-	wrapped := func(next http.RoundTripper) gateway.Option {
-		return gateway.WithHTTPClient(&http.Client{Transport: tripper(next.RoundTrip)})
-	}
-	for _, tt := range []struct {
-		name  string
-		http2 bool
-		opts  func(*httptest.Server) gateway.Option
-		want  []string
-	}{
-		{"a plain transport", false, func(s *httptest.Server) gateway.Option { return gateway.WithHTTPClient(s.Client()) }, nil},
-		{"a wrapped transport", false, func(s *httptest.Server) gateway.Option { return wrapped(s.Client().Transport) }, []string{"shares the connections"}},
-		{"a wrapped transport over HTTP/2", true, func(s *httptest.Server) gateway.Option { return wrapped(s.Client().Transport) }, nil},
-		{"a wrapped InvoiceTransport", false, func(s *httptest.Server) gateway.Option {
-			return wrapped(gateway.InvoiceTransport(s.Client().Transport.(*http.Transport)))
-		}, nil},
-		{"one that sends twice", false, func(s *httptest.Server) gateway.Option {
-			next := gateway.InvoiceTransport(s.Client().Transport.(*http.Transport))
-			return gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-				if req.Body == nil {
-					return next.RoundTrip(req)
-				}
-				body, _ := io.ReadAll(req.Body)
-				for attempt := 0; ; attempt++ {
-					again := req.Clone(req.Context())
-					again.Body = io.NopCloser(bytes.NewReader(body))
-					resp, err := next.RoundTrip(again)
-					if err != nil || attempt == 1 {
-						return resp, err
+	synctest.Test(t, func(t *testing.T) {
+		var dialed, dead atomic.Int64 // the first connections are dead
+		c := newClient(t, "http://localhost", gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2}), gateway.WithHTTPClient(&http.Client{Transport: &http.Transport{
+			MaxIdleConnsPerHost: 3,
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				number := dialed.Add(1)
+				go func() {
+					for reader := bufio.NewReader(theirs); ; {
+						if _, err := http.ReadRequest(reader); err != nil {
+							return
+						}
+						time.Sleep(time.Millisecond) // others dial meanwhile
+						if number > dead.Load() {
+							_, _ = fmt.Fprintf(theirs, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(enveloped(ratesJSON)), enveloped(ratesJSON))
+						}
 					}
-					_ = resp.Body.Close()
-				}
-			})})
-		}, []string{"sends a request more than once"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			server := httptest.NewUnstartedServer(respond(201, enveloped(invoiceJSON)))
-			server.EnableHTTP2 = tt.http2
-			server.StartTLS()
-			t.Cleanup(server.Close)
-			var text bytes.Buffer
-			c := newClient(t, server.URL, tt.opts(server), gateway.WithLogger(slog.New(slog.NewTextHandler(&text, nil))))
-			for i := range 4 {
-				_, _ = c.CreateInvoice(t.Context(), order(fmt.Sprint("A-", i)))
-			}
-			var warned []string
-			for line := range strings.Lines(text.String()) {
-				if strings.Contains(line, "the RoundTripper") {
-					warned = append(warned, line)
-				}
-			}
-			require.Len(t, warned, len(tt.want), text.String())
-			for i, want := range tt.want {
-				assert.Contains(t, warned[i], want)
-				assert.Contains(t, warned[i], "level=WARN")
-			}
-		})
-	}
+				}()
+				return ours, nil
+			},
+		}}))
+		read := func() {
+			_, err := c.ExchangeRates(t.Context())
+			assert.NoError(t, err)
+		}
+		var together sync.WaitGroup
+		for range 3 {
+			together.Go(read)
+		}
+		together.Wait()
+		require.EqualValues(t, 3, dialed.Load())
+		dead.Store(3)
+		read()
+		assert.EqualValues(t, 4, dialed.Load())
+		c.CloseIdleConnections()
+	})
 }

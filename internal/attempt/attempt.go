@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
@@ -38,7 +37,8 @@ const (
 // has a [Result] as its body. It has no other method: go-retryablehttp would close the idle
 // connections after each error.
 type Transport struct {
-	Next           http.RoundTripper
+	Pools          *Pools            // nil if Next has connections of its own
+	Next           http.RoundTripper // sends the requests; nil for Pools
 	ReadTimeout    Timeout
 	InvoiceTimeout Timeout
 	MaxBody        int64                 // of a response below 400
@@ -57,14 +57,7 @@ type Result struct {
 
 	Err       error // why the body is not whole
 	Unread    bool  // nothing of the request's body was read
-	Ambiguous error // why it may not be the only response to the request; nil for no reason
-	Misuse
-}
-
-// A Misuse is what a RoundTripper has done with a write that it should not do.
-type Misuse struct {
-	Shared bool // it was sent over HTTP/1 on a connection that other requests had used
-	Resent bool // its header was written again after its body was read
+	Ambiguous error // why it may not be the response to the request; nil for no reason
 }
 
 // Text returns the body, as far as it was read. It must not be used after Close.
@@ -89,7 +82,6 @@ var (
 
 	errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 	errEarly      = errors.New("the response began before the invoice was sent: it may be to something else")
-	errTwice      = errors.New("the invoice was written more than once: this may not be the only response")
 )
 
 // RoundTrip implements [http.RoundTripper].
@@ -102,27 +94,27 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, &Error{Phase: Start, Unread: true, Err: ErrExpired}
 		}
 	}
-	a := &attempt{isWrite: isWrite}
+	a := &attempt{isWrite: isWrite, host: req.URL.Host}
+	a.first.attempt = a
 	var ctx context.Context
 	ctx, a.cancel = context.WithTimeoutCause(req.Context(), time.Duration(timeout), timeout)
 	defer a.cancel()
-	if isWrite {
+	switch {
+	case t.Next == nil:
+		ctx = a.first.traced(ctx)
+	case t.Pools == nil:
+		ctx = httptrace.WithClientTrace(ctx, a.first.phases())
+	default:
 		ctx = context.WithValue(ctx, attemptKey{}, a)
 	}
-	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
+	req = req.WithContext(ctx)
 	if isWrite {
 		a.body.expires = template.Expires
 		a.body.text.Reset(template.Bytes)
 		req.Body = &a.body
 		defer a.body.Stop()
 	}
-	next := t.Next
-	if split, ok := next.(*Split); ok && !isWrite {
-		g := split.begin()
-		defer g.end()
-		next = g.transport
-	}
-	resp, err := next.RoundTrip(req)
+	resp, err := t.send(a, req)
 	if err == nil && resp == nil {
 		err = errNoResponse
 	}
@@ -130,18 +122,27 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, a.failure(ctx, err, unread, t.hasProxy(req))
 	}
-	result := &Result{Unread: unread, Ambiguous: a.ambiguous(resp), Misuse: a.misuse()}
+	result := &Result{Unread: unread}
+	if a.early.Load() {
+		result.Ambiguous = errEarly
+	}
 	t.read(ctx, a, resp, result, isWrite)
 	return resp, nil
 }
 
+func (t *Transport) send(a *attempt, req *http.Request) (*http.Response, error) {
+	if t.Next == nil {
+		return a.first.send(t.Pools, req)
+	}
+	return t.Next.RoundTrip(req)
+}
+
 // hasProxy reports whether a request goes through a proxy, if that is known.
 func (t *Transport) hasProxy(req *http.Request) bool {
-	split, ok := t.Next.(*Split)
-	if !ok || split.Shared.Proxy == nil {
+	if t.Pools == nil || t.Pools.Reads.Proxy == nil {
 		return false
 	}
-	proxy, err := split.Shared.Proxy(req)
+	proxy, err := t.Pools.Reads.Proxy(req)
 	return err == nil && proxy != nil
 }
 
@@ -184,24 +185,20 @@ func (t *Transport) read(ctx context.Context, a *attempt, resp *http.Response, r
 	}
 }
 
-// An attempt is what the hooks of one attempt note. They may be called from other goroutines, and
-// after it has ended.
+// An attempt is what is known of one attempt. Hooks may be called from other goroutines, and after it
+// has ended.
 type attempt struct {
-	isWrite     bool
-	phase       atomic.Int32
-	connections atomic.Int32 // new ones that were used
-	moved       atomic.Bool  // it was ended because it was moved from connection to connection
-	reused      atomic.Bool  // the last connection was used before
-	shared      atomic.Bool  // a connection of HTTP/1 was used before
-	certified   atomic.Bool  // the server has asked for a certificate, in a handshake of TLS 1.3
-	answered    atomic.Bool  // a response, or an interim one, began
-	written     atomic.Int32 // how often a header was written, also by a RoundTripper for a request of its own
-	resent      atomic.Bool  // a header was written after the body was read, and not for the first time
-	early       atomic.Bool  // the response began before the header was written
-	cancel      context.CancelFunc
-	body        Body
-	hooks       httptrace.ClientTrace
+	isWrite bool
+	host    string // of the gateway
+	phase   atomic.Int32
+	moved   atomic.Bool // it was ended because it was moved from connection to connection
+	early   atomic.Bool // the response began before the header of the write was written
+	cancel  context.CancelFunc
+	body    Body
+	first   exchange // the only one of an attempt without a middleware
 }
+
+type attemptKey struct{}
 
 // reach notes a phase. What is made in the background for an attempt that was ended is none of it.
 func (a *attempt) reach(phase Phase) {
@@ -212,85 +209,72 @@ func (a *attempt) reach(phase Phase) {
 
 func (a *attempt) reached() Phase { return Phase(a.phase.Load()) } // #nosec G115 -- one of the phases
 
-func (a *attempt) misuse() Misuse { return Misuse{Shared: a.shared.Load(), Resent: a.resent.Load()} }
+// An exchange is a request that an attempt sends to the gateway through [Pools]. A middleware may make
+// an attempt of several.
+type exchange struct {
+	attempt     *attempt
+	connections atomic.Int32 // new ones that were used
+	wrote       atomic.Bool  // the header was written
+	early       atomic.Bool  // the response began before that
+	hooks       httptrace.ClientTrace
+}
 
-func (a *attempt) trace() *httptrace.ClientTrace {
-	a.hooks = httptrace.ClientTrace{
-		GetConn: func(string) {
-			a.reach(Dial)
-			if a.connections.Load() >= maxConnections {
-				a.moved.Store(true)
-				a.cancel()
-			}
-		},
+// phases returns hooks that note how far the attempt comes.
+func (e *exchange) phases() *httptrace.ClientTrace {
+	a := e.attempt
+	e.hooks = httptrace.ClientTrace{
+		GetConn:           func(string) { a.reach(Dial) },
 		TLSHandshakeStart: func() { a.reach(TLS) },
-		GotConn: func(info httptrace.GotConnInfo) {
-			a.reach(Write)
-			a.reused.Store(info.Reused)
-			if !info.Reused {
-				a.connections.Add(1)
-			}
-			if a.isWrite && info.Reused && !hasStreams(stateOf(info.Conn)) {
-				a.shared.Store(true)
-			}
-		},
+		GotConn:           func(httptrace.GotConnInfo) { a.reach(Write) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
 				a.reach(Wait)
 			}
 		},
 	}
-	if a.isWrite {
-		a.hooks.WroteHeaders = func() {
-			if a.written.Add(1) > 1 && a.body.wasRead() {
-				a.resent.Store(true)
-			}
-		}
-		a.hooks.GotFirstResponseByte = func() {
-			a.answered.Store(true)
-			if a.written.Load() == 0 {
-				a.early.Store(true)
-			}
-		}
-	}
-	return &a.hooks
+	return &e.hooks
 }
 
-// ambiguous is why a response may not be the only one to the request, or not to it.
-func (a *attempt) ambiguous(resp *http.Response) error {
-	switch {
-	case a.resent.Load():
-		return errTwice
-	case a.early.Load() && !hasStreams(resp.TLS):
-		return errEarly
-	default:
-		return nil
+// traced returns a context with the hooks of the exchange.
+func (e *exchange) traced(ctx context.Context) context.Context {
+	a, hooks := e.attempt, e.phases()
+	hooks.GetConn = func(string) {
+		a.reach(Dial)
+		if e.connections.Load() >= maxConnections {
+			a.moved.Store(true)
+			a.cancel()
+		}
 	}
+	hooks.GotConn = func(info httptrace.GotConnInfo) {
+		a.reach(Write)
+		if !info.Reused {
+			e.connections.Add(1)
+		}
+	}
+	if a.isWrite {
+		hooks.WroteHeaders = func() { e.wrote.Store(true) }
+		hooks.GotFirstResponseByte = func() {
+			if !e.wrote.Load() {
+				e.early.Store(true)
+			}
+		}
+	}
+	return httptrace.WithClientTrace(ctx, hooks)
+}
+
+// send sends the request of the exchange.
+func (e *exchange) send(p *Pools, req *http.Request) (*http.Response, error) {
+	resp, err := p.of(req).RoundTrip(req)
+	if err == nil && e.early.Load() && !hasStreams(resp.TLS) {
+		e.attempt.early.Store(true)
+	}
+	return resp, err
 }
 
 // hasStreams reports whether a connection has streams, which tell whose response it is. The version that a
 // response names itself proves nothing: a peer of HTTP/1 can write another one.
 func hasStreams(state *tls.ConnectionState) bool {
 	return state != nil && state.NegotiatedProtocol != "" && state.NegotiatedProtocol != "http/1.1"
-}
-
-type attemptKey struct{}
-
-// isHandshake reports whether an alert of the peer is its answer to the certificate that it has asked
-// for, on the only connection of the attempt: the peer has not ended the handshake, and has decrypted
-// nothing.
-func (a *attempt) isHandshake() bool {
-	return a.certified.Load() && !a.reused.Load() && a.connections.Load() == 1 && a.written.Load() <= 1 && !a.answered.Load()
-}
-
-// stateOf returns the state of TLS on a connection, or nil.
-func stateOf(conn net.Conn) *tls.ConnectionState {
-	encrypted, ok := conn.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	state := encrypted.ConnectionState()
-	return &state
 }
 
 // failure returns the error of an attempt without a response. What the hooks report outweighs what
@@ -305,10 +289,7 @@ func (a *attempt) failure(ctx context.Context, err error, unread, hasProxy bool)
 	if isProxyError(err, phase) || phase == Dial && hasProxy {
 		phase = Proxy
 	}
-	if isRefusedCertificate(err) && (a.isHandshake() || traced && !a.isWrite) {
-		phase, unread = TLS, a.isWrite
-	}
-	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err), Misuse: a.misuse()}
+	return &Error{Phase: phase, Traced: traced, Unread: unread, Err: unencrypted(err)}
 }
 
 // causeOr returns why the attempt was ended if we have ended it, else err.

@@ -5,12 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
@@ -33,17 +30,34 @@ const (
 	maxBody, maxErrorBody     = 64, 16
 )
 
+// newTransport returns one of these tests. An http.Transport is of the client's own connections.
 func newTransport(next http.RoundTripper) *attempt.Transport {
-	return &attempt.Transport{
-		Next: next, ReadTimeout: attempt.Timeout(readTimeout), InvoiceTimeout: attempt.Timeout(writeTimeout),
+	transport := &attempt.Transport{
+		ReadTimeout: attempt.Timeout(readTimeout), InvoiceTimeout: attempt.Timeout(writeTimeout),
 		MaxBody: maxBody, MaxErrorBody: maxErrorBody, IsTransient: func(status int) bool { return status == 503 },
 	}
+	switch next := next.(type) {
+	case *http.Transport:
+		transport.Pools = &attempt.Pools{Invoices: next, Reads: next}
+	case *attempt.Pools:
+		transport.Pools = next
+	default:
+		transport.Next = next
+	}
+	return transport
 }
 
 // A tripper is a RoundTripper in one function.
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// hooked returns a transport that makes a request by a function, which calls the hooks of the attempt.
+func hooked(trip tripper) *http.Transport {
+	next := new(http.Transport)
+	next.RegisterProtocol("http", trip)
+	return next
+}
 
 // newRequest returns a read, or a write of {}.
 func newRequest(t testing.TB, ctx context.Context, method, address string) *http.Request {
@@ -283,11 +297,13 @@ func TestTransport_endsWithoutACause(t *testing.T) {
 					})}, nil
 				},
 			} {
-				_, result, failure := send(newTransport(next), newRequest(t, ctx, http.MethodGet, "http://gateway.test/a"))
-				if failure != nil {
-					assert.EqualError(t, failure, tt.err)
-				} else {
-					assert.EqualError(t, result.Err, tt.err)
+				for _, next := range []http.RoundTripper{next, hooked(next)} {
+					_, result, failure := send(newTransport(next), newRequest(t, ctx, http.MethodGet, "http://gateway.test/a"))
+					if failure != nil {
+						assert.EqualError(t, failure, tt.err)
+					} else {
+						assert.EqualError(t, result.Err, tt.err)
+					}
 				}
 			}
 		})
@@ -337,8 +353,7 @@ func TestTransport_phases(t *testing.T) {
 			if tt.proxy {
 				next.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test:3128"})
 			}
-			split := &attempt.Split{Invoices: next, Shared: next}
-			_, _, got := send(newTransport(split), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
+			_, _, got := send(newTransport(next), newRequest(t, t.Context(), http.MethodPost, tt.scheme+"://gateway.test/a"))
 			require.NotNil(t, got)
 			assert.Equal(t, tt.phase, got.Phase.String(), got.Error())
 			assert.Equal(t, tt.phase != "start", got.Traced)
@@ -347,130 +362,6 @@ func TestTransport_phases(t *testing.T) {
 			assert.Equal(t, got.Err, errors.Unwrap(got))
 		})
 	}
-}
-
-// A gated listener's connections read no more after they have written, until the gate is open.
-type (
-	gatedListener struct {
-		net.Listener
-		gate <-chan struct{}
-	}
-	gatedConn struct {
-		net.Conn
-		gate  <-chan struct{}
-		wrote *atomic.Bool
-	}
-)
-
-func (l gatedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	return gatedConn{conn, l.gate, new(atomic.Bool)}, err
-}
-
-func (c gatedConn) Write(p []byte) (int, error) {
-	c.wrote.Store(true)
-	return c.Conn.Write(p)
-}
-
-func (c gatedConn) Read(p []byte) (int, error) {
-	if c.wrote.Load() {
-		<-c.gate
-	}
-	return c.Conn.Read(p)
-}
-
-// A client certificate that is refused, or missing, ends the handshake. With TLS 1.3 net/http learns of it
-// after the request was written, which the server never decrypts.
-func TestTransport_refusedCertificate(t *testing.T) {
-	t.Parallel()
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		for _, proto := range []string{"http/1.1", "h2"} {
-			t.Run(tls.VersionName(version)+" "+proto, func(t *testing.T) {
-				t.Parallel()
-				gate := make(chan struct{})
-				server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was decrypted") }))
-				server.Listener = gatedListener{server.Listener, gate}
-				server.EnableHTTP2, server.Config.ErrorLog = proto == "h2", log.New(io.Discard, "", 0)
-				server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, MaxVersion: version}
-				server.StartTLS()
-				t.Cleanup(server.Close)
-				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(gate) }})
-				if version == tls.VersionTLS12 {
-					close(gate) // nothing is written before the server has spoken twice
-				}
-				next := server.Client().Transport.(*http.Transport)
-				_, _, failure := send(newTransport(attempt.Dedicated(next, time.Minute)), newRequest(t, ctx, http.MethodPost, server.URL))
-				require.NotNil(t, failure)
-				assert.Equal(t, attempt.TLS, failure.Phase, failure.Error())
-				assert.True(t, failure.Unread, failure.Error())
-				assert.False(t, failure.Retryable(), "it will not change")
-			})
-		}
-	}
-}
-
-// An alert about a certificate proves nothing unless it is the only answer on the only connection, in a
-// handshake that has asked for one.
-func TestTransport_alerts(t *testing.T) {
-	t.Parallel()
-	refused := &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
-	type test struct {
-		name   string
-		events string // C: the server asks for a certificate, N and O: a new and an old connection, H: a header is written, B: the body is read, F: a response begins
-		err    error
-		unread bool
-	}
-	tests := []test{
-		{"a certificate that has expired, in another error", "CNHB", fmt.Errorf("broken: %w", &net.OpError{Op: "remote error", Err: tls.AlertError(45)}), true},
-		{"a server that has not asked for one, or asks with TLS 1.2", "NHB", refused, false},
-		{"on a connection that was used before", "CNOHB", refused, false},
-		{"on a second connection", "CNHBCN", refused, false},
-		{"after the request was written twice", "CNHBH", refused, false},
-		{"after an interim response, or a part of one", "CNHBF", refused, false},
-		{"an alert of something else", "CNHB", &net.OpError{Op: "remote error", Err: tls.AlertError(80)}, false},
-		{"an error of our own", "CNHB", &net.OpError{Op: "local error", Err: tls.AlertError(116)}, false},
-	}
-	for _, alert := range []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116} {
-		tests = append(tests, test{alert.Error(), "CNHB", &net.OpError{Op: "remote error", Err: alert}, true})
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			_, _, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {
-				hooks := httptrace.ContextClientTrace(req.Context())
-				hooks.GetConn("")
-				for _, event := range tt.events {
-					switch event {
-					case 'C':
-						attempt.AskForCertificate(req.Context())
-					case 'N', 'O':
-						hooks.GotConn(httptrace.GotConnInfo{Reused: event == 'O'})
-					case 'H':
-						hooks.WroteHeaders()
-					case 'B':
-						_, _ = io.Copy(io.Discard, req.Body)
-					case 'F':
-						hooks.GotFirstResponseByte()
-					}
-				}
-				return nil, tt.err
-			}), http.MethodPost)
-			assert.Equal(t, tt.unread, failure.Unread)
-			assert.Equal(t, tt.unread, failure.Phase == attempt.TLS)
-		})
-	}
-}
-
-// A read has no body to prove anything of.
-func TestTransport_refusedCertificateOfARead(t *testing.T) {
-	t.Parallel()
-	_, _, failure := try(t, tripper(func(req *http.Request) (*http.Response, error) {
-		httptrace.ContextClientTrace(req.Context()).GetConn("")
-		return nil, &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
-	}), http.MethodGet)
-	assert.Equal(t, attempt.TLS, failure.Phase)
-	assert.False(t, failure.Unread)
-	assert.False(t, failure.Retryable(), "it will not change")
 }
 
 // The phase of an attempt through a RoundTripper is what its error looks like, unless it calls hooks.
@@ -545,7 +436,7 @@ func TestTransport_connections(t *testing.T) {
 // What net/http begins to make after the last connection does not hide why the attempt has ended.
 func TestTransport_connectionsBegun(t *testing.T) {
 	t.Parallel()
-	_, _, got := try(t, tripper(func(req *http.Request) (*http.Response, error) {
+	_, _, got := try(t, hooked(func(req *http.Request) (*http.Response, error) {
 		hooks := httptrace.ContextClientTrace(req.Context())
 		for range 3 {
 			hooks.GetConn("gateway.test:443")
@@ -707,62 +598,40 @@ func TestTransport_expires(t *testing.T) {
 	}
 }
 
-const (
-	early = "the response began before the invoice was sent: it may be to something else"
-	twice = "the invoice was written more than once: this may not be the only response"
-)
+const early = "the response began before the invoice was sent: it may be to something else"
 
-// What the hooks report in turn: H, a header was written; B, the body was read and all written; F, a
-// response began.
-func TestTransport_ambiguous(t *testing.T) {
+// A response that begins before the header of a write is written may be to something else, unless its
+// connection has streams.
+func TestTransport_early(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, hooks string
-		tls         *tls.ConnectionState
-		want        string
+		name string
+		tls  *tls.ConnectionState
+		want string // of a write
 	}{
-		{"a response to all", "HBF", nil, ""},
-		{"a response that is seen before the end of the body", "HFB", nil, ""},
-		{"a response to the header alone", "HF", nil, ""},
-		{"a RoundTripper without hooks", "", nil, ""},
-		{"a response that began before the header", "FHB", nil, early},
-		{"a response without a request", "F", nil, early},
-		{"the same over TLS", "FHB", &tls.ConnectionState{}, early},
-		{"the same where HTTP/1 was agreed on", "FHB", &tls.ConnectionState{NegotiatedProtocol: "http/1.1"}, early},
-		{"the same over HTTP/2, where a stream tells", "FHB", &tls.ConnectionState{NegotiatedProtocol: "h2"}, ""},
-		{"a request that was written again", "HBHBF", nil, twice},
-		{"the same over HTTP/2", "HBHBF", &tls.ConnectionState{NegotiatedProtocol: "h2"}, twice},
-		{"a request that was written again after the response began", "HBFHF", nil, twice},
-		{"a request of the RoundTripper's own before, such as for a token", "HFHBF", nil, ""},
+		{"without TLS", nil, early},
+		{"over TLS", &tls.ConnectionState{}, early},
+		{"where HTTP/1.1 was agreed on", &tls.ConnectionState{NegotiatedProtocol: "http/1.1"}, early},
+		{"over HTTP/2", &tls.ConnectionState{NegotiatedProtocol: "h2"}, ""},
 	} {
 		for method, want := range map[string]string{http.MethodPost: tt.want, http.MethodGet: ""} {
-			t.Run(method+" "+tt.name, func(t *testing.T) {
-				t.Parallel()
-				_, result, _ := try(t, tripper(func(req *http.Request) (*http.Response, error) {
-					hooks := httptrace.ContextClientTrace(req.Context())
-					for _, hook := range tt.hooks {
-						switch {
-						case hook == 'B':
-							if req.Body != nil {
-								_, _ = io.Copy(io.Discard, req.Body)
-							}
-							hooks.WroteRequest(httptrace.WroteRequestInfo{})
-						case hook == 'H' && hooks.WroteHeaders != nil:
-							hooks.WroteHeaders()
-						case hook == 'F' && hooks.GotFirstResponseByte != nil:
-							hooks.GotFirstResponseByte()
-						}
-					}
-					return &http.Response{StatusCode: 201, TLS: tt.tls}, nil
-				}), method)
-				assert.Equal(t, want, textOf(result.Ambiguous))
+			trip := tripper(func(req *http.Request) (*http.Response, error) {
+				if hooks := httptrace.ContextClientTrace(req.Context()); hooks.WroteHeaders != nil {
+					hooks.GotFirstResponseByte()
+					hooks.WroteHeaders()
+				}
+				return &http.Response{StatusCode: 201, TLS: tt.tls}, nil
 			})
+			_, result, _ := try(t, hooked(trip), method)
+			assert.Equal(t, want, textOf(result.Ambiguous), "%s %s", method, tt.name)
+			_, result, _ = try(t, trip, method)
+			assert.NoError(t, result.Ambiguous, "%s %s, by a RoundTripper of the caller's", method, tt.name)
 		}
 	}
 }
 
 // The same with net/http, and a header that it does not write at once.
-func TestTransport_ambiguousOfNetHTTP(t *testing.T) {
+func TestTransport_ambiguous(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, after, text, want string }{
 		{"a response after the first byte", "P", "HTTP/1.1 201 OK\r\nContent-Length: 0\r\n\r\n…", early},

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -35,7 +34,6 @@ type Error struct {
 	Traced bool // net/http was reached
 	Unread bool // nothing of the request's body was read, or the peer has refused the handshake and cannot decrypt it
 	Err    error
-	Misuse
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -69,20 +67,6 @@ func (e *Error) Retryable() bool {
 		// circuit breaker, are final.
 		return e.Traced && !strings.Contains(e.Err.Error(), "response headers exceeded")
 	}
-}
-
-// isRefusedCertificate reports whether the peer has refused our certificate, or the lack of one. With
-// TLS 1.3 it says so after our side of the handshake, when the request may have been written: the
-// error is that of the first read.
-func isRefusedCertificate(err error) bool {
-	var op *net.OpError
-	if !errors.As(err, &op) || op.Op != "remote error" {
-		return false
-	}
-	// The alerts of RFC 8446, section 6.2, from bad_certificate to certificate_required.
-	return slices.ContainsFunc([]tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}, func(alert tls.AlertError) bool {
-		return op.Err.Error() == alert.Error()
-	})
 }
 
 // IsNetworkError reports whether err is a connection that broke or took too long,

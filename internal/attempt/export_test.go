@@ -1,9 +1,6 @@
 package attempt
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // NewBody returns a body that reads text and has not expired before a time; zero for never.
 func NewBody(text []byte, expires time.Time) *Body {
@@ -11,6 +8,3 @@ func NewBody(text []byte, expires time.Time) *Body {
 	b.text.Reset(text)
 	return b
 }
-
-// AskForCertificate is what the server of an attempt asks for.
-func AskForCertificate(ctx context.Context) { ctx.Value(attemptKey{}).(*attempt).certified.Store(true) }

@@ -50,9 +50,6 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.text.Read(p)
 }
 
-// wasRead reports whether any of the body was read.
-func (b *Body) wasRead() bool { state := b.state.Load(); return state == read || state == stopped }
-
 // Close does nothing: closing is not reading.
 func (b *Body) Close() error { return nil }
 

@@ -184,7 +184,7 @@ func (c cut) call(wrong func(string, ...any)) (*cutServer, call.Result) {
 	}
 	transport := s.transport()
 	defer s.Close()
-	defer (&http.Client{Transport: transport}).CloseIdleConnections()
+	defer (&http.Client{Transport: transport}).CloseIdleConnections() // of a wrapper
 	ctx, cancel := context.WithTimeout(context.Background(), c.deadline())
 	defer cancel()
 	if c.used != fresh {
@@ -196,6 +196,7 @@ func (c cut) call(wrong func(string, ...any)) (*cutServer, call.Result) {
 	if err != nil {
 		wrong(err.Error())
 	}
+	defer client.CloseIdleConnections()
 	if c.ends == callerCancels {
 		go func() {
 			select {

@@ -275,7 +275,7 @@ func (s *cutServer) transport() http.RoundTripper {
 	if s.cut.used == afterRead || s.cut.used == afterOrder {
 		return wrapper{t} // over an http.Transport, an invoice has a connection of its own
 	}
-	return gateway.InvoiceTransport(t)
+	return t
 }
 
 func (s *cutServer) url() string {

@@ -123,10 +123,9 @@ type harness struct {
 	cancel    context.CancelFunc
 	bound     context.Context // that no call reaches
 	made      *gateway.Client
-	caller    *http.Client // of made
-	hosts     []string     // that may be connected to, beside the gateway's
-	secrets   []string     // what must not be in an error, beside the key
-	memory    uint64       // that of the faultCase
+	hosts     []string // that may be connected to, beside the gateway's
+	secrets   []string // what must not be in an error, beside the key
+	memory    uint64   // that of the faultCase
 }
 
 func newHarness(t *testing.T, at place, write bool) *harness {
@@ -155,25 +154,26 @@ func (h *harness) client() *gateway.Client {
 	if h.made != nil {
 		return h.made
 	}
-	h.caller = &http.Client{Transport: h.transport}
-	switch {
-	case h.tripper != nil:
-		h.caller.Transport = h.tripper
-	case h.at == inBubble: // its dials end with it, and a bubble waits for them
-		h.caller.Transport = gateway.InvoiceTransport(h.transport)
-	case h.transport.ForceAttemptHTTP2:
-		h.caller.Transport = sharing(h.transport)
+	caller := &http.Client{Transport: h.transport}
+	if h.tripper != nil {
+		caller.Transport = h.tripper
 	}
-	options := append([]gateway.Option{gateway.WithHTTPClient(h.caller), gateway.WithRetry(h.policy)}, h.options...)
+	options := append([]gateway.Option{gateway.WithHTTPClient(caller), gateway.WithRetry(h.policy)}, h.options...)
 	var err error
 	h.made, err = gateway.New(h.url+"/merchant", canary, options...)
 	require.NoError(h, err)
 	return h.made
 }
 
-// warm makes a read that leaves an idle connection, and forgets it.
+// warm makes a call that leaves an idle connection, and forgets it: a read, or over HTTP/2 one of the
+// kind that follows, which uses the connection.
 func (h *harness) warm() {
-	_, err := h.client().Withdrawal(h.ctx, call.WithdrawalID)
+	var err error
+	if h.http2 != nil && h.write {
+		_, err = h.client().CreateInvoice(h.ctx, call.Order("earlier"))
+	} else {
+		_, err = h.client().Withdrawal(h.ctx, call.WithdrawalID)
+	}
 	require.NoError(h, err)
 	h.server.Record.Reset()
 }
@@ -245,8 +245,8 @@ func (h *harness) assert(want expectation) {
 // returned.
 func (h *harness) finish() {
 	h.server.Finish()
-	h.caller.CloseIdleConnections()
-	h.transport.CloseIdleConnections()
+	h.made.CloseIdleConnections()
+	h.transport.CloseIdleConnections() // of a tripper
 	end := h.server.Close
 	if h.http2 != nil {
 		end = h.http2.Close

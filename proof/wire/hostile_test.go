@@ -22,12 +22,11 @@ import (
 // newClient returns a client of server, and the end of its connections.
 func newClient(t *testing.T, server *faultserver.Server, timeout time.Duration) (client *gateway.Client, closeIdle func()) {
 	transport := &http.Transport{MaxResponseHeaderBytes: 256 << 10, DialContext: server.DialContext}
-	caller := &http.Client{Transport: gateway.InvoiceTransport(transport)}
 	client, err := gateway.New("http://"+call.Host+"/merchant", canary,
-		gateway.WithHTTPClient(caller),
+		gateway.WithHTTPClient(&http.Client{Transport: transport}),
 		gateway.WithRetry(gateway.RetryPolicy{AttemptTimeout: timeout, InvoiceTimeout: timeout, BaseDelay: time.Millisecond, MaxDelay: time.Millisecond}))
 	require.NoError(t, err)
-	return client, caller.CloseIdleConnections
+	return client, client.CloseIdleConnections
 }
 
 // sendAndClose sends a response and closes the connection.

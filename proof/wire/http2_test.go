@@ -18,7 +18,6 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/attempt"
 	"github.com/cryptogw/gateway/internal/testing/faultserver"
 	"github.com/cryptogw/gateway/proof/internal/call"
 	"github.com/cryptogw/gateway/proof/internal/h2server"
@@ -48,12 +47,6 @@ func http2Transport(server *h2server.Server) *http.Transport {
 	}
 }
 
-// sharing lets reads and invoices share the connections of t, over HTTP/2: those of a client
-// are apart.
-func sharing(t *http.Transport) http.RoundTripper {
-	return &attempt.Split{Invoices: t, Shared: t}
-}
-
 // An http2Call is one call over HTTP/2.
 type http2Call struct {
 	write  bool
@@ -69,19 +62,23 @@ func (c http2Call) call(t require.TestingT) (*h2server.Server, call.Result, *gat
 	if c.set != nil {
 		c.set(server)
 	}
-	caller := &http.Client{Transport: sharing(http2Transport(server))}
 	defer server.Close()
-	defer caller.CloseIdleConnections()
-	defer server.Finish()
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	c.policy.BaseDelay, c.policy.MaxDelay = time.Millisecond, time.Millisecond
 	client, err := gateway.New("https://"+call.Host+"/merchant", canary,
-		gateway.WithHTTPClient(caller), gateway.WithRetry(c.policy))
+		gateway.WithHTTPClient(&http.Client{Transport: http2Transport(server)}), gateway.WithRetry(c.policy))
 	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	defer server.Finish()
 	if c.reused {
-		_, err = client.Withdrawal(ctx, call.WithdrawalID)
+		if c.write {
+			_, err = client.CreateInvoice(ctx, call.Order("earlier"))
+		} else {
+			_, err = client.Withdrawal(ctx, call.WithdrawalID)
+		}
 		require.NoError(t, err)
+		server.Record.Reset()
 	}
 	server.Start()
 	defer recordHosts(server.Server)
@@ -205,15 +202,16 @@ func full(t *testing.T, then h2server.Fault, strict bool, timeout time.Duration)
 	transport := http2Transport(s)
 	transport.HTTP2 = &http.HTTP2Config{StrictMaxConcurrentRequests: strict}
 	client, err := gateway.New("https://"+call.Host+"/merchant", canary,
-		gateway.WithHTTPClient(&http.Client{Transport: sharing(transport)}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout, BaseDelay: time.Millisecond}))
+		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout, BaseDelay: time.Millisecond}))
 	require.NoError(t, err)
-	_, err = client.Withdrawal(t.Context(), call.WithdrawalID)
+	_, err = client.CreateInvoice(t.Context(), call.Order("earlier"))
 	require.NoError(t, err)
+	s.Record.Reset()
 	<-isFull
 	asked := sync.OnceFunc(func() { close(waits) })
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GetConn: func(string) { asked() }})
 	r := call.Create(ctx, client, call.Target, &s.Record)
-	transport.CloseIdleConnections()
+	client.CloseIdleConnections()
 	s.Close()
 	recordHosts(s.Server)
 	return s, r
@@ -225,22 +223,18 @@ func TestHTTP2_BlackHole(t *testing.T) {
 	certificates()
 	s := newHTTP2Server(t)
 	s.Where, s.Fault = h2server.RequestHeader, h2server.Break(faultserver.Stall)
-	transport := http2Transport(s)
-	client, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: sharing(transport)}))
+	client, err := gateway.New("https://"+call.Host+"/merchant", canary, gateway.WithHTTPClient(&http.Client{Transport: http2Transport(s)}))
 	require.NoError(t, err)
-	_, err = client.Withdrawal(t.Context(), call.WithdrawalID)
+	_, err = client.CreateInvoice(t.Context(), call.Order("earlier"))
 	require.NoError(t, err)
 	s.Start()
 	lost := call.Create(t.Context(), client, "lost", &faultserver.Record{})
 	assert.Equal(t, gateway.OutcomeUnknown, lost.Outcome(), "%v", lost.Err)
-	read, err := client.Withdrawal(t.Context(), call.WithdrawalID)
-	require.NoError(t, err)
-	assert.Equal(t, call.WithdrawalID, read.WithdrawRequestID)
 	own := &faultserver.Record{}
 	own.Committed()
 	r := call.Create(t.Context(), client, call.Target, own)
 	s.Finish()
-	transport.CloseIdleConnections()
+	client.CloseIdleConnections()
 	s.Close()
 	assert.Empty(t, r.Violations())
 	assert.NoError(t, r.Err)

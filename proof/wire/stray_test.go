@@ -105,25 +105,26 @@ func (l *ledger) strayBefore(stray string) faultserver.Handler {
 
 // A kind is a kind of transport that keeps the promises for invoices.
 type kind struct {
-	name      string
-	transport func() http.RoundTripper // nil for the client's own
+	name       string
+	transport  func() http.RoundTripper // nil for the client's own
+	middleware bool
 }
 
 func kinds() []kind {
 	return []kind{
-		{"the client's own transport", nil},
-		{"a caller's transport", func() http.RoundTripper { return &http.Transport{} }},
-		{"a caller's transport with InvoiceTransport", func() http.RoundTripper { return gateway.InvoiceTransport(&http.Transport{}) }},
-		{"InvoiceTransport without a transport", func() http.RoundTripper { return gateway.InvoiceTransport(nil) }},
+		{"the client's own transport", nil, false},
+		{"a caller's transport", func() http.RoundTripper { return &http.Transport{} }, false},
+		{"a middleware", nil, true},
+		{"a middleware around a caller's transport", func() http.RoundTripper { return &http.Transport{} }, true},
 	}
 }
 
-// A wrapper is a RoundTripper of a caller's around a transport.
+// A wrapper is a RoundTripper of a caller's around a transport: its connections are the caller's
+// business.
 type wrapper struct{ *http.Transport }
 
-func wrapped() kind {
-	return kind{"a caller's RoundTripper", func() http.RoundTripper { return wrapper{&http.Transport{}} }}
-}
+// wrap is a middleware that does nothing.
+func wrap(next http.RoundTripper) http.RoundTripper { return tripper(next.RoundTrip) }
 
 // connect returns a client of this kind of the server at a URL.
 func (k kind) connect(t *testing.T, url string, policy gateway.RetryPolicy, opts ...gateway.Option) *gateway.Client {
@@ -131,12 +132,14 @@ func (k kind) connect(t *testing.T, url string, policy gateway.RetryPolicy, opts
 	policy.BaseDelay, policy.MaxDelay = time.Millisecond, time.Millisecond
 	opts = append(opts, gateway.WithRetry(policy))
 	if k.transport != nil {
-		client := &http.Client{Transport: k.transport()}
-		t.Cleanup(client.CloseIdleConnections)
-		opts = append(opts, gateway.WithHTTPClient(client))
+		opts = append(opts, gateway.WithHTTPClient(&http.Client{Transport: k.transport()}))
+	}
+	if k.middleware {
+		opts = append(opts, gateway.WithMiddleware(wrap))
 	}
 	client, err := gateway.New(url+"/merchant", canary, opts...)
 	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
 	return client
 }
 
@@ -187,11 +190,7 @@ func TestStray_beforeTheRequest(t *testing.T) {
 			return faultserver.Secure(certificates().Server("http/1.1"), h)
 		},
 	} {
-		for kindName, wrap := range map[string]func(*http.Transport) http.RoundTripper{
-			"a caller's transport":    func(direct *http.Transport) http.RoundTripper { return direct },
-			"InvoiceTransport":        gateway.InvoiceTransport,
-			"a caller's RoundTripper": func(direct *http.Transport) http.RoundTripper { return wrapper{direct} },
-		} {
+		for kindName, middleware := range map[string]bool{"a caller's transport": false, "a middleware": true} {
 			for name, stray := range strays() {
 				t.Run(scheme+", "+kindName+": "+name, func(t *testing.T) {
 					t.Parallel()
@@ -205,7 +204,7 @@ func TestStray_beforeTheRequest(t *testing.T) {
 						l.respond(c)
 					})))
 					direct := &http.Transport{DialContext: dialer(server.Addr()), TLSClientConfig: certificates().Client(), MaxIdleConnsPerHost: -1}
-					client := kind{transport: func() http.RoundTripper { return wrap(direct) }}.connect(t, scheme+"://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
+					client := kind{transport: func() http.RoundTripper { return direct }, middleware: middleware}.connect(t, scheme+"://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient}, gateway.WithPlainHTTP())
 					for n := range 10 {
 						order, came := orderNumber(n), make(chan bool)
 						write := sync.OnceFunc(func() { due <- true; <-came })
@@ -259,14 +258,13 @@ func TestStray_HTTP2(t *testing.T) {
 				return open
 			}
 			server.Start()
-			transport := gateway.InvoiceTransport(http2Transport(server))
-			client := kind{transport: func() http.RoundTripper { return transport }}.connect(t, "https://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient})
+			client := kind{transport: func() http.RoundTripper { return http2Transport(server) }}.connect(t, "https://"+call.Host, gateway.RetryPolicy{InvoiceTimeout: patient})
 			for n := range 20 {
 				order := orderNumber(n)
 				all.Add(order, call.Create(t.Context(), client, order, l.of(order)))
 				<-seen
 			}
-			(&http.Client{Transport: transport}).CloseIdleConnections()
+			client.CloseIdleConnections()
 			server.Close()
 			all.Verify(t)
 			assert.Equal(t, 20, all.Count(gateway.OutcomeSucceeded), "%v", all)
@@ -289,16 +287,15 @@ func isSeen(c *h2server.Conn) bool {
 	}
 }
 
-// TestStray_WrappedTransport shows what a RoundTripper of a caller's must wrap
-// [gateway.InvoiceTransport] for, which is documented at [gateway.WithHTTPClient]: over an
-// http.Transport a stray response is taken for that to an invoice, unless it names another order whose
-// response may still come. An order of nobody's is usually the gateway's own name of this one.
-func TestStray_WrappedTransport(t *testing.T) {
+// TestStray_RoundTripper shows what [gateway.WithHTTPClient] warns of: a RoundTripper of the caller's
+// that keeps connections open takes an unsolicited response for the response to an invoice, unless it
+// names another order whose response may still come.
+func TestStray_RoundTripper(t *testing.T) {
 	for _, name := range []string{"a refusal", "an invoice of nobody", "an invoice of another"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, all := &ledger{}, &call.Summary{}
-			l.place(t, wrapped(), l.strayBefore(strays()[name]), all)
+			l.place(t, kind{transport: func() http.RoundTripper { return wrapper{&http.Transport{}} }}, l.strayBefore(strays()[name]), all)
 			t.Logf("%v, %d of them misreported", all, len(all.Wrong()))
 			assert.NotEmpty(t, all.Wrong())
 		})
