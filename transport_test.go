@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,10 @@ func transportCases() []transportCase {
 			drain(req)
 			return nil, refusal
 		}, gateway.OutcomeUnknown, 3, 1},
+		{"it reads the body and then reports that the server refuses its certificate", func(req *http.Request, _ subject) (*http.Response, error) {
+			drain(req)
+			return nil, &net.OpError{Op: "remote error", Err: tls.AlertError(116)}
+		}, gateway.OutcomeUnknown, 1, 1},
 		{"it reports that it could not connect, and keeps the body", func(*http.Request, subject) (*http.Response, error) {
 			return nil, refusal
 		}, gateway.OutcomeNotSent, 3, 3},
