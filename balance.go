@@ -77,6 +77,8 @@ func (c *Client) Balance(ctx context.Context, q BalanceQuery, opts ...CallOption
 		route: "/api/balance/",
 		query: []endpoint.Param{{Name: "coinSymbol", Value: q.CoinSymbol}, {Name: "networkName", Value: q.NetworkName}},
 		key:   keyInHeader,
+
+		undocumented: true,
 	}}
 	call.decode = func(e envelope) *doc.Error { return b.read(e, q, c.cfg.decodeBalance) }
 	if err := call.run(ctx, opts); err != nil {
@@ -156,6 +158,7 @@ func (q BalanceQuery) amountsIn(result doc.Node) (all []BalanceAmount, wrong *do
 		}
 		all = append(all, amount)
 	}
+	all = make([]BalanceAmount, 0, result.Len())
 	switch record := only(result); {
 	case !record.IsZero() && q.isOther(record):
 		return nil, record.Errorf("%w", errNotBalance)
@@ -167,10 +170,11 @@ func (q BalanceQuery) amountsIn(result doc.Node) (all []BalanceAmount, wrong *do
 		}
 	default:
 		for n := range result.Parts() {
-			if kind := n.Kind(); kind == '{' || kind == '[' || !isSymbol(n.Name()) && n.Name() != q.CoinSymbol {
+			kind, name := n.Kind(), n.Name()
+			if kind == '{' || kind == '[' || !isSymbol(name) && name != q.CoinSymbol {
 				return nil, n.Errorf("%w", errNotBalance)
 			}
-			add(n, n.Name())
+			add(n, name)
 		}
 	}
 	if len(all) == 0 {

@@ -168,7 +168,7 @@ func BenchmarkCoinNetworks(b *testing.B) {
 
 func benchmarkListing(b *testing.B, body string) {
 	b.Run("client", func(b *testing.B) {
-		c := inMemory(b, body, gateway.WithMaxResponseBytes(1<<30))
+		c := inMemory(b, body)
 		measureCalls(b, func() error {
 			_, err := c.CoinNetworks(b.Context())
 			return err

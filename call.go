@@ -36,6 +36,7 @@ type operation struct {
 	key              keyPlace
 	sendsContentType bool            // also for a read
 	invoice          *InvoiceRequest // what is posted; nil for a read
+	undocumented     bool            // whether the form of the result is not documented
 }
 
 // A keyPlace is where the key goes: docs/interface.md, I-30 to I-34.
@@ -107,10 +108,7 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	if name, reason := c.client.check(ctx); reason != "" {
 		return c.refuse(name, reason)
 	}
-	c.redactor = c.client.keyring.Redactor()
-	if c.cfg.key != nil {
-		c.redactor = c.redactor.With(*c.cfg.key)
-	}
+	c.redactor = c.client.redactorOf(&c.cfg)
 	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
 	err = errPanicked // until the call returns
 	defer func() { c.observeEnd(err) }()
@@ -123,6 +121,14 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	return c.send()
 }
 
+// redactorOf returns what removes the key of the client and that of the options of a call.
+func (c *Client) redactorOf(cfg *callConfig) redact.Redactor {
+	if cfg.key == nil {
+		return c.redactor
+	}
+	return c.redactor.With(*cfg.key)
+}
+
 // prepare checks the arguments of a call, and completes what it sends. The refusal is that of its
 // options.
 func (c *call) prepare(refusal *ArgumentError) error {
@@ -132,43 +138,10 @@ func (c *call) prepare(refusal *ArgumentError) error {
 	if name, reason := c.client.base.URL(&c.url, c.operation.route, c.operation.args[:], c.operation.query); reason != "" {
 		return c.refuse(name, reason)
 	}
-	if err := c.refuseKeyInArguments(); err != nil {
-		return err
-	}
 	if c.operation.invoice != nil {
 		return c.prepareOrder(refusal)
 	}
-	if err := c.resolveKey(); err != nil {
-		return err
-	}
-	return c.refuseKeyInArguments() // with the key of a source, too
-}
-
-// refuseKeyInArguments refuses an argument that has a key in it, which a URL, a record or an error would
-// show.
-func (c *call) refuseKeyInArguments() error {
-	keys := c.redactor
-	if keys.Contains(c.cfg.merchant) {
-		return c.refuse("WithMerchant", "contains an API key")
-	}
-	if c.operation.invoice != nil {
-		for _, text := range c.operation.invoice.texts() {
-			if keys.Contains(text.Value) {
-				return c.refuse(text.Name, "contains an API key")
-			}
-		}
-	}
-	for _, param := range c.operation.query {
-		if keys.Contains(param.Value) {
-			return c.refuse(param.Name, "contains an API key")
-		}
-	}
-	for i, arg := range c.operation.args {
-		if keys.Contains(arg) {
-			return c.refuse(endpoint.Name(c.operation.route, i), "contains an API key")
-		}
-	}
-	return nil
+	return c.resolveKey()
 }
 
 // check returns what is wrong with the client or the context of a call.
@@ -225,7 +198,7 @@ func (c *call) keyFromSource() error {
 		return c.refuse("WithAPIKeySource", "the key "+reason)
 	}
 	c.key = redact.NewSecret(key)
-	c.redactor = c.client.keyring.Add(c.key)
+	c.redactor = c.redactor.With(c.key)
 	return nil
 }
 
@@ -285,12 +258,9 @@ func (c *call) begin(_ retryablehttp.Logger, req *http.Request, _ int) {
 // could change it.
 func (c *call) newHeader() http.Header {
 	header := make(http.Header, 5)
-	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, c.order.RequestID, ""}
-	accept, contentType, userAgent, requestID, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:4:4], values[4:]
+	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, ""}
+	accept, contentType, userAgent, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:]
 	header["Accept"], header["User-Agent"] = accept, userAgent
-	if c.order.RequestID != "" {
-		header[requestIDHeader] = requestID
-	}
 	for name, values := range c.cfg.header {
 		header[name] = slices.Clone(values)
 	}
@@ -324,7 +294,7 @@ func (c *call) backoff(time.Duration, time.Duration, int, *http.Response) time.D
 // whatFollows decides whether another attempt follows, and when.
 func (c *call) whatFollows() retry.Next {
 	if c.failure == nil {
-		c.client.retrier.Refund(c.next.Cost)
+		c.client.retrier.Succeeded(c.attempts, c.next)
 		return retry.Next{}
 	}
 	decision := c.failure.decided()
@@ -334,6 +304,7 @@ func (c *call) whatFollows() retry.Next {
 	failed := retry.Failure{Retry: decision.transient && c.ctx.Err() == nil && c.mayRepeat(decision)}
 	if refusal, ok := c.failure.(*APIError); ok {
 		failed.Throttled, failed.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
+		failed.Free = refusal.StatusCode == http.StatusTooManyRequests // the service itself counts requests
 	}
 	deadline, _ := c.ctx.Deadline()
 	next := c.client.retrier.Next(c.attempts, failed, deadline)
@@ -369,7 +340,7 @@ func (c *call) decide(proved Outcome, transient bool) decision {
 		proved = OutcomeUnknown
 	}
 	safe := proved == OutcomeNotSent || proved == OutcomeRejected
-	return decision{outcome: proved, transient: transient, retryable: transient && safe && !c.cfg.resubmit}
+	return decision{outcome: proved, transient: transient, retryable: transient && safe}
 }
 
 // noResponse makes the error of an attempt without a response.
@@ -473,7 +444,11 @@ func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
 
 // open reads a body as a tree, and finds the parts of its envelope.
 func (c *call) open(tree *doc.Doc, text []byte) (envelope, *doc.Error) {
-	wrong := tree.Parse(text, c.redactor)
+	most := doc.MaxListing
+	if c.operation.undocumented {
+		most = doc.MaxUndocumented
+	}
+	wrong := tree.Parse(text, c.redactor, most)
 	return openEnvelope(tree.Root(), c.client.cfg.successMessage), wrong
 }
 
@@ -558,7 +533,7 @@ func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refus
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said,
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
-		RetryAfter: retry.After(resp.Header), Attempts: c.attempts, RequestID: c.order.RequestID,
+		RetryAfter: retry.After(resp.Header), Attempts: c.attempts,
 		decision: c.decide(proved, retry.IsRetryableStatus(resp.StatusCode)),
 	}
 }

@@ -70,10 +70,7 @@ func TestClient_Wire(t *testing.T) {
 			assertInvariants(t, got, err)
 			expected := want[s.name]
 			expected.Target = prefix + expected.Target
-			sent := only(t, w)
-			assert.Equal(t, s.write, sent.Header.Get("X-Request-Id") != "", "it is in no read")
-			sent.Header.Del("X-Request-Id")
-			assert.Equal(t, expected, sent)
+			assert.Equal(t, expected, only(t, w))
 		})
 	}
 }
@@ -324,68 +321,3 @@ func TestClient_endedContext(t *testing.T) {
 }
 
 type contextKey struct{}
-
-// An argument that has a key in it would show the key in a URL, a record or an error.
-func TestClient_keyAsArgument(t *testing.T) {
-	t.Parallel()
-	const other = "another-key-of-32-characters-len"
-	n := &recordingGuard{}
-	c := inMemory(t, "", gateway.WithOrderGuard(n))
-	for name, call := range map[string]func(key string, opts ...gateway.CallOption) error{
-		"orderId": func(key string, opts ...gateway.CallOption) error {
-			_, err := c.CreateInvoice(t.Context(), order("of "+key), opts...)
-			return err
-		},
-		"withdrawRequestId": func(key string, opts ...gateway.CallOption) error {
-			_, err := c.Withdrawal(t.Context(), key, opts...)
-			return err
-		},
-		"id": func(key string, opts ...gateway.CallOption) error {
-			_, err := c.CoinNetwork(t.Context(), key, opts...)
-			return err
-		},
-		"networkName": func(key string, opts ...gateway.CallOption) error {
-			_, err := c.CoinNetworkBySymbol(t.Context(), "BTC", key, opts...)
-			return err
-		},
-		"coinSymbol": func(key string, opts ...gateway.CallOption) error {
-			_, err := c.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: key}, opts...)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, err := range []error{call(canary), call(other, gateway.WithAPIKey(other), gateway.WithMerchant("a"))} {
-				refusal, ok := errors.AsType[*gateway.ArgumentError](err)
-				require.True(t, ok, "%v", err)
-				assert.Equal(t, name, refusal.Name)
-				assert.Equal(t, "contains an API key", refusal.Reason)
-			}
-		})
-	}
-	t.Cleanup(func() { assert.Empty(t, n.begun) })
-	for name, request := range map[string]gateway.InvoiceRequest{
-		"baseCurrency": {BaseCurrency: canary}, "coinSymbol": {CoinSymbol: "of " + canary}, "networkName": {NetworkName: canary},
-	} {
-		request.OrderID, request.Price, request.Amount = "A-17", order("").Price, order("").Amount
-		_, err := c.CreateInvoice(t.Context(), request)
-		assertRefused(t, err, "create_invoice", name, "contains an API key")
-	}
-	var ends []gateway.Call
-	_, err := inMemory(t, "", recordEnds(&ends)).CreateInvoice(t.Context(), order("A-17"), gateway.WithMerchant(canary))
-	assertRefused(t, err, "create_invoice", "WithMerchant", "contains an API key")
-	assertSilent(t, ends, canary)
-	source := clientWithKeySource(t, "http://localhost", sameKey)
-	_, err = source.CreateInvoice(t.Context(), order(canary))
-	assertRefused(t, err, "create_invoice", "orderId", "contains an API key")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, ctx := range []context.Context{t.Context(), ended} {
-		for _, opts := range [][]gateway.CallOption{nil, {gateway.WithAPIKey(other)}} {
-			for _, err := range c.WaitWithdrawals(ctx, []string{canary, other}[len(opts):][:1], gateway.WaitOptions{}, opts...) {
-				assertInvariants(t, nil, err)
-				assertSilent(t, err, other)
-			}
-		}
-	}
-}

@@ -27,7 +27,7 @@
 // A call returns an [*ArgumentError] (refused here, nothing sent), an [*APIError] (an error
 // response), a [*DecodeError] (a response that cannot be decoded), a [*TransportError] (no
 // usable response), and for an invoice an [*OutcomeUnknownError] or an [*OrderConflictError].
-// Waits end with a [*WithdrawalFailedError] or a [*WaitError] too.
+// A wait that does not end with COMPLETED is a [*WaitError].
 //
 // # Retries
 //
@@ -70,17 +70,16 @@ import (
 // User-Agent has it.
 const Version = "0.1.0"
 
+const maxBody = 8 << 20 // of a response below 400
+
 // A Client calls the gateway. It is made by [New], never changes, and is safe for concurrent use.
 type Client struct {
 	base      endpoint.Base
 	key       redact.Secret
-	keyring   *redact.Keyring
+	redactor  redact.Redactor // of the client's own key
 	cfg       *config
 	observers []Observer
 	request   *http.Request // all that requests have in common
-	breaker   *breaker
-	flights   *flights
-	awaited   *awaited
 	retrier   *retry.Retrier
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
@@ -133,12 +132,9 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 	return &Client{
 		base:      base,
 		key:       key,
-		keyring:   redact.NewKeyring(key),
+		redactor:  redact.New(key),
 		cfg:       cfg,
 		observers: cfg.allObservers(),
-		breaker:   &breaker{limit: cfg.breakAfter, warn: cfg.orderWarning(), circuits: map[string]*circuit{}},
-		flights:   &flights{},
-		awaited:   &awaited{},
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retrier:   &retry.Retrier{Policy: cfg.retry.limits()},
 
@@ -175,7 +171,7 @@ func useLastResponse(*http.Request, []*http.Request) error { return http.ErrUseL
 func (cfg *config) transport() (*attempt.Transport, error) {
 	transport := &attempt.Transport{
 		ReadTimeout: attempt.Timeout(cfg.retry.AttemptTimeout), InvoiceTimeout: attempt.Timeout(cfg.retry.InvoiceTimeout),
-		MaxBody: cfg.maxBytes, MaxErrorBody: maxErrorBody, IsTransient: retry.IsRetryableStatus,
+		MaxBody: maxBody, MaxErrorBody: maxErrorBody, IsTransient: retry.IsRetryableStatus,
 	}
 	var given http.RoundTripper
 	if cfg.http != nil {

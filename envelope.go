@@ -97,15 +97,12 @@ func (e envelope) isRefusal() bool {
 	return e.message != "" && !e.success && (e.result.IsZero() || e.result.Kind() == 'n')
 }
 
-// undocumented returns a result of an undocumented form, or an error if there is none or it is too large. With
-// a caller's decoder, a body without an envelope is the result.
+// undocumented returns a result of an undocumented form, or an error if there is none. With a caller's
+// decoder, a body without an envelope is the result.
 func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
 	result, wrong := e.result, e.check()
 	if kind := e.body.Kind(); hasDecoder && result.IsZero() && (kind == '[' || kind == '{' && e.body.Len() > 0) {
 		result, wrong = e.body, nil
-	}
-	if wrong == nil {
-		wrong = result.CheckSize()
 	}
 	return result, wrong
 }

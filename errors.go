@@ -43,21 +43,18 @@ var (
 	// ErrRedirect matches a [*TransportError] for a response of 3xx, which is never followed.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
-	// ErrResponseTooLarge matches a [*TransportError] for a body over the limit of
-	// [WithMaxResponseBytes].
+	// ErrResponseTooLarge matches a [*TransportError] for a body of more than 8 MiB.
 	ErrResponseTooLarge = errors.New("gateway: response too large")
 
 	// ErrResponseMismatch matches a [*DecodeError] for a record with another
 	// identifier than the one asked for.
 	ErrResponseMismatch = errors.New("gateway: another record than the one asked for")
 
-	// ErrFinalStatus matches a [*WaitError] for a withdrawal whose status is final only by [WaitOptions]:
-	// what it means is for the caller to know.
-	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final")
+	// ErrWithdrawalFailed matches the [*WaitError] of a withdrawal that is FAILED. Last has the withdrawal.
+	ErrWithdrawalFailed = errors.New("gateway: the service reports FAILED")
 
-	// ErrCircuitOpen matches the [*TransportError] of an invoice that [WithCircuitBreaker] has
-	// not sent.
-	ErrCircuitOpen = errors.New("gateway: circuit open: the invoices of several orders have an unknown outcome")
+	// ErrFinalStatus matches the [*WaitError] of a withdrawal whose status is final only by [WaitOptions].Final.
+	ErrFinalStatus = errors.New("gateway: the status is final by WaitOptions.Final")
 
 	// ErrOrderInFlight matches the [*TransportError] of an invoice that was not sent because another
 	// call for the order was in flight, with another request or for too long.
@@ -129,7 +126,6 @@ type APIError struct {
 	Header     http.Header     // what helps to find the response in a log, such as Date
 	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
 	Attempts   int             // how many attempts were made
-	RequestID  string          // of an invoice: its X-Request-Id
 
 	decision
 	said       refusal
@@ -234,8 +230,7 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 // A TransportError is a call without a usable response: none came, it was cut, too large
-// ([ErrResponseTooLarge]) or a redirect ([ErrRedirect]), or the invoice was not sent ([PhaseOrder],
-// [ErrCircuitOpen]).
+// ([ErrResponseTooLarge]) or a redirect ([ErrRedirect]), or the invoice was not sent ([PhaseOrder]).
 type TransportError struct {
 	Operation  string // the operation, such as "withdrawal"
 	Phase      Phase  // how far the last attempt came
@@ -282,7 +277,6 @@ type OutcomeUnknownError struct {
 	StatusCode int       // the status of the response; 0 when none came
 	Body       []byte    // at most the first 8 KiB of the response
 	SentAt     time.Time // when the attempt began that may have reached the service; zero if not known
-	RequestID  string    // the X-Request-Id of that attempt; empty if not known
 	Replayed   bool      // the invoice is that of an earlier call, as the [OrderGuard] knows it
 	Cause      error     // why the outcome is unknown; not unwrapped
 
@@ -291,19 +285,16 @@ type OutcomeUnknownError struct {
 
 // Error returns the order, what to do and the cause in one line.
 func (e *OutcomeUnknownError) Error() string {
-	invoice, details := "an invoice", ""
+	invoice := "an invoice"
 	if e.Replayed {
 		invoice = "an earlier invoice"
 		if !e.SentAt.IsZero() {
 			invoice = "an invoice of " + e.SentAt.UTC().Format(time.RFC3339)
 		}
 	}
-	if e.RequestID != "" {
-		details = "; X-Request-Id " + printable(e.RequestID)
-	}
 	cause := strings.TrimPrefix(oneLine(e.Cause), e.Operation+": ")
-	return fmt.Sprintf("gateway: %s: outcome unknown: %s for order %q may exist, look it up before sending it again: %s%s",
-		e.Operation, invoice, e.OrderID, cause, details)
+	return fmt.Sprintf("gateway: %s: outcome unknown: %s for order %q may exist, look it up before sending it again: %s",
+		e.Operation, invoice, e.OrderID, cause)
 }
 
 // Timeout is false.
@@ -445,7 +436,7 @@ func (e *sanitizedError) Is(target error) bool {
 func (e *sanitizedError) As(target any) bool {
 	switch target.(type) {
 	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
-		**OrderConflictError, **WithdrawalFailedError, **WaitError, *callError:
+		**OrderConflictError, **WaitError, *callError:
 		return false
 	}
 	return e.as(target)
@@ -457,7 +448,7 @@ func sentinels() []error {
 	return []error{
 		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
 		ErrRateLimited, ErrServer, ErrTimeout, ErrRedirect, ErrResponseTooLarge, ErrResponseMismatch,
-		ErrOrderInFlight, ErrCircuitOpen, ErrFinalStatus,
+		ErrOrderInFlight, ErrWithdrawalFailed, ErrFinalStatus,
 	}
 }
 

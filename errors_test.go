@@ -225,7 +225,7 @@ func TestErrors(t *testing.T) {
 					ctx, cancel = tt.ctx()
 				}
 				defer cancel()
-				c := newClient(t, "http://localhost", gateway.WithoutRequestID(), gateway.WithHTTPClient(&http.Client{Transport: tt.trip}))
+				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tt.trip}))
 				got, err := tt.call(ctx, c)
 				require.Error(t, err)
 				assertInvariants(t, got, err)
@@ -305,7 +305,7 @@ func TestOutcomeUnknownError(t *testing.T) {
 func zeroErrors() []error {
 	return []error{
 		&gateway.ArgumentError{}, &gateway.APIError{}, &gateway.DecodeError{}, &gateway.TransportError{}, &gateway.OutcomeUnknownError{},
-		&gateway.OrderConflictError{}, &gateway.WithdrawalFailedError{}, &gateway.WaitError{},
+		&gateway.OrderConflictError{}, &gateway.WaitError{},
 	}
 }
 
@@ -337,7 +337,6 @@ func TestErrors_OneLine(t *testing.T) {
 		&gateway.APIError{Operation: "balance", StatusCode: 500, Message: "it\nbroke"},
 		&gateway.APIError{Operation: "balance", StatusCode: 500, Body: []byte("it\nbroke")},
 		&gateway.DecodeError{Operation: "balance", StatusCode: 200, Err: broken, Body: []byte("it\nbroke")},
-		&gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{Status: gateway.WithdrawalFailed, WithdrawRequestID: "w\n1"}},
 	} {
 		t.Run(fmt.Sprintf("%T", err), func(t *testing.T) {
 			t.Parallel()

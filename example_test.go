@@ -225,12 +225,13 @@ func ExampleOutcomeOf() {
 	// Output: look the order up before anything else
 }
 
-// After an unknown outcome the client does not send the order again, until the
-// caller states that there is no invoice.
-func ExampleAllowResubmit() {
+// After an unknown outcome the client does not send the order again until a person has found
+// that the gateway has no invoice for it.
+func ExampleMemoryGuard_Resolve() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	client := connect(gw)
+	guard := &gateway.MemoryGuard{}
+	client := connect(gw, gateway.WithOrderGuard(guard))
 	ctx := context.Background()
 	request := gateway.InvoiceRequest{
 		OrderID: "order-17", Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("10.50"),
@@ -240,15 +241,29 @@ func ExampleAllowResubmit() {
 	_, err := client.CreateInvoice(ctx, request)
 	fmt.Println(gateway.OutcomeOf(err))
 
-	_, err = client.CreateInvoice(ctx, request)
-	fmt.Println(gateway.OutcomeOf(err))
+	pending, err := guard.Pending(ctx, gateway.PendingQuery{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	order := pending[0]
+	fmt.Println(order.OrderID, "is", order.State)
 
-	// The merchant has looked it up: the service has no invoice for the order.
-	_, err = client.CreateInvoice(ctx, request, gateway.AllowResubmit())
+	// Now anna looks the order up at the gateway, which has no invoice for it. A request may still be
+	// in transit, so the guard refuses the finding for 15 minutes.
+	err = guard.Resolve(ctx, order, gateway.Finding{By: "anna"})
+	fmt.Println(errors.Is(err, gateway.ErrTooEarly))
+
+	time.Sleep(time.Millisecond)
+	order, _ = guard.Order(ctx, "", "order-17") // read it again before the next lookup
+	err = guard.Resolve(ctx, order, gateway.Finding{By: "anna", Margin: time.Microsecond})
+	fmt.Println(err)
+	_, err = client.CreateInvoice(ctx, request)
 	fmt.Println(err)
 	// Output:
 	// unknown
-	// unknown
+	// order-17 is unknown
+	// true
+	// <nil>
 	// <nil>
 }
 
@@ -313,19 +328,25 @@ func ExampleClient_WaitWithdrawal() {
 	defer gw.Close()
 	client := connect(gw)
 	id := gw.Withdrawals()[0].WithdrawRequestID
-	if err := gw.SetStatusAfterRequests(id, 2, "COMPLETED"); err != nil {
+	if err := gw.SetStatusAfterRequests(id, 3, "COMPLETED"); err != nil {
 		log.Fatal(err)
 	}
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
+	wait := gateway.WaitOptions{
+		MinInterval: time.Millisecond, MaxInterval: time.Millisecond, // by default 2 s to 30 s
+		Changed: func(w *gateway.Withdrawal) { fmt.Println("changed:", w.Status) },
+	}
 	w, err := client.WaitWithdrawal(ctx, id, wait)
 	if err != nil {
 		log.Fatal(err) // FAILED, refused or out of time
 	}
 	fmt.Println(w.Status)
-	// Output: COMPLETED
+	// Output:
+	// changed: PENDING
+	// changed: COMPLETED
+	// COMPLETED
 }
 
 // A withdrawal that has failed is an error, of which the status can be read.
@@ -338,65 +359,14 @@ func ExampleWithdrawalStatusOf() {
 	}
 
 	_, err := connect(gw).WaitWithdrawal(context.Background(), id, gateway.WaitOptions{MinInterval: time.Millisecond})
+	fmt.Println(errors.Is(err, gateway.ErrWithdrawalFailed))
 	fmt.Println(gateway.WithdrawalStatusOf(err), gateway.WithdrawalStatusOf(err).Terminal())
 	_, err = connect(gw).Withdrawal(context.Background(), "not known")
 	fmt.Printf("%q\n", gateway.WithdrawalStatusOf(err))
 	// Output:
+	// true
 	// FAILED true
 	// ""
-}
-
-func ExampleClient_WaitWithdrawals() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-	var ids []string
-	for _, w := range gw.Withdrawals() {
-		ids = append(ids, w.WithdrawRequestID)
-	}
-	if err := gw.SetStatusAfterRequests(ids[0], 2, "FAILED"); err != nil {
-		log.Fatal(err)
-	}
-
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
-	completed, failed := 0, 0
-	for w, err := range client.WaitWithdrawals(ctx, ids, wait) {
-		var end *gateway.WithdrawalFailedError
-		switch {
-		case err == nil && w.Status == gateway.WithdrawalCompleted:
-			completed++
-		case errors.As(err, &end):
-			failed++
-		default:
-			log.Fatal(err) // refused or out of time; the error names the withdrawal
-		}
-	}
-	fmt.Println(completed, "completed,", failed, "failed")
-	// Output: 1 completed, 1 failed
-}
-
-func ExampleClient_WatchWithdrawal() {
-	gw := gatewaytest.NewServer()
-	defer gw.Close()
-	client := connect(gw)
-	ctx := context.Background()
-	id := gw.Withdrawals()[0].WithdrawRequestID
-	if err := gw.SetStatusAfterRequests(id, 3, "FAILED"); err != nil {
-		log.Fatal(err)
-	}
-
-	wait := gateway.WaitOptions{MinInterval: time.Millisecond, MaxInterval: time.Millisecond} // by default 2 s to 30 s
-	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
-		if err != nil {
-			log.Fatal(err) // refused, or the context has ended
-		}
-		fmt.Println(w.Status, w.Status.Terminal())
-	}
-	// Output:
-	// PENDING false
-	// FAILED true
 }
 
 func ExampleWithResponse() {

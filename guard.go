@@ -1,17 +1,101 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cryptogw/gateway/internal/orders"
+	"github.com/cryptogw/gateway/internal/validate"
 )
+
+// An OrderGuard prevents a second invoice for an order, and remembers the outcome of each order. It must
+// be safe for concurrent use. [WithOrderGuard] sets it; the default is a [MemoryGuard].
+//
+// An order is identified by [Order.Key] and the Merchant.
+type OrderGuard interface {
+	// Begin asks for the lease of an order, before its invoice is sent. The guard records the lease before
+	// it grants it. While a call has the lease the order is in flight, after a success created, and
+	// after an unknown outcome unknown; o.Resubmit asks for the lease of an unknown order too. An error means
+	// that nothing was granted: the guard rolls back any partial record.
+	//
+	// While an order is in flight the client asks again, so a Begin that grants nothing should write
+	// nothing. The client sends nothing after the lease has expired.
+	Begin(ctx context.Context, o Order) (Lease, error)
+
+	// End records the outcome of the attempt that o.Attempt names, once, before the caller of the client sees
+	// it, and returns what the guard knows of the order then. A success replaces an unknown outcome;
+	// nothing replaces a success: a further invoice is added to its Others. A success and an unknown outcome are
+	// recorded even if the guard has forgotten the order. The context ends after 10 seconds, not with the
+	// caller's. An error is reported to observers, and the order must count as unknown later.
+	End(ctx context.Context, o Order, r OrderRecord) (OrderRecord, error)
+}
+
+// An Order is the argument of an [OrderGuard]: one call of [Client.CreateInvoice].
+type Order struct {
+	Gateway  string         // the base URL in one form: lower-case host, no default port, no last slash; at most 512 bytes
+	Merchant string         // see [WithMerchant]; empty for the client's own
+	Request  InvoiceRequest // with the OrderID only, if the rest is not valid
+	Attempt  string         // for End: the Attempt of the [Lease]; empty for Begin
+	Resubmit bool           // for Begin: an order of unknown outcome may be sent again, see [WithIdempotentOrders]
+}
+
+// Key returns the text that identifies the order of a merchant: the OrderID, in lower case if it has the form
+// of a UUID, which is the same order in either case.
+func (o Order) Key() string { return validate.IDKey(o.Request.OrderID) }
+
+// An OrderState is what an [OrderGuard] says of an order. The zero value is [OrderFree].
+type OrderState int8
+
+const (
+	OrderFree     OrderState = iota // OrderFree: the lease is granted.
+	OrderInFlight                   // OrderInFlight: another call has the lease.
+	OrderCreated                    // OrderCreated: the order has an invoice.
+	OrderUnknown                    // OrderUnknown: an invoice of the order may exist.
+)
+
+// String returns the state in words: "free", "in flight", "created" or "unknown".
+func (s OrderState) String() string {
+	if s < OrderFree || s > OrderUnknown {
+		return fmt.Sprintf("OrderState(%d)", int8(s))
+	}
+	return [...]string{"free", "in flight", "created", "unknown"}[s]
+}
+
+// MarshalText returns the text of String.
+func (s OrderState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// A Lease is the answer of an [OrderGuard]. A lease whose State is [OrderFree] is granted.
+type Lease struct {
+	State   OrderState
+	Known   *OrderRecord // what was known of the order before; nil for nothing
+	Attempt string       // of a granted lease: a name that no other attempt ever has
+	Expires time.Time    // of a granted lease, by the clock of this process; zero for never
+}
+
+// An OrderRecord is all that a guard keeps of an order. It has no key. Its slices are not changed after the
+// call.
+type OrderRecord struct {
+	Outcome    Outcome           `json:"outcome"`             // of the order
+	Request    InvoiceRequest    `json:"request"`             // as it was last sent; the zero request if it is not known
+	Invoice    json.RawMessage   `json:"invoice,omitzero"`    // the result of the response, at most 1 MiB; nil if it is not known
+	Others     []json.RawMessage `json:"others,omitzero"`     // further invoices of the order, which should not exist
+	SentAt     time.Time         `json:"sentAt,omitzero"`     // when the last attempt of the call began; zero if nothing was sent
+	CreatedAt  time.Time         `json:"createdAt,omitzero"`  // when the invoice was recorded; zero if it is not known
+	StatusCode int               `json:"statusCode,omitzero"` // of the response; 0 when none came
+	Body       []byte            `json:"body,omitzero"`       // of a failure: at most the first 8 KiB of the response
+	Cause      string            `json:"cause,omitzero"`      // of a failure, or why there is no Invoice: at most 1 KiB in one line
+}
 
 // An OrderStatus is an order as it was read from a guard. All times are in UTC by the clock of the
 // guard, and zero if the event has not happened, except for ReadAt.
@@ -53,115 +137,147 @@ type Finding struct {
 	Margin time.Duration
 }
 
+// A PendingQuery selects the orders that the Pending of a guard returns. The zero query selects all.
+type PendingQuery struct {
+	Most  int         // how many at most; 0 for all
+	After OrderStatus // the last order of the page before; the zero order for the first page
+}
+
+// Errors of a guard about an order that it leaves as it is.
+var (
+	// ErrNotUnknown matches the error for a finding about an order whose outcome is not unknown.
+	ErrNotUnknown = orders.ErrNotUnknown
+
+	// ErrTooEarly matches the error for a finding that no invoice exists, while a request may still be in transit.
+	ErrTooEarly = orders.ErrTooEarly
+
+	// ErrTriedAgain matches the error for an order that was sent again since it was read.
+	ErrTriedAgain = orders.ErrTriedAgain
+
+	// ErrNotCreated matches the error of Forget for an order that is not created, or has an attempt of
+	// unknown outcome.
+	ErrNotCreated = orders.ErrNotCreated
+)
+
 const (
 	defaultRemember = 1 << 16
+	maxGuardMemory  = 64 << 20 // bytes of texts
 
-	maxKeptResponses = 16 << 20
+	maxKeptInvoice = 1 << 20
+	maxKeptCause   = 1 << 10
 )
 
 // A MemoryGuard is an [OrderGuard] in memory: it knows no other process and nothing from before a
 // restart. It remembers orders of unknown outcome for as long as it lives, and the created orders
-// that came last. Of requests and responses it keeps 16 MiB, about 20,000 small ones: of older
-// orders the invoice is returned without Raw, whatever the request. Clients that share a guard share
-// their orders: name their merchants with [WithMerchant].
+// that came last. It keeps 64 MiB of texts; the oldest invoices lose theirs first, which
+// [Invoice].GuardErr of a replay reports. Clients that share a guard share their orders: name their
+// merchants with [WithMerchant].
 //
 // The zero guard is ready to use. It must not be copied.
 type MemoryGuard struct {
 	// Remember is how many created orders are remembered; 0 for 65,536. It must not change.
 	Remember int
 
-	mu      sync.Mutex
-	orders  map[orderKey]*memoryOrder
-	created []*memoryOrder // the oldest first
-	bare    int            // how many of these have no record any more
-	kept    int            // bytes of records
+	mu       sync.Mutex
+	orders   map[orderKey]*memoryOrder
+	created  []*memoryOrder // the oldest first; nil for a forgotten one
+	stripped int            // how many of these have lost their texts
+	kept     int            // bytes of texts
+	attempts int64          // that were begun
 }
 
 // An orderKey identifies an order of a merchant in little memory: an orderId can have
 // 1,024 bytes.
 type orderKey [16]byte
 
-func orderKeyOf(o Order) (key orderKey) {
-	sum := sha256.Sum256([]byte(o.Merchant + "\x00" + o.Key())) // neither has a control character
+func orderKeyOf(merchant, id string) (key orderKey) {
+	sum := sha256.Sum256([]byte(merchant + "\x00" + id)) // neither has a control character
 	return orderKey(sum[:len(key)])
 }
 
 // A memoryOrder is an order that is in flight, created or unknown.
 type memoryOrder struct {
-	key     orderKey
-	gateway string
-	row     *orders.Row[OrderRecord] // nil for one that is created, and of which nothing else is kept
+	merchant, id string
+	row          orders.Row[OrderRecord]
 }
 
-// No attempt in memory outlives its process, so that its lease never ends and its clock never advances.
-const (
-	noTime   = 1
-	noExpiry = math.MaxInt64 / 2
-)
+// A lease in memory ends with its process.
+const noExpiry = math.MaxInt64 / 2
 
 // Begin implements [OrderGuard].
 func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	known := g.order(orderKeyOf(o))
-	before := known.rowOf()
-	row, answer := before.Begin(orders.Begin[OrderRecord]{
-		Gateway: o.Gateway, Attempt: int64(before.Attempts) + 1, Lease: noExpiry, Resubmit: o.Resubmit, Record: OrderRecord{Request: o.Request},
-	}, noTime)
-	state := OrderState(before.State(noTime))
+	now := time.Now().UnixMicro()
+	key := orderKeyOf(o.Merchant, o.Key())
+	known := g.orders[key]
+	if known == nil {
+		known = &memoryOrder{merchant: strings.Clone(o.Merchant), id: strings.Clone(o.Key())}
+	}
+	state := OrderState(known.row.State(now))
+	row, answer := known.row.Begin(orders.Begin[OrderRecord]{
+		Gateway: o.Gateway, Attempt: g.attempts + 1, Lease: noExpiry, Resubmit: o.Resubmit,
+		Record: OrderRecord{Request: o.Request.clone(), SentAt: time.UnixMicro(now).UTC(), Cause: noOutcome},
+	}, now)
 	switch {
 	case answer.Err != nil:
 		return Lease{}, answer.Err
 	case !answer.Granted:
-		return Lease{State: state, Known: knownOf(&before, state)}, nil
+		return Lease{State: state, Known: knownOf(&known.row, state)}, nil
 	}
-	known.gateway, known.row = row.Gateway, &row
-	return Lease{Known: knownOf(&before, state)}, nil
+	before := knownOf(&known.row, state)
+	g.attempts++
+	known.row = row
+	if g.orders == nil {
+		g.orders = map[orderKey]*memoryOrder{}
+	}
+	g.orders[key] = known
+	return Lease{Known: before, Attempt: nameOf(g.attempts)}, nil
 }
+
+// maxOpen is how many attempts of unknown outcome of one order are remembered: the first and the last ones.
+const maxOpen = 8
+
+// noOutcome is the Cause of an attempt until it ends.
+const noOutcome = "the outcome was not recorded"
 
 // End implements [OrderGuard].
 func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecord, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	known := g.order(orderKeyOf(o))
-	before := known.rowOf()
-	end := orders.End[OrderRecord]{Gateway: o.Gateway, Record: r}
-	if before.Held != nil {
-		end.Attempt = before.Attempt
+	key := orderKeyOf(o.Merchant, o.Key())
+	known := g.orders[key]
+	if known == nil {
+		known = &memoryOrder{merchant: strings.Clone(o.Merchant), id: strings.Clone(o.Key())}
 	}
+	name := attemptOf(o.Attempt)
+	if name == 0 {
+		g.attempts++
+		name = g.attempts // the attempt of another guard
+	}
+	end := orders.End[OrderRecord]{Gateway: o.Gateway, Attempt: name, Record: r}
 	end.Record.Request = r.Request.clone()
 	switch r.Outcome {
 	case OutcomeSucceeded:
 		end.Result, end.Bare = orders.Success, len(r.Invoice) == 0
-		end.Record.Body, end.Record.Cause = nil, ""
+		end.Record.Body = nil
 	case OutcomeNotSent, OutcomeRejected:
 	default:
-		end.Result = orders.Undecided
-		if g.kept+len(r.Body) > maxKeptResponses {
+		end.Result, end.Record.Outcome = orders.Undecided, OutcomeUnknown
+		if g.strip(len(r.Body)); g.kept+len(r.Body) > maxGuardMemory {
 			end.Record.Body = nil
 		}
 	}
-	row, _ := before.End(end, noTime)
-	if row.Open = row.Open[max(len(row.Open)-1, 0):]; len(row.Invoices) > 0 {
-		row.Open = nil // nobody can read them
+	row, _ := known.row.End(end, time.Now().UnixMicro())
+	if n := len(row.Open); n > maxOpen {
+		row.Open = append(row.Open[:1:1], row.Open[n-maxOpen+1:]...)
 	}
-	if known.row != nil {
-		g.keep(known, &row)
-	}
-	state := OrderState(row.State(noTime))
+	g.keep(key, known, row)
+	state := OrderState(row.State(time.Now().UnixMicro()))
 	if state == OrderFree {
-		delete(g.orders, known.key)
 		return r, nil
 	}
 	return *knownOf(&row, state), nil
-}
-
-// rowOf returns what is known of an order.
-func (m *memoryOrder) rowOf() orders.Row[OrderRecord] {
-	if m.row != nil {
-		return *m.row
-	}
-	return orders.Row[OrderRecord]{Gateway: m.gateway, Attempts: 1, Attempt: 1, Created: noTime, Invoices: []orders.Attempt[OrderRecord]{{Record: OrderRecord{Outcome: OutcomeSucceeded}}}}
 }
 
 // knownOf returns what is known of an order in a state; nil for nothing.
@@ -170,69 +286,331 @@ func knownOf(row *orders.Row[OrderRecord], state OrderState) *OrderRecord {
 	case state == OrderInFlight:
 		return &OrderRecord{Request: row.Held.Request}
 	case state == OrderUnknown:
-		return &row.Open[len(row.Open)-1].Record
+		open := row.Unsettled()
+		return &open[len(open)-1].Record
 	case state == OrderFree:
 		return nil
 	}
-	if len(row.Invoices) == 1 {
-		return &row.Invoices[0].Record
-	}
 	r := row.Invoices[0].Record
+	r.CreatedAt = timeAt(row.Created)
 	for _, other := range row.Invoices[1:] {
 		r.Others = append(r.Others, other.Record.Invoice)
 	}
 	return &r
 }
 
-// order returns an order, which is in the map then.
-func (g *MemoryGuard) order(key orderKey) *memoryOrder {
-	if known := g.orders[key]; known != nil {
-		return known
+// keep keeps a row of an order in the place of the one before. A free order is not kept. If there are too many created
+// orders, the oldest is forgotten, and if there are too many texts, the oldest invoice loses its own.
+func (g *MemoryGuard) keep(key orderKey, m *memoryOrder, row orders.Row[OrderRecord]) {
+	isNew := len(m.row.Invoices) == 0 && len(row.Invoices) > 0
+	g.kept += sizeOf(&row) - sizeOf(&m.row)
+	m.row = row
+	if row.State(time.Now().UnixMicro()) == orders.Free {
+		delete(g.orders, key)
+		return
 	}
 	if g.orders == nil {
 		g.orders = map[orderKey]*memoryOrder{}
 	}
-	known := &memoryOrder{key: key, row: &orders.Row[OrderRecord]{}}
-	g.orders[key] = known
-	return known
-}
-
-// keep keeps a row of an order in the place of the one before. If an invoice is known only now, the
-// oldest created order is forgotten where there are too many.
-func (g *MemoryGuard) keep(m *memoryOrder, row *orders.Row[OrderRecord]) {
-	isNew := len(m.row.Invoices) == 0 && len(row.Invoices) > 0
-	g.replace(m, row)
+	g.orders[key] = m
 	if isNew {
 		g.created = append(g.created, m)
 	}
 	if len(g.created) > cmp.Or(g.Remember, defaultRemember) {
 		oldest := g.created[0]
-		g.replace(oldest, nil)
-		delete(g.orders, oldest.key)
-		g.created[0], g.created, g.bare = nil, g.created[1:], max(g.bare-1, 0)
+		g.created[0], g.created, g.stripped = nil, g.created[1:], max(g.stripped-1, 0)
+		g.drop(oldest)
 	}
-	for ; g.kept > maxKeptResponses && g.bare < len(g.created); g.bare++ {
-		g.replace(g.created[g.bare], nil)
+	g.strip(0)
+}
+
+// drop forgets an order.
+func (g *MemoryGuard) drop(m *memoryOrder) {
+	if m == nil {
+		return
+	}
+	if key := orderKeyOf(m.merchant, m.id); g.orders[key] == m {
+		delete(g.orders, key)
+		g.kept -= sizeOf(&m.row)
 	}
 }
 
-// replace replaces the row of an order.
-func (g *MemoryGuard) replace(m *memoryOrder, row *orders.Row[OrderRecord]) {
-	g.kept += sizeOf(row) - sizeOf(m.row)
-	m.row = row
+const strippedCause = "the guard in memory has dropped the text of the invoice: it keeps the texts of the last 64 MiB"
+
+// strip drops the texts of the oldest created orders until there is room for so many bytes.
+func (g *MemoryGuard) strip(room int) {
+	for ; g.kept+room > maxGuardMemory && g.stripped < len(g.created); g.stripped++ {
+		if m := g.created[g.stripped]; m != nil {
+			g.kept -= sizeOf(&m.row)
+			m.strip()
+			g.kept += sizeOf(&m.row)
+		}
+	}
 }
 
-// sizeOf is about how many bytes the records of a row take.
+// strip drops the texts of a created order.
+func (m *memoryOrder) strip() {
+	m.row.Invoices = slices.Clone(m.row.Invoices)
+	for i := range m.row.Invoices {
+		r := &m.row.Invoices[i].Record
+		r.Invoice, r.Body, r.Cause = nil, nil, strippedCause
+	}
+	m.row.Open = nil
+}
+
+// sizeOf returns how many bytes the texts of a row take.
 func sizeOf(row *orders.Row[OrderRecord]) (size int) {
-	if row == nil {
-		return 0
-	}
 	for _, attempts := range [][]orders.Attempt[OrderRecord]{row.Open, row.Invoices} {
 		for i := range attempts {
-			size += attempts[i].Record.size()
+			r := &attempts[i].Record
+			size += len(r.Invoice) + len(r.Body) + len(r.Cause)
 		}
 	}
 	return size
+}
+
+// Order returns an order. The merchant is the name that [WithMerchant] sets; empty for the client's own. An
+// order that was never begun is free, with no attempts. The error is always nil.
+func (g *MemoryGuard) Order(_ context.Context, merchant, orderID string) (OrderStatus, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := Order{Request: InvoiceRequest{OrderID: orderID}}.Key()
+	m := g.orders[orderKeyOf(merchant, id)]
+	if m == nil {
+		m = &memoryOrder{merchant: merchant, id: id}
+	}
+	return m.status(time.Now()), nil
+}
+
+// Pending returns the orders that a person must look up at the gateway: those of unknown outcome, of every
+// merchant. The order that has been unknown longest comes first. The error is an [*ArgumentError] for a
+// negative Most.
+func (g *MemoryGuard) Pending(_ context.Context, q PendingQuery) ([]OrderStatus, error) {
+	if q.Most < 0 {
+		return nil, &ArgumentError{Operation: "pending", Name: "q.Most", Reason: "must not be negative"}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	var all []OrderStatus
+	for _, m := range g.orders {
+		if m.row.State(now.UnixMicro()) == orders.Unknown {
+			all = append(all, m.status(now))
+		}
+	}
+	before := func(a, b OrderStatus) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Merchant, b.Merchant), cmp.Compare(a.OrderID, b.OrderID))
+	}
+	slices.SortFunc(all, before)
+	if q.After.OrderID != "" {
+		all = slices.DeleteFunc(all, func(o OrderStatus) bool { return before(o, q.After) <= 0 })
+	}
+	if q.Most > 0 {
+		all = all[:min(q.Most, len(all))]
+	}
+	return all, nil
+}
+
+// status returns an order as it is read now.
+func (m *memoryOrder) status(now time.Time) OrderStatus {
+	row := &m.row
+	o := OrderStatus{
+		OrderID: m.id, Merchant: m.merchant, Gateway: row.Gateway, State: OrderState(row.State(now.UnixMicro())), Attempts: row.Attempts, Attempt: nameOf(row.Attempt),
+		Begun: timeAt(row.Begun), SentUntil: timeAt(row.Lease), Ended: timeAt(row.Ended), Created: timeAt(row.Created), Resolved: timeAt(row.Resolved),
+		Finding:     Finding{Exists: row.Found.Exists, By: row.Found.By, Note: row.Found.Note},
+		GuardReadAt: now.UTC().Truncate(time.Microsecond), ReadAt: now.UTC(),
+	}
+	if row.Held != nil {
+		o.SentUntil = time.Time{} // its lease ends with the process
+	}
+	if known := knownOf(row, o.State); known != nil {
+		o.Record = *known
+	}
+	earlier := row.Open
+	if o.State == OrderUnknown {
+		o.Since, earlier = timeAt(row.OpenSince), earlier[:len(earlier)-1]
+	}
+	for _, a := range earlier {
+		o.Earlier = append(o.Earlier, a.Record)
+	}
+	return o
+}
+
+// Resolve records a finding about an order of unknown outcome. If an invoice exists, the order is created from then
+// on. If none does, the order is free: the next call sends it. For a created order whose invoice is not
+// known, a finding with an Invoice adds the invoice.
+//
+// Pass the order as Pending or Order returned it before the lookup. The order stays as it is if the error matches
+// [ErrTriedAgain], [ErrNotUnknown] or [ErrTooEarly], or is the [*ArgumentError] of [Finding.Validate].
+func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error {
+	if err := f.Validate(o); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key := orderKeyOf(o.Merchant, o.OrderID)
+	m := g.orders[key]
+	if m == nil {
+		return fmt.Errorf("gateway: order %q: %w: it is free", o.OrderID, ErrNotUnknown)
+	}
+	margin := cmp.Or(f.Margin, DefaultMargin)
+	row, answer := m.row.Resolve(orders.Resolve[OrderRecord]{
+		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
+		Attempt: attemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), Waited: o.ReadAt.Sub(timeAt(m.row.Begun)).Microseconds(), Margin: margin.Microseconds(),
+		Bare: len(f.Invoice) == 0, Record: foundRecord(&m.row, f.Invoice),
+	}, time.Now().UnixMicro())
+	if answer.Err != nil {
+		return fmt.Errorf("gateway: order %q: %w", o.OrderID, answer.Err)
+	}
+	g.keep(key, m, row)
+	return nil
+}
+
+// foundRecord is the record of an invoice that a person has found. If the attempts had different requests, nobody knows
+// which of them the invoice is for.
+func foundRecord(row *orders.Row[OrderRecord], invoice json.RawMessage) OrderRecord {
+	attempts := row.Unsettled()
+	if len(attempts) == 0 {
+		attempts = row.Invoices
+	}
+	if len(attempts) == 0 {
+		return OrderRecord{}
+	}
+	r := attempts[len(attempts)-1].Record
+	for _, other := range attempts {
+		if !other.Record.Request.Equal(r.Request) {
+			r.Request = InvoiceRequest{}
+		}
+	}
+	r.Outcome, r.Invoice, r.Body, r.StatusCode, r.Cause = OutcomeSucceeded, bytes.Clone(invoice), nil, 0, ""
+	if len(invoice) == 0 {
+		r.Cause = foundWithoutInvoice
+	}
+	return r
+}
+
+const foundWithoutInvoice = "a person found that the invoice exists, and did not record what it says"
+
+// Forget forgets a created order whose invoice can no longer be paid, such as an expired one: the next call for the
+// order creates another invoice. Ask the operator of the gateway before whether a repeated orderId creates a new
+// invoice. Forget refuses an order that was sent again since it was read ([ErrTriedAgain]), and one that is not
+// created or has an attempt of unknown outcome ([ErrNotCreated]).
+func (g *MemoryGuard) Forget(_ context.Context, o OrderStatus) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := cmp.Or(g.orders[orderKeyOf(o.Merchant, o.OrderID)], &memoryOrder{})
+	if err := m.row.Forget(attemptOf(o.Attempt), time.Now().UnixMicro()); err != nil {
+		return fmt.Errorf("gateway: order %q: %w", o.OrderID, err)
+	}
+	g.drop(m)
+	if i := slices.Index(g.created, m); i >= 0 {
+		g.created[i] = nil
+	}
+	return nil
+}
+
+// DefaultMargin is the Margin of a [Finding] that sets none.
+const DefaultMargin = 15 * time.Minute
+
+// maxFound is how many bytes a text or an invoice of a finding may have.
+const maxFound = 64 << 10
+
+// Validate returns the [*ArgumentError] with which a guard refuses the finding about an order, or nil: for a finding
+// without By, with a negative Margin, with an Invoice that is not JSON of at most 64 KiB, names another
+// order or is given without Exists, and with a text of more than 64 KiB, with a NUL or that is not valid UTF-8.
+// For an order that was neither unknown nor, for an Invoice, created when it was read, the error matches [ErrNotUnknown].
+func (f Finding) Validate(o OrderStatus) error {
+	const storable = "must be valid UTF-8 of at most 64 KiB without NUL"
+	isStorable := func(text string) bool {
+		return len(text) <= maxFound && utf8.ValidString(text) && !strings.Contains(text, "\x00")
+	}
+	name, reason := "", ""
+	switch {
+	case !isStorable(f.By):
+		name, reason = "By", storable
+	case !isStorable(f.Note):
+		name, reason = "Note", storable
+	case strings.TrimSpace(f.By) == "":
+		name, reason = "By", "is required"
+	case f.Margin < 0:
+		name, reason = "Margin", "must not be negative"
+	case len(f.Invoice) > 0 && !f.Exists:
+		name, reason = "Invoice", "must be empty without Exists: an order with an invoice exists"
+	case len(f.Invoice) > maxFound || len(f.Invoice) > 0 && !json.Valid(f.Invoice):
+		name, reason = "Invoice", "must be JSON of at most 64 KiB"
+	default:
+		if other := otherOrder(f.Invoice, o.OrderID); other != "" {
+			name, reason = "Invoice", fmt.Sprintf("names the order %q", other)
+		}
+	}
+	switch {
+	case name != "":
+		return &ArgumentError{Operation: "resolve", Name: "Finding." + name, Reason: fmt.Sprintf("%s (order %q)", reason, o.OrderID)}
+	case o.State != OrderUnknown && (o.State != OrderCreated || len(f.Invoice) == 0):
+		return fmt.Errorf("gateway: order %q: %w: it was %s when it was read", o.OrderID, ErrNotUnknown, o.State)
+	default:
+		return nil
+	}
+}
+
+// otherOrder returns the order that JSON names instead of another one, or "".
+func otherOrder(text json.RawMessage, orderID string) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if d.Decode(&value) != nil {
+		return ""
+	}
+	other, named := "", false
+	var walk func(value any, names []string)
+	walk = func(value any, names []string) {
+		switch value := value.(type) {
+		case map[string]any:
+			for name, member := range value {
+				walk(member, append([]string{name}, names...))
+			}
+		case []any:
+			for _, element := range value {
+				walk(element, names)
+			}
+		case string, json.Number:
+			if !validate.IsOrderName(slices.Values(names)) {
+				return
+			}
+			if id := fmt.Sprint(value); validate.SameID(id, orderID) {
+				named = true
+			} else if id != "" {
+				other = id
+			}
+		}
+	}
+	walk(value, nil)
+	if named {
+		return ""
+	}
+	return other
+}
+
+// nameOf returns the name of an attempt with a number; "" for 0.
+func nameOf(attempt int64) string {
+	if attempt == 0 {
+		return ""
+	}
+	return strconv.FormatInt(attempt, 36)
+}
+
+// attemptOf returns the number of an attempt with a name; 0 for another text.
+func attemptOf(name string) int64 {
+	attempt, _ := strconv.ParseInt(name, 36, 64)
+	return attempt
+}
+
+// timeAt is the time of microseconds since 1970; the zero time for 0.
+func timeAt(microseconds int64) time.Time {
+	if microseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(microseconds).UTC()
 }
 
 // clone returns a request whose texts keep nothing else in memory.
@@ -241,9 +619,4 @@ func (r InvoiceRequest) clone() InvoiceRequest {
 		*text = strings.Clone(*text)
 	}
 	return r
-}
-
-// size is about how many bytes a record takes.
-func (r *OrderRecord) size() int {
-	return 768 + len(r.Invoice) + len(r.Body) + len(r.Cause) + len(r.RequestID) + len(r.Request.OrderID) + len(r.Request.BaseCurrency) + len(r.Request.CoinSymbol) + len(r.Request.NetworkName)
 }

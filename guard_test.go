@@ -15,25 +15,31 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
+// begin asks a guard for the lease of an order, and returns the order with the name of the attempt.
+func begin(t *testing.T, g gateway.OrderGuard, id string) (gateway.Order, gateway.Lease) {
+	t.Helper()
+	o := gateway.Order{Gateway: inMemoryURL, Request: order(id)}
+	lease, err := g.Begin(t.Context(), o)
+	require.NoError(t, err)
+	o.Attempt = lease.Attempt
+	return o, lease
+}
+
 // settle has a guard accept an order and records its outcome.
 func settle(t *testing.T, g gateway.OrderGuard, id string, r gateway.OrderRecord) {
 	t.Helper()
-	o := gateway.Order{Request: order(id)}
-	_, err := g.Begin(t.Context(), o)
-	require.NoError(t, err, id)
+	o, _ := begin(t, g, id)
 	r.Request = o.Request
-	_, err = g.End(t.Context(), o, r)
+	_, err := g.End(t.Context(), o, r)
 	require.NoError(t, err, id)
 }
 
 // ask asks a guard for an order, and frees it again if the lease was granted.
 func ask(t *testing.T, g gateway.OrderGuard, id string) (*gateway.OrderRecord, gateway.OrderState) {
 	t.Helper()
-	o := gateway.Order{Request: order(id)}
-	lease, err := g.Begin(t.Context(), o)
-	require.NoError(t, err)
+	o, lease := begin(t, g, id)
 	if lease.State == gateway.OrderFree {
-		_, err = g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
+		_, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
 		require.NoError(t, err)
 	}
 	return lease.Known, lease.State
@@ -64,52 +70,59 @@ func TestMemoryGuard_remembers(t *testing.T) {
 	assert.Equal(t, gateway.OrderUnknown, state)
 }
 
-// What is forgotten is not counted: the last orders keep their responses, however many were before. An order that
-// is free again is not kept.
+// An order that is free again is not kept.
 func TestMemoryGuard_forgets(t *testing.T) {
 	t.Parallel()
-	const size = 60 << 10
 	g := &gateway.MemoryGuard{Remember: 3}
-	for i := range 1000 { // more than three times what may be kept
-		settle(t, g, fmt.Sprint(i), created(strings.Repeat("x", size)))
+	for i := range 100 {
+		settle(t, g, fmt.Sprint(i), created("{}"))
 		settle(t, g, fmt.Sprint("free ", i), gateway.OrderRecord{Outcome: gateway.OutcomeNotSent})
-	}
-	for _, last := range []string{"997", "998", "999"} {
-		known, _ := ask(t, g, last)
-		assert.Len(t, known.Invoice, size)
 	}
 	assert.Equal(t, 3, gateway.OrdersOf(g))
 }
 
-// Of the responses of created orders and the bodies of failures 16 MiB are kept: first those of
-// failures, then those that came last. What became of the orders stays known.
+// A guard keeps 64 MiB of texts: the oldest invoices lose theirs first, then new failures. The state and the request of
+// each order stay known, and a replay reports that the text is gone.
 func TestMemoryGuard_bounds(t *testing.T) {
 	t.Parallel()
-	const size, orders = 60 << 10, 500 // of a response; twice what is kept
+	const size, kept = 1<<20 - 1<<10, 64
 	var g gateway.MemoryGuard
-	kept := map[string]int{}
-	for i := range orders {
+	for i := range kept + 10 {
 		settle(t, &g, fmt.Sprint("created ", i), created(strings.Repeat("x", size)))
-		settle(t, &g, fmt.Sprint("unknown ", i), gateway.OrderRecord{Body: make([]byte, size/2)})
 	}
-	for i := range orders {
+	for i := range 10 {
+		settle(t, &g, fmt.Sprint("unknown ", i), gateway.OrderRecord{Body: make([]byte, size)})
+		known, state := ask(t, &g, fmt.Sprint("unknown ", i))
+		assert.Equal(t, gateway.OrderUnknown, state)
+		assert.Len(t, known.Body, size)
+	}
+	for i := range kept + 10 {
 		known, state := ask(t, &g, fmt.Sprint("created ", i))
 		require.Equal(t, gateway.OrderCreated, state)
-		if known.Invoice != nil {
-			kept["created"]++
-			assert.Len(t, known.Invoice, size)
-			assert.Equal(t, order(fmt.Sprint("created ", i)), known.Request)
-		}
-		assert.Equal(t, kept["created"] > 0, known.Invoice != nil, "the oldest are dropped")
-		known, state = ask(t, &g, fmt.Sprint("unknown ", i))
-		require.Equal(t, gateway.OrderUnknown, state)
-		if known.Body != nil {
-			kept["unknown"]++
-		}
+		assert.Equal(t, order(fmt.Sprint("created ", i)), known.Request)
+		assert.Equal(t, i >= 20, len(known.Invoice) == size, "the 20 oldest have lost their texts: %d", i)
 	}
-	assert.InDelta(t, 16<<20, kept["created"]*size+kept["unknown"]*size/2, 1<<20)
-	assert.Positive(t, kept["created"])
-	assert.Positive(t, kept["unknown"])
+
+	c := inMemory(t, "", gateway.WithOrderGuard(&g))
+	got, err := c.CreateInvoice(t.Context(), order("created 0"))
+	require.NoError(t, err)
+	assert.True(t, got.Replayed)
+	assert.Nil(t, got.Raw)
+	assert.EqualError(t, got.GuardErr, "the guard in memory has dropped the text of the invoice: it keeps the texts of the last 64 MiB")
+	other := order("created 0")
+	otherPrice(&other)
+	_, err = c.CreateInvoice(t.Context(), other)
+	assert.Equal(t, gateway.OutcomeConflict, gateway.OutcomeOf(err))
+	got, err = c.CreateInvoice(t.Context(), order(fmt.Sprint("created ", kept)))
+	require.NoError(t, err)
+	assert.NoError(t, got.GuardErr)
+
+	for i := range kept + 10 { // with the 10 from before
+		settle(t, &g, fmt.Sprint("more ", i), gateway.OrderRecord{Body: make([]byte, size)})
+		known, state := ask(t, &g, fmt.Sprint("more ", i))
+		require.Equal(t, gateway.OrderUnknown, state)
+		assert.Equal(t, i < kept-10, known.Body != nil, "%d", i)
+	}
 }
 
 // What is kept of a text does not keep what it was cut from. Not parallel, because it measures.
@@ -120,56 +133,41 @@ func TestMemoryGuard_keepsNoMore(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for i := range 64 {
 		form := strings.Repeat("x", 1<<20) + fmt.Sprintf("%08d", i)
-		o := gateway.Order{Request: order(form[1<<20:])}
-		_, err := g.Begin(t.Context(), o)
-		require.NoError(t, err)
-		_, err = g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: o.Request})
-		require.NoError(t, err)
+		settle(t, &g, form[1<<20:], created(""))
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	assert.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(16<<20))
 }
 
-// What is known of an order takes the place of what was known before, also in what is counted.
-func TestMemoryGuard_boundsWithResubmissions(t *testing.T) {
+// The texts of an order that is forgotten, or freed, count no longer.
+func TestMemoryGuard_bounds_counts(t *testing.T) {
 	t.Parallel()
-	body := make([]byte, 3<<20) // more than half of what is kept
-	for _, last := range []gateway.Outcome{gateway.OutcomeUnknown, gateway.OutcomeSucceeded} {
-		var g gateway.MemoryGuard
-		for i := range 10 {
-			o := gateway.Order{Request: order(fmt.Sprint("A-", i)), Resubmit: true}
-			for _, outcome := range []gateway.Outcome{gateway.OutcomeUnknown, last, gateway.OutcomeSucceeded} {
-				lease, err := g.Begin(t.Context(), o)
-				require.NoError(t, err)
-				if lease.State == gateway.OrderCreated {
-					continue
-				}
-				if lease.Known != nil {
-					require.Len(t, lease.Known.Body, len(body), "order %d", i)
-				}
-				_, err = g.End(t.Context(), o, gateway.OrderRecord{Outcome: outcome, Request: o.Request, Body: body})
-				require.NoError(t, err)
-			}
+	const size = 1 << 20
+	text := strings.Repeat("x", size)
+	for name, round := range map[string]func(g *gateway.MemoryGuard, id string){
+		"Remember": func(g *gateway.MemoryGuard, id string) { settle(t, g, id, created(text)) },
+		"Forget": func(g *gateway.MemoryGuard, id string) {
+			settle(t, g, id, created(text))
+			o, err := g.Order(t.Context(), "", id)
+			require.NoError(t, err)
+			require.NoError(t, g.Forget(t.Context(), o))
+		},
+		"Resolve": func(g *gateway.MemoryGuard, id string) {
+			settle(t, g, id, gateway.OrderRecord{Body: []byte(text)})
+			findAbsent(t, g, id)
+		},
+	} {
+		g := &gateway.MemoryGuard{Remember: 3}
+		settle(t, g, "unknown", gateway.OrderRecord{Body: []byte(text)})
+		for i := range 200 { // more than three times what may be kept
+			round(g, fmt.Sprint(i))
 		}
-	}
-}
-
-// What is dropped of a forgotten order is not dropped again.
-func TestMemoryGuard_boundsWithRemember(t *testing.T) {
-	t.Parallel()
-	const size = 64 << 10
-	g := &gateway.MemoryGuard{Remember: 300}
-	for i := range 2000 {
-		raw := "{}"
-		if i/250%2 == 0 {
-			raw = strings.Repeat("x", size)
+		settle(t, g, "last", created(text))
+		for _, id := range []string{"unknown", "last"} {
+			known, _ := ask(t, g, id)
+			assert.Equal(t, size, len(known.Invoice)+len(known.Body), "%s: %s", name, id)
 		}
-		settle(t, g, fmt.Sprint(i), created(raw))
-		known, state := ask(t, g, fmt.Sprint(i))
-		require.Equal(t, gateway.OrderCreated, state)
-		require.NotNil(t, known, "the last one is kept")
-		require.Len(t, known.Invoice, len(raw))
 	}
 }
 
@@ -181,28 +179,28 @@ func TestWithOrderGuard_negativeRemember(t *testing.T) {
 	}
 }
 
-// The orders that are remembered by default take at most 8 MiB, and their records 16,
-// however long their identifiers. Not parallel, because it measures.
+// The 65,536 orders that are remembered by default take less memory than their texts may. Not parallel, because it
+// measures.
 func TestMemoryGuard_memory(t *testing.T) {
-	const orders = 1 << 16
+	const orders, more = 1 << 16, 1000
 	var before, after runtime.MemStats
-	padding := strings.Repeat("x", 1016)
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var g gateway.MemoryGuard
-	for i := range 2 * orders {
-		settle(t, &g, fmt.Sprintf("%08d", i)+padding, created("{}"))
+	idOf := func(i int) string { return fmt.Sprintf("7c9d6d0e-2f0f-4d7e-9a53-%012d", i) }
+	for i := range orders + more {
+		settle(t, &g, idOf(i), created("{}"))
 	}
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	taken := int64(after.HeapAlloc) - int64(before.HeapAlloc)
 	t.Logf("%d KiB", taken>>10)
-	assert.Less(t, taken, int64((8+16)<<20))
-	_, state := ask(t, &g, fmt.Sprintf("%08d", orders)+padding)
+	assert.Less(t, taken, int64(64<<20))
+	_, state := ask(t, &g, idOf(more))
 	assert.Equal(t, gateway.OrderCreated, state, "the oldest that is remembered")
-	_, state = ask(t, &g, fmt.Sprintf("%08d", orders-1)+padding)
+	_, state = ask(t, &g, idOf(more-1))
 	assert.Equal(t, gateway.OrderFree, state, "the newest that is not")
 }
 

@@ -419,7 +419,7 @@ var sentinels = []error{
 	gateway.ErrInvalidArgument, gateway.ErrMissingAPIKey, gateway.ErrUnauthorized, gateway.ErrForbidden,
 	gateway.ErrNotFound, gateway.ErrConflict, gateway.ErrRateLimited, gateway.ErrServer, gateway.ErrTimeout,
 	gateway.ErrRedirect, gateway.ErrResponseTooLarge, gateway.ErrResponseMismatch,
-	gateway.ErrOrderInFlight, gateway.ErrCircuitOpen, gateway.ErrFinalStatus,
+	gateway.ErrOrderInFlight, gateway.ErrWithdrawalFailed, gateway.ErrFinalStatus,
 }
 
 // assertUnknownBefore asserts that an error is about an earlier invoice of unknown outcome.

@@ -58,6 +58,10 @@ func TestWithIdempotentOrders(t *testing.T) {
 			{trips: trips{good}, want: gateway.OutcomeSucceeded},
 		}},
 		{"a later call for another request sends nothing", []repeatedCall{lost, {request: otherPrice, want: gateway.OutcomeUnknown}}},
+		{"a later call with another amount sends nothing, though it would replay a success", []repeatedCall{
+			{trips: lost.trips, request: withCoin, want: gateway.OutcomeUnknown, again: true},
+			{request: func(r *gateway.InvoiceRequest) { withCoin(r); otherAmount(r) }, want: gateway.OutcomeUnknown},
+		}},
 		{"a later call that is not valid sends nothing", []repeatedCall{
 			lost, {opts: []gateway.CallOption{gateway.WithHeader("x\n", "bad")}, want: gateway.OutcomeUnknown},
 		}},
@@ -151,7 +155,7 @@ func TestWithIdempotentOrders_sentAt(t *testing.T) {
 // request has left unknown meanwhile is not repeated.
 func TestWithIdempotentOrders_guard(t *testing.T) {
 	t.Parallel()
-	unknown := &gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), RequestID: "R-1"}
+	unknown := &gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17")}
 	other := *unknown
 	otherPrice(&other.Request)
 	for _, tt := range []struct {
@@ -238,49 +242,4 @@ func TestWithIdempotentOrders_longest(t *testing.T) {
 			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 		})
 	}
-}
-
-// An order that may be repeated is held back before the guard grants a lease: a guard counts what it grants,
-// and what a person has found is of the last attempt.
-func TestWithIdempotentOrders_heldBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		guard := &countingGuard{}
-		trip, sent := reset, 0
-		c := newClient(t, "http://localhost", gateway.WithIdempotentOrders(), gateway.WithCircuitBreaker(1), gateway.WithOrderGuard(guard), once(),
-			through(func(*http.Request) (*http.Response, error) {
-				sent++
-				return trip()
-			}))
-		for range 3 {
-			_, err := c.CreateInvoice(t.Context(), order("A-17"))
-			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-			assert.True(t, gateway.SafeToRetry(err))
-		}
-		assert.Equal(t, []int{1, 1}, []int{sent, guard.granted})
-		time.Sleep(time.Second)
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-		assert.Equal(t, []int{1, 1}, []int{sent, guard.granted}, "it is not the probe")
-		trip = succeed
-		for _, id := range []string{"A-18", "A-17"} {
-			_, err = c.CreateInvoice(t.Context(), order(id))
-			assert.NoError(t, err)
-		}
-		assert.Equal(t, []int{3, 3}, []int{sent, guard.granted})
-	})
-}
-
-// A countingGuard counts its leases.
-type countingGuard struct {
-	gateway.MemoryGuard
-	granted int
-}
-
-func (g *countingGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
-	a, err := g.MemoryGuard.Begin(ctx, o)
-	if a.State == gateway.OrderFree {
-		g.granted++
-	}
-	return a, err
 }

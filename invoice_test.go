@@ -1,15 +1,9 @@
 package gateway_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
@@ -207,7 +201,7 @@ func TestInvoice_encodes(t *testing.T) {
 	t.Parallel()
 	encoded, err := json.Marshal(createdInvoice(t, invoiceJSON))
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false}`, string(encoded))
+	assert.JSONEq(t, `{"orderId":"A-17","raw":`+invoiceJSON+`,"replayed":false,"request":{"orderId":"A-17","price":"10.5","amount":"10.4895"}}`, string(encoded))
 }
 
 // assertInvoiceRefused asserts that an invoice is refused in both formats, and that
@@ -447,111 +441,6 @@ func TestClient_CreateInvoice_message(t *testing.T) {
 			assert.Equal(t, result, string(got.Raw))
 		}
 	}
-}
-
-// The name of another order is the gateway's own, unless the response of that order may still come:
-// I-172.
-func TestClient_CreateInvoice_otherOrder(t *testing.T) {
-	t.Parallel()
-	const upper, lower = "8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"
-	for _, tt := range []struct {
-		name, order, result string
-		created, drift      bool
-	}{
-		{"the order itself", "A-17", `{"orderId":"A-17"}`, true, false},
-		{"the order itself, by a number", "17", `{"orderId":17}`, true, false},
-		{"the order itself, a UUID in the other case", upper, `{"orderId":"` + lower + `"}`, true, false},
-		{"no order", "A-17", `{"orderId":null,"b":["orderId"]}`, true, false},
-		{"an order of the gateway's own", "A-17", `{"orderId":"GW-1"}`, true, true},
-		{"one by a number", "A-17", `{"orderId":812,"merchantOrder":"A-17"}`, true, true},
-		{"one in another case, which is another text", "A-17", `{"orderId":"a-17"}`, true, true},
-		{"a list of related orders, at any depth", "A-17", `{"orderId":"A-17","more":[{"orderId":"A-1"},{"orderId":"A-2"}]}`, true, true},
-		{"a list with one whose response was lost, beside the order itself", "A-17", `{"order":"A-17","more":[{"orderId":"lost"}]}`, true, true},
-		{"the amount of an order whose name is a number", "A-17", `{"amount":"7","confirmations":7}`, true, false},
-
-		{"an order that is in flight", "A-17", `{"orderId":"flying"}`, false, true},
-		{"by another member", "A-17", `{"a":[{"reference":"flying"}]}`, false, true},
-		{"by another member that speaks of orders, a number", "A-17", `{"order_no":7}`, false, true},
-		{"a number in an object that speaks of orders", "A-17", `{"order":{"id":"7"}}`, false, true},
-		{"a number as a reference", "A-17", `{"externalId":"7"}`, false, true},
-		{"a UUID in the other case", "A-17", `{"orderId":"` + lower + `"}`, false, true},
-		{"an order whose response was lost", "A-17", `{"orderId":"lost"}`, false, true},
-		{"one beside a text that is by chance the order itself", "A-17", `{"orderId":"flying","note":"A-17"}`, false, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var calls sync.WaitGroup
-				land := make(chan struct{})
-				drift := 0
-				c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-					var sent gateway.InvoiceRequest
-					body, _ := io.ReadAll(req.Body)
-					require.NoError(t, json.Unmarshal(body, &sent))
-					switch sent.OrderID {
-					case tt.order:
-						return reply(201, enveloped(tt.result)), nil
-					case "lost":
-						return nil, io.ErrUnexpectedEOF
-					default:
-						<-land
-						return reply(201, enveloped(invoiceJSON)), nil
-					}
-				})}), gateway.WithObserver(gateway.Observer{Drift: func(_ context.Context, d gateway.Drift) {
-					assert.Equal(t, gateway.DriftMismatch, d.Kind)
-					drift++
-				}}))
-				_, err := c.CreateInvoice(t.Context(), order("lost"))
-				require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-				for _, other := range []string{"flying", "7", upper} {
-					if other != tt.order {
-						calls.Go(func() {
-							_, err := c.CreateInvoice(t.Context(), order(other))
-							assert.NoError(t, err)
-						})
-					}
-				}
-				synctest.Wait()
-				got, err := c.CreateInvoice(t.Context(), order(tt.order))
-				assertInvariants(t, got, err)
-				assert.Equal(t, map[bool]int{true: 1}[tt.drift], drift)
-				if tt.created {
-					require.NoError(t, err)
-					assert.Equal(t, tt.result, string(got.Raw))
-				} else {
-					assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-					unknown, _ := errors.AsType[*gateway.OutcomeUnknownError](err)
-					assert.ErrorIs(t, unknown.Cause, gateway.ErrResponseMismatch)
-					assert.ErrorContains(t, err, "whose response may still come")
-					assert.Contains(t, string(unknown.Body), tt.result, "the response is the evidence")
-				}
-				close(land)
-				calls.Wait()
-			})
-		})
-	}
-	lost := true
-	found := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-		if lost {
-			lost = false
-			return nil, io.ErrUnexpectedEOF
-		}
-		return reply(201, enveloped(`{"recent":["A-1"]}`)), nil
-	}))
-	_, err := found.CreateInvoice(t.Context(), order("A-1"))
-	require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-	_, err = found.CreateInvoice(t.Context(), order("A-1"), gateway.AllowResubmit())
-	require.NoError(t, err)
-	_, err = found.CreateInvoice(t.Context(), order("A-2"))
-	assert.NoError(t, err, "A-1 is created, and no other response counts")
-
-	drift := 0
-	c := cannedClient(t, 201, enveloped(`{"orderId":"A-1"}`), gateway.WithObserver(gateway.Observer{Drift: func(context.Context, gateway.Drift) { drift++ }}))
-	for _, id := range []string{"A-1", "A-2"} {
-		_, err := c.CreateInvoice(t.Context(), order(id))
-		assert.NoError(t, err, "A-1 has its response")
-	}
-	assert.Equal(t, 1, drift, "of A-2")
 }
 
 // The switches of the decimal package are the whole program's. None of them

@@ -43,10 +43,9 @@ type Call struct {
 	Err        error         // the error of the call; nil when it succeeded
 	Duration   time.Duration // of the whole call, waits included
 
-	RequestID string // what an invoice was to send as X-Request-Id; empty for none
-	Replayed  bool   // whether the invoice of an earlier call was returned
-	Others    int    // how many further invoices of the order the [OrderGuard] knows, which should not be
-	GuardErr  error  // why the [OrderGuard] could not record the outcome; nil if it could, or had none to record
+	Replayed bool  // whether the invoice of an earlier call was returned
+	Others   int   // how many further invoices of the order the [OrderGuard] knows, which should not be
+	GuardErr error // why the [OrderGuard] could not record the outcome; nil if it could, or had none to record
 }
 
 // An Attempt is one attempt of a call and its result. It has no key, no URL and no body.
@@ -84,9 +83,8 @@ const (
 	// out: see [Skipped].
 	DriftUnknownShape DriftKind = "unknown shape"
 	// DriftMismatch is an identifier that differs from the one it must equal: a
-	// networkId or coinId that is not the id of the record beside it, an orderId in an
-	// invoice that is not the order's, or a record that is not the one asked for, which
-	// fails with [ErrResponseMismatch].
+	// networkId or coinId that is not the id of the record beside it, or a record that is
+	// not the one asked for, which fails with [ErrResponseMismatch].
 	DriftMismatch DriftKind = "mismatch"
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
 	// success message that is neither the documented one nor one that the caller has named,
@@ -105,12 +103,10 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithLogger logs what an [Observer] is told. Attempts and the ends of calls have level Debug: the
-// error of a call is the caller's to log. Warn is for retried attempts; each place of drift, once; and a
-// merchant whose orders are unknown in a row, when a circuit opens, or without
-// [WithCircuitBreaker] at five. Error is for an outcome that the
-// [OrderGuard] could not record, and for an order with more than one invoice. Without this option the
-// client logs nothing.
+// WithLogger logs the events that an [Observer] receives. Attempts and the ends of calls have level Debug: the
+// error of a call is the caller's to log. Warn is for retried attempts, for an invoice that may exist, and
+// for each place of drift, once. Error is for an outcome that the [OrderGuard] could not record, and
+// for an order with more than one invoice. Without this option the client logs nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -168,7 +164,7 @@ func (c *call) observeEnd(err error) {
 	ended := c.described()
 	ended.Attempts, ended.StatusCode, ended.Duration = c.attempts, c.status, time.Since(c.started)
 	ended.Outcome, ended.Err = OutcomeOf(err), err
-	ended.RequestID, ended.GuardErr = c.order.RequestID, c.order.guardErr
+	ended.GuardErr = c.order.guardErr
 	if err == nil && c.order.invoice != nil {
 		ended.Replayed, ended.Others = c.order.invoice.Replayed, len(c.order.invoice.Others)
 	}
@@ -237,6 +233,8 @@ func (l *logObserver) end(ctx context.Context, c Call) {
 		level, text = slog.LevelError, "gateway: the order guard could not record the outcome"
 	case c.Others > 0:
 		level, text = slog.LevelError, "gateway: the order has more than one invoice: look it up"
+	case c.Outcome == OutcomeUnknown && c.Err != nil && !SafeToRetry(c.Err):
+		level, text = slog.LevelWarn, "gateway: an invoice may exist: look the order up"
 	}
 	if !l.logger.Enabled(ctx, level) {
 		return
@@ -249,7 +247,6 @@ func (l *logObserver) end(ctx context.Context, c Call) {
 		slog.String("outcome", c.Outcome.String()),
 		slog.Duration("duration", c.Duration),
 		errorAttr("error", c.Err),
-		textAttr("request_id", c.RequestID),
 		errorAttr("guard_error", c.GuardErr),
 	)
 }
@@ -278,21 +275,6 @@ func (l *logObserver) drift(ctx context.Context, d Drift) {
 		l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
 			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),
 			textAttr("pointer", d.Pointer), textAttr("reason", d.Reason))
-	}
-}
-
-// orderWarning returns what logs that the outcomes of a merchant's orders are unknown, or nil
-// without a logger.
-func (cfg *config) orderWarning() func(merchant string) {
-	if cfg.logger == nil {
-		return nil
-	}
-	text := "gateway: circuit open: the outcomes of too many orders in a row are unknown: look them up"
-	if cfg.breakAfter == 0 {
-		text = "gateway: the outcomes of five orders in a row are unknown: look them up, and consider WithCircuitBreaker"
-	}
-	return func(merchant string) {
-		cfg.logger.LogAttrs(context.Background(), slog.LevelWarn, text, textAttr("merchant", merchant))
 	}
 }
 

@@ -15,11 +15,6 @@ import (
 	"github.com/cryptogw/gateway/internal/validate"
 )
 
-const (
-	defaultMaxResponseBytes = 8 << 20
-	largestMaxResponseBytes = 1 << 30
-)
-
 // An Option changes how [New] makes a [Client]. If an option is repeated, the last
 // one wins; only [WithObserver] and [WithMiddleware] add.
 type Option func(*config) error
@@ -34,14 +29,11 @@ type config struct {
 	keyOnPublic bool
 	plainHTTP   bool
 	guard       OrderGuard
-	noRequestID bool
 	idempotent  bool
-	breakAfter  int // of WithCircuitBreaker; 0 for never
 
 	successMessage string // besides the documented one; empty for none
 	decodeRates    func(json.RawMessage) ([]Rate, error)
 	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)
-	maxBytes       int64
 	keySource      func(context.Context) (string, error)
 	observers      []Observer // of WithObserver, in order
 	logger         *slog.Logger
@@ -51,7 +43,6 @@ func newConfig(opts []Option) (*config, error) {
 	cfg := &config{
 		userAgent: "cryptogw-gateway-go/" + Version,
 		guard:     new(MemoryGuard),
-		maxBytes:  defaultMaxResponseBytes,
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -291,29 +282,6 @@ func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, er
 	}
 }
 
-// WithoutRequestID turns off the header X-Request-Id of an invoice: a random text for each call, by
-// which the operator of the gateway can find the request. One that is set with [WithHeader] is sent
-// all the same.
-func WithoutRequestID() Option {
-	return func(cfg *config) error {
-		cfg.noRequestID = true
-		return nil
-	}
-}
-
-// WithMaxResponseBytes bounds the decompressed body of a successful response: 1 byte to 1 GiB; default
-// 8 MiB. Reading a listing takes about twice its text, and up to four times beyond 8 MiB or without a
-// Content-Length.
-func WithMaxResponseBytes(n int64) Option {
-	return func(cfg *config) error {
-		if n < 1 || n > largestMaxResponseBytes {
-			return badOption("WithMaxResponseBytes", "must be from 1 byte to 1 GiB")
-		}
-		cfg.maxBytes = n
-		return nil
-	}
-}
-
 // WithPlainHTTP allows a base URL of http for a host that is not this machine. The
 // key then travels unencrypted.
 func WithPlainHTTP() Option {
@@ -332,7 +300,6 @@ type callConfig struct {
 	response *Response
 	header   http.Header
 	key      *redact.Secret
-	resubmit bool
 	merchant string
 }
 
@@ -346,9 +313,6 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 		if wrong := opt(cfg); wrong != nil && (refusal == nil || wrong.Name == "WithMerchant") {
 			refusal = wrong // an error of WithMerchant comes first: without it nobody knows whose order it is
 		}
-	}
-	if refusal == nil && cfg.resubmit && op != OpCreateInvoice {
-		refusal = &ArgumentError{Name: "AllowResubmit", Reason: "is for CreateInvoice only"}
 	}
 	if refusal != nil {
 		refusal.Operation = op
@@ -442,16 +406,6 @@ func WithMerchant(name string) CallOption {
 			return &ArgumentError{Name: "WithMerchant", Reason: reason}
 		}
 		cfg.merchant = name
-		return nil
-	}
-}
-
-// AllowResubmit lets [Client.CreateInvoice] send an order whose earlier outcome is unknown. Pass it
-// once it is known that no invoice exists. An order that was created, or has become unknown since the
-// call began, is not sent. No error of the call is [SafeToRetry].
-func AllowResubmit() CallOption {
-	return func(cfg *callConfig) *ArgumentError {
-		cfg.resubmit = true
 		return nil
 	}
 }

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"io"
-	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -39,22 +38,6 @@ func TestWithUserAgent(t *testing.T) {
 		_, err := s.call(t.Context(), newClient(t, w.URL, gateway.WithUserAgent("shop/1.0")))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"shop/1.0"}, only(t, w).Header["User-Agent"])
-	})
-}
-
-// AllowResubmit is for CreateInvoice only; other calls refuse it.
-func TestAllowResubmit(t *testing.T) {
-	t.Parallel()
-	forEach(t, "on every method", func(t *testing.T, s subject) {
-		w := serve(t, respond(s.status, s.body()))
-		got, err := s.call(t.Context(), newClient(t, w.URL), gateway.AllowResubmit())
-		assertInvariants(t, got, err)
-		if s.write {
-			require.NoError(t, err)
-			return
-		}
-		assertRefused(t, err, s.op, "AllowResubmit", "is for CreateInvoice only")
-		assert.Empty(t, w.Requests())
 	})
 }
 
@@ -237,10 +220,6 @@ func badOptions() []struct {
 		{"no middleware", gateway.WithMiddleware(nil), "WithMiddleware", "must not be nil"},
 		{"a middleware that returns nothing", gateway.WithMiddleware(func(http.RoundTripper) http.RoundTripper { return nil }), "WithMiddleware", "must not return nil"},
 		{"an http.Client with a negative timeout", gateway.WithHTTPClient(&http.Client{Timeout: -1}), "WithHTTPClient", "must not be negative"},
-		{"a limit of zero bytes", gateway.WithMaxResponseBytes(0), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"a negative limit", gateway.WithMaxResponseBytes(-1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"a limit over 1 GiB", gateway.WithMaxResponseBytes(1<<30 + 1), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
-		{"the largest number", gateway.WithMaxResponseBytes(math.MaxInt64), "WithMaxResponseBytes", "from 1 byte to 1 GiB"},
 		{"a user agent with a line end", gateway.WithUserAgent("a\r\nX-Api-Key: b"), "WithUserAgent", "printable ASCII"},
 		{"an empty user agent", gateway.WithUserAgent(""), "WithUserAgent", "printable ASCII"},
 		{"a user agent beyond ASCII", gateway.WithUserAgent("é"), "WithUserAgent", "printable ASCII"},
@@ -249,7 +228,6 @@ func badOptions() []struct {
 		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
 		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
 		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
-		{"a negative limit of a breaker", gateway.WithCircuitBreaker(-1), "WithCircuitBreaker", "must not be negative: 0 is no circuit breaker"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
 		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
 		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},
@@ -281,8 +259,6 @@ func TestNew_optionsAccepted(t *testing.T) {
 		{"the default of the greatest delay gives way to the least", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Hour})},
 		{"the default of the least delay gives way to the greatest", gateway.WithRetry(gateway.RetryPolicy{MaxDelay: 1})},
 		{"equal delays", gateway.WithRetry(gateway.RetryPolicy{BaseDelay: time.Second, MaxDelay: time.Second})},
-		{"a limit of one byte", gateway.WithMaxResponseBytes(1)},
-		{"a limit of 1 GiB", gateway.WithMaxResponseBytes(1 << 30)},
 		{"256 characters of user agent", gateway.WithUserAgent(strings.Repeat("a", 256))},
 		{"an http.Client of zero fields", gateway.WithHTTPClient(&http.Client{})},
 		{"no order guard", gateway.WithOrderGuard(nil)},

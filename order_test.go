@@ -39,13 +39,9 @@ func TestOrder_sameAtOnce(t *testing.T) {
 			}))
 			var first atomic.Int32
 			var all sync.WaitGroup
-			for i := range 1000 {
+			for range 1000 {
 				all.Go(func() {
-					var opts []gateway.CallOption
-					if i%2 == 0 {
-						opts = append(opts, gateway.AllowResubmit()) // which changes nothing
-					}
-					got, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
+					got, err := c.CreateInvoice(t.Context(), order("A-17"))
 					assertInvariants(t, got, err)
 					if assert.NoError(t, err) && !got.Replayed {
 						first.Add(1)
@@ -64,7 +60,7 @@ func TestOrder_sameAtOnce(t *testing.T) {
 type orderStep struct {
 	trip     func() (*http.Response, error) // nil for a call that must not be sent
 	request  func(*gateway.InvoiceRequest)  // changes it; nil for nothing
-	resubmit bool
+	absent   bool                           // a person finds before the call that no invoice exists
 	want     gateway.Outcome
 	is       error // nil for none
 	replayed bool
@@ -95,11 +91,9 @@ func TestOrder_steps(t *testing.T) {
 		steps []orderStep
 	}{
 		{"a success is returned again", []orderStep{{trip: good, want: succeeded}, again, again}},
-		{"a resubmission does not override it", []orderStep{{trip: good, want: succeeded}, {resubmit: true, want: succeeded, replayed: true}}},
 		{"another request conflicts with it", []orderStep{
 			{trip: good, want: succeeded},
 			{request: otherPrice, want: conflict},
-			{request: otherPrice, resubmit: true, want: conflict},
 			again,
 		}},
 		{"an amount is compared by its value", []orderStep{
@@ -122,22 +116,14 @@ func TestOrder_steps(t *testing.T) {
 			{request: otherPrice, want: unknown, replayed: true},
 			{request: func(r *gateway.InvoiceRequest) { r.Price = decimal.Zero }, want: unknown, replayed: true},
 		}},
-		{"a resubmission that succeeds ends it", []orderStep{{trip: cutOff, want: unknown}, {trip: good, resubmit: true, want: succeeded}, again}},
-		{"a resubmission may be of another request", []orderStep{
+		{"after a finding that none exists it is sent", []orderStep{{trip: cutOff, want: unknown}, held, {trip: good, absent: true, want: succeeded}, again}},
+		{"what is sent after the finding may be another request", []orderStep{
 			{trip: cutOff, want: unknown},
-			{trip: good, resubmit: true, request: otherPrice, want: succeeded},
+			{trip: good, absent: true, request: otherPrice, want: succeeded},
 			{want: conflict},
 		}},
-		{"a resubmission that is refused leaves it unknown", []orderStep{
-			{trip: cutOff, want: unknown}, {trip: no, resubmit: true, want: unknown, replayed: true}, held,
-		}},
-		{"a resubmission that is not sent leaves it unknown", []orderStep{
-			{trip: cutOff, want: unknown}, {trip: brokenOff, resubmit: true, want: unknown, replayed: true}, held,
-		}},
-		{"a resubmission that is unknown too leaves it unknown", []orderStep{
-			{trip: fails, want: unknown}, {trip: respondWith(504, refused("No.")), resubmit: true, want: unknown}, held,
-		}},
-		{"allowing a resubmission of a free order changes nothing", []orderStep{{trip: good, resubmit: true, want: succeeded}, again}},
+		{"a refusal after the finding frees it", []orderStep{{trip: cutOff, want: unknown}, {trip: no, absent: true, want: rejected}, {trip: good, want: succeeded}}},
+		{"an unknown outcome after the finding holds it again", []orderStep{{trip: fails, want: unknown}, {trip: cutOff, absent: true, want: unknown}, held}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +135,8 @@ func TestOrder_steps(t *testing.T) {
 func runSteps(t *testing.T, steps []orderStep) {
 	t.Helper()
 	var trip func() (*http.Response, error)
-	c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
+	guard := &gateway.MemoryGuard{}
+	c := newClient(t, "http://localhost", gateway.WithOrderGuard(guard), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
 		if !assert.NotNil(t, trip, "this invoice must not be sent") {
 			return nil, errBreaker
 		}
@@ -161,15 +148,14 @@ func runSteps(t *testing.T, steps []orderStep) {
 	})}))
 	for i, s := range steps {
 		trip = s.trip
-		var opts []gateway.CallOption
-		if s.resubmit {
-			opts = append(opts, gateway.AllowResubmit())
-		}
 		request := order("A-17")
 		if s.request != nil {
 			s.request(&request)
 		}
-		got, err := c.CreateInvoice(t.Context(), request, opts...)
+		if s.absent {
+			findAbsent(t, guard, "A-17")
+		}
+		got, err := c.CreateInvoice(t.Context(), request)
 		assertInvariants(t, got, err)
 		assert.Equal(t, s.want, gateway.OutcomeOf(err), "step %d: %v", i, err)
 		if s.is != nil {
@@ -183,6 +169,15 @@ func runSteps(t *testing.T, steps []orderStep) {
 			assert.JSONEq(t, invoiceJSON, string(got.Raw), "step %d", i)
 		}
 	}
+}
+
+// findAbsent records the finding that no invoice of an order exists.
+func findAbsent(t *testing.T, guard *gateway.MemoryGuard, id string) {
+	t.Helper()
+	o, err := guard.Order(t.Context(), "", id)
+	require.NoError(t, err)
+	o.ReadAt, o.GuardReadAt = o.ReadAt.Add(time.Hour), o.GuardReadAt.Add(time.Hour) // as if it were read in an hour
+	require.NoError(t, guard.Resolve(t.Context(), o, gateway.Finding{By: "anna"}))
 }
 
 func isReplayed(got *gateway.Invoice, err error) bool {
@@ -221,25 +216,53 @@ func TestOrder_replaysBytes(t *testing.T) {
 	assert.EqualError(t, err, `gateway: create_invoice: order "A-17" has an invoice for another request, of price 10.50 and amount 10.4895: use that invoice, or another orderId`)
 }
 
-// Each field of a request makes it another one.
+// Each field of a request makes it another one, except the amount of a request that names a coin.
 // I-122
 func TestOrder_conflictByField(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*gateway.InvoiceRequest){
-		"price":        otherPrice,
-		"amount":       func(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString("11") },
-		"baseCurrency": func(r *gateway.InvoiceRequest) { r.BaseCurrency = "eur" },
-		"coinSymbol":   func(r *gateway.InvoiceRequest) { r.CoinSymbol = "BTC" },
-		"networkName":  func(r *gateway.InvoiceRequest) { r.NetworkName = "Ethereum" },
+	const conflict, succeeded = gateway.OutcomeConflict, gateway.OutcomeSucceeded
+	for _, tt := range []struct {
+		name          string
+		first, second func(*gateway.InvoiceRequest) // change the request of the call
+		want          gateway.Outcome
+	}{
+		{"price", nil, otherPrice, conflict},
+		{"baseCurrency", nil, func(r *gateway.InvoiceRequest) { r.BaseCurrency = "eur" }, conflict},
+		{"coinSymbol", nil, func(r *gateway.InvoiceRequest) { r.CoinSymbol = "BTC" }, conflict},
+		{"coinSymbol, of requests with one", withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.CoinSymbol = "ETH" }, conflict},
+		{"networkName", nil, func(r *gateway.InvoiceRequest) { r.NetworkName = "Ethereum" }, conflict},
+		{"networkName, of requests with a coin", withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); r.NetworkName = "Lightning" }, conflict},
+		{"amount, of requests without a coin", nil, otherAmount, conflict},
+		{"amount, of requests with a coin: the rate has moved", withCoin, func(r *gateway.InvoiceRequest) { withCoin(r); otherAmount(r) }, succeeded},
+		{"amount, and the second request has no coin", withCoin, otherAmount, conflict},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			good := respondWith(200, enveloped(invoiceJSON))
 			runSteps(t, []orderStep{
-				{trip: good, want: gateway.OutcomeSucceeded},
-				{request: change, want: gateway.OutcomeConflict},
+				{trip: respondWith(200, enveloped(invoiceJSON)), request: tt.first, want: succeeded},
+				{request: tt.second, want: tt.want, replayed: tt.want == succeeded},
 			})
 		})
+	}
+}
+
+func withCoin(r *gateway.InvoiceRequest) { r.CoinSymbol, r.NetworkName = "BTC", "Bitcoin" }
+
+func otherAmount(r *gateway.InvoiceRequest) { r.Amount = decimal.RequireFromString("11") }
+
+// A replay has the request that its invoice was created for.
+func TestInvoice_Request(t *testing.T) {
+	t.Parallel()
+	c := inMemory(t, enveloped(invoiceJSON))
+	first := order("A-17")
+	withCoin(&first)
+	later := first
+	otherAmount(&later)
+	for i, request := range []gateway.InvoiceRequest{first, first, later} {
+		got, err := c.CreateInvoice(t.Context(), request)
+		require.NoError(t, err)
+		assert.Equal(t, i > 0, got.Replayed)
+		assert.Equal(t, first, got.Request)
 	}
 }
 
@@ -263,62 +286,6 @@ func TestOrder_sameOtherwise(t *testing.T) {
 	}
 }
 
-// AllowResubmit permits what was unknown when the call began, and not what has become unknown since.
-func TestAllowResubmit_unknownSince(t *testing.T) {
-	t.Parallel()
-	slowKey := func(ctx context.Context) (string, error) {
-		if _, slow := ctx.Value(guardContextKey{}).(bool); slow {
-			time.Sleep(time.Second)
-		}
-		return canary, nil
-	}
-	for name, apiKey := range map[string]string{"its source of keys is slow": "", "its guard is slow": canary} {
-		slow := gateway.WithOrderGuard(&slowGuard{})
-		if apiKey == "" {
-			slow = gateway.WithAPIKeySource(slowKey)
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var sent atomic.Int32
-				c, err := gateway.New("http://localhost", apiKey, slow, once(), through(func(*http.Request) (*http.Response, error) {
-					sent.Add(1)
-					time.Sleep(100 * time.Millisecond)
-					return nil, io.ErrUnexpectedEOF
-				}))
-				require.NoError(t, err)
-				_, err = c.CreateInvoice(t.Context(), order("A-17"))
-				require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-				var both sync.WaitGroup
-				for i := range 2 {
-					both.Go(func() {
-						time.Sleep(time.Duration(i) * time.Millisecond)
-						ctx := t.Context()
-						if i == 1 {
-							ctx = context.WithValue(ctx, guardContextKey{}, true)
-						}
-						_, err := c.CreateInvoice(ctx, order("A-17"), gateway.AllowResubmit())
-						assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
-						assert.False(t, gateway.SafeToRetry(err))
-					})
-				}
-				both.Wait()
-				assert.EqualValues(t, 2, sent.Load(), "the first invoice, and one resubmission")
-			})
-		})
-	}
-}
-
-// A slowGuard is a guard in memory whose Begin is slow for some calls.
-type slowGuard struct{ gateway.MemoryGuard }
-
-func (g *slowGuard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
-	if _, slow := ctx.Value(guardContextKey{}).(bool); slow {
-		time.Sleep(time.Second)
-	}
-	return g.MemoryGuard.Begin(ctx, o)
-}
-
 // A record goes through JSON and back as it is.
 func TestOrderRecord_JSON(t *testing.T) {
 	t.Parallel()
@@ -327,7 +294,7 @@ func TestOrderRecord_JSON(t *testing.T) {
 		{Outcome: gateway.OutcomeNotSent, Request: order("A-17")},
 		{
 			Outcome: gateway.OutcomeSucceeded, Request: order("A-17"), Invoice: json.RawMessage(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)},
-			RequestID: "R-1", SentAt: time.Unix(17, 0).UTC(), CreatedAt: time.Unix(18, 0).UTC(), StatusCode: 201,
+			SentAt: time.Unix(17, 0).UTC(), CreatedAt: time.Unix(18, 0).UTC(), StatusCode: 201,
 		},
 		{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), Body: []byte("<html>"), Cause: "a 502"},
 	} {
@@ -345,137 +312,78 @@ func TestOrderRecord_JSON(t *testing.T) {
 	assert.NotContains(t, string(text), "Result")
 }
 
-// A response that is larger than a record may be is not kept, and the order is created.
-func TestOrder_largeResponse(t *testing.T) {
+// An invoice of up to 1 MiB is kept. A larger one is returned once, and GuardErr reports that it is not kept; the
+// order is created.
+func TestOrder_largeInvoice(t *testing.T) {
 	t.Parallel()
-	for size, kept := range map[int]bool{64 << 10: true, 64<<10 + 1: false} {
-		c := inMemory(t, enveloped(`{"a":"`+strings.Repeat("x", size-len(`{"a":""}`))+`"}`))
-		for _, replayed := range []bool{false, true} {
+	for size, reason := range map[int]string{1 << 20: "", 1<<20 + 1: "the invoice has 1048577 bytes, and a guard keeps at most 1 MiB"} {
+		var ends []gateway.Call
+		c := inMemory(t, enveloped(`{"a":"`+strings.Repeat("x", size-len(`{"a":""}`))+`"}`), recordEnds(&ends))
+		for i, replayed := range []bool{false, true} {
 			got, err := c.CreateInvoice(t.Context(), order("A-17"))
 			require.NoError(t, err)
 			assert.Equal(t, replayed, got.Replayed)
-			assert.Equal(t, kept || !replayed, len(got.Raw) == size)
+			assert.Equal(t, reason == "" || !replayed, len(got.Raw) == size)
+			if reason == "" {
+				assert.NoError(t, got.GuardErr)
+				assert.NoError(t, ends[i].GuardErr)
+				continue
+			}
+			assert.EqualError(t, got.GuardErr, reason)
 		}
+		assert.Equal(t, reason != "", ends[0].GuardErr != nil)
 	}
 }
 
-// Whoever waits for an equal call in flight gets what becomes of it.
+// Whoever waits for an equal call in flight gets its invoice or its unknown outcome. After a refusal each
+// sends its own request.
 func TestOrder_waits(t *testing.T) {
 	t.Parallel()
-	const takes = 2 * time.Second
+	const takes, callers = 2 * time.Second, 20
+	good, no := respondWith(201, enveloped(invoiceJSON)), respondWith(422, refused("No."))
 	for _, tt := range []struct {
-		name   string
-		first  func() (*http.Response, error)
-		want   gateway.Outcome
-		second bool // is sent
+		name         string
+		first, later func() (*http.Response, error)
+		want         gateway.Outcome // of those that wait
+		sent         int
 	}{
-		{"it succeeds", respondWith(201, enveloped(invoiceJSON)), gateway.OutcomeSucceeded, false},
-		{"its outcome is unknown", cutOff, gateway.OutcomeUnknown, false},
-		{"it is refused", respondWith(422, refused("No.")), gateway.OutcomeRejected, false},
-		{"it is not sent", brokenOff, gateway.OutcomeSucceeded, true},
+		{"it succeeds", good, nil, gateway.OutcomeSucceeded, 1},
+		{"its outcome is unknown", cutOff, nil, gateway.OutcomeUnknown, 1},
+		{"it is refused, and so are all", no, no, gateway.OutcomeRejected, callers},
+		{"it is refused, and the next one succeeds", no, good, gateway.OutcomeSucceeded, 2},
+		{"it is not sent", brokenOff, good, gateway.OutcomeSucceeded, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sent := 0
+				var sent atomic.Int32
 				c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-					if sent++; sent > 1 {
-						drain(req)
-						return reply(201, enveloped(invoiceJSON)), nil
+					trip := tt.first
+					if sent.Add(1) > 1 {
+						trip = tt.later
+					} else {
+						time.Sleep(takes)
 					}
-					time.Sleep(takes)
-					response, err := tt.first()
+					response, err := trip()
 					if !errors.Is(err, errBreaker) {
 						drain(req)
 					}
 					return response, err
 				})}))
 				begun := time.Now()
-				go func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) }()
-				synctest.Wait()
-				got, err := c.CreateInvoice(t.Context(), order("A-17"), gateway.AllowResubmit()) // of what was unknown before
-				assertInvariants(t, got, err)
-				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
-				assert.Equal(t, !tt.second && tt.want != gateway.OutcomeRejected, isReplayed(got, err))
-				assert.Equal(t, tt.second, sent == 2)
-				assert.Less(t, time.Since(begun), takes*5/4)
-			})
-		})
-	}
-}
-
-// A refusal is that of all equal calls that were waiting for it, and of no others.
-func TestOrder_sharesRefusal(t *testing.T) {
-	t.Parallel()
-	another, key := order("A-17"), "another-key-of-32-characters-len"
-	otherPrice(&another)
-	for _, tt := range []struct {
-		name  string
-		first []gateway.CallOption
-		call  func(ctx context.Context, c *gateway.Client) error
-		sent  int
-		is    error // nil for the refusal
-	}{
-		{"999 equal calls", nil, func(ctx context.Context, c *gateway.Client) error {
-			_, err := c.CreateInvoice(ctx, order("A-17"))
-			return err
-		}, 1, nil},
-		{"999 equal calls that would send an unknown order again", nil, func(ctx context.Context, c *gateway.Client) error {
-			_, err := c.CreateInvoice(ctx, order("A-17"), gateway.AllowResubmit())
-			if gateway.SafeToRetry(err) {
-				return errors.New("it may send what has become unknown since")
-			}
-			_, err = c.CreateInvoice(ctx, order("A-17"))
-			return err
-		}, 2, nil},
-		{"another request", nil, func(ctx context.Context, c *gateway.Client) error {
-			_, err := c.CreateInvoice(ctx, another)
-			return err
-		}, 1, gateway.ErrOrderInFlight},
-		{"another order", nil, func(ctx context.Context, c *gateway.Client) error {
-			_, err := c.CreateInvoice(ctx, order("A-18"))
-			return err
-		}, 1000, nil},
-		{"another merchant", nil, func(ctx context.Context, c *gateway.Client) error {
-			_, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithMerchant("b"))
-			return err
-		}, 2, nil},
-		{"another key", []gateway.CallOption{gateway.WithMerchant("a")}, func(ctx context.Context, c *gateway.Client) error {
-			_, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithMerchant("a"), gateway.WithAPIKey(key))
-			return err
-		}, 2, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var sent atomic.Int32
-				c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
-					sent.Add(1)
-					time.Sleep(10 * time.Second)
-					return reply(429, refused("Slow down.")), nil
-				}))
 				var all sync.WaitGroup
-				all.Go(func() { _, _ = c.CreateInvoice(t.Context(), order("A-17"), tt.first...) })
+				all.Go(func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
 				synctest.Wait()
-				begun := time.Now()
-				for range 999 {
+				for range callers - 1 {
 					all.Go(func() {
-						err := tt.call(t.Context(), c)
-						if tt.is != nil {
-							assert.ErrorIs(t, err, tt.is)
-							return
-						}
-						refusal, ok := errors.AsType[*gateway.APIError](err)
-						if assert.True(t, ok, "%v", err) {
-							assert.Equal(t, gateway.OutcomeRejected, gateway.OutcomeOf(err))
-							assert.True(t, gateway.SafeToRetry(err))
-							assert.NotEmpty(t, refusal.RequestID, "that of the request that was refused")
-						}
+						got, err := c.CreateInvoice(t.Context(), order("A-17"))
+						assertInvariants(t, got, err)
+						assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
 					})
 				}
 				all.Wait()
-				assert.LessOrEqual(t, time.Since(begun), 25*time.Second)
-				assert.LessOrEqual(t, int(sent.Load()), tt.sent)
+				assert.EqualValues(t, tt.sent, sent.Load())
+				assert.Less(t, time.Since(begun), takes*3/2)
 			})
 		})
 	}
@@ -485,7 +393,7 @@ func TestOrder_sharesRefusal(t *testing.T) {
 func TestOrderGuard_EndRaises(t *testing.T) {
 	t.Parallel()
 	createdAt := time.Unix(1_700_000_000, 0)
-	unknown := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), RequestID: "EARLIER", Cause: "create_invoice: a 502"}
+	unknown := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: order("A-17"), Cause: "create_invoice: a 502"}
 	created := gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Request: order("A-17"), Invoice: []byte(`{"id":"of another call"}`), CreatedAt: createdAt}
 	another := created
 	otherPrice(&another.Request)
@@ -592,12 +500,13 @@ type recordingGuard struct {
 	lease gateway.Lease
 	has   *gateway.OrderRecord // what End returns; nil for an error
 
-	mu    sync.Mutex
-	begun []gateway.Order
-	ended []gateway.OrderRecord
-	state []error // of the contexts of End
-	left  []time.Duration
-	value []any
+	mu      sync.Mutex
+	begun   []gateway.Order
+	endedOf []gateway.Order
+	ended   []gateway.OrderRecord
+	state   []error // of the contexts of End
+	left    []time.Duration
+	value   []any
 }
 
 type guardContextKey struct{}
@@ -609,9 +518,10 @@ func (n *recordingGuard) Begin(_ context.Context, o gateway.Order) (gateway.Leas
 	return n.lease, n.fails
 }
 
-func (n *recordingGuard) End(ctx context.Context, _ gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+func (n *recordingGuard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.endedOf = append(n.endedOf, o)
 	n.ended = append(n.ended, r)
 	n.state = append(n.state, ctx.Err())
 	n.value = append(n.value, ctx.Value(guardContextKey{}))
@@ -624,81 +534,60 @@ func (n *recordingGuard) End(ctx context.Context, _ gateway.Order, r gateway.Ord
 	return gateway.OrderRecord{}, errors.New("an error of End changes nothing")
 }
 
-// End is told once what became of the order, with a context that has not ended although
-// the caller's has.
+// End receives the outcome of the attempt once, with its name and a context that has not ended although the
+// caller's has.
 func TestOrderGuard_End(t *testing.T) {
 	t.Parallel()
-	before := &gateway.OrderRecord{
-		Request: order("A-17"), RequestID: "EARLIER", SentAt: time.Unix(17, 0), StatusCode: 502, Body: []byte("bad"), Cause: "a 502",
-	}
-	otherPrice(&before.Request)
 	for _, tt := range []struct {
-		name  string
-		trip  func(cancel func()) (*http.Response, error)
-		known *gateway.OrderRecord
-		want  gateway.OrderRecord
+		name string
+		trip func(cancel func()) (*http.Response, error)
+		want gateway.OrderRecord
 	}{
 		{
-			"a success", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil }, nil,
+			"a success", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil },
 			gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, StatusCode: 200, Invoice: []byte(invoiceJSON)},
 		},
 		{
-			"a refusal", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil }, nil,
+			"a refusal", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil },
 			gateway.OrderRecord{Outcome: gateway.OutcomeRejected, StatusCode: 422, Body: []byte(refused("No.")), Cause: `create_invoice: 422: "No."`},
 		},
 		{
-			"a response of 500", func(func()) (*http.Response, error) { return reply(500, "oops"), nil }, nil,
+			"a response of 500", func(func()) (*http.Response, error) { return reply(500, "oops"), nil },
 			gateway.OrderRecord{StatusCode: 500, Body: []byte("oops"), Cause: `create_invoice: 500: no message in the response: "oops"`},
 		},
 		{
-			"a response that cannot be decoded", func(func()) (*http.Response, error) { return reply(200, "<html>"), nil }, nil,
+			"a response that cannot be decoded", func(func()) (*http.Response, error) { return reply(200, "<html>"), nil },
 			gateway.OrderRecord{StatusCode: 200, Body: []byte("<html>"), Cause: "create_invoice: 200: response not understood: invalid character '<' at start of value: \"<html>\""},
 		},
 		{
-			"the caller cancels while waiting", func(cancel func()) (*http.Response, error) { cancel(); return nil, context.Canceled }, nil,
+			"the caller cancels while waiting", func(cancel func()) (*http.Response, error) { cancel(); return nil, context.Canceled },
 			gateway.OrderRecord{Cause: "create_invoice: start: context canceled"},
-		},
-		{
-			"a success after an unknown outcome", func(func()) (*http.Response, error) { return reply(200, enveloped(invoiceJSON)), nil }, before,
-			gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, StatusCode: 200, Invoice: []byte(invoiceJSON)},
-		},
-		{
-			"a refusal after an unknown outcome", func(func()) (*http.Response, error) { return reply(422, refused("No.")), nil }, before,
-			gateway.OrderRecord{
-				RequestID: "EARLIER", SentAt: time.Unix(17, 0), StatusCode: 502, Body: []byte("bad"),
-				Cause: `sent again: create_invoice: 422: "No."; before: a 502`,
-			},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), guardContextKey{}, "the caller's"))
-				n, sentAt := &recordingGuard{lease: gateway.Lease{Known: tt.known}}, time.Now()
+				defer cancel()
+				n, sentAt := &recordingGuard{lease: gateway.Lease{Attempt: "attempt-7"}}, time.Now()
 				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(*http.Request) (*http.Response, error) {
 					return tt.trip(cancel)
 				}))
-				got, err := c.CreateInvoice(ctx, order("A-17"), gateway.AllowResubmit())
+				got, err := c.CreateInvoice(ctx, order("A-17"))
 				assertInvariants(t, got, err)
 				assert.Equal(t, tt.want.Outcome, gateway.OutcomeOf(err))
-				require.Len(t, n.begun, 1)
-				require.Len(t, n.ended, 1)
-				id := n.begun[0].RequestID
-				assert.Len(t, id, 26)
-				assert.Equal(t, gateway.Order{Gateway: "http://localhost", Request: order("A-17"), RequestID: id, Resubmit: true}, n.begun[0])
+				asked := gateway.Order{Gateway: "http://localhost", Request: order("A-17")}
+				assert.Equal(t, []gateway.Order{asked}, n.begun)
+				asked.Attempt = "attempt-7"
+				assert.Equal(t, []gateway.Order{asked}, n.endedOf)
+				tt.want.Request, tt.want.SentAt = order("A-17"), sentAt
 				if tt.want.Outcome == gateway.OutcomeSucceeded {
 					tt.want.CreatedAt = sentAt
 				}
-				if tt.want.Request = order("A-17"); tt.want.RequestID == "" {
-					tt.want.RequestID, tt.want.SentAt = id, sentAt
-				} else {
-					tt.want.Request = before.Request // what may exist is that of the earlier call
-				}
-				assert.Equal(t, tt.want, n.ended[0])
+				assert.Equal(t, []gateway.OrderRecord{tt.want}, n.ended)
 				assert.Equal(t, []error{nil}, n.state, "the context of End has not ended")
 				assert.Equal(t, []time.Duration{10 * time.Second}, n.left, "and has a deadline")
 				assert.Equal(t, []any{"the caller's"}, n.value, "and has the caller's values")
-				cancel()
 			})
 		})
 	}
@@ -714,7 +603,6 @@ func TestOrderGuard_EndIsCalledAfterAPanic(t *testing.T) {
 	assert.Panics(t, func() { _, _ = c.CreateInvoice(t.Context(), order("A-17")) })
 	require.Len(t, n.ended, 1)
 	assert.Equal(t, gateway.OutcomeUnknown, n.ended[0].Outcome)
-	assert.Equal(t, n.begun[0].RequestID, n.ended[0].RequestID)
 }
 
 // The error of End is told to observers and to the log, and changes nothing for the caller.
@@ -732,7 +620,6 @@ func TestOrderGuard_EndFails(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line))
 	assert.Equal(t, "ERROR", line["level"])
 	assert.Equal(t, "an error of End changes nothing", line["guard_error"])
-	assert.Equal(t, ends[0].RequestID, line["request_id"])
 }
 
 // The guard is asked before an invoice is called not sent, and not for what is about no order.
@@ -909,7 +796,7 @@ func TestOrderGuard_knowsCreated(t *testing.T) {
 		got, err := c.CreateInvoice(t.Context(), order("A-17"))
 		require.NoError(t, err)
 		assert.Equal(t, &gateway.Invoice{
-			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true,
+			OrderID: "A-17", Raw: []byte(`{"id":1}`), Others: []json.RawMessage{[]byte(`{"id":2}`)}, CreatedAt: time.Unix(17, 0), Replayed: true, Request: order("A-17"),
 		}, got)
 		clear(got.Raw)
 		clear(got.Others[0])
@@ -920,18 +807,18 @@ func TestOrderGuard_knowsCreated(t *testing.T) {
 func TestOrderGuard_knowsUnknown(t *testing.T) {
 	t.Parallel()
 	known := &gateway.OrderRecord{
-		Request: order("A-17"), RequestID: "EARLIER", SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502",
+		Request: order("A-17"), SentAt: time.Unix(1_700_000_000, 0), StatusCode: 502, Body: []byte("bad"), Cause: "create_invoice: a 502",
 	}
 	n := &recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown, Known: known}}
 	_, err := inMemory(t, "", gateway.WithOrderGuard(n)).CreateInvoice(t.Context(), order("A-17"))
 	unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
 	require.True(t, ok)
 	assert.Equal(t, &gateway.OutcomeUnknownError{
-		Operation: "create_invoice", OrderID: "A-17", RequestID: "EARLIER", SentAt: known.SentAt, StatusCode: 502, Body: []byte("bad"),
+		Operation: "create_invoice", OrderID: "A-17", SentAt: known.SentAt, StatusCode: 502, Body: []byte("bad"),
 		Replayed: true, Cause: errors.New("create_invoice: a 502"),
 	}, unknown)
 	assert.EqualError(t, err, `gateway: create_invoice: outcome unknown: an invoice of 2023-11-14T22:13:20Z for order "A-17" may exist, `+
-		`look it up before sending it again: a 502; X-Request-Id EARLIER`)
+		`look it up before sending it again: a 502`)
 }
 
 // a lease that is shorter than the call may last is refused with both named.
@@ -1026,94 +913,3 @@ func TestOrderGuard_leaseExpires(t *testing.T) {
 }
 
 func brokenConnect() (*http.Response, error) { return nil, refusedConnection("connect") }
-
-// Each call of an invoice has an identifier, which is the same in all that tells of it.
-func TestOrder_requestID(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		opts []gateway.Option
-		call []gateway.CallOption
-		want string // a pattern
-	}{
-		{"a random text", nil, nil, "^[A-Z2-7]{26}$"},
-		{"the caller's own", nil, []gateway.CallOption{gateway.WithHeader("x-request-id", "mine")}, "^mine$"},
-		{"none", []gateway.Option{gateway.WithoutRequestID()}, nil, "^$"},
-		{"the caller's own, without another", []gateway.Option{gateway.WithoutRequestID()}, []gateway.CallOption{gateway.WithHeader("X-Request-ID", "mine")}, "^mine$"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var ends []gateway.Call
-			status, sent, n := 500, []string{}, &recordingGuard{}
-			c := newClient(t, "http://localhost", append(tt.opts, gateway.WithOrderGuard(n), recordEnds(&ends),
-				through(func(req *http.Request) (*http.Response, error) {
-					sent = append(sent, strings.Join(req.Header.Values("X-Request-Id"), ", "))
-					return reply(status, refused("No.")), nil
-				}))...)
-			_, err := c.CreateInvoice(t.Context(), order("A-17"), tt.call...)
-			unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err)
-			require.True(t, ok)
-			status = 422
-			_, err = c.CreateInvoice(t.Context(), order("A-17"), tt.call...)
-			rejected, ok := errors.AsType[*gateway.APIError](err)
-			require.True(t, ok)
-
-			assert.Regexp(t, tt.want, sent[0])
-			assert.Equal(t, tt.want[1] == '[', sent[0] != sent[1], "each call has its own")
-			assert.Equal(t, sent, []string{unknown.RequestID, rejected.RequestID})
-			assert.Equal(t, sent, []string{n.begun[0].RequestID, n.begun[1].RequestID})
-			assert.Equal(t, sent, []string{n.ended[0].RequestID, n.ended[1].RequestID})
-			assert.Equal(t, sent, []string{ends[0].RequestID, ends[1].RequestID})
-		})
-	}
-}
-
-// The attempts of a call are one request to whoever reads a log; a read has no identifier.
-func TestOrder_requestIDOfAttempts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var sent []string
-		c := newClient(t, "http://localhost", gateway.WithHTTPClient(&http.Client{Transport: tripper(func(req *http.Request) (*http.Response, error) {
-			sent = append(sent, req.Header.Get("X-Request-Id"))
-			return nil, refusedConnection("connect")
-		})}))
-		_, err := c.CreateInvoice(t.Context(), order("A-17"))
-		require.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-		require.Len(t, sent, 3)
-		assert.NotEmpty(t, sent[0])
-		assert.Equal(t, []string{sent[0], sent[0], sent[0]}, sent)
-		require.Error(t, withdrawal(t.Context(), c))
-		assert.Equal(t, "", sent[3])
-	})
-}
-
-// A call that may send an order again is not to be repeated as it is: what has become unknown
-// since would be sent.
-func TestAllowResubmit_onceOnly(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		refuse error // of the guard
-		trip   func() (*http.Response, error)
-	}{
-		{"another call is in flight", gateway.ErrOrderInFlight, nil},
-		{"the guard fails", errors.New("disk full"), nil},
-		{"nothing was sent", nil, brokenConnect},
-		{"the service is busy", nil, respondWith(429, refused("Slow down."))},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := &recordingGuard{fails: tt.refuse}
-				c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), gateway.WithHTTPClient(&http.Client{
-					Transport: tripper(func(*http.Request) (*http.Response, error) { return tt.trip() }),
-				}))
-				for _, opts := range [][]gateway.CallOption{nil, {gateway.AllowResubmit()}} {
-					_, err := c.CreateInvoice(t.Context(), order("A-17"), opts...)
-					require.Error(t, err)
-					assert.Equal(t, opts == nil, gateway.SafeToRetry(err), "%v", err)
-				}
-			})
-		})
-	}
-}

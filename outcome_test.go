@@ -190,7 +190,7 @@ func TestOutcomeOf(t *testing.T) {
 		{"a bad argument wrapped beside an error of another package", fmt.Errorf("%w: %w", io.EOF, argument), gateway.OutcomeUnknown, false},
 		{"a refusal joined with nil", errors.Join(refusal, nil), gateway.OutcomeRejected, false},
 		{"a sentinel of an error that another package only claims to match", claimsArgument{}, gateway.OutcomeUnknown, false},
-		{"a withdrawal that failed", &gateway.WithdrawalFailedError{Withdrawal: &gateway.Withdrawal{}}, gateway.OutcomeNotSent, false},
+		{"a withdrawal that failed", &gateway.WaitError{Err: gateway.ErrWithdrawalFailed}, gateway.OutcomeNotSent, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

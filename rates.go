@@ -69,6 +69,8 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 	call := &call{client: c, operation: operation{
 		name:  OpExchangeRates,
 		route: "/api/exchange-rate",
+
+		undocumented: true,
 	}}
 	call.decode = func(e envelope) *doc.Error { return r.read(e, c.cfg.decodeRates) }
 	if err := call.run(ctx, opts); err != nil {
@@ -116,7 +118,8 @@ func checkRates(rates []Rate) error {
 
 // ratesIn reads [{"symbol":"BTC","usd":"1","eur":"1"}] or {"BTC":{"usd":"1","eur":"1"}}: docs/interface.md, I-95.
 func ratesIn(result doc.Node) (all []Rate, wrong *doc.Error) {
-	places := map[string]int{} // in all, by symbol
+	all = make([]Rate, 0, result.Len())
+	places := make(map[string]int, result.Len()) // in all, by symbol
 	for n := range result.Parts() {
 		if result.Kind() == '{' && !isSymbol(n.Name()) {
 			n.Note(doc.UnknownField)
@@ -220,8 +223,8 @@ var errNoCoin = errors.New("names no coin")
 // coinOf finds the symbol of the coin that a record is about: under one of the names, in a record of the
 // coin, or as the name of the member. Two that differ are an error.
 func coinOf(record doc.Node) (symbol string, err error) {
-	if isSymbol(record.Name()) {
-		symbol = record.Name()
+	if name := record.Name(); isSymbol(name) {
+		symbol = name
 	}
 	for _, name := range [...]string{"symbol", "coinSymbol", "coin", "currency"} {
 		m := record.Member(name)

@@ -186,7 +186,7 @@ func (e *unending) Read(p []byte) (int, error) {
 // I-162
 func TestResponse_tooLarge(t *testing.T) {
 	t.Parallel()
-	const limit = 1 << 20
+	const limit = 8 << 20
 	for _, tt := range []struct{ name, start, more string }{
 		{"a text without an end", `{"message":"`, "x"},
 		{"spaces without an end", "", " "},
@@ -195,8 +195,7 @@ func TestResponse_tooLarge(t *testing.T) {
 		forEach(t, tt.name, func(t *testing.T, s subject) {
 			source := &unending{start: tt.start, more: tt.more}
 			transport := canned{status: s.status, body: func() io.Reader { return source }}
-			got, err := s.call(t.Context(), cannedClient(t, 0, "",
-				gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithMaxResponseBytes(limit)))
+			got, err := s.call(t.Context(), cannedClient(t, 0, "", gateway.WithHTTPClient(&http.Client{Transport: transport})))
 			assertInvariants(t, got, err)
 			assert.LessOrEqual(t, source.taken, limit+1)
 			assertTooLarge(t, s, err)
@@ -224,24 +223,17 @@ func assertTooLarge(t *testing.T, s subject, err error) {
 	assert.False(t, gateway.SafeToRetry(err))
 }
 
-// The limit is exact: a response of as many bytes is read.
+// A response of exactly 8 MiB is read.
 // I-162
 func TestResponse_limit(t *testing.T) {
 	t.Parallel()
 	forEach(t, "the limit is exact", func(t *testing.T, s subject) {
-		body := s.body()
-		_, err := s.call(t.Context(), cannedClient(t, s.status, body, gateway.WithMaxResponseBytes(int64(len(body)))))
+		body := s.body() + strings.Repeat(" ", 8<<20-len(s.body()))
+		_, err := s.call(t.Context(), cannedClient(t, s.status, body))
 		require.NoError(t, err)
-		_, err = s.call(t.Context(), cannedClient(t, s.status, body, gateway.WithMaxResponseBytes(int64(len(body)-1))))
+		_, err = s.call(t.Context(), cannedClient(t, s.status, body+" "))
 		require.Error(t, err)
 		assertTooLarge(t, s, err)
-	})
-	forEach(t, "a byte-order mark is over no limit, however small", func(t *testing.T, s subject) {
-		for limit := int64(1); limit <= 4; limit++ {
-			_, err := s.call(t.Context(), cannedClient(t, s.status, "\ufeff"+s.body(), gateway.WithMaxResponseBytes(limit)))
-			require.Error(t, err)
-			assertTooLarge(t, s, err)
-		}
 	})
 }
 

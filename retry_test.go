@@ -165,6 +165,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 		{"a read without a response", false, long, lost, 1, 0, late},
 		{"an invoice that was not sent", true, long, lost, 1, 0, late},
 		{"80 reads fail with 500", false, quick, saysStatus(500), 80, 35, empty},
+		{"80 reads are limited by 429, which costs nothing", false, quick, saysStatus(429), 80, 160, `429: "No." (3 attempts)`},
 		{"80 invoices are not sent", true, quick, lost, 80, 35, empty},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

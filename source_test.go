@@ -103,7 +103,7 @@ func tracked(t *testing.T, extensions ...string) []string {
 func TestSource_imports(t *testing.T) {
 	t.Parallel()
 	arrows := map[string][]string{
-		".":                 {"attempt", "doc", "endpoint", "money", "orders", "poll", "redact", "retry", "validate"},
+		".":                 {"attempt", "doc", "endpoint", "money", "orders", "redact", "retry", "validate"},
 		"pricing":           {module, "doc", "money", "validate"},
 		"internal/doc":      {"money", "redact", "validate"},
 		"internal/endpoint": {"validate"},

@@ -46,10 +46,8 @@ func TestStandIn_week(t *testing.T) {
 		begun := gw.Now()
 
 		seen := []gateway.WithdrawalStatus{}
-		for w, err := range client.WatchWithdrawal(t.Context(), id, gateway.WaitOptions{}) {
-			require.NoError(t, err)
-			seen = append(seen, w.Status)
-		}
+		_, err := client.WaitWithdrawal(t.Context(), id, gateway.WaitOptions{Changed: func(w *gateway.Withdrawal) { seen = append(seen, w.Status) }})
+		require.NoError(t, err)
 		assert.Equal(t, []gateway.WithdrawalStatus{"PENDING", "PROCESSING", "COMPLETED"}, seen)
 		assert.GreaterOrEqual(t, gw.Now().Sub(begun), week)
 		assert.Less(t, gw.Now().Sub(begun), week+hour)

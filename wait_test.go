@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"path"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,10 +32,11 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 		responses []func() (*http.Response, error)
 	}{
 		{"it is completed at once", []func() (*http.Response, error){withdrawalIn("COMPLETED")}},
+		{"in another case", []func() (*http.Response, error){withdrawalIn("Pending"), withdrawalIn("completed")}},
 		{"it is pending twice", []func() (*http.Response, error){withdrawalIn("PENDING"), withdrawalIn("PENDING"), withdrawalIn("COMPLETED")}},
 		{
 			"a status that is not named is not final", // I-144
-			[]func() (*http.Response, error){withdrawalIn("PROCESSING"), withdrawalIn("completed"), withdrawalIn("Failed"), withdrawalIn("COMPLETED")},
+			[]func() (*http.Response, error){withdrawalIn("PROCESSING"), withdrawalIn("COMPLETE"), withdrawalIn("FAILED?"), withdrawalIn("COMPLETED")},
 		},
 		{
 			"failures that may pass do not end the wait, though all attempts of a call meet them",
@@ -54,7 +52,7 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 				p := paced(t, gateway.RetryPolicy{}, tt.responses...)
 				got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 				require.NoError(t, err)
-				assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
+				assert.True(t, strings.EqualFold("COMPLETED", string(got.Status)))
 				assert.Equal(t, requestID, got.WithdrawRequestID)
 				assert.Len(t, p.at, len(tt.responses))
 			})
@@ -65,46 +63,21 @@ func TestClient_WaitWithdrawal(t *testing.T) {
 // Every poll of a wait has the options of the call.
 func TestClient_WaitWithdrawal_callOptions(t *testing.T) {
 	t.Parallel()
-	for name, wait := range map[string]func(context.Context, *gateway.Client, gateway.CallOption) error{
-		"wait": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
-			_, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{}, key)
-			return err
-		},
-		"watch": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
-			for _, err := range c.WatchWithdrawal(ctx, requestID, gateway.WaitOptions{}, key) {
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		"many": func(ctx context.Context, c *gateway.Client, key gateway.CallOption) error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{requestID}, gateway.WaitOptions{}, key) {
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var keys []string
-				statuses := []string{"PENDING", "PENDING", "COMPLETED"}
-				c := newClient(t, "https://gateway.test", through(func(req *http.Request) (*http.Response, error) {
-					keys = append(keys, req.Header.Get("X-Api-Key"))
-					return withdrawalIn(statuses[len(keys)-1])()
-				}))
-				const other = "key-of-another-merchant"
-				require.NoError(t, wait(t.Context(), c, gateway.WithAPIKey(other)))
-				assert.Equal(t, []string{other, other, other}, keys)
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var keys []string
+		statuses := []string{"PENDING", "PENDING", "COMPLETED"}
+		c := newClient(t, "https://gateway.test", through(func(req *http.Request) (*http.Response, error) {
+			keys = append(keys, req.Header.Get("X-Api-Key"))
+			return withdrawalIn(statuses[len(keys)-1])()
+		}))
+		const other = "key-of-another-merchant"
+		_, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{}, gateway.WithAPIKey(other))
+		require.NoError(t, err)
+		assert.Equal(t, []string{other, other, other}, keys)
+	})
 }
 
-// The options reach the pacer, whose waits are tested in internal/poll.
+// The waits lie between the intervals of the options, and grow from the first to the second.
 // I-151
 func TestClient_WaitWithdrawal_Intervals(t *testing.T) {
 	t.Parallel()
@@ -158,19 +131,24 @@ func TestClient_WaitWithdrawal_RetryAfter(t *testing.T) {
 	}
 }
 
+// FAILED is an error, in any case of letters.
 // I-140, I-143
 func TestClient_WaitWithdrawal_Failed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), withdrawalIn("FAILED"))
-		got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
-		assertInvariants(t, got, err)
-		var failed *gateway.WithdrawalFailedError
-		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, gateway.WithdrawalFailed, failed.Withdrawal.Status)
-		assert.EqualError(t, err, `gateway: withdrawal "`+requestID+`": the service reports FAILED`)
-		assert.False(t, gateway.SafeToRetry(err))
-	})
+	for _, status := range []string{"FAILED", "Failed"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), withdrawalIn(status))
+			got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+			assertInvariants(t, got, err)
+			assertSentinels(t, err, gateway.ErrWithdrawalFailed)
+			failed, ok := errors.AsType[*gateway.WaitError](err)
+			require.True(t, ok)
+			require.NotNil(t, failed.Last)
+			assert.Equal(t, gateway.WithdrawalStatus(status), failed.Last.Status)
+			assert.EqualError(t, err, `gateway: waiting for withdrawal "`+requestID+`": last seen "`+status+`", polls: 2: the service reports FAILED`)
+			assert.False(t, gateway.SafeToRetry(err))
+		})
+	}
 }
 
 const page = "<html><body>Just a moment...</body></html>"
@@ -204,6 +182,7 @@ func TestClient_WaitWithdrawal_goesOn(t *testing.T) {
 		"a compression that nobody asked for":                 respondWith(201, "\x1f\x8b\x08", "Content-Encoding", "br"),
 		"403 with a message, as an edge writes it":            respondWith(403, `{"message":"Forbidden"}`),
 		"404 in the first minute":                             respondWith(404, refused("No such request.")),
+		"401 in the first minute":                             respondWith(401, refused("No.")),
 		"a circuit breaker of the caller's transport":         func() (*http.Response, error) { return nil, errBreaker },
 	}
 	for _, status := range []int{400, 401, 402, 403, 404, 405, 407, 409, 410, 418, 422, 451, 499, 500, 501, 502, 503, 504, 505, 507, 520, 525, 530, 598} {
@@ -229,14 +208,14 @@ func TestClient_WaitWithdrawal_goesOn(t *testing.T) {
 	}
 }
 
-// The service's own refusal ends a wait.
+// The service's own refusal ends a wait for a withdrawal that was never seen: 404 after a minute, and others at once.
 func TestClient_WaitWithdrawal_refused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		status   int
 		body     string
-		since    time.Duration // of the wait at which the response comes first
+		after    time.Duration
 		sentinel error
 	}{
 		{"400 in the envelope", 400, refused("No."), 0, nil},
@@ -244,39 +223,79 @@ func TestClient_WaitWithdrawal_refused(t *testing.T) {
 		{"401 in the envelope", 401, refused("x-api-key header is required"), 0, gateway.ErrMissingAPIKey},
 		{"401 of a framework", 401, `{"error":"Unauthorized"}`, 0, gateway.ErrUnauthorized},
 		{"403 in the envelope", 403, refused("Merchant is blocked."), 0, gateway.ErrForbidden},
-		{"404 after the first minute", 404, refused("No such request."), time.Minute, gateway.ErrNotFound},
-		{"404 of a framework after the first minute", 404, `{"title":"Not Found","status":404}`, time.Minute, gateway.ErrNotFound},
+		{"404", 404, refused("No such request."), time.Minute, gateway.ErrNotFound},
+		{"404 of a framework", 404, `{"title":"Not Found","status":404}`, time.Minute, gateway.ErrNotFound},
 		{"410 as problem+json", 410, `{"type":"about:blank","title":"Gone","detail":"It was deleted."}`, 0, nil},
 		{"422 of a framework", 422, `{"detail":[{"loc":["path"],"msg":"not a UUID","input":"x"}]}`, 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-				defer cancel()
-				begun := time.Now()
-				c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
-					if tt.since > 0 && time.Since(begun) < tt.since/2 {
-						return withdrawalIn("PENDING")()
-					}
-					return reply(tt.status, tt.body), nil
-				}))
-				got, err := c.WaitWithdrawal(ctx, requestID, gateway.WaitOptions{})
+				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, respondWith(tt.status, tt.body))
+				got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
 				assertInvariants(t, got, err)
-				wait, ok := errors.AsType[*gateway.WaitError](err)
-				require.True(t, ok, "%v", err)
-				if tt.since == 0 {
-					assert.Equal(t, 1, wait.Polls)
-				}
-				assert.GreaterOrEqual(t, time.Since(begun), tt.since)
-				assert.Less(t, time.Since(begun), tt.since+30*time.Second+1)
-				refusal, ok := errors.AsType[*gateway.APIError](err)
-				require.True(t, ok, "%v", err)
-				assert.Equal(t, tt.status, refusal.StatusCode)
-				assert.NotEmpty(t, refusal.Message)
+				assertGivenUp(t, err, tt.status, "")
+				assert.GreaterOrEqual(t, time.Since(p.begun), tt.after)
+				assert.Less(t, time.Since(p.begun), tt.after+30*time.Second+1)
 				if tt.sentinel != nil {
 					assert.ErrorIs(t, err, tt.sentinel)
 				}
+			})
+		})
+	}
+}
+
+// assertGivenUp asserts that a refusal has ended a wait, and which status was seen last.
+func assertGivenUp(t *testing.T, err error, status int, seen gateway.WithdrawalStatus) {
+	t.Helper()
+	wait, ok := errors.AsType[*gateway.WaitError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, seen, wait.Status)
+	refusal, ok := errors.AsType[*gateway.APIError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, status, refusal.StatusCode)
+	assert.NotEmpty(t, refusal.Message)
+}
+
+// A withdrawal that was seen is given up only after a minute in which the service refuses, and last.
+func TestClient_WaitWithdrawal_refusedOnceSeen(t *testing.T) {
+	t.Parallel()
+	no, pending, lost := saysStatus(401), withdrawalIn("PENDING"), respondWith(502, page)
+	type span struct {
+		until    time.Duration // since the first poll
+		response func() (*http.Response, error)
+	}
+	for _, tt := range []struct {
+		name  string
+		spans []span
+		after time.Duration // 0 for a wait that ends with COMPLETED
+	}{
+		{"it is refused for a minute", []span{{time.Second, pending}, {time.Hour, no}}, time.Minute},
+		{"it is refused for less", []span{{time.Second, pending}, {59 * time.Second, no}}, 0},
+		{"it is refused twice for less", []span{{time.Second, pending}, {50 * time.Second, no}, {80 * time.Second, pending}, {130 * time.Second, no}}, 0},
+		{"the service is down in between", []span{{time.Second, pending}, {20 * time.Second, no}, {10 * time.Minute, lost}, {time.Hour, no}}, 10 * time.Minute},
+		{"the service is down last", []span{{time.Second, pending}, {50 * time.Second, no}, {10 * time.Minute, lost}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				c := newClient(t, "http://localhost", once(), through(func(*http.Request) (*http.Response, error) {
+					for _, s := range tt.spans {
+						if time.Since(begun) < s.until {
+							return s.response()
+						}
+					}
+					return withdrawalIn("COMPLETED")()
+				}))
+				got, err := c.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{MinInterval: 2 * time.Second, MaxInterval: 2 * time.Second})
+				assertInvariants(t, got, err)
+				if tt.after == 0 {
+					require.NoError(t, err)
+					return
+				}
+				assertGivenUp(t, err, 401, "PENDING")
+				assert.InDelta(t, tt.after, time.Since(begun), float64(4*time.Second))
 			})
 		})
 	}
@@ -294,81 +313,90 @@ func TestClient_WaitWithdrawal_final(t *testing.T) {
 		options  gateway.WaitOptions
 		response func() (*http.Response, error)
 		last     gateway.WithdrawalStatus // as it was seen
+		is       error
 	}{
-		{"one of the options", named, withdrawalIn("CANCELED"), "CANCELED"},
-		{"one of a record of which a field cannot be read", named, unreadable("CANCELED"), "PENDING"},
-		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("COMPLETED"), "PENDING"},
+		{"one of the options", named, withdrawalIn("CANCELED"), "CANCELED", gateway.ErrFinalStatus},
+		{"one of the options, in another case", named, withdrawalIn("Canceled"), "Canceled", gateway.ErrFinalStatus},
+		{"one of a record of which a field cannot be read", named, unreadable("CANCELED"), "PENDING", gateway.ErrFinalStatus},
+		{"FAILED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("FAILED"), "PENDING", gateway.ErrWithdrawalFailed},
+		{"COMPLETED in a record of which a field cannot be read", gateway.WaitOptions{}, unreadable("COMPLETED"), "PENDING", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
-				p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("canceled"), withdrawalIn("PENDING"), tt.response)
-				p.connect(t)
+				p := scriptedClient(t, withdrawalIn("PENDING"), withdrawalIn("CANCEL"), withdrawalIn("PENDING"), tt.response)
 				got, err := p.client.WaitWithdrawal(ctx, requestID, tt.options)
 				assertInvariants(t, got, err)
 				wait, ok := errors.AsType[*gateway.WaitError](err)
 				require.True(t, ok, "it is an error, because nobody has said that it is paid: %v", err)
-				assert.Contains(t, []gateway.WithdrawalStatus{"CANCELED", "COMPLETED"}, gateway.WithdrawalStatusOf(err))
+				assert.True(t, tt.last == gateway.WithdrawalStatusOf(err) || tt.last == "PENDING", "%v", err)
 				require.NotNil(t, wait.Last)
 				assert.Equal(t, tt.last, wait.Last.Status)
 				assert.Len(t, p.at, 4)
-				assert.Equal(t, wait.Status == "CANCELED", errors.Is(err, gateway.ErrFinalStatus))
-				last := err
-				for _, last = range p.client.WatchWithdrawal(ctx, requestID, tt.options) {
+				for _, sentinel := range []error{gateway.ErrFinalStatus, gateway.ErrWithdrawalFailed} {
+					assert.Equal(t, sentinel == tt.is, errors.Is(err, sentinel), "%v", err) //nolint:errorlint // the sentinel itself
 				}
-				assert.Equal(t, wait.Status == "CANCELED", errors.Is(last, gateway.ErrFinalStatus), "a watch ends likewise")
 			})
 		})
 	}
 }
 
-// A program that polls by itself has the same rule.
+// One poll ends with a final status, and a refusal does not end the program's own wait.
 func TestClient_PollWithdrawal(t *testing.T) {
 	t.Parallel()
-	canceled := gateway.WaitOptions{Final: []gateway.WithdrawalStatus{"CANCELED"}}
+	options := gateway.WaitOptions{
+		Final:   []gateway.WithdrawalStatus{"CANCELED"},
+		Changed: func(*gateway.Withdrawal) { panic("is not called") },
+	}
+	failed := strings.NewReplacer("PENDING", "FAILED", `"fee":"1.5"`, `"fee":null`).Replace(withdrawalJSON)
 	for _, tt := range []struct {
 		name     string
 		response func() (*http.Response, error)
-		waited   time.Duration
 		over     bool
-		status   gateway.WithdrawalStatus // of the withdrawal; empty for an error
+		ended    bool                     // a *WaitError
+		seen     gateway.WithdrawalStatus // of the withdrawal; empty for an error
+		is       error                    // nil for any
 	}{
-		{"it is pending", withdrawalIn("PENDING"), 0, false, "PENDING"},
-		{"it is completed", withdrawalIn("COMPLETED"), 0, true, "COMPLETED"},
-		{"it has failed", withdrawalIn("FAILED"), 0, true, ""},
-		{"it has a status that is named as final", withdrawalIn("CANCELED"), 0, true, ""},
-		{"a page", respondWith(403, page), 0, false, ""},
-		{"the connection is lost", func() (*http.Response, error) { return nil, refusedConnection("read") }, 0, false, ""},
-		{"it is not found at first", respondWith(404, refused("No.")), 59 * time.Second, false, ""},
-		{"it is not found", respondWith(404, refused("No.")), time.Minute, true, ""},
-		{"it is refused", respondWith(401, refused("No.")), 0, true, ""},
+		{"it is pending", withdrawalIn("PENDING"), false, false, "PENDING", nil},
+		{"its status is unknown", withdrawalIn("ON_HOLD"), false, false, "ON_HOLD", nil},
+		{"it is completed", withdrawalIn("COMPLETED"), true, false, "COMPLETED", nil},
+		{"it has failed", withdrawalIn("FAILED"), true, true, "", gateway.ErrWithdrawalFailed},
+		{"it has failed, and another field cannot be read", respondWith(201, enveloped(failed)), true, true, "", gateway.ErrWithdrawalFailed},
+		{"it has a status that is named as final", withdrawalIn("CANCELED"), true, true, "", gateway.ErrFinalStatus},
+		{"a page", respondWith(403, page), false, false, "", gateway.ErrForbidden},
+		{"the connection is lost", func() (*http.Response, error) { return nil, refusedConnection("read") }, false, false, "", nil},
+		{"it is not found", saysStatus(404), false, true, "", gateway.ErrNotFound},
+		{"it is refused", saysStatus(401), false, true, "", gateway.ErrUnauthorized},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := paced(t, gateway.RetryPolicy{MaxAttempts: 1}, tt.response)
-				got, over, err := p.client.PollWithdrawal(t.Context(), requestID, time.Now().Add(-tt.waited), canceled)
+				got, over, err := p.client.PollWithdrawal(t.Context(), requestID, options)
 				assertInvariants(t, got, err)
 				assert.Equal(t, tt.over, over)
 				assert.Len(t, p.at, 1)
-				if tt.status == "" {
+				_, ended := errors.AsType[*gateway.WaitError](err)
+				assert.Equal(t, tt.ended, ended, "%v", err)
+				if tt.seen == "" {
 					require.Error(t, err)
+					assert.True(t, tt.is == nil || errors.Is(err, tt.is), "%v", err)
 					return
 				}
 				require.NoError(t, err)
-				assert.Equal(t, tt.status, got.Status)
+				assert.Equal(t, tt.seen, got.Status)
 			})
 		})
 	}
 	c := newClient(t, "http://localhost")
-	_, over, err := c.PollWithdrawal(t.Context(), "..", time.Now(), gateway.WaitOptions{})
+	_, over, err := c.PollWithdrawal(t.Context(), "..", gateway.WaitOptions{})
 	assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
 	assert.True(t, over, "it is not a matter of time")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, over, err = c.PollWithdrawal(ended, requestID, time.Now(), gateway.WaitOptions{})
+	_, over, err = c.PollWithdrawal(ended, requestID, gateway.WaitOptions{})
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.False(t, over)
 }
@@ -492,26 +520,17 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 			got, err := tt.client.WaitWithdrawal(tt.ctx, tt.id, tt.options)
 			assertInvariants(t, got, err)
 			assert.ErrorIs(t, err, tt.want)
-			yielded := 0
-			for seen, err := range tt.client.WatchWithdrawal(tt.ctx, tt.id, tt.options) {
-				yielded++
-				assert.Nil(t, seen)
-				assert.ErrorIs(t, err, tt.want)
-			}
-			assert.Equal(t, 1, yielded)
 		})
 	}
 	assert.Empty(t, w.Requests())
 }
 
-// Each change is yielded once: of the status, and of anything else.
+// Changed is called once for each change: of the status, and of any other field.
 // I-142
-func TestClient_WatchWithdrawal(t *testing.T) {
+func TestWaitOptions_Changed(t *testing.T) {
 	t.Parallel()
 	feeOf := func(fee string) func() (*http.Response, error) {
-		return func() (*http.Response, error) {
-			return reply(201, enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5"`, `"fee":"`+fee+`"`, 1))), nil
-		}
+		return respondWith(201, enveloped(strings.Replace(withdrawalJSON, `"fee":"1.5"`, `"fee":"`+fee+`"`, 1)))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p := paced(
@@ -520,248 +539,17 @@ func TestClient_WatchWithdrawal(t *testing.T) {
 			withdrawalIn("REVIEW"), withdrawalIn("REVIEW"), withdrawalIn("PENDING"), feeOf("1.50"), feeOf("2"), withdrawalIn("FAILED"),
 		)
 		var seen []string
-		for got, err := range p.client.WatchWithdrawal(t.Context(), requestID, gateway.WaitOptions{}) {
-			require.NoError(t, err)
-			seen = append(seen, fmt.Sprint(got.Status, " ", got.Fee))
-			got.Status = "changed by the caller, whose copy it is"
-		}
+		_, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{Changed: func(w *gateway.Withdrawal) {
+			seen = append(seen, fmt.Sprint(w.Status, " ", w.Fee))
+			w.Status = "changed by the caller, whose copy it is"
+		}})
+		require.ErrorIs(t, err, gateway.ErrWithdrawalFailed)
 		assert.Equal(t, []string{"PENDING 1.5", "REVIEW 1.5", "PENDING 1.5", "PENDING 2", "FAILED 1.5"}, seen)
 		assert.Len(t, p.at, 10)
 	})
 }
 
-func TestClient_WatchWithdrawal_YieldsItsEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := paced(t, gateway.RetryPolicy{}, withdrawalIn("PENDING"), saysStatus(401))
-		var errs []error
-		for got, err := range p.client.WatchWithdrawal(t.Context(), requestID, gateway.WaitOptions{}) {
-			assert.Equal(t, err != nil, got == nil)
-			errs = append(errs, err)
-		}
-		require.Len(t, errs, 2)
-		assert.NoError(t, errs[0])
-		assert.ErrorIs(t, errs[1], gateway.ErrUnauthorized)
-	})
-}
-
-// A queue is a service with many withdrawals, in a bubble.
-type queue struct {
-	client *gateway.Client
-	begun  time.Time
-
-	mu      sync.Mutex
-	polls   map[string]int
-	at      []time.Time
-	running int
-	most    int // requests in flight at a time
-}
-
-// queued makes a service that takes some time for each response, which is that of state
-// for the n-th poll of a withdrawal.
-func queued(t *testing.T, took time.Duration, state func(id string, n int) (*http.Response, error)) *queue {
-	t.Helper()
-	q := &queue{begun: time.Now(), polls: map[string]int{}}
-	q.client = newClient(t, "http://localhost", once(), through(func(req *http.Request) (*http.Response, error) {
-		id := path.Base(req.URL.Path)
-		q.mu.Lock()
-		q.polls[id]++
-		n := q.polls[id]
-		q.at = append(q.at, time.Now())
-		q.running++
-		q.most = max(q.most, q.running)
-		q.mu.Unlock()
-		defer func() { q.mu.Lock(); q.running--; q.mu.Unlock() }()
-		select {
-		case <-req.Context().Done():
-			return nil, req.Context().Err()
-		case <-time.After(took):
-			return state(id, n)
-		}
-	}))
-	return q
-}
-
-func inState(id, status string) (*http.Response, error) {
-	return reply(201, enveloped(strings.NewReplacer("PENDING", status, requestID, id).Replace(withdrawalJSON))), nil
-}
-
-func ids(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("w-%d", i)
-	}
-	return all
-}
-
-// Each is yielded once, when it ends, with its own result.
-func TestClient_WaitWithdrawals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := queued(t, time.Millisecond, func(id string, n int) (*http.Response, error) {
-			switch {
-			case id == "late" && n < 5:
-				return inState(id, "PENDING")
-			case id == "odd" && n < 2:
-				return inState(id, "HELD")
-			case id == "flaky" && n < 3:
-				return reply(502, "<html>"), nil
-			case id == "failed":
-				return inState(id, "FAILED")
-			case id == "gone":
-				return reply(410, refused("No such request.")), nil
-			}
-			return inState(id, "COMPLETED")
-		})
-		ends := map[string]string{}
-		var order []string
-		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"late", "odd", "flaky", "failed", "gone", "done"}, gateway.WaitOptions{}) {
-			assertInvariants(t, w, err)
-			var failed *gateway.WithdrawalFailedError
-			var ended *gateway.WaitError
-			switch {
-			case errors.As(err, &failed):
-				ends[failed.Withdrawal.WithdrawRequestID] = "failed"
-			case errors.As(err, &ended):
-				ends[ended.WithdrawRequestID] = err.Error()
-			default:
-				require.NoError(t, err)
-				ends[w.WithdrawRequestID] = string(w.Status)
-				order = append(order, w.WithdrawRequestID)
-			}
-		}
-		assert.Equal(t, map[string]string{
-			"late": "COMPLETED", "odd": "COMPLETED", "flaky": "COMPLETED", "done": "COMPLETED", "failed": "failed",
-			"gone": `gateway: waiting for withdrawal "gone": never seen, polls: 1: withdrawal: 410: "No such request."`,
-		}, ends)
-		assert.Equal(t, []string{"done", "odd", "flaky", "late"}, order, "as they ended, not as they were listed")
-	})
-}
-
-// Where the service asks for a wait, all wait.
-func TestClient_WaitWithdrawals_rateLimited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var limited atomic.Bool
-		q := queued(t, time.Millisecond, func(id string, _ int) (*http.Response, error) {
-			if limited.CompareAndSwap(false, true) {
-				return reply(429, refused("Slow down."), "Retry-After", "600"), nil
-			}
-			return inState(id, "COMPLETED")
-		})
-		for _, err := range q.client.WaitWithdrawals(t.Context(), ids(200), gateway.WaitOptions{}) {
-			require.NoError(t, err)
-		}
-		early := 0
-		for _, at := range q.at {
-			if at.Sub(q.begun) < 10*time.Minute {
-				early++
-			}
-		}
-		assert.LessOrEqual(t, early, 9, "those in flight, and no more")
-		assert.Len(t, q.at, 201)
-	})
-}
-
-// When the loop is left, no request is in flight.
-func TestClient_WaitWithdrawals_left(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := queued(t, 10*time.Second, func(id string, _ int) (*http.Response, error) { return inState(id, "COMPLETED") })
-		for w, err := range q.client.WaitWithdrawals(t.Context(), ids(100), gateway.WaitOptions{}) {
-			require.NoError(t, err)
-			require.NotNil(t, w)
-			break
-		}
-		assert.Zero(t, q.running)
-		assert.Less(t, len(q.at), 100)
-	})
-}
-
-// When the context ends, each that is left is named, with what was seen last.
-func TestClient_WaitWithdrawals_contextEnds(t *testing.T) {
-	t.Parallel()
-	for _, want := range []error{context.Canceled, context.DeadlineExceeded} {
-		synctest.Test(t, func(t *testing.T) {
-			q := queued(t, time.Second, func(id string, _ int) (*http.Response, error) { return inState(id, "PENDING") })
-			parent, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			ctx, cancelAll := context.WithTimeout(parent, 2*time.Minute)
-			defer cancelAll()
-			if want == context.Canceled {
-				time.AfterFunc(90*time.Second, func() { cancel(errors.New("the shop closes")) })
-			}
-			ended := map[string]bool{}
-			for w, err := range q.client.WaitWithdrawals(ctx, ids(100), gateway.WaitOptions{}) {
-				assertInvariants(t, w, err)
-				require.ErrorIs(t, err, want)
-				assert.Equal(t, want == context.Canceled, strings.Contains(err.Error(), "the shop closes"), err.Error())
-				var end *gateway.WaitError
-				require.ErrorAs(t, err, &end)
-				require.NotNil(t, end.Last)
-				assert.Equal(t, gateway.WithdrawalPending, end.Last.Status)
-				ended[end.WithdrawRequestID] = true
-			}
-			assert.Len(t, ended, 100)
-			assert.Zero(t, q.running)
-		})
-	}
-}
-
-func TestClient_WaitWithdrawals_refuses(t *testing.T) {
-	t.Parallel()
-	w := serve(t, respond(201, enveloped(withdrawalJSON)))
-	good := newClient(t, w.URL)
-	keyless, err := gateway.New(w.URL, "")
-	require.NoError(t, err)
-	for _, tt := range []struct {
-		name    string
-		client  *gateway.Client
-		ctx     context.Context
-		ids     []string
-		options gateway.WaitOptions
-		want    string
-	}{
-		{"no context", good, nil, []string{"a"}, gateway.WaitOptions{}, "ctx: must not be nil"},
-		{"no client", nil, t.Context(), []string{"a"}, gateway.WaitOptions{}, "client: was not made by New"},
-		{"bad options", good, t.Context(), []string{"a"}, gateway.WaitOptions{MinInterval: -1}, "w: intervals must not be negative"},
-		{"no key", keyless, t.Context(), []string{"a", "b", "c"}, gateway.WaitOptions{}, "apiKey: is required for this call: give it to New, WithAPIKeySource or WithAPIKey"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var all []error
-			for seen, err := range tt.client.WaitWithdrawals(tt.ctx, tt.ids, tt.options) {
-				assertInvariants(t, seen, err)
-				all = append(all, err)
-			}
-			require.Len(t, all, 1)
-			assert.EqualError(t, all[0], "gateway: withdrawal: "+tt.want)
-			assert.ErrorIs(t, all[0], gateway.ErrInvalidArgument)
-		})
-	}
-	assert.Empty(t, w.Requests(), "nothing was sent")
-}
-
-// An identifier that cannot be sent ends its own wait.
-func TestClient_WaitWithdrawals_badIdentifier(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := queued(t, 0, func(id string, _ int) (*http.Response, error) { return inState(id, "COMPLETED") })
-		var ended, refused []string
-		for w, err := range q.client.WaitWithdrawals(t.Context(), []string{"a", "..", "", "b", "a"}, gateway.WaitOptions{}) {
-			if wait, ok := err.(*gateway.WaitError); ok {
-				assert.ErrorIs(t, err, gateway.ErrInvalidArgument)
-				refused = append(refused, wait.WithdrawRequestID)
-				continue
-			}
-			require.NoError(t, err)
-			ended = append(ended, w.WithdrawRequestID)
-		}
-		assert.ElementsMatch(t, []string{"a", "b", "a"}, ended)
-		assert.ElementsMatch(t, []string{"..", ""}, refused)
-	})
-}
-
-// the status of a withdrawal is not lost with another field.
+// The status of a withdrawal is not lost with another field.
 func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 	t.Parallel()
 	completed := strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)

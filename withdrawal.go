@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
@@ -23,15 +24,16 @@ const (
 	WithdrawalCompleted WithdrawalStatus = "COMPLETED"
 )
 
-// Known reports whether s is exactly one of the three documented statuses.
-func (s WithdrawalStatus) Known() bool {
-	return s == WithdrawalPending || s.Terminal()
-}
+// Known reports whether s is one of the three documented statuses, in any case of letters.
+func (s WithdrawalStatus) Known() bool { return s.is(WithdrawalPending) || s.Terminal() }
 
-// Terminal reports whether s is FAILED or COMPLETED. A status that is not
+// Terminal reports whether s is FAILED or COMPLETED, in any case of letters. A status that is not
 // known is never terminal.
-func (s WithdrawalStatus) Terminal() bool {
-	return s == WithdrawalFailed || s == WithdrawalCompleted
+func (s WithdrawalStatus) Terminal() bool { return s.is(WithdrawalFailed) || s.is(WithdrawalCompleted) }
+
+// is reports whether two statuses are the same, whatever their case.
+func (s WithdrawalStatus) is(other WithdrawalStatus) bool {
+	return strings.EqualFold(string(s), string(other))
 }
 
 // A Withdrawal is a request to withdraw.
@@ -89,9 +91,6 @@ func withdrawalStatusIn(result doc.Node, id string) string {
 func WithdrawalStatusOf(err error) WithdrawalStatus {
 	if ended, ok := errors.AsType[*WaitError](err); ok {
 		return ended.Status
-	}
-	if _, ok := errors.AsType[*WithdrawalFailedError](err); ok {
-		return WithdrawalFailed
 	}
 	if unreadable, ok := errors.AsType[*DecodeError](err); ok {
 		return WithdrawalStatus(unreadable.status)

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -41,14 +42,19 @@ type Guard struct {
 	Expire func(store string) error
 }
 
-// Run tests a guard. For the race of processes the program of the test starts itself again with the name of t,
+// Run tests a guard. If it has the methods Order, Pending, Resolve and Forget of a [gateway.MemoryGuard], their rules are
+// tested too. For the race of processes the program of the test starts itself again with the name of t,
 // so that what precedes Run should be cheap; the variable GUARDTEST_KILLS is how many of these are killed, by default 20.
 func Run(t *testing.T, g Guard) {
 	if os.Getenv(asWorker) != "" {
 		work(t, g)
 		return
 	}
-	for _, r := range rules {
+	all := rules
+	if _, ok := g.New(t).(keeper); ok {
+		all = slices.Concat(people, rules)
+	}
+	for _, r := range all {
 		t.Run(r.name, func(t *testing.T) {
 			if r.needsRestart && (g.Reopen == nil || g.Store == nil) || r.needsExpiry && g.Expire == nil {
 				t.Skip("left out: the guard has no Store, Reopen or Expire")
@@ -92,7 +98,7 @@ func (s *store) check(err error) {
 
 // orderOf is what a call for an order asks.
 func orderOf(id string) gateway.Order {
-	return gateway.Order{Gateway: "https://gateway.example", RequestID: "R-" + id, Request: gateway.InvoiceRequest{
+	return gateway.Order{Gateway: "https://gateway.example", Request: gateway.InvoiceRequest{
 		OrderID: id, Price: decimal.RequireFromString("10.50"), Amount: decimal.RequireFromString("0.000312500"), BaseCurrency: "usd", CoinSymbol: "BTC", NetworkName: "Bitcoin",
 	}}
 }
@@ -107,20 +113,26 @@ func (s *store) begin(g gateway.OrderGuard, o gateway.Order) gateway.Lease {
 	return lease
 }
 
-// acquire asks for a lease, which must be granted.
-func (s *store) acquire(g gateway.OrderGuard, o gateway.Order) gateway.Lease {
+// acquire asks for a lease, which must be granted, and returns the order with the name of the attempt.
+func (s *store) acquire(g gateway.OrderGuard, o gateway.Order) gateway.Order {
 	s.Helper()
-	lease := s.begin(g, o)
-	if lease.State != gateway.OrderFree {
-		s.Fatalf("the order is %s, want a lease", lease.State)
+	return s.granted(o, s.begin(g, o))
+}
+
+// granted returns an order with the name of the attempt of its lease.
+func (s *store) granted(o gateway.Order, lease gateway.Lease) gateway.Order {
+	s.Helper()
+	if lease.State != gateway.OrderFree || lease.Attempt == "" {
+		s.Fatalf("the order is %s with the attempt %q, want a lease with a name", lease.State, lease.Attempt)
 	}
-	return lease
+	o.Attempt, o.Resubmit = lease.Attempt, false
+	return o
 }
 
 // end records an outcome. An invoice is the text of a success, and the cause of what is not known.
 func (s *store) end(g gateway.OrderGuard, o gateway.Order, outcome gateway.Outcome, text string) gateway.OrderRecord {
 	s.Helper()
-	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID, SentAt: sentAt}
+	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, SentAt: sentAt}
 	if outcome == gateway.OutcomeSucceeded && text != "" {
 		r.Invoice = []byte(text)
 	} else if outcome == gateway.OutcomeUnknown {
@@ -134,10 +146,10 @@ func (s *store) end(g gateway.OrderGuard, o gateway.Order, outcome gateway.Outco
 // look returns the state of an order and what is known of it. One that is free stays so.
 func (s *store) look(g gateway.OrderGuard, o gateway.Order) (gateway.OrderState, gateway.OrderRecord) {
 	s.Helper()
-	o.Resubmit = false
+	o.Resubmit, o.Attempt = false, ""
 	lease := s.begin(g, o)
 	if lease.State == gateway.OrderFree {
-		s.end(g, o, gateway.OutcomeNotSent, "")
+		s.end(g, s.granted(o, lease), gateway.OutcomeNotSent, "")
 	}
 	return lease.State, *cmp.Or(lease.Known, &gateway.OrderRecord{})
 }

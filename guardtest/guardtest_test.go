@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/guardtest"
@@ -37,7 +40,6 @@ type memory struct {
 type guard struct {
 	*memory
 	mistake
-	held map[string]int64 // the attempts
 }
 
 // A mistake is what a guard does in place of what is right; nil for nothing.
@@ -48,6 +50,8 @@ type mistake struct {
 	known func(known *gateway.OrderRecord) *gateway.OrderRecord // of Begin
 	has   func(given, has gateway.OrderRecord) gateway.OrderRecord
 	keep  func(r row) bool // over a restart
+
+	expires time.Time // of each lease
 }
 
 func keyOf(o gateway.Order) string { return o.Merchant + "\x00" + o.Key() }
@@ -58,11 +62,12 @@ func (g *guard) Begin(_ context.Context, o gateway.Order) (gateway.Lease, error)
 	g.last++
 	key, before := g.key(o), g.rows[g.key(o)]
 	after, answer := g.begin(before, begin{
-		Gateway: o.Gateway, Attempt: g.last, Lease: 100, Resubmit: o.Resubmit, Record: gateway.OrderRecord{Request: o.Request, RequestID: o.RequestID},
+		Gateway: o.Gateway, Attempt: g.last, Lease: 100, Resubmit: o.Resubmit, Record: gateway.OrderRecord{Request: o.Request},
 	}, g.now)
 	lease := gateway.Lease{State: gateway.OrderState(before.State(g.now)), Known: recordOf(before, g.now)}
 	if answer.Granted {
-		g.rows[key], g.held[key], lease.State = after, g.last, gateway.OrderFree
+		g.rows[key], lease.State, lease.Attempt = after, gateway.OrderFree, fmt.Sprint(g.last)
+		lease.Expires = g.expires
 	}
 	lease.Known = g.known(lease.Known)
 	return lease, answer.Err
@@ -72,8 +77,7 @@ func (g *guard) End(_ context.Context, o gateway.Order, r gateway.OrderRecord) (
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key := g.key(o)
-	e := end{Gateway: o.Gateway, Attempt: g.held[key], Record: r}
-	delete(g.held, key)
+	e := end{Gateway: o.Gateway, Attempt: g.attempt(o.Attempt), Record: r}
 	switch r.Outcome {
 	case gateway.OutcomeSucceeded:
 		e.Result, e.Bare = orders.Success, r.Invoice == nil
@@ -88,6 +92,15 @@ func (g *guard) End(_ context.Context, o gateway.Order, r gateway.OrderRecord) (
 		return g.has(r, *has), nil
 	}
 	return g.has(r, r), nil
+}
+
+// attempt returns the number of an attempt; a new one for the attempt of another guard.
+func (g *guard) attempt(name string) int64 {
+	if n, err := strconv.ParseInt(name, 10, 64); err == nil {
+		return n
+	}
+	g.last++
+	return g.last
 }
 
 func recordOf(r row, now int64) *gateway.OrderRecord {
@@ -192,7 +205,18 @@ var mistakes = map[string]struct {
 		e.Record.Request.Amount = e.Record.Request.Amount.Round(6)
 		return r.End(e, now)
 	}}},
-	"it knows one merchant":        {"the orders of two merchants are two", mistake{key: func(o gateway.Order) string { return o.Key() }}},
+	"it knows one merchant":       {"the orders of two merchants are two", mistake{key: func(o gateway.Order) string { return o.Key() }}},
+	"it joins names with a colon": {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return o.Merchant + ":" + o.Key() }}},
+	"it folds case of merchants":  {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return strings.ToLower(o.Merchant) + "\x00" + o.Key() }}},
+	"it trims merchants":          {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return strings.TrimSpace(o.Merchant) + "\x00" + o.Key() }}},
+	"it cuts merchants":           {"the orders of two merchants are two, however their names are written", mistake{key: func(o gateway.Order) string { return o.Merchant[:min(len(o.Merchant), 255)] + "\x00" + o.Key() }}},
+	"it keeps a lease for a year": {"a lease is not granted for more than a day", mistake{expires: time.Now().AddDate(1, 0, 0)}},
+	"it drops a large invoice": {"an invoice of 1 MiB is kept byte for byte", mistake{end: func(r row, e end, now int64) (row, orders.Answer) {
+		if len(e.Record.Invoice) > 64<<10 {
+			e.Record.Invoice = nil
+		}
+		return r.End(e, now)
+	}}},
 	"it folds case":                {"orders with different identifiers are different orders", mistake{key: func(o gateway.Order) string { return strings.ToLower(keyOf(o)) }}},
 	"it drops spaces at the end":   {"orders with different identifiers are different orders", mistake{key: func(o gateway.Order) string { return strings.TrimRight(keyOf(o), " ") }}},
 	"it cuts identifiers":          {"orders with different identifiers are different orders", mistake{key: func(o gateway.Order) string { return keyOf(o)[:min(len(keyOf(o)), 255)] }}},
@@ -214,7 +238,7 @@ var mistakes = map[string]struct {
 		}
 		return r.End(e, now)
 	}}},
-	"it lets anyone end a lease": {"what comes after the lease frees no order that another call has", mistake{end: func(r row, e end, now int64) (row, orders.Answer) {
+	"it lets anyone end a lease": {"End is about the attempt that it names, also in one process", mistake{end: func(r row, e end, now int64) (row, orders.Answer) {
 		if r.Held != nil {
 			e.Attempt = r.Attempt
 		}
@@ -247,7 +271,7 @@ func TestMistake(t *testing.T) {
 	guardtest.Run(t, guardtest.Guard{
 		New: func(t *testing.T) gateway.OrderGuard {
 			stores[t.Name()] = &memory{rows: map[string]row{}, now: 1}
-			return &guard{stores[t.Name()], m.mistake, map[string]int64{}}
+			return &guard{stores[t.Name()], m.mistake}
 		},
 		Store: func(g gateway.OrderGuard) string {
 			for name, one := range stores {
@@ -264,7 +288,7 @@ func TestMistake(t *testing.T) {
 					delete(one.rows, key)
 				}
 			}
-			return &guard{one, m.mistake, map[string]int64{}}, nil
+			return &guard{one, m.mistake}, nil
 		},
 		Expire: func(name string) error { stores[name].now += 1000; return nil },
 	})

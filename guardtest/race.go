@@ -48,7 +48,8 @@ func work(t *testing.T, g Guard) {
 			continue // a guard may fail, for example because the store is busy; then nothing is sent
 		}
 		fmt.Println(prefix + "sent " + o.Request.OrderID)
-		r := gateway.OrderRecord{Request: o.Request, RequestID: o.RequestID}
+		o.Attempt = lease.Attempt
+		r := gateway.OrderRecord{Request: o.Request}
 		switch rand.IntN(4) { // #nosec G404 -- what becomes of it does not matter
 		case 0:
 			fmt.Println(prefix + "nothing " + o.Request.OrderID)

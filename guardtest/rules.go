@@ -33,7 +33,8 @@ const invoice = "{ \"id\":\"i-1\",\n\"a\":1.50, \"u\":\"\\u00e9é\u2028\" }"
 
 var rules = []rule{
 	{name: "a lease is granted for an order of which nothing is known", check: func(s *store) {
-		lease := s.acquire(s.first, orderOf(id))
+		lease := s.begin(s.first, orderOf(id))
+		s.granted(orderOf(id), lease)
 		if lease.Known != nil || !lease.Expires.IsZero() && time.Until(lease.Expires) <= 0 {
 			s.Errorf("%+v", lease)
 		}
@@ -51,8 +52,8 @@ var rules = []rule{
 		}
 	}},
 	{name: "after a success the order is created, with its invoice byte for byte", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.wantInvoice(s.end(s.first, orderOf(id), success, invoice), invoice, 0)
+		held := s.acquire(s.first, orderOf(id))
+		s.wantInvoice(s.end(s.first, held, success, invoice), invoice, 0)
 		known := s.want(s.first, orderOf(id), gateway.OrderCreated)
 		s.wantInvoice(known, invoice, 0)
 		if !known.Request.Equal(orderOf(id).Request) {
@@ -60,75 +61,77 @@ var rules = []rule{
 		}
 	}},
 	{name: "a created order is granted to nobody", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), success, invoice)
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, success, invoice)
 		if lease := s.begin(s.first, resubmitted(orderOf(id))); lease.State != gateway.OrderCreated {
 			s.Errorf("the order is %s", lease.State)
 		}
 	}},
 	{name: "a success whose invoice is not known makes the order created", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), success, "")
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, success, "")
 		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), "", 0)
 	}},
 	{name: "after a rejection, or if nothing was sent, the order is free", check: func(s *store) {
 		for _, outcome := range []gateway.Outcome{rejected, notSent} {
-			s.acquire(s.first, orderOf(id))
-			if has := s.end(s.first, orderOf(id), outcome, ""); has.Outcome != outcome {
+			held := s.acquire(s.first, orderOf(id))
+			if has := s.end(s.first, held, outcome, ""); has.Outcome != outcome {
 				s.Errorf("End returns %v, want %v", has.Outcome, outcome)
 			}
 		}
 		s.want(s.first, orderOf(id), gateway.OrderFree)
 	}},
 	{name: "after an unknown outcome the order is unknown, with the evidence", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), unknown, "a page")
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, unknown, "a page")
 		known := s.want(s.first, orderOf(id), gateway.OrderUnknown)
-		if known.Outcome != unknown || known.RequestID != "R-"+id || known.StatusCode != 502 || string(known.Body) != "<html>\x00\xff" || known.Cause != "a page" ||
+		if known.Outcome != unknown || known.StatusCode != 502 || string(known.Body) != "<html>\x00\xff" || known.Cause != "a page" ||
 			!known.SentAt.Equal(sentAt) || !known.Request.Equal(orderOf(id).Request) {
 			s.Errorf("known is %+v", known)
 		}
 	}},
 	{name: "an order of unknown outcome is granted to Resubmit only, with what is known", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), unknown, "a page")
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, unknown, "a page")
 		s.want(s.first, orderOf(id), gateway.OrderUnknown)
-		if lease := s.acquire(s.first, resubmitted(orderOf(id))); lease.Known == nil || lease.Known.Cause != "a page" {
+		lease := s.begin(s.first, resubmitted(orderOf(id)))
+		s.granted(orderOf(id), lease)
+		if lease.Known == nil || lease.Known.Cause != "a page" {
 			s.Errorf("known is %+v", lease.Known)
 		}
 	}},
 	{name: "a resubmission that is rejected, or not sent, leaves the order unknown", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), unknown, "the first")
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, unknown, "the first")
 		for _, outcome := range []gateway.Outcome{rejected, notSent} {
-			s.acquire(s.first, resubmitted(orderOf(id)))
-			if has := s.end(s.first, orderOf(id), outcome, ""); has.Outcome != unknown || has.Cause != "the first" {
+			again := s.acquire(s.first, resubmitted(orderOf(id)))
+			if has := s.end(s.first, again, outcome, ""); has.Outcome != unknown || has.Cause != "the first" {
 				s.Errorf("End returns %v, %q", has.Outcome, has.Cause)
 			}
 			s.want(s.first, orderOf(id), gateway.OrderUnknown)
 		}
 	}},
 	{name: "the unknown outcome of a resubmission is the one that is known", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), unknown, "the first")
-		s.acquire(s.first, resubmitted(orderOf(id)))
-		s.end(s.first, orderOf(id), unknown, "the second")
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, unknown, "the first")
+		again := s.acquire(s.first, resubmitted(orderOf(id)))
+		s.end(s.first, again, unknown, "the second")
 		if known := s.want(s.first, orderOf(id), gateway.OrderUnknown); known.Cause != "the second" {
 			s.Errorf("known is %q", known.Cause)
 		}
 	}},
 	{name: "a resubmission that succeeds makes the order created", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), unknown, "")
-		s.acquire(s.first, resubmitted(orderOf(id)))
-		s.wantInvoice(s.end(s.first, orderOf(id), success, invoice), invoice, 0)
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, unknown, "")
+		again := s.acquire(s.first, resubmitted(orderOf(id)))
+		s.wantInvoice(s.end(s.first, again, success, invoice), invoice, 0)
 		s.wantInvoice(s.want(s.first, orderOf(id), gateway.OrderCreated), invoice, 0)
 	}},
 	{name: "a success is never taken back by what comes late", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), success, invoice)
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, success, invoice)
 		for _, outcome := range []gateway.Outcome{unknown, rejected, notSent} {
-			has := s.end(s.first, orderOf(id), outcome, "late")
+			has := s.end(s.first, held, outcome, "late")
 			if outcome == unknown {
 				s.wantInvoice(has, invoice, 0)
 			}
@@ -136,9 +139,11 @@ var rules = []rule{
 		}
 	}},
 	{name: "a further invoice is kept beside the first", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), success, invoice)
-		s.wantInvoice(s.end(s.first, orderOf(id), success, `{"id":"i-2"}`), invoice, 1)
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, success, invoice)
+		further := orderOf(id)
+		further.Attempt = "of-another-guard"
+		s.wantInvoice(s.end(s.first, further, success, `{"id":"i-2"}`), invoice, 1)
 		known := s.want(s.first, orderOf(id), gateway.OrderCreated)
 		s.wantInvoice(known, invoice, 1)
 		if got := fmt.Sprintf("%s", known.Others); got != `[{"id":"i-2"}]` {
@@ -160,20 +165,67 @@ var rules = []rule{
 		s.want(s.first, orderOf(id), gateway.OrderFree)
 	}},
 	{name: "a request is kept with every digit", check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
-		s.end(s.first, orderOf(id), unknown, "")
+		held := s.acquire(s.first, orderOf(id))
+		s.end(s.first, held, unknown, "")
 		known := s.want(s.first, orderOf(id), gateway.OrderUnknown)
 		if got, want := known.Request.Amount, orderOf(id).Request.Amount; !got.Equal(want) || known.Request.NetworkName != "Bitcoin" || known.Request.BaseCurrency != "usd" {
 			s.Errorf("%+v", known.Request)
 		}
 	}},
+	{name: "End is about the attempt that it names, also in one process", needsRestart: true, needsExpiry: true, check: func(s *store) {
+		late := s.acquire(s.first, orderOf(id))
+		s.expire()
+		held := s.acquire(s.first, resubmitted(orderOf(id)))
+		s.end(s.first, late, rejected, "")
+		s.want(s.another(), orderOf(id), gateway.OrderInFlight)
+		s.end(s.first, held, unknown, "the second")
+		s.want(s.first, orderOf(id), gateway.OrderUnknown)
+	}},
+	{name: "no two attempts have the same name", check: func(s *store) {
+		names := map[string]bool{}
+		for range 20 {
+			held := s.acquire(s.first, orderOf(id))
+			s.end(s.first, held, rejected, "")
+			names[held.Attempt] = true
+		}
+		if len(names) != 20 {
+			s.Errorf("%d names of 20 attempts", len(names))
+		}
+	}},
+	{name: "an invoice of 1 MiB is kept byte for byte", check: func(s *store) {
+		large := `{"qr":"` + strings.Repeat("x", 1<<20-len(`{"qr":""}`)) + `"}`
+		s.end(s.first, s.acquire(s.first, orderOf(id)), success, large)
+		if known := s.want(s.first, orderOf(id), gateway.OrderCreated); string(known.Invoice) != large {
+			s.Errorf("%d bytes are kept of %d", len(known.Invoice), len(large))
+		}
+	}},
+	{name: "the orders of two merchants are two, however their names are written", check: func(s *store) {
+		pairs := [][2]string{
+			{"", "a"}, {"a", "a"}, {"a:b", "c"}, {"a", "b:c"}, {"a/b", "c"}, {"a", "b/c"}, {"a", "bc"}, {"ab", "c"}, {"a|b", "c"}, {"a", "b|c"}, {"a\x1fb", "c"}, {"a", "b\x1fc"},
+			{"north", "1"}, {"North", "1"}, {"NORTH", "1"}, {"north ", "1"}, {" north", "1"}, {"n\u00f6rth", "1"}, {"no\u0308rth", "1"},
+			{strings.Repeat("m", 256), "1"}, {strings.Repeat("m", 255) + "n", "1"}, {strings.Repeat("m", 255), "1"},
+		}
+		orderOfPair := func(pair [2]string) gateway.Order {
+			o := orderOf(pair[1])
+			o.Merchant = pair[0]
+			return o
+		}
+		for i, pair := range pairs {
+			s.end(s.first, s.acquire(s.first, orderOfPair(pair)), success, fmt.Sprint(i))
+		}
+		for i, pair := range pairs {
+			if known := s.want(s.first, orderOfPair(pair), gateway.OrderCreated); string(known.Invoice) != fmt.Sprint(i) {
+				s.Errorf("%q has the invoice %s, want %d", pair, known.Invoice, i)
+			}
+		}
+	}},
 	{name: "the orders of two merchants are two", check: func(s *store) {
 		other := orderOf(id)
 		other.Merchant = "north"
-		s.acquire(s.first, orderOf(id))
-		s.acquire(s.first, other)
-		s.end(s.first, other, success, invoice)
-		s.end(s.first, orderOf(id), rejected, "")
+		held := s.acquire(s.first, orderOf(id))
+		again := s.acquire(s.first, other)
+		s.end(s.first, again, success, invoice)
+		s.end(s.first, held, rejected, "")
 		s.want(s.first, orderOf(id), gateway.OrderFree)
 		s.want(s.first, other, gateway.OrderCreated)
 	}},
@@ -182,11 +234,12 @@ var rules = []rule{
 			"a", "A", "a ", " a", "a\u00a0", "ä", "a\u0308", "Ä", "ß", "ss", "a%", "a_", "a'", `a"`, `a\`, "a\\b", "a/b", "a:b", "a\nb", "a;b", "$1", "?", "0", "00", "0.0", "1e2", "100",
 			"İ", "i", "I", "ı", "\U0001F600", "\U0001F601", "a\u200b", strings.Repeat("x", 1024), strings.Repeat("x", 1023) + "y", strings.Repeat("x", 1023),
 		}
+		var held []gateway.Order
 		for _, id := range ids {
-			s.acquire(s.first, orderOf(id))
+			held = append(held, s.acquire(s.first, orderOf(id)))
 		}
-		for i, id := range ids {
-			if s.end(s.first, orderOf(id), success, fmt.Sprint(i)); s.Failed() {
+		for i := range ids {
+			if s.end(s.first, held[i], success, fmt.Sprint(i)); s.Failed() {
 				return
 			}
 		}
@@ -198,8 +251,8 @@ var rules = []rule{
 	}},
 	{name: "a UUID is the same order in either case", check: func(s *store) {
 		const uuid = "1B4E28BA-2FA1-11D2-883F-0016D3CCA427"
-		s.acquire(s.first, orderOf(uuid))
-		s.end(s.first, orderOf(uuid), success, invoice)
+		held := s.acquire(s.first, orderOf(uuid))
+		s.end(s.first, held, success, invoice)
 		s.want(s.first, orderOf(strings.ToLower(uuid)), gateway.OrderCreated)
 	}},
 	{name: "an order of another gateway is refused, and both are named", check: func(s *store) {
@@ -207,8 +260,8 @@ var rules = []rule{
 		other.Gateway = "https://test.example"
 		for _, outcome := range []gateway.Outcome{success, unknown} {
 			o := orderOf(fmt.Sprint(outcome))
-			s.acquire(s.first, o)
-			s.end(s.first, o, outcome, invoice)
+			held := s.acquire(s.first, o)
+			s.end(s.first, held, outcome, invoice)
 			other.Request.OrderID = o.Request.OrderID
 			_, err := s.first.Begin(context.Background(), other)
 			if s.wantOther(err); err != nil && (!strings.Contains(err.Error(), o.Gateway) || !strings.Contains(err.Error(), other.Gateway)) {
@@ -232,8 +285,8 @@ var rules = []rule{
 	{name: "an outcome is recorded although the call has ended", check: func(s *store) {
 		ended, cancel := context.WithTimeout(context.Background(), 10*time.Second) // as the client does
 		defer cancel()
-		s.acquire(s.first, orderOf(id))
-		_, err := s.first.End(ended, orderOf(id), gateway.OrderRecord{Outcome: success, Request: orderOf(id).Request, Invoice: []byte(invoice)})
+		held := s.acquire(s.first, orderOf(id))
+		_, err := s.first.End(ended, held, gateway.OrderRecord{Outcome: success, Request: orderOf(id).Request, Invoice: []byte(invoice)})
 		s.check(err)
 		s.want(s.first, orderOf(id), gateway.OrderCreated)
 	}},
@@ -242,13 +295,13 @@ var rules = []rule{
 	{name: "a restart changes nothing", needsRestart: true, check: func(s *store) {
 		s.acquire(s.first, orderOf("in flight"))
 		for text, outcome := range map[string]gateway.Outcome{"created": success, "unknown": unknown, "free": rejected} {
-			s.acquire(s.first, orderOf(text))
-			s.end(s.first, orderOf(text), outcome, invoice)
+			held := s.acquire(s.first, orderOf(text))
+			s.end(s.first, held, outcome, invoice)
 		}
 		g := s.another()
 		s.want(g, orderOf("in flight"), gateway.OrderInFlight)
 		s.wantInvoice(s.want(g, orderOf("created"), gateway.OrderCreated), invoice, 0)
-		if known := s.want(g, orderOf("unknown"), gateway.OrderUnknown); known.Cause != invoice || known.RequestID != "R-unknown" || !known.SentAt.Equal(sentAt) {
+		if known := s.want(g, orderOf("unknown"), gateway.OrderUnknown); known.Cause != invoice || !known.SentAt.Equal(sentAt) {
 			s.Errorf("known is %+v", known)
 		}
 		s.want(g, orderOf("free"), gateway.OrderFree)
@@ -257,38 +310,44 @@ var rules = []rule{
 		s.acquire(s.first, orderOf(id))
 		s.expire()
 		known := s.want(s.another(), orderOf(id), gateway.OrderUnknown)
-		if known.RequestID != "R-"+id || !known.Request.Equal(orderOf(id).Request) {
+		if !known.Request.Equal(orderOf(id).Request) {
 			s.Errorf("known is %+v", known)
 		}
 		s.acquire(s.another(), resubmitted(orderOf(id)))
 	}},
 	{name: "a success that comes after the lease is recorded", needsRestart: true, needsExpiry: true, check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
+		held := s.acquire(s.first, orderOf(id))
 		s.expire()
 		s.want(s.another(), orderOf(id), gateway.OrderUnknown)
-		s.end(s.first, orderOf(id), success, invoice)
+		s.end(s.first, held, success, invoice)
 		s.wantInvoice(s.want(s.another(), orderOf(id), gateway.OrderCreated), invoice, 0)
 	}},
 	{name: "what comes after the lease frees no order that another call has", needsRestart: true, needsExpiry: true, check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
+		held := s.acquire(s.first, orderOf(id))
 		s.expire()
 		second := s.another()
-		s.acquire(second, resubmitted(orderOf(id)))
-		s.end(s.first, orderOf(id), rejected, "")
+		again := s.acquire(second, resubmitted(orderOf(id)))
+		s.end(s.first, held, rejected, "")
 		s.want(s.another(), orderOf(id), gateway.OrderInFlight)
-		s.end(second, orderOf(id), success, invoice)
+		s.end(second, again, success, invoice)
 		s.wantInvoice(s.want(s.another(), orderOf(id), gateway.OrderCreated), invoice, 0)
 	}},
 	{name: "two successes, of which one comes after its lease, are both kept", needsRestart: true, needsExpiry: true, check: func(s *store) {
-		s.acquire(s.first, orderOf(id))
+		late := s.acquire(s.first, orderOf(id))
 		s.expire()
 		second := s.another()
-		s.acquire(second, resubmitted(orderOf(id)))
-		s.end(second, orderOf(id), success, invoice)
-		s.end(s.first, orderOf(id), success, `{"id":"late"}`)
+		held := s.acquire(second, resubmitted(orderOf(id)))
+		s.end(second, held, success, invoice)
+		s.end(s.first, late, success, `{"id":"late"}`)
 		known := s.want(s.another(), orderOf(id), gateway.OrderCreated)
 		if all := fmt.Sprintf("%s%s", known.Invoice, known.Others); !strings.Contains(all, `"i-1"`) || !strings.Contains(all, `"late"`) {
 			s.Errorf("known is %s", all)
+		}
+	}},
+	{name: "a lease is not granted for more than a day", check: func(s *store) {
+		lease := s.begin(s.first, orderOf(id))
+		if s.granted(orderOf(id), lease); !lease.Expires.IsZero() && time.Until(lease.Expires) > 25*time.Hour {
+			s.Errorf("the lease expires at %v", lease.Expires)
 		}
 	}},
 	{name: "a random walk is as the model has it", check: walk},

@@ -68,7 +68,7 @@ func (o *observer) begin() {
 		failures := []string{"401", "429", "missing_api_key", "decode", "response_mismatch", "response_too_large"}
 		if operation == gateway.OpCreateInvoice {
 			outcomes = append(outcomes, gateway.OutcomeRejected, gateway.OutcomeUnknown, gateway.OutcomeConflict)
-			failures = append(failures, "order_conflict", "order", "circuit_open")
+			failures = append(failures, "order_conflict", "order")
 			o.unrecorded.Add(ctx, 0, o.with(operation))
 		}
 		for _, outcome := range outcomes {
@@ -116,9 +116,6 @@ func (o *observer) end(ctx context.Context, c gateway.Call) {
 	span.SetAttributes(append(failure, outcome, attribute.Int("gateway.attempts", c.Attempts))...)
 	if c.StatusCode != 0 {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(c.StatusCode))
-	}
-	if c.RequestID != "" {
-		span.SetAttributes(attribute.String("gateway.request_id", c.RequestID))
 	}
 	if c.Replayed {
 		span.SetAttributes(attribute.Bool("gateway.replayed", true))
@@ -232,7 +229,6 @@ func reasonOf(err error, other string) string {
 		{gateway.ErrResponseMismatch, "response_mismatch"},
 		{gateway.ErrMissingAPIKey, "missing_api_key"},
 		{gateway.ErrOrderInFlight, "order_in_flight"},
-		{gateway.ErrCircuitOpen, "circuit_open"},
 	} {
 		if errors.Is(err, known.sentinel) {
 			return known.word

@@ -7,8 +7,7 @@
 // The attributes are those of the HTTP semantic conventions where these apply; the
 // others begin with "gateway.". None has a key, an order, an amount, an argument of a
 // URL, or a text of the service: url.full, which the conventions ask for, is left out,
-// and of an error there is only error.type. The gateway gets no trace header; an invoice has its
-// X-Request-Id in gateway.request_id.
+// and of an error there is only error.type. The gateway gets no trace header.
 package otelgateway
 
 import (

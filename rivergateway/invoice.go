@@ -87,7 +87,6 @@ type InvoiceResult struct {
 	StatusCode int       // of the response, if the outcome is unknown and one came
 	Body       []byte    // at most 8 KiB of that response
 	SentAt     time.Time // when the invoice with that unknown outcome was sent; zero if that is not known
-	RequestID  string    // what it sent as X-Request-Id; empty if that is not known
 
 	// Delivered is true for a result of [InvoiceResultOf] if the transaction that ended
 	// the job, in which OnInvoice had it, has committed. Otherwise OnInvoice has failed so
@@ -106,13 +105,11 @@ type storedInvoice struct {
 	StatusCode int       `json:"statusCode,omitempty"`
 	Body       []byte    `json:"body,omitempty"`
 	SentAt     time.Time `json:"sentAt,omitzero"`
-	RequestID  string    `json:"requestId,omitempty"`
 }
 
 func (r InvoiceResult) stored(job *rivertype.JobRow) storedInvoice {
 	s := storedInvoice{
 		Run: runOf(job), Outcome: r.Outcome.String(), Reason: r.Reason, StatusCode: r.StatusCode, Body: r.Body, SentAt: r.SentAt,
-		RequestID: r.RequestID,
 	}
 	if r.Invoice != nil {
 		s.Invoice, s.Replayed, s.CreatedAt = string(r.Invoice.Raw), r.Invoice.Replayed, r.Invoice.CreatedAt
@@ -132,7 +129,7 @@ func InvoiceResultOf(job *rivertype.JobRow) (InvoiceResult, bool) {
 	var run string
 	r := InvoiceResult{
 		JobID: job.ID, OrderID: args.OrderID, Merchant: args.Merchant,
-		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt, RequestID: s.RequestID,
+		Reason: s.Reason, StatusCode: s.StatusCode, Body: s.Body, SentAt: s.SentAt,
 		Delivered: json.Unmarshal(metadata[deliveredKey], &run) == nil && run == s.Run,
 	}
 	_ = r.Outcome.UnmarshalText([]byte(s.Outcome)) // unknown if it is none
@@ -175,8 +172,7 @@ func (w *invoiceWorker) work(ctx context.Context, job *river.Job[invoiceArgs]) e
 		result.Reason = err.Error()
 	}
 	if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
-		result.StatusCode, result.Body = unknown.StatusCode, unknown.Body
-		result.SentAt, result.RequestID = unknown.SentAt, unknown.RequestID
+		result.StatusCode, result.Body, result.SentAt = unknown.StatusCode, unknown.Body, unknown.SentAt
 	}
 	return w.end(ctx, job, result, err)
 }

@@ -172,7 +172,7 @@ func (s *shop) losesRepeatable() {
 
 // order is an order, as another process sends it.
 func (s *shop) order(id string) gateway.Order {
-	return gateway.Order{Gateway: s.gw.URL, Request: request(id), RequestID: "ELSEWHERE"}
+	return gateway.Order{Gateway: s.gw.URL, Request: request(id)}
 }
 
 // begin begins the order A-17 in another process.
@@ -183,11 +183,11 @@ func (s *shop) begin() {
 
 // ended has another process send and end an order.
 func (s *shop) ended(id string, outcome gateway.Outcome) {
-	_, err := s.guard.Begin(s.t.Context(), s.order(id))
+	o := s.order(id)
+	lease, err := s.guard.Begin(s.t.Context(), o)
 	check(s.t, err)
-	_, err = s.guard.End(s.t.Context(), s.order(id), gateway.OrderRecord{
-		Outcome: outcome, Request: request(id), RequestID: "ELSEWHERE", Invoice: []byte(elsewhere),
-	})
+	o.Attempt = lease.Attempt
+	_, err = s.guard.End(s.t.Context(), o, gateway.OrderRecord{Outcome: outcome, Request: request(id), Invoice: []byte(elsewhere)})
 	check(s.t, err)
 }
 
@@ -195,7 +195,7 @@ const elsewhere = `{"from": "elsewhere"}`
 
 // doNotWait keeps a run from waiting for another call.
 func (s *shop) doNotWait() {
-	s.cfg.Options = append(s.cfg.Options, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: time.Millisecond}))
+	s.cfg.Options = append(s.cfg.Options, gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 1, InvoiceTimeout: 100 * time.Millisecond}))
 }
 
 func (s *shop) exec(text string) {
@@ -488,7 +488,7 @@ func TestInvoice_resolved(t *testing.T) {
 				t.Errorf("told %v: %+v", results, s.results)
 			}
 
-			pending, err := s.guard.Pending(t.Context(), sqlguard.PendingQuery{})
+			pending, err := s.guard.Pending(t.Context(), gateway.PendingQuery{})
 			check(t, err)
 			check(t, s.guard.Resolve(t.Context(), pending[0], gateway.Finding{Exists: test.exists, By: "anna@shop.example", Invoice: test.found, Margin: time.Microsecond}))
 			job, err = s.river.JobRetry(t.Context(), job.ID)

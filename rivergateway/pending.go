@@ -7,7 +7,6 @@ import (
 	"github.com/riverqueue/river"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/sqlguard"
 )
 
 // A PendingReport is about the orders that a person must look up, for an alarm.
@@ -64,7 +63,7 @@ func (w *pendingWorker) report(ctx context.Context) error {
 	if !r.Oldest.IsZero() {
 		r.Age = max(0, time.Since(r.Oldest))
 	}
-	if r.Orders, err = w.cfg.Guard.Pending(ctx, sqlguard.PendingQuery{Most: mostOrders}); err != nil {
+	if r.Orders, err = w.cfg.Guard.Pending(ctx, gateway.PendingQuery{Most: mostOrders}); err != nil {
 		return err
 	}
 	if err := river.RecordOutput(ctx, storedReport{r.Count, r.Oldest, r.Age}); err != nil || w.cfg.OnPending == nil {

@@ -16,6 +16,9 @@ const (
 	minInterval   = 10 * time.Second
 	maxInterval   = 5 * time.Minute
 	maxRetryAfter = time.Hour
+
+	// refusedFor is how old a job is at least when a refusal of the inquiry ends it.
+	refusedFor = 24 * time.Hour
 )
 
 type withdrawalArgs struct {
@@ -78,9 +81,9 @@ func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalAr
 	var seen *gateway.Withdrawal
 	over := true
 	if err == nil {
-		seen, over, err = w.client.PollWithdrawal(ctx, job.Args.WithdrawRequestID, job.CreatedAt, gateway.WaitOptions{Final: w.cfg.Final}, opts...)
+		seen, over, err = w.client.PollWithdrawal(ctx, job.Args.WithdrawRequestID, gateway.WaitOptions{Final: w.cfg.Final}, opts...)
 	}
-	if !over {
+	if !over && !(isRefusal(err) && time.Since(job.CreatedAt) >= refusedFor) {
 		return river.JobSnooze(intervalAfter(time.Since(job.CreatedAt), err))
 	}
 	result := WithdrawalResult{JobID: job.ID, WithdrawRequestID: job.Args.WithdrawRequestID, Merchant: job.Args.Merchant}
@@ -101,9 +104,6 @@ func (w *withdrawalWorker) work(ctx context.Context, job *river.Job[withdrawalAr
 
 // read reads how a wait has ended, from what a poll has returned.
 func (r *WithdrawalResult) read(seen *gateway.Withdrawal, err error) {
-	if failed, ok := errors.AsType[*gateway.WithdrawalFailedError](err); ok {
-		seen = failed.Withdrawal
-	}
 	if ended, ok := errors.AsType[*gateway.WaitError](err); ok {
 		seen, err = ended.Last, ended.Err
 		r.Status = ended.Status
@@ -113,6 +113,16 @@ func (r *WithdrawalResult) read(seen *gateway.Withdrawal, err error) {
 		return
 	}
 	r.Reason = err.Error()
+}
+
+// isRefusal reports whether the service itself refuses the inquiry, and not an intermediary.
+func isRefusal(err error) bool {
+	ended, ok := errors.AsType[*gateway.WaitError](err)
+	if !ok {
+		return false
+	}
+	_, refused := errors.AsType[*gateway.APIError](ended)
+	return refused
 }
 
 func refusesIdentifier(err error) bool {

@@ -32,6 +32,19 @@ func wrongWithdrawal(f gatewaytest.Fault) func(*shop) {
 	return func(s *shop) { s.gw.InjectFault(gatewaytest.OpWithdrawal, 1, f) }
 }
 
+// age makes the jobs older.
+func (s *shop) age(by string) {
+	s.exec(`UPDATE river_job SET created_at = created_at - interval '` + by + `'`)
+}
+
+// refusedInquiry refuses the inquiry of a job of some age.
+func refusedInquiry(age string, status int) func(*shop) {
+	return func(s *shop) {
+		s.age(age)
+		wrongWithdrawal(gatewaytest.FaultRefuse(status, "No"))(s)
+	}
+}
+
 func withdrawalStatus(status string) func(*shop) {
 	return func(s *shop) { check(s.t, s.gw.SetWithdrawalStatus(s.withdrawal(), status)) }
 }
@@ -54,7 +67,7 @@ var withdrawalTests = map[string]struct {
 	"a failure that may pass":    {prepare: wrongWithdrawal(gatewaytest.FaultPage(502)), last: true, event: river.EventKindJobSnoozed},
 	"a page of a CDN":            {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden)), last: true, event: river.EventKindJobSnoozed},
 	"a page of a CDN with 200":   {prepare: wrongWithdrawal(gatewaytest.FaultPage(http.StatusOK)), last: true, event: river.EventKindJobSnoozed},
-	"not found yet":              {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusNotFound, "No")), last: true, event: river.EventKindJobSnoozed},
+	"not found yet":              {prepare: refusedInquiry("23 hours", http.StatusNotFound), last: true, event: river.EventKindJobSnoozed},
 	"a fee that is not known yet": {
 		prepare: func(s *shop) {
 			s.gw.SetResult(gatewaytest.OpWithdrawal, `{"status":"PENDING","destination":"T1","amount":"120.50","fee":null,`+
@@ -69,16 +82,16 @@ var withdrawalTests = map[string]struct {
 		},
 		event: river.EventKindJobCompleted, status: "CANCELED", calls: 1,
 	},
-	"not found": {
-		prepare: func(s *shop) {
-			s.exec(`UPDATE river_job SET created_at = created_at - interval '1 minute'`)
-			wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusNotFound, "No"))(s)
-		},
-		last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
+	"refused on the first day": {prepare: refusedInquiry("23 hours", http.StatusForbidden), last: true, event: river.EventKindJobSnoozed},
+	"refused after a day":      {prepare: refusedInquiry("1 day", http.StatusForbidden), event: river.EventKindJobFailed},
+	"refused after a day, for the last time": {
+		prepare: refusedInquiry("1 day", http.StatusForbidden), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
 	},
-	"refused": {prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), event: river.EventKindJobFailed},
-	"refused, for the last time": {
-		prepare: wrongWithdrawal(gatewaytest.FaultRefuse(http.StatusForbidden, "No")), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
+	"not found after a day, for the last time": {
+		prepare: refusedInquiry("1 day", http.StatusNotFound), last: true, event: river.EventKindJobCancelled, reason: true, calls: 1,
+	},
+	"a page of a CDN after a day": {
+		prepare: func(s *shop) { s.age("1 day"); wrongWithdrawal(gatewaytest.FaultPage(http.StatusForbidden))(s) }, last: true, event: river.EventKindJobSnoozed,
 	},
 	"an end without an amount": {
 		prepare: func(s *shop) {

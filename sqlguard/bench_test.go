@@ -36,7 +36,7 @@ func benchmarkOrders(b *testing.B, w testDB, distance time.Duration, workers int
 	g, trips := w.benchmarked(b, distance, workers)
 	inParallel(b, trips, workers, func(_, i int) error {
 		o := orderOf("A-" + strconv.Itoa(i))
-		if err := granted(g.Begin(b.Context(), o)); err != nil {
+		if err := granted(&o)(g.Begin(b.Context(), o)); err != nil {
 			return err
 		}
 		return recorded(g.End(b.Context(), o, successOf(o)))
@@ -47,11 +47,11 @@ func benchmarkRefusals(b *testing.B, w testDB, distance time.Duration, workers i
 	g, trips := w.benchmarked(b, distance, workers)
 	for worker := range workers {
 		o := orderOf(strconv.Itoa(worker))
-		check(b, granted(g.Begin(b.Context(), o)))
+		check(b, granted(&o)(g.Begin(b.Context(), o)))
 		check(b, recorded(g.End(b.Context(), o, successOf(o))))
 	}
 	inParallel(b, trips, workers, func(worker, _ int) error {
-		if err := granted(g.Begin(b.Context(), orderOf(strconv.Itoa(worker)))); err != errCreated {
+		if err := refused(g.Begin(b.Context(), orderOf(strconv.Itoa(worker)))); err != errCreated {
 			return err
 		}
 		return nil
@@ -61,7 +61,7 @@ func benchmarkRefusals(b *testing.B, w testDB, distance time.Duration, workers i
 // successOf is what a call records of a success.
 func successOf(o gateway.Order) gateway.OrderRecord {
 	return gateway.OrderRecord{
-		Outcome: gateway.OutcomeSucceeded, Request: o.Request, RequestID: o.RequestID, SentAt: time.Now(), StatusCode: 201,
+		Outcome: gateway.OutcomeSucceeded, Request: o.Request, SentAt: time.Now(), StatusCode: 201,
 		Invoice: []byte(`{"id":4711,"orderId":"` + o.Request.OrderID + `","payment_url":"https:\/\/pay.example\/i\/4711","address":"bc1q9h5yx3kq0w2v6u7l8m","amount":"0.00012500"}`),
 	}
 }

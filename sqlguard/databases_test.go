@@ -27,7 +27,7 @@ func (w testDB) life(t *testing.T) {
 	wantError(t, w.guard(t).begins(ctx, id), errUnknown)
 	check(t, errors.Join(g.resubmits(ctx, id), g.ends(ctx, id, gateway.OutcomeUnknown)))
 	summary, err1 := g.PendingSummary(ctx)
-	pending, err2 := g.Pending(ctx, PendingQuery{Most: 10})
+	pending, err2 := g.Pending(ctx, gateway.PendingQuery{Most: 10})
 	if err := errors.Join(err1, err2); err != nil || len(pending) != 1 || summary.Count != 1 || pending[0].OrderID != id {
 		t.Fatalf("%+v, %+v, %v", pending, summary, err)
 	}

@@ -55,7 +55,7 @@ func Example() {
 		fmt.Println("an earlier invoice may exist:", unknown.Replayed)
 	}
 
-	pending, err := guard.Pending(ctx, sqlguard.PendingQuery{})
+	pending, err := guard.Pending(ctx, gateway.PendingQuery{})
 	check(err)
 	for _, o := range pending {
 		fmt.Printf("%s is %s after %d attempt\n", o.OrderID, o.State, o.Attempts)

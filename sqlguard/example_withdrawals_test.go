@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
@@ -45,7 +44,7 @@ func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 	if err != nil {
 		return false, err
 	}
-	w, over, err := client.PollWithdrawal(ctx, id, time.Unix(since, 0), gateway.WaitOptions{})
+	w, over, err := client.PollWithdrawal(ctx, id, gateway.WaitOptions{})
 	if !over { // ask again after a quarter of the time that it has taken
 		_, failed := db.ExecContext(ctx, `UPDATE waits SET due = $1 WHERE id = $2 AND status IS NULL`, now+min(max((now-since)/4, 10), 300), id)
 		return true, errors.Join(err, failed) // log it
@@ -55,7 +54,7 @@ func askNext(ctx context.Context, client *gateway.Client, db *sql.DB, now int64,
 		status = w.Status
 	}
 	if status == "" {
-		return true, err // the service has refused the inquiry
+		return true, err // the identifier is not valid
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cryptogw/gateway"
@@ -137,7 +138,7 @@ func (g *Guard) once(t *testing.T, id string, outcome gateway.Outcome) {
 func orderOf(id string) gateway.Order {
 	r := invoice
 	r.OrderID = id
-	return gateway.Order{Request: r, RequestID: "request-" + id}
+	return gateway.Order{Request: r}
 }
 
 // What Begin says of an order whose lease it does not grant, as errors.
@@ -147,8 +148,16 @@ var (
 	errUnknown  = errors.New("the order is unknown")
 )
 
-// granted returns why a lease was not granted.
-func granted(lease gateway.Lease, err error) error {
+// granted returns why a lease was not granted, and keeps the name of its attempt in the order.
+func granted(o *gateway.Order) func(gateway.Lease, error) error {
+	return func(lease gateway.Lease, err error) error {
+		o.Attempt = lease.Attempt
+		return refused(lease, err)
+	}
+}
+
+// refused returns why a lease was not granted.
+func refused(lease gateway.Lease, err error) error {
 	if err != nil {
 		return err
 	}
@@ -159,20 +168,37 @@ func granted(lease gateway.Lease, err error) error {
 func recorded(_ gateway.OrderRecord, err error) error { return err }
 
 // begins and resubmits begin an order, and return why it was not granted.
-func (g *Guard) begins(ctx context.Context, id string) error {
-	return granted(g.Begin(ctx, orderOf(id)))
-}
+func (g *Guard) begins(ctx context.Context, id string) error { return g.asks(ctx, orderOf(id)) }
 
 func (g *Guard) resubmits(ctx context.Context, id string) error {
 	o := orderOf(id)
 	o.Resubmit = true
-	return granted(g.Begin(ctx, o))
+	return g.asks(ctx, o)
 }
 
-// ends ends an order.
+func (g *Guard) asks(ctx context.Context, o gateway.Order) error {
+	err := granted(&o)(g.Begin(ctx, o))
+	if err == nil {
+		begun.Store(begunBy{g, o.Request.OrderID}, o.Attempt)
+	}
+	return err
+}
+
+// begun has the last attempt of each order that a guard has begun.
+var begun sync.Map
+
+type begunBy struct {
+	guard *Guard
+	id    string
+}
+
+// ends ends the attempt of an order that this guard has begun last.
 func (g *Guard) ends(ctx context.Context, id string, outcome gateway.Outcome) error {
 	o := orderOf(id)
-	return recorded(g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID}))
+	if attempt, ok := begun.Load(begunBy{g, id}); ok {
+		o.Attempt = attempt.(string)
+	}
+	return recorded(g.End(ctx, o, gateway.OrderRecord{Outcome: outcome, Request: o.Request}))
 }
 
 func wantError(t testing.TB, err, want error) {

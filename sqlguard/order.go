@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/cryptogw/gateway"
@@ -17,14 +16,11 @@ import (
 func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
 	state := s.State(s.now)
 	o := gateway.OrderStatus{
-		OrderID: k.order, Merchant: k.merchant, Gateway: s.Gateway, State: gateway.OrderState(state), Attempts: s.Attempts,
+		OrderID: k.order, Merchant: k.merchant, Gateway: s.Gateway, State: gateway.OrderState(state), Attempts: s.Attempts, Attempt: nameOf(s.Attempt),
 		Begun: timeAt(s.Begun), SentUntil: timeAt(s.Lease), Ended: timeAt(s.Ended), Created: timeAt(s.Created), Resolved: timeAt(s.Resolved),
 		Record:      s.record(),
 		Finding:     gateway.Finding{Exists: s.Found.Exists, By: s.Found.By, Note: s.Found.Note},
 		GuardReadAt: timeAt(s.now), ReadAt: readAt.UTC(),
-	}
-	if s.Attempt != 0 {
-		o.Attempt = strconv.FormatInt(s.Attempt, 36)
 	}
 	earlier := s.Unsettled()
 	switch state {
@@ -44,7 +40,7 @@ func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
 func (s *stored) record() gateway.OrderRecord {
 	switch state := s.State(s.now); {
 	case state == orders.InFlight:
-		return gateway.OrderRecord{Request: s.Held.Request, RequestID: s.Held.RequestID}
+		return gateway.OrderRecord{Request: s.Held.Request}
 	case state == orders.Created:
 		return s.invoice()
 	case state == orders.Unknown:
@@ -86,18 +82,12 @@ func (g *Guard) Order(ctx context.Context, merchant, orderID string) (gateway.Or
 	return has.status(k, readAt), nil
 }
 
-// A PendingQuery selects the orders that [Guard.Pending] returns. The zero query selects all.
-type PendingQuery struct {
-	Most  int                 // how many at most; 0 for all
-	After gateway.OrderStatus // the last order of the page before; the zero order for the first page
-}
-
 // Pending returns the orders that a person must look up at the gateway: those of unknown outcome, of
 // every merchant, including the orders of crashed processes whose lease has expired. The order that has
 // been unknown longest comes first. After a long failure of the gateway there may be very many: read
 // them in pages. The error is a [*gateway.ArgumentError] for a negative Most, and for an After that
 // Pending has not returned.
-func (g *Guard) Pending(ctx context.Context, q PendingQuery) ([]gateway.OrderStatus, error) {
+func (g *Guard) Pending(ctx context.Context, q gateway.PendingQuery) ([]gateway.OrderStatus, error) {
 	switch {
 	case q.Most < 0:
 		return nil, badArgument("q.Most", "must not be negative")
@@ -142,7 +132,7 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 
 // queries are the texts that read the table.
 type queries struct {
-	order, pending, pendingSummary, named, now, batchEnd, prunable, prune string
+	order, pending, pendingSummary, named, now, batchEnd, prunable, prune, forget string
 }
 
 const isPending = "open_since > 0 AND created_at = 0 AND lease_until <= {now}"
@@ -156,6 +146,7 @@ func (s *schema) queries() queries {
 		now:            s.fill("SELECT {now}"),
 		batchEnd:       s.fill("SELECT changed_at FROM {table} WHERE " + isPrunable + " ORDER BY changed_at LIMIT 1 OFFSET 999"),
 		prunable:       s.fill("SELECT count(*) FROM {table} WHERE " + isPrunable),
+		forget:         s.fill("DELETE FROM {table} WHERE merchant = {id} AND order_id = {id} AND version = ?"),
 		prune:          s.fill("DELETE FROM {table} WHERE " + isPrunable),
 	}
 }

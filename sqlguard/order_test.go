@@ -24,7 +24,7 @@ func TestPending(t *testing.T) {
 			execute(t, g.db, fmt.Sprintf(`UPDATE %s SET open_since = %d WHERE order_id = '%s'`, g.sql.table, 1000-min(i, 3), id))
 		}
 		var found string
-		for q := (PendingQuery{Most: 2}); ; {
+		for q := (gateway.PendingQuery{Most: 2}); ; {
 			page, err := g.Pending(t.Context(), q)
 			check(t, err)
 			if len(page) == 0 {
@@ -42,7 +42,7 @@ func TestPending(t *testing.T) {
 		if err != nil || summary.Count != 5 || summary.Oldest.UnixMicro() != 997 {
 			t.Errorf("%+v, %v", summary, err)
 		}
-		for _, q := range []PendingQuery{{Most: -1}, {After: gateway.OrderStatus{OrderID: "a"}}} {
+		for _, q := range []gateway.PendingQuery{{Most: -1}, {After: gateway.OrderStatus{OrderID: "a"}}} {
 			if _, err := g.Pending(t.Context(), q); !errors.Is(err, gateway.ErrInvalidArgument) {
 				t.Error(err)
 			}
@@ -56,13 +56,13 @@ func TestOrder(t *testing.T) {
 		g, o := w.guard(t), orderOf(order)
 		o.Gateway = "https://gateway.example"
 		before := time.Now().Add(-time.Second)
-		check(t, granted(g.Begin(t.Context(), o)))
+		check(t, granted(&o)(g.Begin(t.Context(), o)))
 		got := g.order(t, order)
-		if got.State != gateway.OrderInFlight || got.Attempts != 1 || got.Begun.Before(before) || got.SentUntil.Sub(got.Begun) != defaultLease || got.Record.RequestID != o.RequestID || got.Gateway != o.Gateway {
+		if got.State != gateway.OrderInFlight || got.Attempts != 1 || got.Begun.Before(before) || got.SentUntil.Sub(got.Begun) != defaultLease || got.Gateway != o.Gateway {
 			t.Errorf("%+v", got)
 		}
 		first := gateway.OrderRecord{
-			Outcome: gateway.OutcomeUnknown, Request: o.Request, RequestID: "R-1", SentAt: time.Date(2026, 11, 22, 3, 14, 15, 926535000, time.UTC),
+			Outcome: gateway.OutcomeUnknown, Request: o.Request, SentAt: time.Date(2026, 11, 22, 3, 14, 15, 926535000, time.UTC),
 			StatusCode: 502, Body: []byte("<html>\x00\xff"), Cause: "a page",
 		}
 		check(t, recorded(g.End(t.Context(), o, first)))
@@ -70,11 +70,11 @@ func TestOrder(t *testing.T) {
 		if got.State != gateway.OrderUnknown || got.Record.Outcome != gateway.OutcomeUnknown || got.Since != got.Begun || got.SentUntil != got.Ended || !sameRecord(got.Record, first) {
 			t.Errorf("%+v", got)
 		}
-		o.Resubmit, o.RequestID = true, "R-2"
-		check(t, granted(g.Begin(t.Context(), o)))
-		check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request, RequestID: "R-2"})))
+		o.Resubmit = true
+		check(t, granted(&o)(g.Begin(t.Context(), o)))
+		check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request, Cause: "again"})))
 		got = g.order(t, order)
-		if got.Attempts != 2 || got.Record.RequestID != "R-2" || len(got.Earlier) != 1 || !sameRecord(got.Earlier[0], first) {
+		if got.Attempts != 2 || got.Record.Cause != "again" || len(got.Earlier) != 1 || !sameRecord(got.Earlier[0], first) {
 			t.Errorf("%+v", got)
 		}
 		if other := g.order(t, "never begun"); other.State != gateway.OrderFree || other.Attempts != 0 {
@@ -112,11 +112,11 @@ func TestResolve(t *testing.T) {
 		"none exists, within the margin":        {gateway.Finding{By: "anna"}, gateway.OrderUnknown, "may still be in transit: that no invoice exists is accepted if the order is read 15m0s later than it was, at 20"},
 		"nobody has found it":                   {gateway.Finding{Exists: true, By: " "}, gateway.OrderUnknown, "Finding.By: is required"},
 		"a name that no database stores":        {gateway.Finding{Exists: true, By: "a\x00"}, gateway.OrderUnknown, "Finding.By: must be valid UTF-8"},
-		"a note that is too long":               {gateway.Finding{Exists: true, By: "anna", Note: strings.Repeat("x", maxKept+1)}, gateway.OrderUnknown, "Finding.Note: must be valid UTF-8 of at most 64 KiB"},
+		"a note that is too long":               {gateway.Finding{Exists: true, By: "anna", Note: strings.Repeat("x", 64<<10+1)}, gateway.OrderUnknown, "Finding.Note: must be valid UTF-8 of at most 64 KiB"},
 		"a margin below zero":                   {gateway.Finding{By: "anna", Margin: -1}, gateway.OrderUnknown, "Finding.Margin: must not be negative"},
 		"an invoice that does not exist":        {gateway.Finding{By: "anna", Invoice: []byte("{}")}, gateway.OrderUnknown, "Finding.Invoice: must be empty without Exists"},
 		"an invoice that is no JSON":            {gateway.Finding{Exists: true, By: "anna", Invoice: []byte("{")}, gateway.OrderUnknown, "Finding.Invoice: must be JSON"},
-		"the invoice of another order":          {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"result":{"order_id":"A-18"}}`)}, gateway.OrderUnknown, `Finding.Invoice: names the order "A-18"`},
+		"the invoice of another order":          {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"result":{"order_id":"A-18"}}`)}, gateway.OrderUnknown, `Finding.Invoice: names the order "A-18" (order "A-17")`},
 		"the invoice of another, with a number": {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":18}`)}, gateway.OrderUnknown, `names the order "18"`},
 		"one that names both":                   {gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"A-17","order":{"id":"4711"}}`)}, gateway.OrderCreated, ""},
 	} {
@@ -144,13 +144,13 @@ func TestResolve_early(t *testing.T) {
 		g := w.guard(t)
 		check(t, g.begins(t.Context(), order))
 		none := gateway.Finding{By: "anna", Margin: time.Minute}
-		wantError(t, g.Resolve(t.Context(), g.order(t, order), none), ErrNotUnknown)
+		wantError(t, g.Resolve(t.Context(), g.order(t, order), none), gateway.ErrNotUnknown)
 		other := w.guard(t)
 		execute(t, g.db, fmt.Sprintf(`UPDATE %s SET lease_until = lease_until - %d`, g.sql.table, defaultLease.Microseconds()))
 		seen := other.order(t, order)
-		wantError(t, other.Resolve(t.Context(), seen, none), ErrTooEarly)
+		wantError(t, other.Resolve(t.Context(), seen, none), gateway.ErrTooEarly)
 		execute(t, g.db, fmt.Sprintf(`UPDATE %s SET lease_until = lease_until - %d`, g.sql.table, time.Minute.Microseconds()))
-		wantError(t, other.Resolve(t.Context(), gateway.OrderStatus{OrderID: order, State: gateway.OrderUnknown}, none), ErrTriedAgain) // it has no attempt
+		wantError(t, other.Resolve(t.Context(), gateway.OrderStatus{OrderID: order, State: gateway.OrderUnknown}, none), gateway.ErrTriedAgain) // it has no attempt
 		check(t, other.Resolve(t.Context(), other.order(t, order), none))
 	})
 }
@@ -163,11 +163,11 @@ func TestResolve_triedAgain(t *testing.T) {
 		seen := g.order(t, order)
 		token, err := ParseToken(Token(seen))
 		check(t, errors.Join(err, g.resubmits(t.Context(), order), g.ends(t.Context(), order, gateway.OutcomeUnknown)))
-		wantError(t, g.Resolve(t.Context(), seen, gateway.Finding{By: "anna", Exists: true}), ErrTriedAgain)
+		wantError(t, g.Resolve(t.Context(), seen, gateway.Finding{By: "anna", Exists: true}), gateway.ErrTriedAgain)
 		execute(t, g.db, "DELETE FROM "+g.sql.table) // as a restore does
 		g.once(t, order, gateway.OutcomeUnknown)
 		for _, o := range []gateway.OrderStatus{seen, token} {
-			wantError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna", Exists: true}), ErrTriedAgain)
+			wantError(t, g.Resolve(t.Context(), o, gateway.Finding{By: "anna", Exists: true}), gateway.ErrTriedAgain)
 		}
 		g.wantState(t, gateway.OrderUnknown, 1)
 	})
@@ -181,7 +181,7 @@ func TestResolve_addsInvoice(t *testing.T) {
 		check(t, g.Resolve(t.Context(), g.order(t, order), gateway.Finding{By: "anna", Exists: true}))
 		added := gateway.Finding{By: "bob", Exists: true, Invoice: []byte(`{"id": 1}`)}
 		check(t, g.Resolve(t.Context(), g.order(t, order), added))
-		wantError(t, g.Resolve(t.Context(), g.order(t, order), added), ErrNotUnknown)
+		wantError(t, g.Resolve(t.Context(), g.order(t, order), added), gateway.ErrNotUnknown)
 		if got := g.order(t, order); string(got.Record.Invoice) != `{"id": 1}` || got.Finding.By != "bob" || len(got.Record.Others) > 0 {
 			t.Errorf("%+v", got)
 		}
@@ -195,7 +195,7 @@ func TestResolve_differentRequests(t *testing.T) {
 	g.once(t, order, gateway.OutcomeUnknown)
 	o := orderOf(order)
 	o.Resubmit, o.Request.Price = true, decimal.New(11, 0)
-	check(t, granted(g.Begin(t.Context(), o)))
+	check(t, granted(&o)(g.Begin(t.Context(), o)))
 	check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request})))
 	check(t, g.Resolve(t.Context(), g.order(t, order), gateway.Finding{By: "anna", Exists: true}))
 	if got := g.order(t, order); got.Record.Request.OrderID != "" || got.Record.Outcome != gateway.OutcomeSucceeded {
@@ -210,7 +210,7 @@ func TestRecord_bound(t *testing.T) {
 		for i := range 20 {
 			o := orderOf(order)
 			o.Resubmit = true
-			check(t, granted(g.Begin(t.Context(), o)))
+			check(t, granted(&o)(g.Begin(t.Context(), o)))
 			check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request, Cause: fmt.Sprint(i), Body: make([]byte, 64<<10)})))
 		}
 		got := g.order(t, order)

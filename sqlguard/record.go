@@ -27,9 +27,9 @@ type storedRow struct {
 // A storedAttempt is the JSON of an attempt. An invoice is kept byte for byte.
 type storedAttempt struct {
 	Name       int64           `json:"name,omitzero"`
+	Found      bool            `json:"found,omitzero"` // a person has recorded the invoice
 	Outcome    gateway.Outcome `json:"outcome"`
 	Request    *storedRequest  `json:"request,omitzero"`
-	RequestID  string          `json:"requestId,omitzero"`
 	SentAt     time.Time       `json:"sentAt,omitzero"`
 	StatusCode int             `json:"status,omitzero"`
 	Body       []byte          `json:"body,omitzero"`
@@ -49,7 +49,7 @@ type storedRequest struct {
 }
 
 // maxRecord is how many bytes the column record may have.
-const maxRecord = 1 << 20
+const maxRecord = 4 << 20
 
 // recordText returns the column record of a row. If it would be too large, it drops the oldest bodies of
 // failures, then the oldest attempts of unknown outcome except the first, then further invoices.
@@ -102,14 +102,16 @@ func (s *storedRow) shrink() bool {
 
 func storedAttempts(attempts []orders.Attempt[gateway.OrderRecord]) (all []storedAttempt) {
 	for _, a := range attempts {
-		all = append(all, storedAttemptOf(a.Name, a.Record))
+		stored := storedAttemptOf(a.Name, a.Record)
+		stored.Found = a.Found
+		all = append(all, stored)
 	}
 	return all
 }
 
 func storedAttemptOf(name int64, r gateway.OrderRecord) storedAttempt {
 	return storedAttempt{
-		Name: name, Outcome: r.Outcome, Request: storedRequestOf(r.Request), RequestID: r.RequestID, SentAt: r.SentAt.UTC(), StatusCode: r.StatusCode,
+		Name: name, Outcome: r.Outcome, Request: storedRequestOf(r.Request), SentAt: r.SentAt.UTC(), StatusCode: r.StatusCode,
 		Body: r.Body, Cause: r.Cause, Invoice: r.Invoice,
 	}
 }
@@ -141,14 +143,14 @@ func readRecord(text []byte, r *row) error {
 		request, err := a.Request.request()
 		failure = errors.Join(failure, err)
 		return gateway.OrderRecord{
-			Outcome: a.Outcome, Request: request, RequestID: a.RequestID, SentAt: a.SentAt, StatusCode: a.StatusCode, Body: a.Body, Cause: a.Cause, Invoice: a.Invoice,
+			Outcome: a.Outcome, Request: request, SentAt: a.SentAt, StatusCode: a.StatusCode, Body: a.Body, Cause: a.Cause, Invoice: a.Invoice,
 		}
 	}
 	for _, a := range s.Open {
 		r.Open = append(r.Open, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
 	}
 	for _, a := range s.Invoices {
-		r.Invoices = append(r.Invoices, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Record: record(a)})
+		r.Invoices = append(r.Invoices, orders.Attempt[gateway.OrderRecord]{Name: a.Name, Found: a.Found, Record: record(a)})
 	}
 	if s.Held != nil {
 		held := record(*s.Held)

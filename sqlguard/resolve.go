@@ -1,7 +1,6 @@
 package sqlguard
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -9,19 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/orders"
 	"github.com/cryptogw/gateway/internal/validate"
-)
-
-const (
-	defaultMargin = 15 * time.Minute
-	maxKept       = 64 << 10 // bytes of an invoice, and of a text, that a person may record
 )
 
 // A Resolution is a finding about one order, for [Guard.ResolveAll].
@@ -48,14 +39,12 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // Pass the order as [Guard.Pending] or [Guard.Order] returned it before the lookup. Resolve changes nothing
 // and returns an error that matches
 //
-//   - [ErrTriedAgain] if the order was sent again since it was read;
-//   - [ErrNotUnknown] if there is nothing to resolve;
-//   - [ErrTooEarly] if no invoice is said to exist, and the order was read before the Margin after SentUntil
+//   - [gateway.ErrTriedAgain] if the order was sent again since it was read;
+//   - [gateway.ErrNotUnknown] if there is nothing to resolve;
+//   - [gateway.ErrTooEarly] if no invoice is said to exist, and the order was read before the Margin after SentUntil
 //     had passed, by the clock of the database and by the clock of this process.
 //
-// It is a [*gateway.ArgumentError] for a Finding without By, with an Invoice that is not JSON of at most 64 KiB,
-// that names another order, or is given without Exists, and with a text of more than 64 KiB, with a NUL or
-// that is not valid UTF-8.
+// It is the [*gateway.ArgumentError] of [gateway.Finding.Validate] for an invalid finding.
 func (g *Guard) Resolve(ctx context.Context, o gateway.OrderStatus, f gateway.Finding) error {
 	r := Resolution{o, f}
 	if err := r.check(); err != nil {
@@ -75,60 +64,79 @@ func (g *Guard) ResolveAll(ctx context.Context, all []Resolution) error {
 	if err := checkResolutions(all); err != nil || len(all) == 0 {
 		return err
 	}
-	failure := errors.New("the orders are changed by others all the time")
-	for range mostTries {
-		written, err := g.resolveAll(ctx, all)
-		if _, refused := errors.AsType[*RefusedError](err); refused || written {
-			return err
+	err := g.writeAll(ctx, func() (changes []change, err error) {
+		var refusals []error
+		for i, r := range all {
+			c, answer, err := g.step(ctx, r.key(), r.apply)
+			if err != nil {
+				return nil, err
+			}
+			if answer.Err != nil {
+				refusals = append(refusals, &RefusedError{i, r.key().error(answer.Err)})
+			}
+			changes = append(changes, c)
 		}
-		if err == nil {
-			continue
-		}
-		if failure = err; !g.sql.isTransient(err) {
-			break
-		}
+		return changes, errors.Join(refusals...)
+	})
+	if _, refused := errors.AsType[*RefusedError](err); refused || err == nil {
+		return err
 	}
-	return fmt.Errorf("sqlguard: resolving %d orders: %w", len(all), explained(failure))
+	return fmt.Errorf("sqlguard: resolving %d orders: %w", len(all), explained(err))
 }
 
-// resolveAll decides about all orders, and then writes them unless one of them has changed meanwhile.
-func (g *Guard) resolveAll(ctx context.Context, all []Resolution) (written bool, err error) {
-	before, after := make([]stored, len(all)), make([]row, len(all))
-	var refusals []error
-	for i, r := range all {
-		if before[i], err = g.read(ctx, g.db, r.key()); err != nil {
-			return false, err
-		}
-		var answer orders.Answer
-		if after[i], answer = r.apply(before[i].row, before[i].now); answer.Err != nil {
-			refusals = append(refusals, &RefusedError{i, r.key().error(answer.Err)})
-		}
+// A change is a row as it was read, and as it shall be.
+type change struct {
+	key    key
+	before stored
+	after  row
+}
+
+// step reads the row of an order and makes a transition of it, without writing it.
+func (g *Guard) step(ctx context.Context, k key, transition func(row, int64) (row, orders.Answer)) (change, orders.Answer, error) {
+	has, err := g.read(ctx, g.db, k)
+	if err != nil {
+		return change{}, orders.Answer{}, err
 	}
-	if len(refusals) > 0 {
-		return false, errors.Join(refusals...)
-	}
-	inOrder := make([]int, len(all)) // which every transaction locks the rows in
-	for i := range inOrder {
-		inOrder[i] = i
-	}
-	slices.SortFunc(inOrder, func(i, j int) int {
-		a, b := all[i].key(), all[j].key()
-		return cmp.Or(cmp.Compare(a.merchant, b.merchant), cmp.Compare(a.order, b.order))
-	})
-	err = g.withBusyTimeout(ctx, func(h handle) error {
-		tx, err := h.BeginTx(ctx, nil)
-		if err != nil {
+	after, answer := transition(has.row, has.now)
+	return change{k, has, after}, answer, nil
+}
+
+// writeAll writes the changes that decide returns in one transaction, all of them or none. If one of the rows has changed
+// meanwhile, it asks decide again.
+func (g *Guard) writeAll(ctx context.Context, decide func() ([]change, error)) error {
+	failure := errors.New("the orders are changed by others all the time")
+	for range mostTries {
+		changes, err := decide()
+		if err != nil || len(changes) == 0 {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }()
-		for _, i := range inOrder {
-			if written, err = g.write(ctx, tx, all[i].key(), before[i], after[i], randomName()); err != nil || !written {
+		slices.SortFunc(changes, func(a, b change) int { // so that all transactions lock rows in the same order
+			return cmp.Or(cmp.Compare(a.key.merchant, b.key.merchant), cmp.Compare(a.key.order, b.key.order))
+		})
+		written := false
+		err = g.withBusyTimeout(ctx, func(h handle) error {
+			tx, err := h.BeginTx(ctx, nil)
+			if err != nil {
 				return err
 			}
+			defer func() { _ = tx.Rollback() }()
+			for _, c := range changes {
+				if written, err = g.write(ctx, tx, c.key, c.before, c.after, randomName()); err != nil || !written {
+					return err
+				}
+			}
+			return tx.Commit()
+		})
+		switch {
+		case err == nil && written:
+			return nil
+		case err != nil && !g.sql.isTransient(err):
+			return err
+		case err != nil:
+			failure = err
 		}
-		return tx.Commit()
-	})
-	return written && err == nil, err
+	}
+	return failure
 }
 
 // checkResolutions checks what is passed before anything is read.
@@ -156,50 +164,28 @@ func (r Resolution) check() error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	const storable = "must be valid UTF-8 of at most 64 KiB without NUL"
-	f := r.Finding
-	wrong := func(name, reason string) error { return k.error(badArgument("Finding."+name, reason)) }
-	switch other := otherOrder(f.Invoice, k.order); {
-	case !isStorable(f.By):
-		return wrong("By", storable)
-	case !isStorable(f.Note):
-		return wrong("Note", storable)
-	case strings.TrimSpace(f.By) == "":
-		return wrong("By", "is required")
-	case f.Margin < 0:
-		return wrong("Margin", "must not be negative")
-	case len(f.Invoice) > 0 && !f.Exists:
-		return wrong("Invoice", "must be empty without Exists: an order with an invoice exists")
-	case len(f.Invoice) > maxKept || len(f.Invoice) > 0 && !json.Valid(f.Invoice):
-		return wrong("Invoice", "must be JSON of at most 64 KiB")
-	case other != "":
-		return wrong("Invoice", fmt.Sprintf("names the order %q", other))
-	case r.Order.State != gateway.OrderUnknown && (r.Order.State != gateway.OrderCreated || len(f.Invoice) == 0):
-		return k.error(fmt.Errorf("%w: it was %s when it was read", ErrNotUnknown, r.Order.State))
-	}
-	return nil
+	return r.Finding.Validate(r.Order)
 }
 
 // apply records the finding in the row of its order.
 func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
-	f, margin := r.Finding, cmp.Or(r.Finding.Margin, defaultMargin)
+	f, margin := r.Finding, cmp.Or(r.Finding.Margin, gateway.DefaultMargin)
 	sent := timeAt(has.Begun)
 	if open := has.Unsettled(); len(open) > 0 && !open[len(open)-1].Record.SentAt.IsZero() {
 		sent = open[len(open)-1].Record.SentAt // by the clock of the process that sent it
 	}
-	name, _ := strconv.ParseInt(r.Order.Attempt, 36, 64) // 0, which no attempt is, for another text
 	after, answer := has.Resolve(orders.Resolve[gateway.OrderRecord]{
 		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: name, Read: r.Order.GuardReadAt.UnixMicro(), Waited: r.Order.ReadAt.Sub(sent).Microseconds(), Margin: margin.Microseconds(),
+		Attempt: attemptOf(r.Order.Attempt), Read: r.Order.GuardReadAt.UnixMicro(), Waited: r.Order.ReadAt.Sub(sent).Microseconds(), Margin: margin.Microseconds(),
 		Bare: len(f.Invoice) == 0, Record: foundOf(&has, f.Invoice),
 	}, now)
 	switch {
-	case errors.Is(answer.Err, ErrTooEarly):
+	case errors.Is(answer.Err, gateway.ErrTooEarly):
 		over := margin + timeAt(has.Lease).Sub(timeAt(has.Begun)) // since it began
 		left := max(over-r.Order.GuardReadAt.Sub(timeAt(has.Begun)), over-r.Order.ReadAt.Sub(sent))
 		answer.Err = fmt.Errorf("%w: that no invoice exists is accepted if the order is read %v later than it was, at %s: read it again then, and look it up again",
-			ErrTooEarly, left.Round(time.Second), textOf(r.Order.ReadAt.Add(left)))
-	case errors.Is(answer.Err, ErrNotUnknown) && has.Resolved > 0:
+			gateway.ErrTooEarly, left.Round(time.Second), textOf(r.Order.ReadAt.Add(left)))
+	case errors.Is(answer.Err, gateway.ErrNotUnknown) && has.Resolved > 0:
 		answer.Err = fmt.Errorf("%w, as %q found at %s", answer.Err, has.Found.By, textOf(timeAt(has.Resolved)))
 	}
 	return after, answer
@@ -224,8 +210,47 @@ func foundOf(has *row, invoice json.RawMessage) gateway.OrderRecord {
 		}
 	}
 	r.Outcome, r.Invoice, r.Body, r.Cause, r.StatusCode = gateway.OutcomeSucceeded, invoice, nil, "", 0
+	if len(invoice) == 0 {
+		r.Cause = foundWithoutInvoice
+	}
 	return r
 }
+
+const foundWithoutInvoice = "a person found that the invoice exists, and did not record what it says"
+
+// Forget deletes a created order whose invoice can no longer be paid, such as an expired one: the next call for the
+// order creates another invoice. Ask the operator of the gateway before whether a repeated orderId creates a new
+// invoice. Forget refuses an order that was sent again since it was read ([gateway.ErrTriedAgain]), and one that is not
+// created or has an attempt of unknown outcome ([gateway.ErrNotCreated]). After any other error the order may have been
+// forgotten: read it again.
+func (g *Guard) Forget(ctx context.Context, o gateway.OrderStatus) error {
+	k := key{o.Merchant, idOf(o.OrderID)}
+	if err := k.check(); err != nil {
+		return err
+	}
+	has, err := g.read(ctx, g.db, k)
+	if err == nil {
+		err = has.Forget(attemptOf(o.Attempt), has.now)
+	}
+	if err != nil {
+		return k.error(err)
+	}
+	result, err := g.db.ExecContext(ctx, g.queries.forget, []byte(k.merchant), []byte(k.order), has.version)
+	if err != nil {
+		return k.error(err)
+	}
+	count, err := result.RowsAffected()
+	if err == nil && count == 0 {
+		err = fmt.Errorf("%w, or somebody else has changed it: read it again", gateway.ErrTriedAgain)
+	}
+	if err != nil {
+		return k.error(err)
+	}
+	return nil
+}
+
+// markedAtOnce is how many orders Mark writes in one transaction.
+const markedAtOnce = 200
 
 // markedCause is the Cause of an order that Mark has made unknown.
 const markedCause = "marked as unknown: it may have been sent before the database was restored"
@@ -262,16 +287,28 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 	if len(refusals) > 0 {
 		return 0, errors.Join(refusals...)
 	}
-	for _, o := range all {
-		record := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, SentAt: g.now().UTC(), Cause: markedCause}
-		name := randomName()
-		_, answer, err := g.change(ctx, keyOf(o), stored{}, func(has row, now int64) (row, orders.Answer) { return has.Mark(name, record, now) })
+	for some := range slices.Chunk(all, markedAtOnce) {
+		count := 0
+		err := g.writeAll(ctx, func() (changes []change, err error) {
+			seen := map[key]bool{}
+			for _, o := range some {
+				record := gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, SentAt: g.now().UTC(), Cause: markedCause}
+				c, answer, err := g.step(ctx, keyOf(o), func(has row, now int64) (row, orders.Answer) { return has.Mark(randomName(), record, now) })
+				if err != nil {
+					return nil, keyOf(o).error(err)
+				}
+				if answer.Changed && !seen[c.key] {
+					changes = append(changes, c)
+				}
+				seen[c.key] = true
+			}
+			count = len(changes)
+			return changes, nil
+		})
 		if err != nil {
-			return marked, keyOf(o).error(err)
+			return marked, fmt.Errorf("sqlguard: marking orders: %w", explained(err))
 		}
-		if answer.Changed {
-			marked++
-		}
+		marked += count
 	}
 	return marked, nil
 }
@@ -283,46 +320,4 @@ func (g *Guard) merchants(ctx context.Context) (unnamed, named bool, err error) 
 		return false, false, fmt.Errorf("sqlguard: the merchants of the table: %w", explained(err))
 	}
 	return without.Bool, with.Bool, nil
-}
-
-func isStorable(text string) bool {
-	return len(text) <= maxKept && utf8.ValidString(text) && !strings.Contains(text, "\x00")
-}
-
-// otherOrder returns the order that JSON names in the place of another one, or "".
-func otherOrder(text json.RawMessage, orderID string) string {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var value any
-	if d.Decode(&value) != nil {
-		return ""
-	}
-	other, named := "", false
-	var walk func(value any, names []string)
-	walk = func(value any, names []string) {
-		switch value := value.(type) {
-		case map[string]any:
-			for name, member := range value {
-				walk(member, append([]string{name}, names...))
-			}
-		case []any:
-			for _, element := range value {
-				walk(element, names)
-			}
-		case string, json.Number:
-			if !validate.IsOrderName(slices.Values(names)) {
-				return
-			}
-			if id := fmt.Sprint(value); idOf(id) == orderID {
-				named = true
-			} else if id != "" {
-				other = id
-			}
-		}
-	}
-	walk(value, nil)
-	if named {
-		return ""
-	}
-	return other
 }

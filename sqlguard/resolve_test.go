@@ -133,7 +133,7 @@ func TestResolveAll_race(t *testing.T) {
 			if errs[0] != nil {
 				winner = "bob"
 			}
-			if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), ErrNotUnknown) {
+			if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), gateway.ErrNotUnknown) {
 				t.Fatalf("%v, %v", errs[0], errs[1])
 			}
 			for _, id := range ids {
@@ -173,13 +173,13 @@ func TestResolve_bothClocks(t *testing.T) {
 	g := w.guard(t)
 	sent := time.Now()
 	o := orderOf(order)
-	check(t, granted(g.Begin(t.Context(), o)))
+	check(t, granted(&o)(g.Begin(t.Context(), o)))
 	check(t, recorded(g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.Request, SentAt: sent})))
 	jumped := fmt.Sprintf("UPDATE gateway_orders SET begun_at = begun_at - %[1]d, lease_until = lease_until - %[1]d", time.Hour.Microseconds())
 	execute(t, g.db, jumped) // as if the clock of the database were an hour later
 	none := gateway.Finding{By: "anna"}
-	wantError(t, g.Resolve(t.Context(), g.order(t, order), none), ErrTooEarly)
-	g.now = func() time.Time { return sent.Add(defaultMargin + time.Minute) }
+	wantError(t, g.Resolve(t.Context(), g.order(t, order), none), gateway.ErrTooEarly)
+	g.now = func() time.Time { return sent.Add(gateway.DefaultMargin + time.Minute) }
 	check(t, g.Resolve(t.Context(), g.order(t, order), none))
 }
 
@@ -205,7 +205,7 @@ func TestMark(t *testing.T) {
 			wantError(t, g.begins(t.Context(), id), want)
 		}
 		marked := g.order(t, "forgotten")
-		wantError(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna"}), ErrTooEarly)
+		wantError(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna"}), gateway.ErrTooEarly)
 		check(t, g.Resolve(t.Context(), marked, gateway.Finding{By: "anna", Margin: 1}))
 		check(t, g.begins(t.Context(), "forgotten"))
 	})
@@ -230,7 +230,7 @@ func TestMark_refuses(t *testing.T) {
 				for _, merchant := range tt.has {
 					o := orderOf("A-1")
 					o.Merchant = merchant
-					check(t, granted(g.Begin(t.Context(), o)))
+					check(t, granted(&o)(g.Begin(t.Context(), o)))
 				}
 				var all []gateway.OrderStatus
 				for _, merchant := range tt.marked {

@@ -20,7 +20,7 @@
 //   - in flight: a process is sending an invoice, and no other may.
 //   - unknown: an invoice was sent and may exist. No other is sent until a person
 //     has looked the order up at the gateway: [Guard.Pending] lists these orders,
-//     and [Guard.Resolve] or [gateway.AllowResubmit] ends the state.
+//     and [Guard.Resolve] ends the state.
 //   - created: an invoice exists. No other is sent.
 //
 // # What ends an unknown order
@@ -31,11 +31,12 @@
 //
 // # Records
 //
-// The statement that grants the lease records its request and the id of it, so that an order
-// whose process died has them; the one that ends it records the rest of [gateway.OrderRecord].
+// The statement that grants the lease records its request, so that an order
+// whose process died has it; the one that ends it records the rest of [gateway.OrderRecord].
 // The invoice of an order that is created is kept byte for byte. What is learned of a further invoice is
 // kept beside it, and an attempt whose outcome is unknown until it is known. Times have microseconds. In
-// Cause, what is not UTF-8 is replaced. Of an order 1 MiB is kept: the bodies of older attempts give way.
+// Cause, what is not UTF-8 is replaced. An invoice of at most 1 MiB is kept, and
+// 4 MiB of an order: the bodies of older attempts are dropped first.
 //
 // If a person finds that an invoice exists, and the attempts of the order had different requests, it is not
 // known which of them it is for, and none is kept.
@@ -82,22 +83,6 @@ import (
 	"github.com/cryptogw/gateway/internal/orders"
 )
 
-// Errors that the methods of [Guard] match.
-var (
-	// ErrNotUnknown matches the error of [Guard.Resolve] for an order that is
-	// not unknown. The order is not changed.
-	ErrNotUnknown = orders.ErrNotUnknown
-
-	// ErrTooEarly matches the error of [Guard.Resolve] for a finding that no invoice exists, while
-	// a request may still be in transit. The order is not changed.
-	ErrTooEarly = orders.ErrTooEarly
-
-	// ErrTriedAgain matches the error of [Guard.Resolve] for an order that has
-	// been sent again since it was read, so that the finding may be outdated.
-	// The order is not changed.
-	ErrTriedAgain = orders.ErrTriedAgain
-)
-
 var _ gateway.OrderGuard = (*Guard)(nil)
 
 // A Guard is a [gateway.OrderGuard] that keeps its state in a table. [New]
@@ -114,7 +99,7 @@ type Guard struct {
 	now      func() time.Time // the clock of this process
 
 	mu   sync.Mutex
-	held map[key]stored // the row of each order between Begin and End in this process; the zero row until it is granted
+	held map[int64]stored // the row of each attempt of this process between Begin and End
 }
 
 // New returns a guard that uses db, a handle for PostgreSQL, SQLite or MariaDB. The dialect
@@ -149,7 +134,7 @@ func New(db *sql.DB, opts ...Option) (*Guard, error) {
 		patience: cfg.patience(),
 		retryEnd: mostRetryEnd,
 		now:      time.Now,
-		held:     map[key]stored{},
+		held:     map[int64]stored{},
 	}
 	g.queries = g.sql.queries()
 	return g, nil
@@ -172,8 +157,7 @@ func (g *Guard) keyOf(o gateway.Order) (key, error) {
 const noOutcome = "the process did not record an outcome"
 
 // Begin implements [gateway.OrderGuard]. A lease is granted for the duration of [WithLease], and
-// the request and its id are recorded. An order is in flight while this process is between Begin
-// and End, even if its lease has expired. An answer that grants nothing writes nothing.
+// the request is recorded. An answer that grants nothing writes nothing.
 //
 // An error means that nothing was granted. It is a [*gateway.ArgumentError] for an order that names
 // a merchant without [WithMerchants], and matches [gateway.ErrOtherGateway] for one that another gateway has.
@@ -189,25 +173,16 @@ func (g *Guard) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, erro
 	if err := ctx.Err(); err != nil {
 		return gateway.Lease{}, k.error(err)
 	}
-	if other, ok := g.acquire(k); !ok {
-		known := gateway.OrderRecord{}
-		if other.Held != nil {
-			known.Request = other.Held.Request
-		}
-		return gateway.Lease{State: gateway.OrderInFlight, Known: &known}, nil
-	}
 	has, lease, err := g.begin(ctx, k, o)
 	if err != nil {
-		err = k.error(err)
+		return gateway.Lease{}, k.error(err)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err == nil && lease.State == gateway.OrderFree {
-		g.held[k] = has
-	} else {
-		delete(g.held, k)
+	if lease.State == gateway.OrderFree {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.held[has.Attempt] = has
 	}
-	return lease, err
+	return lease, nil
 }
 
 // begin asks the database for the lease. What it may have recorded without an answer is withdrawn.
@@ -215,7 +190,7 @@ func (g *Guard) begin(ctx context.Context, k key, o gateway.Order) (stored, gate
 	start := g.now()
 	begin := orders.Begin[gateway.OrderRecord]{
 		Gateway: o.Gateway, Attempt: randomName(), Lease: g.cfg.lease.Microseconds(), Resubmit: o.Resubmit,
-		Record: gateway.OrderRecord{Request: o.Request, RequestID: o.RequestID, SentAt: start.UTC(), Cause: noOutcome},
+		Record: gateway.OrderRecord{Request: o.Request, SentAt: start.UTC(), Cause: noOutcome},
 	}
 	bounded, cancel := context.WithTimeout(ctx, g.patience)
 	defer cancel()
@@ -231,7 +206,7 @@ func (g *Guard) begin(ctx context.Context, k key, o gateway.Order) (stored, gate
 	case answer.Err != nil:
 		return stored{}, gateway.Lease{}, answer.Err
 	case answer.Granted:
-		lease := gateway.Lease{Expires: start.Add(g.cfg.lease)}
+		lease := gateway.Lease{Attempt: nameOf(begin.Attempt), Expires: start.Add(g.cfg.lease)}
 		if before := has.Open; len(before) > 0 {
 			lease.Known = &before[len(before)-1].Record
 		}
@@ -273,15 +248,11 @@ func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord)
 	if err != nil {
 		return r, err
 	}
+	end := orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: attemptOf(o.Attempt), Record: r}
 	g.mu.Lock()
-	begun := g.held[k]
+	begun := g.held[end.Attempt]
+	delete(g.held, end.Attempt)
 	g.mu.Unlock()
-	defer func() { // also of one whose outcome could not be recorded: it is what the database has
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.held, k)
-	}()
-	end := orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: begun.Attempt, Record: r}
 	switch r.Outcome {
 	case gateway.OutcomeSucceeded:
 		end.Result, end.Bare = orders.Success, len(r.Invoice) == 0
@@ -290,7 +261,7 @@ func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord)
 		end.Result, end.Record.Outcome = orders.Undecided, gateway.OutcomeUnknown
 	}
 	if end.Attempt == 0 {
-		end.Attempt = randomName() // so that it is recorded once
+		end.Attempt = randomName() // of another guard; a name, so that it is recorded once
 	}
 	has, err := g.end(ctx, k, begun, end)
 	if err != nil {
@@ -340,16 +311,4 @@ func wait(ctx context.Context, pause time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// acquire reserves an order for a Begin of this process, or returns what the one has that is between Begin and End: the
-// order is then in flight, even if its lease has expired.
-func (g *Guard) acquire(k key) (has stored, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if has, taken := g.held[k]; taken {
-		return has, false
-	}
-	g.held[k] = stored{}
-	return stored{}, true
 }

@@ -131,24 +131,14 @@ func TestEnd_triesAgain(t *testing.T) {
 		db, losing := losesAnswers(t, w)
 		g, err := New(db, WithTable(w.table), WithDialect(w.dialect))
 		check(t, errors.Join(err, g.Migrate(t.Context())))
-		check(t, g.begins(t.Context(), order))
+		o := orderOf(order)
+		check(t, granted(&o)(g.Begin(t.Context(), o)))
 		losing.writes = 1 // is written, without an answer
-		has, err := g.End(t.Context(), orderOf(order), gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: []byte("1")})
+		has, err := g.End(t.Context(), o, gateway.OrderRecord{Outcome: gateway.OutcomeSucceeded, Invoice: []byte("1")})
 		if err != nil || string(has.Invoice) != "1" || len(has.Others) > 0 {
 			t.Errorf("%+v, %v", has, err)
 		}
 		g.wantState(t, gateway.OrderCreated, 1)
-	})
-}
-
-// A process does not send an order that it is sending, even if its lease has expired.
-func TestBegin_inThisProcess(t *testing.T) {
-	inEach(t, func(t *testing.T, w testDB) {
-		g, other := w.guard(t), w.guard(t)
-		check(t, g.begins(t.Context(), order))
-		check(t, g.endLeases(t.Context()))
-		wantError(t, g.resubmits(t.Context(), order), errInFlight)
-		check(t, other.resubmits(t.Context(), order))
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"hash/crc32"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,8 +23,8 @@ var tokenText = base32.StdEncoding.WithPadding(base32.NoPadding)
 // reading, and has a checksum. It begins with a letter and consists of A-Z and 2-7, so that no spreadsheet changes it. The
 // token of any other order is empty, because there is nothing to resolve.
 func Token(o gateway.OrderStatus) string {
-	attempt, err := strconv.ParseInt(o.Attempt, 36, 64)
-	if o.State != gateway.OrderUnknown || err != nil {
+	attempt := attemptOf(o.Attempt)
+	if o.State != gateway.OrderUnknown || attempt == 0 {
 		return ""
 	}
 	text := binary.AppendVarint(nil, attempt)
@@ -64,7 +63,7 @@ func ParseToken(token string) (gateway.OrderStatus, error) {
 	}
 	names := string(text[size:])
 	o := gateway.OrderStatus{
-		OrderID: names[length:], Merchant: names[:length], State: gateway.OrderUnknown, Attempt: strconv.FormatInt(numbers[0], 36),
+		OrderID: names[length:], Merchant: names[:length], State: gateway.OrderUnknown, Attempt: nameOf(numbers[0]),
 		GuardReadAt: time.UnixMicro(numbers[1]).UTC(), ReadAt: time.UnixMicro(numbers[2]).UTC(),
 	}
 	if Token(o) != token {

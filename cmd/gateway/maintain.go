@@ -57,6 +57,32 @@ func (s *session) writeSQL(dialect sqlguard.Dialect, version int) error {
 	return s.write(text)
 }
 
+func (s *session) forgetCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "forget ORDER", Short: "Forget a created order, so that the next call creates another invoice", Args: cobra.ExactArgs(1),
+		Long: `Forgets a created order whose invoice can no longer be paid, such as an expired one: the next call for
+the order sends it, and it has a second invoice. Ask the gateway's operator first whether a repeated
+orderId creates a new invoice. An order that is free, in flight or unknown is refused.`,
+		Example: "  gateway orders forget A-17",
+	}
+	s.prints(c, formatTable, formatJSON)
+	merchant := merchantFlag(c.Flags(), "none")
+	return s.runs(c, ordersTimeout, func(ctx context.Context, args []string) error {
+		guard, err := s.guard(ctx)
+		if err != nil {
+			return err
+		}
+		o, err := known(ctx, guard, *merchant, args[0])
+		if err == nil {
+			err = guard.Forget(ctx, o)
+		}
+		if err != nil {
+			return err
+		}
+		return s.printFields(recordOf(o, defaultMargin))
+	})
+}
+
 func (s *session) pruneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "prune --older-than AGE", Short: "Delete old orders that are created or free", Args: cobra.NoArgs,

@@ -31,7 +31,7 @@ postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:PA
 is in the first two, in PGPASSWORD or in ~/.pgpass, and not in --db, which other users of the
 machine can read.`
 	s.database.define(c.PersistentFlags())
-	c.AddCommand(s.pendingCommand(), s.showCommand(), s.resolveCommand(), s.markCommand(), s.pruneCommand(), s.migrateCommand())
+	c.AddCommand(s.pendingCommand(), s.showCommand(), s.resolveCommand(), s.markCommand(), s.forgetCommand(), s.pruneCommand(), s.migrateCommand())
 	return c
 }
 
@@ -77,7 +77,7 @@ func (s *session) pending(ctx context.Context, merchant string) (all []gateway.O
 		return nil, err
 	}
 	const page = 1000
-	query := sqlguard.PendingQuery{Most: page}
+	query := gateway.PendingQuery{Most: page}
 	for {
 		orders, err := guard.Pending(ctx, query)
 		if err != nil {
@@ -226,10 +226,9 @@ type orderRecord struct {
 
 // An attemptRecord is an attempt of unknown outcome before the last one.
 type attemptRecord struct {
-	RequestID string    `json:"requestId,omitempty"`
-	SentAt    time.Time `json:"sentAt,omitzero"`
-	Status    int       `json:"status,omitempty"`
-	Cause     string    `json:"cause,omitempty"`
+	SentAt time.Time `json:"sentAt,omitzero"`
+	Status int       `json:"status,omitempty"`
+	Cause  string    `json:"cause,omitempty"`
 }
 
 // Findings.
@@ -245,7 +244,7 @@ func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 		Begun: o.Begun, Ended: o.Ended, Created: o.Created, UnknownSince: o.Since, Token: sqlguard.Token(o),
 		Price: amountText(r.Request.Price), Amount: amountText(r.Request.Amount), BaseCurrency: r.Request.BaseCurrency,
 		CoinSymbol: r.Request.CoinSymbol, NetworkName: r.Request.NetworkName,
-		RequestID: r.RequestID, SentAt: r.SentAt, Status: r.StatusCode, Body: string(r.Body), Cause: r.Cause, Invoice: validJSON(r.Invoice),
+		SentAt: r.SentAt, Status: r.StatusCode, Body: string(r.Body), Cause: r.Cause, Invoice: validJSON(r.Invoice),
 		Resolved: o.Resolved, ResolvedBy: o.Finding.By, Note: o.Finding.Note,
 	}
 	if record.SentAt.IsZero() {
@@ -255,7 +254,7 @@ func recordOf(o gateway.OrderStatus, margin time.Duration) orderRecord {
 		record.AbsentFrom = absentFrom(o, margin)
 	}
 	for _, a := range o.Earlier {
-		record.Earlier = append(record.Earlier, attemptRecord{a.RequestID, a.SentAt, a.StatusCode, a.Cause})
+		record.Earlier = append(record.Earlier, attemptRecord{a.SentAt, a.StatusCode, a.Cause})
 	}
 	for _, other := range r.Others {
 		record.Others = append(record.Others, validJSON(other))

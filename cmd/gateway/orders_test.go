@@ -151,13 +151,14 @@ func (w *shop) want(t *testing.T, code int, text string, args ...string) outcome
 func (w *shop) sends(t *testing.T, ago time.Duration, merchant, id string, outcome gateway.Outcome) {
 	t.Helper()
 	amount := decimal.RequireFromString("10.50")
-	o := gateway.Order{Gateway: "https://old.example/api", Merchant: merchant, RequestID: "R-" + id, Request: gateway.InvoiceRequest{
+	o := gateway.Order{Gateway: "https://old.example/api", Merchant: merchant, Request: gateway.InvoiceRequest{
 		OrderID: id, Price: amount, Amount: amount, BaseCurrency: "USD", CoinSymbol: "USDT", NetworkName: "Tron",
 	}}
 	lease, err := w.guard.Begin(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, gateway.OrderFree, lease.State)
-	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, RequestID: o.RequestID, SentAt: time.Now().Add(-ago)}
+	o.Attempt = lease.Attempt
+	r := gateway.OrderRecord{Outcome: outcome, Request: o.Request, SentAt: time.Now().Add(-ago)}
 	switch outcome {
 	case gateway.OutcomeSucceeded:
 		r.StatusCode, r.Invoice = 200, json.RawMessage(`{"id":"inv-1"}`)
@@ -233,6 +234,17 @@ func spreadsheet(t *testing.T, rows [][]string) string {
 	return file(t, text.String())
 }
 
+// A created order is forgotten, once, and no other one.
+func TestForget(t *testing.T) {
+	w := newSQLite(t)
+	w.sends(t, time.Hour, "", "A-1", gateway.OutcomeSucceeded)
+	w.loses(t, "A-2")
+	w.want(t, exitFailed, "it is unknown", "orders", "forget", "A-2")
+	w.want(t, exitDone, "inv-1", "orders", "forget", "A-1")
+	assert.Equal(t, []string{"free", "unknown"}, w.states(t, "A-1", "A-2"))
+	w.want(t, exitFailed, "the table has no such order", "orders", "forget", "A-1")
+}
+
 // An operator ends unknown orders by one file: in each database.
 func TestOrders(t *testing.T) {
 	inEach(t, func(t *testing.T, w *shop) {
@@ -243,7 +255,7 @@ func TestOrders(t *testing.T) {
 		north := decode[[]orderRecord](t, w.want(t, exitLeft, `"token": "`, "orders", "pending", "--merchant", "north", "-o", "json").stdout)
 		require.Len(t, north, 1)
 		shown := w.want(t, exitDone, "<html>\uFFFD[31mBad Gateway</html>", "orders", "show", "A-1", "--merchant", "north")
-		assert.Contains(t, shown.stdout, "R-A-1")
+		assert.Contains(t, shown.stdout, "502: no message in the response")
 		w.want(t, exitFailed, "the table has no such order; if its merchant has a name", "orders", "show", "A-9")
 
 		path := spreadsheet(t, w.listed(t, map[string]string{"A-1": "exists", "A-2": "absent"}))

@@ -65,7 +65,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, gateway.ErrInvalidArgument):
 		return exitUsage
-	case is[*gateway.WithdrawalFailedError](err), wait != nil && wait.Status == gateway.WithdrawalFailed:
+	case errors.Is(err, gateway.ErrWithdrawalFailed):
 		return exitLeft
 	case is[*gateway.APIError](err):
 		return exitRefused

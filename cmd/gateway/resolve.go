@@ -252,11 +252,11 @@ func checkAll(ctx context.Context, guard *sqlguard.Guard, all []sqlguard.Resolut
 		completes := now.State == gateway.OrderCreated && now.Record.Invoice == nil && r.Finding.Invoice != nil
 		switch {
 		case now.Attempt != r.Order.Attempt:
-			err = sqlguard.ErrTriedAgain
+			err = gateway.ErrTriedAgain
 		case now.State != gateway.OrderUnknown && !completes:
-			err = fmt.Errorf("%w: it is %s", sqlguard.ErrNotUnknown, now.State)
+			err = fmt.Errorf("%w: it is %s", gateway.ErrNotUnknown, now.State)
 		case !r.Finding.Exists && r.Order.GuardReadAt.Before(now.SentUntil.Add(r.Finding.Margin)):
-			err = fmt.Errorf("%w: absent is accepted if the order is listed after %s", sqlguard.ErrTooEarly, timeText(absentFrom(now, r.Finding.Margin)))
+			err = fmt.Errorf("%w: absent is accepted if the order is listed after %s", gateway.ErrTooEarly, timeText(absentFrom(now, r.Finding.Margin)))
 		}
 		if err != nil {
 			refusals = append(refusals, &sqlguard.RefusedError{Index: i, Err: fmt.Errorf("order %q: %w", now.OrderID, err)})

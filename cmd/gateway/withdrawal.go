@@ -44,19 +44,14 @@ code after a wait is 6 if the withdrawal FAILED.`,
 func (s *session) follow(ctx context.Context, client *gateway.Client, id string, wait gateway.WaitOptions, p *progress) error {
 	p.waits = true
 	var last *gateway.Withdrawal
-	var failed error
-	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
-		if failed = err; err == nil {
-			last = w
-			p.changed(w)
-		}
+	wait.Changed = func(w *gateway.Withdrawal) {
+		last = w
+		p.changed(w)
 	}
+	_, failed := client.WaitWithdrawal(ctx, id, wait)
 	p.end()
 	if last == nil {
 		return failed
-	}
-	if failed == nil && last.Status == gateway.WithdrawalFailed {
-		failed = &gateway.WithdrawalFailedError{Withdrawal: last}
 	}
 	return errors.Join(failed, s.printFields(last))
 }

@@ -23,10 +23,10 @@ func add(gw *gatewaytest.Server) *gatewaytest.Server {
 
 func TestWithdrawal(t *testing.T) {
 	gw := add(standIn(t))
-	assert.Equal(t, outcome{stdout: "status             PENDING\ndestination        TXYZ\namount             25.50\nfee                1\ncoin               USDT\nnetwork            Tron\nwithdrawRequestId  w-1\n"},
+	assert.Equal(t, outcome{stdout: "status             PENDING\ndestination        TXYZ\namount             25.5\nfee                1\ncoin               USDT\nnetwork            Tron\nwithdrawRequestId  w-1\n"},
 		call(t.Context(), t, gw, "withdrawal", "w-1"))
 	got := call(t.Context(), t, gw, "withdrawal", "w-1", "-o", "json")
-	assert.JSONEq(t, `{"withdrawRequestId":"w-1","status":"PENDING","amount":"25.50","fee":"1","coin":"USDT","network":"Tron","destination":"TXYZ"}`, got.stdout)
+	assert.JSONEq(t, `{"withdrawRequestId":"w-1","status":"PENDING","amount":"25.5","fee":"1","coin":"USDT","network":"Tron","destination":"TXYZ"}`, got.stdout)
 	got = call(t.Context(), t, gw, "withdrawal", "w-0")
 	assert.Equal(t, outcome{exitRefused, "", "gateway: withdrawal: 404: \"no such withdrawal\"\n"}, got)
 }

@@ -149,17 +149,13 @@ func invoice(ctx context.Context, client *gateway.Client, stdout io.Writer) erro
 // short because the stand-in is fast; the default minimum is 2 seconds.
 func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "\nWithdrawal %s\n", id)
-	wait := gateway.WaitOptions{MinInterval: 20 * time.Millisecond, MaxInterval: 100 * time.Millisecond}
-	for w, err := range client.WatchWithdrawal(ctx, id, wait) {
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s: %s %s to %s\n", w.Status, w.Amount, w.Coin, w.Destination)
-		if w.Status == gateway.WithdrawalFailed {
-			return &gateway.WithdrawalFailedError{Withdrawal: w}
-		}
-	}
-	return nil
+	_, err := client.WaitWithdrawal(ctx, id, gateway.WaitOptions{
+		MinInterval: 20 * time.Millisecond, MaxInterval: 100 * time.Millisecond,
+		Changed: func(w *gateway.Withdrawal) {
+			fmt.Fprintf(stdout, "%s: %s %s to %s\n", w.Status, w.Amount, w.Coin, w.Destination)
+		},
+	})
+	return err
 }
 
 // rateIn returns a rate as text; a coin can be without one.

@@ -38,14 +38,8 @@ func main() {
 func watch(ctx context.Context, client *gateway.Client, id string, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	for w, err := range client.WatchWithdrawal(ctx, id, gateway.WaitOptions{}) {
-		if err != nil {
-			return err // the time is over, Ctrl-C, or the service refuses the inquiry
-		}
+	_, err := client.WaitWithdrawal(ctx, id, gateway.WaitOptions{Changed: func(w *gateway.Withdrawal) {
 		fmt.Fprintf(stdout, "%s: %s %s on %s to %s\n", w.Status, w.Amount, w.Coin, w.Network, w.Destination)
-		if w.Status == gateway.WithdrawalFailed {
-			return &gateway.WithdrawalFailedError{Withdrawal: w}
-		}
-	}
-	return nil
+	}})
+	return err // FAILED, the time is over, Ctrl-C, or the service refuses the inquiry
 }

@@ -22,11 +22,10 @@ import (
 )
 
 const (
-	// MaxValues is how many values a text may have, at all depths together.
-	MaxValues = 1 << 20
-
-	// MaxEntries is how many values an undocumented result may contain: see [Node.CheckSize].
-	MaxEntries = 100_000
+	// MaxListing is how many values a text of a documented form may have, at all depths together, and
+	// MaxUndocumented one of another form, of which each value may cost more.
+	MaxListing      = 1 << 20
+	MaxUndocumented = 100_000
 
 	maxPointer = 1 << 10 // bytes of a pointer
 	maxValue   = 64      // bytes of a value in an Error
@@ -35,8 +34,6 @@ const (
 var (
 	errEmptyBody = errors.New("the body is empty")
 	errTrailing  = errors.New("there is more after the end")
-	errTooLarge  = errors.New("has more than 1048576 members and elements")
-	errTooMany   = errors.New("has more than 100000 members and elements")
 )
 
 // An Error says what is wrong with a text, and where. It is not itself an error.
@@ -44,7 +41,7 @@ type Error struct {
 	Pointer string // JSON pointer, at most 1 KiB; empty for the whole text
 	Value   string // text, number or boolean there, as JSON of at most 64 bytes; empty for another value or none
 	Err     error
-	Syntax  bool // the text is not JSON, or not all of it was read
+	Syntax  bool // the text is not JSON
 }
 
 // Reason says what is wrong, with the value.
@@ -67,6 +64,7 @@ type Doc struct {
 
 	text   []byte
 	keys   redact.Redactor
+	most   int     // values that are read
 	values []value // in the order of the text
 	one    reading // of one record
 
@@ -83,12 +81,12 @@ type value struct {
 	parent             int32 // the object or array that contains this value; -1 for none
 }
 
-// Parse reads a text, which must not change as long as d is in use. After an error d has the values
-// that were read before it.
-func (d *Doc) Parse(text []byte, keys redact.Redactor) *Error {
+// Parse reads a text, which must not change as long as d is in use. One with more values than most, at all
+// depths together, is an error. After an error d has the values that were read before it.
+func (d *Doc) Parse(text []byte, keys redact.Redactor, most int) *Error {
 	d.Reset()
-	d.text, d.keys = text, keys
-	d.values = slices.Grow(d.values[:0], min(expectedValues(text), MaxValues))
+	d.text, d.keys, d.most = text, keys, most
+	d.values = slices.Grow(d.values[:0], min(expectedValues(text), most))
 	d.buffer = *bytes.NewBuffer(text)
 	d.json.Reset(&d.buffer)
 	err := d.read()
@@ -102,8 +100,11 @@ func (d *Doc) Parse(text []byte, keys redact.Redactor) *Error {
 	}
 	for i := range d.values {
 		if v := &d.values[i]; v.next == 0 {
-			v.next = int32(len(d.values)) // #nosec G115 -- at most MaxValues
+			v.next = int32(len(d.values)) // #nosec G115 -- at most MaxListing
 		}
+	}
+	if large, ok := errors.AsType[tooLarge](err); ok {
+		return &Error{Pointer: d.outermost(large.in).Pointer(), Err: err}
 	}
 	if err == io.EOF {
 		err = errEmptyBody
@@ -112,6 +113,22 @@ func (d *Doc) Parse(text []byte, keys redact.Redactor) *Error {
 		return &Error{Pointer: d.clean(syntax.JSONPointer), Err: syntax.Err, Syntax: true}
 	}
 	return &Error{Err: err, Syntax: true}
+}
+
+// A tooLarge is the error of a text with more values than are read.
+type tooLarge struct {
+	most int
+	in   int32 // the object or array that goes on
+}
+
+func (e tooLarge) Error() string { return fmt.Sprintf("has more than %d members and elements", e.most) }
+
+// outermost returns the part of the whole that a value is in.
+func (d *Doc) outermost(at int32) Node {
+	for at > 0 && d.values[at].parent > 0 {
+		at = d.values[at].parent
+	}
+	return Node{d, max(at, 0)}
 }
 
 // maxKept is how many values d keeps room for from one text to the next.
@@ -142,7 +159,7 @@ func (d *Doc) read() error {
 				return err
 			}
 			v := &d.values[parent]
-			v.end, v.next, parent = d.offset(), int32(len(d.values)), v.parent // #nosec G115 -- at most MaxValues
+			v.end, v.next, parent = d.offset(), int32(len(d.values)), v.parent // #nosec G115 -- at most MaxListing
 		} else if err := d.readNext(kind, &parent); err != nil {
 			return err
 		}
@@ -155,9 +172,9 @@ func (d *Doc) read() error {
 // readNext reads a member or an element: all of a scalar, and the start of an object or array, which
 // is the parent of the next value.
 func (d *Doc) readNext(kind jsontext.Kind, parent *int32) error {
-	v, at := value{parent: *parent}, int32(len(d.values)) // #nosec G115 -- at most MaxValues
-	if at == MaxValues {
-		return errTooLarge
+	v, at := value{parent: *parent}, int32(len(d.values)) // #nosec G115 -- at most MaxListing
+	if len(d.values) == d.most {
+		return tooLarge{d.most, *parent}
 	}
 	if *parent >= 0 && d.text[d.values[*parent].start] == '{' {
 		name, err := d.json.ReadValue()

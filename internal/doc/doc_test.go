@@ -1,6 +1,7 @@
 package doc_test
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -51,12 +52,11 @@ func TestDoc_Parse_syntax(t *testing.T) {
 		{"a leading zero", `{"a":01}`, "", "invalid character"},
 		{"not a number", `{"a":NaN}`, "/a", "invalid character"},
 		{"a key as a name", `{"` + canary + `":nope}`, "/[REDACTED]", "invalid character"},
-		{"one value too many", "[" + strings.Repeat("1,", doc.MaxValues-1) + "1]", "", "has more than 1048576 members and elements"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var d doc.Doc
-			wrong := d.Parse([]byte(tt.text), keys())
+			wrong := d.Parse([]byte(tt.text), keys(), doc.MaxListing)
 			assertSyntax(t, wrong, tt.pointer, tt.reason)
 			for n := range d.Root().All() {
 				assert.True(t, n.Raw() == nil || n.Raw().IsValid(), "%s", n.Raw())
@@ -82,13 +82,13 @@ func TestDoc_Parse_broken(t *testing.T) {
 		{`{`, ``, ""},
 	} {
 		var d doc.Doc
-		require.NotNil(t, d.Parse([]byte(tt.text), keys()))
+		require.NotNil(t, d.Parse([]byte(tt.text), keys(), doc.MaxListing))
 		assert.Equal(t, tt.result, string(d.Root().Member("result").JSON()), tt.text)
 		assert.Equal(t, tt.name, d.Root().Member("name").Text(), tt.text)
 		assert.Nil(t, d.Root().Raw())
 	}
 	var d doc.Doc
-	require.NotNil(t, d.Parse([]byte("nope"), keys()))
+	require.NotNil(t, d.Parse([]byte("nope"), keys(), doc.MaxListing))
 	assert.True(t, d.Root().IsZero())
 }
 
@@ -97,11 +97,11 @@ func TestDoc_Parse_again(t *testing.T) {
 	t.Parallel()
 	d := &doc.Doc{}
 	for _, before := range []string{`[{"v":1,"x":2},{}]`, `{"a":{"b":[`, ``, `[1`, wholeJSON()} {
-		_ = d.Parse([]byte(before), keys())
+		_ = d.Parse([]byte(before), keys(), doc.MaxListing)
 		if n := d.Root(); n.Kind() == '[' {
 			_, _ = doc.RecordOf[box[int]]().Many(n)
 		}
-		require.Nil(t, d.Parse([]byte(wholeJSON()), keys()))
+		require.Nil(t, d.Parse([]byte(wholeJSON()), keys(), doc.MaxListing))
 		got, wrong := wholeRecord.One(d.Root(), "w-1")
 		require.Nil(t, wrong)
 		assert.Equal(t, documentedWhole(), *got)
@@ -110,7 +110,8 @@ func TestDoc_Parse_again(t *testing.T) {
 	}
 }
 
-// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most MaxValues. The test is
+// The memory of a tree is bounded, whatever the text: 24 bytes a value, at most MaxListing, and what jsontext takes to find
+// duplicate names. The test is
 // not parallel, because it measures.
 func TestDoc_Parse_cost(t *testing.T) {
 	for _, tt := range []struct {
@@ -120,6 +121,7 @@ func TestDoc_Parse_cost(t *testing.T) {
 		{"depth of arrays", strings.Repeat("[", 1_000_000) + strings.Repeat("]", 1_000_000), 3 << 20},
 		{"depth of objects", strings.Repeat(`{"a":`, 1_000_000) + "1" + strings.Repeat("}", 1_000_000), 9 << 20},
 		{"4,000,000 elements", "[" + strings.Repeat("1,", 4_000_000) + "1]", 25 << 20},
+		{"500,000 members in one object", manyMembers(500_000), 128 << 20},
 		{"one text of commas", `"` + strings.Repeat(",", 8<<20) + `"`, 25 << 20},
 		{"a number of 8 MiB", strings.Repeat("9", 8<<20), 1 << 20},
 		{"amounts of 1 MiB", "[" + strings.Repeat(`{"v":`+strings.Repeat("9", 1<<20)+"},", 7) + "{}]", 1 << 20},
@@ -128,12 +130,20 @@ func TestDoc_Parse_cost(t *testing.T) {
 		text := []byte(tt.text)
 		got := allocated(func() {
 			var d doc.Doc
-			if d.Parse(text, redact.Redactor{}) == nil && d.Root().Kind() == '[' {
+			if d.Parse(text, redact.Redactor{}, doc.MaxListing) == nil && d.Root().Kind() == '[' {
 				_, _ = doc.RecordOf[box[decimal.Decimal]]().Many(d.Root())
 			}
 		})
 		assert.Less(t, got, tt.most, tt.name)
 	}
+}
+
+func manyMembers(count int) string {
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, `,"%06d":1`, i)
+	}
+	return "{" + text.String()[1:] + "}"
 }
 
 // allocated is how many bytes the program allocates while a function runs.
@@ -197,7 +207,6 @@ func TestNode(t *testing.T) {
 	assert.True(t, none.Member("a").IsZero())
 	assert.Empty(t, slices.Collect(none.All()))
 	assert.False(t, none.Holds())
-	assert.Nil(t, none.CheckSize())
 	_, err = none.Amount()
 	assert.EqualError(t, err, "is not JSON, not an amount")
 	none.Note(doc.Mismatch)
@@ -214,19 +223,20 @@ func TestNode_Holds(t *testing.T) {
 	}
 }
 
-// An undocumented result has at most 100,000 members and elements, at all depths together.
-func TestNode_CheckSize(t *testing.T) {
+// A text has at most so many values, at all depths together. The error is about the part of the whole that
+// has too many.
+func TestDoc_Parse_most(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{
-		"[" + strings.Repeat("1,", doc.MaxEntries-1) + "1%s]",
-		`{"a":[` + strings.Repeat(`{"":[]},`, doc.MaxEntries/2-1) + "0%s]}",
-		`[` + strings.Repeat(`[],{},`, (doc.MaxEntries-2)/2) + `"","[,]"%s]`,
+	for _, tt := range []struct{ fits, large, pointer string }{
+		{`[1,2,3,4,5,6]`, `[1,2,3,4,5,6,7]`, ""},
+		{`{"x":[1],"result":[1,2,3]}`, `{"x":[1],"result":[1,2,3,4]}`, "/result"},
+		{`{"result":{"a":{"b":[[[[]]]]}}}`, `{"result":{"a":{"b":[[[[1]]]]}}}`, "/result"},
+		{`{"a":1,"b":{},"c":[4,5,6]}`, `{"a":1,"b":{},"c":[4,5,6],"d":7}`, ""},
+		{`[[[[[[[]]]]]]]`, `[[[[[[[0]]]]]]]`, "/0"},
 	} {
-		result := func(more string) doc.Node {
-			return parsed(t, `{"x":[1],"result":`+strings.Replace(text, "%s", more, 1)+`,"y":[1]}`).Member("result")
-		}
-		assert.Nil(t, result("").CheckSize())
-		assertError(t, result(",0").CheckSize(), "/result", "has more than 100000 members and elements")
+		var d doc.Doc
+		assert.Nil(t, d.Parse([]byte(tt.fits), keys(), 7), tt.fits)
+		assertError(t, d.Parse([]byte(tt.large), keys(), 7), tt.pointer, "has more than 7 members and elements")
 	}
 }
 
@@ -302,7 +312,7 @@ func TestNode_JSON(t *testing.T) {
 	t.Parallel()
 	text := []byte(`["abc","xyz"]`)
 	var d doc.Doc
-	require.Nil(t, d.Parse(text, redact.Redactor{}))
+	require.Nil(t, d.Parse(text, redact.Redactor{}, doc.MaxListing))
 	got := d.Root().JSON()
 	copy(text, strings.Repeat("9", len(text)))
 	assert.Equal(t, jsontext.Value(`["abc","xyz"]`), got)

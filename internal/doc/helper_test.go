@@ -23,7 +23,7 @@ func keys() redact.Redactor { return redact.New(redact.NewSecret(canary)) }
 func parsed(t testing.TB, text string) doc.Node {
 	t.Helper()
 	d := &doc.Doc{}
-	require.Nil(t, d.Parse([]byte(text), keys()), "%.40s", text)
+	require.Nil(t, d.Parse([]byte(text), keys(), doc.MaxListing), "%.40s", text)
 	return d.Root()
 }
 

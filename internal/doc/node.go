@@ -65,14 +65,6 @@ func (n Node) JSON() jsontext.Value {
 	return n.doc.keys.JSON(raw)
 }
 
-// CheckSize returns an error if the value contains more than [MaxEntries] others.
-func (n Node) CheckSize() *Error {
-	if n.value().next-n.at-1 > MaxEntries {
-		return n.Errorf("%w", errTooMany)
-	}
-	return nil
-}
-
 // Parts yields the members of an object or the elements of an array.
 func (n Node) Parts() iter.Seq[Node] {
 	return func(yield func(Node) bool) {

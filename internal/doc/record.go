@@ -106,7 +106,7 @@ func (r *Record[T]) OneOrMany(n Node) ([]T, *Error) {
 // UnmarshalAll reads a text that is an array of records. One that cannot be read is an error.
 func (r *Record[T]) UnmarshalAll(text []byte) ([]T, error) {
 	var d Doc
-	wrong := d.Parse(text, redact.Redactor{})
+	wrong := d.Parse(text, redact.Redactor{}, MaxListing)
 	if wrong == nil {
 		records, first := r.Many(d.Root())
 		if wrong = cmp.Or(first, d.FirstSkipped()); wrong == nil {

@@ -38,7 +38,7 @@ func TestRecord_Many_recurring(t *testing.T) {
 	}
 	text := `{"price":"1.50","at":"2024-01-02T03:04:05Z","partId":"p","part":{"id":"p"},"name":"n"}`
 	var d Doc
-	require.Nil(t, d.Parse([]byte("["+strings.Repeat(text+",", 9)+text+"]"), redact.Redactor{}))
+	require.Nil(t, d.Parse([]byte("["+strings.Repeat(text+",", 9)+text+"]"), redact.Redactor{}, MaxListing))
 	list, wrong := r.Many(d.Root())
 	require.Nil(t, wrong)
 	assert.Equal(t, slices.Repeat(list[:1], 10), list)
@@ -54,7 +54,7 @@ func TestRecord_Many_recurringBound(t *testing.T) {
 	ms, from := membersOf(reflect.TypeFor[record]()), &reading{recurring: make([]map[string]reflect.Value, 1)}
 	read := func(text string) (got record, wrong *fault) {
 		var d Doc
-		require.Nil(t, d.Parse([]byte(text), redact.Redactor{}))
+		require.Nil(t, d.Parse([]byte(text), redact.Redactor{}, MaxListing))
 		return got, ms.readMember(from, 0, d.Root(), reflect.ValueOf(&got.Price).Elem())
 	}
 	for i := range 10_000 {

@@ -14,6 +14,7 @@ var (
 	ErrNotUnknown   = errors.New("the outcome of the order is not unknown")
 	ErrTriedAgain   = errors.New("the order was sent again since it was read")
 	ErrTooEarly     = errors.New("a request of the order may still be in transit")
+	ErrNotCreated   = errors.New("the order is not created, or one of its attempts has no known outcome")
 )
 
 // A State is what an order is. The numbers are those of gateway.OrderState.
@@ -54,7 +55,8 @@ type Row[R any] struct {
 
 // An Attempt is one that was made.
 type Attempt[R any] struct {
-	Name   int64 // 0 if it is not known which it is
+	Name   int64 // 0 if nobody knows which attempt it is
+	Found  bool  // a person has recorded the invoice, not the attempt
 	Record R
 }
 
@@ -83,7 +85,7 @@ func (r *Row[R]) Unsettled() []Attempt[R] {
 	if r.Held == nil {
 		return r.Open
 	}
-	return with(r.Open, Attempt[R]{r.Attempt, *r.Held})
+	return with(r.Open, Attempt[R]{Name: r.Attempt, Record: *r.Held})
 }
 
 // An Answer is what became of a transition.
@@ -146,9 +148,7 @@ type End[R any] struct {
 func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	holds := r.Held != nil && r.Attempt == e.Attempt
 	open, made := indexOf(r.Open, e.Attempt), indexOf(r.Invoices, e.Attempt)
-	switch {
-	case made >= 0 && !holds && !(r.Bare && made == 0 && e.Result == Success && !e.Bare),
-		e.Result == Nothing && !holds && open < 0:
+	if made >= 0 && !holds && !r.learns(made, e) || e.Result == Nothing && !holds && open < 0 {
 		return r, Answer{}
 	}
 	if r.Attempts == 0 { // its row is gone
@@ -161,7 +161,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 		r.Lease = now
 	}
 	r.Ended = now
-	attempt := Attempt[R]{e.Attempt, e.Record}
+	attempt := Attempt[R]{Name: e.Attempt, Record: e.Record}
 	switch {
 	case e.Result == Undecided && open >= 0:
 		r.Open = slices.Clone(r.Open)
@@ -172,7 +172,7 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 		r.Open = without(r.Open, open)
 	}
 	switch {
-	case e.Result == Success && (len(r.Invoices) == 0 || r.Bare && !e.Bare):
+	case e.Result == Success && (len(r.Invoices) == 0 || r.learns(0, e)):
 		r.Invoices, r.Bare = append([]Attempt[R]{attempt}, r.Invoices[min(1, len(r.Invoices)):]...), e.Bare
 	case e.Result == Success:
 		r.Invoices = with(r.Invoices, attempt)
@@ -181,6 +181,13 @@ func (r Row[R]) End(e End[R], now int64) (Row[R], Answer) {
 	}
 	r.close(now)
 	return r, Answer{Changed: true}
+}
+
+// learns reports whether a success says what the gateway answered about an invoice of which only a finding of a
+// person, or nothing, is known.
+func (r *Row[R]) learns(made int, e End[R]) bool {
+	first := r.Invoices[made]
+	return made == 0 && e.Result == Success && !e.Bare && (r.Bare || first.Found && first.Name == e.Attempt)
 }
 
 // A Resolve is a finding about an order of unknown outcome.
@@ -210,7 +217,7 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	r.Found, r.Resolved = f.Finding, now
 	if adds {
 		r.Invoices = slices.Clone(r.Invoices)
-		r.Invoices[0].Record, r.Bare = f.Record, false
+		r.Invoices[0].Record, r.Invoices[0].Found, r.Bare = f.Record, true, false
 		return r, Answer{Changed: true}
 	}
 	open := r.Unsettled()
@@ -221,7 +228,7 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 		if len(open) > 1 {
 			name = 0
 		}
-		r.Invoices, r.Bare = []Attempt[R]{{name, f.Record}}, f.Bare
+		r.Invoices, r.Bare = []Attempt[R]{{name, true, f.Record}}, f.Bare
 	}
 	r.close(now)
 	return r, Answer{Changed: true}
@@ -234,9 +241,22 @@ func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
 	}
 	r.Attempts++
 	r.Attempt, r.Begun, r.Lease = attempt, now, now
-	r.Open = []Attempt[R]{{attempt, record}}
+	r.Open = []Attempt[R]{{Name: attempt, Record: record}}
 	r.close(now)
 	return r, Answer{Changed: true}
+}
+
+// Forget returns why the row of an order must not be deleted, or nil: only an order whose invoice is known, without
+// an attempt of unknown outcome, may be sent anew. The attempt is the last one when the order was read.
+func (r *Row[R]) Forget(attempt, now int64) error {
+	switch {
+	case r.State(now) != Created || len(r.Unsettled()) > 0:
+		return fmt.Errorf("%w: it is %s", ErrNotCreated, r.State(now))
+	case r.Attempt != attempt:
+		return ErrTriedAgain
+	default:
+		return nil
+	}
 }
 
 // close sets what follows from the attempts and invoices of the row.

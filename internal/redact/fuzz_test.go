@@ -1,7 +1,6 @@
 package redact_test
 
 import (
-	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -28,7 +27,7 @@ func FuzzRedactor(f *testing.F) {
 			return
 		}
 		quoted, _ := jsontext.AppendQuote(nil, key)
-		for _, spelling := range []string{key, string(quoted[1 : len(quoted)-1]), url.QueryEscape(key), url.PathEscape(key), html.EscapeString(key)} {
+		for _, spelling := range []string{key, string(quoted[1 : len(quoted)-1]), url.QueryEscape(key), url.PathEscape(key)} {
 			text := before + spelling + after
 			limit := min(max(limit, 0), len(text))
 			got := map[string]string{

@@ -1,9 +1,8 @@
 // Package redact removes API keys and passwords from what is handed out.
 //
 // A [Secret] holds a key where nothing prints it. A [Redactor] puts [Mask] in the place of
-// each key that it finds: as it is, and as the encoders of JSON, URLs and HTML write it,
-// once each. It looks for keys of at least 8 characters: a shorter one would be found in
-// ordinary words.
+// each key that it finds: as it is, and as JSON and URLs write it. It looks for keys of at
+// least 8 characters: a shorter one would be found in ordinary words.
 package redact
 
 import (
@@ -134,24 +133,15 @@ func (r Redactor) Overlap() int {
 	return len(all[0].text)
 }
 
-// Header returns a copy of h without the keys. A name with a key is removed in any case of
-// letters, which net/http changes in names.
+// Header returns a copy of h without the keys in its values.
 func (r Redactor) Header(h http.Header) http.Header {
 	clean := make(http.Header, len(h))
 	for name, values := range h {
-		if r.inName(name) {
-			name = Mask
-		}
 		for _, value := range values {
 			clean[name] = append(clean[name], r.Text(value))
 		}
 	}
 	return clean
-}
-
-func (r Redactor) inName(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(r.spellings(), func(s spelling) bool { return strings.Contains(name, strings.ToLower(s.text)) })
 }
 
 // JSON returns a copy of a valid value without the keys, which is valid too: [Mask] alone

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"html"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,16 +35,8 @@ func of(keys ...string) redact.Redactor {
 var spellings = []struct{ name, text string }{
 	{"as it is", oddKey},
 	{"JSON", `Key+a/b=c&d<e>f'g\"h\\i` + "`j k"},
-	{"JSON of PHP", `Key+a\/b=c&d<e>f'g\"h\\i` + "`j k"},
-	{"JSON of encoding/json", `Key+a/b=c\u0026d\u003ce\u003ef'g\"h\\i` + "`j k"},
-	{"JSON of Gson", `Key+a/b\u003dc\u0026d\u003ce\u003ef\u0027g\"h\\i` + "`j k"},
-	{"JSON of .NET", `Key\u002Ba/b=c\u0026d\u003Ce\u003Ef\u0027g\u0022h\\i\u0060j k`},
 	{"a query", `Key%2Ba%2Fb%3Dc%26d%3Ce%3Ef%27g%22h%5Ci%60j+k`},
-	{"a query in lower case", `Key%2ba%2fb%3dc%26d%3ce%3ef%27g%22h%5ci%60j+k`},
 	{"a path", `Key+a%2Fb=c&d%3Ce%3Ef%27g%22h%5Ci%60j%20k`},
-	{"a path in lower case", `Key+a%2fb=c&d%3ce%3ef%27g%22h%5ci%60j%20k`},
-	{"HTML", `Key+a/b=c&amp;d&lt;e&gt;f&#39;g&#34;h\i` + "`j k"},
-	{"HTML of html/template", `Key&#43;a/b=c&amp;d&lt;e&gt;f&#39;g&#34;h\i` + "`j k"},
 }
 
 func TestRedactor_spellings(t *testing.T) {
@@ -72,7 +62,6 @@ func TestRedactor_spellings(t *testing.T) {
 func TestRedactor_encoders(t *testing.T) {
 	t.Parallel()
 	for name, encode := range map[string]func(string) string{
-		"encoding/json": func(s string) string { text, _ := json.Marshal(s); return string(text) },
 		"encoding/json without HTML": func(s string) string {
 			var out strings.Builder
 			enc := json.NewEncoder(&out)
@@ -85,12 +74,6 @@ func TestRedactor_encoders(t *testing.T) {
 		"url.QueryEscape": url.QueryEscape,
 		"url.PathEscape":  url.PathEscape,
 		"url.Values":      func(s string) string { return url.Values{"apiKey": {s}}.Encode() },
-		"html":            html.EscapeString,
-		"html/template": func(s string) string {
-			var out strings.Builder
-			_ = template.Must(template.New("").Parse("<p>{{.}}</p>")).Execute(&out, s)
-			return out.String()
-		},
 	} {
 		for _, key := range []string{oddKey, key, `"quotes"`, `\\backslashes\\`, "ab+/ab+/ab==", "%41%42%43%44"} {
 			assert.Equal(t, 1, strings.Count(of(key).Text(encode(key)), redact.Mask), "%s: %s", name, key)
@@ -103,6 +86,9 @@ func TestRedactor_notFound(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"a part of the key":              key[:len(key)-1],
+		"JSON of PHP":                    strings.ReplaceAll(key, "/", `\/`),
+		"a URL in lower case":            strings.ReplaceAll(key, "/", "%2f"),
+		"HTML":                           strings.ReplaceAll(key, "/", "&#47;"),
 		"another case of letters":        strings.ToLower(key),
 		"a letter that is escaped":       `\u0043` + key[1:],
 		"a letter as an entity":          "&#67;" + key[1:],
@@ -156,7 +142,7 @@ func TestRedactor_With(t *testing.T) {
 // text, which may be cut.
 func TestRedactor_Snippet(t *testing.T) {
 	t.Parallel()
-	escaped := strings.ReplaceAll(key, "/", `\/`)
+	escaped := url.QueryEscape(key)
 	for _, tt := range []struct {
 		name, body string
 		limit      int
@@ -220,12 +206,8 @@ func TestRedactor_JSON(t *testing.T) {
 
 func TestRedactor_Header(t *testing.T) {
 	t.Parallel()
-	given := http.Header{
-		"A": {"x", "y " + key}, "B": {"z"}, "X-" + strings.ToLower(key): {"v"}, "X-" + strings.ToUpper(key) + "-Y": {"w"}, "Empty": {},
-	}
+	given := http.Header{"A": {"x", "y " + key}, "B": {"z"}, "Empty": {}}
 	got := of("another-key", key).Header(given)
-	assert.ElementsMatch(t, []string{"v", "w"}, got["[REDACTED]"])
-	delete(got, "[REDACTED]")
 	assert.Equal(t, http.Header{"A": {"x", "y [REDACTED]"}, "B": {"z"}}, got)
 	assert.Equal(t, "y "+key, given["A"][1], "the given header is not changed")
 	assert.Empty(t, of(key).Header(nil))

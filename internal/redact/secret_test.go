@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,14 +38,12 @@ func TestSecret(t *testing.T) {
 func TestSecret_isNotShown(t *testing.T) {
 	t.Parallel()
 	secret := redact.NewSecret(key)
-	ring := redact.NewKeyring(secret)
 	for name, v := range map[string]any{
 		"a secret":               secret,
 		"a pointer to a secret":  &secret,
 		"secrets":                []redact.Secret{secret},
 		"a secret in a field":    struct{ hidden redact.Secret }{secret},
-		"a keyring":              ring,
-		"a redactor":             ring.Redactor(),
+		"a redactor":             redact.New(secret),
 		"a redactor with a key":  redact.Redactor{}.With(secret),
 		"a redactor of two keys": of(key, key+"2"),
 	} {
@@ -88,51 +85,4 @@ func texts(v reflect.Value) (found []string) {
 		}
 	}
 	return found
-}
-
-func TestKeyring(t *testing.T) {
-	t.Parallel()
-	const text = "key-number-1 key-number-2 key-number-3 key-number-4 key-number-5"
-	number := func(n int) redact.Secret { return redact.NewSecret(fmt.Sprint("key-number-", n)) }
-	ring := redact.NewKeyring(number(1))
-	assert.Equal(t, "[REDACTED] key-number-2 key-number-3 key-number-4 key-number-5", ring.Redactor().Text(text))
-	for n := 2; n <= 4; n++ {
-		added := ring.Add(number(n))
-		assert.Equal(t, n, strings.Count(added.Text(text), redact.Mask))
-		assert.Equal(t, added.Text(text), ring.Redactor().Text(text))
-	}
-	before := ring.Redactor()
-	added := ring.Add(number(5))
-	assert.Equal(t, "key-number-1 [REDACTED] [REDACTED] [REDACTED] [REDACTED]", added.Text(text), "the oldest of 5 keys is dropped")
-	assert.Equal(t, added.Text(text), ring.Redactor().Text(text))
-	assert.Equal(t, "[REDACTED] [REDACTED] [REDACTED] [REDACTED] key-number-5", before.Text(text), "a redactor never changes")
-
-	for range 5 {
-		added = ring.Add(number(2))
-	}
-	assert.Equal(t, "key-number-1 [REDACTED] [REDACTED] [REDACTED] [REDACTED]", added.Text(text), "a key that is there is not added again")
-}
-
-func TestKeyring_empty(t *testing.T) {
-	t.Parallel()
-	ring := redact.NewKeyring(redact.Secret{})
-	assert.Equal(t, key, ring.Redactor().Text(key))
-	assert.Equal(t, redact.Mask, ring.Add(redact.NewSecret(key)).Text(key))
-}
-
-// Whoever adds a key gets what removes it, whatever others add meanwhile.
-func TestKeyring_concurrent(t *testing.T) {
-	t.Parallel()
-	ring := redact.NewKeyring(redact.NewSecret(key))
-	var group sync.WaitGroup
-	for n := range 16 {
-		group.Go(func() {
-			own := fmt.Sprintf("key-number-%02d", n)
-			for range 50 {
-				assert.Equal(t, redact.Mask, ring.Add(redact.NewSecret(own)).Text(own))
-				assert.Equal(t, "abc", ring.Redactor().Text("abc"))
-			}
-		})
-	}
-	group.Wait()
 }

@@ -6,6 +6,7 @@ import "time"
 type Failure struct {
 	Retry     bool          // another attempt may do better, and cannot do harm
 	Throttled bool          // the service asks for fewer requests
+	Free      bool          // another attempt takes nothing from the budget
 	After     time.Duration // what the service asks to wait; 0 for nothing
 }
 
@@ -23,6 +24,16 @@ type Retrier struct {
 	Budget
 }
 
+// Succeeded refills the budget after a call that succeeded at its n-th attempt: by what its last retry took, or by one
+// token for a call without a retry.
+func (r *Retrier) Succeeded(n int, last Next) {
+	if n == 1 {
+		r.Refund(1)
+		return
+	}
+	r.Refund(last.Cost)
+}
+
 // Next decides what follows the n-th attempt, which has failed, before a deadline; the zero time is none.
 func (r *Retrier) Next(n int, failure Failure, deadline time.Time) Next {
 	if !failure.Retry || n >= r.MaxAttempts || failure.After > r.MaxRetryAfter {
@@ -33,7 +44,10 @@ func (r *Retrier) Next(n int, failure Failure, deadline time.Time) Next {
 		return Next{Note: "the next one would be after the deadline"}
 	}
 	cost := int64(retryCost)
-	if failure.Throttled {
+	switch {
+	case failure.Free:
+		cost = 0
+	case failure.Throttled:
 		cost = throttledCost
 	}
 	if !r.Take(cost) {

@@ -14,7 +14,7 @@ func TestRetrier_Next(t *testing.T) {
 		late  = "the next one would be after the deadline"
 		empty = "the retry budget was empty"
 	)
-	transient, throttled := Failure{Retry: true}, Failure{Retry: true, Throttled: true}
+	transient, throttled, free := Failure{Retry: true}, Failure{Retry: true, Throttled: true}, Failure{Retry: true, Throttled: true, Free: true}
 	after := func(wait time.Duration) Failure { return Failure{Retry: true, After: wait} }
 	for _, tt := range []struct {
 		name     string
@@ -32,6 +32,7 @@ func TestRetrier_Next(t *testing.T) {
 		{"another failure is final", 1, Failure{}, 0, 500, Next{}, 0},
 		{"another failure is final, whatever the service asks for", 1, Failure{Throttled: true, After: time.Second}, 0, 500, Next{}, 0},
 		{"one that asks for fewer requests waits longer and costs less", 1, throttled, 0, 500, Next{Cost: 5}, time.Second},
+		{"a free one waits longer and costs nothing", 1, free, 0, 0, Next{}, time.Second},
 		{"what the service asks for is the least", 1, after(10 * time.Second), 0, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
 		{"more than is waited for ends the call", 1, after(10*time.Second + 1), 0, 500, Next{}, 0},
 		{"a deadline can be met", 1, after(10 * time.Second), 10 * time.Second, 500, Next{Wait: 10 * time.Second, Cost: 14}, 0},
@@ -68,6 +69,26 @@ func TestRetrier_Next(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A call that succeeds refills the budget by what its last retry took, and by one token without a retry.
+func TestRetrier_Succeeded(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		attempts int
+		last     Next
+		want     int64 // tokens that are spent, of 100
+	}{
+		{"without a retry", 1, Next{}, 99},
+		{"after a retry", 2, Next{Cost: 14}, 86},
+		{"after a free retry", 2, Next{}, 100},
+	} {
+		var r Retrier
+		r.Take(100)
+		r.Succeeded(tt.attempts, tt.last)
+		assert.Equal(t, tt.want, r.spent.Load(), tt.name)
 	}
 }
 

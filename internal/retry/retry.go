@@ -110,15 +110,14 @@ func (b *Budget) Take(cost int64) bool {
 	}
 }
 
-// Refund gives back what the last retry of a successful call took, or one token for a
-// call without a retry.
+// Refund gives tokens back, but no more than were taken.
 func (b *Budget) Refund(cost int64) {
 	for {
 		spent := b.spent.Load()
-		if spent == 0 {
+		if spent == 0 || cost == 0 {
 			return
 		}
-		if b.spent.CompareAndSwap(spent, max(spent-max(cost, 1), 0)) {
+		if b.spent.CompareAndSwap(spent, max(spent-cost, 0)) {
 			return
 		}
 	}

@@ -187,11 +187,9 @@ func startChecked(t *testing.T) checked {
 // client returns a client of the gateway whose requests pass the checker.
 func (gw checked) client(t *testing.T, opts ...gateway.Option) *gateway.Client {
 	t.Helper()
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	opts = append([]gateway.Option{gateway.WithHTTPClient(&http.Client{Transport: transport})}, opts...)
 	client, err := gateway.New(gw.url, gw.APIKey, opts...)
 	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
 	return client
 }
 

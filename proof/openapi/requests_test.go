@@ -53,8 +53,7 @@ func TestOpenAPI_requests_with_call_options(t *testing.T) {
 	_, err := client.Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "USDT"}, opts...)
 	require.NoError(t, err)
 	one := decimal.NewFromInt(1)
-	_, err = client.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: "o", Price: one, Amount: one},
-		append(opts, gateway.AllowResubmit())...)
+	_, err = client.CreateInvoice(t.Context(), gateway.InvoiceRequest{OrderID: "o", Price: one, Amount: one}, opts...)
 	require.NoError(t, err)
 	require.NoError(t, gw.violations())
 	assert.Equal(t, []int{1, 1}, []int{gw.count("getBalance"), gw.count("createInvoice")})

@@ -32,6 +32,7 @@ const callers = 1000
 // A soak is many callers of one client.
 type soak struct {
 	gw       *gatewaytest.Server
+	guard    *gateway.MemoryGuard
 	client   *gateway.Client
 	requests atomic.Int64
 	reads    atomic.Int64
@@ -64,9 +65,10 @@ func TestSoak(t *testing.T) {
 	policy := gateway.WithRetry(gateway.RetryPolicy{
 		AttemptTimeout: time.Second, InvoiceTimeout: time.Second, BaseDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond, MaxRetryAfter: time.Millisecond,
 	})
-	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), policy)
+	guard := &gateway.MemoryGuard{}
+	client, err := gateway.New(gw.URL, gw.APIKey, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithOrderGuard(guard), policy)
 	require.NoError(t, err)
-	s := &soak{gw: gw, client: client, outcomes: map[string]gateway.Outcome{}, forced: map[string]bool{}}
+	s := &soak{gw: gw, guard: guard, client: client, outcomes: map[string]gateway.Outcome{}, forced: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFor)
 	defer cancel()
 	var group sync.WaitGroup
@@ -82,10 +84,10 @@ func TestSoak(t *testing.T) {
 		s.order(t.Context(), id)
 		return s.outcomes[id] == gateway.OutcomeSucceeded
 	})
-	transport.CloseIdleConnections()
+	client.CloseIdleConnections()
 	gw.Close()
 	s.verify(t)
-	s.outcomes, s.forced, s.gw, s.client, gw, client = nil, nil, nil, nil, nil, nil
+	s.outcomes, s.forced, s.gw, s.guard, s.client, gw, guard, client = nil, nil, nil, nil, nil, nil, nil, nil
 	check()
 	call.Until(t, "the heap is flat", func() bool { return heap() <= before+8<<20 })
 }
@@ -128,8 +130,8 @@ func (s *soak) call(ctx context.Context, caller int) {
 	}
 }
 
-func (s *soak) order(ctx context.Context, id string, opts ...gateway.CallOption) call.Result {
-	e := call.Create(ctx, s.client, id, &faultserver.Record{}, opts...)
+func (s *soak) order(ctx context.Context, id string) call.Result {
+	e := call.Create(ctx, s.client, id, &faultserver.Record{})
 	s.note(e.Err == nil || e.Invoice == nil, "a result with an error: %v", e.Err)
 	s.note(e.Err != nil || e.Invoice != nil && e.Invoice.OrderID == id, "the invoice of another order than %s", id)
 	s.mu.Lock()
@@ -148,12 +150,15 @@ func (s *soak) again(ctx context.Context, id string, first call.Result) {
 	s.known++
 }
 
-// force sends an unknown order again, as a merchant does who wrongly finds no invoice of it.
+// force sends an unknown order again after a merchant has wrongly found no invoice of it.
 func (s *soak) force(ctx context.Context, id string) {
 	s.mu.Lock()
 	s.forced[id] = true
 	s.mu.Unlock()
-	s.order(ctx, id, gateway.AllowResubmit())
+	order, _ := s.guard.Order(ctx, "", id) // it never fails
+	err := s.guard.Resolve(ctx, order, gateway.Finding{By: "anna", Margin: time.Nanosecond})
+	s.note(err == nil, "a finding about %s is refused: %v", id, err)
+	s.order(ctx, id)
 }
 
 func (s *soak) note(holds bool, format string, args ...any) {
@@ -186,6 +191,10 @@ func (s *soak) verify(t *testing.T) {
 		}
 		s.note(commits[id] <= most && sends[id] <= most, "%s was doubled: %d commits, %d sends", id, commits[id], sends[id])
 		s.note(outcome != gateway.OutcomeSucceeded || commits[id] >= 1, "%s was lost", id)
+		if s.forced[id] { // the guard believes the finding
+			delete(commits, id)
+			continue
+		}
 		s.note(outcome != gateway.OutcomeNotSent || sends[id] == 0, "%s was sent, and is reported as not sent", id)
 		s.note(commits[id] == 0 || outcome == gateway.OutcomeSucceeded || outcome == gateway.OutcomeUnknown, "%s was committed, and is reported as %v", id, outcome)
 		delete(commits, id)

@@ -44,7 +44,7 @@ type waiting struct {
 }
 
 // ways are the ways to wait.
-func ways() []string { return []string{"each", "many", "watched", "polled"} }
+func ways() []string { return []string{"waited", "polled"} }
 
 const finalByOptions = gateway.WithdrawalStatus("CANCELED")
 
@@ -74,7 +74,7 @@ func drawWeather(t *rapid.T) weather {
 	case 7:
 		return with(rapid.SampledFrom([]string{"fee", "network", "amount", "coin"}).Draw(t, "field"), "null", `""`, "{}")
 	case 8:
-		return with("status", `"ON_HOLD"`, `"PROCESSING"`, `"completed"`, "null", `""`)
+		return with("status", `"ON_HOLD"`, `"PROCESSING"`, `"COMPLETE"`, "null", `""`)
 	case 9: // the response to another inquiry
 		return weather{Body: odd("COMPLETED", "withdrawRequestId", `"another"`)}
 	case 10:
@@ -247,32 +247,24 @@ func (s *sky) waitFor(ctx context.Context, client *gateway.Client, merchant int)
 			ended[id] = true
 		}
 	}
-	if how == "many" {
-		for seen, err := range client.WaitWithdrawals(ctx, ids, options, key) {
-			end(seen, err)
-		}
-	}
 	var waits sync.WaitGroup
 	for _, id := range ids {
 		switch how {
-		case "each":
-			waits.Go(func() { end(client.WaitWithdrawal(ctx, id, options, key)) })
-		case "watched":
+		case "waited":
 			waits.Go(func() {
 				var last *gateway.Withdrawal
-				for seen, err := range client.WatchWithdrawal(ctx, id, options, key) {
-					if err != nil {
-						end(nil, err)
-						return
-					}
-					last = seen
-				}
-				end(asWaited(last))
+				own := options
+				own.Changed = func(w *gateway.Withdrawal) { last = w }
+				seen, err := client.WaitWithdrawal(ctx, id, own, key)
+				end(seen, err)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.note(seen == nil || last != nil && *last == *seen, "%s: the last change is %v, and the end %v", id, last, seen)
 			})
 		case "polled":
 			waits.Go(func() {
-				for begun := time.Now(); ; {
-					seen, over, err := client.PollWithdrawal(ctx, id, begun, options, key)
+				for {
+					seen, over, err := client.PollWithdrawal(ctx, id, options, key)
 					if over {
 						end(seen, err)
 						return
@@ -291,30 +283,13 @@ func (s *sky) waitFor(ctx context.Context, client *gateway.Client, merchant int)
 	s.note(len(ended) == len(ids), "merchant %d, %s: %d waits of %d have ended with their withdrawals", merchant, how, len(ended), len(ids))
 }
 
-// asWaited is what WaitWithdrawal returns of the last withdrawal that WatchWithdrawal yields.
-func asWaited(last *gateway.Withdrawal) (*gateway.Withdrawal, error) {
-	switch {
-	case last == nil:
-		return nil, errors.New("nothing was yielded")
-	case last.Status == gateway.WithdrawalCompleted:
-		return last, nil
-	case last.Status == gateway.WithdrawalFailed:
-		return nil, &gateway.WithdrawalFailedError{Withdrawal: last}
-	default:
-		return nil, &gateway.WaitError{WithdrawRequestID: last.WithdrawRequestID, Last: last, Status: last.Status}
-	}
-}
-
 // check compares how a wait has ended with its withdrawal, and returns the identifier of that.
 func (s *sky) check(merchant int, seen *gateway.Withdrawal, err error) (id string) {
 	status := gateway.WithdrawalStatusOf(err)
-	failed, isFailed := errors.AsType[*gateway.WithdrawalFailedError](err)
 	ended, isWait := errors.AsType[*gateway.WaitError](err)
 	switch {
 	case err == nil:
 		status = seen.Status
-	case isFailed:
-		seen = failed.Withdrawal
 	case isWait && ended.Status != "":
 		seen, id = ended.Last, ended.WithdrawRequestID
 	default:
@@ -329,6 +304,8 @@ func (s *sky) check(merchant int, seen *gateway.Withdrawal, err error) (id strin
 	one := s.waitings[merchant].Withdrawals[n]
 	s.note(status == one.Final, "%s: it ended as %q: %v", destination(merchant, n), status, err)
 	s.note(seen == nil || seen.Destination == destination(merchant, n), "%s: it ended with another one: %+v", destination(merchant, n), seen)
+	s.note(isWait == errors.Is(err, gateway.ErrFinalStatus) || one.Final != finalByOptions, "%s: it ended with %v", destination(merchant, n), err)
+	s.note(errors.Is(err, gateway.ErrWithdrawalFailed) == (one.Final == gateway.WithdrawalFailed), "%s: it ended with %v", destination(merchant, n), err)
 	s.note(!one.Odd || isWait, "%s: it ended as a whole one, with a fee that is null: %v", destination(merchant, n), err)
 	s.note(s.ended[merchant][n] > 0, "%s: it ended before its withdrawal", destination(merchant, n))
 	return strings.ToLower(id)

@@ -65,7 +65,7 @@ func TestCost_entries(t *testing.T) {
 		{"without an amount", 99_990, results.ShortName, func(int) string { return "{}" }},
 		{"too many", 200_000, func(i int) string { return fmt.Sprintf("%05x", i) }, func(int) string { return "1" }},
 	} {
-		if measure.Slack() > 1 && tt.entries < doc.MaxEntries {
+		if measure.Slack() > 1 && tt.entries < doc.MaxUndocumented {
 			tt.entries /= 10 // the race detector is slow
 		}
 		for method, shapes := range results.Wide(tt.entries, tt.coin, tt.amount) {
@@ -74,9 +74,9 @@ func TestCost_entries(t *testing.T) {
 				c := answered(t, s.Status, body, gateway.WithObserver(gateway.Observer{}))
 				var err error
 				cost := measure.Allocated(func() { _, err = s.Do(t.Context(), c, everycall.Documented()) })
-				most := mostTimes*len(body) + mostEach*min(tt.entries, doc.MaxEntries)
+				most := mostTimes*len(body) + mostEach*min(tt.entries, doc.MaxUndocumented)
 				assert.Less(t, cost, uint64(measure.Slack())*uint64(most), "%s, %s, %.40s: %.100v", method, tt.name, result, err)
-				if tt.entries > doc.MaxEntries {
+				if tt.entries > doc.MaxUndocumented {
 					assert.ErrorContains(t, causeOf(err), "/result: has more than 100000 members and elements", "%.40s", result)
 				}
 			}

@@ -95,7 +95,7 @@ func (o unknownOrder) Sent() []gateway.OrderRecord { return append(o.Earlier, o.
 // showUnknown shows the orders to look up, those that have waited longest first.
 func (s *shop) showUnknown(w http.ResponseWriter, r *http.Request) error {
 	summary, err1 := s.guard.PendingSummary(r.Context())
-	pending, err2 := s.guard.Pending(r.Context(), sqlguard.PendingQuery{Most: pageSize})
+	pending, err2 := s.guard.Pending(r.Context(), gateway.PendingQuery{Most: pageSize})
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -128,9 +128,9 @@ func (s *shop) resolve(w http.ResponseWriter, r *http.Request) error {
 	switch wrong, isWrong := errors.AsType[*gateway.ArgumentError](err); {
 	case isWrong:
 		return badInput("Nothing was recorded: " + wrong.Name + " " + wrong.Reason + ".")
-	case errors.Is(err, sqlguard.ErrTooEarly):
+	case errors.Is(err, gateway.ErrTooEarly):
 		return badInput("Nothing was recorded: the gateway may still be making the invoice. Please open the page again later, and look again.")
-	case errors.Is(err, sqlguard.ErrTriedAgain), errors.Is(err, sqlguard.ErrNotUnknown):
+	case errors.Is(err, gateway.ErrTriedAgain), errors.Is(err, gateway.ErrNotUnknown):
 		return &problem{http.StatusConflict, "The order has changed", "It has changed since you opened the page. Nothing was recorded. Please look at it again."}
 	case err != nil:
 		return err

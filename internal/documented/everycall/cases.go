@@ -137,20 +137,8 @@ func Derived() []Call {
 			return err
 		}),
 		on("Withdrawal", "PollWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
-			_, _, err := c.PollWithdrawal(ctx, v.WithdrawalID, time.Now(), wait)
+			_, _, err := c.PollWithdrawal(ctx, v.WithdrawalID, wait)
 			return err
-		}),
-		on("Withdrawal", "WatchWithdrawal", func(ctx context.Context, c *gateway.Client, v Values) error {
-			for _, err := range c.WatchWithdrawal(ctx, v.WithdrawalID, wait) {
-				return err
-			}
-			return nil
-		}),
-		on("Withdrawal", "WaitWithdrawals", func(ctx context.Context, c *gateway.Client, v Values) error {
-			for _, err := range c.WaitWithdrawals(ctx, []string{v.WithdrawalID}, wait) {
-				return err
-			}
-			return nil
 		}),
 	}
 }

@@ -74,7 +74,7 @@ func bodyOf(err error) []byte {
 func isDocumented(err error) bool {
 	switch err.(type) { //nolint:errorlint // a call returns it as it is
 	case *gateway.ArgumentError, *gateway.APIError, *gateway.DecodeError, *gateway.TransportError, *gateway.OutcomeUnknownError,
-		*gateway.OrderConflictError, *gateway.WithdrawalFailedError, *gateway.WaitError:
+		*gateway.OrderConflictError, *gateway.WaitError:
 		return true
 	default:
 		return false

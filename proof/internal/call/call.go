@@ -119,12 +119,6 @@ func (r Result) Outcome() gateway.Outcome { return gateway.OutcomeOf(r.Err) }
 // Replayed reports whether the invoice is that of an earlier call.
 func (r Result) Replayed() bool { return r.Invoice != nil && r.Invoice.Replayed }
 
-// Shared reports whether the error is the refusal of an equal call for which this one has waited.
-func (r Result) Shared() bool {
-	refusal, ok := r.Err.(*gateway.APIError) //nolint:errorlint // a call returns it as it is
-	return ok && refusal.Attempts == 0
-}
-
 // attempts is how many attempts the call made, at least one.
 func (r Result) attempts() int {
 	if r.Response == nil {
@@ -148,7 +142,7 @@ func (r Result) Violations() []string {
 		text  string
 	}{
 		{r.Err != nil || r.equal(), "a success is not the response to this request, with equal data"},
-		{outcome != gateway.OutcomeRejected || seen.Refusals > 0 || r.Shared() && seen.Bodies == 0, "the response of another request is taken for a refusal of this one"},
+		{outcome != gateway.OutcomeRejected || seen.Refusals > 0, "the response of another request is taken for a refusal of this one"},
 		{r.Response == nil || !invariant.ShowsKey(*r.Response), "the key is in the Response"},
 		{seen.Conns <= MaxConns*r.attempts(), "more than 4 connections an attempt"},
 	} {

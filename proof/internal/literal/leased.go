@@ -2,6 +2,7 @@ package literal
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -18,87 +19,81 @@ const (
 // Leased is a store that outlives the processes, as a database does, in the time of a bubble:
 // an order whose process has died, or was suspended, is unknown when its lease is over, and
 // free when an operator has found no invoice of it.
-func Leased() (Store, error) { return &leased{orders: map[string]*leasedOrder{}}, nil }
+func Leased() (Store, error) { return &leased{held: map[string]holding{}}, nil }
 
 type leased struct {
-	mu     sync.Mutex
-	orders map[string]*leasedOrder
+	guard gateway.MemoryGuard
+	mu    sync.Mutex
+	held  map[string]holding // the leases, by order
 }
 
-type leasedOrder struct {
-	guard  *gateway.MemoryGuard
-	holder *leaseGuard   // of the lease; nil for none
-	held   gateway.Order // what it is about
-	until  time.Time     // when the lease is over
-	since  time.Time     // when the outcome became unknown; zero if it is not
+// A holding is the lease of an order.
+type holding struct {
+	order gateway.Order
+	until time.Time
 }
-
-// A leaseGuard is the guard of one process.
-type leaseGuard struct{ store *leased }
 
 func (l *leased) Guard() (gateway.OrderGuard, func() error, error) {
-	return &leaseGuard{l}, func() error { return nil }, nil
+	return l, func() error { return nil }, nil
 }
 func (l *leased) Expire(string) error { return nil } // the time does
 func (l *leased) Survives() bool      { return true }
 func (l *leased) Close() error        { return nil }
 
-// order returns an order, of which a lease that is over has ended.
-func (l *leased) order(id string) *leasedOrder {
-	o := l.orders[id]
-	if o == nil {
-		o = &leasedOrder{guard: &gateway.MemoryGuard{}}
-		l.orders[id] = o
+// expire ends the leases that are over: what became of these orders is unknown.
+func (l *leased) expire(ctx context.Context) {
+	for id, h := range l.held {
+		if !time.Now().Before(h.until) {
+			delete(l.held, id)
+			_, _ = l.guard.End(ctx, h.order, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: h.order.Request}) // it never fails
+		}
 	}
-	if o.holder != nil && !time.Now().Before(o.until) {
-		o.end(context.Background(), o.held, gateway.OrderRecord{Outcome: gateway.OutcomeUnknown, Request: o.held.Request, RequestID: o.held.RequestID})
-	}
-	return o
-}
-
-func (o *leasedOrder) end(ctx context.Context, asked gateway.Order, r gateway.OrderRecord) gateway.OrderRecord {
-	has, _ := o.guard.End(ctx, asked, r) // it never fails
-	o.holder, o.since = nil, time.Time{}
-	if has.Outcome == gateway.OutcomeUnknown {
-		o.since = time.Now()
-	}
-	return has
 }
 
 // Begin implements [gateway.OrderGuard].
-func (g *leaseGuard) Begin(ctx context.Context, asked gateway.Order) (gateway.Lease, error) {
-	g.store.mu.Lock()
-	defer g.store.mu.Unlock()
-	o := g.store.order(asked.Request.OrderID)
-	answer, err := o.guard.Begin(ctx, asked)
-	if answer.State == gateway.OrderFree {
-		o.holder, o.held, o.until = g, asked, time.Now().Add(lease)
-		answer.Expires = o.until
+func (l *leased) Begin(ctx context.Context, o gateway.Order) (gateway.Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(ctx)
+	answer, err := l.guard.Begin(ctx, o)
+	if err == nil && answer.State == gateway.OrderFree {
+		o.Attempt, answer.Expires = answer.Attempt, time.Now().Add(lease)
+		l.held[o.Request.OrderID] = holding{o, answer.Expires}
 	}
 	return answer, err
 }
 
-// End implements [gateway.OrderGuard]. Of an order that the process holds no more, and nobody
-// else does, only that an invoice exists, or may, is of use.
-func (g *leaseGuard) End(ctx context.Context, asked gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
-	g.store.mu.Lock()
-	defer g.store.mu.Unlock()
-	o := g.store.order(asked.Request.OrderID)
-	exists := r.Outcome == gateway.OutcomeSucceeded || r.Outcome == gateway.OutcomeUnknown
-	if o.holder == g && o.held.RequestID == asked.RequestID || o.holder == nil && exists {
-		return o.end(ctx, asked, r), nil
+// End implements [gateway.OrderGuard].
+func (l *leased) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord) (gateway.OrderRecord, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(ctx)
+	if l.held[o.Request.OrderID].order.Attempt == o.Attempt {
+		delete(l.held, o.Request.OrderID)
 	}
-	return r, nil
+	return l.guard.End(ctx, o, r)
 }
 
 // resolve has an operator look at the orders that are unknown: those that have no invoice
 // become free.
-func (l *leased) resolve(hasInvoice func(orderID string) bool) {
+func (l *leased) resolve(hasInvoice func(orderID string) bool) (absent int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id := range l.orders {
-		if o := l.order(id); !o.since.IsZero() && time.Since(o.since) > certain && !hasInvoice(id) {
-			l.orders[id] = &leasedOrder{guard: &gateway.MemoryGuard{}}
+	l.expire(context.Background())
+	pending, err := l.guard.Pending(context.Background(), gateway.PendingQuery{})
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range pending {
+		if hasInvoice(o.OrderID) {
+			continue
+		}
+		switch err := l.guard.Resolve(context.Background(), o, gateway.Finding{By: "the operator", Margin: certain}); {
+		case err == nil:
+			absent++
+		case !errors.Is(err, gateway.ErrTooEarly):
+			return absent, err
 		}
 	}
+	return absent, nil
 }

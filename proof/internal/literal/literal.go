@@ -81,7 +81,7 @@ type Report struct {
 	Created, Replayed, NotSent, Rejected     int // by call
 	Conflicts                                int // by call
 	Unknown, InFlight                        int // by call; InFlight is what is unknown and safe to retry
-	Elsewhere                                int // orders
+	Elsewhere, Absent                        int // orders; Absent are those of which an operator found no invoice
 	Wrong                                    map[string]int
 	Details                                  []string
 }
@@ -91,7 +91,7 @@ func (r *Report) Add(o Report) {
 	for sum, n := range map[*int]int{
 		&r.Schedules: o.Schedules, &r.Orders: o.Orders, &r.Calls: o.Calls, &r.Kills: o.Kills, &r.Deploys: o.Deploys,
 		&r.Created: o.Created, &r.Replayed: o.Replayed, &r.NotSent: o.NotSent, &r.Rejected: o.Rejected, &r.Conflicts: o.Conflicts,
-		&r.Unknown: o.Unknown, &r.InFlight: o.InFlight, &r.Elsewhere: o.Elsewhere,
+		&r.Unknown: o.Unknown, &r.InFlight: o.InFlight, &r.Elsewhere: o.Elsewhere, &r.Absent: o.Absent,
 	} {
 		*sum += n
 	}
@@ -106,8 +106,8 @@ func (r *Report) Add(o Report) {
 
 // String returns the counts.
 func (r Report) String() string {
-	text := fmt.Sprintf("%d schedules, %d orders, %d kills, %d deploys; %d calls: %d created, %d replayed, %d not sent, %d rejected, %d conflicts, %d unknown, %d unknown and safe to retry; %d orders cancelled",
-		r.Schedules, r.Orders, r.Kills, r.Deploys, r.Calls, r.Created, r.Replayed, r.NotSent, r.Rejected, r.Conflicts, r.Unknown, r.InFlight, r.Elsewhere)
+	text := fmt.Sprintf("%d schedules, %d orders, %d kills, %d deploys; %d calls: %d created, %d replayed, %d not sent, %d rejected, %d conflicts, %d unknown, %d unknown and safe to retry; %d orders cancelled, %d found absent",
+		r.Schedules, r.Orders, r.Kills, r.Deploys, r.Calls, r.Created, r.Replayed, r.NotSent, r.Rejected, r.Conflicts, r.Unknown, r.InFlight, r.Elsewhere, r.Absent)
 	for _, what := range []string{Doubled, SentAgain, SentElsewhere, otherBytes, Forgotten, invented} {
 		text += fmt.Sprintf("; %d %s", r.Wrong[what], what)
 	}
@@ -245,8 +245,7 @@ func (w *world) happen(e *event) error {
 	case expires:
 		return w.expire()
 	case resolves:
-		w.resolve()
-		return nil
+		return w.resolve()
 	default:
 		p, o := w.process, w.orders[e.Click.Order]
 		w.serving.Go(func() { w.click(p, o, &e.Click) })
@@ -289,10 +288,14 @@ func (w *world) expire() error {
 }
 
 // resolve has an operator look at the orders that are unknown.
-func (w *world) resolve() {
-	if store, ok := w.store.(*leased); ok {
-		store.resolve(func(id string) bool { return len(w.gateway.orders[id].Invoices()) > 0 })
+func (w *world) resolve() error {
+	store, ok := w.store.(*leased)
+	if !ok {
+		return nil
 	}
+	absent, err := store.resolve(func(id string) bool { return len(w.gateway.orders[id].Invoices()) > 0 })
+	w.count(func(r *Report) { r.Absent += absent })
+	return err
 }
 
 // click is a buyer's.
