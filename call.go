@@ -21,8 +21,6 @@ import (
 	"github.com/cryptogw/gateway/internal/doc"
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/retry"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An operation is what a method asks of the service: route, arguments, place of the key and
@@ -67,7 +65,7 @@ type call struct {
 	response response             // to the last of them
 	status   int                  // of the last response to any of them; 0 for none
 	failure  callError            // of the last of them; nil for none
-	next     retry.Next           // what follows it
+	next     attempt.Next         // what follows it
 	order    orderOfCall          // of an invoice
 }
 
@@ -194,7 +192,7 @@ func (c *call) keyFromSource() error {
 		c.redactor = c.redactor.With(redact.NewSecret(key))
 		return c.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", sanitize(err, c.redactor)), attempt.IsNetworkError(err))
 	}
-	if reason := validate.APIKey(key); reason != "" && key != "" {
+	if reason := endpoint.APIKey(key); reason != "" && key != "" {
 		return c.refuse("WithAPIKeySource", "the key "+reason)
 	}
 	c.key = redact.NewSecret(key)
@@ -247,7 +245,7 @@ func (c *call) newHTTPRequest() *http.Request {
 // begin begins an attempt. go-retryablehttp calls it before each.
 func (c *call) begin(_ retryablehttp.Logger, req *http.Request, _ int) {
 	req.Header = c.newHeader()
-	if c.attempts > 0 && c.operation.invoice == nil && (c.response.status == 0 || retry.IsHostFailure(c.response.status)) {
+	if c.attempts > 0 && c.operation.invoice == nil && (c.response.status == 0 || attempt.IsHostFailure(c.response.status)) {
 		c.client.refresh()
 	}
 	c.attempts++
@@ -292,18 +290,18 @@ func (c *call) backoff(time.Duration, time.Duration, int, *http.Response) time.D
 }
 
 // whatFollows decides whether another attempt follows, and when.
-func (c *call) whatFollows() retry.Next {
+func (c *call) whatFollows() attempt.Next {
 	if c.failure == nil {
 		c.client.retrier.Succeeded(c.attempts, c.next)
-		return retry.Next{}
+		return attempt.Next{}
 	}
 	decision := c.failure.decided()
 	if c.operation.invoice != nil && decision.outcome == OutcomeUnknown && c.order.unknownSince.IsZero() {
 		c.order.unknownSince = c.begun
 	}
-	failed := retry.Failure{Retry: decision.transient && c.ctx.Err() == nil && c.mayRepeat(decision)}
+	failed := attempt.Failure{Retry: decision.transient && c.ctx.Err() == nil && c.mayRepeat(decision)}
 	if refusal, ok := c.failure.(*APIError); ok {
-		failed.Throttled, failed.After = retry.IsThrottled(refusal.StatusCode), refusal.RetryAfter
+		failed.Throttled, failed.After = attempt.IsThrottled(refusal.StatusCode), refusal.RetryAfter
 		failed.Free = refusal.StatusCode == http.StatusTooManyRequests // the service itself counts requests
 	}
 	deadline, _ := c.ctx.Deadline()
@@ -533,8 +531,8 @@ func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refus
 		Operation: c.operation.name, StatusCode: resp.StatusCode,
 		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said,
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
-		RetryAfter: retry.After(resp.Header), Attempts: c.attempts,
-		decision: c.decide(proved, retry.IsRetryableStatus(resp.StatusCode)),
+		RetryAfter: attempt.After(resp.Header), Attempts: c.attempts,
+		decision: c.decide(proved, attempt.IsRetryableStatus(resp.StatusCode)),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/documented/fields"
+	"github.com/cryptogw/gateway/internal/testing/documented/fields"
 )
 
 // A wireField is a member of a record as docs/interface.md lists it.

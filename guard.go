@@ -15,8 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/orders"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An OrderGuard prevents a second invoice for an order, and remembers the outcome of each order. It must
@@ -52,7 +52,7 @@ type Order struct {
 
 // Key returns the text that identifies the order of a merchant: the OrderID, in lower case if it has the form
 // of a UUID, which is the same order in either case.
-func (o Order) Key() string { return validate.IDKey(o.Request.OrderID) }
+func (o Order) Key() string { return endpoint.IDKey(o.Request.OrderID) }
 
 // An OrderState is what an [OrderGuard] says of an order. The zero value is [OrderFree].
 type OrderState int8
@@ -574,10 +574,10 @@ func otherOrder(text json.RawMessage, orderID string) string {
 				walk(element, names)
 			}
 		case string, json.Number:
-			if !validate.IsOrderName(slices.Values(names)) {
+			if !endpoint.IsOrderName(slices.Values(names)) {
 				return
 			}
-			if id := fmt.Sprint(value); validate.SameID(id, orderID) {
+			if id := fmt.Sprint(value); endpoint.SameID(id, orderID) {
 				named = true
 			} else if id != "" {
 				other = id

@@ -15,7 +15,6 @@ import (
 	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An InvoiceRequest asks for an invoice.
@@ -155,7 +154,7 @@ func (r InvoiceRequest) Validate() error {
 // Equal reports whether two requests ask for the same invoice: amounts are compared by value,
 // currencies and identifiers of UUID form in either case, and the rest as it is.
 func (r InvoiceRequest) Equal(other InvoiceRequest) bool {
-	return validate.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
+	return endpoint.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
 		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }
 
@@ -169,12 +168,12 @@ func (r *InvoiceRequest) check() (name, reason string) {
 		return "orderId", "is required"
 	}
 	for _, field := range []struct{ name, reason string }{
-		{"orderId", validate.Text(r.OrderID, validate.MaxBodyText)},
+		{"orderId", endpoint.Text(r.OrderID, endpoint.MaxBodyText)},
 		{"price", money.Check(r.Price)},
 		{"amount", money.Check(r.Amount)},
-		{"baseCurrency", validate.Currency(r.BaseCurrency)},
-		{"coinSymbol", validate.Text(r.CoinSymbol, validate.MaxBodyText)},
-		{"networkName", validate.Text(r.NetworkName, validate.MaxBodyText)},
+		{"baseCurrency", endpoint.Currency(r.BaseCurrency)},
+		{"coinSymbol", endpoint.Text(r.CoinSymbol, endpoint.MaxBodyText)},
+		{"networkName", endpoint.Text(r.NetworkName, endpoint.MaxBodyText)},
 	} {
 		if field.reason != "" {
 			return field.name, field.reason

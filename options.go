@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cryptogw/gateway/internal/attempt"
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/retry"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An Option changes how [New] makes a [Client]. If an option is repeated, the last
@@ -153,8 +153,8 @@ func (p RetryPolicy) check() string {
 }
 
 // limits are the part of p that the retry loop needs.
-func (p RetryPolicy) limits() retry.Policy {
-	return retry.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
+func (p RetryPolicy) limits() attempt.Policy {
+	return attempt.Policy{MaxAttempts: p.MaxAttempts, BaseDelay: p.BaseDelay, MaxDelay: p.MaxDelay, MaxRetryAfter: p.MaxRetryAfter}
 }
 
 // longestInvoice is how long a CreateInvoice may take, with all its attempts. Only with
@@ -185,7 +185,7 @@ func (p RetryPolicy) withDefaults() RetryPolicy {
 // library and its version.
 func WithUserAgent(agent string) Option {
 	return func(cfg *config) error {
-		if agent == "" || len(agent) > validate.MaxURLText || !validate.IsHeaderValue(agent) {
+		if agent == "" || len(agent) > endpoint.MaxURLText || !endpoint.IsHeaderValue(agent) {
 			return badOption("WithUserAgent", "must be 1 to 256 printable ASCII characters")
 		}
 		cfg.userAgent = agent
@@ -352,11 +352,11 @@ func WithResponse(r *Response) CallOption {
 func WithHeader(name, value string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		switch {
-		case !validate.IsHeaderName(name):
+		case !endpoint.IsHeaderName(name):
 			return &ArgumentError{Name: "WithHeader", Reason: "the name is not a header name"}
 		case isReserved(name):
 			return &ArgumentError{Name: "WithHeader", Reason: http.CanonicalHeaderKey(name) + " is set by the client or by HTTP itself"}
-		case !validate.IsHeaderValue(value) || len(value) > validate.MaxBodyText:
+		case !endpoint.IsHeaderValue(value) || len(value) > endpoint.MaxBodyText:
 			return &ArgumentError{Name: "WithHeader", Reason: "the value must be at most 1,024 printable ASCII characters"}
 		}
 		if cfg.header == nil {
@@ -385,7 +385,7 @@ func WithAPIKey(key string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
 		secret := redact.NewSecret(key)
 		cfg.key = &secret
-		if reason := validate.APIKey(key); reason != "" {
+		if reason := endpoint.APIKey(key); reason != "" {
 			return &ArgumentError{Name: "WithAPIKey", Reason: reason}
 		}
 		return nil
@@ -398,7 +398,7 @@ func WithAPIKey(key string) CallOption {
 // One merchant has one name: calls with a name and without are of two merchants to a guard.
 func WithMerchant(name string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
-		reason := validate.Text(name, validate.MaxURLText)
+		reason := endpoint.Text(name, endpoint.MaxURLText)
 		if name == "" {
 			reason = "must not be empty"
 		}

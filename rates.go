@@ -14,9 +14,9 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/doc"
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // ExchangeRates are the rates of all coins at one time.
@@ -200,7 +200,7 @@ type Skipped struct {
 
 const (
 	maxSkipped    = doc.MaxSkipped      // of one response; further ones are not known
-	maxName       = validate.MaxURLText // bytes of a name in a Skipped: no longer one can be asked for
+	maxName       = endpoint.MaxURLText // bytes of a name in a Skipped: no longer one can be asked for
 	maxQuotedName = 64                  // bytes of a name from a response in the text of an error
 )
 

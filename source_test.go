@@ -103,10 +103,9 @@ func tracked(t *testing.T, extensions ...string) []string {
 func TestSource_imports(t *testing.T) {
 	t.Parallel()
 	arrows := map[string][]string{
-		".":                 {"attempt", "doc", "endpoint", "money", "orders", "redact", "retry", "validate"},
-		"pricing":           {module, "doc", "money", "validate"},
-		"internal/doc":      {"money", "redact", "validate"},
-		"internal/endpoint": {"validate"},
+		".":            {"attempt", "doc", "endpoint", "money", "orders", "redact"},
+		"pricing":      {module, "doc", "endpoint", "money"},
+		"internal/doc": {"endpoint", "money", "redact"},
 	}
 	for _, dir := range rooms(t) {
 		imported := map[string]bool{}

@@ -8,7 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway/internal/doc"
-	"github.com/cryptogw/gateway/internal/validate"
+	"github.com/cryptogw/gateway/internal/endpoint"
 )
 
 // A WithdrawalStatus is the status of a withdrawal: one of the three documented ones, or
@@ -79,7 +79,7 @@ func withdrawalStatusIn(result doc.Node, id string) string {
 			result = element
 		}
 	}
-	if named := result.Member("withdrawRequestId"); !named.IsZero() && !validate.SameID(named.Text(), id) {
+	if named := result.Member("withdrawRequestId"); !named.IsZero() && !endpoint.SameID(named.Text(), id) {
 		return ""
 	}
 	return result.Member("status").Text()

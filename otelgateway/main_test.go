@@ -17,7 +17,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/otelgateway"
 )
 

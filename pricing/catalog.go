@@ -12,7 +12,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/internal/doc"
-	"github.com/cryptogw/gateway/internal/validate"
+	"github.com/cryptogw/gateway/internal/endpoint"
 )
 
 // NewCatalogCache returns an empty cache of [gateway.Client.CoinNetworks].
@@ -57,11 +57,11 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 		bySymbol:  map[string][]*gateway.CoinNetwork{},
 	}
 	for _, s := range skipped {
-		c.byID[validate.IDKey(s.ID)], c.byName[pairName{s.CoinSymbol, s.NetworkName}] = nil, nil
+		c.byID[endpoint.IDKey(s.ID)], c.byName[pairName{s.CoinSymbol, s.NetworkName}] = nil, nil
 	}
 	for i := range pairs { // I-48
 		p := &pairs[i]
-		index(c.byID, validate.IDKey(p.ID), p)
+		index(c.byID, endpoint.IDKey(p.ID), p)
 		index(c.byName, nameOf(p), p)
 	}
 	for i := range pairs {
@@ -85,7 +85,7 @@ func index[K comparable](pairs map[K]*gateway.CoinNetwork, key K, p *gateway.Coi
 
 // FindID returns the pair of an identifier. One in the form of a UUID is the same in either case.
 func (c *Catalog) FindID(id string) (*gateway.CoinNetwork, bool) {
-	p := c.byID[validate.IDKey(id)]
+	p := c.byID[endpoint.IDKey(id)]
 	return p, p != nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // An Offer is a coin on a network, and what a price is in it.
@@ -49,7 +49,7 @@ func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Dec
 		if name, reason := ambiguous(pair, catalog); reason != "" {
 			err = refused(op, name, reason)
 		}
-		o.byID[validate.IDKey(pair.ID)] = len(o.all)
+		o.byID[endpoint.IDKey(pair.ID)] = len(o.all)
 		o.all = append(o.all, Offer{pair, amount, err})
 	}
 	return o, nil
@@ -98,7 +98,7 @@ func (o *Offers) Payable() []Offer {
 
 // FindID returns the offer of a pair's identifier, as [Catalog.FindID] does. Its Err may rule it out.
 func (o *Offers) FindID(id string) (Offer, bool) {
-	i, ok := o.byID[validate.IDKey(id)]
+	i, ok := o.byID[endpoint.IDKey(id)]
 	if !ok {
 		return Offer{}, false
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/orders"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // A Resolution is a finding about one order, for [Guard.ResolveAll].
@@ -270,7 +270,7 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 	}
 	var refusals []error
 	for i, o := range all {
-		reason := validate.Text(o.OrderID, maxOrder)
+		reason := endpoint.Text(o.OrderID, maxOrder)
 		err := keyOf(o).check()
 		switch {
 		case reason != "":

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 var (
@@ -177,7 +177,7 @@ func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 		if seen&(1<<i) == 0 && !m.optional {
 			return &fault{at: n, missing: m.name, err: errMissing}
 		}
-		if m.equals != nil && !validate.SameID(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
+		if m.equals != nil && !endpoint.SameID(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
 			n.Member(m.name).Note(Mismatch)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/money"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 var (
@@ -42,7 +42,7 @@ func readID(from *reading, n Node, into reflect.Value) *fault {
 		return nil
 	}
 	wrong := readNonEmpty(from, n, into)
-	if wrong == nil && from.id != "" && !validate.SameID(into.String(), from.id) {
+	if wrong == nil && from.id != "" && !endpoint.SameID(into.String(), from.id) {
 		wrong = n.fault(ErrMismatch)
 	}
 	return wrong

@@ -1,8 +1,9 @@
-// Package endpoint builds the URL of a request from a base URL, a route and its
-// arguments.
+// Package endpoint checks arguments before anything is sent, and builds the URL of a request from a base URL, a
+// route and its arguments.
 //
-// An argument stays one path segment or one query value, whatever it contains:
-// what cannot is refused. The path of the base URL stays in front of every route.
+// An argument stays one path segment or one query value, whatever it contains, or is refused. The path of the
+// base URL stays in front of every route. Each function that returns a reason says what is wrong with its argument, to
+// follow the argument's name in an error text, or "". No reason contains the argument itself, which may be a key or a password.
 package endpoint
 
 import (

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/cryptogw/gateway/internal/endpoint"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // Whatever is accepted for a path stays one segment of it, below the prefix of
@@ -34,7 +33,7 @@ func checkPath(t *testing.T, base endpoint.Base, before, text string) {
 	var target url.URL
 	name, reason := base.URL(&target, "/api/networks-coins/{id}", []string{text, ""}, nil)
 	if reason != "" {
-		if name != "id" || validate.PathSegment(text) != reason {
+		if name != "id" || endpoint.PathSegment(text) != reason {
 			t.Fatalf("%q: %s %s", text, name, reason)
 		}
 		return
@@ -55,7 +54,7 @@ func checkQuery(t *testing.T, base endpoint.Base, before, text string) {
 	t.Helper()
 	var target url.URL
 	_, reason := base.URL(&target, "/api/balance/", nil, []endpoint.Param{{Name: "coinSymbol", Value: text}, {Name: "networkName", Value: "n"}})
-	if reason != validate.Text(text, validate.MaxURLText) {
+	if reason != endpoint.Text(text, endpoint.MaxURLText) {
 		t.Fatalf("%q: %s", text, reason)
 	}
 	if reason != "" || text == "" {

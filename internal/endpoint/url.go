@@ -3,8 +3,6 @@ package endpoint
 import (
 	"net/url"
 	"strings"
-
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // A Param is a query parameter.
@@ -23,7 +21,7 @@ func (b Base) URL(dst *url.URL, route string, args []string, query []Param) (nam
 		dst.RawPath = b.rawPath + escapePath(path[len(b.path):])
 	}
 	for _, p := range query {
-		if reason := validate.Text(p.Value, validate.MaxURLText); reason != "" {
+		if reason := Text(p.Value, MaxURLText); reason != "" {
 			return p.Name, reason
 		}
 		if p.Value != "" {
@@ -54,10 +52,10 @@ func (b Base) expand(route string, args []string) (path string, plain bool, name
 	expanded, plain := append(buffer[:0], b.path...), b.plain
 	for _, arg := range args {
 		name, after, _ := strings.Cut(rest, "}")
-		if reason := validate.PathSegment(arg); reason != "" {
+		if reason := PathSegment(arg); reason != "" {
 			return "", false, name, reason
 		}
-		plain = plain && validate.IsUnreserved(arg)
+		plain = plain && IsUnreserved(arg)
 		expanded = append(append(expanded, before...), arg...)
 		if before, rest, found = strings.Cut(after, "{"); !found {
 			expanded = append(expanded, after...)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
-	"github.com/cryptogw/gateway/internal/validate"
 )
 
 // A key, in whatever spelling, is in nothing that a redactor returns, wherever it is in a
@@ -23,7 +23,7 @@ func FuzzRedactor(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, before, after string, limit int) {
 		// A key that could arise from the mask itself, or is too short, is not looked for.
-		if validate.APIKey(key) != "" || len(key) < 8 || strings.ContainsAny(key, "[]") || strings.Contains(redact.Mask, key) {
+		if endpoint.APIKey(key) != "" || len(key) < 8 || strings.ContainsAny(key, "[]") || strings.Contains(redact.Mask, key) {
 			return
 		}
 		quoted, _ := jsontext.AppendQuote(nil, key)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 )
 
 // The document allows every request that the client can make, under every option

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptogw/gateway"
-	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 	"github.com/cryptogw/gateway/internal/testing/invariant"
 	"github.com/cryptogw/gateway/internal/testing/measure"
 )

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptogw/gateway/internal/documented/fields"
+	"github.com/cryptogw/gateway/internal/testing/documented/fields"
 )
 
 // The statements of a record's fields are those of the list that docs/interface.md has for it, in its order.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	document, err := os.ReadFile("../../../docs/interface.md")
+	document, err := os.ReadFile("../../../../docs/interface.md")
 	require.NoError(t, err)
 	of := map[string][]string{}
 	for _, line := range regexp.MustCompile(`(?m)^- (.*) \(\*documented\*; `+"`(\\w+)`"+`\): its fields`).FindAllSubmatch(document, -1) {

@@ -1,8 +1,4 @@
-// Package retry decides whether an attempt is made again, and when.
-//
-// What may be retried is for the call to decide; how often, how soon and within which
-// [Budget] is for the [Policy].
-package retry
+package attempt
 
 import (
 	"errors"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/cryptogw/gateway"
 	"github.com/cryptogw/gateway/gatewaytest"
-	"github.com/cryptogw/gateway/internal/documented/everycall"
+	"github.com/cryptogw/gateway/internal/testing/documented/everycall"
 )
 
 const key = "CANARY-5f1d8e0b7a64c932"

@@ -1,4 +1,4 @@
-package retry_test
+package attempt_test
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/cryptogw/gateway/internal/retry"
+	"github.com/cryptogw/gateway/internal/attempt"
 )
 
 func TestIsRetryableStatus(t *testing.T) {
@@ -18,7 +18,7 @@ func TestIsRetryableStatus(t *testing.T) {
 	want := []int{408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 	var got []int
 	for status := range 1000 {
-		if retry.IsRetryableStatus(status) {
+		if attempt.IsRetryableStatus(status) {
 			got = append(got, status)
 		}
 	}
@@ -29,7 +29,7 @@ func TestIsThrottled(t *testing.T) {
 	t.Parallel()
 	var got []int
 	for status := range 1000 {
-		if retry.IsThrottled(status) {
+		if attempt.IsThrottled(status) {
 			got = append(got, status)
 		}
 	}
@@ -101,7 +101,7 @@ func TestAfter(t *testing.T) {
 			for i := 0; i < len(tt.headers); i += 2 {
 				header.Add(tt.headers[i], tt.headers[i+1])
 			}
-			synctest.Test(t, func(t *testing.T) { assert.Equal(t, tt.want, retry.After(header)) })
+			synctest.Test(t, func(t *testing.T) { assert.Equal(t, tt.want, attempt.After(header)) })
 		})
 	}
 }
@@ -119,7 +119,7 @@ func FuzzAfter(f *testing.F) {
 		f.Add(now, seed)
 	}
 	f.Fuzz(func(t *testing.T, after, date string) {
-		got := retry.After(http.Header{"Retry-After": {after}, "Date": {date}})
+		got := attempt.After(http.Header{"Retry-After": {after}, "Date": {date}})
 		if got < 0 {
 			t.Fatalf("%q at %q is %v", after, date, got)
 		}

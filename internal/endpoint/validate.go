@@ -1,9 +1,4 @@
-// Package validate checks arguments before anything is sent.
-//
-// Each function that returns a reason returns what is wrong with its argument, to
-// follow the argument's name in an error text, or "" when nothing is. No reason
-// contains the argument itself, which may be a key or a password.
-package validate
+package endpoint
 
 import (
 	"iter"

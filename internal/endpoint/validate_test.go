@@ -1,4 +1,4 @@
-package validate_test
+package endpoint_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/cryptogw/gateway/internal/validate"
+	"github.com/cryptogw/gateway/internal/endpoint"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 	notUTF8   = "is not valid UTF-8"
 	separator = `must not contain any of / \ % ? #`
 	dotted    = "must not be a dot segment"
-	invisible = "must not contain invisible characters"
+	unseen    = "must not contain invisible characters"
 	tooLong   = "is longer than 256 bytes"
 	notASCII  = "must be printable ASCII: no line end, tab or other control character"
 )
@@ -63,9 +63,9 @@ var pathSegments = []check{
 	{"a tab", "a\tb", control},
 	{"DEL", "a\x7fb", control},
 	{"a C1 control", "a\u0085b", control},
-	{"a zero-width joiner", "a\u200db", invisible},
-	{"an override of the direction", "a\u202eb", invisible},
-	{"a byte-order mark", "\ufeffa", invisible},
+	{"a zero-width joiner", "a\u200db", unseen},
+	{"an override of the direction", "a\u202eb", unseen},
+	{"a byte-order mark", "\ufeffa", unseen},
 	{"a broken byte", "a\xff", notUTF8},
 	{"half a character", "\xc3", notUTF8},
 	{"an encoded surrogate", "\xed\xa0\x80", notUTF8},
@@ -83,18 +83,18 @@ var pathSegments = []check{
 
 func TestPathSegment(t *testing.T) {
 	t.Parallel()
-	run(t, validate.PathSegment, pathSegments)
+	run(t, endpoint.PathSegment, pathSegments)
 }
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	run(t, func(text string) string { return validate.Text(text, 20) }, []check{
+	run(t, func(text string) string { return endpoint.Text(text, 20) }, []check{
 		{"nothing", "", ""},
 		{"a text", "order 17", ""},
 		{"a number", "000123", ""},
 		{"JSON", `{"a":"b"}`, ""},
 		{"characters that a path must not have", `a/b\c%d?e#f`, ""},
-		{"an invisible character", "a\u200db", ""},
+		{"an unseen character", "a\u200db", ""},
 		{"the character U+FFFD", "a\ufffd", ""},
 		{"20 bytes", strings.Repeat("o", 20), ""},
 		{"21 bytes", strings.Repeat("o", 21), "is longer than 20 bytes"},
@@ -116,7 +116,7 @@ func TestText(t *testing.T) {
 func TestCurrency(t *testing.T) {
 	t.Parallel()
 	const spaced = "must not contain spaces"
-	run(t, validate.Currency, []check{
+	run(t, endpoint.Currency, []check{
 		{"nothing", "", ""},
 		{"a code", "usd", ""},
 		{"a code that nobody knows", "XYZ", ""},
@@ -135,7 +135,7 @@ func TestCurrency(t *testing.T) {
 func TestAPIKey(t *testing.T) {
 	t.Parallel()
 	const key = "CANARY-5f1d8e0b7a64c932"
-	run(t, validate.APIKey, []check{
+	run(t, endpoint.APIKey, []check{
 		{"a key", key, ""},
 		{"one character", "k", ""},
 		{"every kind of character", "a Z0!\"/\\~", ""},
@@ -160,15 +160,15 @@ func TestAPIKey(t *testing.T) {
 
 func TestIsHeaderValue(t *testing.T) {
 	t.Parallel()
-	assertBytes(t, validate.IsHeaderValue, ` !"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\]^_`+"`abcdefghijklmnopqrstuvwxyz{|}~")
-	assert.True(t, validate.IsHeaderValue(""))
-	assert.True(t, validate.IsHeaderValue(strings.Repeat("v", 1<<20)), "the length is not checked")
-	assert.False(t, validate.IsHeaderValue("v\r\nX-Api-Key: z"))
+	assertBytes(t, endpoint.IsHeaderValue, ` !"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\]^_`+"`abcdefghijklmnopqrstuvwxyz{|}~")
+	assert.True(t, endpoint.IsHeaderValue(""))
+	assert.True(t, endpoint.IsHeaderValue(strings.Repeat("v", 1<<20)), "the length is not checked")
+	assert.False(t, endpoint.IsHeaderValue("v\r\nX-Api-Key: z"))
 }
 
 func TestIsHeaderName(t *testing.T) {
 	t.Parallel()
-	assertBytes(t, validate.IsHeaderName, "!#$%&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~")
+	assertBytes(t, endpoint.IsHeaderName, "!#$%&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~")
 	for _, tt := range []struct {
 		name, text string
 		want       bool
@@ -183,15 +183,15 @@ func TestIsHeaderName(t *testing.T) {
 		{"a letter beyond ASCII", "É", false},
 		{"a pseudo header", ":authority", false},
 	} {
-		assert.Equal(t, tt.want, validate.IsHeaderName(tt.text), tt.name)
+		assert.Equal(t, tt.want, endpoint.IsHeaderName(tt.text), tt.name)
 	}
 }
 
 func TestIsUnreserved(t *testing.T) {
 	t.Parallel()
-	assertBytes(t, validate.IsUnreserved, "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
-	assert.True(t, validate.IsUnreserved(""))
-	assert.False(t, validate.IsUnreserved("é"))
+	assertBytes(t, endpoint.IsUnreserved, "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
+	assert.True(t, endpoint.IsUnreserved(""))
+	assert.False(t, endpoint.IsUnreserved("é"))
 }
 
 // assertBytes asserts which bytes a text may have, wherever they are in it.
@@ -207,9 +207,9 @@ func assertBytes(t *testing.T, accepts func(text string) bool, accepted string) 
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, 256, validate.MaxURLText)
-	assert.Equal(t, 1024, validate.MaxBodyText)
-	assert.Equal(t, 4098, validate.MaxAPIKeyFile, "a key of 4,096 bytes and a line end of two")
+	assert.Equal(t, 256, endpoint.MaxURLText)
+	assert.Equal(t, 1024, endpoint.MaxBodyText)
+	assert.Equal(t, 4098, endpoint.MaxAPIKeyFile, "a key of 4,096 bytes and a line end of two")
 }
 
 func TestSameID(t *testing.T) {
@@ -236,11 +236,11 @@ func TestSameID(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			assert.Equal(t, tt.same, validate.SameID(tt.a, tt.b))
-			assert.Equal(t, tt.same, validate.SameID(tt.b, tt.a))
-			assert.Equal(t, tt.same, validate.IDKey(tt.a) == validate.IDKey(tt.b))
+			assert.Equal(t, tt.same, endpoint.SameID(tt.a, tt.b))
+			assert.Equal(t, tt.same, endpoint.SameID(tt.b, tt.a))
+			assert.Equal(t, tt.same, endpoint.IDKey(tt.a) == endpoint.IDKey(tt.b))
 		})
 	}
-	assert.Equal(t, lower, validate.IDKey(upper))
-	assert.Equal(t, "W-1", validate.IDKey("W-1"))
+	assert.Equal(t, lower, endpoint.IDKey(upper))
+	assert.Equal(t, "W-1", endpoint.IDKey("W-1"))
 }
