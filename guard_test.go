@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -168,6 +169,47 @@ func TestMemoryGuard_bounds_counts(t *testing.T) {
 			known, _ := ask(t, g, id)
 			assert.Equal(t, size, len(known.Invoice)+len(known.Body), "%s: %s", name, id)
 		}
+	}
+}
+
+func TestFinding_Validate(t *testing.T) {
+	t.Parallel()
+	const found = `{"id":"i-1"}`
+	long := strings.Repeat("x", 64<<10+1)
+	for _, tt := range []struct {
+		name    string
+		finding gateway.Finding
+		state   gateway.OrderState
+		wrong   string // the argument; "" for none
+		is      error
+	}{
+		{"an invoice exists", gateway.Finding{Exists: true, By: "anna"}, gateway.OrderUnknown, "", nil},
+		{"with its JSON", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(found)}, gateway.OrderUnknown, "", nil},
+		{"its JSON for a created order", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(found)}, gateway.OrderCreated, "", nil},
+		{"with the order in another case", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"orderId":"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"}`)}, gateway.OrderUnknown, "", nil},
+		{"none exists", gateway.Finding{By: "anna", Margin: time.Hour}, gateway.OrderUnknown, "", nil},
+		{"without a name", gateway.Finding{By: " "}, gateway.OrderUnknown, "Finding.By", gateway.ErrInvalidArgument},
+		{"with a name that is too long", gateway.Finding{By: long}, gateway.OrderUnknown, "Finding.By", gateway.ErrInvalidArgument},
+		{"with a NUL in the note", gateway.Finding{By: "anna", Note: "a\x00"}, gateway.OrderUnknown, "Finding.Note", gateway.ErrInvalidArgument},
+		{"with a note that is not UTF-8", gateway.Finding{By: "anna", Note: "\xff"}, gateway.OrderUnknown, "Finding.Note", gateway.ErrInvalidArgument},
+		{"with a negative margin", gateway.Finding{By: "anna", Margin: -1}, gateway.OrderUnknown, "Finding.Margin", gateway.ErrInvalidArgument},
+		{"none exists, with an invoice", gateway.Finding{By: "anna", Invoice: []byte(found)}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
+		{"with an invoice that is no JSON", gateway.Finding{Exists: true, By: "anna", Invoice: []byte("i-1")}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
+		{"with an invoice that is too long", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`"` + long + `"`)}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
+		{"with the invoice of another order", gateway.Finding{Exists: true, By: "anna", Invoice: []byte(`{"invoice":{"orderId":"A-18"}}`)}, gateway.OrderUnknown, "Finding.Invoice", gateway.ErrInvalidArgument},
+		{"about a free order", gateway.Finding{By: "anna"}, gateway.OrderFree, "", gateway.ErrNotUnknown},
+		{"about a created order, without JSON", gateway.Finding{Exists: true, By: "anna"}, gateway.OrderCreated, "", gateway.ErrNotUnknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.finding.Validate(gateway.OrderStatus{OrderID: "8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", State: tt.state})
+			assert.ErrorIs(t, err, tt.is)
+			wrong, _ := errors.AsType[*gateway.ArgumentError](err)
+			if tt.wrong != "" {
+				require.NotNil(t, wrong)
+				assert.Equal(t, tt.wrong, wrong.Name)
+			}
+		})
 	}
 }
 

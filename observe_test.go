@@ -430,6 +430,33 @@ func TestObserver_calls(t *testing.T) {
 	})
 }
 
+// An invoice that may exist is a warning, unless another call tells more.
+func TestWithLogger_unknownOutcome(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		status int
+		guard  gateway.OrderGuard
+		warns  int
+	}{
+		{"an unknown outcome", 500, &gateway.MemoryGuard{}, 1},
+		{"an order that was unknown before", 0, &recordingGuard{lease: gateway.Lease{State: gateway.OrderUnknown}}, 1},
+		{"a refusal", 422, &gateway.MemoryGuard{}, 0},
+		{"a guard that cannot say", 0, &recordingGuard{fails: errOfTheGuard}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			c := cannedClient(t, tt.status, refused("No."), gateway.WithOrderGuard(tt.guard),
+				gateway.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))))
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			require.Error(t, err)
+			assert.Equal(t, tt.warns, strings.Count(log.String(), `level=WARN msg="gateway: an invoice may exist: look the order up"`))
+			assert.Equal(t, tt.warns, strings.Count(log.String(), "level="))
+		})
+	}
+}
+
 // The logger remembers 1,024 places of drift. One more, and all are logged again.
 func TestWithLogger_driftIsBounded(t *testing.T) {
 	t.Parallel()
