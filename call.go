@@ -332,13 +332,13 @@ func (c *call) mayRepeat(failed decision) bool {
 // only.
 func (c *call) decide(proved Outcome, transient bool) decision {
 	if c.operation.invoice == nil {
-		return decision{outcome: OutcomeNotSent, transient: transient, retryable: transient}
+		return decision{outcome: OutcomeNotSent, retryable: transient, transient: transient}
 	}
 	if !c.order.unknownSince.IsZero() {
 		proved = OutcomeUnknown
 	}
 	safe := proved == OutcomeNotSent || proved == OutcomeRejected
-	return decision{outcome: proved, transient: transient, retryable: transient && safe}
+	return decision{outcome: proved, retryable: transient && safe, transient: transient}
 }
 
 // noResponse makes the error of an attempt without a response.
@@ -369,7 +369,10 @@ func (c *call) transportError(phase Phase, err error, transient bool) *Transport
 		proved = OutcomeNotSent
 	}
 	failure := &TransportError{Operation: c.operation.name, Phase: phase, Attempts: c.attempts, LastStatus: c.status, Err: err, timeout: timeout}
-	failure.decision = c.decide(proved, transient)
+	d := c.decide(proved, transient)
+	failure.Outcome, failure.transient = d.outcome, d.transient
+	// What was not sent may be called again later, whatever the reason, unless the caller has ended the call.
+	failure.Retryable = d.retryable || d.outcome == OutcomeNotSent && c.status == 0 && c.ctx.Err() == nil
 	return failure
 }
 
@@ -476,15 +479,15 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	case isRefusal:
 		return e, c.apiError(resp, e, text, refusal{message: e.message})
 	case wrong != nil:
-		failure := c.decodeError(resp, wrong, text)
+		failure := c.decodeError(resp, wrong, text, false)
 		if c.operation.name == OpWithdrawal && !wrong.Syntax && !errors.Is(wrong.Err, doc.ErrMismatch) {
 			failure.status = withdrawalStatusIn(e.result, c.operation.expectID)
 		}
 		return e, failure
 	case c.operation.invoice != nil && resp.StatusCode > http.StatusCreated:
-		return e, c.decodeError(resp, &doc.Error{Err: errStatusNoSuccess}, text)
+		return e, c.decodeError(resp, &doc.Error{Err: errStatusNoSuccess}, text, false)
 	case c.operation.invoice != nil && !e.success:
-		return e, c.decodeError(resp, &doc.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}, text)
+		return e, c.decodeError(resp, &doc.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}, text, false)
 	default:
 		return e, nil
 	}
@@ -527,12 +530,12 @@ func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refus
 	if resp.StatusCode >= 400 && said.provesNoInvoice(resp.StatusCode) && c.response.ambiguous == nil {
 		proved = OutcomeRejected
 	}
+	d := c.decide(proved, attempt.IsRetryableStatus(resp.StatusCode))
 	return &APIError{
-		Operation: c.operation.name, StatusCode: resp.StatusCode,
+		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
 		Message: said.message, Meta: e.metaValue(), missingKey: e.missingKey, said: said,
 		Body: c.redactor.Snippet(body, maxSnippet), Header: c.diagnosticHeaders(resp.Header),
 		RetryAfter: attempt.After(resp.Header), Attempts: c.attempts,
-		decision: c.decide(proved, attempt.IsRetryableStatus(resp.StatusCode)),
 	}
 }
 
@@ -555,20 +558,20 @@ func (c *call) diagnosticHeaders(all http.Header) http.Header {
 	return some
 }
 
-// decodeError converts an error of a tree to a [*DecodeError].
-func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte) *DecodeError {
+// decodeError converts an error of a tree to a [*DecodeError]. It is transient if another response may be better.
+func (c *call) decodeError(resp *http.Response, wrong *doc.Error, body []byte, transient bool) *DecodeError {
 	err := wrong.Err
 	if errors.Is(err, doc.ErrMismatch) {
 		err = fmt.Errorf("%w%s", ErrResponseMismatch, strings.TrimPrefix(err.Error(), doc.ErrMismatch.Error()))
 	} else if c.redactor.Contains(err.Error()) {
 		err = sanitize(err, c.redactor) // it quotes what could not be read
 	}
+	d := c.decide(OutcomeUnknown, transient)
 	return &DecodeError{
-		Operation: c.operation.name, StatusCode: resp.StatusCode,
+		Operation: c.operation.name, StatusCode: resp.StatusCode, Outcome: d.outcome, Retryable: d.retryable, transient: d.transient,
 		ContentType:     redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Type")), maxContentType),
 		ContentEncoding: redact.Truncate(c.redactor.Text(resp.Header.Get("Content-Encoding")), maxContentType),
 		Pointer:         wrong.Pointer, Value: wrong.Value, Body: c.redactor.Snippet(body, maxSnippet), Err: err,
-		decision: c.decide(OutcomeUnknown, false),
 	}
 }
 
@@ -579,9 +582,7 @@ func (c *call) bodyError(resp *http.Response, err error, body []byte) callError 
 	case errors.Is(err, attempt.ErrTooLarge):
 		return c.transportError(PhaseRead, ErrResponseTooLarge, false)
 	case isDamaged(err):
-		failure := c.decodeError(resp, &doc.Error{Err: sanitize(err, c.redactor)}, body)
-		failure.decision = c.decide(OutcomeUnknown, true)
-		return failure
+		return c.decodeError(resp, &doc.Error{Err: sanitize(err, c.redactor)}, body, true)
 	default:
 		return c.transportError(PhaseRead, sanitize(err, c.redactor), true)
 	}

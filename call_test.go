@@ -313,7 +313,7 @@ func TestClient_endedContext(t *testing.T) {
 				assert.Zero(t, failure.Attempts)
 				assert.ErrorIs(t, err, tt.want)
 				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
-				assert.Equal(t, tt.want == context.DeadlineExceeded, errors.Is(err, gateway.ErrTimeout))
+				assert.Equal(t, tt.want == context.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded))
 				assert.Empty(t, w.Requests())
 			})
 		}

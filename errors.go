@@ -36,10 +36,6 @@ var (
 	ErrRateLimited  = errors.New("gateway: rate limited") // 429
 	ErrServer       = errors.New("gateway: server error") // 500 and above
 
-	// ErrTimeout matches a [*TransportError] caused by a timeout, or by the deadline of the
-	// caller's context.
-	ErrTimeout = errors.New("gateway: timeout")
-
 	// ErrRedirect matches a [*TransportError] for a response of 3xx, which is never followed.
 	ErrRedirect = errors.New("gateway: redirect not followed")
 
@@ -113,7 +109,12 @@ func (e *ArgumentError) Is(target error) bool { return target == ErrInvalidArgum
 // Unwrap returns the reason, [ErrMissingAPIKey], or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
 
-func (e *ArgumentError) decided() decision { return decision{outcome: OutcomeNotSent} }
+func (e *ArgumentError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
+	return decision{outcome: OutcomeNotSent}
+}
 
 // An APIError is an error response of the service: any status of 400 or above, or a
 // 2xx with an error envelope.
@@ -126,8 +127,10 @@ type APIError struct {
 	Header     http.Header     // what helps to find the response in a log, such as Date
 	RetryAfter time.Duration   // what the service asked to wait; 0 for nothing
 	Attempts   int             // how many attempts were made
+	Outcome    Outcome         // [OutcomeOf] the error; [OutcomeRejected] for an invoice that was refused
+	Retryable  bool            // [SafeToRetry] of the error: the same call may be made again
 
-	decision
+	transient  bool
 	said       refusal
 	missingKey bool
 	lost       error // why the body is not whole; nil for a whole one
@@ -186,6 +189,13 @@ func (e *APIError) Is(target error) bool {
 	return false
 }
 
+func (e *APIError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
+	return decision{e.Outcome, e.Retryable, e.transient}
+}
+
 // A DecodeError is a response that the client cannot decode.
 type DecodeError struct {
 	Operation       string // the operation, such as "withdrawal"
@@ -195,10 +205,13 @@ type DecodeError struct {
 	Pointer         string // where, as a JSON pointer such as "/result/17/withdrawalFee"; empty for the whole
 	Value           string // the text, number or boolean there, as JSON cut to 64 bytes; empty for another value, or none
 	Body            []byte // at most the first 8 KiB of the response
-	Err             error  // what is wrong there
+	Err             error  `json:"-"` // what is wrong there
 
-	decision
-	status string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
+	Outcome   Outcome // [OutcomeOf] the error
+	Retryable bool    // [SafeToRetry] of the error: the same call may be made again
+
+	transient bool
+	status    string // of a withdrawal of which another field cannot be decoded; see [WithdrawalStatusOf]
 }
 
 // Error returns the operation, the status, the place, the reason and a sample of the response in
@@ -229,6 +242,13 @@ func (e *DecodeError) Error() string {
 // Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
+func (e *DecodeError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
+	return decision{e.Outcome, e.Retryable, e.transient}
+}
+
 // A TransportError is a call without a usable response: none came, it was cut, too large
 // ([ErrResponseTooLarge]) or a redirect ([ErrRedirect]), or the invoice was not sent ([PhaseOrder]).
 type TransportError struct {
@@ -236,11 +256,14 @@ type TransportError struct {
 	Phase      Phase  // how far the last attempt came
 	Attempts   int    // how many attempts were made; 0 for none
 	LastStatus int    // the status of the last response of any attempt; 0 for none
-	Err        error  // why there is no usable response
+	Err        error  `json:"-"` // why there is no usable response
 
-	decision
-	timeout bool
-	note    string
+	Outcome   Outcome // [OutcomeOf] the error; [OutcomeNotSent] if it is proved that nothing was sent
+	Retryable bool    // [SafeToRetry] of the error: the same call may be made again
+
+	transient bool
+	timeout   bool
+	note      string
 }
 
 // Error returns the operation, the phase and the reason in one line.
@@ -249,38 +272,48 @@ func (e *TransportError) Error() string {
 	if e.LastStatus != 0 {
 		text += fmt.Sprintf("; last status %d", e.LastStatus)
 	}
-	if e.Operation == OpCreateInvoice && e.decision.outcome == OutcomeNotSent {
+	if e.Operation == OpCreateInvoice && e.Outcome == OutcomeNotSent {
 		text += "; nothing was sent"
 	}
 	return text + history(e.Attempts, e.note)
 }
 
-// Is reports whether target is [ErrTimeout] and true of e.
-func (e *TransportError) Is(target error) bool { return target == ErrTimeout && e.timeout }
+// Is reports whether target is [context.DeadlineExceeded] and a timeout has ended the call.
+func (e *TransportError) Is(target error) bool {
+	return target == context.DeadlineExceeded && e.timeout
+}
 
-// Timeout reports whether e matches [ErrTimeout].
+// Timeout reports whether a timeout, or the deadline of the caller's context, has ended the call.
 func (e *TransportError) Timeout() bool { return e.timeout }
+
+func (e *TransportError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
+	return decision{e.Outcome, e.Retryable, e.transient}
+}
 
 // Unwrap returns Err.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// An OutcomeUnknownError reports that an invoice may or may not have been created. Look the order
-// up at the service before sending it again, unless [SafeToRetry] is true.
+// An OutcomeUnknownError reports that an invoice may exist. Look the order up at the gateway before anything else,
+// unless Retryable is true.
 //
-// As a [net.Error] it is neither a timeout nor temporary, so that no generic helper retries the
-// call.
+// It matches [context.DeadlineExceeded], [context.Canceled], [ErrConflict] and [ErrServer] where they are true, and
+// wraps no [*APIError]: an APIError of an invoice is a refusal. As a [net.Error] it is neither a timeout nor temporary,
+// so that no generic helper retries the call.
 //
 // [net.Error]: https://pkg.go.dev/net#Error
 type OutcomeUnknownError struct {
 	Operation  string    // the operation, "create_invoice"
 	OrderID    string    // the order of the invoice
+	Response   *APIError // the error response, which proves nothing; nil for none
 	StatusCode int       // the status of the response; 0 when none came
 	Body       []byte    // at most the first 8 KiB of the response
 	SentAt     time.Time // when the attempt began that may have reached the service; zero if not known
-	Replayed   bool      // the invoice is that of an earlier call, as the [OrderGuard] knows it
-	Cause      error     // why the outcome is unknown; not unwrapped
-
-	again bool // by WithIdempotentOrders the call may be made again
+	Replayed   bool      // an earlier call has sent the invoice, as the [OrderGuard] knows
+	Retryable  bool      // the call may be made again, by [WithIdempotentOrders]
+	Cause      error     `json:"-"` // why the outcome is unknown; not unwrapped
 }
 
 // Error returns the order, what to do and the cause in one line.
@@ -303,7 +336,27 @@ func (e *OutcomeUnknownError) Timeout() bool { return false }
 // Temporary is false.
 func (e *OutcomeUnknownError) Temporary() bool { return false }
 
-func (e *OutcomeUnknownError) decided() decision { return decision{retryable: e.again} }
+// Is reports whether target is [context.DeadlineExceeded], [context.Canceled], [ErrConflict] or [ErrServer], and true
+// of the attempt that may have created the invoice.
+func (e *OutcomeUnknownError) Is(target error) bool {
+	switch target {
+	case context.DeadlineExceeded, context.Canceled:
+		return errors.Is(e.Cause, target)
+	case ErrConflict:
+		return e.StatusCode == http.StatusConflict
+	case ErrServer:
+		return e.StatusCode >= 500
+	default:
+		return false
+	}
+}
+
+func (e *OutcomeUnknownError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
+	return decision{retryable: e.Retryable}
+}
 
 // An OrderConflictError reports that the order has an invoice for another request: with another
 // price, amount, currency, coin or network. This call has created none. Show the buyer that invoice, or use
@@ -320,7 +373,12 @@ func (e *OrderConflictError) Error() string {
 		OpCreateInvoice, e.OrderID, money.Format(e.Request.Price), money.Format(e.Request.Amount))
 }
 
-func (e *OrderConflictError) decided() decision { return decision{outcome: OutcomeConflict} }
+func (e *OrderConflictError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
+	return decision{outcome: OutcomeConflict}
+}
 
 // sample quotes the beginning of a body for a one-line text.
 func sample(body []byte) string {
@@ -340,7 +398,7 @@ func oneLine(err error) string {
 		return "no reason is known"
 	}
 	text := strings.TrimPrefix(err.Error(), "gateway: ")
-	return printable(strings.Join(strings.Fields(text), " "))
+	return redact.Truncate(printable(strings.Join(strings.Fields(text), " ")), maxSanitizedText)
 }
 
 // printable escapes what could forge a line in a log, such as a line end or a control
@@ -368,19 +426,16 @@ func history(attempts int, note string) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// A sanitizedError replaces an error of the caller's: of a transport, context, key source or
-// order guard. Its text is one line without keys and passwords. [errors.Is] and [errors.As] reach the
-// caller's error, except for the types and sentinels of this package: they may be of another call.
-// errors.As reaches nothing if a text of the error has a key or a password.
-type sanitizedError struct {
-	text    string
-	timeout bool
-	is      func(target error) bool // functions, so that no way of printing shows the caller's error
-	as      func(target any) bool
+// A cleanError replaces an error whose text, or a text that it wraps, has a key or a password, or that is one of this
+// package's own errors of another call. It keeps what errors.Is finds of the context.
+type cleanError struct {
+	text              string // one line
+	timeout           bool
+	deadline, aborted bool
 }
 
 const (
-	// maxSanitizedText bounds the text of a sanitizedError, in bytes.
+	// maxSanitizedText bounds the text of an error inside another's, in bytes.
 	maxSanitizedText = 1 << 10
 
 	// maxExaminedText bounds how much of an error's text is examined for passwords:
@@ -388,24 +443,33 @@ const (
 	maxExaminedText = 16 << 10
 )
 
-func sanitize(err error, keys redact.Redactor) *sanitizedError {
+// sanitize returns an error of a transport, a context, a key source or an order guard as it is, or without its keys and
+// passwords.
+func sanitize(err error, keys redact.Redactor) error {
+	if !reveals(err, keys) && !isOwn(err) {
+		return err
+	}
 	whole := err.Error()
 	examined := string(keys.Snippet([]byte(whole), maxExaminedText))
 	text := redact.Passwords(examined, len(whole) > maxExaminedText)
-	return &sanitizedError{
+	return &cleanError{
 		text:    redact.Truncate(printable(strings.Join(strings.Fields(text), " ")), maxSanitizedText),
-		timeout: attempt.IsTimeout(err),
-		is:      func(target error) bool { return errors.Is(err, target) },
-		as:      func(target any) bool { return !reveals(err, keys) && errors.As(err, target) },
+		timeout: attempt.IsTimeout(err), deadline: errors.Is(err, context.DeadlineExceeded), aborted: errors.Is(err, context.Canceled),
 	}
 }
 
-// reveals reports whether the text of an error, or of one that it wraps, has a key or a password.
+// isOwn reports whether an error wraps one of this package, which would be taken for the error of this call.
+func isOwn(err error) bool {
+	_, own := errors.AsType[callError](err)
+	return own || errors.Is(err, ErrInvalidArgument)
+}
+
+// reveals reports whether the text of an error, or of an error that it wraps, has a key or a password.
 func reveals(err error, keys redact.Redactor) bool {
 	if err == nil {
 		return false
 	}
-	if text := err.Error(); keys.Contains(text) || redact.Passwords(text, false) != text {
+	if text := err.Error(); len(text) > maxExaminedText || keys.Contains(text) || redact.Passwords(text, false) != text {
 		return true
 	}
 	switch err := err.(type) {
@@ -418,38 +482,16 @@ func reveals(err error, keys redact.Redactor) bool {
 	}
 }
 
-func (e *sanitizedError) Error() string { return e.text }
+func (e *cleanError) Error() string { return e.text }
 
-// Timeout reports whether the caller's error is a timeout.
-func (e *sanitizedError) Timeout() bool { return e.timeout }
+// Timeout reports whether the error was a timeout.
+func (e *cleanError) Timeout() bool { return e.timeout }
 
-// Temporary is false, as it is of every error of this package.
-func (e *sanitizedError) Temporary() bool { return false }
+// Temporary is false.
+func (e *cleanError) Temporary() bool { return false }
 
-// MarshalText returns the text, for loggers that write errors as JSON.
-func (e *sanitizedError) MarshalText() ([]byte, error) { return []byte(e.text), nil }
-
-func (e *sanitizedError) Is(target error) bool {
-	return !isSentinel(target) && e.is(target)
-}
-
-func (e *sanitizedError) As(target any) bool {
-	switch target.(type) {
-	case **ArgumentError, **APIError, **DecodeError, **TransportError, **OutcomeUnknownError,
-		**OrderConflictError, **WaitError, *callError:
-		return false
-	}
-	return e.as(target)
-}
-
-func isSentinel(err error) bool { return slices.Contains(sentinels(), err) }
-
-func sentinels() []error {
-	return []error{
-		ErrInvalidArgument, ErrMissingAPIKey, ErrUnauthorized, ErrForbidden, ErrNotFound, ErrConflict,
-		ErrRateLimited, ErrServer, ErrTimeout, ErrRedirect, ErrResponseTooLarge, ErrResponseMismatch,
-		ErrOrderInFlight, ErrWithdrawalFailed, ErrFinalStatus,
-	}
+func (e *cleanError) Is(target error) bool {
+	return target == context.DeadlineExceeded && e.deadline || target == context.Canceled && e.aborted
 }
 
 // contextError is the error of a context that has ended, with its cause where the
@@ -517,14 +559,12 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 // zero decision is the safe one.
 type decision struct {
 	outcome   Outcome // of the order; [OutcomeNotSent] of a call that creates no invoice
-	transient bool    // the failure is temporary, which says nothing about safety
 	retryable bool    // the same call may be made again
+	transient bool    // another attempt may do better, which says nothing about safety
 }
 
-func (d decision) decided() decision { return d }
-
 // A callError is an error of this package. It alone decides the outcome of its call:
-// other errors in its chain prove nothing.
+// other errors in its chain prove nothing. A nil pointer decides nothing.
 type callError interface {
 	error
 	decided() decision

@@ -349,7 +349,7 @@ func TestWithDecoder(t *testing.T) {
 				assert.Equal(t, "/result", wrong.Pointer)
 				assert.ErrorContains(t, wrong.Err, "the function of "+option+": ")
 				assert.ErrorContains(t, wrong.Err, tt.reason)
-				assert.Equal(t, tt.err != nil, errors.Is(err, errMine))
+				assert.False(t, errors.Is(err, errMine), "an error with the key in its text is not wrapped")
 				assert.NotContains(t, fmt.Sprintf("%v %+v", err, err), canary)
 			}
 		})

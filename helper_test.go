@@ -417,7 +417,7 @@ type statusCase struct {
 
 var sentinels = []error{
 	gateway.ErrInvalidArgument, gateway.ErrMissingAPIKey, gateway.ErrUnauthorized, gateway.ErrForbidden,
-	gateway.ErrNotFound, gateway.ErrConflict, gateway.ErrRateLimited, gateway.ErrServer, gateway.ErrTimeout,
+	gateway.ErrNotFound, gateway.ErrConflict, gateway.ErrRateLimited, gateway.ErrServer, context.DeadlineExceeded,
 	gateway.ErrRedirect, gateway.ErrResponseTooLarge, gateway.ErrResponseMismatch,
 	gateway.ErrOrderInFlight, gateway.ErrWithdrawalFailed, gateway.ErrFinalStatus,
 }

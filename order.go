@@ -239,7 +239,7 @@ func (c *call) combine(known *OrderRecord, err error) error {
 		return err
 	}
 	before := c.unknownBefore(known)
-	before.again = c.client.cfg.idempotent && !c.order.Request.differsFrom(known) && c.isTemporary(err)
+	before.Retryable = c.client.cfg.idempotent && !c.order.Request.differsFrom(known) && c.isTemporary(err)
 	before.Cause = fmt.Errorf("sent again: %s; before: %s", oneLine(err), oneLine(before.Cause))
 	return before
 }
@@ -274,9 +274,9 @@ func (c *call) replay(known *OrderRecord) error {
 func (c *call) guardError(err error) *TransportError {
 	return &TransportError{
 		Operation: c.operation.name, Phase: PhaseOrder, Attempts: c.attempts, LastStatus: c.status,
-		Err:      fmt.Errorf("order %q: %w", c.order.Request.OrderID, err),
-		timeout:  errors.Is(c.ctx.Err(), context.DeadlineExceeded),
-		decision: decision{outcome: OutcomeUnknown, transient: true, retryable: true},
+		Err:       fmt.Errorf("order %q: %w", c.order.Request.OrderID, err),
+		timeout:   errors.Is(c.ctx.Err(), context.DeadlineExceeded),
+		transient: true, Retryable: true,
 	}
 }
 
@@ -285,18 +285,23 @@ func (c *call) guardError(err error) *TransportError {
 func (c *call) guardFailed(err error) *TransportError {
 	failure := c.guardError(fmt.Errorf("the order guard: %w", sanitize(err, c.redactor)))
 	if _, misused := errors.AsType[*ArgumentError](err); misused || errors.Is(err, ErrOtherGateway) {
-		failure.retryable = false
+		failure.Retryable = false
 	}
 	return failure
 }
 
 // outcomeUnknown is the error of a call that may have created the invoice.
 func (c *call) outcomeUnknown(failure error) *OutcomeUnknownError {
-	return &OutcomeUnknownError{
+	e := &OutcomeUnknownError{
 		Operation: c.operation.name, OrderID: c.order.Request.OrderID,
 		StatusCode: c.status, Body: c.response.body, SentAt: c.order.unknownSince, Cause: failure,
-		again: c.client.cfg.idempotent && c.isTemporary(failure),
+		Retryable: c.client.cfg.idempotent && c.isTemporary(failure),
 	}
+	if response, ok := failure.(*APIError); ok {
+		e.Response = response
+		response.Outcome, response.Retryable = OutcomeUnknown, false
+	}
+	return e
 }
 
 // unknownBefore is the error of a call that has created no invoice, while the invoice of an earlier

@@ -3,11 +3,14 @@ package gateway_test
 import (
 	"compress/flate"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -246,5 +249,68 @@ func TestOrderState_String(t *testing.T) {
 		text, err := state.MarshalText()
 		require.NoError(t, err)
 		assert.Equal(t, want, string(text))
+	}
+}
+
+// Errors that a fake makes by hand mean what their fields say, through any wrapping, and a nil pointer is unknown.
+func TestOutcomeOf_madeByHand(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err     error
+		outcome gateway.Outcome
+		safe    bool
+	}{
+		{&gateway.ArgumentError{Name: "price"}, gateway.OutcomeNotSent, false},
+		{&gateway.APIError{StatusCode: 400}, gateway.OutcomeUnknown, false},
+		{&gateway.APIError{StatusCode: 400, Outcome: gateway.OutcomeRejected}, gateway.OutcomeRejected, false},
+		{&gateway.APIError{StatusCode: 429, Outcome: gateway.OutcomeRejected, Retryable: true}, gateway.OutcomeRejected, true},
+		{&gateway.DecodeError{StatusCode: 200}, gateway.OutcomeUnknown, false},
+		{&gateway.DecodeError{StatusCode: 200, Outcome: gateway.OutcomeNotSent, Retryable: true}, gateway.OutcomeNotSent, true},
+		{&gateway.TransportError{Phase: gateway.PhaseDial}, gateway.OutcomeUnknown, false},
+		{&gateway.TransportError{Phase: gateway.PhaseDial, Outcome: gateway.OutcomeNotSent, Retryable: true}, gateway.OutcomeNotSent, true},
+		{&gateway.OutcomeUnknownError{OrderID: "A-17"}, gateway.OutcomeUnknown, false},
+		{&gateway.OutcomeUnknownError{OrderID: "A-17", Retryable: true}, gateway.OutcomeUnknown, true},
+		{&gateway.OrderConflictError{OrderID: "A-17"}, gateway.OutcomeConflict, false},
+		{&gateway.WaitError{Err: gateway.ErrWithdrawalFailed}, gateway.OutcomeNotSent, false},
+		{(*gateway.ArgumentError)(nil), gateway.OutcomeUnknown, false},
+		{(*gateway.APIError)(nil), gateway.OutcomeUnknown, false},
+		{(*gateway.DecodeError)(nil), gateway.OutcomeUnknown, false},
+		{(*gateway.TransportError)(nil), gateway.OutcomeUnknown, false},
+		{(*gateway.OutcomeUnknownError)(nil), gateway.OutcomeUnknown, false},
+		{(*gateway.OrderConflictError)(nil), gateway.OutcomeUnknown, false},
+		{(*gateway.WaitError)(nil), gateway.OutcomeUnknown, false},
+	} {
+		wrapped := []error{tt.err, errors.Join(tt.err)}
+		if !reflect.ValueOf(tt.err).IsNil() {
+			wrapped = append(wrapped, fmt.Errorf("shop: %w", tt.err))
+		}
+		for _, err := range wrapped {
+			assert.Equal(t, tt.outcome, gateway.OutcomeOf(err), "%T", tt.err)
+			assert.Equal(t, tt.safe, gateway.SafeToRetry(err), "%T", tt.err)
+		}
+	}
+}
+
+// What was not sent may be called again later, whatever the reason, unless the caller has ended the call.
+func TestSafeToRetry_notSent(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		ctx   context.Context
+		cause error
+		safe  bool
+	}{
+		"a name that does not exist":     {t.Context(), &net.DNSError{Err: "no such host", IsNotFound: true}, true},
+		"a certificate that has expired": {t.Context(), x509.CertificateInvalidError{Reason: x509.Expired}, true},
+		"the caller has gone":            {ended, context.Canceled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClient(t, "http://localhost", once(), gateway.WithHTTPClient(&http.Client{Transport: errorTrip(tt.cause)}))
+			_, err := c.CreateInvoice(tt.ctx, order("A-17"))
+			assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err), "%v", err)
+			assert.Equal(t, tt.safe, gateway.SafeToRetry(err), "%v", err)
+		})
 	}
 }

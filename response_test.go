@@ -60,6 +60,10 @@ func assertStatus(t *testing.T, s subject, status statusCase, form refusalCase) 
 	assert.Equal(t, form.message, refusal.Message, at)
 	assert.Equal(t, form.body, string(refusal.Body), at)
 	assertSentinels(t, refusal, status.sentinel)
+	if s.write && !rejects {
+		unknown := err.(*gateway.OutcomeUnknownError) //nolint:errorlint // a call returns it as it is
+		assert.Equal(t, refusal, unknown.Response, at)
+	}
 	assert.Equal(t, status.retried && (!s.write || rejects), gateway.SafeToRetry(refusal), at)
 	assert.Equal(t, status.retried && (!s.write || rejects), gateway.SafeToRetry(err), at)
 }
@@ -75,7 +79,14 @@ func assertRefusal(t *testing.T, s subject, rejects bool, err error) *gateway.AP
 		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
 		var lost *gateway.OutcomeUnknownError
 		require.ErrorAs(t, err, &lost)
-		assertSentinels(t, err)
+		switch {
+		case lost.StatusCode == 409:
+			assertSentinels(t, err, gateway.ErrConflict)
+		case lost.StatusCode >= 500:
+			assertSentinels(t, err, gateway.ErrServer)
+		default:
+			assertSentinels(t, err)
+		}
 		var inner *gateway.APIError
 		assert.False(t, errors.As(err, &inner), "the refusal is a field only")
 		require.ErrorAs(t, lost.Cause, &inner)

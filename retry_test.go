@@ -192,7 +192,7 @@ func TestRetry_noFurtherAttempt(t *testing.T) {
 				assertInvariants(t, nil, err)
 				assert.ErrorContains(t, err, tt.text)
 				assert.NotErrorIs(t, err, context.DeadlineExceeded)
-				assert.NotErrorIs(t, err, gateway.ErrTimeout)
+				assert.NotErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
 			})
 		})
@@ -284,7 +284,7 @@ func TestRetry_attemptTimeouts(t *testing.T) {
 						assert.Equal(t, []time.Duration{tt.invoice}, lasted)
 						return
 					}
-					assert.ErrorIs(t, err, gateway.ErrTimeout)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
 					assert.Equal(t, []time.Duration{tt.read, tt.read, tt.read}, lasted)
 				})
 			}

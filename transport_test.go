@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,7 +129,7 @@ func (tt transportCase) assert(t *testing.T, s subject) {
 // A call that its caller has ended is not to be made again, whatever the cause.
 func TestClient_CauseOfACancelledRead(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{&gateway.APIError{Operation: "balance", StatusCode: 503}, context.DeadlineExceeded} {
+	for _, cause := range []error{&gateway.APIError{Operation: "balance", StatusCode: 503}, errors.New("the buyer has gone")} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
@@ -137,9 +138,11 @@ func TestClient_CauseOfACancelledRead(t *testing.T) {
 		got, err := c.Withdrawal(ctx, requestID)
 		assertInvariants(t, got, err)
 		assert.ErrorIs(t, err, context.Canceled)
-		assert.ErrorIs(t, err, cause)
+		assert.ErrorContains(t, err, strings.TrimPrefix(cause.Error(), "gateway: "))
+		_, isOwn := errors.AsType[*gateway.APIError](err)
+		assert.False(t, isOwn, "an error of another call is not the error of this one")
 		assert.False(t, gateway.SafeToRetry(err), "of %v", err)
-		assert.NotErrorIs(t, err, gateway.ErrTimeout)
+		assert.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
 }
 

@@ -35,8 +35,8 @@ type WaitError struct {
 	Last              *Withdrawal      // as it was last seen; nil if it never was
 	Status            WithdrawalStatus // last status seen, even if the rest could not be decoded; empty for none
 	Polls             int              // how many polls were made
-	Fault             error            // the last failure after which polling went on; nil for none
-	Err               error            // why the wait ended
+	Fault             error            `json:"-"` // the last failure after which polling went on; nil for none
+	Err               error            `json:"-"` // why the wait ended
 }
 
 // Error returns one line: the withdrawal, the last status seen and why the wait ended.
@@ -56,6 +56,9 @@ func (e *WaitError) Error() string {
 func (e *WaitError) Unwrap() error { return e.Err }
 
 func (e *WaitError) decided() decision {
+	if e == nil {
+		return decision{}
+	}
 	return decision{outcome: OutcomeNotSent, retryable: SafeToRetry(e.Err)}
 }
 

@@ -222,7 +222,7 @@ func reasonOf(err error, other string) string {
 		sentinel error
 		word     string
 	}{
-		{gateway.ErrTimeout, "timeout"},
+		{context.DeadlineExceeded, "timeout"},
 		{context.Canceled, "canceled"},
 		{gateway.ErrRedirect, "redirect"},
 		{gateway.ErrResponseTooLarge, "response_too_large"},

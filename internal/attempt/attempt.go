@@ -313,3 +313,6 @@ func (t Timeout) Error() string { return fmt.Sprintf("no response within %v", ti
 
 // Timeout is true.
 func (t Timeout) Timeout() bool { return true }
+
+// Is reports whether target is [context.DeadlineExceeded].
+func (t Timeout) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -83,7 +84,7 @@ func TestEveryCall_faults(t *testing.T) {
 				}
 				assert.IsType(t, tt.want, err)
 				if tt.timeout {
-					assert.ErrorIs(t, err, gateway.ErrTimeout)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
 				}
 			})
 		})

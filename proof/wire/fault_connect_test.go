@@ -39,8 +39,8 @@ func TestFaults_BeforeAConnection(t *testing.T) {
 		{
 			name:  "connecting never ends",
 			setup: hangDials(func(*harness) {}),
-			read:  expectation{kind: transportFailure, phase: gateway.PhaseDial, attempts: 3, is: []error{gateway.ErrTimeout}},
-			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, is: []error{gateway.ErrTimeout}},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseDial, attempts: 3, is: []error{context.DeadlineExceeded}},
+			write: expectation{kind: notSent, phase: gateway.PhaseDial, attempts: 3, is: []error{context.DeadlineExceeded}},
 		},
 		{
 			name:  "the caller cancels while it connects",
@@ -148,8 +148,8 @@ func TestFaults_TLS(t *testing.T) {
 				h.url = "https://" + call.Host
 				h.server.Handler = (*faultserver.Conn).Hold
 			},
-			read:  expectation{kind: transportFailure, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
-			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseTLS, attempts: 3, is: []error{context.DeadlineExceeded}},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{context.DeadlineExceeded}},
 		},
 		{
 			name: "the TLS handshake exceeds its own timeout",
@@ -158,8 +158,8 @@ func TestFaults_TLS(t *testing.T) {
 				h.transport.TLSHandshakeTimeout = time.Second
 				h.server.Handler = (*faultserver.Conn).Hold
 			},
-			read:  expectation{kind: transportFailure, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
-			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{gateway.ErrTimeout}},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseTLS, attempts: 3, is: []error{context.DeadlineExceeded}},
+			write: expectation{kind: notSent, phase: gateway.PhaseTLS, attempts: 3, is: []error{context.DeadlineExceeded}},
 		},
 		{
 			name: "the server speaks plain HTTP",

@@ -51,8 +51,8 @@ func TestFaults_WhileWriting(t *testing.T) {
 		{
 			name:  "the server does not even read the header",
 			setup: func(h *harness) { h.server.Handler = (*faultserver.Conn).Stop },
-			read:  expectation{kind: transportFailure, attempts: 3, is: []error{gateway.ErrTimeout}},
-			write: expectation{kind: notSent, phase: gateway.PhaseWrite, attempts: 3, is: []error{gateway.ErrTimeout}},
+			read:  expectation{kind: transportFailure, attempts: 3, is: []error{context.DeadlineExceeded}},
+			write: expectation{kind: notSent, phase: gateway.PhaseWrite, attempts: 3, is: []error{context.DeadlineExceeded}},
 		},
 		{
 			name: "the server does not read the body",
@@ -62,7 +62,7 @@ func TestFaults_WhileWriting(t *testing.T) {
 					c.Stop()
 				}
 			},
-			write: expectation{kind: unknown, attempts: 1, dials: 1, is: []error{gateway.ErrTimeout}},
+			write: expectation{kind: unknown, attempts: 1, dials: 1, is: []error{context.DeadlineExceeded}},
 		},
 	})
 }
@@ -136,8 +136,8 @@ func TestFaults_WaitingForTheResponse(t *testing.T) {
 		{
 			name:  "the server never responds",
 			setup: func(h *harness) { h.server.Handler = faultserver.OneRequest((*faultserver.Conn).Hold) },
-			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
-			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{gateway.ErrTimeout}},
+			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{context.DeadlineExceeded}},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.DeadlineExceeded}},
 		},
 		{
 			name: "the caller cancels while waiting",
@@ -159,7 +159,7 @@ func TestFaults_WaitingForTheResponse(t *testing.T) {
 			},
 			read: expectation{
 				kind: transportFailure, phase: gateway.PhaseWait, attempts: 1, requests: 1,
-				is: []error{context.DeadlineExceeded, gateway.ErrTimeout},
+				is: []error{context.DeadlineExceeded, context.DeadlineExceeded},
 			},
 			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.DeadlineExceeded}},
 		},

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -165,11 +166,11 @@ func TestFaults_ResponseBody(t *testing.T) {
 			}),
 			read: expectation{
 				kind: transportFailure, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3,
-				is: []error{gateway.ErrTimeout},
+				is: []error{context.DeadlineExceeded},
 			},
 			write: expectation{
 				kind: unknown, phase: gateway.PhaseRead, status: 200, attempts: 1, requests: 1, commits: 1,
-				is: []error{gateway.ErrTimeout},
+				is: []error{context.DeadlineExceeded},
 			},
 		},
 	})

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -123,16 +124,16 @@ func TestHostile(t *testing.T) {
 		{
 			name:   "a body that trickles",
 			setup:  slowly(trickle(okHead + "\r\n{")),
-			read:   expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
-			write:  expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, requests: 1, is: []error{gateway.ErrTimeout}},
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseRead, status: 200, attempts: 3, requests: 3, is: []error{context.DeadlineExceeded}},
+			write:  expectation{kind: unknown, phase: gateway.PhaseRead, status: 200, requests: 1, is: []error{context.DeadlineExceeded}},
 			memory: small,
 		},
 		{name: "a body that trickles, under a status of a refusal", setup: slowly(trickle("HTTP/1.1 404 Not Found\r\n\r\n{")), read: refusal, write: refusedOrder, memory: small},
 		{
 			name:   "a header that trickles",
 			setup:  slowly(trickle("HTTP/1.1 200 OK\r\nX-Slow:")),
-			read:   expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{gateway.ErrTimeout}},
-			write:  expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, is: []error{gateway.ErrTimeout}},
+			read:   expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3, is: []error{context.DeadlineExceeded}},
+			write:  expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1, is: []error{context.DeadlineExceeded}},
 			memory: small,
 		},
 		{

@@ -153,7 +153,7 @@ func TestHTTP2_NotSent(t *testing.T) {
 		s, r := full(t, nil, true, 2*short)
 		assert.Empty(t, r.Violations())
 		require.Equal(t, gateway.OutcomeNotSent, r.Outcome(), "%v", r.Err)
-		assert.ErrorIs(t, r.Err, gateway.ErrTimeout)
+		assert.ErrorIs(t, r.Err, context.DeadlineExceeded)
 		assert.Equal(t, 1, s.Conns())
 	})
 	t.Run("a used connection takes no more streams, then goes away while the order waits for one", func(t *testing.T) {
