@@ -80,8 +80,17 @@ func TestRecords_JSON_embedded(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &again))
 	assert.Equal(t, "BTC by hand", again.Coin+" "+again.Note)
 	for _, record := range []any{
-		gateway.CoinNetwork{}, gateway.Coin{}, gateway.Network{}, gateway.Withdrawal{}, gateway.Rate{}, gateway.ExchangeRates{},
-		gateway.Balance{}, gateway.BalanceAmount{}, gateway.Invoice{}, gateway.InvoiceRequest{}, gateway.Skipped{},
+		gateway.CoinNetwork{},
+		gateway.Coin{},
+		gateway.Network{},
+		gateway.Withdrawal{},
+		gateway.Rate{},
+		gateway.ExchangeRates{},
+		gateway.Balance{},
+		gateway.BalanceAmount{},
+		gateway.Invoice{},
+		gateway.InvoiceRequest{},
+		gateway.Skipped{},
 	} {
 		_, marshals := record.(json.Marshaler)
 		assert.False(t, marshals, "%T", record)

@@ -49,9 +49,6 @@ type Withdrawal struct {
 
 var withdrawalRecord = doc.RecordOf[Withdrawal]() // docs/interface.md, I-132 to I-144
 
-// routeWithdrawRequestID is the name of the argument in the route and in errors.
-const routeWithdrawRequestID = "withdrawRequestId"
-
 // Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
 // yields its identifier, is not documented; the identifier is 1 to 256 bytes without any of
 // / \ % ? #. A record with another identifier is an error that matches

@@ -201,9 +201,28 @@ var rules = []rule{
 	}},
 	{name: "the orders of two merchants are two, however their names are written", check: func(s *store) {
 		pairs := [][2]string{
-			{"", "a"}, {"a", "a"}, {"a:b", "c"}, {"a", "b:c"}, {"a/b", "c"}, {"a", "b/c"}, {"a", "bc"}, {"ab", "c"}, {"a|b", "c"}, {"a", "b|c"}, {"a\x1fb", "c"}, {"a", "b\x1fc"},
-			{"north", "1"}, {"North", "1"}, {"NORTH", "1"}, {"north ", "1"}, {" north", "1"}, {"n\u00f6rth", "1"}, {"no\u0308rth", "1"},
-			{strings.Repeat("m", 256), "1"}, {strings.Repeat("m", 255) + "n", "1"}, {strings.Repeat("m", 255), "1"},
+			{"", "a"},
+			{"a", "a"},
+			{"a:b", "c"},
+			{"a", "b:c"},
+			{"a/b", "c"},
+			{"a", "b/c"},
+			{"a", "bc"},
+			{"ab", "c"},
+			{"a|b", "c"},
+			{"a", "b|c"},
+			{"a\x1fb", "c"},
+			{"a", "b\x1fc"},
+			{"north", "1"},
+			{"North", "1"},
+			{"NORTH", "1"},
+			{"north ", "1"},
+			{" north", "1"},
+			{"n\u00f6rth", "1"},
+			{"no\u0308rth", "1"},
+			{strings.Repeat("m", 256), "1"},
+			{strings.Repeat("m", 255) + "n", "1"},
+			{strings.Repeat("m", 255), "1"},
 		}
 		orderOfPair := func(pair [2]string) gateway.Order {
 			o := orderOf(pair[1])

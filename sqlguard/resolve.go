@@ -58,30 +58,45 @@ func (g *Guard) Resolve(ctx context.Context, o gateway.OrderStatus, f gateway.Fi
 }
 
 // ResolveAll records findings about different orders as Resolve does, all of them or none, in one transaction.
-// If Resolve would refuse some of them, the error joins a [*RefusedError] for each, and nothing was changed.
+// If Resolve would refuse some of them, the error joins a [*RefusedError] for each, and nothing was changed. A finding that is
+// recorded already is no error, unless it has an Invoice.
 // If the database fails while it commits, the findings may have been recorded: read the orders again.
 func (g *Guard) ResolveAll(ctx context.Context, all []Resolution) error {
 	if err := checkResolutions(all); err != nil || len(all) == 0 {
 		return err
 	}
-	err := g.writeAll(ctx, func() (changes []change, err error) {
-		var refusals []error
-		for i, r := range all {
-			c, answer, err := g.step(ctx, r.key(), r.apply)
-			if err != nil {
-				return nil, err
-			}
-			if answer.Err != nil {
-				refusals = append(refusals, &RefusedError{i, r.key().error(answer.Err)})
-			}
-			changes = append(changes, c)
-		}
-		return changes, errors.Join(refusals...)
-	})
+	err := g.writeAll(ctx, func() ([]change, error) { return g.decideAll(ctx, all) })
 	if _, refused := errors.AsType[*RefusedError](err); refused || err == nil {
 		return err
 	}
 	return fmt.Errorf("sqlguard: resolving %d orders: %w", len(all), explained(err))
+}
+
+// CheckAll returns the error with which ResolveAll would refuse the findings now, and changes nothing.
+func (g *Guard) CheckAll(ctx context.Context, all []Resolution) error {
+	if err := checkResolutions(all); err != nil {
+		return err
+	}
+	_, err := g.decideAll(ctx, all)
+	return err
+}
+
+// decideAll reads the orders and returns the changes that the findings make, or why some are refused.
+func (g *Guard) decideAll(ctx context.Context, all []Resolution) (changes []change, err error) {
+	var refusals []error
+	for i, r := range all {
+		c, answer, err := g.step(ctx, r.key(), r.apply)
+		if err != nil {
+			return nil, r.key().error(err)
+		}
+		if answer.Err != nil {
+			refusals = append(refusals, &RefusedError{i, r.key().error(answer.Err)})
+		}
+		if answer.Changed {
+			changes = append(changes, c)
+		}
+	}
+	return changes, errors.Join(refusals...)
 }
 
 // A change is a row as it was read, and as it shall be.

@@ -294,8 +294,11 @@ func TestProcess(t *testing.T) {
 		code   int
 		stdout string
 	}{
-		{words("rates"), exitDone, "BTC"}, {words("pay"), exitUsage, ""}, {order(), exitUnknown, ""},
-		{words("__complete withd"), exitDone, "withdrawal\t"}, {words("__complete orders re"), exitDone, "resolve\t"},
+		{words("rates"), exitDone, "BTC"},
+		{words("pay"), exitUsage, ""},
+		{order(), exitUnknown, ""},
+		{words("__complete withd"), exitDone, "withdrawal\t"},
+		{words("__complete orders re"), exitDone, "resolve\t"},
 		{words("__complete coins -o j"), exitDone, "json\n"},
 	} {
 		command := exec.Command(os.Args[0], test.args...)

@@ -79,7 +79,8 @@ orderId creates a new invoice. An order that is free, in flight or unknown is re
 		if err != nil {
 			return err
 		}
-		return s.printFields(recordOf(o, defaultMargin))
+		s.tell("The order is forgotten. It had this invoice; the next call for the order creates another one:")
+		return s.printDone(recordOf(o, defaultMargin))
 	})
 }
 
@@ -134,5 +135,5 @@ func (s *session) prune(ctx context.Context, age time.Duration, dryRun bool) err
 	if err != nil {
 		return err
 	}
-	return s.printFields(map[string]any{"pruned": count, "dryRun": dryRun})
+	return s.printDone(map[string]any{"pruned": count, "dryRun": dryRun})
 }

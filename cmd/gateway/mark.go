@@ -103,7 +103,7 @@ func (s *session) mark(ctx context.Context, orders []gateway.OrderStatus, lines 
 	if err != nil {
 		return fmt.Errorf("%d orders were marked; run it again: %w", marked, err)
 	}
-	return s.printFields(markedRecord{marked, len(orders) - marked, dryRun})
+	return s.printDone(markedRecord{marked, len(orders) - marked, dryRun})
 }
 
 // markable returns how many orders [sqlguard.Guard.Mark] would mark.

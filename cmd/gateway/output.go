@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf16"
@@ -78,6 +80,20 @@ func (s *session) printFields(record any) error {
 		}
 	}
 	return errors.Join(err, s.write(aligned(rows)))
+}
+
+// printDone prints what a command has changed. If stdout takes nothing, stderr gets it: the change is made all the same.
+func (s *session) printDone(record any) error {
+	signal.Ignore(syscall.SIGPIPE) // so that stderr gets what stdout does not take
+	err := s.printFields(record)
+	if err == nil {
+		return nil
+	}
+	s.tell("It is done, but stdout failed: %v", err)
+	onErr := *s
+	onErr.out = s.err
+	_ = onErr.printFields(record) // there is nowhere left to report it
+	return nil
 }
 
 // writeJSON writes a value as JSON without characters that control a terminal; in one line if indent is empty.

@@ -100,7 +100,7 @@ func (s *session) resolve(ctx context.Context, r *resolve, id string) (err error
 		all = []sqlguard.Resolution{{Order: o, Finding: r.finding}}
 	}
 	if r.dryRun {
-		err = checkAll(ctx, guard, all)
+		err = guard.CheckAll(ctx, all)
 	} else if len(all) > 0 {
 		err = guard.ResolveAll(ctx, all)
 	}
@@ -117,7 +117,7 @@ func (s *session) resolve(ctx context.Context, r *resolve, id string) (err error
 			done.Absent++
 		}
 	}
-	return s.printFields(done)
+	return s.printDone(done)
 }
 
 // A resolvedRecord is the result of resolve.
@@ -239,28 +239,4 @@ func onLines(err error, lines []int) error {
 		}
 	}
 	return errors.Join(all...)
-}
-
-// checkAll returns what [sqlguard.Guard.ResolveAll] would refuse now.
-func checkAll(ctx context.Context, guard *sqlguard.Guard, all []sqlguard.Resolution) error {
-	var refusals []error
-	for i, r := range all {
-		now, err := guard.Order(ctx, r.Order.Merchant, r.Order.OrderID)
-		if err != nil {
-			return err
-		}
-		completes := now.State == gateway.OrderCreated && now.Record.Invoice == nil && r.Finding.Invoice != nil
-		switch {
-		case now.Attempt != r.Order.Attempt:
-			err = gateway.ErrTriedAgain
-		case now.State != gateway.OrderUnknown && !completes:
-			err = fmt.Errorf("%w: it is %s", gateway.ErrNotUnknown, now.State)
-		case !r.Finding.Exists && r.Order.GuardReadAt.Before(now.SentUntil.Add(r.Finding.Margin)):
-			err = fmt.Errorf("%w: absent is accepted if the order is listed after %s", gateway.ErrTooEarly, timeText(absentFrom(now, r.Finding.Margin)))
-		}
-		if err != nil {
-			refusals = append(refusals, &sqlguard.RefusedError{Index: i, Err: fmt.Errorf("order %q: %w", now.OrderID, err)})
-		}
-	}
-	return errors.Join(refusals...)
 }

@@ -73,7 +73,8 @@ func TestNewPools_settings(t *testing.T) {
 			"a caller's longer pings, and another setting", &http.Transport{HTTP2: &mixed},
 			http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: time.Second, WriteByteTimeout: 5 * time.Second, MaxReadFrameSize: 1 << 15},
 			http.HTTP2Config{SendPingTimeout: 3 * time.Second, PingTimeout: time.Second, WriteByteTimeout: 5 * time.Second, MaxReadFrameSize: 1 << 15},
-			[2]time.Duration{0, 2 * time.Second}, nil,
+			[2]time.Duration{0, 2 * time.Second},
+			nil,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,13 +14,11 @@ import (
 
 // seeds are texts, good and bad.
 func seeds() (all []string) {
-	for _, text := range []string{
+	all = append(all,
 		``, `null`, `[]`, `{}`, `"x"`, `1`, `[1,"2",{"amount":3}]`, `{"a":{"b":[{"c":null}]}}`, `{"a":`, `[[[[`,
-		`{"a":1,"a":2}`, `{"\u0061":1,"a":2}`, `{}x`, "{\"a\":\"\xff\"}", `{"` + canary + `":1,"\u0043` + canary[1:] + `":nope}`,
-		`{"a/b":{"c~d":[{"":1}]}}`, strings.Repeat(`{"a":`, 50) + strings.Repeat("[", 50), strings.Repeat(`{"v":1},`, 70),
-	} {
-		all = append(all, text)
-	}
+		`{"a":1,"a":2}`, `{"\u0061":1,"a":2}`, `{}x`, "{\"a\":\"\xff\"}", `{"`+canary+`":1,"\u0043`+canary[1:]+`":nope}`,
+		`{"a/b":{"c~d":[{"":1}]}}`, strings.Repeat(`{"a":`, 50)+strings.Repeat("[", 50), strings.Repeat(`{"v":1},`, 70),
+	)
 	for name, value := range map[string]string{
 		"": ``, "price": `1e64`, "count": `1.0`, "open": `"true"`, "at": `"2024-01-02 03:04:05"`, "partId": `"p-2"`,
 		"part": `{"id":"p-1"}`, "state": `"\u0044ONE"`, "name": `"` + canary + `"`,

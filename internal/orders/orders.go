@@ -207,6 +207,8 @@ func (r Row[R]) Resolve(f Resolve[R], now int64) (Row[R], Answer) {
 	state := r.State(now)
 	adds := state == Created && r.Bare && f.Exists && !f.Bare
 	switch {
+	case r.hasFound(f, state):
+		return r, Answer{}
 	case state != Unknown && !adds:
 		return r, Answer{Err: fmt.Errorf("%w: it is %s", ErrNotUnknown, state)}
 	case r.Attempt != f.Attempt:
@@ -244,6 +246,15 @@ func (r Row[R]) Mark(attempt int64, record R, now int64) (Row[R], Answer) {
 	r.Open = []Attempt[R]{{Name: attempt, Record: record}}
 	r.close(now)
 	return r, Answer{Changed: true}
+}
+
+// hasFound reports whether the same finding is recorded already, so that a file can be applied again.
+func (r *Row[R]) hasFound(f Resolve[R], state State) bool {
+	ended := Free
+	if f.Exists {
+		ended = Created
+	}
+	return r.Resolved != 0 && r.Found == f.Finding && r.Attempt == f.Attempt && state == ended && (f.Bare || !f.Exists)
 }
 
 // Forget returns why the row of an order must not be deleted, or nil: only an order whose invoice is known, without

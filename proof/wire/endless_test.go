@@ -36,7 +36,7 @@ func secureKinds(protocols *http.Protocols) []kind {
 		{"a middleware around a caller's transport", func() http.RoundTripper { return transport() }, true},
 		{"a caller's transport that x/net has prepared", func() http.RoundTripper {
 			prepared := transport()
-			if err := http2.ConfigureTransport(prepared); err != nil {
+			if err := http2.ConfigureTransport(prepared); err != nil { //nolint:staticcheck // programs still do
 				panic(err)
 			}
 			return prepared

@@ -145,14 +145,25 @@ func TestPurchase(t *testing.T) {
 		again string // the heading after it was pressed again
 		sent  int    // after that
 	}{
-		{"a lost response is unknown and never sent again", []gatewaytest.Fault{gatewaytest.FaultCommitThenDrop()},
-			"We are checking your order", "Please do not pay anything yet", "We are checking your order", 1},
-		{"the page of a CDN is unknown and never sent again", []gatewaytest.Fault{gatewaytest.FaultPage(502)},
-			"We are checking your order", "Please do not pay anything yet", "We are checking your order", 1},
-		{"a refused order can be sent again", []gatewaytest.Fault{gatewaytest.FaultRefuse(400, "not today")},
-			"How would you like to pay?", "The payment service refused your last choice", "Pay your order", 2},
-		{"an order is sent once however often the button is pressed", nil,
-			"Pay your order", "invented-address", "Pay your order", 1},
+		{
+			"a lost response is unknown and never sent again",
+			[]gatewaytest.Fault{gatewaytest.FaultCommitThenDrop()},
+			"We are checking your order", "Please do not pay anything yet", "We are checking your order", 1,
+		},
+		{
+			"the page of a CDN is unknown and never sent again",
+			[]gatewaytest.Fault{gatewaytest.FaultPage(502)},
+			"We are checking your order", "Please do not pay anything yet", "We are checking your order", 1,
+		},
+		{
+			"a refused order can be sent again",
+			[]gatewaytest.Fault{gatewaytest.FaultRefuse(400, "not today")},
+			"How would you like to pay?", "The payment service refused your last choice", "Pay your order", 2,
+		},
+		{
+			"an order is sent once however often the button is pressed", nil,
+			"Pay your order", "invented-address", "Pay your order", 1,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -293,8 +304,11 @@ func TestShop_refuses(t *testing.T) {
 	}{
 		{"another product", "POST", "/orders", url.Values{"order": {id}, "product": {"yacht"}}, nothing, 422},
 		{"an identifier that can be guessed", "POST", "/orders", url.Values{"order": {"1"}, "product": {"mug"}}, nothing, 422},
-		{"a form of another site", "POST", "/orders", url.Values{"order": {id}, "product": {"mug"}},
-			func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		{
+			"a form of another site", "POST", "/orders",
+			url.Values{"order": {id}, "product": {"mug"}},
+			func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403,
+		},
 		{"a form without end", "POST", "/orders", url.Values{"order": {strings.Repeat("A", maxForm)}}, nothing, 422},
 		{"an order that is not known", "GET", "/orders/" + id, nil, nothing, 404},
 		{"a page that does not exist", "GET", "/nothing", nil, nothing, 404},
