@@ -54,7 +54,7 @@ func TestAllocations_call(t *testing.T) {
 		{"an invoice that the guard has", invoiceJSON, func(c *gateway.Client) error {
 			_, err := c.CreateInvoice(ctx, known)
 			return err
-		}, 9, 2000},
+		}, 9, 2100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := inMemory(t, enveloped(tt.result))

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -408,7 +407,6 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	var e envelope
 	switch {
 	case resp.StatusCode >= 400:
-		text = text[:min(len(text), c.maxKept())] // its end may be missing: the status says enough
 		e, failure = c.readError(tree, resp, text, body.Err)
 	case resp.StatusCode >= 300:
 		failure = c.transportError(PhaseWait, c.redirect(resp), false)
@@ -439,10 +437,6 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 // errUnsentSuccess is a success that cannot be that of the invoice.
 var errUnsentSuccess = errors.New("the transport returned a success without having read the invoice")
 
-// maxKept is how much of a body is kept for an error: beyond what it shows, so much
-// that no key is cut in two.
-func (c *call) maxKept() int { return maxSnippet + c.redactor.Overlap() }
-
 // open reads a body as a tree, and finds the parts of its envelope.
 func (c *call) open(tree *doc.Doc, text []byte) (envelope, *doc.Error) {
 	most := doc.MaxListing
@@ -456,7 +450,9 @@ func (c *call) open(tree *doc.Doc, text []byte) (envelope, *doc.Error) {
 // readError reads the body of an error response.
 func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost error) (envelope, *APIError) {
 	e, wrong := c.open(tree, text)
-	failure := c.apiError(resp, e, text, readRefusal(e, wrong == nil, c.order.Request.OrderID))
+	said := readRefusal(e, wrong)
+	said.doubtful = said.doubtful || lost != nil || c.operation.invoice != nil && c.decodesInvoice(e)
+	failure := c.apiError(resp, e, text, said)
 	if lost != nil && !errors.Is(lost, attempt.ErrTooLarge) {
 		failure.lost = sanitize(lost, c.redactor)
 	}
@@ -466,10 +462,16 @@ func (c *call) readError(tree *doc.Doc, resp *http.Response, text []byte, lost e
 // readResult reads the body of a response of 2xx.
 func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (envelope, callError) {
 	e, wrong := c.open(tree, text)
-	isRefusal := wrong == nil && e.isRefusal()
-	if wrong == nil && !isRefusal {
-		wrong = c.decode(e)
-		isRefusal = wrong == nil && c.isNothing(e) || wrong != nil && errors.Is(wrong.Err, doc.ErrNoRecord)
+	isRefusal := false
+	switch {
+	case wrong != nil:
+	case c.operation.invoice != nil:
+		isRefusal, wrong = c.readInvoice(e)
+	default:
+		if isRefusal = e.isRefusal(); !isRefusal {
+			wrong = c.decode(e)
+			isRefusal = wrong == nil && e.isNothing() || wrong != nil && errors.Is(wrong.Err, doc.ErrNoRecord)
+		}
 	}
 	if !isRefusal {
 		tree.NoteError(wrong)
@@ -477,36 +479,16 @@ func (c *call) readResult(tree *doc.Doc, resp *http.Response, text []byte) (enve
 	c.response.drift = drifts(c.operation.name, tree)
 	switch {
 	case isRefusal:
-		return e, c.apiError(resp, e, text, refusal{message: e.message})
+		return e, c.apiError(resp, e, text, refusal{message: e.said()})
 	case wrong != nil:
 		failure := c.decodeError(resp, wrong, text, false)
 		if c.operation.name == OpWithdrawal && !wrong.Syntax && !errors.Is(wrong.Err, doc.ErrMismatch) {
 			failure.status = withdrawalStatusIn(e.result, c.operation.expectID)
 		}
 		return e, failure
-	case c.operation.invoice != nil && resp.StatusCode > http.StatusCreated:
-		return e, c.decodeError(resp, &doc.Error{Err: errStatusNoSuccess}, text, false)
-	case c.operation.invoice != nil && !e.success:
-		return e, c.decodeError(resp, &doc.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}, text, false)
 	default:
 		return e, nil
 	}
-}
-
-// isNothing reports whether the message of an envelope is not that of a success, and the result holds
-// nothing, or is no object or array that an invoice could be.
-func (c *call) isNothing(e envelope) bool {
-	kind := e.result.Kind()
-	return !e.success && !e.result.IsZero() && (!e.result.Holds() || c.operation.invoice != nil && kind != '{' && kind != '[')
-}
-
-// errStatusNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
-var errStatusNoSuccess = errors.New("an invoice was created if the status is 200 or 201")
-
-// messageNoSuccess is the error of a message that does not prove that the invoice was created.
-func (c *Client) messageNoSuccess(e envelope) error {
-	return fmt.Errorf("%q is not the message of a success, %q: set another one by WithSuccessMessage",
-		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
 }
 
 // redirect returns the error of a response of 3xx, with the place that it names: neither its

@@ -1,18 +1,12 @@
 package gateway
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/cryptogw/gateway/internal/doc"
-	"github.com/cryptogw/gateway/internal/endpoint"
 	"github.com/cryptogw/gateway/internal/redact"
 )
 
@@ -105,6 +99,9 @@ func (e envelope) isRefusal() bool {
 	return e.message != "" && !e.success && (e.result.IsZero() || e.result.Kind() == 'n')
 }
 
+// isNothing reports whether the message of an envelope is not that of a success, and the result holds nothing.
+func (e envelope) isNothing() bool { return !e.success && !e.result.IsZero() && !e.result.Holds() }
+
 // undocumented returns a result of an undocumented form, or an error if there is none. With a caller's
 // decoder, a body without an envelope is the result.
 func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
@@ -118,38 +115,104 @@ func (e envelope) undocumented(hasDecoder bool) (doc.Node, *doc.Error) {
 // metaValue returns a copy of the meta, or nil when there was none or it is not kept.
 func (e envelope) metaValue() json.RawMessage { return json.RawMessage(e.meta.JSON()) }
 
+// holds reports whether a member says something: it is there, and neither false nor 0, and not empty at any depth.
+func holds(n doc.Node) bool {
+	return n.Holds() && n.Kind() != 'f' && n.Scalar() != "0"
+}
+
+// isError reports whether the members beside the result speak of an error.
+func (e envelope) isError() bool {
+	for n := range e.body.Parts() {
+		switch name := plainName(n); {
+		case n.IsNamed("result"):
+		case name == "error" || name == "errors":
+			if holds(n) {
+				return true
+			}
+		case name == "success" || name == "ok":
+			if n.Kind() == 'f' {
+				return true
+			}
+		default:
+			if status := statusIn(n); status >= 400 && (name != "code" || status < 600) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayHaveInvoice reports whether the body of an error response contradicts its status: it has the message of a
+// success, a result, or the status of a conflict or of a failure of the service.
+func (e envelope) mayHaveInvoice() bool {
+	if e.success {
+		return true
+	}
+	for n := range e.body.Parts() {
+		if name := plainName(n); (name == "result" || name == "data" || name == "invoice") && holds(n) {
+			return true
+		}
+	}
+	for n := range e.body.All() {
+		if status := statusIn(n); status == 409 || status >= 500 && (plainName(n) != "code" || status < 600) {
+			return true
+		}
+	}
+	return false
+}
+
+// statusIn returns the status that a member has, or 0 if it has none. A member named code can have a number of
+// the service's own instead.
+func statusIn(n doc.Node) int64 {
+	switch plainName(n) {
+	case "status", "statuscode", "httpstatus", "httpstatuscode", "code":
+		if status, err := n.Amount(); err == nil {
+			return status.IntPart()
+		}
+	}
+	return 0
+}
+
+// plainName returns the name of a member in lower case, without underscores.
+func plainName(n doc.Node) string { return strings.ToLower(strings.ReplaceAll(n.Name(), "_", "")) }
+
 // A refusal is what the body of an error response says.
 type refusal struct {
 	message   string // at most maxMessage bytes, without keys; empty for none
 	enveloped bool   // in the documented envelope: docs/interface.md, I-152 to I-155
 	formed    bool   // in it, or in a form in which web frameworks refuse a request: I-170
-	names     bool   // it names the order
-	isThere   bool   // it names the order, or speaks of one that is there already
+	doubtful  bool   // it contradicts its status, or nobody can know whether it does
 }
 
-// messageNames are the members of a framework's error that have its message, in any case, the most
+// messageNames are the members of a framework's error that have its message, by their plain names, the most
 // telling one first.
-var messageNames = [...]string{"message", "msg", "detail", "error", "title", "errors", "modelState"}
+var messageNames = [...]string{
+	"message", "errormessage", "msg", "detail", "description", "desc", "reason", "error", "title", "errors", "modelstate",
+}
 
-// readRefusal reads an error response, of which the whole body could be read or not. The orderID is that of
-// the call, or "" if it creates no invoice.
-func readRefusal(e envelope, isWhole bool, orderID string) refusal {
-	r := refusal{message: e.message, enveloped: isWhole && e.message != "" && !e.result.IsZero()}
-	if !isWhole || e.body.Kind() != '{' {
+// readRefusal reads an error response. Wrong is why the body is not JSON, nil if it is.
+func readRefusal(e envelope, wrong *doc.Error) refusal {
+	r := refusal{message: e.message, enveloped: wrong == nil && e.message != "" && !e.result.IsZero()}
+	kind := e.body.Kind()
+	if wrong != nil {
+		r.doubtful = kind == '{' || kind == '['
 		return r
 	}
-	said := messageIn(e.body)
-	r.formed = r.enveloped || len(said) > 0
-	r.message = cmp.Or(r.message, redact.Truncate(strings.Join(said, "; "), maxMessage))
-	for n := range told(e.body) {
-		for _, text := range [...]string{n.Name(), n.Text()} {
-			r.names = r.names || namesOrder(text, orderID)
-			r.isThere = r.isThere || saysIsThere(text)
-		}
-		r.names = r.names || n.Scalar() == orderID && orderID != "" && endpoint.IsOrderName(n.Names())
+	r.doubtful = e.mayHaveInvoice()
+	if kind != '{' {
+		return r
 	}
-	r.isThere = r.isThere || r.names
+	r.formed = r.enveloped || len(messageIn(e.body)) > 0
+	r.message = e.said()
 	return r
+}
+
+// said returns the message of an error, in the envelope or in the form of a framework.
+func (e envelope) said() string {
+	if e.message != "" {
+		return e.message
+	}
+	return redact.Truncate(strings.Join(messageIn(e.body), "; "), maxMessage)
 }
 
 // messageIn returns the texts of the message of a framework's error: those of the first of its members,
@@ -157,7 +220,7 @@ func readRefusal(e envelope, isWhole bool, orderID string) refusal {
 func messageIn(body doc.Node) (texts []string) {
 	for _, name := range messageNames {
 		for m := range body.Parts() {
-			if strings.EqualFold(m.Name(), name) {
+			if plainName(m) == name {
 				texts = append(texts, textsIn(m)...)
 			}
 		}
@@ -174,82 +237,20 @@ func messageIn(body doc.Node) (texts []string) {
 	return texts
 }
 
-// textsIn returns the texts in n, at any depth, which are not empty.
+// textsIn returns the texts in n, at any depth, that are not empty, without those that frameworks repeat of the
+// request beside the place of an error.
 func textsIn(n doc.Node) (texts []string) {
-	for inner := range told(n) {
-		if text := inner.Text(); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return texts
-}
-
-// told yields n and what is in it, at any depth, but for what frameworks repeat of the request beside the
-// place of an error.
-func told(n doc.Node) iter.Seq[doc.Node] {
-	return func(yield func(doc.Node) bool) { tell(n, yield) }
-}
-
-func tell(n doc.Node, yield func(doc.Node) bool) bool {
-	if !yield(n) {
-		return false
+	if text := n.Text(); text != "" {
+		return []string{text}
 	}
 	isPlace := !n.Member("msg", "loc", "field", "property", "constraints").IsZero()
 	for part := range n.Parts() {
 		name := part.Name()
-		repeats := isPlace && (name == "input" || name == "value" || name == "target" || name == "rejectedValue")
-		if !repeats && !tell(part, yield) {
-			return false
+		if !isPlace || name != "input" && name != "value" && name != "target" && name != "rejectedValue" {
+			texts = append(texts, textsIn(part)...)
 		}
 	}
-	return true
-}
-
-// namesOrder reports whether a text names an order: one whose name is a number only after a word for what
-// it is.
-func namesOrder(text, orderID string) bool {
-	text, orderID = strings.ToLower(text), strings.ToLower(orderID)
-	if orderID == "" || text == orderID {
-		return orderID != ""
-	}
-	for before, after, found := strings.Cut(text, orderID); found; before, after, found = strings.Cut(after, orderID) {
-		last, _ := utf8.DecodeLastRuneInString(before)
-		next, _ := utf8.DecodeRuneInString(after)
-		if !isWord(last) && !isWord(next) && (!isDigits(orderID) || endsAsName(before)) {
-			return true
-		}
-	}
-	return false
-}
-
-func isWord(char rune) bool { return unicode.IsLetter(char) || unicode.IsDigit(char) }
-
-// endsAsName reports whether the name of an order follows a text.
-func endsAsName(text string) bool {
-	words := strings.FieldsFunc(text, func(char rune) bool { return char != '#' && !isWord(char) })
-	return len(words) > 0 && slices.Contains([]string{"order", "orderid", "invoice", "id", "number", "no", "reference", "ref", "#"}, words[len(words)-1])
-}
-
-// saysIsThere reports whether a text, or the name of a code or of a member, speaks of something that is
-// there already.
-func saysIsThere(text string) bool {
-	var words strings.Builder
-	for i, char := range text {
-		if i > 0 && unicode.IsUpper(char) {
-			last, _ := utf8.DecodeLastRuneInString(text[:i])
-			if unicode.IsLower(last) {
-				words.WriteByte(' ')
-			}
-		}
-		if char == '_' || char == '-' {
-			char = ' '
-		}
-		words.WriteRune(unicode.ToLower(char))
-	}
-	said := strings.NewReplacer("not exist", "", "n't exist", "", "non exist", "", "nonexist", "", "no exist", "").Replace(words.String())
-	return slices.ContainsFunc([]string{
-		"already", "exist", "duplicat", "taken", "unique", "conflict", "in use", "been used", "used before", "issued before", "previous", "repeated", "twice",
-	}, func(word string) bool { return strings.Contains(said, word) })
+	return texts
 }
 
 // isOfService reports whether an error response with a status is the service's own, and not that of an
@@ -262,16 +263,16 @@ func (r refusal) isOfService(status int) bool {
 }
 
 // provesNoInvoice reports whether an error response with a status proves that no invoice was created.
-// Most that do are decided before a service looks at the body, unless that names the order. Of 400, 403 and
-// 422 an intermediary may have made the response, on the way back from a service that has created an
-// invoice, or the service may speak of an earlier one. A status that is not listed proves nothing: 409 may
-// be the response to the second delivery of a request by an intermediary.
+// Most of these statuses are decided before a service looks at the body. A 400, 403 or 422 may also be the
+// response of an intermediary, on the way back from a service that has created an invoice. A body that
+// contradicts its status proves nothing, and neither does a status that is not listed: 409 may be the response
+// to the second delivery of a request by an intermediary.
 func (r refusal) provesNoInvoice(status int) bool { // I-128
 	switch status {
 	case 400, 403, 422:
-		return r.isOfService(status) && !r.isThere
+		return r.isOfService(status) && !r.doubtful
 	case 401, 402, 404, 405, 407, 410, 411, 413, 414, 415, 421, 425, 426, 429, 431, 451:
-		return !r.names
+		return !r.doubtful
 	default:
 		return false
 	}

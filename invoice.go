@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -61,8 +64,23 @@ type Invoice struct {
 	CreatedAt time.Time         `json:"createdAt,omitzero"` // when the [OrderGuard] recorded the invoice; zero if it is not known
 	Others    []json.RawMessage `json:"others,omitzero"`    // further invoices of the order that the guard knows, which should not exist
 
-	// GuardErr is why the [OrderGuard] has not recorded this invoice, or no longer has its text; nil if it has both.
+	// Details is what the function of [WithInvoiceDecoder] has read from Raw, also of a Replayed invoice; zero without one.
+	Details InvoiceDetails `json:"details,omitzero"`
+
+	// GuardErr is why the [OrderGuard] has not recorded this invoice, or no longer has its text, or why the function of
+	// [WithInvoiceDecoder] cannot read Raw; nil otherwise.
 	GuardErr error `json:"-"`
+}
+
+// InvoiceDetails are the fields of an invoice, for a function of [WithInvoiceDecoder]. What the gateway does not
+// send is zero.
+type InvoiceDetails struct {
+	ID         string          `json:"id,omitzero"`         // the gateway's own identifier
+	Address    string          `json:"address,omitzero"`    // where to pay
+	Tag        string          `json:"tag,omitzero"`        // the memo or destination tag that some coins need beside the address
+	PaymentURL string          `json:"paymentUrl,omitzero"` // the page to pay on
+	Amount     decimal.Decimal `json:"amount,omitzero"`     // what to pay, in the coin
+	ExpiresAt  time.Time       `json:"expiresAt,omitzero"`  // when the invoice can no longer be paid
 }
 
 // Decode decodes Raw into v by the rules of version 2 of encoding/json, on every release of
@@ -125,21 +143,86 @@ func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...Ca
 
 		undocumented: true,
 	}}
-	call.decode = call.readInvoice
 	if err := call.run(ctx, opts); err != nil {
 		return nil, err
 	}
 	return call.order.invoice, nil
 }
 
-// readInvoice reads the result of a response, which is not documented.
-func (c *call) readInvoice(e envelope) *doc.Error {
-	result, wrong := e.undocumented(false)
-	if wrong != nil {
-		return wrong
+// readInvoice reads the invoice in a response of 2xx. If the response proves none, readInvoice reports whether it is
+// an error of the service, or returns why it is no invoice.
+func (c *call) readInvoice(e envelope) (isRefusal bool, wrong *doc.Error) {
+	raw := c.invoiceIn(e)
+	details, err := c.decodeInvoice(raw)
+	isDecoded := err == nil && c.client.cfg.decodeInvoice != nil
+	wrong = e.check()
+	kind := e.result.Kind()
+	isObject := kind == '{' && e.result.Holds()
+	switch isLikely := isObject || e.result.Text() != ""; {
+	case c.status <= http.StatusCreated && (isDecoded || e.success && wrong == nil || c.status == http.StatusCreated && isLikely && !e.isError()):
+		c.order.invoice = &Invoice{OrderID: c.order.Request.OrderID, Raw: raw, Request: c.order.Request, Details: details}
+		if err != nil {
+			c.order.invoice.GuardErr = err
+			e.result.Note(doc.UnexpectedValue)
+		}
+		return false, nil
+	case !e.success && (e.isRefusal() || e.isError() || wrong == nil && !isLikely && (kind != '[' || !e.result.Holds())):
+		return true, nil
+	case c.status > http.StatusCreated:
+		return false, &doc.Error{Err: errStatusNoSuccess}
+	case err != nil:
+		return false, &doc.Error{Pointer: e.result.Pointer(), Err: err}
+	case wrong != nil:
+		return false, explained(wrong, "WithInvoiceDecoder reads a body without an envelope")
+	default:
+		return false, &doc.Error{Pointer: "/message", Err: c.client.messageNoSuccess(e)}
 	}
-	c.order.invoice = &Invoice{OrderID: c.order.Request.OrderID, Raw: json.RawMessage(result.JSON()), Request: c.order.Request}
-	return nil
+}
+
+// errStatusNoSuccess is the error of a status of 2xx that does not prove that the invoice was created.
+var errStatusNoSuccess = errors.New("an invoice was created if the status is 200 or 201")
+
+// messageNoSuccess is the error of a message that does not prove that the invoice was created.
+func (c *Client) messageNoSuccess(e envelope) error {
+	return fmt.Errorf("%q is not the message of a success, %q: name it by WithSuccessMessage, or read the result by WithInvoiceDecoder",
+		redact.Truncate(e.message, maxQuotedName), cmp.Or(c.cfg.successMessage, successMessage))
+}
+
+// invoiceIn returns what a response may have of an invoice: the result, or the whole body where there is no envelope.
+func (c *call) invoiceIn(e envelope) json.RawMessage {
+	if e.result.IsZero() {
+		return json.RawMessage(e.body.JSON())
+	}
+	return json.RawMessage(e.result.JSON())
+}
+
+// decodesInvoice reports whether the function of [WithInvoiceDecoder] reads an invoice in a response.
+func (c *call) decodesInvoice(e envelope) bool {
+	raw := c.invoiceIn(e)
+	_, err := c.decodeInvoice(raw)
+	return c.client.cfg.decodeInvoice != nil && len(raw) > 0 && err == nil
+}
+
+var errNoDetails = errors.New("it returned no ID, Address or PaymentURL")
+
+// decodeInvoice calls the function of [WithInvoiceDecoder]. Without one, or without a text, the details are zero.
+func (c *call) decodeInvoice(raw json.RawMessage) (InvoiceDetails, error) {
+	decode := c.client.cfg.decodeInvoice
+	if decode == nil || len(raw) == 0 {
+		return InvoiceDetails{}, nil
+	}
+	details, err := decode(raw)
+	switch {
+	case err != nil:
+		err = sanitize(err, c.redactor)
+	case details.ID == "" && details.Address == "" && details.PaymentURL == "":
+		err = errNoDetails
+	case !money.Representable(details.Amount):
+		err = errors.New("the amount is not an amount of money")
+	default:
+		return details, nil
+	}
+	return InvoiceDetails{}, fmt.Errorf("the function of WithInvoiceDecoder: %w", err)
 }
 
 // Validate returns the [*ArgumentError] with which [Client.CreateInvoice] would refuse r
@@ -157,9 +240,6 @@ func (r InvoiceRequest) Equal(other InvoiceRequest) bool {
 	return endpoint.SameID(r.OrderID, other.OrderID) && r.Price.Equal(other.Price) && r.Amount.Equal(other.Amount) &&
 		strings.EqualFold(r.BaseCurrency, other.BaseCurrency) && r.CoinSymbol == other.CoinSymbol && r.NetworkName == other.NetworkName
 }
-
-// isDigits reports whether a text can be a number of anything.
-func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
 // check returns the first field that is not valid, the identifier of the order before others,
 // and what is wrong with it.

@@ -2,8 +2,12 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
@@ -422,7 +426,7 @@ func TestClient_CreateInvoice_amounts(t *testing.T) {
 	}
 }
 
-// An invoice was created by the message of a success, whatever the result has, and by no other.
+// With 200 an invoice was created by the message of a success, whatever the result has, and by no other.
 // I-40
 func TestClient_CreateInvoice_message(t *testing.T) {
 	t.Parallel()
@@ -440,6 +444,227 @@ func TestClient_CreateInvoice_message(t *testing.T) {
 			require.NoError(t, err, "%.40s", result)
 			assert.Equal(t, result, string(got.Raw))
 		}
+	}
+}
+
+// What proves what: ordinary responses, bodies that contradict their status, and honest refusals in many forms. After
+// a success the second call gets the same invoice, after a refusal it sends, and after anything else it is held.
+// I-128, I-129, I-173
+func TestClient_CreateInvoice_proof(t *testing.T) {
+	t.Parallel()
+	const succeeded, rejected, unknown = gateway.OutcomeSucceeded, gateway.OutcomeRejected, gateway.OutcomeUnknown
+	documented := enveloped(invoiceJSON)
+	for _, tt := range []struct {
+		status  int
+		body    string
+		outcome gateway.Outcome
+		decoded gateway.Outcome // with WithInvoiceDecoder
+	}{
+		// Ordinary responses.
+		{200, documented, succeeded, succeeded},
+		{201, documented, succeeded, succeeded},
+		{201, `{"message":"Invoice created.","result":{"id":"inv-1"}}`, succeeded, succeeded},
+		{201, `{"message":"Invoice created.","result":"https://pay.example/inv-1","meta":{}}`, succeeded, succeeded},
+		{201, `{"statusCode":201,"success":true,"error":false,"message":"","result":{"id":"inv-1"}}`, succeeded, succeeded},
+		{201, `{"code":1000,"message":"Invoice created.","result":{"id":"inv-1"}}`, succeeded, succeeded},
+		{200, `{"message":"Invoice created.","result":{"id":"inv-1"}}`, unknown, succeeded},
+		{201, `{"id":"inv-1","address":"bc1q"}`, unknown, succeeded},
+		{200, `{"id":"inv-1","address":"bc1q"}`, unknown, succeeded},
+		{201, `{"message":"Invoice created.","data":{"id":"inv-1"}}`, unknown, unknown},
+		{201, `[{"id":"inv-1"}]`, unknown, unknown},
+		{202, documented, unknown, unknown},
+		{400, refused("orderId must be a unique string"), rejected, rejected},
+		{401, refused("Unauthorized"), rejected, rejected},
+		{404, page, rejected, rejected},
+		{422, `{"message":"The given data was invalid.","errors":{"price":["It is required."]}}`, rejected, rejected},
+		{429, "", rejected, rejected},
+		{409, refused("Order exists"), unknown, unknown},
+		{500, refused("Internal error"), unknown, unknown},
+		{503, page, unknown, unknown},
+		{200, refused("Coin is not supported"), unknown, unknown},
+		{302, "", unknown, unknown},
+
+		// 2xx that is no success.
+		{201, `{"statusCode":201,"message":["price must be positive"],"error":"Bad Request"}`, unknown, unknown},
+		{201, `{"statusCode":400,"message":"No.","result":{"field":"price"}}`, unknown, unknown},
+		{201, `{"error":"Bad Request","message":"No.","result":{"field":"price"}}`, unknown, unknown},
+		{201, `{"errors":{"price":["No."]},"message":"No.","result":"No."}`, unknown, unknown},
+		{201, `{"success":false,"message":"No.","result":{"field":"price"}}`, unknown, unknown},
+		{201, `{"code":400,"message":"No.","result":{"field":"price"}}`, unknown, unknown},
+		{201, `{"message":"Created","result":{}}`, unknown, unknown},
+		{201, `{"message":"Created","result":{"invoice":null}}`, unknown, unknown},
+		{201, `{"message":"Created","result":""}`, unknown, unknown},
+		{201, `{"message":"Created","result":[{"id":"inv-1"}]}`, unknown, unknown},
+		{201, `{"message":"Created","result":true}`, unknown, unknown},
+		{201, "", unknown, unknown},
+		{201, page, unknown, unknown},
+
+		// Bodies that contradict their status.
+		{422, documented, unknown, unknown},
+		{429, documented, unknown, unknown},
+		{404, documented, unknown, unknown},
+		{400, `{"message":"Webhook failed","result":{"invoiceId":"inv-9"}}`, unknown, unknown},
+		{400, `{"statusCode":500,"message":"No."}`, unknown, unknown},
+		{400, `{"status":409,"message":"No."}`, unknown, unknown},
+		{404, `{"id":"inv-1","address":"bc1q"}`, rejected, unknown},
+		{422, `{"id":"inv-1","message":"The e-mail failed"}`, rejected, unknown},
+		{400, `{"message":"No.","result":{"id":"inv-1"`, unknown, unknown},
+
+		// Honest refusals.
+		{400, refused("The merchant is already suspended"), rejected, rejected},
+		{403, refused("The merchant is already suspended"), rejected, rejected},
+		{400, `{"message":"Unsupported coin","request":{"orderId":"A-17"}}`, rejected, rejected},
+		{400, refused("No wallet exists for A-17"), rejected, rejected},
+		{422, `{"desc":"conflicting parameters"}`, rejected, rejected},
+		{422, `{"reason":"mistaken"}`, rejected, rejected},
+		{422, `{"errorMessage":"No."}`, rejected, rejected},
+		{422, `{"description":"No."}`, rejected, rejected},
+		{400, `["No."]`, unknown, unknown},
+		{400, `No.`, unknown, unknown},
+		{422, `<error>No.</error>`, unknown, unknown},
+		{403, `{"message":"Forbidden"}`, unknown, unknown},
+	} {
+		for _, hasDecoder := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d %.60s, decoder %v", tt.status, tt.body, hasDecoder), func(t *testing.T) {
+				t.Parallel()
+				sent := 0
+				opts := []gateway.Option{through(func(*http.Request) (*http.Response, error) {
+					sent++
+					return reply(tt.status, tt.body), nil
+				})}
+				want := tt.outcome
+				if hasDecoder {
+					opts, want = append(opts, gateway.WithInvoiceDecoder(decodeInvoice)), tt.decoded
+				}
+				c := newClient(t, "http://localhost", opts...)
+				for call := range 2 {
+					got, err := c.CreateInvoice(t.Context(), order("A-17"))
+					assertInvariants(t, got, err)
+					require.Equal(t, want, gateway.OutcomeOf(err), "call %d: %v", call, err)
+					if want == succeeded {
+						assert.Equal(t, call == 1, got.Replayed)
+					}
+				}
+				if want == rejected {
+					assert.Equal(t, 2, sent, "the second call sends")
+				} else {
+					assert.Equal(t, 1, sent, "the second call sends nothing")
+				}
+			})
+		}
+	}
+}
+
+// decodeInvoice reads an invoice with an id, as a merchant would.
+func decodeInvoice(body json.RawMessage) (gateway.InvoiceDetails, error) {
+	var invoice struct {
+		ID      string          `json:"id"`
+		Address string          `json:"address"`
+		Tag     string          `json:"tag"`
+		URL     string          `json:"url"`
+		Amount  decimal.Decimal `json:"amount"`
+		Expires time.Time       `json:"expiresAt"`
+	}
+	err := json.Unmarshal(body, &invoice)
+	return gateway.InvoiceDetails{
+		ID: invoice.ID, Address: invoice.Address, Tag: invoice.Tag, PaymentURL: invoice.URL, Amount: invoice.Amount, ExpiresAt: invoice.Expires,
+	}, err
+}
+
+// The details of an invoice are there on each call. What the decoder cannot read of an invoice that is proved
+// otherwise is no error of the call.
+// I-173
+func TestWithInvoiceDecoder(t *testing.T) {
+	t.Parallel()
+	whole := gateway.InvoiceDetails{
+		ID: "inv-1", Address: "r9", Tag: "42", PaymentURL: "https://pay.example/1",
+		Amount: decimal.RequireFromString("0.00012"), ExpiresAt: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC),
+	}
+	const fields = `{"id":"inv-1","address":"r9","tag":"42","url":"https://pay.example/1","amount":"0.00012","expiresAt":"2026-11-25T12:00:00Z"}`
+	failing := func(json.RawMessage) (gateway.InvoiceDetails, error) {
+		return whole, errors.New("no invoice, but " + canary)
+	}
+	huge := func(json.RawMessage) (gateway.InvoiceDetails, error) {
+		return gateway.InvoiceDetails{ID: "inv-1", Amount: decimal.New(1, 1000)}, nil
+	}
+	for _, tt := range []struct {
+		name, body, raw string
+		decode          func(json.RawMessage) (gateway.InvoiceDetails, error)
+		want            gateway.InvoiceDetails
+		wrong           string
+	}{
+		{"a result", enveloped(fields), fields, decodeInvoice, whole, ""},
+		{"a body without an envelope", fields, fields, decodeInvoice, whole, ""},
+		{"another message", `{"message":"OK","result":` + fields + `}`, fields, decodeInvoice, whole, ""},
+		{"an error", enveloped(fields), fields, failing, gateway.InvoiceDetails{}, "the function of WithInvoiceDecoder: no invoice, but [REDACTED]"},
+		{"nothing that identifies an invoice", enveloped(`{"x":1}`), `{"x":1}`, decodeInvoice, gateway.InvoiceDetails{}, "it returned no ID, Address or PaymentURL"},
+		{"no amount of money", enveloped(fields), fields, huge, gateway.InvoiceDetails{}, "the amount is not an amount of money"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := newClient(t, "http://localhost", gateway.WithInvoiceDecoder(tt.decode), through(func(*http.Request) (*http.Response, error) {
+				return reply(200, tt.body), nil
+			}))
+			for _, replayed := range []bool{false, true} {
+				got, err := c.CreateInvoice(t.Context(), order("A-17"))
+				require.NoError(t, err)
+				assert.Equal(t, replayed, got.Replayed)
+				assert.Equal(t, tt.want, got.Details)
+				assert.Equal(t, tt.raw, string(got.Raw))
+				if tt.wrong == "" {
+					assert.NoError(t, got.GuardErr)
+				} else {
+					assert.ErrorContains(t, got.GuardErr, tt.wrong)
+					assertNoKey(t, got.GuardErr)
+				}
+			}
+			other := order("A-17")
+			other.BaseCurrency = "chf"
+			_, err := c.CreateInvoice(t.Context(), other)
+			conflict, ok := errors.AsType[*gateway.OrderConflictError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, tt.want, conflict.Invoice.Details, "a conflict has the details too")
+		})
+	}
+	t.Run("without a decoder", func(t *testing.T) {
+		t.Parallel()
+		assert.Zero(t, createdInvoice(t, fields).Details)
+	})
+	t.Run("an error of the decoder is the error of a response that proves nothing else", func(t *testing.T) {
+		t.Parallel()
+		_, err := cannedClient(t, 200, fields, gateway.WithInvoiceDecoder(failing)).CreateInvoice(t.Context(), order("A-17"))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		assert.ErrorContains(t, err, "the function of WithInvoiceDecoder: no invoice, but [REDACTED]")
+	})
+}
+
+// A proxy that delivers each POST twice passes the second response on. The first delivery has created the invoice. A
+// client that sees only a refusal cannot know that, and says so; 409 alone tells.
+func TestClient_CreateInvoice_deliveredTwice(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]gateway.Outcome{
+		400: gateway.OutcomeRejected, // which is not true
+		422: gateway.OutcomeRejected, // nor is this
+		409: gateway.OutcomeUnknown,
+		201: gateway.OutcomeSucceeded, // and a second invoice
+	} {
+		t.Run(fmt.Sprint("the second delivery is answered ", status), func(t *testing.T) {
+			t.Parallel()
+			deliveries := 0
+			service := func() *http.Response {
+				if deliveries++; deliveries == 1 || status == 201 {
+					return reply(201, enveloped(invoiceJSON))
+				}
+				return reply(status, refused("Order already exists."))
+			}
+			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+				service()
+				return service(), nil
+			}))
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assert.Equal(t, want, gateway.OutcomeOf(err), "%v", err)
+			assert.False(t, gateway.SafeToRetry(err))
+		})
 	}
 }
 

@@ -34,6 +34,7 @@ type config struct {
 	successMessage string // besides the documented one; empty for none
 	decodeRates    func(json.RawMessage) ([]Rate, error)
 	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)
+	decodeInvoice  func(json.RawMessage) (InvoiceDetails, error)
 	keySource      func(context.Context) (string, error)
 	observers      []Observer // of WithObserver, in order
 	logger         *slog.Logger
@@ -242,7 +243,7 @@ func WithOrderGuard(guard OrderGuard) Option {
 }
 
 // WithSuccessMessage names the message of a success, 1 to 1,024 bytes, for a gateway whose message
-// is not the documented one, which counts too. Without either, the outcome of an invoice is unknown.
+// is not the documented one, which counts too. With either, a status of 200 or 201 proves an invoice.
 func WithSuccessMessage(text string) Option {
 	return func(cfg *config) error {
 		if text == "" || len(text) > maxMessage {
@@ -278,6 +279,24 @@ func WithBalanceDecoder(decode func(result json.RawMessage) ([]BalanceAmount, er
 			return badOption("WithBalanceDecoder", "must not be nil")
 		}
 		cfg.decodeBalance = decode
+		return nil
+	}
+}
+
+// WithInvoiceDecoder sets the function that reads [Invoice.Details]. It receives the result of the response without
+// keys, as Raw has it, or the whole body where there is no envelope. It reads an invoice if it returns no error and an
+// ID, an Address or a PaymentURL. A response of 200 or 201 in which it reads one proves that the invoice was created,
+// whatever else the response has, and a refusal in which it reads one proves nothing. So it must return an error for
+// the body of an error.
+//
+// Of an invoice that is proved otherwise, or is Replayed, an error of the function is in [Invoice.GuardErr], and never
+// an error of the call.
+func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error)) Option {
+	return func(cfg *config) error {
+		if decode == nil {
+			return badOption("WithInvoiceDecoder", "must not be nil")
+		}
+		cfg.decodeInvoice = decode
 		return nil
 	}
 }

@@ -229,6 +229,7 @@ func badOptions() []struct {
 		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
 		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
+		{"no function for an invoice", gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
 		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},
 		{"a long message", gateway.WithSuccessMessage(strings.Repeat("a", 1025)), "WithSuccessMessage", "1 to 1,024"},
 	}

@@ -208,7 +208,7 @@ func (c *call) release(guard OrderGuard, lease Lease, err error) error {
 		err = c.combine(&has, err)
 	}
 	if err == nil {
-		c.order.invoice.GuardErr = cmp.Or(c.order.invoice.GuardErr, c.order.guardErr)
+		c.order.invoice.GuardErr = cmp.Or(c.order.guardErr, c.order.invoice.GuardErr)
 	}
 	if outcome := OutcomeOf(err); attempt.HasPassed(lease.Expires) && (outcome == OutcomeNotSent || outcome == OutcomeRejected) {
 		err = c.guardError(fmt.Errorf("%w: %s", errLeaseExpired, oneLine(err))) // others may have sent the order since
@@ -257,6 +257,8 @@ func (c *call) replay(known *OrderRecord) error {
 		invoice.Raw, invoice.CreatedAt, invoice.Others, invoice.Request = bytes.Clone(known.Invoice), known.CreatedAt, cloneAll(known.Others), known.Request
 		if len(known.Invoice) == 0 && known.Cause != "" {
 			invoice.GuardErr = errors.New(known.Cause)
+		} else {
+			invoice.Details, invoice.GuardErr = c.decodeInvoice(invoice.Raw)
 		}
 	}
 	if !c.order.Request.differsFrom(known) {

@@ -2,6 +2,8 @@ package gateway_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -11,8 +13,7 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// A refusal in a usual form proves that there is no invoice, unless it speaks of an order that is there:
-// I-170.
+// A refusal in a usual form proves that there is no invoice, whatever its words: I-170.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	const orderID = "A-17"
@@ -39,36 +40,35 @@ func TestRefusal(t *testing.T) {
 		{"the envelope without a result", `{"message":"Unsupported coin","meta":{}}`, rejected, "Unsupported coin"},
 		{"the envelope with null", `{"message":"Unsupported coin","result":null,"meta":{}}`, rejected, "Unsupported coin"},
 		{"the envelope", refused("Unsupported coin"), rejected, "Unsupported coin"},
-		{"the envelope with details", `{"message":"Invalid.","result":{"coinSymbol":["is not supported"]},"meta":{}}`, rejected, "Invalid."},
 		{"a coin that does not exist", refused("The coin does not exist."), rejected, "The coin does not exist."},
-		{"another order's name that has this one's in it", refused("A-170 is no price, nor is AA-17."), rejected, "A-170 is no price, nor is AA-17."},
+		{"a name that is taken", `{"message":"Invalid.","errors":{"orderId":["has been taken"]}}`, rejected, "Invalid."},
+		{"a rule of the database", refused("orderId must be a unique string"), rejected, "orderId must be a unique string"},
+		{"an order that exists, in Spanish", refused("El pedido ya fue creado"), rejected, "El pedido ya fue creado"},
+		{"a code of words", `{"error":"ORDER_ID_IN_USE"}`, rejected, "ORDER_ID_IN_USE"},
+		{"the order's name", refused("No invoice for A-17."), rejected, "No invoice for A-17."},
+		{"the request, which is repeated", `{"message":"Unsupported coin","request":{"orderId":"A-17"}}`, rejected, "Unsupported coin"},
+		{"a reason", `{"reason":"Unsupported coin"}`, rejected, "Unsupported coin"},
+		{"a desc", `{"desc":"Unsupported coin"}`, rejected, "Unsupported coin"},
+		{"a description", `{"description":"Unsupported coin"}`, rejected, "Unsupported coin"},
+		{"an errorMessage", `{"errorMessage":"Unsupported coin"}`, rejected, "Unsupported coin"},
+		{"an error_message", `{"error_message":"Unsupported coin"}`, rejected, "Unsupported coin"},
+		{"JSON-RPC, with a code and details", `{"error":{"code":-32602,"message":"Invalid params","data":"coinSymbol"}}`, rejected, "Invalid params; coinSymbol"},
+		{"a code of the service's own", `{"code":1001,"message":"Unsupported coin","data":null}`, rejected, "Unsupported coin"},
+		{"no success and no data", `{"success":false,"data":false,"message":"Unsupported coin","result":{}}`, rejected, "Unsupported coin"},
+		{"a status in words", `{"status":"CONFLICT","message":"Unsupported coin"}`, rejected, "Unsupported coin"},
 
-		{"the envelope, of an order that exists", refused("Order exists."), unknown, ""},
-		{"in another case", refused("ORDER ALREADY THERE"), unknown, ""},
-		{"a duplicate", refused("Duplicated orderId"), unknown, ""},
-		{"a rule of the database", refused("orderId must be unique"), unknown, ""},
-		{"a name that is taken", `{"message":"Invalid.","errors":{"orderId":["has been taken"]}}`, unknown, ""},
-		{"a name that is taken, in the result of the envelope", `{"message":"Invalid.","result":{"orderId":["has been taken"]},"meta":{}}`, unknown, ""},
-		{"an existing order, of a framework", `{"statusCode":400,"message":["see the existing order"],"error":"Bad Request"}`, unknown, ""},
-		{"the order's name", refused("No second invoice for a-17."), unknown, ""},
-		{"the order's name alone", `{"detail":"A-17"}`, unknown, ""},
-
-		{"a description of the error, by OAuth", `{"error":"invalid_request","error_description":"it already exists"}`, unknown, ""},
-		{"a text with its language, by OData", `{"error":{"code":"x","message":{"lang":"en-US","value":"An invoice of it already exists"}}}`, unknown, ""},
-		{"a code", `{"statusCode":400,"code":"ORDER_ALREADY_EXISTS","message":"Bad Request"}`, unknown, ""},
-		{"a type of problem", `{"type":"https://gw.example/problems/order-already-exists","title":"Bad Request"}`, unknown, ""},
-		{"the name of an exception", `{"error":"OrderAlreadyExistsException","message":"Bad Request"}`, unknown, ""},
-		{"the name of a rule", `{"name":"SequelizeUniqueConstraintError","message":"Validation error"}`, unknown, ""},
-		{"the order with its invoice", `{"message":"Bad Request","data":{"invoiceId":"inv-1","orderId":"A-17"}}`, unknown, ""},
-		{"a code of words", `{"error":"ORDER_ID_IN_USE"}`, unknown, ""},
-		{"a code in camel case", `{"error":"OrderIdInUse"}`, unknown, ""},
-		{"a code without grammar", `{"error":"ORDER_EXIST"}`, unknown, ""},
-		{"the name of a member", `{"error":"Bad Request","alreadyExists":true}`, unknown, ""},
-		{"the order as a member", `{"errors":{"A-17":["not possible"]}}`, unknown, ""},
-		{"an order that was sent before", refused("The order was previously created."), unknown, ""},
-		{"a conflict", refused("Order conflict"), unknown, ""},
-		{"an orderId in use", refused("orderId is in use"), unknown, ""},
-		{"an orderId that was used before", refused("orderId was used before"), unknown, ""},
+		{"the envelope with details", `{"message":"Invalid.","result":{"coinSymbol":["is not supported"]},"meta":{}}`, unknown, ""},
+		{"the documented success", enveloped(invoiceJSON), unknown, ""},
+		{"the message of a success", enveloped("[]"), unknown, ""},
+		{"a result", `{"message":"Webhook failed","result":{"invoiceId":"inv-9"}}`, unknown, ""},
+		{"a result that is a text", `{"message":"Webhook failed","result":"https://pay.example/inv-9"}`, unknown, ""},
+		{"data, in upper case", `{"Message":"Bad Request","Data":{"invoiceId":"inv-1"}}`, unknown, ""},
+		{"an invoice", `{"message":"Bad Request","invoice":{"id":"inv-1"}}`, unknown, ""},
+		{"a failure of the service", `{"statusCode":500,"message":"Internal error"}`, unknown, ""},
+		{"a failure of the service, as a text", `{"status_code":"502","message":"Bad Gateway"}`, unknown, ""},
+		{"a conflict", `{"status":409,"message":"Bad Request"}`, unknown, ""},
+		{"a conflict, deeper", `{"error":{"code":409,"message":"Bad Request"}}`, unknown, ""},
+		{"a failure behind the service", `{"code":503,"msg":"Bad Request"}`, unknown, ""},
 
 		{"a page", page, unknown, ""},
 		{"text", "Bad Request", unknown, ""},
@@ -97,7 +97,7 @@ func TestRefusal(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"403 of a framework, or of an edge": `{"message":"Forbidden"}`, "403 with an error": `{"error":"Forbidden"}`, "403 with a page": page,
-		"403 in the envelope, of an order that exists": refused("The order already exists."),
+		"403 in the envelope, with a result": `{"message":"Forbidden","result":{"id":"inv-1"},"meta":{}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,32 +107,49 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// A status that refuses by itself proves nothing of an order that its body names; one whose name is a
-// number only counts with a word for what it is.
-func TestRefusal_names(t *testing.T) {
+// A status that refuses by itself needs no body, and proves nothing against its body, or with a body of which the
+// end is not known.
+func TestRefusal_contradicted(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		status   int
-		id, body string
-		want     gateway.Outcome
-	}{
-		{404, "A-17", refused("Order A-17 has an invoice."), gateway.OutcomeUnknown},
-		{429, "A-17", refused("A duplicate of A-17 is being processed."), gateway.OutcomeUnknown},
-		{429, "A-17", refused("You have already sent too many requests."), gateway.OutcomeRejected},
-		{429, "60", refused("Try again in 60 seconds."), gateway.OutcomeRejected},
-		{429, "60", refused("Order 60 is being processed."), gateway.OutcomeUnknown},
-		{400, "10", refused("The price must be at least 10.50."), gateway.OutcomeRejected},
-		{400, "10", refused("Invoice #10 is there."), gateway.OutcomeUnknown},
-		{400, "10", refused("The order amount must not be less than 10."), gateway.OutcomeRejected},
-		{400, "10", refused("10"), gateway.OutcomeUnknown},
-		{400, "10", `{"message":"Bad Request","data":{"orderId":10}}`, gateway.OutcomeUnknown},
-		{400, "10", `{"message":"Bad Request","data":{"orderId":11}}`, gateway.OutcomeRejected},
-		{400, "10", `{"message":"Bad Request","data":{"minimum":10}}`, gateway.OutcomeRejected},
-	} {
-		t.Run(fmt.Sprint(tt.status, " ", tt.body), func(t *testing.T) {
+	for _, status := range statuses {
+		if !status.rejects {
+			continue
+		}
+		for _, tt := range []struct {
+			name, body string
+			want       gateway.Outcome
+		}{
+			{"the documented envelope", refused("No."), gateway.OutcomeRejected},
+			{"the documented success", enveloped(invoiceJSON), gateway.OutcomeUnknown},
+			{"the status of a failure", `{"message":"No.","statusCode":500,"result":[]}`, gateway.OutcomeUnknown},
+			{"JSON that breaks off", `{"message":"No.","result":[],"da`, gateway.OutcomeUnknown},
+			{"a member twice", `{"message":"No.","result":[],"data":null,"data":{"id":1}}`, gateway.OutcomeUnknown},
+			{"the success after 9 KiB", `{"x":"` + strings.Repeat("x", 9<<10) + `",` + enveloped(invoiceJSON)[1:], gateway.OutcomeUnknown},
+			{"a refusal of 9 KiB", `{"x":"` + strings.Repeat("x", 9<<10) + `",` + refused("No.")[1:], gateway.OutcomeRejected},
+			{"more than is read", refused("No.") + strings.Repeat(" ", 40<<10), gateway.OutcomeUnknown},
+		} {
+			t.Run(fmt.Sprint(status.status, " with ", tt.name), func(t *testing.T) {
+				t.Parallel()
+				_, err := cannedClient(t, status.status, tt.body).CreateInvoice(t.Context(), order("A-17"))
+				assertInvariants(t, nil, err)
+				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+				assert.Equal(t, tt.want == gateway.OutcomeRejected && status.retried, gateway.SafeToRetry(err))
+			})
+		}
+		t.Run(fmt.Sprint(status.status, " with a body that is cut"), func(t *testing.T) {
 			t.Parallel()
-			_, err := cannedClient(t, tt.status, tt.body).CreateInvoice(t.Context(), order(tt.id))
-			assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+			c := newClient(t, "http://localhost", through(func(*http.Request) (*http.Response, error) {
+				cut := reply(status.status, "")
+				cut.Body = io.NopCloser(io.MultiReader(strings.NewReader(refused("No.")), brokenReader{io.ErrUnexpectedEOF}))
+				return cut, nil
+			}))
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err), "%v", err)
+		})
+		t.Run(fmt.Sprint(status.status, " with a page"), func(t *testing.T) {
+			t.Parallel()
+			_, err := cannedClient(t, status.status, page).CreateInvoice(t.Context(), order("A-17"))
+			assert.Equal(t, !status.needsMessage, gateway.OutcomeOf(err) == gateway.OutcomeRejected, "%v", err)
 		})
 	}
 }

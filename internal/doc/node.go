@@ -152,21 +152,6 @@ func (n Node) IsNamed(name string) bool {
 	return quoted != nil && string(unquote(quoted)) == name
 }
 
-// maxLevels bounds how far [Node.Names] looks: thousands of values can contain one.
-const maxLevels = 8
-
-// Names yields the names of the value and of the members that contain it, at most 8 levels up.
-func (n Node) Names() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for level := 0; n.at > 0 && level <= maxLevels; level++ {
-			if name := n.Name(); name != "" && !yield(name) {
-				return
-			}
-			n.at = n.value().parent
-		}
-	}
-}
-
 // Text returns the text of a string, or "".
 func (n Node) Text() string {
 	if n.Kind() != '"' {

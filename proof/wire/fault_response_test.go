@@ -218,7 +218,7 @@ func TestFaults_EndlessBody(t *testing.T) {
 				takesLittle(h, w, endless("404 Not Found", `{"message":"gone","result":["`))
 			}),
 			read:  expectation{kind: apiFailure, status: 404, attempts: 1, requests: 1, text: "gone"},
-			write: expectation{kind: rejected, status: 404, attempts: 1, requests: 1, text: "gone"},
+			write: expectation{kind: unknown, status: 404, attempts: 1, requests: 1, text: "gone"},
 		},
 		{
 			name: "the body of a 404 stops in the middle",
@@ -230,7 +230,7 @@ func TestFaults_EndlessBody(t *testing.T) {
 				})
 			},
 			read:  expectation{kind: apiFailure, status: 404, attempts: 1, requests: 1, text: "gone"},
-			write: expectation{kind: rejected, status: 404, attempts: 1, requests: 1, text: "gone"},
+			write: expectation{kind: unknown, status: 404, attempts: 1, requests: 1, text: "gone"},
 		},
 	})
 }

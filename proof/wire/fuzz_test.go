@@ -155,8 +155,8 @@ func amountsOf(v reflect.Value) (all []decimal.Decimal) {
 		switch amount := v.Interface().(type) {
 		case decimal.Decimal:
 			return []decimal.Decimal{amount}
-		case gateway.InvoiceRequest:
-			return nil // the caller's own
+		case gateway.InvoiceRequest, gateway.InvoiceDetails:
+			return nil // the caller's own, or those of a decoder
 		case decimal.NullDecimal:
 			if !amount.Valid {
 				return nil // there is none, and it says so

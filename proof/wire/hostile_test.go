@@ -85,7 +85,7 @@ func TestHostile(t *testing.T) {
 		badHeader     = expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 3, requests: 3}
 		lost          = expectation{kind: unknown, phase: gateway.PhaseWait, requests: 1}
 		refusal       = expectation{kind: apiFailure, status: 404, attempts: 1, requests: 1}
-		refusedOrder  = expectation{kind: rejected, status: 404, attempts: 1, requests: 1}
+		refusedOrder  = expectation{kind: unknown, status: 404, attempts: 1, requests: 1} // its body is not known
 	)
 	check := call.Leftovers(t)
 	runFaults(t, onSockets, []faultCase{
