@@ -99,7 +99,7 @@ func TestClient_Wire_keyOnPublicCalls(t *testing.T) {
 	t.Run("an empty key is not sent as an empty header", func(t *testing.T) {
 		t.Parallel()
 		w := serve(t, respond(200, enveloped(ratesJSON)))
-		c, err := gateway.New(w.URL, "", gateway.WithAPIKeyOnPublicCalls())
+		c, err := gateway.New(w.URL, "", gateway.WithoutAPIKey(), gateway.WithAPIKeyOnPublicCalls())
 		require.NoError(t, err)
 		_, err = c.ExchangeRates(t.Context())
 		require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestClient_missingAPIKey(t *testing.T) {
 		t.Run("an empty key, "+s.name, func(t *testing.T) {
 			t.Parallel()
 			w := serve(t, respond(s.status, s.body()))
-			c, err := gateway.New(w.URL, "")
+			c, err := gateway.New(w.URL, "", gateway.WithoutAPIKey())
 			require.NoError(t, err, "an empty key is allowed at construction")
 			got, err := s.call(t.Context(), c)
 			assertInvariants(t, got, err)

@@ -64,6 +64,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/cryptogw/gateway/internal/attempt"
@@ -98,9 +99,9 @@ type Client struct {
 // "https://gateway.example/merchant"; its path, if it has one, stays in front of
 // every route. It must be https, except for a loopback host or with [WithPlainHTTP].
 //
-// The key is at most 4,096 printable ASCII characters. It may be empty; calls that
-// need one then fail before anything is sent. A bad argument or option is an
-// [*ArgumentError].
+// The key is 1 to 4,096 printable ASCII characters, and empty with [WithAPIKeySource] or [WithoutAPIKey].
+// A bad argument or option is an [*ArgumentError]; so is an [OrderGuard] with a method
+// Lease() time.Duration whose lease is not longer than an invoice may take by [RetryPolicy].
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -113,22 +114,52 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	if reason != "" {
 		return nil, badOption("baseURL", reason)
 	}
-	if reason := endpoint.APIKey(apiKey); reason != "" && apiKey != "" {
+	if reason := cfg.checkKey(apiKey); reason != "" {
 		return nil, badOption("apiKey", reason)
-	}
-	if apiKey != "" && cfg.keySource != nil {
-		return nil, badOption("apiKey", "must be empty with WithAPIKeySource")
 	}
 	if cfg.http != nil {
 		cfg.retry.AttemptTimeout = cmp.Or(cfg.retry.AttemptTimeout, cfg.http.Timeout)
 		cfg.retry.InvoiceTimeout = cmp.Or(cfg.retry.InvoiceTimeout, cfg.http.Timeout)
 	}
 	cfg.retry = cfg.retry.withDefaults()
+	if reason := cfg.checkLease(); reason != "" {
+		return nil, badOption("WithOrderGuard", reason)
+	}
 	transport, err := cfg.transport()
 	if err != nil {
 		return nil, err
 	}
 	return newClient(base, redact.NewSecret(apiKey), cfg, transport), nil
+}
+
+// checkKey returns what is wrong with the key of a client, or "".
+func (cfg *config) checkKey(key string) string {
+	switch {
+	case key == "" && cfg.keySource == nil && !cfg.keyless:
+		return "is required; a client without a key of its own needs WithAPIKeySource or WithoutAPIKey"
+	case key == "":
+		return ""
+	case cfg.keySource != nil:
+		return "must be empty with WithAPIKeySource"
+	case cfg.keyless:
+		return "must be empty with WithoutAPIKey"
+	default:
+		return endpoint.APIKey(key)
+	}
+}
+
+// checkLease returns why the leases of the guard are too short, or "".
+func (cfg *config) checkLease() string {
+	guard, ok := cfg.guard.(interface{ Lease() time.Duration })
+	if !ok {
+		return ""
+	}
+	lease, longest := guard.Lease(), cfg.longestInvoice()
+	if lease > longest {
+		return ""
+	}
+	return fmt.Sprintf("the lease of the guard is %v, and must be longer than an invoice may take, which is %v by WithRetry: "+
+		"set a longer lease of the guard, or a shorter InvoiceTimeout", lease, longest)
 }
 
 func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *attempt.Transport) *Client {
@@ -208,10 +239,11 @@ const (
 
 // FromEnv returns a client as [New] does, from environment variables: the base URL from
 // GATEWAY_BASE_URL, which is required, and the key from GATEWAY_API_KEY or from the file that
-// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP];
-// opts come after it.
-// An empty variable counts as not set. What is wrong is an [*ArgumentError] that names the variable,
-// or the option.
+// GATEWAY_API_KEY_FILE names, as [APIKeyFile] reads it, once. One of the two is required, unless an option is
+// [WithAPIKeySource] or [WithoutAPIKey]. The key must not be in quotes, and NAME= must not precede it.
+// GATEWAY_PLAIN_HTTP=1 is [WithPlainHTTP]; opts come after it.
+//
+// An empty variable counts as not set. An error is an [*ArgumentError] that names the variable or the option.
 func FromEnv(opts ...Option) (*Client, error) {
 	baseURL := os.Getenv(envBaseURL)
 	if baseURL == "" {
@@ -244,7 +276,10 @@ func keyFromEnv() (key, from string, err error) {
 		}
 		return key, envAPIKeyFile, err
 	default:
-		return key, envAPIKey, nil
+		if mistake := keyMistake(key); mistake != "" {
+			err = badOption(envAPIKey, "has "+mistake)
+		}
+		return key, envAPIKey, err
 	}
 }
 
@@ -267,14 +302,24 @@ func readKey(name string) (string, error) {
 	switch reason := endpoint.APIKey(key); {
 	case strings.ContainsAny(key, "\r\n"):
 		return "", errors.New("the file has several lines: write the key alone")
-	case isAssignment(key):
-		return "", errors.New("the file has NAME=...: write the value alone")
-	case len(key) > 1 && key[0] == key[len(key)-1] && strings.ContainsAny(key[:1], `"'`):
-		return "", errors.New("the file has quotes: write the key without them")
+	case keyMistake(key) != "":
+		return "", errors.New("the file has " + keyMistake(key))
 	case reason != "":
 		return "", errors.New("the key in the file " + reason)
 	default:
 		return key, nil
+	}
+}
+
+// keyMistake returns what a text has beside a key, and what to do; "" for nothing.
+func keyMistake(text string) string {
+	switch {
+	case isAssignment(text):
+		return "NAME=...: write the value alone"
+	case len(text) > 1 && text[0] == text[len(text)-1] && strings.ContainsAny(text[:1], `"'`):
+		return "quotes: write the key without them"
+	default:
+		return ""
 	}
 }
 
@@ -327,6 +372,7 @@ func inEnv(err error, keyFrom string) error {
 			wrong.Reason = strings.ReplaceAll(wrong.Reason, "with WithPlainHTTP", "with "+envPlainHTTP+"=1")
 		case "apiKey":
 			wrong.Name = keyFrom
+			wrong.Reason = strings.Replace(wrong.Reason, "is required;", "is required, or "+envAPIKeyFile+";", 1)
 		}
 	}
 	return err

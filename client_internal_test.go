@@ -31,7 +31,7 @@ func TestNew_transport(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := New("https://gateway.test", "", tt.opts...)
+			c, err := New("https://gateway.test", "a-key-for-tests", tt.opts...)
 			require.NoError(t, err)
 			got := c.transport()
 			assert.Equal(t, tt.next, got.Next != nil)

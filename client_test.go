@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,6 +68,28 @@ func TestNew_apiKey(t *testing.T) {
 			assertRefused(t, err, "new", "apiKey", tt.reason)
 		})
 	}
+	source := gateway.WithAPIKeySource(func(context.Context) (string, error) { return canary, nil })
+	for _, tt := range []struct {
+		name, key, reason string
+		opts              []gateway.Option
+	}{
+		{"no key", "", "is required; a client without a key of its own needs WithAPIKeySource or WithoutAPIKey", nil},
+		{"a key beside a source", canary, "must be empty with WithAPIKeySource", []gateway.Option{source}},
+		{"a key in a client without one", canary, "must be empty with WithoutAPIKey", []gateway.Option{gateway.WithoutAPIKey()}},
+		{"a source instead", "", "", []gateway.Option{source}},
+		{"a client without a key", "", "", []gateway.Option{gateway.WithoutAPIKey()}},
+		{"a source for named merchants", "", "", []gateway.Option{source, gateway.WithoutAPIKey()}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := gateway.New("https://gateway.example", tt.key, tt.opts...)
+			if tt.reason == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assertRefused(t, err, "new", "apiKey", tt.reason)
+		})
+	}
 	t.Run("4,096 bytes are sent whole", func(t *testing.T) {
 		t.Parallel()
 		key := strings.Repeat("k", 4096)
@@ -76,6 +100,44 @@ func TestNew_apiKey(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, key, only(t, w).Header.Get("X-Api-Key"))
 	})
+}
+
+// A leasing guard says how long its leases are.
+type leasing struct {
+	gateway.OrderGuard
+	lease time.Duration
+}
+
+func (g leasing) Lease() time.Duration { return g.lease }
+
+func TestNew_lease(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		lease  time.Duration
+		opts   []gateway.Option
+		reason string
+	}{
+		{"the default of sqlguard", 5 * time.Minute, nil, ""},
+		{"three attempts of a minute and two pauses of 5 s, less a second", 189 * time.Second, nil,
+			"the lease of the guard is 3m9s, and must be longer than an invoice may take, which is 3m10s by WithRetry"},
+		{"nothing is left for asking the guard", 190 * time.Second, nil, "the lease of the guard is 3m10s"},
+		{"a little is left", 191 * time.Second, nil, ""},
+		{"pauses that a response asks for", 4 * time.Minute, []gateway.Option{gateway.WithIdempotentOrders()}, "is 4m0s, and must be longer than an invoice may take, which is 4m0s"},
+		{"one attempt", 61 * time.Second, []gateway.Option{once()}, ""},
+		{"the Timeout of the http.Client", 100 * time.Second, []gateway.Option{gateway.WithHTTPClient(&http.Client{Timeout: 30 * time.Second})}, "which is 1m40s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			guard := leasing{new(gateway.MemoryGuard), tt.lease}
+			_, err := gateway.New("https://gateway.example", canary, append(tt.opts, gateway.WithOrderGuard(guard))...)
+			if tt.reason == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assertRefused(t, err, "new", "WithOrderGuard", tt.reason)
+		})
+	}
 }
 
 // A countingCloser is a RoundTripper that counts how often its idle connections are closed.

@@ -54,11 +54,10 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
-// Without a key there are the public calls.
-func TestFromEnv_WithoutAKey(t *testing.T) {
+func TestFromEnv_WithoutAPIKey(t *testing.T) {
 	w := serve(t, respond(200, enveloped(ratesJSON)))
 	setenv(t, w.URL, "", "")
-	c, err := gateway.FromEnv()
+	c, err := gateway.FromEnv(gateway.WithoutAPIKey())
 	require.NoError(t, err)
 	_, err = c.ExchangeRates(t.Context())
 	require.NoError(t, err)
@@ -73,6 +72,11 @@ func TestFromEnv_refuses(t *testing.T) {
 		{"a bad base URL", "ftp://gateway.example", canary, "", "gateway: new: GATEWAY_BASE_URL: must begin with https://"},
 		{"plain http", "http://gateway.example", canary, "", "gateway: new: GATEWAY_BASE_URL: must begin with https://: plain http is for this machine only, or with GATEWAY_PLAIN_HTTP=1"},
 		{"a bad key", url, " " + canary, "", "gateway: new: GATEWAY_API_KEY: must not begin or end with a space"},
+		{"no key", url, "", "", "gateway: new: GATEWAY_API_KEY: is required, or GATEWAY_API_KEY_FILE; a client without a key of its own needs WithAPIKeySource or WithoutAPIKey"},
+		{"a key in double quotes", url, `"` + canary + `"`, "", "gateway: new: GATEWAY_API_KEY: has quotes: write the key without them"},
+		{"a key in single quotes", url, "'" + canary + "'", "", "gateway: new: GATEWAY_API_KEY: has quotes: write the key without them"},
+		{"a key with its name", url, "GATEWAY_API_KEY=" + canary, "", "gateway: new: GATEWAY_API_KEY: has NAME=...: write the value alone"},
+		{"a line of a shell script", url, "export KEY=" + canary, "", "gateway: new: GATEWAY_API_KEY: has NAME=...: write the value alone"},
 		{"both ways of a key", url, canary, "/etc/key", "gateway: new: GATEWAY_API_KEY_FILE: must not be set together with GATEWAY_API_KEY"},
 		{"a file that is not there", url, "", filepath.Join(t.TempDir(), canary), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: no such file or directory"},
 		{"a directory", url, "", t.TempDir(), "gateway: new: GATEWAY_API_KEY_FILE: the file cannot be read: it is not a regular file"},

@@ -386,7 +386,7 @@ func ExampleWithResponse() {
 func ExampleWithAPIKey() {
 	gw := gatewaytest.NewServer()
 	defer gw.Close()
-	client, err := gateway.New(gw.URL, "") // one process, many merchants
+	client, err := gateway.New(gw.URL, "", gateway.WithoutAPIKey()) // one process, many merchants
 	if err != nil {
 		log.Fatal(err)
 	}

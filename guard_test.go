@@ -216,7 +216,7 @@ func TestFinding_Validate(t *testing.T) {
 func TestWithOrderGuard_negativeRemember(t *testing.T) {
 	t.Parallel()
 	for _, guard := range []*gateway.MemoryGuard{nil, {Remember: -1}} {
-		_, err := gateway.New("https://gateway.example", "", gateway.WithOrderGuard(guard))
+		_, err := gateway.New("https://gateway.example", canary, gateway.WithOrderGuard(guard))
 		assertRefused(t, err, "new", "WithOrderGuard", "must not be a nil *MemoryGuard, and Remember must not be negative")
 	}
 }

@@ -36,6 +36,7 @@ type config struct {
 	decodeBalance  func(json.RawMessage) ([]BalanceAmount, error)
 	decodeInvoice  func(json.RawMessage) (InvoiceDetails, error)
 	keySource      func(context.Context) (string, error)
+	keyless        bool
 	observers      []Observer // of WithObserver, in order
 	logger         *slog.Logger
 }
@@ -226,6 +227,16 @@ func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 			return badOption("WithAPIKeySource", "must not be nil")
 		}
 		cfg.keySource = source
+		return nil
+	}
+}
+
+// WithoutAPIKey makes a client that has no key of its own: for calls that need none, and for those with
+// [WithAPIKey]. The apiKey of [New] must then be empty. Together with [WithAPIKeySource], it says that the
+// source has a key only for calls that name their merchant.
+func WithoutAPIKey() Option {
+	return func(cfg *config) error {
+		cfg.keyless = true
 		return nil
 	}
 }

@@ -486,7 +486,7 @@ func TestClient_WaitWithdrawal_Arguments(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(201, enveloped(strings.Replace(withdrawalJSON, "PENDING", "COMPLETED", 1)))) // what is sent ends at once
 	c := newClient(t, w.URL)
-	keyless, err := gateway.New(w.URL, "")
+	keyless, err := gateway.New(w.URL, "", gateway.WithoutAPIKey())
 	require.NoError(t, err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

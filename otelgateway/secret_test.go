@@ -120,7 +120,7 @@ func TestNew_recordsNothingSecretUnsent(t *testing.T) {
 			"order guard":  gateway.WithOrderGuard(refusingGuard{}),
 		} {
 			o := newTelemetry()
-			client, err := gateway.New("https://gateway.example", "", otelgateway.New(o.options()), option)
+			client, err := gateway.New("https://gateway.example", "", gateway.WithoutAPIKey(), otelgateway.New(o.options()), option)
 			require.NoError(t, err)
 			for _, c := range everycall.All() {
 				if c.Key != everycall.NoKey {

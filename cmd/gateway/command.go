@@ -152,6 +152,9 @@ func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
 	if os.Getenv(envBaseURL) == "" {
 		return nil, usage("no gateway is named: set %s or give --url, and set %s or %s for the key", envBaseURL, envAPIKey, envAPIKeyFile)
 	}
+	if os.Getenv(envAPIKey) == "" && os.Getenv(envAPIKeyFile) == "" {
+		opts = append(opts, gateway.WithoutAPIKey()) // coins and rates need none
+	}
 	return gateway.FromEnv(opts...)
 }
 
