@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -34,6 +35,7 @@ type operation struct {
 	sendsContentType bool            // also for a read
 	invoice          *InvoiceRequest // what is posted; nil for a read
 	undocumented     bool            // whether the form of the result is not documented
+	once             bool            // whether only one attempt is made
 }
 
 // A keyPlace is where the key goes: docs/interface.md, I-30 to I-34.
@@ -104,6 +106,9 @@ func (c *call) run(ctx context.Context, opts []CallOption) (err error) {
 	refusal := c.cfg.apply(c.operation.name, opts)
 	if name, reason := c.client.check(ctx); reason != "" {
 		return c.refuse(name, reason)
+	}
+	if c.cfg.key == nil { // another key is another merchant's
+		c.cfg.merchant = cmp.Or(c.cfg.merchant, c.client.cfg.defaults.merchant)
 	}
 	c.redactor = c.client.redactorOf(&c.cfg)
 	c.ctx = c.observeStart(context.WithValue(ctx, callKey{}, c))
@@ -186,7 +191,7 @@ func (c *call) keyFromSource() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
-	key, err := c.client.cfg.keySource(ctx)
+	key, err := c.client.cfg.keySource(keyContext{ctx})
 	if err != nil {
 		c.redactor = c.redactor.With(redact.NewSecret(key))
 		return c.transportError(PhaseStart, fmt.Errorf("the source of the API key: %w", sanitize(err, c.redactor)), attempt.IsNetworkError(err))
@@ -196,6 +201,17 @@ func (c *call) keyFromSource() error {
 	}
 	c.key = redact.NewSecret(key)
 	c.redactor = c.redactor.With(c.key)
+	return nil
+}
+
+// A keyContext is the context of a source of keys. Of the values of the caller's context it has only the call: a
+// key that followed from another value could be of another merchant than the order.
+type keyContext struct{ context.Context }
+
+func (ctx keyContext) Value(key any) any {
+	if key == (callKey{}) {
+		return ctx.Context.Value(key)
+	}
 	return nil
 }
 
@@ -258,8 +274,10 @@ func (c *call) newHeader() http.Header {
 	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, ""}
 	accept, contentType, userAgent, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:]
 	header["Accept"], header["User-Agent"] = accept, userAgent
-	for name, values := range c.cfg.header {
-		header[name] = slices.Clone(values)
+	for _, set := range [...]http.Header{c.client.cfg.defaults.header, c.cfg.header} {
+		for name, values := range set {
+			header[name] = slices.Clone(values)
+		}
 	}
 	if c.operation.sendsContentType || c.operation.invoice != nil {
 		header["Content-Type"] = contentType
@@ -319,7 +337,7 @@ func (c *call) whatFollows() attempt.Next {
 func (c *call) mayRepeat(failed decision) bool {
 	switch {
 	case c.operation.invoice == nil:
-		return true
+		return !c.operation.once
 	case !c.order.unknownSince.IsZero():
 		return c.client.cfg.idempotent
 	default:

@@ -79,7 +79,7 @@ const Version = "0.1.0"
 
 const maxBody = 8 << 20 // of a response below 400
 
-// A Client calls the gateway. It is made by [New], never changes, and is safe for concurrent use.
+// A Client calls the gateway. It is made by [New] and safe for concurrent use. Only [Client.Shutdown] changes it.
 type Client struct {
 	base      endpoint.Base
 	key       redact.Secret
@@ -88,6 +88,7 @@ type Client struct {
 	observers []Observer
 	request   *http.Request // all that requests have in common
 	retrier   *attempt.Retrier
+	orders    *ordersInFlight
 
 	// Functions, so that a dump by reflection reaches neither transports, which may hold
 	// credentials, nor pooled buffers.
@@ -174,10 +175,121 @@ func newClient(base endpoint.Base, key redact.Secret, cfg *config, transport *at
 		observers: cfg.allObservers(),
 		request:   &http.Request{Method: http.MethodGet, Host: base.Host(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retrier:   &attempt.Retrier{Policy: cfg.retry.limits()},
+		orders:    &ordersInFlight{},
 
 		http:  func() *http.Client { return sender },
 		trees: func() *sync.Pool { return trees },
 	}
+}
+
+// Check reports whether a program that starts can work with the gateway and its [OrderGuard]. It makes one attempt at
+// the balance, or at the listing with [WithoutAPIKey], and accepts a balance of any form, also one that the service
+// answers with its own 404. If the guard has a method Check(context.Context) error, such as that of sqlguard, it
+// calls that too. The error joins what is wrong with both.
+//
+// Do not use Check for readiness probes: while the gateway is down they would remove every replica of the program,
+// which could still return the invoices that it knows.
+//
+// GET /api/balance/ or GET /api/networks-coins
+func (c *Client) Check(ctx context.Context) error {
+	if name, reason := c.check(ctx); reason != "" {
+		return &ArgumentError{Operation: "check", Name: name, Reason: reason}
+	}
+	return errors.Join(c.checkGateway(ctx), c.checkGuard(ctx))
+}
+
+func (c *Client) checkGateway(ctx context.Context) error {
+	what := operation{name: OpBalance, route: "/api/balance/", key: keyInHeader, undocumented: true, once: true}
+	if c.cfg.keyless {
+		what = operation{name: OpCoinNetworks, route: "/api/networks-coins", once: true}
+	}
+	check := &call{client: c, operation: what, decode: func(e envelope) *doc.Error {
+		_, wrong := e.undocumented(c.cfg.decodeBalance != nil && !c.cfg.keyless)
+		return wrong
+	}}
+	err := check.run(ctx, nil)
+	if refusal, ok := err.(*APIError); ok && refusal.StatusCode == http.StatusNotFound && refusal.said.enveloped && !c.cfg.keyless {
+		return nil // it has no balance, and has accepted the key
+	}
+	return err
+}
+
+func (c *Client) checkGuard(ctx context.Context) error {
+	guard, ok := c.cfg.guard.(interface{ Check(context.Context) error })
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, guardTimeout)
+	defer cancel()
+	if err := guard.Check(ctx); err != nil {
+		return fmt.Errorf("gateway: check: the order guard: %w", sanitize(err, c.redactor))
+	}
+	return nil
+}
+
+// Shutdown ends the sending of invoices: it waits until every call of [Client.CreateInvoice] has returned, or returns
+// the error of a context that ends before. From then on, a call still returns an invoice that the [OrderGuard] knows;
+// one that would send an invoice returns a [*TransportError] that matches [ErrShutdown], and nothing was sent. All
+// other calls go on.
+//
+// An invoice is sent for at most as long as [RetryPolicy] allows, and the guard may take 10 seconds before
+// and after it.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if name, reason := c.check(ctx); reason != "" {
+		return &ArgumentError{Operation: "shutdown", Name: name, Reason: reason}
+	}
+	select {
+	case <-c.orders.close():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ordersInFlight counts the calls for orders, until there are none after it was closed.
+type ordersInFlight struct {
+	mu     sync.Mutex
+	calls  int
+	closed bool
+	none   chan struct{} // is closed when there are no calls; nil while nobody waits
+}
+
+func (o *ordersInFlight) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls++
+}
+
+func (o *ordersInFlight) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.calls--; o.calls == 0 && o.none != nil {
+		close(o.none)
+		o.none = nil
+	}
+}
+
+func (o *ordersInFlight) isClosed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
+// close returns a channel that is closed once there are no calls.
+func (o *ordersInFlight) close() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	none := o.none
+	if none == nil {
+		none = make(chan struct{})
+	}
+	if o.calls == 0 {
+		close(none)
+	} else {
+		o.none = none
+	}
+	return none
 }
 
 // CloseIdleConnections closes the connections that no call is using. Those of a RoundTripper of the

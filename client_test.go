@@ -2,10 +2,13 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -136,6 +139,159 @@ func TestNew_lease(t *testing.T) {
 				return
 			}
 			assertRefused(t, err, "new", "WithOrderGuard", tt.reason)
+		})
+	}
+}
+
+// A checkedGuard answers Check.
+type checkedGuard struct {
+	gateway.OrderGuard
+	err error
+}
+
+func (g checkedGuard) Check(context.Context) error { return g.err }
+
+func TestClient_Check(t *testing.T) {
+	t.Parallel()
+	noTable := errors.New("there is no table")
+	keyless := func(opts *[]gateway.Option) string {
+		*opts = append(*opts, gateway.WithoutAPIKey())
+		return ""
+	}
+	const balance, listing = prefix + "/api/balance/", prefix + "/api/networks-coins"
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		client func(opts *[]gateway.Option) (key string)
+		guard  error
+		want   []string // parts of the error; nil for none
+		target string
+	}{
+		{"a balance", 200, enveloped(balanceJSON), nil, nil, nil, balance},
+		{"a balance of another form", 200, enveloped(`{"accounts":[]}`), nil, nil, nil, balance},
+		{"an empty balance", 200, enveloped(`[]`), nil, nil, nil, balance},
+		{"a service without a balance", 404, refused("Not found."), nil, nil, nil, balance},
+		{"the page of another server", 404, "<html>", nil, nil, []string{"gateway: balance: 404"}, balance},
+		{"a framework that has no such route", 404, `{"message":"Cannot GET /api/balance/","error":"Not Found","statusCode":404}`, nil, nil, []string{"gateway: balance: 404"}, balance},
+		{"a key that is refused", 401, refused("No."), nil, nil, []string{"gateway: balance: 401"}, balance},
+		{"a service that is down", 503, refused("Not now."), nil, nil, []string{"gateway: balance: 503"}, balance},
+		{"the page of a CDN", 200, "<html>", nil, nil, []string{"gateway: balance: 200: response not understood"}, balance},
+		{"a bare balance", 200, `{"accounts":[]}`, nil, nil, []string{"/result: is missing"}, balance},
+		{"a bare balance that a decoder reads", 200, `{"accounts":[]}`, func(opts *[]gateway.Option) string {
+			*opts = append(*opts, gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) { return nil, nil }))
+			return canary
+		}, nil, nil, balance},
+		{"a client without a key", 200, enveloped("[" + pairJSON + "]"), keyless, nil, nil, listing},
+		{"a listing that is not there", 404, refused("Not found."), keyless, nil, []string{"gateway: coin_networks: 404"}, listing},
+		{"a guard that is not ready", 200, enveloped(balanceJSON), nil, noTable, []string{"gateway: check: the order guard: there is no table"}, balance},
+		{"neither is ready", 503, refused("Not now."), nil, noTable, []string{"gateway: balance: 503", "there is no table"}, balance},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, respond(tt.status, tt.body))
+			opts, key := []gateway.Option{gateway.WithOrderGuard(checkedGuard{new(gateway.MemoryGuard), tt.guard})}, canary
+			if tt.client != nil {
+				key = tt.client(&opts)
+			}
+			c, err := gateway.New(w.URL, key, opts...)
+			require.NoError(t, err)
+			err = c.Check(t.Context())
+			for _, part := range tt.want {
+				assert.ErrorContains(t, err, part)
+			}
+			assert.Equal(t, tt.want == nil, err == nil, "%v", err)
+			assert.Equal(t, tt.guard != nil, errors.Is(err, noTable))
+			assert.Equal(t, tt.target, only(t, w).Target)
+		})
+	}
+}
+
+func TestClient_Shutdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		arrived, goOn := make(chan struct{}), make(chan struct{})
+		var guard gateway.MemoryGuard
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(&guard), through(func(req *http.Request) (*http.Response, error) {
+			switch {
+			case req.Header.Get("X-Slow") != "":
+				close(arrived)
+				<-goOn
+				return reply(200, enveloped(invoiceJSON)), nil
+			case req.Method == http.MethodGet:
+				return reply(200, enveloped(ratesJSON)), nil
+			default:
+				return reply(200, enveloped(invoiceJSON)), nil
+			}
+		}))
+		_, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err)
+		sending := make(chan error, 1)
+		go func() {
+			_, err := c.CreateInvoice(t.Context(), order("A-18"), gateway.WithHeader("X-Slow", "1"))
+			sending <- err
+		}()
+		<-arrived
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.Equal(t, context.DeadlineExceeded, c.Shutdown(ctx), "an invoice is being sent")
+
+		invoice, err := c.CreateInvoice(t.Context(), order("A-17"))
+		require.NoError(t, err)
+		assert.True(t, invoice.Replayed)
+		_, err = c.CreateInvoice(t.Context(), order("A-19"))
+		require.ErrorIs(t, err, gateway.ErrShutdown)
+		failure, _ := errors.AsType[*gateway.TransportError](err)
+		require.NotNil(t, failure)
+		assert.Equal(t, gateway.OutcomeNotSent, gateway.OutcomeOf(err))
+		assert.False(t, gateway.SafeToRetry(err))
+		status, _ := guard.Order(t.Context(), "", "A-19")
+		assert.Equal(t, gateway.OrderFree, status.State)
+		_, err = c.ExchangeRates(t.Context())
+		assert.NoError(t, err)
+
+		done := make(chan error)
+		for range 2 {
+			go func() { done <- c.Shutdown(t.Context()) }()
+		}
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Error("Shutdown has returned while an invoice is being sent")
+		default:
+		}
+		close(goOn)
+		assert.NoError(t, <-sending, "an invoice that is being sent is not cut")
+		assert.NoError(t, <-done)
+		assert.NoError(t, <-done)
+		assert.NoError(t, c.Shutdown(t.Context()))
+	})
+}
+
+// An unknown order stays unknown, also with a gateway that returns the first invoice, and so does the order of a
+// client without a guard.
+func TestClient_Shutdown_whatIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		opts []gateway.Option
+		want gateway.Outcome
+	}{
+		{"an unknown order", nil, gateway.OutcomeUnknown},
+		{"an unknown order that would be sent again", []gateway.Option{gateway.WithIdempotentOrders()}, gateway.OutcomeUnknown},
+		{"no guard", []gateway.Option{gateway.WithOrderGuard(nil)}, gateway.OutcomeNotSent},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, respond(500, refused("oops")))
+			c := newClient(t, w.URL, append(tt.opts, once())...)
+			_, err := c.CreateInvoice(t.Context(), order("A-17"))
+			require.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+			require.NoError(t, c.Shutdown(t.Context()))
+			_, err = c.CreateInvoice(t.Context(), order("A-17"))
+			assert.Equal(t, tt.want, gateway.OutcomeOf(err))
+			assert.False(t, gateway.SafeToRetry(err))
+			only(t, w)
 		})
 	}
 }

@@ -56,6 +56,9 @@ var (
 	// call for the order was in flight, with another request or for too long.
 	ErrOrderInFlight = errors.New("gateway: an invoice for this order is being created")
 
+	// ErrShutdown matches the [*TransportError] of an invoice that was not sent after [Client.Shutdown].
+	ErrShutdown = errors.New("gateway: the client was shut down, and sends no more invoices")
+
 	// ErrOtherGateway matches the [*TransportError] of an invoice that was not sent because the
 	// [OrderGuard] has the order at another gateway, by its base URL.
 	ErrOtherGateway = orders.ErrOtherGateway

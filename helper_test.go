@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -535,7 +536,10 @@ type tripper func(*http.Request) (*http.Response, error)
 func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // No test leaves a goroutine behind.
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
+	leak.Main(m)
+}
 
 func refusedConnection(call string) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(call, syscall.ECONNREFUSED)}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -106,7 +107,10 @@ func WithObserver(o Observer) Option {
 // WithLogger logs the events that an [Observer] receives. Attempts and the ends of calls have level Debug: the
 // error of a call is the caller's to log. Warn is for retried attempts, for an invoice that may exist, and
 // for each place of drift, once. Error is for an outcome that the [OrderGuard] could not record, and
-// for an order with more than one invoice. Without this option the client logs nothing.
+// for an order with more than one invoice.
+//
+// Without this option, [slog.Default] gets the warnings and errors, but not those of retried attempts. A logger
+// with [slog.DiscardHandler] silences them.
 func WithLogger(logger *slog.Logger) Option {
 	return func(cfg *config) error {
 		if logger == nil {
@@ -136,11 +140,12 @@ func (c *call) described() Call {
 
 // allObservers returns the observers, the logger first.
 func (cfg *config) allObservers() []Observer {
-	if cfg.logger == nil {
-		return cfg.observers
-	}
 	l := &logObserver{logger: cfg.logger, logged: map[Drift]bool{}}
-	return append([]Observer{{End: l.end, Attempt: l.attempt, Drift: l.drift}}, cfg.observers...)
+	own := Observer{End: l.end, Drift: l.drift}
+	if cfg.logger != nil {
+		own.Attempt = l.attempt
+	}
+	return append([]Observer{own}, cfg.observers...)
 }
 
 // observeStart tells the observers that the call begins, and returns its context.
@@ -220,10 +225,21 @@ func drifts(op string, tree *doc.Doc) (all []Drift) {
 
 // A logObserver writes to a logger.
 type logObserver struct {
-	logger *slog.Logger
+	logger *slog.Logger // of WithLogger; nil for the default one, which gets no Debug events
 
 	mu     sync.Mutex
 	logged map[Drift]bool // places of drift
+}
+
+func (l *logObserver) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+	cmp.Or(l.logger, slog.Default()).LogAttrs(ctx, level, text, attrs...)
+}
+
+func (l *logObserver) isEnabled(ctx context.Context, level slog.Level) bool {
+	if l.logger == nil {
+		return level > slog.LevelDebug && slog.Default().Enabled(ctx, level)
+	}
+	return l.logger.Enabled(ctx, level)
 }
 
 func (l *logObserver) end(ctx context.Context, c Call) {
@@ -236,10 +252,10 @@ func (l *logObserver) end(ctx context.Context, c Call) {
 	case c.Outcome == OutcomeUnknown && c.Err != nil && !SafeToRetry(c.Err):
 		level, text = slog.LevelWarn, "gateway: an invoice may exist: look the order up"
 	}
-	if !l.logger.Enabled(ctx, level) {
+	if !l.isEnabled(ctx, level) {
 		return
 	}
-	l.logger.LogAttrs(ctx, level, text,
+	l.log(ctx, level, text,
 		slog.String("operation", c.Operation),
 		slog.String("route", c.Route),
 		slog.Int("attempts", c.Attempts),
@@ -256,10 +272,10 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 	if a.Wait > 0 {
 		level, text = slog.LevelWarn, "gateway: attempt will be retried"
 	}
-	if !l.logger.Enabled(ctx, level) {
+	if !l.isEnabled(ctx, level) {
 		return
 	}
-	l.logger.LogAttrs(ctx, level, text,
+	l.log(ctx, level, text,
 		slog.String("operation", a.Operation),
 		slog.String("route", a.Route),
 		slog.Int("attempt", a.Number),
@@ -272,7 +288,7 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 
 func (l *logObserver) drift(ctx context.Context, d Drift) {
 	if l.isNew(d) {
-		l.logger.LogAttrs(ctx, slog.LevelWarn, "gateway: drift",
+		l.log(ctx, slog.LevelWarn, "gateway: drift",
 			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),
 			textAttr("pointer", d.Pointer), textAttr("reason", d.Reason))
 	}

@@ -140,7 +140,8 @@ func TestObserver_unknownOutcome(t *testing.T) {
 
 type tenantKey struct{}
 
-// All code of the caller's that a call runs finds the values of the caller's context, and the call.
+// All code of the caller's that a call runs finds the call, and the values of the caller's context; but the source
+// of the key, which must not find another merchant there.
 func TestCallFromContext(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -150,6 +151,10 @@ func TestCallFromContext(t *testing.T) {
 		call, ok := gateway.CallFromContext(ctx)
 		assert.True(t, ok, where)
 		assert.Equal(t, want, call, where)
+		if where == "key source" {
+			assert.Nil(t, ctx.Value(tenantKey{}))
+			return
+		}
 		assert.Equal(t, "tenant 1", ctx.Value(tenantKey{}), where)
 	}
 	c := clientWithKeySource(t, "http://localhost", func(ctx context.Context) (string, error) {
@@ -335,6 +340,42 @@ func TestWithLogger(t *testing.T) {
 		}, timeless(t, &out))
 		assert.Len(t, w.attempts, 2, "both the logger and the observer receive events")
 	})
+}
+
+// Without a logger, the default one gets the warnings and errors, but not those of retried attempts, whatever its
+// level. Not parallel, because it changes the default logger.
+func TestNew_defaultLogger(t *testing.T) {
+	for _, tt := range []struct {
+		name, call string
+		opts       []gateway.Option
+		body, want string
+	}{
+		{"a call that succeeds", "Withdrawal", nil, enveloped(withdrawalJSON), ""},
+		{"drift", "Withdrawal", nil, strings.Replace(enveloped(withdrawalJSON), `{`, `{"x":1,`, 1), "level=WARN msg=\"gateway: drift\"\n"},
+		{"a record that is skipped", "CoinNetworks", nil, enveloped("[" + pairJSON + ",1]"), "level=WARN msg=\"gateway: drift\"\n"},
+		{"an invoice that may exist", "CreateInvoice", nil, `{"message":"No."}`, "level=WARN msg=\"gateway: drift\"\nlevel=WARN msg=\"gateway: an invoice may exist: look the order up\"\n"},
+		{"an outcome that cannot be recorded", "CreateInvoice", []gateway.Option{gateway.WithOrderGuard(new(recordingGuard))}, enveloped(invoiceJSON),
+			"level=ERROR msg=\"gateway: the order guard could not record the outcome\"\n"},
+		{"a logger that discards", "Withdrawal", []gateway.Option{gateway.WithLogger(slog.New(slog.DiscardHandler))}, "{}", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			before := slog.Default()
+			defer slog.SetDefault(before)
+			c := cannedClient(t, 200, tt.body, append([]gateway.Option{gateway.WithOrderGuard(new(gateway.MemoryGuard))}, tt.opts...)...)
+			slog.SetDefault(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyMessage})))
+			_, _ = subjectNamed(tt.call).call(t.Context(), c)
+			assert.Equal(t, tt.want, out.String())
+		})
+	}
+}
+
+// onlyMessage leaves the level and the message of a record.
+func onlyMessage(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.LevelKey || a.Key == slog.MessageKey {
+		return a
+	}
+	return slog.Attr{}
 }
 
 // timeless are the lines of a log without their times.

@@ -37,6 +37,7 @@ type config struct {
 	decodeInvoice  func(json.RawMessage) (InvoiceDetails, error)
 	keySource      func(context.Context) (string, error)
 	keyless        bool
+	defaults       callConfig // of [WithDefaults]
 	observers      []Observer // of WithObserver, in order
 	logger         *slog.Logger
 }
@@ -217,10 +218,12 @@ func WithAPIKeyOnPublicCalls() Option {
 }
 
 // WithAPIKeySource calls source for the key, once for each call that sends one and has no
-// [WithAPIKey]; the apiKey of [New] must then be empty. It is for the changing keys of one merchant.
-// Source must be safe for concurrent use and return when the context ends, which it does after the
-// timeout of an attempt at the latest. Its error ends the call with a [*TransportError] that matches
-// it; an empty key counts as missing.
+// [WithAPIKey]; the apiKey of [New] must then be empty.
+//
+// Source must be safe for concurrent use and return when the context ends, at most one attempt timeout
+// later. The context ends with the caller's and has none of its values: [CallFromContext] names the
+// merchant of [WithMerchant], so that the key and the order are of the same one. The error of source ends the
+// call with a [*TransportError] that matches it; an empty key counts as missing.
 func WithAPIKeySource(source func(context.Context) (string, error)) Option {
 	return func(cfg *config) error {
 		if source == nil {
@@ -317,6 +320,23 @@ func WithInvoiceDecoder(decode func(body json.RawMessage) (InvoiceDetails, error
 func WithPlainHTTP() Option {
 	return func(cfg *config) error {
 		cfg.plainHTTP = true
+		return nil
+	}
+}
+
+// WithDefaults sets options of every call, such as a merchant's name, or a header that switches the retries of
+// a mesh off. An option of the call wins; a [WithHeader] of the call replaces the default values of that
+// header, and with [WithAPIKey] the call has no default merchant. [WithResponse] and WithAPIKey are refused.
+func WithDefaults(opts ...CallOption) Option {
+	return func(cfg *config) error {
+		var defaults callConfig
+		if refusal := defaults.apply("new", opts); refusal != nil {
+			return refusal
+		}
+		if defaults.response != nil || defaults.key != nil {
+			return badOption("WithDefaults", "must have neither WithResponse nor WithAPIKey: they are for one call")
+		}
+		cfg.defaults = defaults
 		return nil
 	}
 }

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -184,6 +185,55 @@ func TestOptions_reused(t *testing.T) {
 	}
 }
 
+func TestWithDefaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		opts     []gateway.CallOption
+		header   http.Header
+		merchant string
+	}{
+		{"a call without options", nil, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, "shop-1"},
+		{"a header of the call replaces the default", []gateway.CallOption{gateway.WithHeader("x-trace", "c")},
+			http.Header{"X-Mesh": {"0"}, "X-Trace": {"c"}}, "shop-1"},
+		{"a merchant of the call", []gateway.CallOption{gateway.WithMerchant("shop-2")}, http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, "shop-2"},
+		{"a key of the call is no key of the default merchant", []gateway.CallOption{gateway.WithAPIKey("another-key")},
+			http.Header{"X-Mesh": {"0"}, "X-Trace": {"a", "b"}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := serve(t, respond(201, enveloped(withdrawalJSON)))
+			var merchants []string
+			c := newClient(t, w.URL, gateway.WithDefaults(gateway.WithMerchant("shop-1"), gateway.WithHeader("X-Mesh", "0"),
+				gateway.WithHeader("X-Trace", "a"), gateway.WithHeader("X-Trace", "b")),
+				gateway.WithObserver(gateway.Observer{End: func(_ context.Context, c gateway.Call) { merchants = append(merchants, c.Merchant) }}))
+			for range 2 {
+				_, err := c.Withdrawal(t.Context(), requestID, tt.opts...)
+				require.NoError(t, err)
+			}
+			for i, got := range w.Requests() {
+				assert.Equal(t, tt.header, http.Header{"X-Mesh": got.Header["X-Mesh"], "X-Trace": got.Header["X-Trace"]})
+				assert.Equal(t, tt.merchant, merchants[i])
+			}
+		})
+	}
+}
+
+// The order of an invoice is of the default merchant, unless the call has a key of its own, which does not say whose
+// order it is.
+func TestWithDefaults_merchantOfAnOrder(t *testing.T) {
+	t.Parallel()
+	var guard gateway.MemoryGuard
+	w := serve(t, respond(200, enveloped(invoiceJSON)))
+	c := newClient(t, w.URL, gateway.WithOrderGuard(&guard), gateway.WithDefaults(gateway.WithMerchant("shop-1")))
+	_, err := c.CreateInvoice(t.Context(), order("A-17"))
+	require.NoError(t, err)
+	status, _ := guard.Order(t.Context(), "shop-1", "A-17")
+	assert.Equal(t, gateway.OrderCreated, status.State)
+	_, err = c.CreateInvoice(t.Context(), order("A-18"), gateway.WithAPIKey("another-key"))
+	assertRefused(t, err, "create_invoice", "WithMerchant", "is required with WithAPIKey")
+}
+
 func TestWithOrderGuard_none(t *testing.T) {
 	t.Parallel()
 	w := serve(t, respond(500, refused("oops")))
@@ -228,6 +278,10 @@ func badOptions() []struct {
 		{"a negative invoice format", gateway.WithInvoiceFormat(-1), "WithInvoiceFormat", "must be"},
 		{"no source of a key", gateway.WithAPIKeySource(nil), "WithAPIKeySource", "must not be nil"},
 		{"a key and a source of one", gateway.WithAPIKeySource(sameKey), "apiKey", "must be empty with WithAPIKeySource"},
+		{"defaults with a nil option", gateway.WithDefaults(nil), "opts", "holds a nil option"},
+		{"defaults with a bad header", gateway.WithDefaults(gateway.WithHeader("Host", "a")), "WithHeader", "is set by the client"},
+		{"defaults with a response", gateway.WithDefaults(gateway.WithResponse(new(gateway.Response))), "WithDefaults", "neither WithResponse nor WithAPIKey"},
+		{"defaults with a key", gateway.WithDefaults(gateway.WithAPIKey(canary)), "WithDefaults", "neither WithResponse nor WithAPIKey"},
 		{"no logger", gateway.WithLogger(nil), "WithLogger", "must not be nil"},
 		{"no function for an invoice", gateway.WithInvoiceDecoder(nil), "WithInvoiceDecoder", "must not be nil"},
 		{"an empty message", gateway.WithSuccessMessage(""), "WithSuccessMessage", "1 to 1,024"},

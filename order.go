@@ -88,6 +88,8 @@ func (c *call) prepareOrder(refusal *ArgumentError) error {
 // sendOrder sends the invoice of an order whose lease the guard grants. Of any other order it
 // returns what the guard knows.
 func (c *call) sendOrder() (err error) {
+	c.client.orders.begin()
+	defer c.client.orders.end()
 	guard := c.client.cfg.guard
 	if guard == nil {
 		return c.sendInvoice()
@@ -183,12 +185,18 @@ func (c *call) tooShort(lease Lease) error {
 	return nil
 }
 
-// sendInvoice sends the invoice, unless the call is refused.
+// sendInvoice sends the invoice, unless the call is refused or the client was shut down.
 func (c *call) sendInvoice() error {
-	if c.order.refused != nil {
+	switch {
+	case c.order.refused != nil:
 		return c.order.refused
+	case c.client.orders.isClosed():
+		refused := c.transportError(PhaseOrder, ErrShutdown, false)
+		refused.Retryable = false
+		return refused
+	default:
+		return c.send()
 	}
-	return c.send()
 }
 
 // release has the guard record the outcome of the attempt, and returns what is known of the order then.

@@ -1,6 +1,7 @@
 package otelgateway_test
 
 import (
+	"log/slog"
 	"maps"
 	"net/http"
 	"testing"
@@ -21,7 +22,10 @@ import (
 	"github.com/cryptogw/gateway/otelgateway"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
+	goleak.VerifyTestMain(m)
+}
 
 // A telemetry collects the spans and the metrics of a test in memory.
 type telemetry struct {

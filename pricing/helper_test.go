@@ -3,6 +3,7 @@ package pricing_test
 import (
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +19,10 @@ import (
 )
 
 // No test leaves a goroutine behind.
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
+	leak.Main(m)
+}
 
 // connect returns a client of a stand-in.
 func connect(gw *gatewaytest.Server, opts ...gateway.Option) *gateway.Client {

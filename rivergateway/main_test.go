@@ -3,6 +3,7 @@ package rivergateway
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(processEnv); text != "" {
 		os.Exit(work(text)) // this is a process of the proof
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // clients warn of what the tests cause
 	code := m.Run()
 	stopPostgres()
 	if err := goleak.Find(); err != nil {

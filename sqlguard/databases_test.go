@@ -97,6 +97,63 @@ func TestSettings_autocommit(t *testing.T) {
 	plain.wantState(t, gateway.OrderFree, 0)
 }
 
+func TestGuard_Check(t *testing.T) {
+	postgres, mariadb, sqlite := newPostgres(t), newMariaDB(t), newSQLite(t)
+	utf16 := newSQLiteWith(t, "_pragma=encoding('UTF-16')")
+	for name, tt := range map[string]struct {
+		w        testDB
+		settings string
+		without  bool   // the table
+		sql      string // before the check
+		want     string // "" for no error
+	}{
+		"PostgreSQL":                      {w: postgres},
+		"MariaDB":                         {w: mariadb},
+		"SQLite":                          {w: sqlite},
+		"PostgreSQL, without a table":     {w: postgres, without: true, want: "call Migrate"},
+		"MariaDB, without a table":        {w: mariadb, without: true, want: "call Migrate"},
+		"SQLite, without a table":         {w: newSQLite(t), without: true, want: "call Migrate"},
+		"SQLite, a table without a view":  {w: newSQLite(t), sql: "DROP VIEW {table}_list", want: "there is no table"},
+		"SQLite, a table of another kind": {w: newSQLite(t), sql: "ALTER TABLE {table} RENAME COLUMN attempt TO try", want: "not one of this version"},
+		"SQLite, a newer table":           {w: newSQLite(t), sql: "CREATE VIEW {table}_next AS SELECT 1", want: "newer version of sqlguard"},
+		"SQLite, UTF-16":                  {w: utf16, want: "the encoding of the database is UTF-16le, and must be UTF-8"},
+		"MariaDB, without autocommit":     {w: mariadb, settings: "&autocommit=0", want: "autocommit is off"},
+		"MariaDB, empty texts are null":   {w: mariadb, settings: "&sql_mode=%27EMPTY_STRING_IS_NULL%27", want: "EMPTY_STRING_IS_NULL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := tt.w.guard(t)
+			w, table := tt.w, tt.w.table
+			w.dsn += tt.settings
+			if tt.without {
+				table = "nothing_here"
+			}
+			if tt.sql != "" {
+				execute(t, owner.db, strings.ReplaceAll(tt.sql, "{table}", table))
+			}
+			g, err := New(w.open(t), WithTable(table))
+			check(t, err)
+			if err = g.Check(t.Context()); tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%v, not %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// The client refuses a lease that is not longer than an invoice may take.
+func TestWithLease_client(t *testing.T) {
+	w := newSQLite(t)
+	for lease, want := range map[time.Duration]string{0: "", 3 * time.Minute: "the lease of the guard is 3m0s, and must be longer than an invoice may take, which is 3m10s"} {
+		opts := []Option{}
+		if lease > 0 {
+			opts = append(opts, WithLease(lease))
+		}
+		_, err := gateway.New("https://gateway.example", "a-key", gateway.WithOrderGuard(w.guard(t, opts...)))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("a lease of %v: %v", lease, err)
+		}
+	}
+}
+
 // A wait for the lock of SQLite ends with the context, and afterwards the connection waits as before.
 func TestSQLite_busy(t *testing.T) {
 	w := newSQLite(t)

@@ -46,6 +46,7 @@ type dialect struct {
 	isOpen       string    // of a partial index, which is not possible everywhere
 	isDone       string
 	exists       string   // selects a row if a view of a name exists
+	misset       string   // selects what is wrong with the settings of a connection, if anything; empty for nothing to check
 	time, json   string   // around a column, for people
 	viewPrefix   string   // creates a view that is not there
 	begin, lock  string   // what Migrate begins with; a statement that creates something ends each transaction of MariaDB
@@ -73,6 +74,7 @@ var dialects = [...]dialect{
 		values: [2]string{"VALUES (", ") ON CONFLICT DO NOTHING"},
 		isOpen: " WHERE open_since > 0", isDone: " WHERE open_since = 0",
 		exists: "SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = %s",
+		misset: "SELECT 'the encoding of the database is ' || encoding || ', and must be UTF-8' FROM pragma_encoding WHERE encoding <> 'UTF-8'",
 		time:   "strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', nullif(%s, 0) / 1000000.0, 'unixepoch')", json: "CAST(%s AS text)", viewPrefix: "CREATE VIEW IF NOT EXISTS ",
 		begin: "BEGIN IMMEDIATE",
 	},
@@ -83,7 +85,9 @@ var dialects = [...]dialect{
 		id:    [2]string{"varbinary(512)", "varbinary(1024)"}, toID: "%s", ofID: "%s", blob: "longblob",
 		values: [2]string{"SELECT ", " FROM DUAL WHERE @@autocommit = 1"}, written: " AND @@autocommit = 1",
 		exists: "SELECT 1 FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = %s",
-		time:   "TIMESTAMPADD(MICROSECOND, nullif(%s, 0), TIMESTAMP '1970-01-01 00:00:00')", json: "CONVERT(%s USING utf8mb4)", viewPrefix: "CREATE OR REPLACE VIEW ",
+		misset: "SELECT 'autocommit is off, and must be on' FROM DUAL WHERE @@autocommit = 0 " +
+			"UNION ALL SELECT 'the sql_mode has EMPTY_STRING_IS_NULL, and must not' FROM DUAL WHERE FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) > 0",
+		time: "TIMESTAMPADD(MICROSECOND, nullif(%s, 0), TIMESTAMP '1970-01-01 00:00:00')", json: "CONVERT(%s USING utf8mb4)", viewPrefix: "CREATE OR REPLACE VIEW ",
 		again: []string{"Error 1213", "Error 1205", "Error 1020"},
 	},
 }

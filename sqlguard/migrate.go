@@ -90,6 +90,36 @@ func (g *Guard) SchemaVersion(ctx context.Context) (int, error) {
 	}
 }
 
+// Check reports whether the guard can work: whether the table exists in this version and can be read, and
+// whether the connection has the settings that it needs. In MariaDB autocommit must be on and EMPTY_STRING_IS_NULL off, and in SQLite the encoding
+// must be UTF-8. [gateway.Client.Check] calls it.
+func (g *Guard) Check(ctx context.Context) error {
+	exists, err := g.exists(ctx, g.db)
+	if err == nil && !exists {
+		err = fmt.Errorf("there is no table %s: call Migrate", g.cfg.table)
+	}
+	if err == nil {
+		_, err = g.read(ctx, g.db, key{}) // with the columns and the grants of a guard
+	}
+	if err == nil && g.sql.misset != "" {
+		err = g.checkSettings(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("sqlguard: check: %w", explained(err))
+	}
+	return nil
+}
+
+func (g *Guard) checkSettings(ctx context.Context) error {
+	var wrong string
+	rows, err := g.db.QueryContext(ctx, g.sql.misset)
+	err = readRows(rows, err, func() error { return rows.Scan(&wrong) })
+	if err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	return err
+}
+
 // MigrationSQL returns the statements that bring the table from a version to
 // [SchemaVersion], for a merchant's own tool; those from version 0 create it. The table name
 // is as for [WithTable]. The error for an invalid argument is a [*gateway.ArgumentError].

@@ -65,8 +65,6 @@ func checkTable(name string) string {
 // WithLease sets how long an order remains in flight after a crash before it is
 // unknown: from 1 second to 24 hours, truncated to milliseconds. The default is 5
 // minutes.
-//
-// The client refuses a lease that is shorter than a call may last.
 func WithLease(d time.Duration) Option {
 	return func(cfg *config) error {
 		if d < leastLease || d > mostLease {
@@ -76,6 +74,9 @@ func WithLease(d time.Duration) Option {
 		return nil
 	}
 }
+
+// Lease returns the duration of [WithLease]. [gateway.New] refuses one that is not longer than an invoice may take.
+func (g *Guard) Lease() time.Duration { return g.cfg.lease }
 
 // WithMerchants tells the orders of several merchants apart: an order is identified
 // by the merchant, see [gateway.Order], and the orderId. Without it every order is that of

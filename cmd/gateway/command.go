@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -155,6 +156,7 @@ func (s *session) client(opts ...gateway.Option) (*gateway.Client, error) {
 	if os.Getenv(envAPIKey) == "" && os.Getenv(envAPIKeyFile) == "" {
 		opts = append(opts, gateway.WithoutAPIKey()) // coins and rates need none
 	}
+	opts = append(opts, gateway.WithLogger(slog.New(slog.DiscardHandler))) // the command prints what it skips and cannot know
 	return gateway.FromEnv(opts...)
 }
 

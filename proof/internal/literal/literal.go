@@ -300,8 +300,11 @@ func (w *world) resolve() error {
 
 // click is a buyer's.
 func (w *world) click(p *process, o *order, c *click) {
-	ctx, cancel := context.WithCancel(context.WithValue(p.ctx, clickKey{}, &clicked{begins: c.BeginFails, keys: c.KeyFails, sleeps: c.Suspended}))
+	ctx, cancel := context.WithCancel(context.WithValue(p.ctx, clickKey{}, &clicked{begins: c.BeginFails, sleeps: c.Suspended}))
 	defer cancel()
+	if c.KeyFails {
+		p.seal()
+	}
 	if c.Cancel > 0 {
 		defer time.AfterFunc(c.Cancel, cancel).Stop()
 	}

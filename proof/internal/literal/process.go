@@ -27,6 +27,7 @@ type process struct {
 	dead   bool
 	conns  []net.Conn
 	routes []route
+	sealed int             // how often the source of the key is still to fail
 	held   map[string]bool // the orders that it has begun and not ended
 }
 
@@ -50,7 +51,7 @@ func (w *world) start() error {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, w.gateway) },
 	}
 	options := []gateway.Option{
-		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithAPIKeySource(keyOf), gateway.WithOrderGuard(guard),
+		gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithAPIKeySource(p.key), gateway.WithOrderGuard(guard),
 		gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: w.Attempts, InvoiceTimeout: w.Timeout}),
 		gateway.WithSuccessMessage("OK"),
 	}
@@ -182,7 +183,6 @@ type clickKey struct{}
 type clicked struct {
 	mu     sync.Mutex
 	begins int           // how many questions to the guard are still to fail
-	keys   bool          // whether the source of the key is still to fail
 	sleeps time.Duration // how long the process is still to be suspended when it has a lease
 	failed bool          // the guard could not say
 }
@@ -222,17 +222,19 @@ func (c *clicked) hasFailed() bool {
 	return c.failed
 }
 
-// keyOf is the source of the key.
-func keyOf(ctx context.Context) (string, error) {
-	click, ok := ctx.Value(clickKey{}).(*clicked)
-	if !ok {
-		return invariant.Key, nil
-	}
-	click.mu.Lock()
-	fails := click.keys
-	click.keys = false
-	click.mu.Unlock()
-	if fails {
+// seal makes the source of the key fail once.
+func (p *process) seal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sealed++
+}
+
+// key is the source of the key.
+func (p *process) key(context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sealed > 0 {
+		p.sealed--
 		return "", errors.New("the vault is sealed")
 	}
 	return invariant.Key, nil

@@ -46,7 +46,7 @@ type click struct {
 	Cancel     time.Duration // when the buyer leaves; 0 for never
 	Deadline   time.Duration // 0 for none
 	BeginFails int           // how many questions to the guard fail
-	KeyFails   bool          // the source of the key fails, the first time
+	KeyFails   bool          // the source of the key fails once, in this click or the next
 	Suspended  time.Duration // the process sleeps when it has got the lease, the first time
 }
 

@@ -31,7 +31,7 @@ func TestAll_isComplete(t *testing.T) {
 	for _, c := range everycall.All() {
 		assert.True(t, sends[c.Name], "%s has no variation", c.Name)
 	}
-	others := []string{"CloseIdleConnections", "Format", "GoString", "LogValue", "MarshalJSON", "MarshalText", "String"}
+	others := []string{"Check", "CloseIdleConnections", "Format", "GoString", "LogValue", "MarshalJSON", "MarshalText", "Shutdown", "String"}
 	methods := reflect.TypeFor[*gateway.Client]()
 	for i := range methods.NumMethod() {
 		name := methods.Method(i).Name
