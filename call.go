@@ -368,16 +368,23 @@ func (c *call) noResponse(err error) callError {
 	return c.transportError(Phase(cause.Phase.String()), sanitize(cause.Err, c.redactor), cause.Retryable())
 }
 
-// contextEnded makes the error of a call whose context has ended.
+// contextEnded makes the error of a call that makes no attempt because its context has ended.
 func (c *call) contextEnded(phase Phase) *TransportError {
-	return c.transportError(phase, c.ctx.Err(), false)
+	return c.transportError(phase, contextError(c.ctx, c.redactor), false)
 }
 
-// transportError makes the error of a call, or of an attempt, without a usable response. When the
-// caller's context has ended, that is the reason.
+// isEnded reports whether the context of the call has ended what the call did last. Cancelling does not
+// end an attempt of an invoice that was read for sending.
+func (c *call) isEnded() bool {
+	isSent := c.operation.invoice != nil && c.attempts > 0 && !c.response.unread
+	return c.ctx.Err() != nil && (!isSent || !errors.Is(c.ctx.Err(), context.Canceled))
+}
+
+// transportError makes the error of a call, or of an attempt, without a usable response. If the
+// context of the call has ended it, that is the reason.
 func (c *call) transportError(phase Phase, err error, transient bool) *TransportError {
 	timeout := attempt.IsTimeout(err)
-	if c.ctx.Err() != nil {
+	if c.isEnded() {
 		err, transient = contextError(c.ctx, c.redactor), false
 		timeout = errors.Is(c.ctx.Err(), context.DeadlineExceeded)
 	}

@@ -130,8 +130,10 @@ func (i *Invoice) Text(names ...string) (string, bool) {
 // another request an [*OrderConflictError]. While an equal call for the order is in flight it waits
 // for that one, for as long as an invoice may take by [RetryPolicy].
 //
-// It returns soon after its context ends, and at most 10 seconds later if the guard does not record
-// the outcome.
+// Cancelling the context ends the call at once only while nothing of the invoice was read for sending;
+// this call has then sent nothing. Afterwards the call goes on until it has a response, for at most
+// InvoiceTimeout of [RetryPolicy], or until the context's deadline, which is always obeyed. No other
+// attempt follows. To stop sooner, set a deadline. The guard has 10 seconds more to record the outcome.
 //
 // POST /api/invoice/create
 func (c *Client) CreateInvoice(ctx context.Context, r InvoiceRequest, opts ...CallOption) (*Invoice, error) {

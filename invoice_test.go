@@ -1,12 +1,19 @@
 package gateway_test
 
 import (
+	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -725,4 +732,405 @@ func assertDecimal(t testing.TB, value int64, exponent int32, got decimal.Decima
 	t.Helper()
 	assert.Equal(t, value, got.CoefficientInt64(), "the coefficient")
 	assert.Equal(t, exponent, got.Exponent(), "the exponent")
+}
+
+// A stage is how far an invoice has come when the caller's context ends.
+type stage string
+
+const (
+	atDial   stage = "it dials"
+	atTLS    stage = "the peer is silent in the TLS handshake"
+	atHeader stage = "the header was written, and the body is unread"
+	atBody   stage = "the service has read a byte of the body"
+	atAwait  stage = "the service has the invoice"
+	atRead   stage = "the response has begun"
+)
+
+// sends reports whether the invoice is sent, and not yet answered, in a stage.
+func (s stage) sends() bool { return s == atBody || s == atAwait || s == atRead }
+
+// An ending is how a caller's context ends.
+type ending struct {
+	name     string
+	deadline time.Duration // 0 for none
+	cancels  bool          // in the stage
+	cause    error
+}
+
+// context returns a context, and what ends it in a stage.
+func (e ending) context(ctx context.Context) (_ context.Context, inStage func(), release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() {}
+	if e.deadline > 0 {
+		ctx, stop = context.WithTimeoutCause(ctx, e.deadline, e.cause)
+	}
+	return ctx, func() {
+		if e.cancels {
+			cancel(e.cause)
+		}
+	}, func() { stop(); cancel(nil) }
+}
+
+// err is the error of a context that has ended.
+func (e ending) err() error {
+	if e.cancels {
+		return context.Canceled
+	}
+	return context.DeadlineExceeded
+}
+
+// A staged is a service that holds an invoice up in a stage.
+type staged struct {
+	stage   stage
+	hold    time.Duration
+	inStage func()
+
+	pipes    chan net.Conn
+	closed   chan struct{}
+	received int // invoices
+}
+
+// wait holds an invoice up, and reports whether it goes on.
+func (s *staged) wait(ended <-chan struct{}, now stage) bool {
+	if s.stage != now {
+		return true
+	}
+	s.inStage()
+	select {
+	case <-time.After(s.hold):
+		return true
+	case <-ended:
+	case <-s.closed:
+	}
+	return false
+}
+
+// receive reads an invoice, and responds to it.
+func (s *staged) receive(ended <-chan struct{}, body io.Reader, respond func() io.Writer) {
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(body, first); err != nil || !s.wait(ended, atBody) {
+		return
+	}
+	if rest, err := io.ReadAll(body); err != nil || !json.Valid(append(first, rest...)) {
+		return
+	}
+	s.received++
+	if !s.wait(ended, atAwait) {
+		return
+	}
+	text, to := enveloped(invoiceJSON), respond()
+	_, _ = io.WriteString(to, text[:5])
+	if flusher, ok := to.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	if s.stage == atRead {
+		time.Sleep(1) // until it is read
+	}
+	if s.wait(ended, atRead) {
+		_, _ = io.WriteString(to, text[5:])
+	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *staged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.receive(nil, r.Body, func() io.Writer { w.WriteHeader(201); return w })
+}
+
+// RoundTrip implements [http.RoundTripper], without connections.
+func (s *staged) RoundTrip(req *http.Request) (*http.Response, error) {
+	ended := req.Context().Done()
+	if !s.wait(ended, atDial) || !s.wait(ended, atHeader) {
+		return nil, req.Context().Err()
+	}
+	response := make(chan *http.Response)
+	go func() {
+		defer close(response)
+		from, to := io.Pipe()
+		s.receive(ended, req.Body, func() io.Writer {
+			response <- &http.Response{StatusCode: 201, Header: http.Header{}, Body: from, ContentLength: -1}
+			return to
+		})
+		_ = to.CloseWithError(req.Context().Err())
+	}()
+	if resp, ok := <-response; ok {
+		return resp, nil
+	}
+	return nil, cmp.Or(req.Context().Err(), io.ErrUnexpectedEOF)
+}
+
+// Accept implements [net.Listener].
+func (s *staged) Accept() (net.Conn, error) {
+	if conn, ok := <-s.pipes; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (s *staged) Close() error   { close(s.pipes); close(s.closed); return nil }
+func (s *staged) Addr() net.Addr { return &net.TCPAddr{} }
+
+// dial connects to the service, or to a peer that does not answer in the TLS handshake.
+func (s *staged) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if !s.wait(ctx.Done(), atDial) {
+		return nil, ctx.Err()
+	}
+	ours, theirs := net.Pipe()
+	if s.stage == atTLS {
+		go func() {
+			_, _ = io.ReadFull(theirs, make([]byte, 1))
+			s.inStage()
+			_, _ = io.Copy(io.Discard, theirs)
+		}()
+		return ours, nil
+	}
+	s.pipes <- theirs
+	return ours, nil
+}
+
+// start serves a version of HTTP over pipes, or none. It returns the base URL and the transport, and stops with the test.
+func (s *staged) start(t *testing.T, version string) (string, http.RoundTripper) {
+	if version == "in memory" {
+		return "http://localhost", s
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(version == "HTTP/1.1")
+	protocols.SetUnencryptedHTTP2(version == "HTTP/2")
+	url := "http://localhost"
+	if s.stage == atTLS {
+		url = "https://localhost"
+		protocols.SetHTTP2(version == "HTTP/2")
+	}
+	server := &http.Server{Handler: s, Protocols: protocols, ErrorLog: quiet()}
+	go func() { _ = server.Serve(s) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return url, &http.Transport{DialContext: s.dial, Protocols: protocols, TLSHandshakeTimeout: s.hold}
+}
+
+// Cancelling the context ends a call at once while nothing of the invoice was read for sending; afterwards the call goes on
+// until it has a response. A deadline is always obeyed. No other attempt follows.
+func TestClient_CreateInvoice_contextEnds(t *testing.T) {
+	t.Parallel()
+	const (
+		soon, late = 500 * time.Millisecond, 5 * time.Second
+		hold       = time.Second
+		forever    = time.Hour
+		timeout    = 20 * time.Second
+	)
+	gone := errors.New("the buyer has gone")
+	endings := []ending{
+		{"cancel", 0, true, nil},
+		{"cancel with a cause", 0, true, gone},
+		{"a deadline", soon, false, nil},
+		{"a deadline with a cause", soon, false, gone},
+		{"cancel before a deadline", late, true, nil},
+		{"cancel before a deadline that comes before the response", soon, true, nil},
+		{"cancel before a deadline, both with a cause", soon, true, gone},
+	}
+	for _, version := range []string{"HTTP/1.1", "HTTP/2", "in memory"} {
+		for _, at := range []stage{atDial, atTLS, atHeader, atBody, atAwait, atRead} {
+			for _, holds := range []time.Duration{hold, forever} {
+				for _, e := range endings {
+					if at == atTLS && version == "in memory" || at == atHeader && version == "HTTP/2" && !e.cancels {
+						continue // no TLS; the hook cannot wait, because it holds a lock of the connection
+					}
+					t.Run(fmt.Sprintf("%s/%s/for %v/%s", version, at, holds, e.name), func(t *testing.T) {
+						t.Parallel()
+						want, ends := gateway.OutcomeNotSent, e.deadline // when the call ends
+						if e.cancels && !at.sends() {
+							ends = 0
+						}
+						if at.sends() {
+							want = gateway.OutcomeUnknown
+							if ends = cmp.Or(e.deadline, timeout); holds < ends {
+								want, ends = gateway.OutcomeSucceeded, holds
+							}
+						}
+						synctest.Test(t, func(t *testing.T) {
+							ctx, inStage, release := e.context(t.Context())
+							defer release()
+							s := &staged{stage: at, hold: holds, inStage: inStage, pipes: make(chan net.Conn), closed: make(chan struct{})}
+							if at == atHeader && version != "in memory" {
+								ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() {
+									if inStage(); !e.cancels {
+										s.wait(ctx.Done(), atHeader)
+									}
+								}})
+							}
+							url, transport := s.start(t, version)
+							var response gateway.Response
+							c := newClient(t, url, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: timeout}))
+							defer c.CloseIdleConnections()
+							begun := time.Now()
+							got, err := c.CreateInvoice(ctx, order("A-17"), gateway.WithResponse(&response))
+							assertInvariants(t, got, err)
+							assert.Equal(t, want, gateway.OutcomeOf(err), "%v", err)
+							assert.Equal(t, ends, time.Since(begun).Truncate(time.Millisecond))
+							assert.Equal(t, 1, response.Attempts)
+							if want == gateway.OutcomeNotSent {
+								assert.Zero(t, s.received)
+								assert.ErrorIs(t, err, e.err())
+								assert.Equal(t, e.cause != nil, errors.Is(err, gone))
+								assert.False(t, gateway.SafeToRetry(err), "the context has ended")
+								return
+							}
+							if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+								assert.ErrorIs(t, unknown, context.DeadlineExceeded, "the deadline, or InvoiceTimeout, has ended it")
+								assert.NotErrorIs(t, unknown, context.Canceled)
+								return
+							}
+							assert.Equal(t, 1, s.received)
+							again, err := c.CreateInvoice(t.Context(), order("A-17"))
+							require.NoError(t, err)
+							assert.True(t, again.Replayed)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// A cancelled call makes no other attempt, also where the service returns the existing invoice.
+func TestClient_CreateInvoice_cancelledOnce(t *testing.T) {
+	t.Parallel()
+	const whenReported = 0 // the attempt after whose report the context is cancelled, if it is not cancelled in one
+	idempotent := []gateway.Option{gateway.WithIdempotentOrders()}
+	for _, tt := range []struct {
+		name     string
+		opts     []gateway.Option
+		cancels  int // the attempt in which the context is cancelled, or whenReported
+		attempts []tripper
+		want     gateway.Outcome
+		safe     bool
+		is       error // of the cause; nil for none
+	}{
+		{"the service then says 503", nil, 1, []tripper{statusTrip(503, "")}, gateway.OutcomeUnknown, false, nil},
+		{"the service then says 503, idempotent", idempotent, 1, []tripper{statusTrip(503, "")}, gateway.OutcomeUnknown, true, nil},
+		{"the connection is then cut", nil, 1, []tripper{readThen(io.ErrUnexpectedEOF)}, gateway.OutcomeUnknown, false, io.ErrUnexpectedEOF},
+		{"the connection is then cut, idempotent", idempotent, 1, []tripper{readThen(io.ErrUnexpectedEOF)}, gateway.OutcomeUnknown, true, io.ErrUnexpectedEOF},
+		{"the service then redirects, idempotent", idempotent, 1, []tripper{statusTrip(302, "")}, gateway.OutcomeUnknown, false, gateway.ErrRedirect},
+		{"the service then says 429", nil, 1, []tripper{statusTrip(429, "")}, gateway.OutcomeRejected, true, nil},
+		{"the service then refuses it", nil, 1, []tripper{statusTrip(422, refused("No."))}, gateway.OutcomeRejected, false, nil},
+		{"the service then creates it", nil, 1, []tripper{statusTrip(201, enveloped(invoiceJSON))}, gateway.OutcomeSucceeded, false, nil},
+		{"it is then not read", nil, 1, []tripper{errorTrip(refusedConnection("connect"))}, gateway.OutcomeNotSent, false, context.Canceled},
+		{"before a second attempt", nil, whenReported, []tripper{errorTrip(refusedConnection("connect"))}, gateway.OutcomeNotSent, false, context.Canceled},
+		{"before a second attempt, idempotent", idempotent, whenReported, []tripper{statusTrip(503, "")}, gateway.OutcomeUnknown, true, context.Canceled},
+		{"as the second attempt dials", nil, 2, []tripper{errorTrip(refusedConnection("connect")), hangTrip}, gateway.OutcomeNotSent, false, context.Canceled},
+		{"as the second attempt dials, idempotent", idempotent, 2, []tripper{statusTrip(503, ""), hangTrip}, gateway.OutcomeUnknown, true, context.Canceled},
+		{"as the second attempt is sent, idempotent", idempotent, 2, []tripper{statusTrip(503, ""), statusTrip(201, enveloped(invoiceJSON))}, gateway.OutcomeSucceeded, false, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				made := 0
+				transport := tripper(func(req *http.Request) (*http.Response, error) {
+					if made++; made > len(tt.attempts) {
+						return nil, errors.New("another attempt")
+					}
+					if text := bufio.NewReader(req.Body); made == tt.cancels {
+						if tt.want != gateway.OutcomeNotSent && tt.is != context.Canceled {
+							_, err := text.Peek(1)
+							assert.NoError(t, err)
+						}
+						cancel()
+					}
+					return tt.attempts[made-1](req)
+				})
+				watch := gateway.Observer{Attempt: func(context.Context, gateway.Attempt) {
+					if tt.cancels == whenReported {
+						cancel()
+					}
+				}}
+				c := newClient(t, "http://localhost", append(tt.opts, gateway.WithHTTPClient(&http.Client{Transport: transport}), gateway.WithObserver(watch))...)
+				got, err := c.CreateInvoice(ctx, order("A-17"))
+				assertInvariants(t, got, err)
+				assert.Len(t, tt.attempts, made)
+				assert.Equal(t, tt.want, gateway.OutcomeOf(err), "%v", err)
+				assert.Equal(t, tt.safe, gateway.SafeToRetry(err), "%v", err)
+				cause := err
+				if unknown, ok := errors.AsType[*gateway.OutcomeUnknownError](err); ok {
+					cause = unknown.Cause
+				}
+				if tt.is != nil {
+					assert.ErrorIs(t, cause, tt.is)
+				}
+				assert.Equal(t, tt.is == context.Canceled, errors.Is(cause, context.Canceled), "%v", err)
+			})
+		})
+	}
+}
+
+// A deadline is obeyed before the lease ends, also after the context was cancelled.
+func TestClient_CreateInvoice_leaseOutlastsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &recordingGuard{lease: gateway.Lease{Expires: time.Now().Add(10 * time.Second)}}
+		ctx, stop := context.WithTimeout(t.Context(), 9*time.Second)
+		defer stop()
+		begun := time.Now()
+		c := newClient(t, "http://localhost", gateway.WithOrderGuard(n), through(func(req *http.Request) (*http.Response, error) {
+			stop()
+			return hangTrip(req)
+		}))
+		_, err := c.CreateInvoice(ctx, order("A-17"))
+		assert.Equal(t, gateway.OutcomeUnknown, gateway.OutcomeOf(err))
+		assert.Equal(t, 9*time.Second, time.Since(begun))
+		require.Len(t, n.ended, 1)
+		assert.Equal(t, "create_invoice: wait: context deadline exceeded", n.ended[0].Cause)
+		assert.Equal(t, []error{nil}, n.state, "the context of End has not ended")
+	})
+}
+
+// A buyer who closes the page, or a sibling that fails, leaves no unknown order.
+func TestClient_CreateInvoice_callerLeaves(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		call func(t *testing.T, sent <-chan struct{}, create func(context.Context) error) error
+	}{
+		{"a buyer closes the page", func(t *testing.T, sent <-chan struct{}, create func(context.Context) error) error {
+			result := make(chan error)
+			shop := serve(t, func(_ http.ResponseWriter, r *http.Request) { result <- create(r.Context()) })
+			ctx, leave := context.WithCancel(t.Context())
+			go func() { <-sent; leave() }()
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, shop.URL, nil)
+			require.NoError(t, err)
+			go func() {
+				resp, err := http.DefaultClient.Do(req)
+				if err == nil {
+					_ = resp.Body.Close()
+				}
+			}()
+			return <-result
+		}},
+		{"a sibling fails", func(t *testing.T, sent <-chan struct{}, create func(context.Context) error) error {
+			group, end := context.WithCancelCause(t.Context()) // as an errgroup does
+			go func() { <-sent; end(errors.New("no email could be sent")) }()
+			return create(group)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			sent, left := make(chan struct{}), make(chan struct{})
+			service := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				close(sent)
+				<-left
+				respond(201, enveloped(invoiceJSON))(w, r)
+			})
+			c := newClient(t, service.URL)
+			t.Cleanup(c.CloseIdleConnections)
+			require.NoError(t, tt.call(t, sent, func(ctx context.Context) error {
+				context.AfterFunc(ctx, func() { close(left) })
+				_, err := c.CreateInvoice(ctx, order("A-17"))
+				assert.ErrorIs(t, ctx.Err(), context.Canceled)
+				return err
+			}))
+			again, err := c.CreateInvoice(t.Context(), order("A-17"))
+			require.NoError(t, err)
+			assert.True(t, again.Replayed)
+			assert.Len(t, service.Requests(), 1)
+		})
+	}
 }

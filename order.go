@@ -255,7 +255,7 @@ func (c *call) combine(known *OrderRecord, err error) error {
 // isTemporary reports whether the call could succeed if it were made again, be that safe or not.
 func (c *call) isTemporary(failure error) bool {
 	own, ok := failure.(callError)
-	return ok && own.decided().transient || c.ctx.Err() != nil
+	return ok && own.decided().transient || c.isEnded() || c.next.Wait > 0
 }
 
 // replay returns the invoice that the order has, unless that is for another request.

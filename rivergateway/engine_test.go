@@ -71,28 +71,51 @@ func TestEngine_stoppedBeforeSending(t *testing.T) {
 	}
 }
 
-// A deploy while an invoice is being sent leaves its order to a person, who is told once.
+// A deploy while an invoice is being sent waits for its outcome: StopAndCancel does not cut it.
 func TestEngine_stoppedWhileSending(t *testing.T) {
-	s := newShop(t)
-	sent := make(chan struct{}, 1)
-	held := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		_, _ = io.Copy(io.Discard, req.Body)
-		sent <- struct{}{}
-		<-req.Context().Done()
-	}))
-	t.Cleanup(held.Close)
-	s.cfg.BaseURL = held.URL
-	engine, events := s.start()
-	s.insert(request("A-17"), InsertOptions{})
-	<-sent
-	s.stop(engine)
-	if event := <-events; event.Kind != river.EventKindJobCancelled || event.Job.State != rivertype.JobStateCancelled {
-		t.Errorf("%s, %s", event.Kind, event.Job.State)
+	for name, test := range map[string]struct {
+		responds bool // after the job was cancelled
+		event    river.EventKind
+		state    rivertype.JobState
+		outcome  string
+		order    gateway.OrderState
+	}{
+		"and a response comes": {true, river.EventKindJobCompleted, rivertype.JobStateCompleted, "succeeded", gateway.OrderCreated},
+		"and none comes":       {false, river.EventKindJobCancelled, rivertype.JobStateCancelled, "unknown", gateway.OrderUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			sent, cancelled := make(chan struct{}, 1), make(chan struct{})
+			held := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				sent <- struct{}{}
+				if <-cancelled; !test.responds {
+					<-req.Context().Done()
+				}
+				_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"inv-1"},"meta":{}}`)
+			}))
+			t.Cleanup(held.Close)
+			s.cfg.BaseURL = held.URL
+			s.cfg.Options = append(s.cfg.Options, gateway.WithObserver(gateway.Observer{Start: func(ctx context.Context, _ gateway.Call) context.Context {
+				context.AfterFunc(ctx, func() { close(cancelled) })
+				return ctx
+			}}))
+			if !test.responds {
+				s.cfg.Options = append(s.cfg.Options, gateway.WithRetry(gateway.RetryPolicy{InvoiceTimeout: time.Second}))
+			}
+			engine, events := s.start()
+			s.insert(request("A-17"), InsertOptions{})
+			<-sent
+			s.stop(engine)
+			if event := <-events; event.Kind != test.event || event.Job.State != test.state {
+				t.Errorf("%s, %s", event.Kind, event.Job.State)
+			}
+			if results := s.committed("A-17"); len(results) != 1 || results[0] != test.outcome {
+				t.Errorf("told %v", results)
+			}
+			s.checkOrder("A-17", test.order)
+		})
 	}
-	if results := s.committed("A-17"); len(results) != 1 || results[0] != "unknown" {
-		t.Errorf("told %v", results)
-	}
-	s.checkOrder("A-17", gateway.OrderUnknown)
 }
 
 // With the settings of the README, a job whose process died is run again after 90 seconds. By default

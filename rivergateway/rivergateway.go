@@ -23,7 +23,8 @@
 //     snoozed. Either that call records its outcome or its lease ends, so that a later run knows.
 //
 // A job whose context is cancelled before anything was sent, as by StopAndCancel, goes
-// back to the queue. One that was being sent has an unknown outcome.
+// back to the queue. While an invoice is being sent StopAndCancel waits for its outcome, for at most
+// InvoiceTimeout of [gateway.RetryPolicy], and 10 seconds each for the guard and for OnInvoice.
 //
 // The README has what each error does, and what to do after a crash.
 package rivergateway

@@ -87,17 +87,21 @@ var (
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	template, isWrite := req.Body.(*Template)
-	timeout := t.ReadTimeout
+	timeout, caller := t.ReadTimeout, req.Context()
+	ctx := caller
 	if isWrite {
 		timeout = t.InvoiceTimeout
 		if HasPassed(template.Expires) {
 			return nil, &Error{Phase: Start, Unread: true, Err: ErrExpired}
 		}
+		if caller.Err() != nil {
+			return nil, &Error{Phase: Start, Unread: true, Err: context.Cause(caller)}
+		}
+		ctx = detached{caller}
 	}
 	a := &attempt{isWrite: isWrite, host: req.URL.Host}
 	a.first.attempt = a
-	var ctx context.Context
-	ctx, a.cancel = context.WithTimeoutCause(req.Context(), time.Duration(timeout), timeout)
+	ctx, a.cancel = context.WithTimeoutCause(ctx, time.Duration(timeout), timeout)
 	defer a.cancel()
 	switch {
 	case t.Next == nil:
@@ -109,10 +113,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.WithContext(ctx)
 	if isWrite {
-		a.body.expires = template.Expires
+		a.body.expires, a.body.caller = template.Expires, caller
 		a.body.text.Reset(template.Bytes)
 		req.Body = &a.body
 		defer a.body.Stop()
+		defer context.AfterFunc(caller, func() { a.callerEnded(ctx, caller) })()
 	}
 	resp, err := t.send(a, req)
 	if err == nil && resp == nil {
@@ -191,8 +196,9 @@ type attempt struct {
 	isWrite bool
 	host    string // of the gateway
 	phase   atomic.Int32
-	moved   atomic.Bool // it was ended because it was moved from connection to connection
-	early   atomic.Bool // the response began before the header of the write was written
+	moved   atomic.Bool           // it was ended because it was moved from connection to connection
+	early   atomic.Bool           // the response began before the header of the write was written
+	ended   atomic.Pointer[error] // why it was ended with the caller's context; nil if it was not
 	cancel  context.CancelFunc
 	body    Body
 	first   exchange // the only one of an attempt without a middleware
@@ -296,6 +302,9 @@ func (a *attempt) failure(ctx context.Context, err error, unread, hasProxy bool)
 func (a *attempt) causeOr(ctx context.Context, err error) error {
 	if cause, own := context.Cause(ctx).(Timeout); own {
 		return cause
+	}
+	if why := a.ended.Load(); why != nil {
+		return *why
 	}
 	if a.moved.Load() {
 		return errConnections

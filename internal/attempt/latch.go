@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -35,13 +36,14 @@ var errSealed = errors.New("gateway: the attempt is over")
 // sealed it never will be.
 type Body struct {
 	state   atomic.Int32
-	expires time.Time // zero for never
+	expires time.Time       // no reading begins after this; zero for never
+	caller  context.Context // no reading begins after it has ended; nil for none
 	text    bytes.Reader
 }
 
 // Read implements [io.Reader]. It marks the body as read before it returns a byte.
 func (b *Body) Read(p []byte) (int, error) {
-	if HasPassed(b.expires) {
+	if HasPassed(b.expires) || b.caller != nil && b.caller.Err() != nil {
 		b.state.CompareAndSwap(fresh, sealed)
 	}
 	if !b.state.CompareAndSwap(fresh, read) && b.state.Load() != read {

@@ -242,6 +242,7 @@ type simulation struct {
 	results  map[string]string    // what was sent last of an order that was created
 	met      map[string]int       // calls of an order that began beside another
 	sound    int                  // calls whose outcome was that of what they got
+	outlasts int                  // such calls whose context was cancelled meanwhile
 	invoices int
 	wrong    []string
 	late     sync.WaitGroup
@@ -253,7 +254,8 @@ type simulation struct {
 type callState struct {
 	step
 	record *faultserver.Record
-	sent   int // attempts
+	sent   int  // attempts
+	read   bool // something of the body in the last of them
 	begun  time.Time
 }
 
@@ -286,6 +288,7 @@ func (w *simulation) RoundTrip(req *http.Request) (*http.Response, error) {
 	all := false
 	if !b.Late {
 		read, all = w.take(req.Body, b.Read)
+		state.read = len(read) > 0
 	}
 	carry := func() {
 		if (b.Rest || b.Late) && !all {
@@ -589,8 +592,9 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 	defer w.Unlock()
 	w.calls[id]--
 	r.Result = w.results[id]
-	if isFree && w.met[id] == met && ctx.Err() == nil {
-		w.checkAlone(r, state)
+	outlasted := s.Deadline == 0 && state.sent == 1 && state.read // a cancelled context does not cut what is being sent
+	if isFree && w.met[id] == met && (ctx.Err() == nil || outlasted) {
+		w.checkAlone(r, state, ctx.Err() != nil)
 	}
 	unknown, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](r.Err)
 	isBefore := isUnknown && unknown.Replayed
@@ -622,7 +626,7 @@ func (w *simulation) call(client *gateway.Client, s step) call.Result {
 // checkAlone checks the call of an order of which nothing is known that may exist, beside no other one of
 // the order: it is sent, whatever becomes of other orders. Its outcome is that of what came, and unknown
 // only if that was lost. A success takes its own time, and waits for no other order.
-func (w *simulation) checkAlone(r call.Result, state *callState) {
+func (w *simulation) checkAlone(r call.Result, state *callState, isCancelled bool) {
 	if state.sent == 0 {
 		state.record.Violation("held back, although nothing is known of the order")
 	}
@@ -631,6 +635,9 @@ func (w *simulation) checkAlone(r call.Result, state *callState) {
 		return
 	}
 	w.sound++
+	if isCancelled {
+		w.outlasts++
+	}
 	if r.Outcome() != want {
 		state.record.Violation("the outcome is %v, of what came %v", r.Outcome(), want)
 	}
@@ -640,14 +647,16 @@ func (w *simulation) checkAlone(r call.Result, state *callState) {
 }
 
 // longest is how long a call may take: a second more than the timeouts of another call for
-// the order, for which it waits, and its own.
+// the order, for which it waits, and its own. A deadline ends it; cancelling leaves it the attempt that is
+// being sent.
 func (w *simulation) longest(s step) time.Duration {
 	const backoff = 10 * time.Second // more than the default policy waits
 	most := 2 * time.Duration(w.attempts) * (w.timeout + backoff)
-	for _, end := range []time.Duration{s.Cancel, s.Deadline} {
-		if end > 0 {
-			most = min(most, end)
-		}
+	if s.Cancel > 0 {
+		most = min(most, s.Cancel+w.timeout)
+	}
+	if s.Deadline > 0 {
+		most = min(most, s.Deadline)
 	}
 	return most + time.Second
 }
@@ -656,7 +665,7 @@ func (w *simulation) longest(s step) time.Duration {
 // A failure is shrunk to the shortest schedule, which is printed.
 func TestRapid(t *testing.T) {
 	all := &call.Summary{}
-	schedules, sound, absent := 0, 0, 0
+	schedules, sound, outlasts, absent := 0, 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSchedule(rt)
 		var results []call.Result
@@ -664,7 +673,7 @@ func TestRapid(t *testing.T) {
 		bubble.Test(t, func(*testing.T) {
 			var counts *simulation
 			results, counts, wrong = s.run()
-			sound, absent = sound+counts.sound, absent+counts.absent
+			sound, outlasts, absent = sound+counts.sound, outlasts+counts.outlasts, absent+counts.absent
 		})
 		if len(wrong) > 0 {
 			rt.Fatalf("%+v\n%s", s, strings.Join(wrong, "\n"))
@@ -674,8 +683,9 @@ func TestRapid(t *testing.T) {
 			all.Add("", r)
 		}
 	})
-	t.Logf("rapid: %d schedules, %v; %d calls alone for an order, whose outcome is that of what came; %d orders found absent", schedules, all, sound, absent)
+	t.Logf("rapid: %d schedules, %v; %d calls alone for an order, whose outcome is that of what came, %d of them cancelled; %d orders found absent", schedules, all, sound, outlasts, absent)
 	assert.NotZero(t, absent, "no order was found absent")
+	assert.NotZero(t, outlasts, "no call has outlasted its context")
 	for _, outcome := range []gateway.Outcome{gateway.OutcomeSucceeded, gateway.OutcomeNotSent, gateway.OutcomeRejected, gateway.OutcomeConflict, gateway.OutcomeUnknown} {
 		assert.NotZero(t, all.Count(outcome), "no call ended as %v", outcome)
 	}

@@ -158,7 +158,7 @@ func (c cut) certain(l lengths) (want gateway.Outcome, certain bool) {
 	whole := c.side == responseSent && c.at == len(responseTo(sampleRequest(), c.framing))
 	stalls := c.how == faultserver.Stall
 	switch {
-	case whole && (c.how == faultserver.FIN || stalls && c.framing != byClosing && c.ends != callerCancels && c.ends != callerDeadline):
+	case whole && (c.how == faultserver.FIN || stalls && c.framing != byClosing && c.ends != callerDeadline):
 		return gateway.OutcomeSucceeded, c.how == faultserver.FIN // a stall may be ended before the response was read
 	case c.side == responseSent && !whole && !stalls:
 		return gateway.OutcomeUnknown, true
@@ -227,7 +227,7 @@ func (c cut) options(transport http.RoundTripper) []gateway.Option {
 	policy := gateway.RetryPolicy{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond}
 	caller := &http.Client{Transport: transport}
 	switch c.ends {
-	case attemptTimeout:
+	case attemptTimeout, callerCancels: // which ends no invoice that is being sent
 		policy.InvoiceTimeout = short
 	case clientTimeout:
 		caller.Timeout = short

@@ -148,7 +148,7 @@ func TestFaults_WaitingForTheResponse(t *testing.T) {
 				})
 			},
 			read:  expectation{kind: transportFailure, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
-			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.Canceled}},
+			write: expectation{kind: unknown, phase: gateway.PhaseWait, attempts: 1, requests: 1, is: []error{context.DeadlineExceeded}},
 		},
 		{
 			name: "the caller's deadline passes while waiting",
