@@ -2,12 +2,16 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"expvar"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -213,6 +217,114 @@ func ExampleMemoryGuard() {
 	// Output:
 	// A-17 false
 	// A-17 true
+}
+
+// run runs the server of a shop until ctx ends, such as that of signal.NotifyContext for SIGTERM.
+func run(ctx context.Context, client *gateway.Client, server *http.Server, listener net.Listener) error {
+	starting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := client.Check(starting); err != nil {
+		return err // such as a key that is refused, or a guard without its table
+	}
+	failed, stopped := make(chan error, 1), make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.Background(), 220*time.Second)
+	defer cancel()
+	go func() { stopped <- server.Shutdown(stopping) }()     // no new requests
+	return errors.Join(client.Shutdown(stopping), <-stopped) // no new invoices, also of goroutines and workers
+}
+
+// A server starts if its gateway and its guard work, and ends when nothing is being sent.
+func ExampleClient_Shutdown() {
+	gw := gatewaytest.NewServer()
+	defer gw.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	client := connect(gw, gateway.WithObserver(gateway.Observer{Attempt: func(_ context.Context, a gateway.Attempt) {
+		if a.Operation == gateway.OpCreateInvoice {
+			stop() // before the call returns
+		}
+	}}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		invoice, err := client.CreateInvoice(r.Context(), order("A-17"))
+		fmt.Println("invoice:", invoice != nil, err)
+	})}
+	go func() {
+		if resp, err := http.Post("http://"+listener.Addr().String(), "", nil); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	fmt.Println("the end:", run(ctx, client, server, listener))
+
+	_, err = client.CreateInvoice(context.Background(), order("A-18"))
+	fmt.Println(gateway.OutcomeOf(err), errors.Is(err, gateway.ErrShutdown))
+	// Output:
+	// invoice: true <nil>
+	// the end: <nil>
+	// not sent true
+}
+
+// invoices is what a shop needs of a *gateway.Client.
+type invoices interface {
+	CreateInvoice(ctx context.Context, r gateway.InvoiceRequest, opts ...gateway.CallOption) (*gateway.Invoice, error)
+}
+
+// A fakeGateway creates an invoice, or returns an error.
+type fakeGateway struct{ err error }
+
+func (f fakeGateway) CreateInvoice(_ context.Context, r gateway.InvoiceRequest, _ ...gateway.CallOption) (*gateway.Invoice, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return &gateway.Invoice{OrderID: r.OrderID, Request: r, Raw: json.RawMessage(`{"id":"4711","address":"TXYZ"}`)}, nil
+}
+
+// A fake returns errors that are made by hand: each means what its type says.
+func Example_fake() {
+	for _, err := range []error{
+		nil,
+		&gateway.ArgumentError{Operation: gateway.OpCreateInvoice, Name: "price", Reason: "must be above zero"},
+		&gateway.OrderConflictError{OrderID: "A-17"},
+		&gateway.OutcomeUnknownError{Operation: gateway.OpCreateInvoice, OrderID: "A-17"},
+	} {
+		var shop invoices = fakeGateway{err}
+		_, err := shop.CreateInvoice(context.Background(), order("A-17"))
+		fmt.Println(gateway.OutcomeOf(err))
+	}
+	// Output:
+	// succeeded
+	// not sent
+	// conflict
+	// unknown
+}
+
+// A server of httptest answers with what a gateway has answered.
+func Example_ownServer() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"message":"Operation was successful.","result":{"id":"4711","address":"TXYZ"},"meta":{}}`)
+	}))
+	defer server.Close()
+	client, err := gateway.New(server.URL, "a-key-for-tests")
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice, err := client.CreateInvoice(context.Background(), order("A-17"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	address, ok := invoice.Text("address")
+	fmt.Println(address, ok)
+	// Output: TXYZ true
 }
 
 // final reports whether a queue must not run a job again after this error of CreateInvoice.
