@@ -6,7 +6,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -110,8 +109,7 @@ func (c *checkout) createInvoice(w http.ResponseWriter, r *http.Request) {
 		OrderID: r.PathValue("order"), Price: c.prices[r.PathValue("order")], BaseCurrency: fiat, Amount: offer.Amount,
 		CoinSymbol: offer.Pair.Coin.Symbol, NetworkName: offer.Pair.Network.Name,
 	}
-	ctx := context.WithoutCancel(r.Context()) // a buyer who leaves must not cut off an invoice
-	created, err := c.client.CreateInvoice(ctx, invoice)
+	created, err := c.client.CreateInvoice(r.Context(), invoice) // which a buyer who leaves does not cut off
 	var conflict *gateway.OrderConflictError
 	if errors.As(err, &conflict) {
 		created = conflict.Invoice // the order has this one, for another coin or at an earlier rate

