@@ -46,7 +46,8 @@
 //
 // The service is documented in part, as docs/interface.md of the repository says. What is documented is typed.
 // Rates and balances are not: they are read in a few forms, or by the functions of [WithRatesDecoder] and
-// [WithBalanceDecoder], and kept in a field Raw. [WithResponse] returns the envelope of any response.
+// [WithBalanceDecoder], and kept in a field Raw. An invoice has its Raw, and the Details that the function of
+// [WithInvoiceDecoder] reads. [WithResponse] returns the envelope of any response.
 // Records of a list that cannot be read are skipped: see [Skipped].
 //
 // Package [github.com/cryptogw/gateway/pricing] has what can be paid, in what and how much, and

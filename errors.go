@@ -512,7 +512,7 @@ func contextError(ctx context.Context, keys redact.Redactor) error {
 type Outcome int8
 
 const (
-	// OutcomeUnknown: the invoice may exist, or the [OrderGuard] cannot say.
+	// OutcomeUnknown: an invoice may exist. No response proves what became of it, or the [OrderGuard] cannot say.
 	OutcomeUnknown Outcome = iota
 	// OutcomeSucceeded: the invoice was created, by this call or by an earlier one.
 	OutcomeSucceeded
@@ -575,7 +575,7 @@ type callError interface {
 
 // OutcomeOf returns what an error of [Client.CreateInvoice] means for the order. It is
 // [OutcomeSucceeded] for nil, [OutcomeNotSent] for an error of another method, and
-// [OutcomeUnknown] for an error that no call of this package has returned. Of joined errors the least
+// [OutcomeUnknown], after which an invoice may exist, for an error that no call of this package has returned. Of joined errors the least
 // certain counts: [OutcomeUnknown], then [OutcomeConflict], [OutcomeRejected], [OutcomeNotSent].
 func OutcomeOf(err error) Outcome {
 	if err == nil {

@@ -219,7 +219,7 @@ func ExampleOutcomeOf() {
 		fmt.Println("there is no invoice:", err)
 	case outcome == gateway.OutcomeRejected:
 		fmt.Println("the service refused it:", err)
-	default: // it may exist, or a person has found it and recorded nothing of it
+	default: // an invoice may exist, or a person has found it and recorded nothing of it
 		fmt.Println("look the order up before anything else")
 	}
 	// Output: look the order up before anything else

@@ -52,7 +52,7 @@ const (
 )
 
 // An Invoice is an invoice that was created. The response is not documented, so it is kept
-// as it came.
+// as it came, and read by the function of [WithInvoiceDecoder].
 type Invoice struct {
 	OrderID string          `json:"orderId"`      // the order of the request
 	Raw     json.RawMessage `json:"raw,omitzero"` // the result of the response; if it is Replayed, what the [OrderGuard] has: that, what a person or an export has recorded, or nil

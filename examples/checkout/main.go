@@ -136,7 +136,7 @@ func respondTo(w http.ResponseWriter, order string, err error) {
 	case outcome == gateway.OutcomeRejected:
 		slog.Error("the gateway refused an invoice", "order", order, "error", err)
 		respond(w, http.StatusBadGateway, "This order cannot be paid at the moment. We have been told.")
-	default: // the invoice may exist, or exists and cannot be shown
+	default: // an invoice may exist, or exists and cannot be shown
 		slog.Error("look this order up at the gateway", "order", order, "error", err)
 		respond(w, http.StatusAccepted, "We are checking your payment. Do not order again: we will write to you.")
 	}

@@ -14,54 +14,48 @@ import (
 	"github.com/cryptogw/gateway"
 )
 
-// details say how to pay an invoice.
-type details struct {
-	Address, PaymentURL string          // where to pay: one of them at least
-	Tag                 string          // of coins that need one beside the address: without it a payment is lost
-	Amount              decimal.Decimal // what the gateway expects at the address, in units of the coin
-	ExpiresAt           time.Time       // zero if the gateway does not say
-}
-
 // readDetails reads an invoice, as the gateway has returned it. The interface does not document its members:
-// ask the operator of your gateway which ones say how to pay, and change this function.
-func readDetails(body json.RawMessage) (details, error) {
+// ask the operator of your gateway which ones say how to pay, and change this function. The client calls it too, for
+// proof that an invoice was created.
+func readDetails(body json.RawMessage) (gateway.InvoiceDetails, error) {
 	var result struct {
+		ID         string          `json:"id"`
 		Address    string          `json:"address"`
-		PaymentURL string          `json:"paymentUrl"`
 		Tag        string          `json:"tag"`
+		PaymentURL string          `json:"paymentUrl"`
 		Amount     decimal.Decimal `json:"amount"`
 		ExpiresAt  time.Time       `json:"expiresAt"`
 	}
 	if err := json.Unmarshal(body, &result); err != nil {
-		return details{}, fmt.Errorf("the invoice cannot be read: %w", err)
+		return gateway.InvoiceDetails{}, fmt.Errorf("the invoice cannot be read: %w", err)
 	}
 	switch {
 	case result.Address == "" && result.PaymentURL == "":
-		return details{}, errors.New("the invoice has neither address nor paymentUrl")
+		return gateway.InvoiceDetails{}, errors.New("the invoice has neither address nor paymentUrl")
 	case result.Address != "" && result.Amount.Sign() <= 0:
-		return details{}, errors.New("the invoice has no amount")
+		return gateway.InvoiceDetails{}, errors.New("the invoice has no amount")
 	}
-	return details(result), nil
+	return gateway.InvoiceDetails(result), nil
 }
 
 // tolerance is the share of an amount by which the gateway's may differ from it, for fees. The buyer is told.
 var tolerance = decimal.RequireFromString("0.03")
 
 // detailsOf returns how to pay an order that has an invoice. The error says why the buyer cannot be told.
-func detailsOf(status gateway.OrderStatus) (details, error) {
+func detailsOf(status gateway.OrderStatus) (gateway.InvoiceDetails, error) {
 	request := status.Record.Request
 	switch {
 	case len(status.Record.Invoice) == 0:
-		return details{}, errors.New("the invoice is not known")
+		return gateway.InvoiceDetails{}, errors.New("the invoice is not known")
 	case request.CoinSymbol == "":
-		return details{}, errors.New("it is not known which of several requests the invoice is for")
+		return gateway.InvoiceDetails{}, errors.New("it is not known which of several requests the invoice is for")
 	}
 	d, err := readDetails(status.Record.Invoice)
 	if err != nil || d.Address == "" {
 		return d, err
 	}
 	if d.Amount.Sub(request.Amount).Abs().GreaterThan(request.Amount.Mul(tolerance)) {
-		return details{}, fmt.Errorf("the gateway expects %s %s, and the offer was %s", d.Amount, request.CoinSymbol, request.Amount)
+		return gateway.InvoiceDetails{}, fmt.Errorf("the gateway expects %s %s, and the offer was %s", d.Amount, request.CoinSymbol, request.Amount)
 	}
 	return d, nil
 }
@@ -71,7 +65,7 @@ type orderPage struct {
 	Order         order
 	Request       gateway.InvoiceRequest // as it was sent
 	View          string                 // the part of order.html that is shown
-	Details       details                // with the view "pay"
+	Details       gateway.InvoiceDetails // with the view "pay"
 	Ends          time.Time              // of the time to pay
 	Confirmations int                    // 0 if unknown
 }

@@ -20,15 +20,15 @@ func TestReadDetails(t *testing.T) {
 	}{
 		{
 			"an address with an amount", `{"address":"bc1q","amount":"0.1","more":[1]}`,
-			`{"Address":"bc1q","PaymentURL":"","Tag":"","Amount":"0.1","ExpiresAt":"0001-01-01T00:00:00Z"}`, "",
+			`{"address":"bc1q","amount":"0.1"}`, "",
 		},
 		{
 			"a tag, an amount as a number, and the end of the invoice", `{"address":"r9","tag":"77","amount":34.410247,"expiresAt":"2026-01-02T15:04:05Z"}`,
-			`{"Address":"r9","PaymentURL":"","Tag":"77","Amount":"34.410247","ExpiresAt":"2026-01-02T15:04:05Z"}`, "",
+			`{"address":"r9","tag":"77","amount":"34.410247","expiresAt":"2026-01-02T15:04:05Z"}`, "",
 		},
 		{
 			"the page of the payment service", `{"paymentUrl":"https://pay.example/1"}`,
-			`{"Address":"","PaymentURL":"https://pay.example/1","Tag":"","Amount":"0","ExpiresAt":"0001-01-01T00:00:00Z"}`, "",
+			`{"paymentUrl":"https://pay.example/1"}`, "",
 		},
 		{"only an identifier", `{"id":"7"}`, "", "neither address nor paymentUrl"},
 		{"an address without an amount", `{"address":"bc1q"}`, "", "no amount"},

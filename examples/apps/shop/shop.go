@@ -68,7 +68,7 @@ func newShop(ctx context.Context, cfg config, connect connector, db *sql.DB, log
 	if s.orders, err = newStore(ctx, db); err != nil {
 		return nil, err
 	}
-	if s.client, err = connect(gateway.WithOrderGuard(s.guard), gateway.WithRetry(retry), gateway.WithLogger(logger)); err != nil {
+	if s.client, err = connect(gateway.WithOrderGuard(s.guard), gateway.WithRetry(retry), gateway.WithLogger(logger), gateway.WithInvoiceDecoder(readDetails)); err != nil {
 		return nil, err
 	}
 	if s.catalog, err = pricing.NewCatalogCache(s.client, pricing.CacheOptions{TTL: time.Minute}); err != nil {
