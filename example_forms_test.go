@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -211,4 +212,40 @@ func ExampleWithBalanceDecoder_tested() {
 	// Output:
 	// 250.5 TXYZ
 	// {"uuid":"u-1","order":"A-17","amount":"10.50","address":"TXYZ"}
+}
+
+// A gateway returns the invoice without an envelope: the decoder reads it, and thereby proves that it was created.
+func ExampleWithInvoiceDecoder() {
+	decode := func(body json.RawMessage) (gateway.InvoiceDetails, error) {
+		var invoice struct {
+			ID      string          `json:"id"`
+			PayTo   string          `json:"payTo"`
+			Memo    string          `json:"memo"`
+			Total   decimal.Decimal `json:"total"`
+			Expires time.Time       `json:"expires"`
+		}
+		err := json.Unmarshal(body, &invoice) // of the body of an error: no ID and no Address, which is no invoice
+		return gateway.InvoiceDetails{
+			ID: invoice.ID, Address: invoice.PayTo, Tag: invoice.Memo, Amount: invoice.Total, ExpiresAt: invoice.Expires,
+		}, err
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"id":"7","payTo":"rEb8","memo":"4711","total":"12.5","expires":"2026-11-25T12:00:00Z"}`)
+	}))
+	defer server.Close()
+	client, err := gateway.New(server.URL, "the key of the merchant", gateway.WithInvoiceDecoder(decode))
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	invoice, err := client.CreateInvoice(context.Background(), gateway.InvoiceRequest{
+		OrderID: "A-17", Price: decimal.NewFromInt(30), Amount: decimal.RequireFromString("12.5"), CoinSymbol: "XRP",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	d := invoice.Details
+	fmt.Println("pay", d.Amount, "to", d.Address, "with the tag", d.Tag, "until", d.ExpiresAt.Format(time.TimeOnly))
+	// Output: pay 12.5 to rEb8 with the tag 4711 until 12:00:00
 }
