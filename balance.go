@@ -33,32 +33,50 @@ type Balance struct {
 
 // A BalanceAmount is an amount of one coin.
 type BalanceAmount struct {
-	CoinSymbol  string          `json:"coinSymbol"`  // as it came, or of the query; never empty
-	NetworkName string          `json:"networkName"` // empty when neither the response nor the query names the network
-	Amount      decimal.Decimal `json:"amount"`      // taken to be in units of the coin
+	CoinSymbol  string          `json:"coinSymbol"`      // as it came, or of the query; never empty
+	NetworkName string          `json:"networkName"`     // empty when neither the response nor the query names the network
+	Amount      decimal.Decimal `json:"amount"`          // taken to be in units of the coin
+	CoinID      string          `json:"coinId,omitzero"` // of the coin, as it came; empty when the response has none
 }
 
-// Total returns the sum of the amounts of a coin over all networks; it is zero when the
-// balance does not list the coin. The symbol must match exactly. An [*ArgumentError] means that the sum
-// is not known: Skipped has a record of the coin, one that names no coin, or 64 records; or an amount is
-// beyond what a response can hold, which only a caller can have made.
+// Total returns the sum of the amounts of a coin over all networks. The symbol is compared without the case of
+// letters. A coin that the balance does not list is an error that matches [ErrNotFound], never zero. Any other
+// [*ArgumentError] means that the sum is not known: the amounts may be of several coins, because they differ in the
+// case of their symbol or in CoinID, or two are on one network; Skipped has a record of the coin, one that names no
+// coin, or 64 records; or an amount is beyond what a response can hold, which only a caller can have made.
 func (b *Balance) Total(coinSymbol string) (decimal.Decimal, error) {
-	name := redact.Truncate(coinSymbol, maxQuotedName)
+	refused := func(argument, format string, args ...any) (decimal.Decimal, error) {
+		reason := fmt.Sprintf("of %q ", redact.Truncate(coinSymbol, maxQuotedName)) + fmt.Sprintf(format, args...)
+		return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: argument, Reason: printable(reason)}
+	}
 	for i, s := range b.Skipped {
-		if s.CoinSymbol == "" || s.CoinSymbol == redact.Truncate(coinSymbol, maxName) || i == maxSkipped-1 {
-			reason := fmt.Sprintf("of %q is not known, a record was skipped: %s: %s", name, s.Pointer, s.Reason)
-			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "balance", Reason: printable(reason)}
+		if s.CoinSymbol == "" || strings.EqualFold(s.CoinSymbol, redact.Truncate(coinSymbol, maxName)) || i == maxSkipped-1 {
+			return refused("balance", "is not known, a record was skipped: %s: %s", s.Pointer, s.Reason)
 		}
 	}
 	var total decimal.Decimal
+	var added []BalanceAmount
 	for _, a := range b.Amounts {
-		if a.CoinSymbol != coinSymbol {
+		if !strings.EqualFold(a.CoinSymbol, coinSymbol) {
 			continue
 		}
 		if !money.Representable(a.Amount) {
-			return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "amount", Reason: fmt.Sprintf("of %q is not an amount of money", name)}
+			return refused("amount", "is not an amount of money")
 		}
-		total = total.Add(a.Amount)
+		for _, other := range added {
+			switch {
+			case a.CoinSymbol != other.CoinSymbol || !endpoint.SameID(a.CoinID, other.CoinID):
+				return refused("balance", "is not known, the amounts may be of several coins: add up those of Amounts that you mean")
+			case strings.EqualFold(a.NetworkName, other.NetworkName):
+				return refused("balance", "is not known, there are two amounts on the network %q: add up those of Amounts that you mean",
+					redact.Truncate(a.NetworkName, maxQuotedName))
+			}
+		}
+		total, added = total.Add(a.Amount), append(added, a)
+	}
+	if len(added) == 0 {
+		reason := fmt.Sprintf("%q is not in the balance", redact.Truncate(coinSymbol, maxQuotedName))
+		return decimal.Decimal{}, &ArgumentError{Operation: "total", Name: "coinSymbol", Reason: printable(reason), err: ErrNotFound}
 	}
 	return total, nil
 }
@@ -171,7 +189,7 @@ func (q BalanceQuery) amountsIn(result doc.Node) (all []BalanceAmount, wrong *do
 	default:
 		for n := range result.Parts() {
 			kind, name := n.Kind(), n.Name()
-			if kind == '{' || kind == '[' || !isSymbol(name) && name != q.CoinSymbol {
+			if kind == '{' || kind == '[' || !isSymbol(name) && !strings.EqualFold(name, q.CoinSymbol) {
 				return nil, n.Errorf("%w", errNotBalance)
 			}
 			add(n, name)
@@ -212,7 +230,7 @@ func (q BalanceQuery) amountIn(n doc.Node, coin string) (a BalanceAmount, at doc
 			return a, n, errNoneOfThree
 		}
 	}
-	a = BalanceAmount{CoinSymbol: cmp.Or(named, coin), NetworkName: cmp.Or(networkOf(n), q.NetworkName)}
+	a = BalanceAmount{CoinSymbol: cmp.Or(named, coin), NetworkName: cmp.Or(networkOf(n), q.NetworkName), CoinID: cmp.Or(n.Member("coinId").Text(), n.Member("coin").Member("id").Text())}
 	a.Amount, err = at.Amount()
 	return a, at, err
 }
@@ -227,7 +245,7 @@ func (q BalanceQuery) isOther(record doc.Node) bool {
 		if text := n.Text(); nameless && isShort(text) && !strings.EqualFold(text, q.CoinSymbol) && text != network {
 			return true
 		}
-		if n != record && isSymbol(n.Name()) && n.Name() != q.CoinSymbol {
+		if n != record && isSymbol(n.Name()) && !strings.EqualFold(n.Name(), q.CoinSymbol) {
 			return true
 		}
 	}

@@ -181,15 +181,54 @@ func TestBalance_Total(t *testing.T) {
 		{CoinSymbol: "", Amount: decimal.RequireFromString("7")},
 	}}
 	for symbol, want := range map[string]string{
-		"USDT": "200.750000000000000001", "BTC": "1", "usdt": "0", "XRP": "0", "": "7",
+		"USDT": "200.750000000000000001", "BTC": "1", "usdt": "200.750000000000000001", "": "7",
 	} {
 		got, err := b.Total(symbol)
 		require.NoError(t, err)
 		assert.True(t, got.Equal(decimal.RequireFromString(want)), "%q: %s", symbol, got)
 	}
-	got, err := (&gateway.Balance{}).Total("USDT")
-	require.NoError(t, err)
-	assert.True(t, got.IsZero())
+	for _, symbol := range []string{"XRP", "UDST", "USDT ", "USDTTRC20"} {
+		for _, b := range []*gateway.Balance{b, {}} {
+			got, err := b.Total(symbol)
+			require.ErrorIs(t, err, gateway.ErrNotFound, symbol)
+			require.ErrorIs(t, err, gateway.ErrInvalidArgument, symbol)
+			assert.ErrorContains(t, err, "is not in the balance")
+			assert.True(t, got.IsZero())
+		}
+	}
+}
+
+// Amounts that may be of several coins are not added up.
+// I-108
+func TestBalance_Total_severalCoins(t *testing.T) {
+	t.Parallel()
+	const several, network = "the amounts may be of several coins", "two amounts on the network"
+	for _, tt := range []struct{ name, result, want, reason string }{
+		{"one symbol on two networks", `[{"symbol":"BTG","network":"a","balance":"2"},{"symbol":"BTG","network":"b","balance":"700"}]`, "702", ""},
+		{"one coin on two networks", `[{"coin":{"id":"1","symbol":"BTG"},"network":"a","balance":"2"},{"coinId":"1","symbol":"BTG","network":"b","balance":"700"}]`, "702", ""},
+		{"in lower case", `[{"coin":"btg","balance":"250.5"},{"coin":"BTC","balance":"1"}]`, "250.5", ""},
+		{"by symbol in lower case of the query", `{"btg":"250.5"}`, "250.5", ""},
+		{"two coins of one symbol", `[{"coin":{"id":"1","symbol":"BTG"},"network":"a","balance":"2"},{"coin":{"id":"2","symbol":"BTG"},"network":"b","balance":"700"}]`, "", several},
+		{"two amounts without a network", `[{"symbol":"BTG","balance":"2"},{"symbol":"BTG","balance":"700"}]`, "", network},
+		{"two amounts on one network", `[{"symbol":"BTG","network":"a","balance":"2"},{"symbol":"BTG","network":"A","balance":"700"}]`, "", network},
+		{"two spellings", `[{"symbol":"BTG","network":"a","balance":"2"},{"symbol":"btg","network":"b","balance":"700"}]`, "", several},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b, err := cannedClient(t, 200, enveloped(tt.result)).Balance(t.Context(), gateway.BalanceQuery{CoinSymbol: "BTG"})
+			require.NoError(t, err)
+			total, err := b.Total("BTG")
+			if tt.reason == "" {
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, total.String())
+				return
+			}
+			require.ErrorIs(t, err, gateway.ErrInvalidArgument)
+			assert.NotErrorIs(t, err, gateway.ErrNotFound)
+			assert.ErrorContains(t, err, tt.reason)
+			assert.True(t, total.IsZero())
+		})
+	}
 }
 
 // A page of a list is not all of it: its total is not taken for that of a coin.
@@ -274,8 +313,10 @@ func TestClient_Balance_skipped(t *testing.T) {
 					if strings.Contains(tt.unknown, coin) {
 						assertRefused(t, err, "total", "balance", `of "`+coin+`" is not known, a record was skipped: `+tt.want.Pointer)
 						assert.True(t, total.IsZero())
-					} else {
+					} else if coin == "USDT" {
 						require.NoError(t, err)
+					} else {
+						require.ErrorIs(t, err, gateway.ErrNotFound)
 					}
 				}
 			}

@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,9 +74,10 @@ type call struct {
 
 // A response is what is kept of the response to an attempt.
 type response struct {
-	status int     // 0 when none came
-	body   []byte  // the beginning of one that failed an invoice, without keys
-	drift  []Drift // where it differs from docs/interface.md
+	status int       // 0 when none came
+	asOf   time.Time // when it was read, less its age
+	body   []byte    // the beginning of one that failed an invoice, without keys
+	drift  []Drift   // where it differs from docs/interface.md
 
 	unread    bool  // no byte of the invoice was read for sending, so none was sent
 	ambiguous error // why it may not be the response to the invoice; nil for no reason
@@ -271,9 +274,12 @@ func (c *call) begin(_ retryablehttp.Logger, req *http.Request, _ int) {
 // could change it.
 func (c *call) newHeader() http.Header {
 	header := make(http.Header, 5)
-	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, ""}
-	accept, contentType, userAgent, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:]
+	values := [...]string{"application/json", "application/json", c.client.cfg.userAgent, "no-cache", ""}
+	accept, contentType, userAgent, noCache, key := values[0:1:1], values[1:2:2], values[2:3:3], values[3:4:4], values[4:]
 	header["Accept"], header["User-Agent"] = accept, userAgent
+	if c.operation.invoice == nil { // a cache on the way has prices of yesterday, and balances of others
+		header["Cache-Control"] = noCache
+	}
 	for _, set := range [...]http.Header{c.client.cfg.defaults.header, c.cfg.header} {
 		for name, values := range set {
 			header[name] = slices.Clone(values)
@@ -419,7 +425,7 @@ func (c *call) receive(resp *http.Response) (failure callError) {
 	body := resp.Body.(*attempt.Result)
 	defer func() { _ = body.Close() }() // go-retryablehttp finds it empty
 	c.status = resp.StatusCode
-	c.response = response{status: resp.StatusCode, unread: body.Unread, ambiguous: body.Ambiguous}
+	c.response = response{status: resp.StatusCode, asOf: time.Now().Add(-ageOf(resp.Header)), unread: body.Unread, ambiguous: body.Ambiguous}
 	text := bytes.TrimPrefix(body.Text(), []byte(byteOrderMark))
 	tree := c.client.trees().Get().(*doc.Doc)
 	tree.Reset()
@@ -527,9 +533,26 @@ func (c *call) redirect(resp *http.Response) error {
 	return fmt.Errorf("%w: to %s", ErrRedirect, redact.Truncate(c.redactor.Text(place.String()), maxLocation))
 }
 
+// maxAge bounds the age that a response has from caches on its way: 68 years, RFC 9111, section 1.2.2.
+const maxAge = math.MaxInt32 * time.Second
+
+// ageOf returns how long a response was in caches on its way, or 0 if it does not say so in whole seconds.
+func ageOf(header http.Header) time.Duration {
+	text, _, _ := strings.Cut(header.Get("Age"), ",") // the first counts: RFC 9111, section 5.1
+	text = strings.TrimSpace(text)
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return 0
+	}
+	seconds, err := strconv.ParseInt(text, 10, 32)
+	if err != nil { // out of range
+		return maxAge
+	}
+	return time.Duration(seconds) * time.Second
+}
+
 // newResponse is what a response has besides its result.
 func (c *call) newResponse(resp *http.Response, e envelope) Response {
-	return Response{Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON())}
+	return Response{FetchedAt: c.response.asOf, Header: c.redactor.Header(resp.Header), Message: e.message, Meta: e.metaValue(), Result: json.RawMessage(e.result.JSON())}
 }
 
 func (c *call) apiError(resp *http.Response, e envelope, body []byte, said refusal) *APIError {

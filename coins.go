@@ -68,8 +68,7 @@ func (c *Client) CoinNetworks(ctx context.Context, opts ...CallOption) ([]CoinNe
 	}, pairRecord.Many, opts)
 }
 
-// CoinNetwork returns the pair with an identifier from the listing: 1 to 256 bytes
-// without any of / \ % ? #. A record with another identifier is an error that matches
+// CoinNetwork returns the pair with an identifier from the listing, of 1 to 256 bytes. A record with another identifier is an error that matches
 // [ErrResponseMismatch]. The response is not documented: a record is accepted, or an
 // array of one.
 //
@@ -84,7 +83,7 @@ func (c *Client) CoinNetwork(ctx context.Context, id string, opts ...CallOption)
 }
 
 // CoinNetworkBySymbol returns the pair of a coin and a network. Both names are sent
-// as given: 1 to 256 bytes without any of / \ % ? #. The response is not documented: a
+// as given, and have 1 to 256 bytes: "BSC/BEP20" is one name. The response is not documented: a
 // record is accepted, or an array of one; the caller must verify its symbol and network.
 //
 // GET /api/networks-coins/{coinSymbol}/{networkName}
@@ -96,8 +95,8 @@ func (c *Client) CoinNetworkBySymbol(ctx context.Context, coinSymbol, networkNam
 	}, readPair, opts) // I-50
 }
 
-// CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given: 1 to 256
-// bytes without any of / \ % ? #. The response is not documented: an array is accepted, which
+// CoinNetworksOf returns the pairs of a coin, whose symbol is sent as given and has 1 to 256
+// bytes. The response is not documented: an array is accepted, which
 // is read as by [Client.CoinNetworks], or one record, which is returned as an array of one.
 //
 // GET /api/networks-coins/{coinSymbol}

@@ -109,7 +109,7 @@ func (e *ArgumentError) Error() string {
 // Is reports whether target is [ErrInvalidArgument].
 func (e *ArgumentError) Is(target error) bool { return target == ErrInvalidArgument }
 
-// Unwrap returns the reason, [ErrMissingAPIKey], or nil.
+// Unwrap returns the reason, [ErrMissingAPIKey] or [ErrNotFound], or nil.
 func (e *ArgumentError) Unwrap() error { return e.err }
 
 func (e *ArgumentError) decided() decision {

@@ -357,7 +357,7 @@ func TestWithDecoder(t *testing.T) {
 	t.Run("a coin can have several amounts", func(t *testing.T) {
 		t.Parallel()
 		c := cannedClient(t, 200, enveloped(`7`), gateway.WithBalanceDecoder(func(json.RawMessage) ([]gateway.BalanceAmount, error) {
-			return []gateway.BalanceAmount{{"USDT", "Tron", one}, {"USDT", "", one}}, nil
+			return []gateway.BalanceAmount{{CoinSymbol: "USDT", NetworkName: "Tron", Amount: one}, {CoinSymbol: "USDT", Amount: one}}, nil
 		}))
 		got, err := c.Balance(t.Context(), gateway.BalanceQuery{})
 		require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 //
 // Amounts are above zero, with at most 64 digits, at most 30 of them decimal places; they
 // are written exactly, trailing zeros included. Texts are valid UTF-8 of at most 1,024
-// bytes, without control characters or surrounding space.
+// bytes, without control characters or surrounding space, and OrderID without characters that nobody sees.
 type InvoiceRequest struct {
 	OrderID      string          `json:"orderId"`               // required: the merchant's unique identifier of the order
 	Price        decimal.Decimal `json:"price"`                 // required: in the fiat currency, that of BaseCurrency
@@ -94,7 +94,9 @@ func (i *Invoice) Decode(v any) error {
 
 // Text returns the value of the first of the names that is a member of Raw, at any depth, and is a
 // text or a number. Of several members with that name it is the one nearest to the top. It reports
-// false if several are equally near and differ, or if the text is empty.
+// false if several are equally near and differ, or if the text is empty. A number is returned with its digits as they
+// came, or, if it has an exponent, without that: 1.0e-8 is 0.00000001. One whose plain form is longer than 128 bytes
+// is not found.
 func (i *Invoice) Text(names ...string) (string, bool) {
 	var tree doc.Doc
 	_ = tree.Parse(i.Raw, redact.Redactor{}, doc.MaxListing) // the values before an error count
@@ -107,19 +109,40 @@ func (i *Invoice) Text(names ...string) (string, bool) {
 			case !n.IsNamed(name) || kind != '"' && kind != '0' || !found.IsZero() && n.Depth() > found.Depth():
 			case found.IsZero() || n.Depth() < found.Depth():
 				found, differ = n, false
-			case n.Scalar() != found.Scalar():
+			case plainText(n) != plainText(found):
 				differ = true
 			}
 		}
 		if !found.IsZero() {
-			text := found.Scalar()
+			text := plainText(found)
 			if differ {
-				return "", false
+				text = ""
 			}
 			return text, text != ""
 		}
 	}
 	return "", false
+}
+
+// maxPlainNumber is how long a number is without its exponent, in bytes.
+const maxPlainNumber = 128
+
+// plainText returns a text or a number, without an exponent: a wallet takes 1.0e-8 for 1, or for nothing. It returns
+// "" for a number that would be too long.
+func plainText(n doc.Node) string {
+	text := n.Scalar()
+	if n.Kind() != '0' || !strings.ContainsAny(text, "eE") {
+		return text
+	}
+	amount, err := money.Parse([]byte(text))
+	if err != nil {
+		return ""
+	}
+	plain := money.Format(amount.Normalize())
+	if len(plain) > maxPlainNumber {
+		return ""
+	}
+	return plain
 }
 
 // CreateInvoice creates the invoice of an order. It sends at most one, and [OutcomeOf] reports what an
@@ -250,7 +273,7 @@ func (r *InvoiceRequest) check() (name, reason string) {
 		return "orderId", "is required"
 	}
 	for _, field := range []struct{ name, reason string }{
-		{"orderId", endpoint.Text(r.OrderID, endpoint.MaxBodyText)},
+		{"orderId", endpoint.Identifier(r.OrderID, endpoint.MaxBodyText)},
 		{"price", money.Check(r.Price)},
 		{"amount", money.Check(r.Amount)},
 		{"baseCurrency", endpoint.Currency(r.BaseCurrency)},

@@ -93,9 +93,10 @@ func TestClient_CreateInvoice_unreadable(t *testing.T) {
 // I-125
 func TestInvoice_Text(t *testing.T) {
 	t.Parallel()
-	const result = `{"invoiceId":"inv-1","total":10.50,"paid":false,"note":null,"empty":"","esc":"a\u00e9\n",` +
+	result := `{"invoiceId":"inv-1","total":10.50,"paid":false,"note":null,"empty":"","esc":"a\u00e9\n",` +
 		`"deep":{"address":"deep","id":"low","list":[{"memo":"m-1","id":"lower"},{"memo":"m-2"}]},` +
-		`"payment":{"address":"other","id":"low","memo":7},"payer":{"phone":"1"},"payee":{"phone":"2","id":"low"},"id":{"id":"low"},"big":123456789012345678901234567890}`
+		`"payment":{"address":"other","id":"low","memo":7},"payer":{"phone":"1"},"payee":{"phone":"2","id":"low"},"id":{"id":"low"},"big":123456789012345678901234567890,` +
+		`"pay_amount":1.0e-8,"fee":-1.50E+3,"zero":0e5,"hash":"1.0e-8","long":1e64,"longer":` + strings.Repeat("9", 100) + `e64,"far":1e-65,"same":[{"rate":1e1},{"rate":10}]}`
 	for _, tt := range []struct {
 		name  string
 		names []string
@@ -107,6 +108,14 @@ func TestInvoice_Text(t *testing.T) {
 		{"the first of the names, not the nearest", []string{"total", "invoiceId"}, "10.50", true},
 		{"a number, by its digits", []string{"total"}, "10.50", true},
 		{"a number beyond every integer", []string{"big"}, "123456789012345678901234567890", true},
+		{"a number without its exponent", []string{"pay_amount"}, "0.00000001", true},
+		{"a number without a positive exponent", []string{"fee"}, "-1500", true},
+		{"a zero without its exponent", []string{"zero"}, "0", true},
+		{"a text that looks like a number", []string{"hash"}, "1.0e-8", true},
+		{"a long number without its exponent", []string{"long"}, "1" + strings.Repeat("0", 64), true},
+		{"a number that is longer than 128 bytes without its exponent", []string{"longer", "invoiceId"}, "", false},
+		{"a number with an exponent beyond 64", []string{"far"}, "", false},
+		{"the same number with an exponent and without", []string{"rate"}, "10", true},
 		{"in a record, nearer than one in an array", []string{"memo"}, "7", true},
 		{"nearest to the top", []string{"id"}, "low", true},
 		{"an empty text", []string{"empty"}, "", false},
@@ -249,6 +258,8 @@ func TestClient_CreateInvoice_refusesTexts(t *testing.T) {
 		{"a line end in an order", "orderId", "a\nb", "control characters"},
 		{"half a character in an order", "orderId", "a\xe4\xb8", "not valid UTF-8"},
 		{"a space in front of an order", "orderId", " a", "a space"},
+		{"a zero-width space in an order", "orderId", "A-17\u200b", "must not contain invisible characters"},
+		{"a soft hyphen in an order", "orderId", "A-\u00ad17", "must not contain invisible characters"},
 		{"1,025 bytes of order", "orderId", strings.Repeat("o", 1025), "is longer than 1024 bytes"},
 		{"a currency with a space", "baseCurrency", "US D", "must not contain spaces"}, // I-117
 		{"a currency of 65 bytes", "baseCurrency", strings.Repeat("u", 65), "is longer than 64 bytes"},

@@ -374,6 +374,7 @@ func (cfg *callConfig) apply(op string, opts []CallOption) (refusal *ArgumentErr
 // was a response. It is zero where nothing was sent because of what the [OrderGuard] knows.
 type Response struct {
 	StatusCode int             // of the last response; 0 when none came
+	FetchedAt  time.Time       // when the last response was read, by the local clock, less the Age that it has from a cache on its way
 	Header     http.Header     // of the last response that was read
 	Message    string          // the envelope's message, at most 1 KiB
 	Meta       json.RawMessage `json:",omitzero"` // the envelope's meta, at most 64 KiB; nil for none
@@ -443,12 +444,12 @@ func WithAPIKey(key string) CallOption {
 }
 
 // WithMerchant names the merchant whose order a call is about, for an [OrderGuard] that
-// several merchants share. The name is 1 to 256 bytes of valid UTF-8. It is not sent.
+// several merchants share. The name is 1 to 256 bytes of valid UTF-8, without characters that nobody sees. It is not sent.
 //
 // One merchant has one name: calls with a name and without are of two merchants to a guard.
 func WithMerchant(name string) CallOption {
 	return func(cfg *callConfig) *ArgumentError {
-		reason := endpoint.Text(name, endpoint.MaxURLText)
+		reason := endpoint.Identifier(name, endpoint.MaxURLText)
 		if name == "" {
 			reason = "must not be empty"
 		}

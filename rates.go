@@ -22,7 +22,7 @@ import (
 // ExchangeRates are the rates of all coins at one time.
 type ExchangeRates struct {
 	Rates     []Rate          `json:"rates"`            // in the order of the response, each symbol once
-	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock
+	FetchedAt time.Time       `json:"fetchedAt"`        // when the response was read, by the local clock, less the Age that it has from a cache on its way
 	Skipped   []Skipped       `json:"skipped,omitzero"` // the first 64 records and prices that were skipped; nil for none
 	Raw       json.RawMessage `json:"raw,omitzero"`     // the result as it came
 }
@@ -48,14 +48,26 @@ func (r Rate) In(fiat string) (decimal.Decimal, bool) {
 	}
 }
 
-// Rate returns the rate of a coin. The symbol must match exactly.
+// Rate returns the rate of a coin: the one of this symbol, or else that of the only symbol that differs from it in
+// the case of letters alone. It reports false if there is none.
 func (r *ExchangeRates) Rate(coinSymbol string) (Rate, bool) {
+	var found Rate
+	several := false
 	for _, rate := range r.Rates {
-		if rate.CoinSymbol == coinSymbol {
+		switch {
+		case rate.CoinSymbol == coinSymbol:
 			return rate, true
+		case !strings.EqualFold(rate.CoinSymbol, coinSymbol):
+		case found.CoinSymbol == "":
+			found = rate
+		default:
+			several = several || rate.CoinSymbol != found.CoinSymbol
 		}
 	}
-	return Rate{}, false
+	if several {
+		return Rate{}, false
+	}
+	return found, found.CoinSymbol != ""
 }
 
 // ExchangeRates returns the current rates of all coins in US dollars and euros. The response is not
@@ -72,7 +84,7 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 
 		undocumented: true,
 	}}
-	call.decode = func(e envelope) *doc.Error { return r.read(e, c.cfg.decodeRates) }
+	call.decode = func(e envelope) *doc.Error { return r.read(e, call.response.asOf, c.cfg.decodeRates) }
 	if err := call.run(ctx, opts); err != nil {
 		return nil, err
 	}
@@ -80,8 +92,8 @@ func (c *Client) ExchangeRates(ctx context.Context, opts ...CallOption) (*Exchan
 }
 
 // read reads rates with the decoder of [WithRatesDecoder], or in one of the two forms.
-func (r *ExchangeRates) read(e envelope, decode func(json.RawMessage) ([]Rate, error)) *doc.Error {
-	*r = ExchangeRates{Rates: []Rate{}, FetchedAt: time.Now()}
+func (r *ExchangeRates) read(e envelope, asOf time.Time, decode func(json.RawMessage) ([]Rate, error)) *doc.Error {
+	*r = ExchangeRates{Rates: []Rate{}, FetchedAt: asOf}
 	result, wrong := e.undocumented(decode != nil)
 	if wrong == nil {
 		r.Raw = json.RawMessage(result.JSON())
@@ -120,8 +132,9 @@ func checkRates(rates []Rate) error {
 func ratesIn(result doc.Node) (all []Rate, wrong *doc.Error) {
 	all = make([]Rate, 0, result.Len())
 	places := make(map[string]int, result.Len()) // in all, by symbol
+	inLowerCase := isByAnyName(result)
 	for n := range result.Parts() {
-		if result.Kind() == '{' && !isSymbol(n.Name()) {
+		if result.Kind() == '{' && !inLowerCase && !isSymbol(n.Name()) {
 			n.Note(doc.UnknownField)
 			continue
 		}
@@ -153,15 +166,32 @@ func rateIn(n doc.Node) (r Rate, err error) {
 	switch {
 	case isFiat(n.Name()):
 		return r, errors.New("has the name of a currency, and not of a coin")
-	case usd.IsZero() && eur.IsZero():
+	case !hasPrice(n):
 		return r, errors.New("is no record with usd and eur")
 	}
-	if r.CoinSymbol, err = coinOf(n); err != nil {
+	r.CoinSymbol, err = coinOf(n)
+	if errors.Is(err, errNoCoin) && n.Name() != "" {
+		r.CoinSymbol, err = n.Name(), nil // a symbol in lower case
+	}
+	if err != nil {
 		return r, err
 	}
 	r.USD, r.EUR = priceIn(n, usd, "USD"), priceIn(n, eur, "EUR")
 	return r, nil
 }
+
+// isByAnyName reports whether a result has only records with a price, so that their names are symbols in any case.
+func isByAnyName(result doc.Node) bool {
+	for n := range result.Parts() {
+		if isFiat(n.Name()) || !hasPrice(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasPrice reports whether a record has a member for a price, which may be null.
+func hasPrice(n doc.Node) bool { return !n.Member("usd", "USD", "eur", "EUR").IsZero() }
 
 // priceIn reads a price, which a record must have under only one name.
 func priceIn(record, n doc.Node, upper string) decimal.NullDecimal {
@@ -229,7 +259,7 @@ func coinOf(record doc.Node) (symbol string, err error) {
 	for _, name := range [...]string{"symbol", "coinSymbol", "coin", "currency"} {
 		m := record.Member(name)
 		text := cmp.Or(m.Text(), m.Member("symbol").Text())
-		if text != "" && symbol != "" && text != symbol {
+		if text != "" && symbol != "" && !strings.EqualFold(text, symbol) {
 			return "", fmt.Errorf("is of the coin %q and of %q", redact.Truncate(symbol, maxQuotedName), redact.Truncate(text, maxQuotedName))
 		}
 		symbol = cmp.Or(symbol, text)

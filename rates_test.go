@@ -2,8 +2,10 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -63,6 +65,32 @@ func TestClient_ExchangeRates_forms(t *testing.T) {
 	}
 }
 
+// The time of rates is that of the response, less its age in a cache.
+// I-99
+func TestClient_ExchangeRates_age(t *testing.T) {
+	t.Parallel()
+	const longest = (1<<31 - 1) * time.Second
+	for age, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7200": 2 * time.Hour, " 60 ": time.Minute, "2147483647": longest, "99999999999999999999": longest,
+		"-60": 0, "+60": 0, "60.5": 0, "60, 70": time.Minute, "yesterday": 0,
+	} {
+		t.Run(age, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var response gateway.Response
+				c, err := gateway.New("https://gateway.example", canary, through(func(*http.Request) (*http.Response, error) {
+					return reply(200, enveloped(`[{"symbol":"BTC","usd":"1","eur":"1"}]`), "Age", age), nil
+				}))
+				require.NoError(t, err)
+				got, err := c.ExchangeRates(t.Context(), gateway.WithResponse(&response))
+				require.NoError(t, err)
+				assert.Equal(t, want, time.Since(got.FetchedAt))
+				assert.Equal(t, got.FetchedAt, response.FetchedAt)
+			})
+		})
+	}
+}
+
 func TestClient_ExchangeRates_none(t *testing.T) {
 	t.Parallel()
 	got, err := cannedClient(t, 200, enveloped("[]")).ExchangeRates(t.Context())
@@ -108,6 +136,7 @@ func TestClient_ExchangeRates_nearMisses(t *testing.T) {
 		{"a coin of another symbol than the member's name", `{"BTC":{"symbol":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
 		{"a symbol and a coinSymbol that differ", `[{"symbol":"BTC","coinSymbol":"ETH","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
 		{"a symbol and a coin record that differ", `[{"coin":{"symbol":"ETH"},"symbol":"BTC","usd":"1","eur":"1"}]`, "/result/0", `is of the coin "BTC" and of "ETH"`},
+		{"rates by symbol in lower case, beside something else", `{"btc":{"usd":"1","eur":"1"},"time":"2024-01-02"}`, "/result", noPrice},
 		{"a currency that is another coin", `{"BTC":{"currency":"ETH","usd":"1","eur":"1"}}`, "/result/BTC", `is of the coin "BTC" and of "ETH"`},
 		{"a coin twice in a map", `{"BTC":{"usd":"1","eur":"1"},"BTC":{"usd":"1","eur":"1"}}`, "/result/BTC", "duplicate"},
 		{"a huge symbol", `[{"symbol":"` + long + `","eur":null}]`, "/result/0/eur", "is null, not an amount"},
@@ -228,9 +257,51 @@ func TestExchangeRates_Rate(t *testing.T) {
 	got, ok := rates.Rate("BTC")
 	assert.True(t, ok)
 	assert.Equal(t, rates.Rates[1], got)
-	for _, symbol := range []string{"btc", "BTC ", "", "XRP"} {
+	got, ok = rates.Rate("btc")
+	assert.True(t, ok, "the only one in another case")
+	assert.Equal(t, rates.Rates[1], got)
+	for _, symbol := range []string{"BTC ", "", "XRP"} {
 		got, ok := rates.Rate(symbol)
 		assert.False(t, ok, "%q", symbol)
 		assert.Equal(t, gateway.Rate{}, got)
+	}
+}
+
+// Two symbols that differ in case alone are two coins, and only their own spelling finds them.
+func TestExchangeRates_Rate_case(t *testing.T) {
+	t.Parallel()
+	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{
+		{CoinSymbol: "Abc", USD: rateOf("1")}, {CoinSymbol: "ABC", USD: rateOf("2")}, {CoinSymbol: "btc", USD: rateOf("3")},
+	}}
+	for symbol, want := range map[string]string{"Abc": "1", "ABC": "2", "BTC": "3", "Btc": "3", "abc": ""} {
+		got, ok := rates.Rate(symbol)
+		assert.Equal(t, want != "", ok, symbol)
+		if ok {
+			assert.Equal(t, rateOf(want), got.USD, symbol)
+		} else {
+			assert.Equal(t, gateway.Rate{}, got, symbol)
+		}
+	}
+}
+
+// Rates in lower case are rates, in both forms.
+// I-95, I-96
+func TestClient_ExchangeRates_lowerCase(t *testing.T) {
+	t.Parallel()
+	for _, result := range []string{
+		`[{"symbol":"btc","usd":"2","eur":"1"}]`,
+		`{"btc":{"usd":"2","eur":"1"}}`,
+		`{"btc":{"symbol":"BTC","usd":"2","eur":"1"}}`,
+		`{"BTC":{"symbol":"btc","usd":"2","eur":"1"}}`,
+	} {
+		t.Run(result, func(t *testing.T) {
+			t.Parallel()
+			got, err := cannedClient(t, 200, enveloped(result)).ExchangeRates(t.Context())
+			require.NoError(t, err)
+			require.Len(t, got.Rates, 1)
+			rate, ok := got.Rate("BTC")
+			assert.True(t, ok)
+			assert.Equal(t, rateOf("2"), rate.USD)
+		})
 	}
 }

@@ -50,8 +50,7 @@ type Withdrawal struct {
 var withdrawalRecord = doc.RecordOf[Withdrawal]() // docs/interface.md, I-132 to I-144
 
 // Withdrawal returns the state of a withdrawal. How a withdrawal is requested, which
-// yields its identifier, is not documented; the identifier is 1 to 256 bytes without any of
-// / \ % ? #. A record with another identifier is an error that matches
+// yields its identifier, is not documented; the identifier has 1 to 256 bytes. A record with another identifier is an error that matches
 // [ErrResponseMismatch].
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}

@@ -26,6 +26,7 @@ const loadTimeout = 30 * time.Second
 // when callers leave.
 type Cache[T any] struct {
 	load    func(context.Context) (T, error)
+	asOf    func(T) time.Time // from when a value is
 	options CacheOptions
 
 	current atomic.Pointer[entry[T]] // nil before the first value; written under mu
@@ -36,12 +37,25 @@ type Cache[T any] struct {
 
 // An entry is a value that was loaded. It never changes.
 type entry[T any] struct {
-	value  T
-	loaded time.Time     // when the load ended
-	fresh  time.Duration // below which age it is served without a load
+	value T
+	asOf  time.Time     // from when it is
+	fresh time.Duration // below which age it is served without a load
 }
 
-func (e *entry[T]) age() time.Duration { return time.Since(e.loaded) }
+// age returns how old a value is by the clock that says more: one stands still while the machine is suspended, and the
+// other can be set back.
+func (e *entry[T]) age() time.Duration {
+	now := time.Now()
+	return max(now.Sub(e.asOf), now.Round(0).Sub(e.asOf.Round(0)))
+}
+
+// tooOld returns the error of a load whose value may not be served at all, or nil.
+func (e *entry[T]) tooOld(maxStale time.Duration) error {
+	if e.age() <= maxStale {
+		return nil
+	}
+	return fmt.Errorf("gateway: cache: the response is from a cache on the way to the gateway, and %v old", e.age().Round(time.Second))
+}
 
 func (e *entry[T]) isFresh() bool { return e != nil && e.age() < e.fresh }
 
@@ -54,11 +68,13 @@ type flight[T any] struct {
 
 // NewRatesCache returns an empty cache of [gateway.Client.ExchangeRates].
 func NewRatesCache(client *gateway.Client, o CacheOptions) (*Cache[*gateway.ExchangeRates], error) {
-	return newCache(o, func(ctx context.Context) (*gateway.ExchangeRates, error) { return client.ExchangeRates(ctx) })
+	return newCache(o,
+		func(ctx context.Context) (*gateway.ExchangeRates, error) { return client.ExchangeRates(ctx) },
+		func(r *gateway.ExchangeRates) time.Time { return r.FetchedAt })
 }
 
 // newCache returns an empty cache of what load returns.
-func newCache[T any](o CacheOptions, load func(context.Context) (T, error)) (*Cache[T], error) {
+func newCache[T any](o CacheOptions, load func(context.Context) (T, error), asOf func(T) time.Time) (*Cache[T], error) {
 	switch {
 	case o.TTL < 0 || o.MaxStale < 0:
 		return nil, refused("cache", "o", "TTL and MaxStale must not be negative")
@@ -66,12 +82,15 @@ func newCache[T any](o CacheOptions, load func(context.Context) (T, error)) (*Ca
 		return nil, refused("cache", "o", "MaxStale must not be shorter than TTL")
 	}
 	stalest := cmp.Or(o.MaxStale, max(time.Hour, o.TTL))
-	return &Cache[T]{load: load, options: CacheOptions{cmp.Or(o.TTL, min(time.Minute, stalest)), stalest}}, nil
+	return &Cache[T]{load: load, asOf: asOf, options: CacheOptions{cmp.Or(o.TTL, min(time.Minute, stalest)), stalest}}, nil
 }
 
 // Get returns the value: at once, if it is younger than the TTL, or else after a load. When the
 // load fails or ctx ends, Get returns a value that is not older than MaxStale, without an error;
 // after a failed load it does so at once, for as long as that took.
+//
+// The age of a value counts from its FetchedAt, by the clock that says more. A load of a value that is older than
+// MaxStale, from a cache on the way to the service, has failed.
 //
 // Without such a value the error is that of the client, or one that wraps ctx.Err().
 func (c *Cache[T]) Get(ctx context.Context) (T, error) {
@@ -137,12 +156,19 @@ func (c *Cache[T]) run(ctx context.Context, f *flight[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flight = nil
-	if old := c.current.Load(); err == nil {
-		f.value = value
-		c.current.Store(&entry[T]{value, time.Now(), c.options.TTL})
-	} else if f.err = err; old != nil {
-		pause := min(old.age()+time.Since(begun), c.options.MaxStale)
-		c.current.Store(&entry[T]{old.value, old.loaded, max(old.fresh, pause)})
+	var loaded *entry[T]
+	if err == nil {
+		loaded = &entry[T]{value, c.asOf(value), c.options.TTL}
+		err = loaded.tooOld(c.options.MaxStale)
 	}
+	switch old := c.current.Load(); {
+	case err == nil:
+		f.value = value
+		c.current.Store(loaded)
+	case old != nil:
+		pause := min(old.age()+time.Since(begun), c.options.MaxStale)
+		c.current.Store(&entry[T]{old.value, old.asOf, max(old.fresh, pause)})
+	}
+	f.err = err
 	close(f.done)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptogw/gateway/internal/testing/clocks"
 	"github.com/cryptogw/gateway/pricing"
 )
 
@@ -346,6 +348,89 @@ func TestCache_Refresh_fails(t *testing.T) {
 		require.NoError(t, c.Refresh(t.Context()), "a pause does not prevent a refresh")
 		assertGets(t, c, "value 4", 0)
 	})
+}
+
+// A value is as old as the response says that it is, and as the clock that says more.
+func TestCaches_age(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, age string
+		loads     int    // of two calls
+		err       string // of the first
+	}{
+		{"no age", "", 1, ""},
+		{"an age below the TTL", "59", 1, ""},
+		{"an age above the TTL", "61", 2, ""},
+		{"an age of MaxStale", "3600", 2, ""},
+		{"an age above MaxStale", "86400", 2, "the response is from a cache on the way to the gateway, and 24h0m0s old"},
+		{"an age that no duration can hold", "99999999999999999999", 2, "the response is from a cache"},
+		{"no number", "yesterday", 1, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var sent []*http.Request
+				body := `[{"symbol":"BTC","usd":"1","eur":"1"}]`
+				client := through(t, func(req *http.Request) (*http.Response, error) {
+					sent = append(sent, req)
+					resp := reply(200, `{"message":"Operation was successful.","result":`+body+`,"meta":{}}`)
+					resp.Header.Set("Age", tt.age)
+					return resp, nil
+				})
+				rates, err := pricing.NewRatesCache(client, pricing.CacheOptions{})
+				require.NoError(t, err)
+				for range 2 {
+					got, err := rates.Get(t.Context())
+					if tt.err != "" {
+						require.ErrorContains(t, err, tt.err)
+						continue
+					}
+					require.NoError(t, err)
+					assert.LessOrEqual(t, time.Since(got.FetchedAt), time.Hour)
+				}
+				assert.Len(t, sent, tt.loads)
+				for _, req := range sent {
+					assert.Equal(t, "no-cache", req.Header.Get("Cache-Control"))
+				}
+
+				body = "[]"
+				sent = nil
+				catalogs := catalogOf(t, client, pricing.CacheOptions{})
+				for range 2 {
+					_, err := catalogs.Get(t.Context())
+					assert.Equal(t, tt.err == "", err == nil)
+				}
+				assert.Len(t, sent, tt.loads)
+			})
+		})
+	}
+}
+
+// While a machine is suspended one clock stands still, and the other can be set back.
+func TestCache_Get_twoClocks(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name            string
+		monotonic, wall time.Duration // since the value was loaded
+		loads           int
+	}{
+		{"neither has passed the TTL", 59 * time.Second, 59 * time.Second, 1},
+		{"a suspended machine", time.Second, 8 * time.Hour, 3},
+		{"a clock that was set back", 8 * time.Hour, -time.Hour, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := &source{}
+			now := time.Now()
+			c := pricing.NewTestCacheOf(s.load, pricing.CacheOptions{MaxStale: 24 * time.Hour},
+				func(string) time.Time { return clocks.Later(t, now, -tt.monotonic, -tt.wall) })
+			for range 3 {
+				_, err := c.Get(t.Context())
+				require.NoError(t, err)
+			}
+			assert.Equal(t, tt.loads, s.count())
+		})
+	}
 }
 
 // What a constructor can check it refuses, and returns no cache.

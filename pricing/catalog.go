@@ -23,14 +23,18 @@ func NewCatalogCache(client *gateway.Client, o CacheOptions) (*Cache[*Catalog], 
 		if err != nil {
 			return nil, err
 		}
-		return NewCatalog(pairs, response.Skipped...), nil
-	})
+		catalog := NewCatalog(pairs, response.Skipped...)
+		catalog.FetchedAt = response.FetchedAt
+		return catalog, nil
+	}, func(c *Catalog) time.Time { return c.FetchedAt })
 }
 
 // A Catalog is the listing of coins and networks at one time. What is listed twice, by its names
 // or its identifier, is not found by that: it is unknown which of the two is right. Skipped counts.
 type Catalog struct {
-	FetchedAt time.Time // when it was made, by the local clock
+	// FetchedAt is when the catalog was made, by the local clock. That of a [Cache] is when the listing was read, less
+	// the Age that it has from a cache on its way.
+	FetchedAt time.Time
 
 	// Skipped are the pairs of the listing that could not be read, as in Response.Skipped. If there
 	// are any, absence from the catalog proves nothing.
@@ -40,6 +44,7 @@ type Catalog struct {
 	byID     map[string]*gateway.CoinNetwork // nil for what is listed twice
 	byName   map[pairName]*gateway.CoinNetwork
 	bySymbol map[string][]*gateway.CoinNetwork
+	coinIDs  map[string]string // by the symbol in lower case; empty for a symbol of several coins
 }
 
 type pairName struct{ coinSymbol, networkName string }
@@ -55,6 +60,7 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 		byID:      make(map[string]*gateway.CoinNetwork, len(pairs)),
 		byName:    make(map[pairName]*gateway.CoinNetwork, len(pairs)),
 		bySymbol:  map[string][]*gateway.CoinNetwork{},
+		coinIDs:   map[string]string{},
 	}
 	for _, s := range skipped {
 		c.byID[endpoint.IDKey(s.ID)], c.byName[pairName{s.CoinSymbol, s.NetworkName}] = nil, nil
@@ -63,6 +69,11 @@ func NewCatalog(pairs []gateway.CoinNetwork, skipped ...gateway.Skipped) *Catalo
 		p := &pairs[i]
 		index(c.byID, endpoint.IDKey(p.ID), p)
 		index(c.byName, nameOf(p), p)
+		symbol, id := strings.ToLower(p.Coin.Symbol), endpoint.IDKey(p.Coin.ID)
+		if first, known := c.coinIDs[symbol]; known && first != id {
+			id = ""
+		}
+		c.coinIDs[symbol] = id
 	}
 	for i := range pairs {
 		if p := &pairs[i]; c.byName[nameOf(p)] != nil {
@@ -107,8 +118,23 @@ func (c *Catalog) Find(coinSymbol, networkName string) (*gateway.CoinNetwork, bo
 	return p, p != nil
 }
 
-// Networks returns the pairs of a coin in the order of the listing, without those listed twice.
-func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork { return c.bySymbol[coinSymbol] }
+// Networks returns the pairs with a symbol in the order of the listing, without those listed twice: with this symbol, or
+// else with the only one that differs from it in the case of letters alone. They may be of several coins, by Coin.ID.
+func (c *Catalog) Networks(coinSymbol string) []*gateway.CoinNetwork {
+	if listed, known := c.bySymbol[coinSymbol]; known {
+		return listed
+	}
+	var found []*gateway.CoinNetwork
+	for symbol, listed := range c.bySymbol {
+		if strings.EqualFold(symbol, coinSymbol) {
+			if found != nil {
+				return nil
+			}
+			found = listed
+		}
+	}
+	return found
+}
 
 // All yields every pair in the order of the listing.
 func (c *Catalog) All() iter.Seq[*gateway.CoinNetwork] {

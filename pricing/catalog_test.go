@@ -79,7 +79,7 @@ func TestCatalog_notFound(t *testing.T) {
 		assert.False(t, ok, id)
 		assert.Nil(t, p)
 	}
-	for _, symbol := range []string{"", "btc", "LTC"} {
+	for _, symbol := range []string{"", "BTC ", "LTC"} {
 		assert.Nil(t, snapshot.Networks(symbol), symbol)
 	}
 }
@@ -195,6 +195,17 @@ func TestCatalog_Find_case(t *testing.T) {
 				assert.Equal(t, tt.id, p.ID)
 			}
 		})
+	}
+}
+
+// I-25
+func TestCatalog_Networks_case(t *testing.T) {
+	t.Parallel()
+	snapshot := pricing.NewCatalog([]gateway.CoinNetwork{
+		pairOf("a", "USDT", "Tron"), pairOf("b", "USDT", "Ethereum"), pairOf("c", "ABC", "Tron"), pairOf("d", "Abc", "Tron"),
+	})
+	for symbol, want := range map[string]int{"USDT": 2, "usdt": 2, "ABC": 1, "Abc": 1, "abc": 0, "": 0} {
+		assert.Len(t, snapshot.Networks(symbol), want, symbol)
 	}
 }
 

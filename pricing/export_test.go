@@ -7,7 +7,12 @@ import (
 
 // NewTestCache returns a cache of anything.
 func NewTestCache[T any](load func(context.Context) (T, error), o CacheOptions) *Cache[T] {
-	cache, err := newCache(o, load)
+	return NewTestCacheOf(load, o, func(T) time.Time { return time.Now() })
+}
+
+// NewTestCacheOf returns a cache of anything that is as old as asOf says.
+func NewTestCacheOf[T any](load func(context.Context) (T, error), o CacheOptions, asOf func(T) time.Time) *Cache[T] {
+	cache, err := newCache(o, load, asOf)
 	if err != nil {
 		panic(err)
 	}

@@ -3,7 +3,9 @@ package pricing
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
@@ -18,7 +20,8 @@ type Offer struct {
 	Amount decimal.Decimal // rounded up to the precision of the coin; zero if there is no rate, or the pair is off
 
 	// Err is why the price cannot be paid so, or nil: a [*LimitError] of [CheckPayment], or a
-	// [*gateway.ArgumentError] for no rate, no name, and a pair that is listed twice.
+	// [*gateway.ArgumentError] for no rate, no name, a pair that is listed twice, and a symbol of several coins, which
+	// an invoice could not tell apart.
 	Err error
 }
 
@@ -45,6 +48,9 @@ func NewOffers(catalog *Catalog, rates *gateway.ExchangeRates, price decimal.Dec
 	o := &Offers{all: make([]Offer, 0, len(catalog.pairs)), byID: make(map[string]int, len(catalog.pairs))}
 	for pair := range catalog.All() {
 		rate, listed := bySymbol[pair.Coin.Symbol]
+		if !listed {
+			rate, listed = rates.Rate(pair.Coin.Symbol)
+		}
 		amount, err := offered(op, pair, price, fiat, rate, listed, rates.Skipped)
 		if name, reason := ambiguous(pair, catalog); reason != "" {
 			err = refused(op, name, reason)
@@ -68,6 +74,8 @@ func ambiguous(p *gateway.CoinNetwork, in *Catalog) (name, reason string) {
 		return "networkName", "is listed twice for this coin"
 	case !uniqueID:
 		return "id", "is listed twice"
+	case in.coinIDs[strings.ToLower(p.Coin.Symbol)] == "" && p.Coin.ID != "":
+		return "coinSymbol", fmt.Sprintf("%.64q is the symbol of several coins in the listing: the rate may be that of another, and so may the invoice", p.Coin.Symbol)
 	}
 	return "", ""
 }

@@ -124,6 +124,50 @@ func TestNewOffers_ambiguous(t *testing.T) {
 	}
 }
 
+// Rates in lower case are rates.
+func TestNewOffers_case(t *testing.T) {
+	t.Parallel()
+	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{{CoinSymbol: "btc", USD: rateOf("64000")}, {CoinSymbol: "usdt", USD: rateOf("1")}}}
+	catalog := pricing.NewCatalog([]gateway.CoinNetwork{listed("BTC", "N", 8, "0", ""), listed("USDT", "N", 6, "0", "")})
+	offers, err := pricing.NewOffers(catalog, rates, decimal.NewFromInt(64), "usd")
+	require.NoError(t, err)
+	payable := offers.Payable()
+	require.Len(t, payable, 2)
+	assert.Equal(t, "0.001", payable[0].Amount.String())
+}
+
+// The rate of a symbol says nothing about two coins of that symbol.
+func TestNewOffers_severalCoins(t *testing.T) {
+	t.Parallel()
+	coin := func(id, symbol, network string) gateway.CoinNetwork {
+		p := pairOf(id+network, symbol, network)
+		p.Coin.ID, p.CoinID = id, id
+		return p
+	}
+	const several = " is the symbol of several coins"
+	for name, tt := range map[string]struct {
+		pairs   []gateway.CoinNetwork
+		payable int
+	}{
+		"one coin on two networks":                        {[]gateway.CoinNetwork{coin("1", "BTC", "a"), coin("1", "BTC", "b")}, 2},
+		"one coin whose id is in both cases":              {[]gateway.CoinNetwork{coin("8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b", "BTC", "a"), coin("8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B", "BTC", "b")}, 2},
+		"two coins of one symbol":                         {[]gateway.CoinNetwork{coin("1", "BTC", "a"), coin("2", "BTC", "b"), coin("3", "USDT", "a")}, 1},
+		"two coins of one symbol, in another case":        {[]gateway.CoinNetwork{coin("1", "BTC", "a"), coin("2", "Btc", "b")}, 0},
+		"three coins of one symbol, two of them the same": {[]gateway.CoinNetwork{coin("1", "BTC", "a"), coin("2", "BTC", "b"), coin("1", "BTC", "c")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			offers := offersOf(t, "10.50", "usd", tt.pairs...)
+			assert.Len(t, offers.Payable(), tt.payable)
+			for _, offer := range offers.All() {
+				if offer.Err != nil {
+					assertRefused(t, offer.Err, "new_offers", "coinSymbol", several)
+				}
+			}
+		})
+	}
+}
+
 func TestNewOffers_refuses(t *testing.T) {
 	t.Parallel()
 	ten := decimal.NewFromInt(10)

@@ -10,8 +10,8 @@
 //	}
 //
 // Amounts are in units of the coin, above zero, and have at most 64 digits, 30 of them decimal
-// places. A fiat currency is "usd" or "eur" in any case; other names match exactly, except in
-// [Catalog.Find]. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the
+// places. A fiat currency is "usd" or "eur" in any case. The symbol of a coin matches in another case too, if that is
+// the only one. A bad argument is a [*gateway.ArgumentError]; a nil pointer panics. On error the
 // result is zero. Pairs, catalogs and rates are shared: do not change them.
 package pricing
 
@@ -111,7 +111,7 @@ func priceOf(op, coinSymbol string, rate gateway.Rate, listed bool, fiat string,
 func leftOut(skipped []gateway.Skipped, coinSymbol string) string {
 	var texts []string
 	for _, s := range skipped {
-		if s.CoinSymbol == coinSymbol {
+		if strings.EqualFold(s.CoinSymbol, coinSymbol) {
 			texts = append(texts, s.Pointer+": "+s.Reason)
 		}
 	}

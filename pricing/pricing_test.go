@@ -80,6 +80,22 @@ func TestToFiat(t *testing.T) {
 }
 
 // What cannot be converted is named, and the result is zero.
+// A symbol in another case is the same coin, where only one is meant.
+func TestToCoin_case(t *testing.T) {
+	t.Parallel()
+	rates := &gateway.ExchangeRates{Rates: []gateway.Rate{
+		{CoinSymbol: "btc", USD: rateOf("2")}, {CoinSymbol: "ABC", USD: rateOf("1")}, {CoinSymbol: "Abc", USD: rateOf("4")},
+	}}
+	got, err := pricing.ToCoin(rates, decimal.NewFromInt(1), "usd", "BTC", 8)
+	require.NoError(t, err)
+	assert.Equal(t, "0.5", got.String())
+	got, err = pricing.ToFiat(rates, decimal.NewFromInt(1), "usd", "Abc")
+	require.NoError(t, err)
+	assert.Equal(t, "4", got.String())
+	_, err = pricing.ToCoin(rates, decimal.NewFromInt(1), "usd", "abc", 8)
+	assertRefused(t, err, "to_coin", "coinSymbol", `"abc" has no exchange rate`)
+}
+
 func TestToCoin_refuses(t *testing.T) {
 	t.Parallel()
 	one := decimal.NewFromInt(1)
@@ -91,7 +107,7 @@ func TestToCoin_refuses(t *testing.T) {
 		argument, reason string // "" for the value
 	}{
 		{"an unknown coin", one, "usd", "XRP", 8, "coinSymbol", `"XRP" has no exchange rate; write it as the rates do`},
-		{"a coin in lower case", one, "usd", "btc", 8, "coinSymbol", `"btc" has no exchange rate; write it as the rates do`},
+		{"a coin with a space", one, "usd", "BTC ", 8, "coinSymbol", `"BTC " has no exchange rate; write it as the rates do`},
 		{"a coin without a rate in the currency", one, "EUR", "HALF", 8, "rate", `of "HALF" in EUR is missing in the response`},
 		{"a rate of zero", one, "usd", "DEAD", 8, "rate", "is not an amount above zero"},
 		{"a rate below zero", one, "eur", "DEAD", 8, "rate", "is not an amount above zero"},

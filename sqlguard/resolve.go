@@ -274,7 +274,7 @@ const markedCause = "marked as unknown: it may have been sent before the databas
 // was restored from a backup, for every order that can have been sent since. Created, unknown and in-flight orders
 // stay as they are. Of each order the OrderID and the Merchant are used.
 //
-// The orderIds are checked as the client checks them, and an order without a merchant is refused if all
+// The orderIds and the merchants are checked as the client checks them, and an order without a merchant is refused if all
 // orders of the table have one, and the other way round. The error then joins a [*RefusedError] for each order that is
 // refused, and nothing was changed. After any other error some orders may have been marked: call Mark again.
 func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int, err error) {
@@ -285,11 +285,13 @@ func (g *Guard) Mark(ctx context.Context, all []gateway.OrderStatus) (marked int
 	}
 	var refusals []error
 	for i, o := range all {
-		reason := endpoint.Text(o.OrderID, maxOrder)
+		reason, unnameable := endpoint.Identifier(o.OrderID, maxOrder), endpoint.Identifier(o.Merchant, maxMerchant)
 		err := keyOf(o).check()
 		switch {
 		case reason != "":
 			err = badArgument("orderId", reason)
+		case err == nil && unnameable != "":
+			err = badArgument("WithMerchant", unnameable)
 		case o.Merchant == "" && named && !unnamed:
 			err = badArgument("merchant", "is required: every order of the table has one")
 		case o.Merchant != "" && unnamed && !named:

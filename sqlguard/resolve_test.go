@@ -222,6 +222,7 @@ func TestMark_refuses(t *testing.T) {
 		"a name in a table that has both":      {[]string{"", "shop"}, []string{"", "other"}, ""},
 		"a name in an empty table":             {nil, []string{"shop", "other"}, ""},
 		"an orderId that the client refuses":   {nil, []string{"shop", "no id"}, "1: orderId: must not begin or end with a space"},
+		"a merchant with an invisible letter":  {nil, []string{"shop", "shop\u200b"}, "1: WithMerchant: must not contain invisible characters"},
 		"a merchant that no table can contain": {nil, []string{"shop", strings.Repeat("x", maxMerchant+1)}, "1: WithMerchant: must be valid UTF-8 of at most 256 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

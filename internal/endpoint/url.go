@@ -9,16 +9,27 @@ import (
 type Param struct{ Name, Value string }
 
 // URL makes dst, which is zero, the URL of a route, in which each {name} is replaced by the next
-// of args. Query parameters with an empty value are left out. An argument that
+// of args, escaped. Query parameters with an empty value are left out. An argument that
 // cannot be sent is named, with the reason.
 func (b Base) URL(dst *url.URL, route string, args []string, query []Param) (name, reason string) {
-	path, plain, name, reason := b.expand(route, args)
-	if reason != "" {
-		return name, reason
+	plain := b.plain // net/url escapes the path by itself
+	for i, arg := range args {
+		name := Name(route, i)
+		if name == "" {
+			break
+		}
+		if reason := PathSegment(arg); reason != "" {
+			return name, reason
+		}
+		plain = plain && IsUnreserved(arg)
 	}
-	dst.Scheme, dst.Host, dst.Path = b.scheme, b.host, path
+	dst.Scheme, dst.Host, dst.Path = b.scheme, b.host, expand(b.path, route, args)
 	if !plain {
-		dst.RawPath = b.rawPath + escapePath(path[len(b.path):])
+		escaped := make([]string, len(args))
+		for i, arg := range args {
+			escaped[i] = escape(arg)
+		}
+		dst.RawPath = expand(b.rawPath, route, escaped)
 	}
 	for _, p := range query {
 		if reason := Text(p.Value, MaxURLText); reason != "" {
@@ -41,37 +52,22 @@ func Name(route string, i int) string {
 	return name
 }
 
-// expand puts the arguments into the route, after the base. The path is plain if
-// net/url escapes it correctly by itself.
-func (b Base) expand(route string, args []string) (path string, plain bool, name, reason string) {
-	before, rest, found := strings.Cut(route, "{")
-	if !found {
-		return b.path + route, b.plain, "", ""
+// expand puts arguments into a route, after the path of the base.
+func expand(base, route string, args []string) string {
+	if !strings.Contains(route, "{") {
+		return base + route // without an allocation, if base is empty
 	}
 	var buffer [128]byte
-	expanded, plain := append(buffer[:0], b.path...), b.plain
+	path := append(buffer[:0], base...)
 	for _, arg := range args {
-		name, after, _ := strings.Cut(rest, "}")
-		if reason := PathSegment(arg); reason != "" {
-			return "", false, name, reason
-		}
-		plain = plain && IsUnreserved(arg)
-		expanded = append(append(expanded, before...), arg...)
-		if before, rest, found = strings.Cut(after, "{"); !found {
-			expanded = append(expanded, after...)
+		before, rest, found := strings.Cut(route, "{")
+		if !found {
 			break
 		}
+		path = append(append(path, before...), arg...)
+		_, route, _ = strings.Cut(rest, "}")
 	}
-	return string(expanded), plain, "", ""
-}
-
-// escapePath escapes the segments of a path.
-func escapePath(path string) string {
-	segments := strings.Split(path, "/")
-	for i, segment := range segments {
-		segments[i] = escape(segment)
-	}
-	return strings.Join(segments, "/")
+	return string(append(path, route...))
 }
 
 // escape escapes everything but the unreserved characters of RFC 3986.

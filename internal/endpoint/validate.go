@@ -18,9 +18,8 @@ const (
 	maxAPIKey   = 4096
 )
 
-// PathSegment checks an argument that becomes one segment of a path: 1 to 256
-// bytes of valid UTF-8, not a dot segment, without / \ % ? #, control or invisible
-// characters and surrounding space.
+// PathSegment checks an argument that becomes one segment of a path, escaped: 1 to 256
+// bytes of valid UTF-8, not a dot segment, without control characters and surrounding space.
 func PathSegment(text string) (reason string) {
 	switch {
 	case text == "":
@@ -29,10 +28,6 @@ func PathSegment(text string) (reason string) {
 		return "must not be a dot segment"
 	case len(text) <= MaxURLText && IsUnreserved(text):
 		return "" // nearly all are
-	case strings.ContainsAny(text, `/\%?#`):
-		return `must not contain any of / \ % ? #`
-	case strings.ContainsFunc(text, isFormat):
-		return "must not contain invisible characters"
 	default:
 		return Text(text, MaxURLText)
 	}
@@ -53,6 +48,15 @@ func Text(text string, limit int) (reason string) {
 	default:
 		return ""
 	}
+}
+
+// Identifier checks what [Text] does, and that no character is invisible: of two identifiers that look the
+// same, a guard would make two orders.
+func Identifier(text string, limit int) (reason string) {
+	if strings.ContainsFunc(text, isFormat) {
+		return "must not contain invisible characters"
+	}
+	return Text(text, limit)
 }
 
 func isFormat(char rune) bool { return unicode.Is(unicode.Cf, char) }

@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	required  = "is required"
-	spaces    = "must not begin or end with a space"
-	control   = "must not contain control characters"
-	notUTF8   = "is not valid UTF-8"
-	separator = `must not contain any of / \ % ? #`
-	dotted    = "must not be a dot segment"
-	unseen    = "must not contain invisible characters"
-	tooLong   = "is longer than 256 bytes"
-	notASCII  = "must be printable ASCII: no line end, tab or other control character"
+	required = "is required"
+	spaces   = "must not begin or end with a space"
+	control  = "must not contain control characters"
+	notUTF8  = "is not valid UTF-8"
+	dotted   = "must not be a dot segment"
+	unseen   = "must not contain invisible characters"
+	tooLong  = "is longer than 256 bytes"
+	notASCII = "must be printable ASCII: no line end, tab or other control character"
 )
 
 // A check is a text and the whole reason why it is refused, which does not contain
@@ -47,25 +46,25 @@ var pathSegments = []check{
 	{"a dot", ".", dotted},
 	{"two dots", "..", dotted},
 	{"three dots are a name", "...", ""},
-	{"a path that climbs", "../balance", separator},
-	{"two segments", "a/b", separator},
-	{"a slash", "/", separator},
-	{"two slashes", "//", separator},
-	{"a slash at the end", "a/", separator},
-	{"an escaped slash", "a%2Fb", separator},
-	{"an escaped dot segment", "%2e%2e", separator},
-	{"a query", "a?x=1", separator},
-	{"a fragment", "a#f", separator},
-	{"a backslash", `a\b`, separator},
+	{"a path that climbs", "../balance", ""},
+	{"two segments", "a/b", ""},
+	{"a slash", "/", ""},
+	{"two slashes", "//", ""},
+	{"a slash at the end", "a/", ""},
+	{"an escaped slash", "a%2Fb", ""},
+	{"an escaped dot segment", "%2e%2e", ""},
+	{"a query", "a?x=1", ""},
+	{"a fragment", "a#f", ""},
+	{"a backslash", `a\b`, ""},
 	{"a NUL", "a\x00b", control},
 	{"a line end", "a\r\nb", control},
 	{"a line end at the end", "a\n", control},
 	{"a tab", "a\tb", control},
 	{"DEL", "a\x7fb", control},
 	{"a C1 control", "a\u0085b", control},
-	{"a zero-width joiner", "a\u200db", unseen},
-	{"an override of the direction", "a\u202eb", unseen},
-	{"a byte-order mark", "\ufeffa", unseen},
+	{"a zero-width joiner", "a\u200db", ""},
+	{"an override of the direction", "a\u202eb", ""},
+	{"a byte-order mark", "\ufeffa", ""},
 	{"a broken byte", "a\xff", notUTF8},
 	{"half a character", "\xc3", notUTF8},
 	{"an encoded surrogate", "\xed\xa0\x80", notUTF8},
@@ -84,6 +83,22 @@ var pathSegments = []check{
 func TestPathSegment(t *testing.T) {
 	t.Parallel()
 	run(t, endpoint.PathSegment, pathSegments)
+}
+
+func TestIdentifier(t *testing.T) {
+	t.Parallel()
+	run(t, func(text string) string { return endpoint.Identifier(text, 20) }, []check{
+		{"nothing", "", ""},
+		{"a number", "000123", ""},
+		{"letters beyond ASCII", "é链", ""},
+		{"a zero-width space", "A-1\u200b", unseen},
+		{"a zero-width joiner", "A\u200d-1", unseen},
+		{"a soft hyphen", "A\u00ad1", unseen},
+		{"an override of the direction", "\u202eA", unseen},
+		{"a byte-order mark", "\ufeffA", unseen},
+		{"a line end", "a\nb", control},
+		{"21 bytes", strings.Repeat("o", 21), "is longer than 20 bytes"},
+	})
 }
 
 func TestText(t *testing.T) {
