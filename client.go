@@ -103,7 +103,8 @@ type Client struct {
 //
 // The key is 1 to 4,096 printable ASCII characters, and empty with [WithAPIKeySource] or [WithoutAPIKey].
 // A bad argument or option is an [*ArgumentError]; so is an [OrderGuard] with a method
-// Lease() time.Duration whose lease is not longer than an invoice may take by [RetryPolicy].
+// Lease() time.Duration whose lease is not longer than an invoice may take by [RetryPolicy]; 0 is a lease that
+// never ends.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -157,7 +158,7 @@ func (cfg *config) checkLease() string {
 		return ""
 	}
 	lease, longest := guard.Lease(), cfg.longestInvoice()
-	if lease > longest {
+	if lease == 0 || lease > longest { // 0 is a lease that never ends
 		return ""
 	}
 	return fmt.Sprintf("the lease of the guard is %v, and must be longer than an invoice may take, which is %v by WithRetry: "+

@@ -125,6 +125,7 @@ func TestNew_lease(t *testing.T) {
 		{"three attempts of a minute and two pauses of 5 s, less a second", 189 * time.Second, nil,
 			"the lease of the guard is 3m9s, and must be longer than an invoice may take, which is 3m10s by WithRetry"},
 		{"nothing is left for asking the guard", 190 * time.Second, nil, "the lease of the guard is 3m10s"},
+		{"a lease that never ends", 0, nil, ""},
 		{"a little is left", 191 * time.Second, nil, ""},
 		{"pauses that a response asks for", 4 * time.Minute, []gateway.Option{gateway.WithIdempotentOrders()}, "is 4m0s, and must be longer than an invoice may take, which is 4m0s"},
 		{"one attempt", 61 * time.Second, []gateway.Option{once()}, ""},
