@@ -71,7 +71,7 @@ func ExampleWithLogger() {
 	if _, err := client.Withdrawal(context.Background(), id); err != nil {
 		log.Fatal(err)
 	}
-	// Output: level=WARN msg="gateway: drift" operation=withdrawal kind="unknown status" pointer=/result/status
+	// Output: level=WARN msg="gateway: drift" operation=withdrawal kind="unknown status" pointer=/result/status reason="\"ON_HOLD\" is not documented"
 }
 
 // withoutTimes removes the times from a log, so that the output is always the same.

@@ -66,7 +66,7 @@ type Drift struct {
 	Operation string    // such as [OpBalance]
 	Pointer   string    // where in the response, as a JSON pointer such as "/result/17/network/color"
 	Kind      DriftKind // what differs
-	Reason    string    // why a value could not be read, with the value; empty for one that was read
+	Reason    string    // what is wrong with a value, with the value, such as: "ON_HOLD" is not documented; empty if Kind says it
 }
 
 // A DriftKind is how a response differs.
@@ -76,7 +76,7 @@ const (
 	// DriftUnknownField is a member that is not documented. It was skipped.
 	DriftUnknownField DriftKind = "unknown field"
 	// DriftUnknownStatus is a status of a withdrawal that is not documented. It was
-	// kept as it came.
+	// kept as it came. [Client.WaitWithdrawal] reports each such status once.
 	DriftUnknownStatus DriftKind = "unknown status"
 	// DriftUnknownShape is a result, or a part of it, that cannot be decoded: in none
 	// of the forms that the method reads, or with a member that is missing or
@@ -90,7 +90,7 @@ const (
 	// DriftUnexpectedValue is a value that is documented otherwise and was accepted: a
 	// success message that is neither the documented one nor one that the caller has named,
 	// a meta that is not empty, a number where text is documented, a time that cannot be
-	// read. Where nothing is documented, it is an exchange rate that is missing, and an
+	// read, a status in lower case. Where nothing is documented, it is an exchange rate that is missing, and an
 	// amount under a name that is hardly a symbol.
 	DriftUnexpectedValue DriftKind = "unexpected value"
 )
@@ -106,8 +106,8 @@ func WithObserver(o Observer) Option {
 
 // WithLogger logs the events that an [Observer] receives. Attempts and the ends of calls have level Debug: the
 // error of a call is the caller's to log. Warn is for retried attempts, for an invoice that may exist, and
-// for each place of drift, once. Error is for an outcome that the [OrderGuard] could not record, and
-// for an order with more than one invoice.
+// for each place of drift, once, and for an unknown status once in each wait. Error is for an outcome that the
+// [OrderGuard] could not record, and for an order with more than one invoice.
 //
 // Without this option, [slog.Default] gets the warnings and errors, but not those of retried attempts. A logger
 // with [slog.DiscardHandler] silences them.
@@ -190,13 +190,31 @@ func (c *call) reportAttempt() {
 		StatusCode: c.response.status, Err: c.failed(), Wait: c.next.Wait, Duration: time.Since(c.begun),
 	}
 	for _, d := range c.response.drift {
-		c.client.reportDrift(c.ctx, d)
+		if c.isNewInWait(d) {
+			c.client.reportDrift(c.ctx, d)
+		}
 	}
 	for _, o := range c.client.observers {
 		if o.Attempt != nil {
 			o.Attempt(c.ctx, a)
 		}
 	}
+}
+
+// maxWaitDrift is how many statuses of one wait are reported.
+const maxWaitDrift = 64
+
+// isNewInWait reports whether a drift is not that of a status which the same wait has reported before.
+func (c *call) isNewInWait(d Drift) bool {
+	seen := c.cfg.statuses
+	if seen == nil || d.Kind != DriftUnknownStatus {
+		return true
+	}
+	isNew := !seen[d] && len(seen) < maxWaitDrift
+	if isNew {
+		seen[d] = true
+	}
+	return isNew
 }
 
 func (c *Client) reportDrift(ctx context.Context, d Drift) {
@@ -287,7 +305,9 @@ func (l *logObserver) attempt(ctx context.Context, a Attempt) {
 }
 
 func (l *logObserver) drift(ctx context.Context, d Drift) {
-	if l.isNew(d) {
+	c, _ := ctx.Value(callKey{}).(*call)
+	inWait := d.Kind == DriftUnknownStatus && c != nil && c.cfg.statuses != nil // which has reported it once
+	if l.isNew(d) || inWait {
 		l.log(ctx, slog.LevelWarn, "gateway: drift",
 			slog.String("operation", d.Operation), slog.String("kind", string(d.Kind)),
 			textAttr("pointer", d.Pointer), textAttr("reason", d.Reason))
@@ -312,11 +332,14 @@ func errorAttr(key string, err error) slog.Attr {
 // maxLoggedDrift is how many places of drift are remembered; then all are logged again.
 const maxLoggedDrift = 1024
 
-// isNew reports whether a place of drift was not logged before.
+// isNew reports whether a place of drift, or a status, was not logged before.
 func (l *logObserver) isNew(d Drift) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.Pointer, d.Reason = doc.WithoutIndices(d.Pointer), ""
+	d.Pointer = doc.WithoutIndices(d.Pointer)
+	if d.Kind != DriftUnknownStatus {
+		d.Reason = ""
+	}
 	if l.logged[d] {
 		return false
 	}

@@ -234,7 +234,11 @@ func TestObserver_drift(t *testing.T) {
 		},
 		{
 			"a status", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, "PENDING", "HELD", 1)), // I-144
-			drifts{{"withdrawal", "/result/status", gateway.DriftUnknownStatus, ""}},
+			drifts{{"withdrawal", "/result/status", gateway.DriftUnknownStatus, `"HELD" is not documented`}},
+		},
+		{
+			"a status in lower case", "Withdrawal", enveloped(strings.Replace(withdrawalJSON, "PENDING", "pending", 1)), // I-144
+			drifts{{"withdrawal", "/result/status", gateway.DriftUnexpectedValue, `"pending" is documented in upper case`}},
 		},
 		{
 			"a networkId of another network", "CoinNetworks", // I-56, I-68

@@ -351,6 +351,7 @@ type callConfig struct {
 	header   http.Header
 	key      *redact.Secret
 	merchant string
+	statuses map[Drift]bool // that a wait has reported; nil outside of one
 }
 
 // apply applies all options, also after one that is refused: a Response among them

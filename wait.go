@@ -97,12 +97,12 @@ func (w WaitOptions) check() string {
 // service. A refusal is 400, 401, 410 or 422 with a message in JSON, 404 too after the first minute, and 403 in the
 // documented envelope; it ends the wait for a withdrawal that was seen only if the service refuses for a minute.
 // Everything else, such as a page of an intermediary, an unknown status or a field that cannot be decoded,
-// does not end the wait: it is reported to an [Observer] and the logger. A bad argument is an
+// does not end the wait: it is reported to an [Observer] and the logger, each unknown status once. A bad argument is an
 // [*ArgumentError]. The call options apply to each inquiry.
 //
 // GET /api/withdrawal/inquiry/{withdrawRequestId}
 func (c *Client) WaitWithdrawal(ctx context.Context, withdrawRequestID string, w WaitOptions, opts ...CallOption) (*Withdrawal, error) {
-	p, err := c.newPoller(ctx, withdrawRequestID, w, opts)
+	p, err := c.newPoller(ctx, withdrawRequestID, w, append(slices.Clip(opts), inWait(map[Drift]bool{})))
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +146,14 @@ func (c *Client) PollWithdrawal(ctx context.Context, withdrawRequestID string, w
 	return nil, wrong || p.isFinal(WithdrawalStatusOf(err)), err
 }
 
+// inWait makes a call that reports the drift of a status once in a wait.
+func inWait(reported map[Drift]bool) CallOption {
+	return func(cfg *callConfig) *ArgumentError {
+		cfg.statuses = reported
+		return nil
+	}
+}
+
 // A withdrawalPoller polls one withdrawal.
 type withdrawalPoller struct {
 	client     *Client
@@ -182,7 +190,9 @@ func (p *withdrawalPoller) poll(ctx context.Context) (over bool, err error) {
 		return p.see(seen), nil
 	}
 	status := WithdrawalStatusOf(err)
-	p.progress.Status = cmp.Or(status, p.progress.Status)
+	if status != "" {
+		p.progress.Status, p.refused = status, time.Time{}
+	}
 	switch {
 	case status.is(WithdrawalFailed):
 		return false, p.waitError(fmt.Errorf("%w: %w", ErrWithdrawalFailed, err))

@@ -1,11 +1,15 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -144,8 +148,8 @@ func TestClient_WaitWithdrawal_Failed(t *testing.T) {
 			failed, ok := errors.AsType[*gateway.WaitError](err)
 			require.True(t, ok)
 			require.NotNil(t, failed.Last)
-			assert.Equal(t, gateway.WithdrawalStatus(status), failed.Last.Status)
-			assert.EqualError(t, err, `gateway: waiting for withdrawal "`+requestID+`": last seen "`+status+`", polls: 2: the service reports FAILED`)
+			assert.Equal(t, gateway.WithdrawalFailed, failed.Last.Status)
+			assert.EqualError(t, err, `gateway: waiting for withdrawal "`+requestID+`": last seen "FAILED", polls: 2: the service reports FAILED`)
 			assert.False(t, gateway.SafeToRetry(err))
 		})
 	}
@@ -573,4 +577,29 @@ func TestClient_WaitWithdrawal_unreadableField(t *testing.T) {
 			assert.ErrorContains(t, err, `last seen "COMPLETED"`)
 		}
 	}
+}
+
+// A status that is not documented is told once in each wait, with its text, however many polls see it.
+// I-144
+func TestClient_WaitWithdrawal_unknownStatus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		var drift []gateway.Drift
+		held, lower := withdrawalIn("ON_HOLD"), withdrawalIn("review")
+		wait := []func() (*http.Response, error){held, held, lower, held, withdrawalIn("pending"), lower, withdrawalIn("completed")}
+		p := scriptedClient(t, slices.Concat(wait, wait)...)
+		p.connect(t, collect(&drift), gateway.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+		for n := range 2 {
+			got, err := p.client.WaitWithdrawal(t.Context(), requestID, gateway.WaitOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, gateway.WithdrawalCompleted, got.Status)
+			for _, status := range []string{"ON_HOLD", "review"} {
+				reason := strconv.Quote(status) + " is not documented"
+				told := slices.DeleteFunc(slices.Clone(drift), func(d gateway.Drift) bool { return d.Reason != reason })
+				assert.Len(t, told, n+1, status)
+				assert.Equal(t, n+1, strings.Count(out.String(), status+`\" is not documented`), out.String())
+			}
+		}
+	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cryptogw/gateway/internal/endpoint"
 )
 
-// A WithdrawalStatus is the status of a withdrawal: one of the three documented ones, or
-// another text, which is kept as it came.
+// A WithdrawalStatus is the status of a withdrawal: one of the three documented ones, whatever the case of letters
+// in the response, or another text, which is kept as it came.
 type WithdrawalStatus string
 
 const (
@@ -34,6 +34,14 @@ func (s WithdrawalStatus) Terminal() bool { return s.is(WithdrawalFailed) || s.i
 // is reports whether two statuses are the same, whatever their case.
 func (s WithdrawalStatus) is(other WithdrawalStatus) bool {
 	return strings.EqualFold(string(s), string(other))
+}
+
+// documented returns the constant of a status that is known, and any other as it is.
+func (s WithdrawalStatus) documented() WithdrawalStatus {
+	if s.Known() {
+		return WithdrawalStatus(strings.ToUpper(string(s)))
+	}
+	return s
 }
 
 // A Withdrawal is a request to withdraw.
@@ -89,7 +97,7 @@ func WithdrawalStatusOf(err error) WithdrawalStatus {
 		return ended.Status
 	}
 	if unreadable, ok := errors.AsType[*DecodeError](err); ok {
-		return WithdrawalStatus(unreadable.status)
+		return WithdrawalStatus(unreadable.status).documented()
 	}
 	return ""
 }

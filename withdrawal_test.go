@@ -48,7 +48,9 @@ func TestClient_Withdrawal_status(t *testing.T) {
 		{"failed", `"FAILED"`, gateway.WithdrawalFailed},                              // I-140
 		{"completed", `"COMPLETED"`, gateway.WithdrawalCompleted},                     // I-141
 		{"an undocumented status is returned as it is", `"PROCESSING"`, "PROCESSING"}, // I-144
-		{"lower case is returned as it is, and is not the status", `"completed"`, "completed"},
+		{"lower case is the documented status", `"completed"`, gateway.WithdrawalCompleted},
+		{"mixed case is the documented status", `"Failed"`, gateway.WithdrawalFailed},
+		{"an undocumented status in lower case is returned as it is", `"on_hold"`, "on_hold"},
 		{"spaces are returned", `" COMPLETED "`, " COMPLETED "},
 		{"a status in escapes is the status", `"\u0043OMPLETED"`, gateway.WithdrawalCompleted},
 	} {

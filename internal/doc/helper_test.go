@@ -30,7 +30,9 @@ func parsed(t testing.TB, text string) doc.Node {
 // A state is an enumeration.
 type state string
 
-func (s state) Known() bool { return s == "NEW" || s == "DONE" }
+func (s state) Known() bool {
+	return strings.EqualFold(string(s), "NEW") || strings.EqualFold(string(s), "DONE")
+}
 
 // A part is the record within a [whole].
 type part struct {

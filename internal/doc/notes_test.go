@@ -29,7 +29,7 @@ func TestDoc_Notes(t *testing.T) {
 			strings.Replace(wholeWith("state", `"HELD"`), `"id":`, `"x":1,"id":`, 1),
 			strings.Replace(wholeWith("state", `"GONE"`), `"id":`, `"x":2,"z":1,"id":`, 1),
 		}, ",") + "]", []string{
-			"unknown field /1/part/y", "mismatch /1/partId", "unknown field /3/x", "unknown value /3/state", "unknown field /4/z",
+			"unknown field /1/part/y", "mismatch /1/partId", "unknown field /3/x", `unknown value /3/state: "HELD" is not documented`, "unknown field /4/z",
 		}},
 		{"a reference in another case", "[" + strings.ReplaceAll(wholeWith("partId", `"8EE74576-0BCF-4BFA-9C0C-DE1A8CC8FA6B"`), `"id":"p-1"`, `"id":"8ee74576-0bcf-4bfa-9c0c-de1a8cc8fa6b"`) + "]", nil},
 		{"an amount as a number", "[" + wholeJSON() + "," + wholeWith("price", "2.5") + "," + wholeWith("price", "2.5") + "]", []string{"unexpected /1/price"}},  // I-54

@@ -35,7 +35,7 @@ var (
 //
 // A field is text, a bool, an int, a [decimal.Decimal], a [time.Time], which is read leniently, or a
 // struct of these. A type of text with a method Known is an enumeration: a text that is not known is
-// kept and noted as an [UnknownValue]. Other text can have a second tag:
+// kept and noted as an [UnknownValue], and one in another case is written in upper case and is an [UnexpectedValue]. Other text can have a second tag:
 //
 //	check:"nonempty"
 //	check:"id"              not empty, and the identifier that was asked for, if there is one

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -15,6 +16,8 @@ import (
 var (
 	errInteger = errors.New("is not an integer in range")
 	errTime    = errors.New("is not a time")
+	errUnknown = errors.New("is not documented")
+	errCase    = errors.New("is documented in upper case")
 )
 
 // readText reads a string, which may be empty.
@@ -48,16 +51,24 @@ func readID(from *reading, n Node, into reflect.Value) *fault {
 	return wrong
 }
 
-// An enumeration is a type of text.
+// An enumeration is a type of text whose known texts are in upper case, and known in any case.
 type enumeration interface{ Known() bool }
 
-// readEnum reads a string that is not empty, and notes one that is not known.
+// readEnum reads a string that is not empty. It notes one that is not known, and one that is in another case, which
+// it writes in upper case.
 func readEnum(from *reading, n Node, into reflect.Value) *fault {
-	wrong := readNonEmpty(from, n, into)
-	if wrong == nil && !into.Addr().Interface().(enumeration).Known() {
-		n.Note(UnknownValue)
+	if wrong := readNonEmpty(from, n, into); wrong != nil {
+		return wrong
 	}
-	return wrong
+	text := into.String()
+	switch upper := strings.ToUpper(text); {
+	case !into.Addr().Interface().(enumeration).Known():
+		n.note(UnknownValue, errUnknown)
+	case text != upper:
+		into.SetString(upper)
+		n.note(UnexpectedValue, errCase)
+	}
+	return nil
 }
 
 // readAmount reads an amount as [money.Parse] does, from a string, or from a number, which is an

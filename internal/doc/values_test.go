@@ -306,7 +306,6 @@ func TestRecord_enumeration(t *testing.T) {
 		{"the first", `"NEW"`, "NEW", true},
 		{"in escapes", `"\u0044ONE"`, "DONE", true},
 		{"another text is kept", `"HELD"`, "HELD", false},
-		{"in lower case it is another text", `"done"`, "done", false},
 		{"with a space it is another text", `"DONE "`, "DONE ", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -318,8 +317,16 @@ func TestRecord_enumeration(t *testing.T) {
 			if tt.known {
 				assert.Empty(t, n.Doc().Notes())
 			} else {
-				assert.Equal(t, []string{"unknown value /v"}, notes(n.Doc()))
+				assert.Equal(t, []string{"unknown value /v: " + tt.text + " is not documented"}, notes(n.Doc()))
 			}
 		})
 	}
+	t.Run("in another case it is written in upper case", func(t *testing.T) {
+		t.Parallel()
+		n := parsed(t, `{"v":"Done"}`)
+		got, wrong := doc.RecordOf[box[state]]().One(n, "")
+		require.Nil(t, wrong)
+		assert.Equal(t, state("DONE"), got.Value)
+		assert.Equal(t, []string{`unexpected /v: "Done" is documented in upper case`}, notes(n.Doc()))
+	})
 }
