@@ -753,3 +753,52 @@ func TestResult_Close(t *testing.T) {
 		})
 	}
 }
+
+// A write sees the values and the deadline of its caller's context. Of its body a cancelled caller begins to read nothing, and
+// reads on what was begun.
+func TestTransport_callerEnds(t *testing.T) {
+	t.Parallel()
+	type valueKey struct{}
+	for _, tt := range []struct {
+		name     string
+		cancelAt int    // what was read of the body by then; below zero for before the attempt
+		read     string // of the body
+		fails    bool
+	}{
+		{"before the attempt", -1, "not asked", true},
+		{"before the body is read", 0, "", true},
+		{"within the body", 1, "{}", false},
+		{"after the body", 2, "{}", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(context.WithValue(t.Context(), valueKey{}, "the caller's"), time.Second)
+				defer stop()
+				ctx, cancel := context.WithCancelCause(ctx)
+				gone, read := errors.New("the buyer has gone"), "not asked"
+				if tt.cancelAt < 0 {
+					cancel(gone)
+				}
+				_, _, failure := send(newTransport(tripper(func(req *http.Request) (*http.Response, error) {
+					assert.Equal(t, "the caller's", req.Context().Value(valueKey{}))
+					deadline, _ := req.Context().Deadline()
+					assert.Equal(t, time.Second, time.Until(deadline))
+					first := make([]byte, tt.cancelAt)
+					_, err := io.ReadFull(req.Body, first)
+					assert.NoError(t, err)
+					cancel(gone)
+					rest, err := io.ReadAll(req.Body)
+					if read = string(first) + string(rest); err != nil {
+						return nil, err
+					}
+					synctest.Wait()
+					assert.NoError(t, req.Context().Err())
+					return &http.Response{StatusCode: 201, Header: http.Header{}, Body: http.NoBody}, nil
+				})), newRequest(t, ctx, http.MethodPost, "http://gateway.test/a"))
+				assert.Equal(t, tt.read, read)
+				assert.Equal(t, tt.fails, failure != nil && failure.Unread && failure.Phase == attempt.Start)
+			})
+		})
+	}
+}
