@@ -561,6 +561,17 @@ func TestClient_CreateInvoice_proof(t *testing.T) {
 					require.Equal(t, want, gateway.OutcomeOf(err), "call %d: %v", call, err)
 					if want == succeeded {
 						assert.Equal(t, call == 1, got.Replayed)
+						continue
+					}
+					_, isRefusal := errors.AsType[*gateway.APIError](err)
+					assert.Equal(t, want == rejected, isRefusal, "an APIError is a refusal, and certain: %v", err)
+					lost, isUnknown := errors.AsType[*gateway.OutcomeUnknownError](err)
+					require.Equal(t, want == unknown, isUnknown, "%v", err)
+					assert.Equal(t, tt.status == 409, errors.Is(err, gateway.ErrConflict))
+					assert.Equal(t, tt.status >= 500, errors.Is(err, gateway.ErrServer))
+					if isUnknown {
+						assert.Equal(t, tt.status, lost.StatusCode)
+						assert.Equal(t, call == 1, lost.Replayed)
 					}
 				}
 				if want == rejected {
