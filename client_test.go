@@ -122,8 +122,10 @@ func TestNew_lease(t *testing.T) {
 		reason string
 	}{
 		{"the default of sqlguard", 5 * time.Minute, nil, ""},
-		{"three attempts of a minute and two pauses of 5 s, less a second", 189 * time.Second, nil,
-			"the lease of the guard is 3m9s, and must be longer than an invoice may take, which is 3m10s by WithRetry"},
+		{
+			"three attempts of a minute and two pauses of 5 s, less a second", 189 * time.Second, nil,
+			"the lease of the guard is 3m9s, and must be longer than an invoice may take, which is 3m10s by WithRetry",
+		},
 		{"nothing is left for asking the guard", 190 * time.Second, nil, "the lease of the guard is 3m10s"},
 		{"a lease that never ends", 0, nil, ""},
 		{"a little is left", 191 * time.Second, nil, ""},

@@ -846,7 +846,7 @@ func (s *staged) receive(ended <-chan struct{}, body io.Reader, respond func() i
 		flusher.Flush()
 	}
 	if s.stage == atRead {
-		time.Sleep(1) // until it is read
+		time.Sleep(time.Nanosecond) // until it is read
 	}
 	if s.wait(ended, atRead) {
 		_, _ = io.WriteString(to, text[5:])

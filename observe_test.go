@@ -358,8 +358,12 @@ func TestNew_defaultLogger(t *testing.T) {
 		{"drift", "Withdrawal", nil, strings.Replace(enveloped(withdrawalJSON), `{`, `{"x":1,`, 1), "level=WARN msg=\"gateway: drift\"\n"},
 		{"a record that is skipped", "CoinNetworks", nil, enveloped("[" + pairJSON + ",1]"), "level=WARN msg=\"gateway: drift\"\n"},
 		{"an invoice that may exist", "CreateInvoice", nil, `{"message":"No."}`, "level=WARN msg=\"gateway: drift\"\nlevel=WARN msg=\"gateway: an invoice may exist: look the order up\"\n"},
-		{"an outcome that cannot be recorded", "CreateInvoice", []gateway.Option{gateway.WithOrderGuard(new(recordingGuard))}, enveloped(invoiceJSON),
-			"level=ERROR msg=\"gateway: the order guard could not record the outcome\"\n"},
+		{
+			"an outcome that cannot be recorded", "CreateInvoice",
+			[]gateway.Option{gateway.WithOrderGuard(new(recordingGuard))},
+			enveloped(invoiceJSON),
+			"level=ERROR msg=\"gateway: the order guard could not record the outcome\"\n",
+		},
 		{"a logger that discards", "Withdrawal", []gateway.Option{gateway.WithLogger(slog.New(slog.DiscardHandler))}, "{}", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
