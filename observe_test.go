@@ -364,6 +364,14 @@ func TestNew_defaultLogger(t *testing.T) {
 			enveloped(invoiceJSON),
 			"level=ERROR msg=\"gateway: the order guard could not record the outcome\"\n",
 		},
+		{
+			"an attempt that is retried", "Withdrawal",
+			[]gateway.Option{
+				gateway.WithRetry(gateway.RetryPolicy{MaxAttempts: 2, BaseDelay: 1, MaxDelay: 1}),
+				through(func(*http.Request) (*http.Response, error) { return reply(500, "{}"), nil }),
+			},
+			"", "",
+		},
 		{"a logger that discards", "Withdrawal", []gateway.Option{gateway.WithLogger(slog.New(slog.DiscardHandler))}, "{}", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
