@@ -11,23 +11,27 @@ import (
 
 // A CoinNetwork is a coin on a network. Amounts are taken to be in units of the coin. Compare records
 // field by field, and decimals with Equal: == does not compare them by value.
+//
+// A payment does not need the fields of withdrawals and swaps, the times and the name of the coin: one that is null, or missing
+// in some records of a list, has its zero value, and drift reports it. Without its fee or its bounds a pair is not
+// Withdrawable.
 type CoinNetwork struct {
-	ID             string          `json:"id" check:"id"`                       // of the pair, in UUID format
-	WithdrawalFee  decimal.Decimal `json:"withdrawalFee"`                       // fee of a withdrawal
-	SwapFee        decimal.Decimal `json:"swapFee"`                             // fee of a swap
-	MinWithdraw    decimal.Decimal `json:"minWithdraw"`                         // the least that can be withdrawn
-	MaxWithdraw    decimal.Decimal `json:"maxWithdraw"`                         // the most that can be withdrawn
-	Depositable    bool            `json:"depositable"`                         // whether deposits are possible
-	Withdrawable   bool            `json:"withdrawable"`                        // whether withdrawals are possible
-	Confirmations  int             `json:"confirmation"`                        // how many confirmations are required
-	ArrivalTime    int             `json:"arrivalTime"`                         // of no documented unit
-	ExpirationTime int             `json:"expirationTime"`                      // of no documented unit
-	NetworkID      string          `json:"networkId" check:"equals network.id"` // documented to equal Network.ID, and kept if it does not
-	CoinID         string          `json:"coinId" check:"equals coin.id"`       // documented to equal Coin.ID, and kept if it does not
-	CreatedAt      time.Time       `json:"created_at,omitzero"`                 // in UTC; zero when missing or unreadable
-	UpdatedAt      time.Time       `json:"updated_at,omitzero"`                 // in UTC; zero when missing or unreadable
-	Network        Network         `json:"network"`                             // the network
-	Coin           Coin            `json:"coin"`                                // the coin
+	ID             string          `json:"id" check:"id"`                                   // of the pair, in UUID format
+	WithdrawalFee  decimal.Decimal `json:"withdrawalFee" check:"nullable off withdrawable"` // fee of a withdrawal
+	SwapFee        decimal.Decimal `json:"swapFee" check:"nullable"`                        // fee of a swap
+	MinWithdraw    decimal.Decimal `json:"minWithdraw" check:"nullable off withdrawable"`   // the least that can be withdrawn
+	MaxWithdraw    decimal.Decimal `json:"maxWithdraw" check:"nullable off withdrawable"`   // the most that can be withdrawn
+	Depositable    bool            `json:"depositable"`                                     // whether deposits are possible
+	Withdrawable   bool            `json:"withdrawable" check:"nullable"`                   // whether withdrawals are possible; false if the response has no fee or bounds of one
+	Confirmations  int             `json:"confirmation" check:"nullable"`                   // how many confirmations are required
+	ArrivalTime    int             `json:"arrivalTime" check:"nullable"`                    // of no documented unit
+	ExpirationTime int             `json:"expirationTime" check:"nullable"`                 // of no documented unit
+	NetworkID      string          `json:"networkId" check:"equals network.id"`             // documented to equal Network.ID, and kept if it does not
+	CoinID         string          `json:"coinId" check:"equals coin.id"`                   // documented to equal Coin.ID, and kept if it does not
+	CreatedAt      time.Time       `json:"created_at,omitzero"`                             // in UTC; zero when missing or unreadable
+	UpdatedAt      time.Time       `json:"updated_at,omitzero"`                             // in UTC; zero when missing or unreadable
+	Network        Network         `json:"network"`                                         // the network
+	Coin           Coin            `json:"coin"`                                            // the coin
 }
 
 // A Network is a network that coins run on.
@@ -42,7 +46,7 @@ type Network struct {
 // A Coin is a cryptocurrency.
 type Coin struct {
 	ID        string          `json:"id" check:"nonempty"`     // in UUID format
-	Name      string          `json:"name"`                    // the name of the coin
+	Name      string          `json:"name" check:"nullable"`   // the name of the coin
 	Symbol    string          `json:"symbol" check:"nonempty"` // ticker symbol, upper case
 	Precision int             `json:"precision"`               // number of decimal places
 	MinAmount decimal.Decimal `json:"minAmount"`               // the least amount, in units of the coin

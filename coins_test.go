@@ -127,8 +127,12 @@ func recordCases() []recordCase {
 	}
 }
 
-// Each field of each record is required and of its kind; only a time is lenient. In a list the
-// record is left out.
+// needless are the fields of pairs and coins that a payment does not need: they may be null, and in a list those of
+// pairs may be missing in a record.
+var needless = []string{"withdrawalFee", "swapFee", "minWithdraw", "maxWithdraw", "withdrawable", "confirmation", "arrivalTime", "expirationTime"}
+
+// Each field of each record is required and of its kind; only a time is lenient, and what a payment does not need. In a
+// list the record is left out.
 // I-52, I-145
 func TestRecords_fields(t *testing.T) {
 	t.Parallel()
@@ -160,8 +164,15 @@ func assertField(t *testing.T, record recordCase, field wireField) {
 	if record.inList {
 		assertWrong = assertLeftOut
 	}
-	assertWrong(t, s, body(""), pointer, "is missing")
+	isNeedless := slices.Contains(needless, field.name)
+	mayBeNull := isNeedless || strings.HasSuffix(record.place, "/coin") && field.name == "name"
+	if !isNeedless || !record.inList {
+		assertWrong(t, s, body(""), pointer, "is missing")
+	}
 	for _, value := range wrongValues[field.kind] {
+		if value == "null" && mayBeNull {
+			continue
+		}
 		if value != `"other-than-asked"` || !record.anyID {
 			assertWrong(t, s, body(value), pointer, "")
 		}
@@ -181,6 +192,39 @@ func assertLeftOut(t testing.TB, s subject, body, pointer, reason string) {
 	assert.Contains(t, response.Skipped[0].Reason, reason)
 }
 
+// What a payment does not need does not take a pair off sale, and what is not known of a withdrawal allows none.
+// I-52
+func TestClient_CoinNetworks_needless(t *testing.T) {
+	t.Parallel()
+	fields := slices.Clone(pairFields)
+	for i := range fields {
+		if fields[i].name == "withdrawable" {
+			fields[i].good = "true"
+		}
+	}
+	whole := written(fields, "", "")
+	for _, name := range needless {
+		for value, pointer := range map[string]string{"null": "/result/1/" + name, "": "/result/1"} {
+			t.Run(name+" "+value, func(t *testing.T) {
+				t.Parallel()
+				var drift []gateway.Drift
+				got, err := cannedClient(t, 200, enveloped("["+whole+","+written(fields, name, value)+"]"), collect(&drift)).CoinNetworks(t.Context())
+				require.NoError(t, err)
+				require.Len(t, got, 2)
+				assert.True(t, got[0].Withdrawable)
+				used := slices.Contains([]string{"withdrawalFee", "minWithdraw", "maxWithdraw", "withdrawable"}, name)
+				assert.Equal(t, !used, got[1].Withdrawable)
+				assert.Equal(t, []gateway.Drift{{"coin_networks", pointer, gateway.DriftUnexpectedValue, ""}}, drift)
+			})
+		}
+		t.Run(name+" missing everywhere", func(t *testing.T) {
+			t.Parallel()
+			record := written(fields, name, "")
+			assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+record+","+record+"]"), "/result/"+name, "is missing in every record")
+		})
+	}
+}
+
 // What is told of a record that was left out.
 func TestClient_CoinNetworks_skipped(t *testing.T) {
 	t.Parallel()
@@ -188,7 +232,7 @@ func TestClient_CoinNetworks_skipped(t *testing.T) {
 		name, record string
 		want         gateway.Skipped
 	}{
-		{"a limit that is null", written(pairFields, "maxWithdraw", "null"), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, "is null, not an amount"}},
+		{"a minimum that is null", written(pairFields, "coin", written(coinFields, "minAmount", "null")), gateway.Skipped{"/result/1/coin/minAmount", "USDT", "Tron (TRC20)", pairID, "is null, not an amount"}},
 		{"a limit with a comma", written(pairFields, "maxWithdraw", `"12,5"`), gateway.Skipped{"/result/1/maxWithdraw", "USDT", "Tron (TRC20)", pairID, `"12,5" is not a decimal number`}},
 		{"a coin that is null", written(pairFields, "coin", "null"), gateway.Skipped{"/result/1/coin", "", "Tron (TRC20)", pairID, "is null, not an object"}},
 		{"a network without a name", written(pairFields, "network", written(networkFields, "name", "")), gateway.Skipped{"/result/1/network/name", "USDT", "", pairID, "is missing"}},
@@ -219,11 +263,11 @@ func TestClient_CoinNetworks_skipped(t *testing.T) {
 	})
 	t.Run("if none can be read, the first is an error", func(t *testing.T) {
 		t.Parallel()
-		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+written(pairFields, "swapFee", "null")+",7]"), "/result/0/swapFee", "is null, not an amount")
+		assertNotUnderstood(t, subjectNamed("CoinNetworks"), enveloped("["+written(pairFields, "depositable", "null")+",7]"), "/result/0/depositable", "is null, not a boolean")
 	})
 	t.Run("one record alone is not left out", func(t *testing.T) {
 		t.Parallel()
-		assertNotUnderstood(t, subjectNamed("CoinNetworksOf"), enveloped(written(pairFields, "swapFee", "null")), "/result/swapFee", "is null, not an amount")
+		assertNotUnderstood(t, subjectNamed("CoinNetworksOf"), enveloped(written(pairFields, "depositable", "null")), "/result/depositable", "is null, not a boolean")
 	})
 	t.Run("nothing was left out", func(t *testing.T) {
 		t.Parallel()

@@ -277,8 +277,8 @@ func TestObserver_drift(t *testing.T) {
 		},
 		{
 			"a record that was left out, and the same of others once", "CoinNetworks", // I-52
-			enveloped("[" + pairJSON + strings.Repeat(","+written(pairFields, "maxWithdraw", "null"), 3) + "]"),
-			drifts{{"coin_networks", "/result/1/maxWithdraw", gateway.DriftUnknownShape, "is null, not an amount"}},
+			enveloped("[" + pairJSON + strings.Repeat(","+written(pairFields, "depositable", "null"), 3) + "]"),
+			drifts{{"coin_networks", "/result/1/depositable", gateway.DriftUnknownShape, "is null, not a boolean"}},
 		},
 		{"a page of HTML is no drift", "Withdrawal", "<html>", nil},
 		{"a truncated response is no drift", "Withdrawal", enveloped(withdrawalJSON)[:100], nil},

@@ -23,8 +23,9 @@ var (
 	// ErrNoRecord is the error of an empty array where one record is expected.
 	ErrNoRecord = errors.New("has no record")
 
-	errMissing = errors.New("is missing")
-	errSeveral = errors.New("is one of several records where one is expected")
+	errMissing      = errors.New("is missing")
+	errMissingInAll = errors.New("is missing in every record")
+	errSeveral      = errors.New("is one of several records where one is expected")
 )
 
 // A Record reads a type of struct by the tags of its fields. A tag has the name of a member, which must
@@ -40,6 +41,9 @@ var (
 //	check:"nonempty"
 //	check:"id"              not empty, and the identifier that was asked for, if there is one
 //	check:"equals coin.id"  not empty, and a [Mismatch] if it differs from that member
+//
+// A field of any type can have the tag check:"nullable" or check:"nullable off name": its null is the zero value and an
+// [UnexpectedValue], and sets the bool with that name to false. In a list it may also be missing, but not in every record.
 type Record[T any] struct{ members members }
 
 // RecordOf makes the Record of T. It panics if a field or its tags are not of the form above.
@@ -70,11 +74,13 @@ func (r *Record[T]) One(n Node, id string) (*T, *Error) {
 
 // Many reads an array of records, and skips those that cannot be read. If none can be read, that is an
 // error.
-func (r *Record[T]) Many(n Node) ([]T, *Error) {
+func (r *Record[T]) Many(n Node) ([]T, *Error) { return r.many(n, reading{inList: true}) }
+
+func (r *Record[T]) many(n Node, from reading) ([]T, *Error) {
 	if n.Kind() != '[' {
 		return nil, n.Errorf("%w", notA{n.Kind(), KindName('[')})
 	}
-	records, from := make([]T, 0, r.mostIn(n)), reading{}
+	records := make([]T, 0, r.mostIn(n))
 	for part := range n.Parts() {
 		if len(records) == 1 && from.recurring == nil {
 			from.recurring = make([]map[string]reflect.Value, len(r.members))
@@ -87,6 +93,11 @@ func (r *Record[T]) Many(n Node) ([]T, *Error) {
 	}
 	if len(records) == 0 {
 		return records, n.doc.FirstSkipped()
+	}
+	for i := range r.members {
+		if m := &r.members[i]; m.nullable && from.inList && from.present&(1<<i) == 0 {
+			return nil, (&fault{at: n, missing: m.name, err: errMissingInAll}).located()
+		}
 	}
 	return records, nil
 }
@@ -103,12 +114,12 @@ func (r *Record[T]) OneOrMany(n Node) ([]T, *Error) {
 	return []T{*record}, nil
 }
 
-// UnmarshalAll reads a text that is an array of records. One that cannot be read is an error.
+// UnmarshalAll reads a text that is an array of records. One that cannot be read is an error, and so is a null.
 func (r *Record[T]) UnmarshalAll(text []byte) ([]T, error) {
 	var d Doc
 	wrong := d.Parse(text, redact.Redactor{}, MaxListing)
 	if wrong == nil {
-		records, first := r.Many(d.Root())
+		records, first := r.many(d.Root(), reading{strict: true})
 		if wrong = cmp.Or(first, d.FirstSkipped()); wrong == nil {
 			return records, nil
 		}
@@ -128,6 +139,8 @@ type member struct {
 	quoted   jsontext.Value // the name as JSON
 	optional bool
 	equals   []int // the index of the field that it is documented to equal; nil for none
+	nullable bool
+	off      []int // the index of the bool that a null sets to false; nil for none
 	recurs   bool  // in a list, equal values are read once
 	nested   members
 	read     reader
@@ -139,6 +152,10 @@ type reader func(from *reading, n Node, into reflect.Value) *fault
 // A reading is what is known while a record or a list is read.
 type reading struct {
 	id string // the identifier that was asked for; empty for any
+
+	strict  bool // a null is no value of any member
+	inList  bool
+	present uint64 // the members that a record of the list has had
 
 	// recurring has values of the members of the records of a list, each by its JSON: in a listing each
 	// coin comes with every network, and a few amounts and times recur. They are neither decoded nor
@@ -155,7 +172,7 @@ func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 	if kind := n.Kind(); kind != '{' {
 		return n.fault(notA{kind, KindName('{')})
 	}
-	var seen uint64
+	var seen, nulls uint64
 	next := 0
 	for part := range n.Parts() {
 		i, quoted := next, part.quotedName()
@@ -166,16 +183,32 @@ func (ms members) read(from *reading, n Node, into reflect.Value) *fault {
 			part.Note(UnknownField)
 			continue
 		}
+		seen |= 1 << i
+		next = i + 1
+		if ms[i].nullable && !from.strict && part.Kind() == 'n' {
+			part.Note(UnexpectedValue)
+			nulls |= 1 << i
+			continue
+		}
 		if wrong := ms.readMember(from, i, part, into.Field(i)); wrong != nil {
 			return wrong
 		}
-		seen |= 1 << i
-		next = i + 1
+	}
+	if from.inList { // a record within a record shares its reading with others
+		from.present |= seen
 	}
 	for i := range ms {
 		m := &ms[i]
-		if seen&(1<<i) == 0 && !m.optional {
+		missing := seen&(1<<i) == 0 && !m.optional
+		switch {
+		case missing && m.nullable && from.inList:
+			n.Note(UnexpectedValue)
+			nulls |= 1 << i
+		case missing:
 			return &fault{at: n, missing: m.name, err: errMissing}
+		}
+		if m.off != nil && nulls&(1<<i) != 0 {
+			into.FieldByIndex(m.off).SetBool(false)
 		}
 		if m.equals != nil && !endpoint.SameID(into.Field(i).String(), into.FieldByIndex(m.equals).String()) {
 			n.Member(m.name).Note(Mismatch)
@@ -221,7 +254,7 @@ func (ms members) readMember(from *reading, i int, n Node, into reflect.Value) *
 // shortest returns how many bytes a record has at least.
 func (ms members) shortest() (bytes int) {
 	for _, m := range ms {
-		if !m.optional {
+		if !m.optional && !m.nullable {
 			bytes += len(m.quoted) + len(`:1,`) + m.nested.shortest()
 		}
 	}
@@ -244,6 +277,11 @@ func membersOf(record reflect.Type) members {
 		m.setReader(f.Type)
 		switch check := f.Tag.Get("check"); {
 		case check == "":
+		case check == "nullable" || strings.HasPrefix(check, "nullable off "):
+			m.nullable = true
+			if check != "nullable" {
+				m.off = indexOf(record, strings.Replace(check, "nullable off", "equals", 1))
+			}
 		case f.Type.Kind() != reflect.String:
 			panic(fmt.Sprintf("doc: %v.%s: a check of a %v", record, f.Name, f.Type))
 		case check == "nonempty":
