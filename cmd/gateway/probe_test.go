@@ -136,7 +136,7 @@ func TestProbe_ends(t *testing.T) {
 		"Ctrl-C":               {ctx: ended, code: exitInterrupted},
 		"no response":          {inject: func(gw *gatewaytest.Server) { gw.InjectFault(gatewaytest.OpCoinNetworks, -1, gatewaytest.FaultReset()) }, code: exitNotSent},
 		"no key":               {inject: func(gw *gatewaytest.Server) { gw.APIKey = "" }, code: exitUsage, stdout: "exchange_rates: 200, readable\n"},
-		"a wrong identifier":   {args: "--withdrawal w/1", code: exitUsage, stdout: "balance: 200, readable\n"},
+		"a wrong identifier":   {args: "--withdrawal ..", code: exitUsage, stdout: "balance: 200, readable\n"},
 		"an empty listing":     {inject: func(gw *gatewaytest.Server) { gw.SetCatalog(nil) }, code: exitDone, stdout: "coin_networks_of: not asked: the listing has no pair that can be read\n"},
 		"no withdrawal":        {code: exitDone, stdout: "withdrawal: not asked: no withdrawal is named\n"},
 		"an unread withdrawal": {args: "--withdrawal w-1", code: exitDiffers, stdout: "withdrawal w-1: 404, not readable: gateway: withdrawal: 404"},
