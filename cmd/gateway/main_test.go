@@ -37,7 +37,7 @@ func TestRun_usage(t *testing.T) {
 		"coins --timeout soon":           `invalid argument "…" for "--timeout" flag: time: invalid duration "…"`,
 		"coins --coin=":                  "--coin is empty: give it a value, or leave it out",
 		"coins --network Tron":           "--network needs --coin",
-		"coins --coin ..":               "coinSymbol: must not be a dot segment",
+		"coins --coin ..":                "coinSymbol: must not be a dot segment",
 		"withdrawal":                     "accepts 1 arg(s), received 0",
 		"withdrawal ..":                  "withdrawRequestId: must not be a dot segment",
 		"invoice create --order A-17":    `required flag(s) "amount", "price" not set`,

@@ -209,14 +209,13 @@ type orderRecord struct {
 	CoinSymbol   string `json:"coinSymbol,omitempty"`
 	NetworkName  string `json:"networkName,omitempty"`
 
-	RequestID string            `json:"requestId,omitempty"` // sent as X-Request-Id
-	SentAt    time.Time         `json:"sentAt,omitzero"`
-	Status    int               `json:"status,omitempty"`
-	Body      string            `json:"body,omitempty"`
-	Cause     string            `json:"cause,omitempty"`
-	Invoice   json.RawMessage   `json:"invoice,omitempty"`
-	Others    []json.RawMessage `json:"others,omitempty"`  // further invoices of the order, which should not exist
-	Earlier   []attemptRecord   `json:"earlier,omitempty"` // other attempts of unknown outcome
+	SentAt  time.Time         `json:"sentAt,omitzero"`
+	Status  int               `json:"status,omitempty"`
+	Body    string            `json:"body,omitempty"`
+	Cause   string            `json:"cause,omitempty"`
+	Invoice json.RawMessage   `json:"invoice,omitempty"`
+	Others  []json.RawMessage `json:"others,omitempty"`  // further invoices of the order, which should not exist
+	Earlier []attemptRecord   `json:"earlier,omitempty"` // other attempts of unknown outcome
 
 	Resolved   time.Time `json:"resolved,omitzero"`
 	ResolvedBy string    `json:"resolvedBy,omitempty"`

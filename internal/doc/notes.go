@@ -108,7 +108,7 @@ func (d *Doc) isNew(kind Kind, pointer string) bool {
 func WithoutIndices(pointer string) string {
 	tokens := strings.Split(pointer, "/")
 	for i, token := range tokens {
-		if _, err := strconv.ParseUint(token, 10, 64); err == nil {
+		if token != "" && strings.Trim(token, "0123456789") == "" {
 			tokens[i] = "*"
 		}
 	}
