@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,6 +50,7 @@ type shop struct {
 
 	rescue time.Duration // RescueStuckJobsAfter; 0 for the default
 
+	told    sync.Mutex      // OnInvoice runs for several orders at once
 	results []InvoiceResult // in all runs of OnInvoice, committed or not
 }
 
@@ -89,7 +91,9 @@ func check(t testing.TB, err error) {
 
 // onInvoice is the merchant's function. It records in its own table what it is told.
 func (s *shop) onInvoice(ctx context.Context, tx pgx.Tx, r InvoiceResult) error {
+	s.told.Lock()
 	s.results = append(s.results, r)
+	s.told.Unlock()
 	_, err := tx.Exec(ctx, `INSERT INTO results VALUES ($1, $2, $3)`, r.OrderID, r.Outcome.String(), r.Invoice != nil)
 	return err
 }
