@@ -54,7 +54,7 @@ func listCoins(ctx context.Context, client *gateway.Client, coin, network string
 		}
 	}
 	if errors.Is(err, gateway.ErrNotFound) {
-		return nil, fmt.Errorf("the gateway has no such coin, or not on that network; symbols are upper case: %w", err)
+		return nil, fmt.Errorf("the gateway has no such coin, or not on that network: %w", err)
 	}
 	return pairs, err
 }

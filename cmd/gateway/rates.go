@@ -34,7 +34,7 @@ needs no key. Records that cannot be read are skipped, and reported on stderr.`,
 		if *coin != "" {
 			rate, ok := rates.Rate(*coin)
 			if !ok {
-				return errors.New("the gateway has no rate of that coin; symbols are upper case")
+				return errors.New("the gateway has no rate of that coin")
 			}
 			listed = []gateway.Rate{rate}
 		}

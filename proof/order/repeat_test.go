@@ -23,7 +23,7 @@ func loss(n int) gatewaytest.Fault {
 }
 
 // What WithIdempotentOrders does with three gateways, of which the second and the third make it a false
-// declaration: docs/money.md refers to it. Without it, all of them are alike.
+// declaration. Without it, all of them are alike.
 func TestIdempotentOrders_gateways(t *testing.T) {
 	declared := []gateway.Option{gateway.WithIdempotentOrders()}
 	for _, c := range []struct {
