@@ -87,6 +87,9 @@ func (g *Guard) Lease() time.Duration { return g.cfg.lease }
 // keys may therefore share a table only if their calls have [gateway.WithMerchant].
 // Every process that serves several merchants needs the option; those without it
 // may use the same table.
+//
+// An order without a merchant is another order than the same one with a merchant: if calls name
+// a merchant later, the orders of the table can be sent again. The README of the module has the statement that names them first.
 func WithMerchants() Option {
 	return func(cfg *config) error {
 		cfg.merchants = true

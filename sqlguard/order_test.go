@@ -225,3 +225,17 @@ func TestRecord_bound(t *testing.T) {
 		}
 	})
 }
+
+// The statement of the README gives the orders of a table a merchant.
+func TestWithMerchants_namedLater(t *testing.T) {
+	inEach(t, func(t *testing.T, w testDB) {
+		g, o := w.guard(t, WithMerchants()), orderOf(order)
+		o.Merchant = "main"
+		g.once(t, order, gateway.OutcomeSucceeded)
+		execute(t, g.db, fmt.Sprintf(`UPDATE %s SET merchant = 'main' WHERE merchant = ''`, g.sql.table))
+		lease, err := g.Begin(t.Context(), o)
+		if err != nil || lease.State != gateway.OrderCreated {
+			t.Errorf("%+v, %v", lease, err)
+		}
+	})
+}
