@@ -40,7 +40,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // and returns an error that matches
 //
 //   - [gateway.ErrTriedAgain] if the order was sent again since it was read;
-//   - [gateway.ErrNotUnknown] if there is nothing to resolve;
+//   - [gateway.ErrNotUnknown] if there is nothing to resolve; the same finding once more, without an Invoice, is no error;
 //   - [gateway.ErrTooEarly] if no invoice is said to exist, and the order was read before the Margin after SentUntil
 //     had passed, by the clock of the database and by the clock of this process.
 //

@@ -96,7 +96,10 @@ func TestResolve_outdated(t *testing.T) {
 	form, p := h.record(server, "absent", "")
 	assert.Equal(t, 200, p.status)
 	address := server + "/admin/unknown"
+	assert.Equal(t, 200, h.do("POST", address, form, asMerchant).status, "the same finding once more")
+	form.Set("found", "exists")
 	assert.Equal(t, 409, h.do("POST", address, form, asMerchant).status, "it is not unknown")
+	form.Set("found", "absent")
 	h.gw.InjectFault(gatewaytest.OpCreateInvoice, 1, gatewaytest.FaultCommitThenDrop())
 	assert.Equal(t, "We are checking your order", h.pay(order, "LTC").heading())
 	assert.Equal(t, 409, h.do("POST", address, form, asMerchant).status, "it was sent again")
