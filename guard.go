@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -232,7 +231,7 @@ func (g *MemoryGuard) Begin(_ context.Context, o Order) (Lease, error) {
 		g.orders = map[orderKey]*memoryOrder{}
 	}
 	g.orders[key] = known
-	return Lease{Known: before, Attempt: nameOf(g.attempts)}, nil
+	return Lease{Known: before, Attempt: orders.NameOf(g.attempts)}, nil
 }
 
 // maxOpen is how many attempts of unknown outcome of one order are remembered: the first and the last ones.
@@ -250,7 +249,7 @@ func (g *MemoryGuard) End(_ context.Context, o Order, r OrderRecord) (OrderRecor
 	if known == nil {
 		known = &memoryOrder{merchant: strings.Clone(o.Merchant), id: strings.Clone(o.Key())}
 	}
-	name := attemptOf(o.Attempt)
+	name := orders.AttemptOf(o.Attempt)
 	if name == 0 {
 		g.attempts++
 		name = g.attempts // the attempt of another guard
@@ -292,7 +291,7 @@ func knownOf(row *orders.Row[OrderRecord], state OrderState) *OrderRecord {
 		return nil
 	}
 	r := row.Invoices[0].Record
-	r.CreatedAt = timeAt(row.Created)
+	r.CreatedAt = orders.TimeAt(row.Created)
 	for _, other := range row.Invoices[1:] {
 		r.Others = append(r.Others, other.Record.Invoice)
 	}
@@ -415,8 +414,8 @@ func (g *MemoryGuard) Pending(_ context.Context, q PendingQuery) ([]OrderStatus,
 func (m *memoryOrder) status(now time.Time) OrderStatus {
 	row := &m.row
 	o := OrderStatus{
-		OrderID: m.id, Merchant: m.merchant, Gateway: row.Gateway, State: OrderState(row.State(now.UnixMicro())), Attempts: row.Attempts, Attempt: nameOf(row.Attempt),
-		Begun: timeAt(row.Begun), SentUntil: timeAt(row.Lease), Ended: timeAt(row.Ended), Created: timeAt(row.Created), Resolved: timeAt(row.Resolved),
+		OrderID: m.id, Merchant: m.merchant, Gateway: row.Gateway, State: OrderState(row.State(now.UnixMicro())), Attempts: row.Attempts, Attempt: orders.NameOf(row.Attempt),
+		Begun: orders.TimeAt(row.Begun), SentUntil: orders.TimeAt(row.Lease), Ended: orders.TimeAt(row.Ended), Created: orders.TimeAt(row.Created), Resolved: orders.TimeAt(row.Resolved),
 		Finding:     Finding{Exists: row.Found.Exists, By: row.Found.By, Note: row.Found.Note},
 		GuardReadAt: now.UTC().Truncate(time.Microsecond), ReadAt: now.UTC(),
 	}
@@ -428,7 +427,7 @@ func (m *memoryOrder) status(now time.Time) OrderStatus {
 	}
 	earlier := row.Open
 	if o.State == OrderUnknown {
-		o.Since, earlier = timeAt(row.OpenSince), earlier[:len(earlier)-1]
+		o.Since, earlier = orders.TimeAt(row.OpenSince), earlier[:len(earlier)-1]
 	}
 	for _, a := range earlier {
 		o.Earlier = append(o.Earlier, a.Record)
@@ -456,7 +455,7 @@ func (g *MemoryGuard) Resolve(_ context.Context, o OrderStatus, f Finding) error
 	margin := cmp.Or(f.Margin, DefaultMargin)
 	row, answer := m.row.Resolve(orders.Resolve[OrderRecord]{
 		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: attemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), Waited: o.ReadAt.Sub(timeAt(m.row.Begun)).Microseconds(), Margin: margin.Microseconds(),
+		Attempt: orders.AttemptOf(o.Attempt), Read: o.GuardReadAt.UnixMicro(), Waited: o.ReadAt.Sub(orders.TimeAt(m.row.Begun)).Microseconds(), Margin: margin.Microseconds(),
 		Bare: len(f.Invoice) == 0, Record: foundRecord(&m.row, f.Invoice),
 	}, time.Now().UnixMicro())
 	if answer.Err != nil {
@@ -499,7 +498,7 @@ func (g *MemoryGuard) Forget(_ context.Context, o OrderStatus) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := cmp.Or(g.orders[orderKeyOf(o.Merchant, o.OrderID)], &memoryOrder{})
-	if err := m.row.Forget(attemptOf(o.Attempt), time.Now().UnixMicro()); err != nil {
+	if err := m.row.Forget(orders.AttemptOf(o.Attempt), time.Now().UnixMicro()); err != nil {
 		return fmt.Errorf("gateway: order %q: %w", o.OrderID, err)
 	}
 	g.drop(m)
@@ -589,28 +588,6 @@ func otherOrder(text json.RawMessage, orderID string) string {
 		return ""
 	}
 	return other
-}
-
-// nameOf returns the name of an attempt with a number; "" for 0.
-func nameOf(attempt int64) string {
-	if attempt == 0 {
-		return ""
-	}
-	return strconv.FormatInt(attempt, 36)
-}
-
-// attemptOf returns the number of an attempt with a name; 0 for another text.
-func attemptOf(name string) int64 {
-	attempt, _ := strconv.ParseInt(name, 36, 64)
-	return attempt
-}
-
-// timeAt is the time of microseconds since 1970; the zero time for 0.
-func timeAt(microseconds int64) time.Time {
-	if microseconds == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(microseconds).UTC()
 }
 
 // clone returns a request whose texts keep nothing else in memory.

@@ -16,18 +16,18 @@ import (
 func (s *stored) status(k key, readAt time.Time) gateway.OrderStatus {
 	state := s.State(s.now)
 	o := gateway.OrderStatus{
-		OrderID: k.order, Merchant: k.merchant, Gateway: s.Gateway, State: gateway.OrderState(state), Attempts: s.Attempts, Attempt: nameOf(s.Attempt),
-		Begun: timeAt(s.Begun), SentUntil: timeAt(s.Lease), Ended: timeAt(s.Ended), Created: timeAt(s.Created), Resolved: timeAt(s.Resolved),
+		OrderID: k.order, Merchant: k.merchant, Gateway: s.Gateway, State: gateway.OrderState(state), Attempts: s.Attempts, Attempt: orders.NameOf(s.Attempt),
+		Begun: orders.TimeAt(s.Begun), SentUntil: orders.TimeAt(s.Lease), Ended: orders.TimeAt(s.Ended), Created: orders.TimeAt(s.Created), Resolved: orders.TimeAt(s.Resolved),
 		Record:      s.record(),
 		Finding:     gateway.Finding{Exists: s.Found.Exists, By: s.Found.By, Note: s.Found.Note},
-		GuardReadAt: timeAt(s.now), ReadAt: readAt.UTC(),
+		GuardReadAt: orders.TimeAt(s.now), ReadAt: readAt.UTC(),
 	}
 	earlier := s.Unsettled()
 	switch state {
 	case orders.InFlight:
 		earlier = s.Open
 	case orders.Unknown:
-		o.Since = timeAt(s.OpenSince)
+		o.Since = orders.TimeAt(s.OpenSince)
 		earlier = earlier[:len(earlier)-1]
 	}
 	for _, a := range earlier {
@@ -56,7 +56,7 @@ func (s *stored) record() gateway.OrderRecord {
 // invoice is the record of a created order.
 func (s *stored) invoice() gateway.OrderRecord {
 	r := s.Invoices[0].Record
-	r.CreatedAt = timeAt(s.Created)
+	r.CreatedAt = orders.TimeAt(s.Created)
 	for _, other := range s.Invoices[1:] {
 		invoice := other.Record.Invoice
 		if invoice == nil {
@@ -126,7 +126,7 @@ func (g *Guard) PendingSummary(ctx context.Context) (PendingSummary, error) {
 	if err := g.db.QueryRowContext(ctx, g.queries.pendingSummary).Scan(&s.Count, &oldest); err != nil {
 		return PendingSummary{}, fmt.Errorf("sqlguard: pending orders: %w", explained(err))
 	}
-	s.Oldest = timeAt(oldest)
+	s.Oldest = orders.TimeAt(oldest)
 	return s, nil
 }
 

@@ -185,23 +185,23 @@ func (r Resolution) check() error {
 // apply records the finding in the row of its order.
 func (r Resolution) apply(has row, now int64) (row, orders.Answer) {
 	f, margin := r.Finding, cmp.Or(r.Finding.Margin, gateway.DefaultMargin)
-	sent := timeAt(has.Begun)
+	sent := orders.TimeAt(has.Begun)
 	if open := has.Unsettled(); len(open) > 0 && !open[len(open)-1].Record.SentAt.IsZero() {
 		sent = open[len(open)-1].Record.SentAt // by the clock of the process that sent it
 	}
 	after, answer := has.Resolve(orders.Resolve[gateway.OrderRecord]{
 		Finding: orders.Finding{Exists: f.Exists, By: f.By, Note: f.Note},
-		Attempt: attemptOf(r.Order.Attempt), Read: r.Order.GuardReadAt.UnixMicro(), Waited: r.Order.ReadAt.Sub(sent).Microseconds(), Margin: margin.Microseconds(),
+		Attempt: orders.AttemptOf(r.Order.Attempt), Read: r.Order.GuardReadAt.UnixMicro(), Waited: r.Order.ReadAt.Sub(sent).Microseconds(), Margin: margin.Microseconds(),
 		Bare: len(f.Invoice) == 0, Record: foundOf(&has, f.Invoice),
 	}, now)
 	switch {
 	case errors.Is(answer.Err, gateway.ErrTooEarly):
-		over := margin + timeAt(has.Lease).Sub(timeAt(has.Begun)) // since it began
-		left := max(over-r.Order.GuardReadAt.Sub(timeAt(has.Begun)), over-r.Order.ReadAt.Sub(sent))
+		over := margin + orders.TimeAt(has.Lease).Sub(orders.TimeAt(has.Begun)) // since it began
+		left := max(over-r.Order.GuardReadAt.Sub(orders.TimeAt(has.Begun)), over-r.Order.ReadAt.Sub(sent))
 		answer.Err = fmt.Errorf("%w: that no invoice exists is accepted if the order is read %v later than it was, at %s: read it again then, and look it up again",
 			gateway.ErrTooEarly, left.Round(time.Second), textOf(r.Order.ReadAt.Add(left)))
 	case errors.Is(answer.Err, gateway.ErrNotUnknown) && has.Resolved > 0:
-		answer.Err = fmt.Errorf("%w, as %q found at %s", answer.Err, has.Found.By, textOf(timeAt(has.Resolved)))
+		answer.Err = fmt.Errorf("%w, as %q found at %s", answer.Err, has.Found.By, textOf(orders.TimeAt(has.Resolved)))
 	}
 	return after, answer
 }
@@ -245,7 +245,7 @@ func (g *Guard) Forget(ctx context.Context, o gateway.OrderStatus) error {
 	}
 	has, err := g.read(ctx, g.db, k)
 	if err == nil {
-		err = has.Forget(attemptOf(o.Attempt), has.now)
+		err = has.Forget(orders.AttemptOf(o.Attempt), has.now)
 	}
 	if err != nil {
 		return k.error(err)

@@ -206,7 +206,7 @@ func (g *Guard) begin(ctx context.Context, k key, o gateway.Order) (stored, gate
 	case answer.Err != nil:
 		return stored{}, gateway.Lease{}, answer.Err
 	case answer.Granted:
-		lease := gateway.Lease{Attempt: nameOf(begin.Attempt), Expires: start.Add(g.cfg.lease)}
+		lease := gateway.Lease{Attempt: orders.NameOf(begin.Attempt), Expires: start.Add(g.cfg.lease)}
 		if before := has.Open; len(before) > 0 {
 			lease.Known = &before[len(before)-1].Record
 		}
@@ -248,7 +248,7 @@ func (g *Guard) End(ctx context.Context, o gateway.Order, r gateway.OrderRecord)
 	if err != nil {
 		return r, err
 	}
-	end := orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: attemptOf(o.Attempt), Record: r}
+	end := orders.End[gateway.OrderRecord]{Gateway: o.Gateway, Attempt: orders.AttemptOf(o.Attempt), Record: r}
 	g.mu.Lock()
 	begun := g.held[end.Attempt]
 	delete(g.held, end.Attempt)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,28 +71,6 @@ func randomName() int64 {
 	var bytes [8]byte
 	_, _ = rand.Read(bytes[:])                                // never fails
 	return int64(binary.LittleEndian.Uint64(bytes[:])>>1 | 1) // #nosec G115 -- of 63 bits
-}
-
-// nameOf returns the name of an attempt; "" for none.
-func nameOf(attempt int64) string {
-	if attempt == 0 {
-		return ""
-	}
-	return strconv.FormatInt(attempt, 36)
-}
-
-// attemptOf returns the attempt with a name; 0 for another text.
-func attemptOf(name string) int64 {
-	attempt, _ := strconv.ParseInt(name, 36, 64)
-	return attempt
-}
-
-// timeAt is the time of microseconds of the table.
-func timeAt(microseconds int64) time.Time {
-	if microseconds == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(microseconds).UTC()
 }
 
 const mostTries = 20

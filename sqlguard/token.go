@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptogw/gateway"
+	"github.com/cryptogw/gateway/internal/orders"
 )
 
 // maxToken is the length in bytes of the longest text that ParseToken reads.
@@ -23,7 +24,7 @@ var tokenText = base32.StdEncoding.WithPadding(base32.NoPadding)
 // reading, and has a checksum. It begins with a letter and consists of A-Z and 2-7, so that no spreadsheet changes it. The
 // token of any other order is empty, because there is nothing to resolve.
 func Token(o gateway.OrderStatus) string {
-	attempt := attemptOf(o.Attempt)
+	attempt := orders.AttemptOf(o.Attempt)
 	if o.State != gateway.OrderUnknown || attempt == 0 {
 		return ""
 	}
@@ -63,7 +64,7 @@ func ParseToken(token string) (gateway.OrderStatus, error) {
 	}
 	names := string(text[size:])
 	o := gateway.OrderStatus{
-		OrderID: names[length:], Merchant: names[:length], State: gateway.OrderUnknown, Attempt: nameOf(numbers[0]),
+		OrderID: names[length:], Merchant: names[:length], State: gateway.OrderUnknown, Attempt: orders.NameOf(numbers[0]),
 		GuardReadAt: time.UnixMicro(numbers[1]).UTC(), ReadAt: time.UnixMicro(numbers[2]).UTC(),
 	}
 	if Token(o) != token {

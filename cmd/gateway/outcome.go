@@ -150,7 +150,6 @@ func (s *session) text(err error) string {
 	}
 	return strings.NewReplacer(
 		"give it to New, WithAPIKeySource or WithAPIKey", "set "+envAPIKey+" or "+envAPIKeyFile,
-		"look it up, then use AllowResubmit if there is none", "look it up, and record what you found with gateway orders resolve",
 		"or with WithPlainHTTP", "or with "+envPlainHTTP+"=1",
 	).Replace(text)
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 )
 
 // Errors of transitions that are refused. The row is not changed.
@@ -305,4 +307,26 @@ func without[T any](list []T, place int) []T {
 		return list
 	}
 	return append(list[:place:place], list[place+1:]...)
+}
+
+// NameOf returns the name of an attempt with a number; "" for 0.
+func NameOf(attempt int64) string {
+	if attempt == 0 {
+		return ""
+	}
+	return strconv.FormatInt(attempt, 36)
+}
+
+// AttemptOf returns the number of an attempt with a name; 0 for another text.
+func AttemptOf(name string) int64 {
+	attempt, _ := strconv.ParseInt(name, 36, 64)
+	return attempt
+}
+
+// TimeAt is the time, in UTC, of microseconds since 1970; the zero time for 0.
+func TimeAt(microseconds int64) time.Time {
+	if microseconds == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(microseconds).UTC()
 }
